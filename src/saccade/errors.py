@@ -1,0 +1,77 @@
+"""Every exception that Saccade raises on purpose, as one tree.
+
+    SaccadeError
+    ├── SettingsError          a setting or an argument is wrong; lists every mistake at once
+    ├── RegistryError          an id names nothing; suggests the nearest names
+    ├── RecordError            a stored record cannot be read
+    │   └── SchemaVersionError written by another version of the schema
+    ├── MediaError             a picture or a video cannot be used
+    │   ├── DecodeError        broken, truncated or of an unknown format
+    │   ├── TooLargeError      more pixels or bytes than the budget allows
+    │   └── MissingMediaError  the store holds no such bytes
+    ├── SandboxError           the sandbox itself failed (never the guest's program)
+    │   ├── IsolationError     a required isolation layer cannot be had on this machine
+    │   ├── SandboxClosedError used after it was closed
+    │   └── SandboxLostError   our own processes died; the state of the sessions is gone
+    └── UnavailableError       an optional part is not installed; names the command that installs it
+
+A message says what happened, why, and what to do. These are for a person. What a program in the
+sandbox did wrong is not an exception here: it is a typed status in the execution record, which a
+model may read.
+"""
+
+
+class SaccadeError(Exception):
+    """Root of the tree: `except SaccadeError` catches everything raised on purpose."""
+
+
+class SettingsError(SaccadeError):
+    """A setting or an argument is wrong."""
+
+
+class RegistryError(SaccadeError, LookupError):
+    """An id names nothing that is registered."""
+
+
+class RecordError(SaccadeError, ValueError):
+    """A stored record cannot be read."""
+
+
+class SchemaVersionError(RecordError):
+    """A record was written by another version of the schema."""
+
+
+class MediaError(SaccadeError):
+    """A picture or a video cannot be used."""
+
+
+class DecodeError(MediaError, ValueError):
+    """The bytes are broken, truncated or of an unknown format."""
+
+
+class TooLargeError(MediaError, ValueError):
+    """The picture has more pixels or bytes than the budget allows."""
+
+
+class MissingMediaError(MediaError, LookupError):
+    """The media store holds no bytes under that sha256."""
+
+
+class SandboxError(SaccadeError):
+    """The sandbox itself failed; never raised for what a guest program did."""
+
+
+class IsolationError(SandboxError):
+    """A required isolation layer cannot be had on this machine."""
+
+
+class SandboxClosedError(SandboxError):
+    """A sandbox or a session was used after it had been closed."""
+
+
+class SandboxLostError(SandboxError):
+    """Processes of ours died, and the state of the sessions with them."""
+
+
+class UnavailableError(SaccadeError, ImportError):
+    """An optional part is not installed; the message names the command that installs it."""

@@ -1,0 +1,104 @@
+"""The interface that every sandbox provider has: `Sandbox` opens sessions, a `Session` runs code.
+
+Two providers live here: `LocalSandbox` (processes of this machine) and `RemoteSandbox` (the same over HTTP).
+`saccade.sandbox.conformance` tells whether a provider behaves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from enum import StrEnum
+from typing import TYPE_CHECKING, Protocol, Self, runtime_checkable
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from saccade.sandbox.isolation import Isolation
+from saccade.sandbox.limits import Limits
+from saccade.sandbox.result import RunResult
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+
+class StatePolicy(StrEnum):
+    """What happens to a session's state when its code raises; published systems differ."""
+
+    ROLLBACK = "rollback"
+    """The session stands exactly where it stood before the call (CodeDance paper; the default)."""
+    KEEP = "keep"
+    """What ran before the exception stays (PyVision, Thyme training). A killed call is rolled back all the same."""
+    CLEAR = "clear"
+    """The session starts again with nothing but its first bindings (CodeDance repository)."""
+
+
+@runtime_checkable
+class LazyImage(Protocol):
+    """A picture that is decoded when it is first needed; the media store hands these out."""
+
+    sha256: str
+    width: int
+    height: int
+
+    def decode(self) -> Image:
+        """The pixels, as a Pillow image of mode L, RGB or RGBA and the stated size."""
+
+
+Binding = object
+"""A value bound to a name: a Pillow image, a numpy uint8 picture, a `LazyImage`, a `Picture`, or a JSON value."""
+
+
+class SessionOptions(BaseModel):
+    """How a session treats the code it is given. Data of a dialect."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    state: StatePolicy = StatePolicy.ROLLBACK
+    repairs: tuple[str, ...] = ()
+    """Names of repair passes, see `saccade.sandbox.repairs`; all off unless named."""
+    path_aliases: Mapping[str, str] = Field(default_factory=dict)
+    """For the repair `path_alias`: a path (or prefix) that the model writes -> the path in the workspace."""
+    preload: tuple[str, ...] = ()
+    """Names that are there from the start: any of np, plt, Image, cv2, math, os, json, re, io, random, ..."""
+    last_expression: bool = True
+    """Whether the value of a last expression is reported, as a notebook does."""
+
+
+class Session(Protocol):
+    """One persistent Python interpreter in the jail. Calls are run one after the other."""
+
+    async def run(self, code: str, *, wall_seconds: float | None = None) -> RunResult:
+        """Run one cell; never raises for what the code does. `wall_seconds` may only shorten the limit."""
+
+    def bind(self, bindings: Mapping[str, Binding]) -> None:
+        """Bind further names; they are there in the next call (a dialect binds observed pictures this way)."""
+
+    async def branch(self, n: int) -> Sequence[Session]:
+        """`n` new sessions that start from this one's state, variables, pictures and files included."""
+
+    async def close(self) -> None:
+        """End the session; idempotent."""
+
+
+class Sandbox(Protocol):
+    """A provider of sessions."""
+
+    limits: Limits
+
+    async def open(
+        self,
+        bindings: Mapping[str, Binding] | None = None,
+        *,
+        files: Mapping[str, bytes] | None = None,
+        options: SessionOptions | None = None,
+    ) -> Session:
+        """A new session with `bindings` as variables and `files` (relative path -> bytes) in its workspace."""
+
+    async def isolation(self) -> Isolation:
+        """The isolation layers that are on, and why others are not."""
+
+    async def close(self) -> None:
+        """End every session and every process; idempotent."""
+
+    async def __aenter__(self) -> Self: ...
+
+    async def __aexit__(self, *exc: object) -> None: ...
