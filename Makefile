@@ -1,0 +1,51 @@
+# Every target that needs Python first builds .venv from the pinned versions (a stamp file makes that quick afterwards).
+
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+# An interpreter counts only if it really starts: a version manager may leave a name that runs nothing.
+PYTHON ?= $(shell for name in python3.11 python3.12 python3; do \
+	if $$name -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1; then echo $$name; break; fi; done)
+
+.PHONY: help setup demo test test-slow lint bench attack lock clean
+
+help:  ## This list
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/ /' | awk '{n=$$1; $$1=""; printf "  make %-10s%s\n", n, $$0}'
+
+setup: $(STAMP)  ## Virtual environment with pinned versions in .venv
+
+$(STAMP): pyproject.toml requirements/lock.txt
+	@test -n "$(PYTHON)" || { echo "Saccade needs Python 3.11 or newer and found none on PATH." \
+		"Install one, or name it: make PYTHON=/path/to/python3.11" >&2; exit 1; }
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --requirement requirements/lock.txt
+	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
+	touch $@
+
+demo: setup  ## What this machine isolates, then a model's cells run on a picture
+	$(BIN)/saccade doctor
+	$(BIN)/saccade demo
+
+lint: setup  ## Style and types
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+test: lint  ## Style, types, then the suite
+	$(BIN)/python -m pytest -n 2
+
+test-slow: setup  ## The tests that take longer
+	$(BIN)/python -m pytest -m slow
+
+bench: setup  ## Time and memory of the sandbox beside its peers
+	$(BIN)/saccade bench sandbox
+
+attack: setup  ## Run the attacks against the sandbox of this machine
+	$(BIN)/saccade doctor --attack
+
+lock:  ## Resolve the newest versions again into requirements/lock.txt
+	sh requirements/lock.sh
+
+clean:  ## Remove what was built; keeps runs/
+	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find src tests -name __pycache__ -type d -exec rm -rf {} +

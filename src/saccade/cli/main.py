@@ -1,0 +1,122 @@
+"""The command `saccade`: finds the verb, runs it, and turns errors into messages and exit codes.
+
+Verbs are one file each and are imported only when they are called, so `saccade --help` is quick and a verb whose
+module is missing or broken does not take the others along. Exit codes: what the verb says (0 means success),
+2 for a `SaccadeError` or a wrong command line, 130 after Ctrl-C. Any other exception is a fault of Saccade and keeps
+its traceback.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import import_module
+from importlib.metadata import version
+
+import typer
+
+from saccade.errors import SaccadeError, UnavailableError
+
+
+@dataclass(frozen=True, slots=True)
+class Verb:
+    """Where a verb lives and what it does, known without importing it."""
+
+    target: str
+    """`module:attribute` of a `typer.Typer`."""
+    help: str
+    """One line for `saccade --help`."""
+
+
+VERBS: dict[str, Verb] = {
+    "bench": Verb("saccade.cli.bench:app", "Measure the sandbox beside its peers."),
+    "demo": Verb("saccade.cli.demo:app", "Run a model's cells on a picture and show what comes back."),
+    "doctor": Verb("saccade.cli.doctor:app", "Say which isolation layers this machine gives."),
+    "sandbox": Verb("saccade.cli.sandbox:app", "Serve sandboxes to other hosts."),
+}
+
+# The verb's own parser sees everything after its name, `--help` included.
+_PASS_THROUGH = {
+    "allow_extra_args": True,
+    "allow_interspersed_args": False,
+    "help_option_names": [],
+    "ignore_unknown_options": True,
+}
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run one command line (without the program's name) and return its exit code; never raises `SystemExit`."""
+    arguments = sys.argv[1:] if argv is None else argv
+    try:
+        typer.main.get_command(build_app(VERBS)).main(args=list(arguments), prog_name="saccade")
+    except SystemExit as stop:
+        return stop.code if isinstance(stop.code, int) else int(stop.code is not None)
+    except SaccadeError as error:
+        print(f"saccade: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        return 130
+    return 0
+
+
+def build_app(verbs: dict[str, Verb]) -> typer.Typer:
+    """The root command with one lazily loaded command for each verb."""
+    app = typer.Typer(
+        help="Vision-language models that look again: Python in a sandbox, pictures back.",
+        no_args_is_help=True,
+        add_completion=False,
+        rich_markup_mode=None,
+    )
+    app.callback()(_root_options)
+    for name, verb in verbs.items():
+        app.command(name, help=verb.help, context_settings=_PASS_THROUGH)(_runner(name, verb))
+    return app
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        print(f"saccade {version('saccade')}")
+        raise typer.Exit
+
+
+def _root_options(
+    show_version: bool = typer.Option(
+        False, "--version", callback=_show_version, is_eager=True, help="Show the version and stop."
+    ),
+) -> None:
+    """Typer reads the root's options from this signature."""
+
+
+def _runner(name: str, verb: Verb) -> Callable[[typer.Context], None]:
+    # No postponed annotation may hide `typer.Context` here: Typer looks it up in this module.
+    def run(context: typer.Context) -> None:
+        command = typer.main.get_command(load(name, verb))
+        try:
+            code = command.main(args=list(context.args), prog_name=f"saccade {name}", standalone_mode=False)
+        except KeyboardInterrupt:
+            raise typer.Exit(130) from None
+        raise typer.Exit(code if isinstance(code, int) else 0)
+
+    return run
+
+
+def load(name: str, verb: Verb) -> typer.Typer:
+    """Import the verb's app.
+
+    Raises:
+        UnavailableError: its module, or something that the module needs, cannot be imported.
+    """
+    module, _, attribute = verb.target.partition(":")
+    try:
+        app = getattr(import_module(module), attribute)
+    except UnavailableError:
+        raise  # it already says what to install
+    except (ImportError, AttributeError) as error:
+        raise UnavailableError(
+            f"`saccade {name}` cannot be loaded: {error}. Install the package with all its parts "
+            "(pip install 'saccade[serve,bench]') or report it if it is installed."
+        ) from error
+    if not isinstance(app, typer.Typer):
+        raise UnavailableError(f"`saccade {name}` cannot be loaded: {verb.target} is no typer.Typer. Report it.")
+    return app

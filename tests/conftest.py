@@ -1,0 +1,72 @@
+"""For every test: an environment without secrets, no network beyond this machine, fixed seeds."""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import random
+import re
+import socket
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+_SCRUBBED = re.compile(
+    r"(.*_(API_KEY|ACCESS_KEY(_ID)?|KEY|TOKEN|SECRET|PASSWORD))|(.*_PROXY)|(HF|HUGGING_?FACE|TRANSFORMERS)_.*"
+    r"|(OPENAI|ANTHROPIC|GEMINI|GOOGLE|AZURE|AWS|WANDB|SACCADE)_.*",
+    re.IGNORECASE,
+)
+
+
+@pytest.fixture(autouse=True)
+def _scrubbed_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in list(os.environ):
+        if _SCRUBBED.fullmatch(name):
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("MPLBACKEND", "Agg")
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+
+
+@pytest.fixture(autouse=True)
+def _fixed_seeds() -> None:
+    random.seed(0)
+    np.random.seed(0)
+
+
+@pytest.fixture(autouse=True)
+def _loopback_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sockets of this process reach this machine alone; a child process is not held by this."""
+    for name in ("connect", "connect_ex"):
+        monkeypatch.setattr(socket.socket, name, _guarded(getattr(socket.socket, name), 0))
+    monkeypatch.setattr(socket.socket, "sendto", _guarded(socket.socket.sendto, -1))
+    monkeypatch.setattr(socket, "getaddrinfo", _guarded_lookup(socket.getaddrinfo))
+
+
+def _guarded(method: Callable[..., Any], position: int) -> Callable[..., Any]:
+    def call(sock: socket.socket, *args: Any) -> Any:
+        if sock.family in (socket.AF_INET, socket.AF_INET6) and args:
+            _require_loopback(args[position][0])
+        return method(sock, *args)
+
+    return call
+
+
+def _guarded_lookup(lookup: Callable[..., Any]) -> Callable[..., Any]:
+    def call(host: Any, *args: Any, **kwargs: Any) -> Any:
+        if host is not None:
+            _require_loopback(host)
+        return lookup(host, *args, **kwargs)
+
+    return call
+
+
+def _require_loopback(host: str | bytes) -> None:
+    name = host.decode() if isinstance(host, bytes) else host
+    try:
+        local = name in ("", "localhost", socket.gethostname()) or ipaddress.ip_address(name).is_loopback
+    except ValueError:
+        local = False
+    if not local:
+        raise RuntimeError(f"a test tried to reach {name}: tests use the loopback interface only")
