@@ -12,7 +12,8 @@
     ├── SandboxError           the sandbox itself failed (never the guest's program)
     │   ├── IsolationError     a required isolation layer cannot be had on this machine
     │   ├── SandboxClosedError used after it was closed
-    │   └── SandboxLostError   our own processes died; the state of the sessions is gone
+    │   ├── SandboxLostError   our own processes died; the state of the sessions is gone
+    │   └── ProtocolError      the other side of a wire sent bytes that do not follow the protocol
     └── UnavailableError       an optional part is not installed; names the command that installs it
 
 A message says what happened, why, and what to do. These are for a person. What a program in the
@@ -71,6 +72,10 @@ class SandboxClosedError(SandboxError):
 
 class SandboxLostError(SandboxError):
     """Processes of ours died, and the state of the sessions with them."""
+
+
+class ProtocolError(SandboxError):
+    """The other side of a wire sent bytes that do not follow the protocol."""
 
 
 class UnavailableError(SaccadeError, ImportError):

@@ -1,0 +1,183 @@
+"""Results and pictures survive the wire exactly; bindings are checked; lazy images are decoded once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from PIL import Image
+
+from saccade.errors import ProtocolError, SettingsError, TooLargeError
+from saccade.record.status import Status
+from saccade.sandbox import remote_codec as codec
+from saccade.sandbox import remote_pixels
+from saccade.sandbox import remote_wire as wire
+from saccade.sandbox.remote_pixels import Pixels, pixels_of, read_png
+from saccade.sandbox.result import Picture, Repair, RunResult, Timings, WrittenFile
+
+TEXT = st.text(alphabet=st.characters(exclude_categories=()), max_size=20)
+SECONDS = st.floats(0, 1e6)
+
+
+@st.composite
+def pixels(draw: st.DrawFn) -> Pixels:
+    mode = draw(st.sampled_from(["L", "RGB", "RGBA"]))
+    width, height = draw(st.integers(1, 5)), draw(st.integers(1, 5))
+    size = width * height * len(mode)
+    return Pixels(mode, width, height, draw(st.binary(min_size=size, max_size=size)))
+
+
+@st.composite
+def pictures(draw: st.DrawFn) -> Picture:
+    raw = draw(pixels())
+    source = draw(st.sampled_from(["figure", "show", "display", "value", "file"]))
+    return Picture(source, raw.mode, raw.width, raw.height, raw.data, draw(st.none() | TEXT))
+
+
+RESULTS = st.builds(
+    RunResult,
+    status=st.sampled_from(list(Status)),
+    stdout=TEXT,
+    stderr=TEXT,
+    value=st.none() | TEXT,
+    traceback=st.none() | TEXT,
+    pictures=st.lists(pictures(), max_size=3).map(tuple),
+    files=st.lists(st.builds(WrittenFile, TEXT, st.integers(0, 1 << 40)), max_size=3).map(tuple),
+    repairs=st.lists(st.builds(Repair, TEXT, TEXT), max_size=3).map(tuple),
+    notes=st.lists(TEXT, max_size=3).map(tuple),
+    committed=st.booleans(),
+    timings=st.builds(Timings, SECONDS, SECONDS, SECONDS, SECONDS),
+    layers=st.lists(TEXT, max_size=3).map(tuple),
+)
+
+
+@given(RESULTS)
+def test_a_result_comes_back_exactly(result: RunResult) -> None:
+    assert codec.unpack_result(codec.pack_result(result)) == result
+
+
+@given(pixels())
+def test_pixels_come_back_exactly(raw: Pixels) -> None:
+    assert read_png(raw.png()) == raw
+
+
+@given(pixels(), st.data())
+def test_a_damaged_png_gives_a_protocol_error_or_pixels(raw: Pixels, data: st.DataObject) -> None:
+    png = bytearray(raw.png())
+    at = data.draw(st.integers(0, len(png) - 1))
+    png[at] ^= data.draw(st.integers(1, 255))
+    try:
+        read = read_png(bytes(png))
+    except ProtocolError:
+        return
+    assert len(read.data) == read.width * read.height * len(read.mode)
+
+
+def test_a_huge_png_is_refused_before_it_is_decoded() -> None:
+    png = bytearray(Pixels("L", 1, 1, b"x").png())
+    png[16:24] = (60_000).to_bytes(4, "big") * 2
+    with pytest.raises(ProtocolError, match="over the limit"):
+        read_png(bytes(png))
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("status", "fine"),
+        ("stdout", None),
+        ("committed", 1),
+        ("pictures", [{"source": "figure", "path": None}]),
+        ("timings", {"wall": 0}),
+        ("timings", {"wall": float("nan"), "run": 0, "cpu": 0, "capture": 0}),
+        ("files", [{"path": "a", "size": -1}]),
+        ("files", [{"path": "a"}]),
+        ("layers", [1]),
+        ("surprise", 1),
+    ],
+)
+def test_an_impossible_result_is_refused(name: str, value: object) -> None:
+    fields, _ = wire.unpack(codec.pack_result(RunResult(Status.OK)))
+    with pytest.raises(ProtocolError):
+        codec.unpack_result(wire.pack({**fields, name: value}))
+
+
+def test_an_unknown_picture_source_is_refused() -> None:
+    fields, _ = wire.unpack(codec.pack_result(RunResult(Status.OK)))
+    message = wire.pack(
+        {**fields, "pictures": [{"source": "elsewhere", "path": None}]}, [Pixels("L", 1, 1, b"x").png()]
+    )
+    with pytest.raises(ProtocolError, match="elsewhere"):
+        codec.unpack_result(message)
+
+
+def test_pictures_of_every_kind_become_pixels() -> None:
+    array = np.arange(24, dtype=np.uint8).reshape(2, 4, 3)
+    raw = Pixels("RGB", 4, 2, array.tobytes())
+    assert pixels_of(array) == raw
+    assert pixels_of(Image.fromarray(array)) == raw
+    assert pixels_of(Picture("show", "RGB", 4, 2, array.tobytes())) == raw
+    assert pixels_of(array[:, ::2]) == Pixels("RGB", 2, 2, array[:, ::2].tobytes())
+    assert pixels_of(array[..., 0]) == Pixels("L", 4, 2, array[..., 0].tobytes())
+    assert pixels_of([1, 2]) is None
+
+
+@pytest.mark.parametrize(
+    "value", [np.zeros((2, 2)), np.zeros((2, 2, 2), np.uint8), np.zeros(3, np.uint8), Image.new("P", (2, 2))]
+)
+def test_what_is_no_picture_is_refused(value: object) -> None:
+    with pytest.raises(SettingsError):
+        pixels_of(value)
+
+
+def test_too_many_pixels_are_refused() -> None:
+    with pytest.raises(TooLargeError):
+        remote_pixels.check_size("L", 65_000, 65_000)
+    with pytest.raises(TooLargeError):
+        remote_pixels.check_size("L", 0, 1)
+
+
+@dataclass
+class Lazy:
+    sha256: str = "a" * 64
+    width: int = 2
+    height: int = 2
+    decoded: int = 0
+
+    def decode(self) -> Image.Image:
+        self.decoded += 1
+        return Image.new("RGB", (2, 2), "red")
+
+
+def test_a_lazy_image_is_decoded_once_for_its_name() -> None:
+    lazy, outbox = Lazy(), codec.Outbox()
+    first = outbox.prepare(codec.snapshot({"a": lazy}))
+    second = outbox.prepare(codec.snapshot({"b": lazy}))
+    assert lazy.decoded == 1
+    assert first.fields["a"] == second.fields["b"]
+    (sha256,) = second.pixels
+    assert second.pixels[sha256]().sha256() == sha256
+
+
+def test_a_snapshot_does_not_follow_later_changes() -> None:
+    image, values = Image.new("L", (1, 1), 7), [1]
+    taken = codec.snapshot({"image": image, "values": values})
+    image.putpixel((0, 0), 9)
+    values.append(2)
+    assert taken == {"image": Pixels("L", 1, 1, b"\x07"), "values": [1]}
+
+
+@pytest.mark.parametrize("bindings", [{"a b": 1}, {"": 1}, {"x": object()}, {"x": {1}}])
+def test_what_cannot_be_bound_is_refused(bindings: dict[str, object]) -> None:
+    with pytest.raises(SettingsError, match="cannot be bound"):
+        codec.snapshot(bindings)
+
+
+@pytest.mark.parametrize(
+    "fields", [None, [], {"x": 1}, {"x": {}}, {"x": {"value": 1, "picture": "a" * 64}}, {"x": {"picture": "A" * 64}}]
+)
+def test_impossible_bindings_are_refused(fields: object) -> None:
+    with pytest.raises(ProtocolError):
+        codec.unpack_bindings(fields, lambda sha256: Lazy(sha256))
