@@ -1,0 +1,180 @@
+"""Giving up privileges: identity, capabilities, limits, environment of the calling process.
+
+Every step is for good. The order for a session is: `oom_first`, `own_user_namespace` (or `limit_capabilities` and
+`become_user`), `set_limits`, `drop_capabilities`, `no_new_privs`, `set_dumpable`, `die_with_parent`, then Landlock
+and seccomp. Meant for a process with one thread. Promises nothing alone: a process that kept its files and system
+calls is not confined by any of this.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import errno
+import os
+import resource
+import signal
+from collections.abc import Iterable, Mapping
+
+from .syscalls import syscall
+
+_PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_SET_NO_NEW_PRIVS = 1, 4, 38
+_PR_CAPBSET_DROP, _PR_SET_SECUREBITS, _PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL = 24, 28, 47, 4
+# NOROOT and its lock, lock of KEEP_CAPS, NO_CAP_AMBIENT_RAISE and its lock: user id 0 gives no capabilities any more.
+_SECUREBITS = 0x01 | 0x02 | 0x20 | 0x40 | 0x80
+_CAPABILITY_VERSION_3 = 0x20080522
+_CLONE_NEWUSER = 0x10000000
+
+STACK_BYTES = 8 * 1024 * 1024
+ADDRESS_SLACK_BYTES = 4 * 1024 * 1024 * 1024
+"""Address space beyond the memory limit: libc reserves, but does not use, up to 128 MiB for each thread."""
+
+
+def no_new_privs() -> None:
+    """No exec will give privileges any more (set-uid programs, file capabilities); seccomp and Landlock need this."""
+    syscall("prctl", _PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+
+
+def set_dumpable(value: int) -> None:
+    """With 0: no core dumps, and no other process of the same user may trace this one or read its memory.
+
+    Entries of /proc/self are then owned by root: write id maps and the OOM score before.
+    """
+    syscall("prctl", _PR_SET_DUMPABLE, value, 0, 0, 0)
+
+
+def die_with_parent() -> None:
+    """SIGKILL when the thread that started this process ends.
+
+    Cleared by a fork and by a change of user or capabilities: call it after those.
+    """
+    syscall("prctl", _PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
+
+
+def oom_first() -> None:
+    """Ask the kernel to kill this process first when memory runs out. Raises OSError where /proc cannot be written."""
+    with open("/proc/self/oom_score_adj", "w", encoding="ascii") as file:
+        file.write("1000")
+
+
+def clean_environment(allow: Iterable[str]) -> None:
+    """Remove every environment variable that is not named in `allow`.
+
+    The block that the process was started with stays readable in its own memory: start the process with a clean
+    environment where that matters.
+    """
+    keep = frozenset(allow)
+    for name in [name for name in os.environ if name not in keep]:
+        del os.environ[name]
+
+
+def _held(field: int) -> int:
+    """Bytes of one field of /proc/self/statm: 0 is address space, 5 is data and stack."""
+    with open("/proc/self/statm", encoding="ascii") as file:
+        return int(file.read().split()[field]) * resource.getpagesize()
+
+
+def _limit(which: int, soft: int, hard: int | None = None) -> None:
+    """Set a limit, lowered to the hard limit that the process has already."""
+    _, ceiling = resource.getrlimit(which)
+    top = soft if hard is None else hard
+    if ceiling != resource.RLIM_INFINITY:
+        top, soft = min(top, ceiling), min(soft, ceiling)
+    resource.setrlimit(which, (soft, top))
+
+
+def set_limits(limits: Mapping[str, int]) -> list[str]:
+    """Set kernel resource limits, for this process and those it forks; returns the names of those set.
+
+    Keys, each optional: `cpu_seconds` (SIGXCPU then, SIGKILL one second later), `memory_bytes` (what may be allocated
+    beyond what the process holds now), `processes` (processes and threads of this user id in its user namespace),
+    `open_files`, `file_bytes`. Always set: no core dumps, no locked memory, no message queues, no raised priority,
+    a stack of 8 MiB. Raises OSError where a limit cannot be set, KeyError for an unknown key.
+    """
+    unknown = set(limits) - {"cpu_seconds", "memory_bytes", "processes", "open_files", "file_bytes"}
+    if unknown:
+        raise KeyError(f"unknown limits: {', '.join(sorted(unknown))}")
+    for which in (resource.RLIMIT_CORE, resource.RLIMIT_MEMLOCK, resource.RLIMIT_MSGQUEUE):
+        _limit(which, 0)
+    for which in (resource.RLIMIT_NICE, resource.RLIMIT_RTPRIO):
+        _limit(which, 0)
+    _limit(resource.RLIMIT_SIGPENDING, 256)
+    _limit(resource.RLIMIT_STACK, STACK_BYTES)
+    names = ["core", "memlock", "msgqueue", "nice", "rtprio", "sigpending", "stack"]
+    if "cpu_seconds" in limits:
+        _limit(resource.RLIMIT_CPU, limits["cpu_seconds"], limits["cpu_seconds"] + 1)
+        names.append("cpu")
+    if "processes" in limits:
+        _limit(resource.RLIMIT_NPROC, limits["processes"])
+        names.append("nproc")
+    if "open_files" in limits:
+        _limit(resource.RLIMIT_NOFILE, limits["open_files"])
+        names.append("nofile")
+    if "file_bytes" in limits:
+        _limit(resource.RLIMIT_FSIZE, limits["file_bytes"])
+        names.append("fsize")
+    if "memory_bytes" in limits:
+        # DATA counts every private writable page when it is mapped, touched or not: numpy fails with MemoryError.
+        memory = limits["memory_bytes"]
+        _limit(resource.RLIMIT_DATA, _held(5) + memory)
+        _limit(resource.RLIMIT_AS, _held(0) + memory + ADDRESS_SLACK_BYTES)
+        names += ["data", "as"]
+    return names
+
+
+def own_user_namespace() -> None:
+    """Enter a new user namespace in which the current user and group ids stay what they are.
+
+    For a session whose zygote is not root: the number of processes is then counted for this session alone. The
+    process holds all capabilities inside it until `drop_capabilities`. Raises OSError (EPERM, ENOSPC, EACCES) where
+    user namespaces cannot be had or /proc cannot be written.
+    """
+    uid, gid = os.geteuid(), os.getegid()
+    syscall("unshare", _CLONE_NEWUSER)
+    for name, text in (("setgroups", "deny"), ("uid_map", f"{uid} {uid} 1"), ("gid_map", f"{gid} {gid} 1")):
+        with open(f"/proc/self/{name}", "w", encoding="ascii") as file:
+            file.write(text)
+
+
+def become_user(uid: int, gid: int) -> None:
+    """Become another user for good: no supplementary groups, then all three group ids, then all three user ids.
+
+    Needs CAP_SETUID and CAP_SETGID in a user namespace that maps both ids; raises OSError (EPERM, EINVAL) otherwise.
+    """
+    os.setgroups([])
+    os.setresgid(gid, gid, gid)
+    os.setresuid(uid, uid, uid)
+    if os.getresuid() != (uid, uid, uid) or os.getresgid() != (gid, gid, gid) or os.getgroups():
+        raise OSError(errno.EPERM, f"the process did not become user {uid}, group {gid}")
+
+
+def limit_capabilities() -> bool:
+    """Empty the bounding and ambient sets and lock the secure bits, keeping the capabilities in use for now.
+
+    True if done; False if the process lacks CAP_SETPCAP. Under `no_new_privs` these sets give nothing anyway.
+    """
+    try:
+        for capability in range(64):
+            try:
+                syscall("prctl", _PR_CAPBSET_DROP, capability, 0, 0, 0)
+            except OSError as error:
+                # EINVAL: past the last capability that this kernel knows.
+                if error.errno != errno.EINVAL:
+                    raise
+                break
+        syscall("prctl", _PR_SET_SECUREBITS, _SECUREBITS, 0, 0, 0)
+    except OSError as error:
+        if error.errno != errno.EPERM:
+            raise
+        return False
+    with contextlib.suppress(OSError):
+        syscall("prctl", _PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
+    return True
+
+
+def drop_capabilities() -> None:
+    """Give up every capability: effective, permitted, inheritable, ambient, and bounding where that can be had."""
+    limit_capabilities()
+    header = (ctypes.c_uint32 * 2)(_CAPABILITY_VERSION_3, 0)
+    data = (ctypes.c_uint32 * 6)()
+    syscall("capset", ctypes.addressof(header), ctypes.addressof(data))
