@@ -18,8 +18,8 @@ from collections.abc import Iterable, Mapping
 
 from .syscalls import syscall
 
-_PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_SET_NO_NEW_PRIVS = 1, 4, 38
-_PR_CAPBSET_DROP, _PR_SET_SECUREBITS, _PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL = 24, 28, 47, 4
+_PR_SET_PDEATHSIG, _PR_GET_DUMPABLE, _PR_SET_DUMPABLE, _PR_SET_NO_NEW_PRIVS = 1, 3, 4, 38
+_PR_CAPBSET_DROP, _PR_GET_SECUREBITS, _PR_SET_SECUREBITS, _PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL = 24, 27, 28, 47, 4
 # NOROOT and its lock, lock of KEEP_CAPS, NO_CAP_AMBIENT_RAISE and its lock: user id 0 gives no capabilities any more.
 _SECUREBITS = 0x01 | 0x02 | 0x20 | 0x40 | 0x80
 _CAPABILITY_VERSION_3 = 0x20080522
@@ -53,8 +53,7 @@ def die_with_parent() -> None:
 
 def oom_first() -> None:
     """Ask the kernel to kill this process first when memory runs out. Raises OSError where /proc cannot be written."""
-    with open("/proc/self/oom_score_adj", "w", encoding="ascii") as file:
-        file.write("1000")
+    _write("/proc/self/oom_score_adj", b"1000")
 
 
 def clean_environment(allow: Iterable[str]) -> None:
@@ -68,10 +67,24 @@ def clean_environment(allow: Iterable[str]) -> None:
         del os.environ[name]
 
 
-def _held(field: int) -> int:
-    """Bytes of one field of /proc/self/statm: 0 is address space, 5 is data and stack."""
-    with open("/proc/self/statm", encoding="ascii") as file:
-        return int(file.read().split()[field]) * resource.getpagesize()
+def _write(path: str, text: bytes) -> None:
+    """One write, without the codecs and buffers that `open` might have to import."""
+    fd = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
+    try:
+        os.write(fd, text)
+    finally:
+        os.close(fd)
+
+
+def _held() -> tuple[int, int]:
+    """Bytes that this process has mapped: address space, and private writable memory."""
+    fd = os.open("/proc/self/statm", os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        fields = os.read(fd, 256).split()
+    finally:
+        os.close(fd)
+    page = resource.getpagesize()
+    return int(fields[0]) * page, int(fields[5]) * page
 
 
 def _limit(which: int, soft: int, hard: int | None = None) -> None:
@@ -115,9 +128,9 @@ def set_limits(limits: Mapping[str, int]) -> list[str]:
         names.append("fsize")
     if "memory_bytes" in limits:
         # DATA counts every private writable page when it is mapped, touched or not: numpy fails with MemoryError.
-        memory = limits["memory_bytes"]
-        _limit(resource.RLIMIT_DATA, _held(5) + memory)
-        _limit(resource.RLIMIT_AS, _held(0) + memory + ADDRESS_SLACK_BYTES)
+        space, data = _held()
+        _limit(resource.RLIMIT_DATA, data + limits["memory_bytes"])
+        _limit(resource.RLIMIT_AS, space + limits["memory_bytes"] + ADDRESS_SLACK_BYTES)
         names += ["data", "as"]
     return names
 
@@ -131,9 +144,15 @@ def own_user_namespace() -> None:
     """
     uid, gid = os.geteuid(), os.getegid()
     syscall("unshare", _CLONE_NEWUSER)
-    for name, text in (("setgroups", "deny"), ("uid_map", f"{uid} {uid} 1"), ("gid_map", f"{gid} {gid} 1")):
-        with open(f"/proc/self/{name}", "w", encoding="ascii") as file:
-            file.write(text)
+    dumpable = syscall("prctl", _PR_GET_DUMPABLE)
+    # The maps belong to root while the process is not dumpable.
+    set_dumpable(1)
+    try:
+        _write("/proc/self/setgroups", b"deny")
+        _write("/proc/self/uid_map", b"%d %d 1" % (uid, uid))
+        _write("/proc/self/gid_map", b"%d %d 1" % (gid, gid))
+    finally:
+        set_dumpable(1 if dumpable == 1 else 0)
 
 
 def become_user(uid: int, gid: int) -> None:
@@ -174,7 +193,8 @@ def limit_capabilities() -> bool:
 
 def drop_capabilities() -> None:
     """Give up every capability: effective, permitted, inheritable, ambient, and bounding where that can be had."""
-    limit_capabilities()
+    if syscall("prctl", _PR_GET_SECUREBITS, 0, 0, 0, 0) != _SECUREBITS:
+        limit_capabilities()
     header = (ctypes.c_uint32 * 2)(_CAPABILITY_VERSION_3, 0)
     data = (ctypes.c_uint32 * 6)()
     syscall("capset", ctypes.addressof(header), ctypes.addressof(data))

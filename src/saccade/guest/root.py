@@ -1,0 +1,156 @@
+"""A private root for the zygote and its sessions: nothing of the machine but what the interpreter reads, read-only.
+
+Called by the first process of new user, mount and process namespaces. Afterwards there are: the interpreter's
+folders, an `/etc` of a few harmless files, `/dev` with five devices, a `/proc` that shows only processes of this
+namespace, `/workspace` (a link to each session's own folder) with `/tmp` leading to it, and `/w` for workspaces.
+Does not promise that the interpreter's own folders hold no secrets.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from . import mounts
+from .workspaces import Workspaces
+
+WORKSPACE = "/workspace"
+_BASE = "/w"
+_DEVICES = ("null", "zero", "full", "random", "urandom")
+_DEVICE_LINKS = (
+    ("/dev/fd", "/proc/self/fd"),
+    ("/dev/stdin", "/proc/self/fd/0"),
+    ("/dev/stdout", "/proc/self/fd/1"),
+    ("/dev/stderr", "/proc/self/fd/2"),
+)
+_STAGES = ("/tmp", "/mnt", "/usr", "/var", "/proc")
+_MOST_LINKS = 40
+
+
+@dataclass(frozen=True)
+class RootPlan:
+    """What a private root shows."""
+
+    binds: tuple[str, ...]
+    """Real paths of folders and files, shown at the same place, read-only; none beneath another."""
+    links: tuple[tuple[str, str], ...]
+    """(path of a symbolic link, its text) that lead to them."""
+
+
+def plan_root(paths: Iterable[str], workspace_fd: int) -> RootPlan:
+    """The plan that makes `paths` readable; `workspace_fd` is the number of each session's folder descriptor.
+
+    Symbolic links on the way are shown as links. Paths that do not exist are left out.
+    """
+    real: set[str] = set()
+    links: dict[str, str] = {}
+    for path in paths:
+        target, on_the_way = _resolve(path)
+        if os.path.exists(target):
+            real.add(target)
+            links |= on_the_way
+    binds: list[str] = []
+    for path in sorted(real):
+        if not _covered(path, binds):
+            binds.append(path)
+    shown = [(link, text) for link, text in sorted(links.items()) if not _covered(link, binds)]
+    own = [(WORKSPACE, f"/proc/self/fd/{workspace_fd}"), ("/tmp", WORKSPACE)]
+    return RootPlan(tuple(binds), (*shown, *_DEVICE_LINKS, *own))
+
+
+def _covered(path: str, folders: Iterable[str]) -> bool:
+    return any(path == folder or path.startswith(folder + "/") for folder in folders)
+
+
+def _resolve(path: str) -> tuple[str, dict[str, str]]:
+    """The real path, and every symbolic link on the way to it with its text."""
+    links: dict[str, str] = {}
+    current, rest = "/", path.split("/")
+    while rest:
+        name = rest.pop(0)
+        if name in ("", "."):
+            continue
+        if name == "..":
+            current = os.path.dirname(current)
+            continue
+        step = os.path.join(current, name)
+        if not os.path.islink(step):
+            current = step
+            continue
+        text = os.readlink(step)
+        links[step] = text
+        if len(links) > _MOST_LINKS:
+            raise OSError(f"too many symbolic links on the way to {path}")
+        rest = text.split("/") + rest
+        if text.startswith("/"):
+            current = "/"
+    return current, links
+
+
+def build_private_root(plan: RootPlan) -> Workspaces:
+    """Replace the root of this mount namespace by a private one; returns the maker of workspaces in it.
+
+    Needs CAP_SYS_ADMIN in new mount and process namespaces, and Linux 5.12. Raises OSError where something cannot be
+    had; the namespace is then in between and the process should end.
+    """
+    mounts.make_private()
+    trees = [(path, _read_only(path)) for path in plan.binds]
+    devices = [(f"/dev/{name}", mounts.clone_tree(f"/dev/{name}")) for name in _DEVICES]
+    proc = _new_proc()
+    root = mounts.new_mount("tmpfs", {"size": "1m", "mode": "0755"}, mounts.NOSUID | mounts.NODEV | mounts.NOEXEC)
+    mounts.attach(root, next(stage for stage in _STAGES if os.path.isdir(stage)))
+    os.fchdir(root)
+    for path, tree in (*trees, *devices, ("/proc", proc)):
+        _make_place(path, tree)
+        mounts.attach(tree, path[1:])
+        os.close(tree)
+    for link, text in plan.links:
+        os.makedirs(os.path.dirname(link)[1:] or ".", exist_ok=True)
+        os.symlink(text, link[1:])
+    os.mkdir(_BASE[1:])
+    mounts.enter_root()
+    os.close(root)
+    workspaces = _workspaces()
+    mounts.set_attributes("/", mounts.RDONLY)
+    return workspaces
+
+
+def _read_only(path: str) -> int:
+    """A detached, read-only copy of what is at `path`. Not without exec: shared libraries are mapped from it."""
+    tree = mounts.clone_tree(path)
+    mounts.set_attributes(tree, mounts.RDONLY | mounts.NOSUID | mounts.NODEV, recursive=True)
+    return tree
+
+
+def _new_proc() -> int:
+    """A detached /proc of this process namespace that shows processes, each to its own user and to our group only."""
+    attributes = mounts.NOSUID | mounts.NODEV | mounts.NOEXEC
+    strict = {"hidepid": "invisible", "gid": str(os.getegid()), "subset": "pid"}
+    try:
+        return mounts.new_mount("proc", strict, attributes)
+    except OSError:
+        # Before Linux 5.8 there is neither option; if /proc cannot be mounted at all this raises again.
+        return mounts.new_mount("proc", {}, attributes)
+
+
+def _make_place(path: str, tree: int) -> None:
+    """An empty file or folder for a mount, beneath the current folder."""
+    place = path[1:]
+    # A descriptor of a mount: what it is tells whether a file or a folder is needed.
+    if os.path.isdir(f"/proc/self/fd/{tree}"):
+        os.makedirs(place, exist_ok=True)
+        return
+    os.makedirs(os.path.dirname(place), exist_ok=True)
+    os.close(os.open(place, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o444))
+
+
+def _workspaces() -> Workspaces:
+    """The folder of workspaces: visible read-only; writable through a descriptor that only we hold."""
+    attributes = mounts.NOSUID | mounts.NODEV | mounts.NOEXEC
+    mount = mounts.new_mount("tmpfs", {"size": "4m", "nr_inodes": "65536", "mode": "0111"}, attributes)
+    mounts.attach(mount, _BASE)
+    os.close(mount)
+    handle = mounts.clone_tree(_BASE)
+    mounts.set_attributes(_BASE, mounts.RDONLY)
+    return Workspaces(handle, _BASE)

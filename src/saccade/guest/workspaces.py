@@ -1,0 +1,216 @@
+"""Writable folders of sessions: one tmpfs each where mounts can be had, plain folders where they cannot.
+
+    <base>/<family>/<workspace>
+
+A family is the folder of a session and of the branches made from it. Names are 128-bit random numbers, and the
+folders above a workspace cannot be listed. `Workspaces` caps size and number of files; `PlainWorkspaces` cannot, and
+keeps sessions of the same user apart by nothing but names that are hard to guess: Landlock has to do it there.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import secrets
+import shutil
+import stat
+from dataclasses import dataclass
+from typing import Protocol
+
+from . import mounts
+
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+_HANDLE = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+class Keeper(Protocol):
+    """What makes and removes workspaces; `Workspaces` and `PlainWorkspaces` are the two."""
+
+    def new_family(self) -> Family:
+        """A new, empty family."""
+
+    def make(self, family: str, size_bytes: int, inodes: int, uid: int) -> tuple[int, str]:
+        """See `Family.new_workspace`; `family` is its path."""
+
+    def release(self, path: str) -> None:
+        """Remove a workspace, and its family if that was the last one; one that is gone already is fine."""
+
+
+@dataclass(frozen=True)
+class Family:
+    """The folder of workspaces that may see each other."""
+
+    keeper: Keeper
+    path: str
+
+    def new_workspace(self, size_bytes: int, inodes: int, uid: int) -> tuple[int, str]:
+        """A new empty workspace, owned by `uid` (and the group of that number): (descriptor of the folder, its path).
+
+        `inodes` is the most files and folders in it. The caller owns the descriptor. Raises OSError.
+        """
+        return self.keeper.make(self.path, size_bytes, inodes, uid)
+
+
+def _token() -> str:
+    return secrets.token_hex(16)
+
+
+class Workspaces:
+    """Workspaces that are mounts, in a folder whose visible mount is read-only.
+
+    Only the holder of `handle`, a descriptor of a writable mount of the same folder, can make folders in it.
+    """
+
+    def __init__(self, handle: int, base: str) -> None:
+        self._handle = handle
+        self._base = base
+
+    def new_family(self) -> Family:
+        """A new, empty family."""
+        name = _token()
+        os.mkdir(name, 0o111, dir_fd=self._handle)
+        return Family(self, f"{self._base}/{name}")
+
+    def make(self, family: str, size_bytes: int, inodes: int, uid: int) -> tuple[int, str]:
+        """A tmpfs of `size_bytes` with room for `inodes` files; see `Family.new_workspace`."""
+        path = f"{family}/{_token()}"
+        # One inode is the workspace's own folder.
+        options = {"size": str(size_bytes), "nr_inodes": str(inodes + 1), "mode": "0700"}
+        options |= {"uid": str(uid), "gid": str(uid)}
+        mount = mounts.new_mount("tmpfs", options, mounts.NOSUID | mounts.NODEV | mounts.NOEXEC)
+        try:
+            os.mkdir(self._inside(path), 0o111, dir_fd=self._handle)
+            mounts.attach(mount, path)
+            return os.open(".", _FOLDER, dir_fd=mount), path
+        except OSError:
+            self.release(path)
+            raise
+        finally:
+            os.close(mount)
+
+    def release(self, path: str) -> None:
+        """Unmount a workspace (its memory is freed when no process uses it) and remove its folder."""
+        inside = self._inside(path)
+        with contextlib.suppress(OSError):
+            # EINVAL: not a mount (any more); ENOENT: gone.
+            mounts.detach(path)
+        for folder in (inside, os.path.dirname(inside)):
+            try:
+                os.rmdir(folder, dir_fd=self._handle)
+            except FileNotFoundError:
+                continue
+            except OSError as error:
+                if error.errno not in (errno.ENOTEMPTY, errno.EBUSY):
+                    raise
+                return
+
+    def _inside(self, path: str) -> str:
+        """A path of ours relative to the base."""
+        return _relative(path, self._base)
+
+
+class PlainWorkspaces:
+    """Workspaces that are folders beneath a folder of the host; `base` must exist and belong to this process."""
+
+    def __init__(self, base: str) -> None:
+        self._base = base
+        # Sessions of another user must get through, and see nothing.
+        os.chmod(base, 0o711)
+
+    def new_family(self) -> Family:
+        """A new, empty family."""
+        path = f"{self._base}/{_token()}"
+        os.mkdir(path)
+        os.chmod(path, 0o711)
+        return Family(self, path)
+
+    def make(self, family: str, size_bytes: int, inodes: int, uid: int) -> tuple[int, str]:
+        """A folder; the caps are not enforced here (only the limits per file and process hold)."""
+        path = f"{family}/{_token()}"
+        os.mkdir(path, 0o700)
+        try:
+            if os.geteuid() == 0 and uid != 0:
+                os.chown(path, uid, uid)
+            return os.open(path, _FOLDER | os.O_NOFOLLOW), path
+        except OSError:
+            os.rmdir(path)
+            raise
+
+    def release(self, path: str) -> None:
+        """Remove a workspace with all in it, following no link; its processes must have ended."""
+        family, name = os.path.split(path)
+        _relative(path, self._base)
+        with contextlib.suppress(FileNotFoundError):
+            handle = os.open(family, _FOLDER | os.O_NOFOLLOW)
+            try:
+                remove_folder(name, handle)
+            finally:
+                os.close(handle)
+            with contextlib.suppress(OSError):
+                # Not empty: a branch of the family lives.
+                os.rmdir(family)
+
+    def close(self) -> None:
+        """Remove the base with every workspace."""
+        shutil.rmtree(self._base, ignore_errors=True)
+
+
+def _relative(path: str, base: str) -> str:
+    """`path` relative to `base`; ValueError unless it is exactly family and workspace."""
+    inside = os.path.relpath(path, base)
+    parts = inside.split("/")
+    if len(parts) != 2 or ".." in parts:
+        raise ValueError(f"{path} is no workspace of {base}")
+    return inside
+
+
+def remove_folder(name: str, parent: int) -> None:
+    """Remove the folder `name` in the open folder `parent` with all in it, however deep and whatever its modes.
+
+    Folders in it are moved up before they are emptied, so neither the path length, the recursion limit nor the
+    number of open files matters. Follows no link. Raises OSError (FileNotFoundError if there is no such folder).
+    """
+    top = _open_folder(name, parent)
+    try:
+        while True:
+            inner = _empty(top, top)
+            if not inner:
+                break
+            for child in inner:
+                folder = _open_folder(child, top)
+                try:
+                    for grandchild in _empty(folder, top):
+                        os.rename(grandchild, _token(), src_dir_fd=folder, dst_dir_fd=top)
+                finally:
+                    os.close(folder)
+                os.rmdir(child, dir_fd=top)
+    finally:
+        os.close(top)
+    os.rmdir(name, dir_fd=parent)
+
+
+def _open_folder(name: str, parent: int) -> int:
+    """Open a folder for reading, giving ourselves all rights on it first."""
+    handle = os.open(name, _HANDLE, dir_fd=parent)
+    try:
+        # A handle has no chmod of its own.
+        os.chmod(f"/proc/self/fd/{handle}", stat.S_IRWXU)
+        return os.open(".", _FOLDER, dir_fd=handle)
+    finally:
+        os.close(handle)
+
+
+def _empty(folder: int, top: int) -> list[str]:
+    """Remove everything but folders from `folder`; the names of the folders, made movable unless it is `top`."""
+    folders = []
+    with os.scandir(folder) as entries:
+        found = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries]
+    for name, is_folder in found:
+        if not is_folder:
+            os.unlink(name, dir_fd=folder)
+            continue
+        if folder != top:
+            os.close(_open_folder(name, folder))
+        folders.append(name)
+    return folders
