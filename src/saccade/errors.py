@@ -4,7 +4,8 @@
     ├── SettingsError          a setting or an argument is wrong; lists every mistake at once
     ├── RegistryError          an id names nothing; suggests the nearest names
     ├── RecordError            a stored record cannot be read
-    │   └── SchemaVersionError written by another version of the schema
+    │   ├── SchemaVersionError written by another version of the schema
+    │   └── TornRecordError    the last line of a file was cut short by a crash; can be recovered
     ├── MediaError             a picture or a video cannot be used
     │   ├── DecodeError        broken, truncated or of an unknown format
     │   ├── TooLargeError      more pixels or bytes than the budget allows
@@ -40,6 +41,10 @@ class RecordError(SaccadeError, ValueError):
 
 class SchemaVersionError(RecordError):
     """A record was written by another version of the schema."""
+
+
+class TornRecordError(RecordError):
+    """The last line of a file of records was cut short, as a crash does it; the lines before it are whole."""
 
 
 class MediaError(SaccadeError):

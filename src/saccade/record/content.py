@@ -1,0 +1,71 @@
+"""Content of a message: texts, pictures and videos. Media are named by sha256; their bytes lie in a media store."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field, PositiveFloat, PositiveInt, StringConstraints
+
+from saccade.record.base import Record, Sha256, Text
+
+ImageMode = Literal["L", "RGB", "RGBA"]
+Role = Literal["system", "user", "assistant", "tool"]
+
+
+class TextPart(Record):
+    """A piece of text, exactly as it was written or shown."""
+
+    kind: Literal["text"] = "text"
+    text: Text
+
+
+class ImagePart(Record):
+    """A still picture. Size and mode are those of the decoded picture, after its EXIF orientation was applied."""
+
+    kind: Literal["image"] = "image"
+    sha256: Sha256
+    width: PositiveInt
+    """Pixels."""
+    height: PositiveInt
+    """Pixels."""
+    mode: ImageMode = "RGB"
+    mime: Annotated[str, StringConstraints(pattern=r"^image/[a-z0-9.+-]+$")] = "image/png"
+    """Type of the stored bytes."""
+
+
+class VideoPart(Record):
+    """A video. `frames`, `fps` and `seconds` are those of the stored stream, not of a sample of it."""
+
+    kind: Literal["video"] = "video"
+    sha256: Sha256
+    width: PositiveInt
+    """Pixels."""
+    height: PositiveInt
+    """Pixels."""
+    frames: PositiveInt
+    fps: PositiveFloat
+    """Mean frames per second."""
+    seconds: PositiveFloat
+    mime: Annotated[str, StringConstraints(pattern=r"^(video|image)/[a-z0-9.+-]+$")] = "video/mp4"
+    """Type of the stored bytes; an animated GIF or WebP is an `image/` type."""
+
+
+MediaPart = Annotated[ImagePart | VideoPart, Field(discriminator="kind")]
+Part = Annotated[TextPart | ImagePart | VideoPart, Field(discriminator="kind")]
+
+
+class Message(Record):
+    """What one role said: parts in the order in which they are read."""
+
+    role: Role
+    parts: tuple[Part, ...]
+
+    @property
+    def text(self) -> str:
+        """The text parts joined without anything between them."""
+        return "".join(part.text for part in self.parts if isinstance(part, TextPart))
+
+    @property
+    def media(self) -> tuple[ImagePart | VideoPart, ...]:
+        """The pictures and videos in their order."""
+        return tuple(part for part in self.parts if not isinstance(part, TextPart))

@@ -1,0 +1,210 @@
+"""Settings of a command: one frozen object, from a file and overrides, saved resolved, compared by name.
+
+    class RunSettings(Settings):
+        limits: Limits = Limits()
+        seed: int = 0
+
+    settings = load_settings(RunSettings, "run.toml", ["limits.wall_seconds=5", "seed=3"])
+
+Every mistake is reported at once. Settings hold plain data; nothing here looks at the environment.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar, get_args
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from saccade.errors import SettingsError
+from saccade.record.suggest import did_you_mean
+from saccade.record.toml_text import to_toml
+
+
+class Settings(BaseModel):
+    """Base of settings objects: frozen, unknown names refused, numbers finite."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+
+S = TypeVar("S", bound=BaseModel)
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One setting that differs between two objects."""
+
+    name: str
+    """Dotted path, as an override names it."""
+    left: object
+    right: object
+
+    def __str__(self) -> str:
+        return f"{self.name}: {_shown(self.left)} -> {_shown(self.right)}"
+
+
+class _Missing:
+    """Stands in a `Difference` where one side has no such setting."""
+
+    def __repr__(self) -> str:
+        return "(not set)"
+
+
+MISSING = _Missing()
+
+
+def load_settings(kind: type[S], path: str | os.PathLike[str] | None = None, overrides: Sequence[str] = ()) -> S:
+    """Settings of class `kind` from a TOML or JSON file, then overrides `a.b=value` from left to right.
+
+    A value is read as TOML (`3`, `true`, `[1, 2]`, `"text"`); what is no TOML is taken as text.
+
+    Raises:
+        SettingsError: names every mistake, with the nearest known name for an unknown one.
+    """
+    data = {} if path is None else _read(Path(path))
+    mistakes: list[str] = []
+    raw: dict[tuple[str, ...], str] = {}
+    for override in overrides:
+        name, equals, text = override.partition("=")
+        steps = tuple(name.strip().split("."))
+        if not equals or not all(steps):
+            mistakes.append(f"{override!r} is no override: write name=value or table.name=value")
+        elif not _assign(data, steps, _parse(text)):
+            mistakes.append(f"{name}: cannot be set, because a part of that path is a plain value")
+        else:
+            raw[steps] = text
+    settings = _validate(kind, data, raw, mistakes)
+    if settings is None:
+        where = "" if path is None else f" in {path}"
+        raise SettingsError(f"{len(mistakes)} mistake(s){where}:\n" + "\n".join(f"  {line}" for line in mistakes))
+    return settings
+
+
+def save_settings(settings: BaseModel, path: str | os.PathLike[str]) -> None:
+    """Save resolved settings, defaults included, as `.toml` or `.json`; the file appears complete or not at all.
+
+    Raises:
+        SettingsError: the suffix is another, or TOML cannot give a value back (a None that is not the default).
+    """
+    target = Path(path)
+    if target.suffix == ".json":
+        text = settings.model_dump_json(indent=2) + "\n"
+    elif target.suffix == ".toml":
+        text = settings_toml(settings)
+    else:
+        raise SettingsError(f"{target}: settings are saved as .toml or .json; give the file one of these suffixes")
+    partial = target.with_name(f".{target.name}.{os.getpid()}.part")
+    partial.write_text(text, encoding="utf-8")
+    partial.replace(target)
+
+
+def settings_toml(settings: BaseModel) -> str:
+    """The resolved settings as TOML text, proved to read back as the same object.
+
+    Raises:
+        SettingsError: they do not; the message names the settings that would be lost.
+    """
+    try:
+        text = to_toml(settings.model_dump(mode="json"))
+        again = type(settings).model_validate(tomllib.loads(text))
+    except ValueError as error:  # pydantic's and tomllib's errors are ValueErrors
+        raise SettingsError(f"these settings have no form in TOML: {error}. Save them as .json.") from error
+    lost = differences(settings, again)
+    if lost:
+        names = ", ".join(str(item) for item in lost)
+        raise SettingsError(f"TOML cannot hold these settings (it has no null): {names}. Save them as .json.")
+    return text
+
+
+def differences(left: BaseModel, right: BaseModel) -> tuple[Difference, ...]:
+    """What differs between two settings objects, by dotted name; empty if they are equal."""
+    return tuple(_walk((), left.model_dump(mode="json"), right.model_dump(mode="json")))
+
+
+def _walk(path: tuple[str, ...], left: object, right: object) -> Iterator[Difference]:
+    if isinstance(left, Mapping) and isinstance(right, Mapping):
+        for key in dict.fromkeys((*left, *right)):
+            yield from _walk((*path, key), left.get(key, MISSING), right.get(key, MISSING))
+    elif left != right or type(left) is not type(right):
+        yield Difference(".".join(path), left, right)
+
+
+def _shown(value: object) -> str:
+    return repr(value) if isinstance(value, _Missing) else json.dumps(value, ensure_ascii=False)
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        text = path.read_text(encoding="utf-8")
+        data = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
+    except OSError as error:
+        raise SettingsError(f"{path} cannot be read: {error.strerror}. Check the path.") from error
+    except ValueError as error:
+        raise SettingsError(f"{path} is not valid {path.suffix.lstrip('.').upper() or 'TOML'}: {error}") from error
+    if not isinstance(data, dict):
+        raise SettingsError(f"{path} holds no table of settings but {type(data).__name__}")
+    return data
+
+
+def _parse(text: str) -> object:
+    try:
+        parsed = tomllib.loads(f"value = {text}")
+    except tomllib.TOMLDecodeError:
+        return text
+    return parsed["value"] if parsed.keys() == {"value"} else text
+
+
+def _assign(data: dict[str, Any], steps: tuple[str, ...], value: object) -> bool:
+    for step in steps[:-1]:
+        inner = data.setdefault(step, {})
+        if not isinstance(inner, dict):
+            return False
+        data = inner
+    data[steps[-1]] = value
+    return True
+
+
+def _validate(kind: type[S], data: dict[str, Any], raw: dict[tuple[str, ...], str], mistakes: list[str]) -> S | None:
+    """The settings, or None with every mistake added to `mistakes`."""
+    try:
+        settings = kind.model_validate(data)
+    except ValidationError as error:
+        problems = error.errors(include_url=False, include_context=False)
+        # `name=7` for a text: take what was written, not the number it looks like.
+        texts = {p["loc"]: raw[p["loc"]] for p in problems if p["type"] == "string_type" and p["loc"] in raw}  # type: ignore[index]
+        for steps, text in texts.items():
+            _assign(data, steps, text)  # type: ignore[arg-type]
+        if texts:
+            return _validate(kind, data, {k: v for k, v in raw.items() if k not in texts}, mistakes)
+        mistakes += [_mistake(kind, p["type"], p["loc"], p["msg"], p["input"]) for p in problems]
+        return None
+    return None if mistakes else settings
+
+
+def _mistake(kind: type[BaseModel], type_: str, where: tuple[int | str, ...], message: str, given: object) -> str:
+    name = ".".join(str(step) for step in where) or "(all settings)"
+    if type_ == "extra_forbidden":
+        return f"{name}: no such setting. {did_you_mean(str(where[-1]), _known(kind, where[:-1]))}".rstrip()
+    if type_ == "missing":
+        return f"{name}: is needed and has no default"
+    return f"{name}: {message[0].lower() + message[1:]}, got {given!r}"
+
+
+def _known(kind: type[BaseModel], where: tuple[int | str, ...]) -> list[str]:
+    """Names of the settings of the table at `where`, as far as the annotations tell."""
+    for step in where:
+        field = kind.model_fields.get(str(step))
+        nested = [] if field is None else [a for a in (field.annotation, *get_args(field.annotation)) if _is_model(a)]
+        if not nested:
+            return []
+        kind = nested[0]
+    return [field.alias or name for name, field in kind.model_fields.items()]
+
+
+def _is_model(annotation: object) -> bool:
+    return isinstance(annotation, type) and issubclass(annotation, BaseModel)

@@ -1,0 +1,93 @@
+"""A task: a question about pictures or a video, with what is known about its answer.
+
+The gold answer and the evidence are for graders and reports. Nothing here keeps them from a model: that is the
+dialect's work, which shows only `question`, `choices` and `media`.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Self
+
+from pydantic import FiniteFloat, model_validator
+
+from saccade.record.base import Name, Record, Text
+from saccade.record.content import ImagePart, MediaPart
+
+
+class AnswerType(StrEnum):
+    """How an answer is compared with the gold one."""
+
+    TEXT = "text"
+    CHOICE = "choice"
+    """The answer is one of `choices`."""
+    YES_NO = "yes_no"
+    NUMBER = "number"
+    BOX = "box"
+    """The answer is a grounding box."""
+    LIST = "list"
+
+
+class NamedMedia(Record):
+    """A picture or video under the name that evidence and prompts use for it."""
+
+    name: Name
+    part: MediaPart
+
+
+class EvidenceBox(Record):
+    """Where in a picture the answer can be seen: `xyxy` pixels, right and bottom edge exclusive."""
+
+    image: Name
+    """Name of the picture in the task's media."""
+    xyxy: tuple[FiniteFloat, FiniteFloat, FiniteFloat, FiniteFloat]
+    label: Text = ""
+
+    @model_validator(mode="after")
+    def _ordered(self) -> Self:
+        x0, y0, x1, y1 = self.xyxy
+        if not (0 <= x0 < x1 and 0 <= y0 < y1):
+            raise ValueError(f"box {self.xyxy} is empty, negative or not ordered as x0, y0, x1, y1")
+        return self
+
+
+class Task(Record):
+    """One question with its media and, where known, its gold answer and the evidence for it."""
+
+    id: Name
+    question: Text
+    media: tuple[NamedMedia, ...] = ()
+    choices: tuple[Text, ...] = ()
+    answer: Text | None = None
+    """The gold answer; of a choice its full text. None if it is not known."""
+    answer_type: AnswerType = AnswerType.TEXT
+    evidence: tuple[EvidenceBox, ...] = ()
+    program: Text | None = None
+    """Python code that finds the answer, where a generated world knows one."""
+    source: Text = ""
+    """Benchmark, world or file that the task comes from."""
+    split: Text = ""
+    difficulty: FiniteFloat | None = None
+    """Larger is harder; the scale is the source's."""
+    tags: tuple[Text, ...] = ()
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        names = [item.name for item in self.media]
+        if len(set(names)) < len(names):
+            raise ValueError(f"two media share a name: {names}")
+        if self.answer_type is AnswerType.CHOICE:
+            if not self.choices:
+                raise ValueError("a task of answer type `choice` needs choices")
+            if self.answer is not None and self.answer not in self.choices:
+                raise ValueError(f"the gold answer {self.answer!r} is none of the choices {list(self.choices)}")
+        for box in self.evidence:
+            self._check_evidence(box)
+        return self
+
+    def _check_evidence(self, box: EvidenceBox) -> None:
+        part = next((item.part for item in self.media if item.name == box.image), None)
+        if not isinstance(part, ImagePart):
+            raise ValueError(f"evidence names the picture {box.image!r}, which is not among the task's pictures")
+        if box.xyxy[2] > part.width or box.xyxy[3] > part.height:
+            raise ValueError(f"box {box.xyxy} reaches beyond {box.image!r} of {part.width}x{part.height} pixels")

@@ -1,0 +1,72 @@
+"""One turn: what the model wrote, what it was understood to ask for, what came back, and what that cost."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Self
+
+from pydantic import FiniteFloat, NonNegativeFloat, NonNegativeInt, model_validator
+
+from saccade.record.action import Action, Code, ToolCall
+from saccade.record.base import Record, Text
+from saccade.record.content import Message
+from saccade.record.execution import Execution
+
+
+class FinishReason(StrEnum):
+    """Why the model stopped writing."""
+
+    STOP = "stop"
+    """End-of-turn token."""
+    STOP_STRING = "stop_string"
+    LENGTH = "length"
+    """The token limit of the turn or of the context."""
+    TOOL_CALL = "tool_call"
+    """The API ended the message with a function call."""
+    FILTERED = "filtered"
+    """The provider withheld the text."""
+
+
+class TokenCounts(Record):
+    """Tokens of a turn; None where the backend does not say."""
+
+    context_text: NonNegativeInt | None = None
+    """Text tokens that the model read before it wrote."""
+    context_visual: NonNegativeInt | None = None
+    """Visual tokens that the model read before it wrote."""
+    sampled: NonNegativeInt | None = None
+    """Tokens that the model wrote."""
+    observation_text: NonNegativeInt | None = None
+    observation_visual: NonNegativeInt | None = None
+
+
+class Turn(Record):
+    """One turn of a trajectory."""
+
+    text: Text
+    """Exactly what the model wrote."""
+    token_ids: tuple[NonNegativeInt, ...] | None = None
+    """The ids that were sampled, never re-tokenised; None if the backend does not give them."""
+    logprobs: tuple[FiniteFloat, ...] | None = None
+    """Natural log-probability of each of `token_ids` under the policy that sampled it."""
+    action: Action
+    execution: Execution | None = None
+    """None if nothing was run: the action is an answer or a parse error, or a limit came first."""
+    observation: Message | None = None
+    """What was shown to the model afterwards, as it was shown; None if nothing was."""
+    tokens: TokenCounts = TokenCounts()
+    finish_reason: FinishReason | None = None
+    model_seconds: NonNegativeFloat = 0.0
+    """Waiting for the model."""
+    execution_seconds: NonNegativeFloat = 0.0
+    """Waiting for the sandbox or the tool."""
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        if self.logprobs is not None and len(self.logprobs) != len(self.token_ids or ()):
+            raise ValueError(
+                f"{len(self.logprobs)} log-probabilities for {len(self.token_ids or ())} token ids; one each is needed"
+            )
+        if self.execution is not None and not isinstance(self.action, Code | ToolCall):
+            raise ValueError(f"an action of kind {self.action.kind!r} cannot have an execution")
+        return self
