@@ -31,10 +31,11 @@ _SYSTEM = (
     "/etc/ld.so.conf",
     "/etc/ld.so.conf.d",
 )
-_TOO_WIDE = frozenset(
+_WIDE_NAMES = (
     "/ /bin /boot /dev /etc /home /media /mnt /opt /proc /root /run /sbin /srv /sys /tmp /usr /usr/local /usr/share "
-    "/var /var/lib /var/tmp /dev/shm".split()
+    "/var /var/lib /var/tmp /dev/shm"
 )
+_TOO_WIDE = frozenset(_WIDE_NAMES.split())
 
 
 def too_wide(path: str) -> bool:

@@ -1,0 +1,220 @@
+"""A control group for each session: memory and processes of the whole session limited together.
+
+Works with version 2 (as root, or in a folder delegated to the user) and with version 1 (as root). Groups are made
+beneath the host's own group, so limits set around the host keep holding:
+
+    <own group>/saccade-<pid>-<start time>-<process namespace>-<token>/<session>
+
+The name tells a janitor who owns the folder; `sweep` removes what dead owners left. The session's process joins by
+itself, writing "0" into the files of `join_fds`. Does not promise that a machine has any of this: `Cgroups.probe`
+says why not.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import itertools
+import os
+import secrets
+import sys
+import time
+
+from saccade.errors import SandboxError
+from saccade.sandbox.cgroup_places import candidates, enable, read, write
+
+PREFIX = "saccade-"
+
+
+class SessionCgroup:
+    """The groups of one session (two folders in version 1, one in version 2)."""
+
+    def __init__(self, owner: Cgroups, folders: tuple[str, ...], events: str, field: str) -> None:
+        self._owner = owner
+        self._folders = folders
+        self._events = events
+        self._field = field
+        self._kills = 0
+        self._join_fds: tuple[int, ...] = ()
+
+    @property
+    def join_fds(self) -> tuple[int, ...]:
+        """Open `cgroup.procs` files; a process joins by writing b"0" to each. Closed by `close_fds` and `remove`.
+
+        The right to join travels with the descriptors: the process that writes needs no privileges.
+        """
+        if not self._join_fds:
+            paths = (os.path.join(folder, "cgroup.procs") for folder in self._folders)
+            self._join_fds = tuple(os.open(path, os.O_WRONLY | os.O_CLOEXEC) for path in paths)
+        return self._join_fds
+
+    def close_fds(self) -> None:
+        """Close the descriptors of `join_fds`, once they are handed over."""
+        fds, self._join_fds = self._join_fds, ()
+        for fd in fds:
+            os.close(fd)
+
+    def oom_kills(self) -> int:
+        """How many processes of the session the kernel has killed for want of memory; the last known after removal."""
+        with contextlib.suppress(OSError):
+            for line in read(self._events).splitlines():
+                name, _, value = line.partition(" ")
+                if name == self._field:
+                    self._kills = int(value)
+        return self._kills
+
+    def remove(self) -> None:
+        """Remove the groups; idempotent. Groups whose processes are still dying are removed later by their owner."""
+        self.close_fds()
+        self.oom_kills()
+        for folder in self._folders:
+            self._owner.discard(folder)
+        self._folders = ()
+
+
+class Cgroups:
+    """The folder of groups of one sandbox."""
+
+    def __init__(self, version: int, bases: tuple[str, ...]) -> None:
+        """Make the folder in each of `bases`; raises OSError. Call `probe` instead."""
+        self.version = version
+        name = f"{PREFIX}{os.getpid()}-{_start_time(os.getpid())}-{_pid_namespace()}-{secrets.token_hex(4)}"
+        self.folders = tuple(os.path.join(base, name) for base in bases)
+        """The folders to remove when the sandbox is gone, however it ended."""
+        self._late: list[str] = []
+        self._names = itertools.count(1)
+        for folder in self.folders:
+            os.mkdir(folder)
+
+    @classmethod
+    def probe(cls) -> Cgroups | str:
+        """The groups of a new sandbox, tried out, or the reason why there are none."""
+        if sys.platform != "linux":
+            return "control groups exist on Linux only"
+        reasons = []
+        for version, bases, why in candidates():
+            try:
+                if not bases:
+                    raise OSError(why)
+                made = cls(version, bases)
+            except OSError as error:
+                reasons.append(f"version {version}: {error}")
+                continue
+            try:
+                if version == 2:
+                    enable(made.folders[0])
+                made.create(64 * 1024 * 1024, 16).remove()
+                return made
+            except (OSError, SandboxError) as error:
+                reasons.append(f"version {version}: {error}")
+                made.close()
+        return "; ".join(reasons) or "no control groups with memory and pids are mounted"
+
+    def create(self, memory_bytes: int, processes: int) -> SessionCgroup:
+        """A group of at most `memory_bytes` (swap included) and `processes` processes and threads.
+
+        Raises SandboxError if the kernel refuses.
+        """
+        self._retry()
+        name = f"s{next(self._names)}"
+        folders = tuple(os.path.join(folder, name) for folder in self.folders)
+        memory, pids = folders[0], folders[-1]
+        try:
+            for folder in folders:
+                os.mkdir(folder)
+            if self.version == 2:
+                write(f"{memory}/memory.max", memory_bytes)
+                with contextlib.suppress(FileNotFoundError):
+                    write(f"{memory}/memory.swap.max", 0)
+            else:
+                write(f"{memory}/memory.limit_in_bytes", memory_bytes)
+                with contextlib.suppress(OSError):
+                    # Absent, or refused, where the kernel does not account swap.
+                    write(f"{memory}/memory.memsw.limit_in_bytes", memory_bytes)
+            write(f"{pids}/pids.max", processes)
+            events = "memory.events" if self.version == 2 else "memory.oom_control"
+            made = SessionCgroup(self, folders, f"{memory}/{events}", "oom_kill")
+            _ = made.join_fds
+        except OSError as error:
+            for folder in folders:
+                self.discard(folder)
+            raise SandboxError(
+                f"a control group for a session could not be made: {error}. Another program may have removed "
+                f"{self.folders[0]}; open a new sandbox."
+            ) from error
+        return made
+
+    def discard(self, folder: str) -> None:
+        """Remove an empty group now, or later if processes in it are still dying."""
+        if not _remove(folder):
+            self._late.append(folder)
+
+    def _retry(self) -> None:
+        late, self._late = self._late, []
+        for folder in late:
+            self.discard(folder)
+
+    def _remove_all(self) -> bool:
+        return sum(_remove_tree(folder) for folder in self.folders) == len(self.folders)
+
+    def close(self, wait_seconds: float = 1.0) -> None:
+        """Remove all that is left of this sandbox's groups; waits a moment for dying processes. Idempotent."""
+        deadline = time.monotonic() + wait_seconds
+        while not self._remove_all() and time.monotonic() < deadline:
+            time.sleep(0.01)
+        self._late.clear()
+
+
+def sweep(prefix: str = PREFIX) -> list[str]:
+    """Remove the groups that sandboxes of dead hosts left; returns the folders removed. Never touches living ones."""
+    removed = []
+    bases = {base for _version, folders, _why in candidates() for base in folders}
+    for base in sorted(bases):
+        for name in sorted(os.listdir(base)):
+            folder = os.path.join(base, name)
+            if name.startswith(prefix) and os.path.isdir(folder) and _owner_is_dead(name) and _remove_tree(folder):
+                removed.append(folder)
+    return removed
+
+
+def _owner_is_dead(name: str) -> bool:
+    """Whether the process that a folder's name gives has ended; False for one that this process cannot see."""
+    parts = name.split("-")[-4:]
+    if len(parts) != 4 or not (parts[0].isdigit() and parts[1].isdigit()) or parts[2] != _pid_namespace():
+        return False
+    try:
+        return _start_time(int(parts[0])) != int(parts[1])
+    except (FileNotFoundError, ProcessLookupError):
+        return True
+
+
+def _start_time(pid: int) -> int:
+    """When a process started, in clock ticks since boot: with the id it names a process for good."""
+    # The second field, the program's name in brackets, may hold spaces and brackets.
+    return int(read(f"/proc/{pid}/stat").rpartition(")")[2].split()[19])
+
+
+def _pid_namespace() -> str:
+    return str(os.stat("/proc/self/ns/pid").st_ino)
+
+
+def _remove(folder: str) -> bool:
+    """Remove one group; False if it is still in use."""
+    try:
+        os.rmdir(folder)
+    except FileNotFoundError:
+        return True
+    except OSError as error:
+        if error.errno not in (errno.EBUSY, errno.ENOTEMPTY):
+            raise
+        return False
+    return True
+
+
+def _remove_tree(folder: str) -> bool:
+    """Remove a sandbox's folder and the sessions' groups in it; False if one is still in use."""
+    with contextlib.suppress(FileNotFoundError):
+        for entry in list(os.scandir(folder)):
+            if entry.is_dir(follow_symlinks=False):
+                _remove(entry.path)
+    return _remove(folder)
