@@ -1,0 +1,271 @@
+"""Attacks on resources: memory, disk, CPU time, descriptors, shared memory."""
+
+from __future__ import annotations
+
+from saccade.sandbox.attacks.attack import Attack
+
+RESOURCES = (
+    Attack(
+        "memory_bomb",
+        "resources",
+        "use several times the memory limit",
+        """
+hoard, size = [], 0
+while size < 4 * target["memory"]:
+    hoard.append(bytearray(b"x") * (1 << 24))
+    size += 1 << 24
+breach("%d MiB of memory were written" % (size >> 20))
+""",
+    ),
+    Attack(
+        "memory_by_mmap",
+        "resources",
+        "reserve and touch memory by mmap, shared and private",
+        """
+import mmap
+size = 4 * target["memory"]
+for flags in (mmap.MAP_SHARED, mmap.MAP_PRIVATE, mmap.MAP_SHARED | 0x4000):
+    area = try_quietly(mmap.mmap, -1, size, flags | mmap.MAP_ANONYMOUS)
+    if area is not None:
+        for place in range(0, size, 4096):
+            area[place] = 1
+        breach("mmap of %d MiB with flags %x was written" % (size >> 20, flags))
+""",
+    ),
+    Attack(
+        "memory_by_processes",
+        "resources",
+        "pass the memory limit with many processes together",
+        """
+import time
+children = 0
+for _ in range(8):
+    try:
+        if os.fork() == 0:
+            area = bytearray(b"x") * (target["memory"] // 2)
+            time.sleep(1)
+            os._exit(0)
+        children += 1
+    except OSError as error:
+        print("stopped:", error)
+        break
+time.sleep(1)
+""",
+        wall_seconds=3.0,
+    ),
+    Attack(
+        "memory_by_memfd",
+        "resources",
+        "hide memory in memory files",
+        """
+total, files, block = 0, [], b"x" * (1 << 22)
+try:
+    while total < 4 * target["memory"]:
+        fd = os.memfd_create("hoard")
+        files.append(fd)
+        for _ in range(8):
+            total += os.write(fd, block)
+    breach("%d MiB in memory files" % (total >> 20))
+except (OSError, MemoryError) as error:
+    print("stopped:", total >> 20, "MiB", error)
+""",
+    ),
+    Attack(
+        "shared_memory_that_stays",
+        "resources",
+        "leave SysV shared memory and message queues behind",
+        """
+segment = try_quietly(raw, "shmget", target["sysv_new_key"], 1 << 20, 0o1666)
+if segment is not None:
+    print("segment", segment)
+try_quietly(raw, "msgget", target["sysv_new_key"], 0o1666)
+try_quietly(raw, "semget", target["sysv_new_key"], 1, 0o1666)
+try_quietly(raw, "mq_open", ctypes.c_char_p(b"saccade-attack"), 0o102, 0o600, 0)
+try_quietly(open, "/dev/shm/saccade-attack-" + target["token"], "w")
+""",
+    ),
+    Attack(
+        "shared_memory_past_rollback",
+        "resources",
+        "keep a shared mapping that survives the rollback of a failed call",
+        """
+import mmap
+area = mmap.mmap(-1, 4096)
+area[:4] = b"kept"
+keep = "changed"
+raise RuntimeError("roll me back")
+""",
+    ),
+    Attack(
+        "disk_fill",
+        "resources",
+        "fill the disk through the workspace and everywhere else",
+        """
+written = 0
+block = b"x" * (1 << 20)
+for place in (".", "/tmp", "/dev/shm", "/var/tmp", target["canary_folder"]):
+    try:
+        for number in range(2 * target["workspace_bytes"] // target["file_bytes"] + 4):
+            with open(place + "/fill-%d-%s" % (number, target["token"]), "wb") as f:
+                for _ in range(max(1, target["file_bytes"] >> 20)):
+                    written += f.write(block)
+    except OSError as error:
+        print("stopped:", place, written >> 20, "MiB", error)
+if written > 2 * target["workspace_bytes"]:
+    breach("%d MiB were written" % (written >> 20))
+""",
+    ),
+    Attack(
+        "large_file",
+        "resources",
+        "write a file larger than the limit, plainly and by growing it",
+        """
+size = target["file_bytes"] + (1 << 20)
+def grow(name, how):
+    fd = os.open(name, os.O_CREAT | os.O_RDWR)
+    try:
+        how(fd)
+    finally:
+        os.close(fd)
+    if os.stat(name).st_size < size: raise OSError("the file stayed small")
+attempt("pwrite", grow, "a", lambda fd: os.pwrite(fd, b"x", size - 1))
+attempt("ftruncate", grow, "b", lambda fd: os.ftruncate(fd, size))
+attempt("fallocate", grow, "c", lambda fd: os.posix_fallocate(fd, 0, size))
+attempt("sendfile", grow, "d", lambda fd: [os.sendfile(fd, os.open("/dev/zero", os.O_RDONLY), None, 1 << 20)
+                                          for _ in range((size >> 20) + 1)])
+""",
+    ),
+    Attack(
+        "sparse_files",
+        "resources",
+        "huge sparse files and a file of many holes",
+        """
+for power in (40, 50, 62):
+    try_quietly(lambda: open("s%d" % power, "wb").truncate(1 << power))
+    if os.path.exists("s%d" % power) and os.stat("s%d" % power).st_size > target["file_bytes"]:
+        breach("a sparse file of 2**%d bytes" % power)
+f = open("holes", "wb")
+for place in range(0, target["file_bytes"] - 4096, 65536):
+    f.seek(place); f.write(b"x")
+f.close()
+""",
+    ),
+    Attack(
+        "many_files",
+        "resources",
+        "create 100,000 files",
+        """
+made = 0
+try:
+    for number in range(100_000):
+        os.close(os.open("f%d" % number, os.O_CREAT | os.O_WRONLY))
+        made += 1
+    breach("100,000 files were made")
+except OSError as error:
+    print("stopped:", made, error)
+""",
+        wall_seconds=3.0,
+    ),
+    Attack(
+        "strange_files",
+        "resources",
+        "fill the workspace with FIFOs, link loops, deep folders and odd names",
+        """
+for number in range(20):
+    try_quietly(os.mkfifo, "fifo%d.png" % number)
+    try_quietly(os.symlink, "loop%d" % ((number + 1) % 20), "loop%d" % number)
+try_quietly(os.symlink, ".", "self.png")
+try_quietly(os.symlink, "/proc/self/fd/0", "stdin.png")
+here = os.getcwd()
+try:
+    for _ in range(100):
+        os.mkdir("d" * 200)
+        os.chdir("d" * 200)
+except OSError as error:
+    print("stopped:", error)
+os.chdir(here)
+for name in (b"\\xff\\xfe.png", "\\u202egnp.exe".encode(), b"new\\nline.png", b" .png", b"-rf", b"a" * 255):
+    try_quietly(lambda: os.close(os.open(name, os.O_CREAT | os.O_WRONLY)))
+os.mkdir("locked"); open("locked/x.png", "w").close(); os.chmod("locked", 0)
+s = try_quietly(socket.socket, socket.AF_UNIX)
+if s: try_quietly(s.bind, "sock.png")
+""",
+    ),
+    Attack(
+        "picture_swapped_while_read",
+        "resources",
+        "swap a picture file for something else while it is being captured",
+        """
+import threading
+from PIL import Image
+Image.new("RGB", (50, 50)).save("a.png")
+Image.new("RGB", (50, 50)).save("b.png")
+def swap():
+    while True:
+        try_quietly(os.rename, "a.png", "c.png"); try_quietly(os.symlink, target["canary_picture"], "a.png")
+        try_quietly(os.remove, "a.png"); try_quietly(os.rename, "c.png", "a.png")
+threading.Thread(target=swap, daemon=True).start()
+""",
+    ),
+    Attack(
+        "many_descriptors",
+        "resources",
+        "open descriptors without end",
+        """
+made = []
+try:
+    for _ in range(100_000):
+        made.append(os.open("/dev/null", os.O_RDONLY))
+    breach("100,000 descriptors were opened")
+except OSError as error:
+    print("stopped:", len(made), error)
+""",
+    ),
+    Attack(
+        "regular_expression",
+        "resources",
+        "a regular expression that backtracks for ever",
+        'import re\nre.match(r"(a|a)*$", "a" * 60 + "b")\n',
+        wall_seconds=0.5,
+    ),
+    Attack(
+        "numpy_for_minutes",
+        "resources",
+        "numpy in one C call for minutes",
+        "import numpy as np\na = np.ones((5000, 5000), np.float32)\nfor _ in range(1000): np.linalg.inv(a @ a)\n",
+        wall_seconds=0.7,
+    ),
+    Attack(
+        "python_in_c",
+        "resources",
+        "a loop inside one C call that never checks for signals",
+        "sum(iter(int, 1))\n",
+        wall_seconds=0.5,
+    ),
+    Attack(
+        "huge_number",
+        "resources",
+        "arithmetic with numbers of a billion digits",
+        "x = 7 ** (10 ** 9)\n",
+        wall_seconds=0.5,
+    ),
+    Attack(
+        "raise_limits",
+        "resources",
+        "raise the own resource limits and priority",
+        """
+import resource
+for name in ("RLIMIT_AS", "RLIMIT_DATA", "RLIMIT_NPROC", "RLIMIT_NOFILE", "RLIMIT_FSIZE", "RLIMIT_CPU", "RLIMIT_CORE"):
+    which = getattr(resource, name)
+    soft, hard = resource.getrlimit(which)
+    if hard != resource.RLIM_INFINITY:
+        attempt(name, resource.setrlimit, which, (hard + 1, hard + 1))
+        attempt(name + " infinite", resource.setrlimit, which, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+    try_quietly(resource.prlimit, os.getppid(), which, (0, 0))
+    attempt("limit of the host", resource.prlimit, target["canary_pid"], which, (0, 0))
+attempt("nice", os.nice, -5)
+attempt("scheduler", os.sched_setscheduler, 0, os.SCHED_FIFO, os.sched_param(50))
+attempt("oom score", lambda: open("/proc/self/oom_score_adj", "w").write("-1000"))
+""",
+    ),
+)

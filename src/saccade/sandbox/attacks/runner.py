@@ -1,0 +1,199 @@
+"""Runs attacks against a sandbox and judges each by evidence: what came back, and what the host sees."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Self
+
+from saccade.errors import SaccadeError
+from saccade.sandbox.attacks.attack import BREACH, STOPPED, Attack
+from saccade.sandbox.attacks.surroundings import MEMORY_SLACK, Surroundings, descendants, resident_bytes, strays
+from saccade.sandbox.base import Sandbox, Session
+from saccade.sandbox.limits import MIB, Limits
+from saccade.sandbox.result import RunResult
+
+LIMITS = Limits(
+    wall_seconds=3.0,
+    cpu_seconds=3,
+    memory_bytes=512 * MIB,
+    processes=24,
+    open_files=128,
+    file_bytes=8 * MIB,
+    workspace_bytes=32 * MIB,
+    workspace_files=512,
+    output_bytes=256 * 1024,
+    pictures=8,
+    picture_pixels=1_000_000,
+    total_pixels=4_000_000,
+)
+"""Small limits under which the whole list runs in about a minute."""
+
+PATIENCE = 30.0
+"""Seconds beyond the limit after which a call counts as blocking the host."""
+_SLACK = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class AttackOutcome:
+    """What one attack did. `evidence` says how it got through, or what stopped it; `seconds` is wall time.
+
+    `session_survived`: the next call of the attacked session saw its state. `neighbour_ok`: so did another session.
+    """
+
+    attack: Attack
+    held: bool
+    session_survived: bool
+    neighbour_ok: bool
+    seconds: float
+    evidence: str
+
+    @property
+    def passed(self) -> bool:
+        """Whether the attack failed and harmed nobody it may not harm."""
+        return self.held and self.neighbour_ok and (self.session_survived or self.attack.may_lose_session)
+
+
+class AttackRunner:
+    """One sandbox with a neighbour session, among canaries; `run` attacks it from a fresh session each time.
+
+    After a breach or a lost neighbour the sandbox is replaced, so that one attack does not spoil the next.
+    """
+
+    def __init__(self, open_sandbox: Callable[[], Sandbox]) -> None:
+        self._open_sandbox = open_sandbox
+        self._surroundings = Surroundings()
+        self._sandbox: Sandbox | None = None
+        self._neighbour: Session | None = None
+
+    async def __aenter__(self) -> Self:
+        self._surroundings.__enter__()
+        try:
+            await self._start()
+        except BaseException:
+            self._surroundings.__exit__(None, None, None)
+            raise
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            await self._stop()
+        finally:
+            self._surroundings.__exit__(None, None, None)
+
+    async def _start(self) -> None:
+        self._sandbox = self._open_sandbox()
+        await self._sandbox.__aenter__()
+        secret = self._surroundings.secrets["neighbour"]
+        self._neighbour = await self._sandbox.open({"secret": secret}, files={"neighbour.txt": secret.encode()})
+        await self._neighbour.run("import os")
+
+    async def _stop(self) -> None:
+        if self._sandbox is not None:
+            sandbox, self._sandbox, self._neighbour = self._sandbox, None, None
+            await sandbox.__aexit__(None, None, None)
+
+    async def run(self, attack: Attack) -> AttackOutcome:
+        """Run one attack in a fresh session and judge it."""
+        if self._sandbox is None:
+            await self._start()
+        assert self._sandbox is not None
+        limits = self._sandbox.limits
+        bounds = {
+            "memory": limits.memory_bytes,
+            "workspace_bytes": limits.workspace_bytes,
+            "file_bytes": limits.file_bytes,
+        }
+        session = await self._sandbox.open({"target": {**self._surroundings.targets(), **bounds}})
+        await session.run("keep = 'kept'\nopen('keep.txt', 'w').write('kept')")
+        memory, processes, started = resident_bytes(), len(descendants()), time.monotonic()
+        result, breaches = await self._attempt(session, attack, limits)
+        seconds = time.monotonic() - started
+        survived = await self._survived(session)
+        neighbour_ok = await self._neighbour_ok()
+        breaches += await asyncio.to_thread(self._surroundings.damage)
+        # A lost session leaves fewer processes than before; a kept one may hold one spare more.
+        if left := await asyncio.to_thread(strays, processes + 1):
+            breaches.append(f"{left} stray processes are left")
+        if resident_bytes() - memory > MEMORY_SLACK:
+            breaches.append(f"the host's memory grew by {(resident_bytes() - memory) // MIB} MiB")
+        await session.close()
+        if breaches or not neighbour_ok:
+            await self._stop()
+        evidence = "; ".join(breaches) or (what_stopped(result) if result else "")
+        return AttackOutcome(attack, not breaches, survived, neighbour_ok, seconds, evidence)
+
+    async def _attempt(self, session: Session, attack: Attack, limits: Limits) -> tuple[RunResult | None, list[str]]:
+        call = session.run(attack.program, wall_seconds=attack.wall_seconds)
+        try:
+            result = await asyncio.wait_for(call, limits.wall_seconds + PATIENCE)
+        except TimeoutError:
+            return None, [f"the host waited {PATIENCE:.0f} s longer than the limit"]
+        except Exception as error:
+            return None, [f"run() raised {type(error).__name__}: {error}"]
+        breaches = [line for line in result.stdout.splitlines() if line.startswith(BREACH)][:3]
+        texts = "\n".join((result.stdout, result.stderr, result.value or "", result.traceback or "", *result.notes))
+        for kind, secret in self._surroundings.secrets.items():
+            if secret in texts:
+                breaches.append(f"the secret of the {kind} came back")
+        if any(picture.data == self._surroundings.pixels for picture in result.pictures):
+            breaches.append("a picture of the host came back")
+        if found := attack.check(result):
+            breaches.append(found)
+        return result, breaches + malformed(result, limits)
+
+    async def _survived(self, session: Session) -> bool:
+        code = "with open('keep.txt') as f: print(keep, f.read())"
+        try:
+            result = await asyncio.wait_for(session.run(code), PATIENCE)
+        except (SaccadeError, TimeoutError):
+            return False
+        return result.ok and result.stdout.strip() == "kept kept"
+
+    async def _neighbour_ok(self) -> bool:
+        assert self._neighbour is not None
+        code = "with open('neighbour.txt') as f: print(f.read() == secret, os.listdir('.'))"
+        try:
+            result = await asyncio.wait_for(self._neighbour.run(code), PATIENCE)
+        except (SaccadeError, TimeoutError):
+            return False
+        return result.ok and result.stdout.strip() == "True ['neighbour.txt']"
+
+
+def malformed(result: RunResult, limits: Limits) -> list[str]:
+    """What in a result breaks its type or the caps: a guest may lie in its own output, but not beyond these."""
+    wrong = []
+    for name in ("stdout", "stderr", "value", "traceback"):
+        text = getattr(result, name)
+        if text is not None and (
+            not isinstance(text, str) or len(text.encode("utf-8", "replace")) > limits.output_bytes + _SLACK
+        ):
+            wrong.append(f"{name} is no text within the cap")
+        elif text is not None and text.encode("utf-8", "replace") != text.encode("utf-8", "surrogatepass"):
+            wrong.append(f"{name} cannot be encoded")
+    if len(result.pictures) > limits.pictures:
+        wrong.append(f"{len(result.pictures)} pictures came back")
+    for picture in result.pictures:
+        if picture.mode not in ("L", "RGB", "RGBA") or not isinstance(picture.data, bytes):
+            wrong.append("a picture of an unknown kind came back")
+        elif len(picture.data) != picture.width * picture.height * len(picture.mode):
+            wrong.append("a picture whose size lies came back")
+        elif picture.width * picture.height > limits.picture_pixels:
+            wrong.append("a picture over the cap came back")
+    if sum(picture.width * picture.height for picture in result.pictures) > limits.total_pixels:
+        wrong.append("pictures over the total cap came back")
+    return wrong
+
+
+def what_stopped(result: RunResult) -> str:
+    """What stopped an attack, in one line: its first refused attempt, or how the call ended."""
+    for line in result.stdout.splitlines():
+        if line.startswith(STOPPED):
+            return line.removeprefix(STOPPED).strip()[:160]
+    last = (result.traceback or "").strip().rpartition("\n")[2]
+    return f"{result.status.value}: {last}"[:160] if last else f"{result.status.value}, nothing was reached"
