@@ -1,0 +1,118 @@
+"""Variables that the host binds: shared pictures, JSON values and files.
+
+A picture lies once in memory, as raw pixels in a sealed memfd of the host. It is mapped, not copied, and only when the
+program first touches its pixels: until then the variable knows its mode and size alone. Sessions and branches that map
+the same picture share its pages.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import socket
+from typing import Any
+
+from PIL import Image
+
+from . import wire
+
+RAW_MODES = {"L": "L", "RGB": "RGBX", "RGBA": "RGBA"}
+"""How a mode lies in shared memory; Pillow keeps RGB in four bytes a pixel, so that is what can be mapped."""
+
+
+def map_image(mode: str, size: tuple[int, int], fd: int) -> Image.Image:
+    """The picture in memfd `fd` as a read-only Pillow image that shares the pages (any change makes a copy)."""
+    raw = RAW_MODES[mode]
+    buffer = mmap.mmap(fd, size[0] * size[1] * len(raw), mmap.MAP_PRIVATE, mmap.PROT_READ)
+    image = Image.frombuffer(raw, size, buffer, "raw", raw, 0, 1)
+    if raw != mode:
+        image.im.setmode(mode)
+        image._mode = mode
+    return image
+
+
+class SharedImage(Image.Image):
+    """A picture whose pixels are asked from the host at first touch; then it is a plain `Image.Image`."""
+
+    _saccade_source: tuple[str, socket.socket]
+
+    @classmethod
+    def of(cls, key: str, mode: str, size: tuple[int, int], sock: socket.socket) -> SharedImage:
+        """A picture of known mode and size whose pixels the host has under `key`."""
+        image = cls()
+        image._mode = mode
+        image._size = size
+        image._saccade_source = (key, sock)
+        return image
+
+    def load(self) -> Any:
+        """Map the pixels; Pillow calls this before every use of them."""
+        if self.__class__ is SharedImage:
+            key, sock = self._saccade_source
+            wire.send(sock, {"op": "need", "key": key})
+            answer = wire.receive(sock)
+            if answer is None or len(answer[1]) != 1:
+                why = "the host is gone" if answer is None else answer[0].get("error", "no pixels came")
+                raise OSError(f"the picture could not be loaded: {why}")
+            fd = answer[1][0]
+            try:
+                loaded = map_image(self._mode, self._size, fd)
+            finally:
+                os.close(fd)
+            self.__dict__.update(loaded.__dict__)
+            self.__dict__.pop("_saccade_source", None)
+            self.__class__ = Image.Image  # type: ignore[assignment]
+        return Image.Image.load(self)
+
+    def copy(self) -> Image.Image:
+        """A copy with pixels of its own."""
+        self.load()
+        return Image.Image.copy(self)
+
+
+def bind(namespace: dict[str, Any], specs: list[dict[str, Any]], fds: list[int], sock: socket.socket) -> None:
+    """Put what the host sent into `namespace`, and its files into the workspace (the current `WORKSPACE_FD`).
+
+    Each spec has `kind`: `image` (name, key, mode, size, `fd` = index into `fds` or None for a picture that is not
+    decoded yet), `value` (name, value) or `file` (path, `fd`). The descriptors are closed.
+    """
+    try:
+        for spec in specs:
+            kind = spec["kind"]
+            if kind == "value":
+                namespace[spec["name"]] = spec["value"]
+            elif kind == "file":
+                write_file(spec["path"], fds[spec["fd"]])
+            elif spec["fd"] is None:
+                namespace[spec["name"]] = SharedImage.of(spec["key"], spec["mode"], tuple(spec["size"]), sock)
+            else:
+                namespace[spec["name"]] = map_image(spec["mode"], tuple(spec["size"]), fds[spec["fd"]])
+    finally:
+        for fd in fds:
+            os.close(fd)
+
+
+def write_file(path: str, source: int) -> None:
+    """Copy memfd `source` to `path` below the workspace, making folders as needed; refuses symlinks on the way."""
+    folder = os.dup(wire.WORKSPACE_FD)
+    try:
+        *parents, name = path.split("/")
+        for parent in parents:
+            try:
+                os.mkdir(parent, 0o700, dir_fd=folder)
+            except FileExistsError:
+                pass
+            inner = os.open(parent, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
+            os.close(folder)
+            folder = inner
+        target = os.open(
+            name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600, dir_fd=folder
+        )
+        try:
+            offset, size = 0, os.fstat(source).st_size
+            while offset < size:
+                offset += os.write(target, os.pread(source, min(1 << 20, size - offset), offset))
+        finally:
+            os.close(target)
+    finally:
+        os.close(folder)

@@ -1,0 +1,191 @@
+"""Start of the sandbox's own process tree: launcher, then zygote.
+
+    host ──exec──▶ launcher ──clone(namespaces)──▶ zygote (process 1 of its namespaces) ──fork──▶ sessions
+
+The launcher tries sets of namespaces from the best to none, maps user ids, and then only waits: it kills the zygote if
+the host dies, and removes what the zygote cannot remove itself. It imports no numpy and runs no code of a guest.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+import socket
+import sys
+from dataclasses import dataclass
+from typing import Any
+
+from . import mounts
+from .fork import Forker
+
+CLONE_NEWNS = 0x00020000
+CLONE_NEWUTS = 0x04000000
+CLONE_NEWIPC = 0x08000000
+CLONE_NEWUSER = 0x10000000
+CLONE_NEWPID = 0x20000000
+CLONE_NEWNET = 0x40000000
+
+NAMESPACES = {
+    "user_namespace": CLONE_NEWUSER,
+    "mount_namespace": CLONE_NEWNS,
+    "pid_namespace": CLONE_NEWPID,
+    "net_namespace": CLONE_NEWNET,
+    "ipc_namespace": CLONE_NEWIPC | CLONE_NEWUTS,
+}
+"""Layer -> clone flags."""
+
+REFUSED = 77
+"""Exit status of a zygote whose namespaces turned out to be of no use."""
+
+
+@dataclass(frozen=True)
+class Standing:
+    """Which namespaces the zygote has, and as whom its sessions can run."""
+
+    namespaces: tuple[str, ...]
+    first_uid: int
+    """First user id for sessions inside the zygote's user namespace; 0 if they cannot have ids of their own."""
+    uids: int
+    """How many ids from there on."""
+    reasons: dict[str, str]
+    """Namespace that could not be had -> why."""
+
+
+def ladder(root: bool) -> list[tuple[str, ...]]:
+    """Sets of namespaces to try, best first."""
+    everything = tuple(NAMESPACES)
+    without_user = tuple(name for name in everything if name != "user_namespace")
+    without_mount = tuple(name for name in everything if name != "mount_namespace")
+    return [everything, *([without_user] if root else []), without_mount, ()]
+
+
+def id_range() -> tuple[int, int]:
+    """(first id outside, count) of user ids that sessions may have, or (0, 0); only root may hand them out."""
+    if os.geteuid() != 0:
+        return 0, 0
+    with open("/proc/self/uid_map") as file:
+        ranges = [tuple(int(word) for word in line.split()) for line in file]
+    for start, _outside, count in ranges:
+        if start <= 100_000 and start + count >= 165_536:
+            return 100_000, 65_536
+    for start, _outside, count in ranges:
+        if count >= 60_000:
+            return start + count - 30_000, 30_000
+    return 0, 0
+
+
+def write_maps(pid: int, first: int, count: int) -> None:
+    """Map user and group ids of the new user namespace of `pid`: our own id as 0, the range from 1 on."""
+    if count == 0:
+        with open(f"/proc/{pid}/setgroups", "w") as file:
+            file.write("deny")
+    for name, own in (("uid_map", os.geteuid()), ("gid_map", os.getegid())):
+        lines = [f"0 {own} 1"] + ([f"1 {first} {count}"] if count else [])
+        with open(f"/proc/{pid}/{name}", "w") as file:
+            file.write("\n".join(lines) + "\n")
+
+
+def usable(names: tuple[str, ...]) -> None:
+    """Raise OSError unless this process, in its new namespaces, can do there what a private root needs."""
+    if "mount_namespace" not in names:
+        return
+    mounts.make_private()
+    for filesystem in ("tmpfs", "proc"):
+        os.close(mounts.new_mount(filesystem, {}, mounts.NOSUID))
+    os.close(mounts.clone_tree("/usr"))
+
+
+def try_namespaces(
+    names: tuple[str, ...], control: socket.socket, settings: dict[str, Any], reasons: dict[str, str]
+) -> tuple[int, str]:
+    """Fork a zygote with those namespaces: (its pid, "") once it has them, or (0, why not)."""
+    from .zygote import zygote
+
+    flags = 0
+    for name in names:
+        flags |= NAMESPACES[name]
+    first, count = id_range()
+    go_read, go_write = os.pipe()
+    told_read, told_write = os.pipe()
+    try:
+        pid = Forker().fork(flags)
+    except OSError as error:
+        for fd in (go_read, go_write, told_read, told_write):
+            os.close(fd)
+        return 0, os.strerror(error.errno or 0)
+    if pid == 0:
+        os.close(go_write)
+        os.close(told_read)
+        if os.read(go_read, 1) != b"g":
+            os._exit(REFUSED)
+        try:
+            usable(names)
+        except OSError as error:
+            os.write(told_write, str(error).encode())
+            os._exit(REFUSED)
+        os.write(told_write, b"ok")
+        os.close(told_write)
+        os.close(go_read)
+        ids = (1, count) if "user_namespace" in names else (first, count)
+        zygote(control, settings, Standing(names, ids[0] if count else 0, count, reasons))
+        os._exit(0)
+    os.close(go_read)
+    os.close(told_write)
+    try:
+        if "user_namespace" in names:
+            write_maps(pid, first, count)
+        os.write(go_write, b"g")
+        answer = os.read(told_read, 4096).decode(errors="replace")
+    except OSError as error:
+        answer = str(error)
+    finally:
+        os.close(go_write)
+        os.close(told_read)
+    if answer == "ok":
+        return pid, ""
+    os.kill(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
+    return 0, answer or "the process ended"
+
+
+def wait(zygote_pid: int, host_pid: int, host_fd: int) -> None:
+    """Return when the zygote has ended; kill it when the host has."""
+    zygote_fd = os.pidfd_open(zygote_pid)
+    poller = select.poll()
+    poller.register(zygote_fd, select.POLLIN)
+    poller.register(host_fd, select.POLLIN)
+    while True:
+        ready = dict(poller.poll())
+        if host_fd in ready:
+            os.kill(zygote_pid, signal.SIGKILL)
+            poller.unregister(host_fd)
+        if zygote_fd in ready:
+            os.waitpid(zygote_pid, 0)
+            return
+
+
+def main() -> None:
+    """Entry point of the launcher: `argv` is the control socket's descriptor and the settings as JSON."""
+    control = socket.socket(fileno=int(sys.argv[1]))
+    settings = json.loads(sys.argv[2])
+    host_pid = settings["host_pid"]
+    host_fd = os.pidfd_open(host_pid)
+    if os.getppid() != host_pid:
+        return
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    reasons: dict[str, str] = {}
+    for rung in ladder(os.geteuid() == 0):
+        names = tuple(name for name in rung if name not in settings["without"])
+        pid, why = try_namespaces(names, control, settings, dict(reasons))
+        if pid:
+            control.close()
+            wait(pid, host_pid, host_fd)
+            from .cleanup import remove_leftovers
+
+            remove_leftovers(settings)
+            return
+        for name in names:
+            reasons.setdefault(name, why)
+    sys.exit("the sandbox could not start a zygote: " + json.dumps(reasons))

@@ -1,0 +1,205 @@
+"""Where sessions are made: what the zygote prepares once, and what a fresh session process does first."""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import itertools
+import os
+import platform
+import signal
+import sys
+from collections import Counter
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from . import privileges, seccomp, session, wire
+from .config import GuestConfig
+from .fork import Forker
+from .interpreter import interpreter_paths
+from .jail import Plan, enter, rehearse
+from .preload import warm_up
+from .root import WORKSPACE, build_private_root, plan_root
+from .seat import Seat
+from .workspaces import Family, Keeper, PlainWorkspaces
+
+if TYPE_CHECKING:
+    import socket
+
+    from .launch import Standing
+
+PLAIN_WORKSPACE = f"/proc/self/fd/{wire.WORKSPACE_FD}"
+"""Path of the workspace without a private root; the same for every session and branch."""
+LIMITS_OF_CONFIG = ("output_bytes", "pictures", "picture_pixels", "total_pixels", "file_bytes", "workspace_bytes")
+LIMITS_OF_KERNEL = ("cpu_seconds", "memory_bytes", "processes", "open_files", "file_bytes")
+_LIBRARIES = ("numpy", "PIL", "matplotlib", "cv2")
+
+
+class Nursery:
+    """Gives sessions their user id and workspace, and turns a forked process into a session."""
+
+    def __init__(self, plan: Plan, standing: Standing, limits: dict[str, Any], places: Keeper, forker: Forker) -> None:
+        self.plan = plan
+        self.limits = limits
+        self.places = places
+        self.forker = forker
+        self.private = "mount_namespace" in standing.namespaces
+        self._uids = itertools.cycle(range(standing.first_uid, standing.first_uid + max(standing.uids, 1)))
+        self._uids_in_use: Counter[int] = Counter()
+        self._null = os.open("/dev/null", os.O_RDWR | os.O_CLOEXEC)
+
+    def new_seat(self, session_id: int) -> tuple[Seat, int]:
+        """A seat of a new family, and the descriptor of its workspace."""
+        uid = next(self._uids)
+        while self._uids_in_use[uid] and self.plan.users == "range":
+            uid = next(self._uids)
+        family = self.places.new_family()
+        fd, path = self._make(family, uid)
+        self._uids_in_use[uid] += 1
+        return Seat(session_id, uid, family, path), fd
+
+    def new_workspace(self, seat: Seat) -> tuple[int, str]:
+        """Descriptor and path of one more workspace in the family of `seat`."""
+        return self._make(seat.family, seat.uid)
+
+    def branch_seat(self, session_id: int, parent: Seat, workspace: str) -> Seat:
+        """The seat of a branch of `parent`, which has been given `workspace`."""
+        self._uids_in_use[parent.uid] += 1
+        return Seat(session_id, parent.uid, parent.family, workspace)
+
+    def release(self, seat: Seat) -> None:
+        """Give back what a seat had."""
+        self.places.release(seat.workspace)
+        self._uids_in_use[seat.uid] -= 1
+
+    def _make(self, family: Family, uid: int) -> tuple[int, str]:
+        owner = uid if self.plan.users == "range" else os.geteuid()
+        return family.new_workspace(self.limits["workspace_bytes"], self.limits["workspace_files"], owner)
+
+    def become_session(self, message: dict[str, Any], fds: list[int], workspace: int, seat: Seat) -> NoReturn:
+        """Turn this freshly forked process into the keeper of a session; it never returns to the zygote's loop."""
+        try:
+            signal.set_wakeup_fd(-1)
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            privileges.die_with_parent()
+            os.setpgid(0, 0)
+            take_descriptors(fds, workspace, self._null)
+            privileges.oom_first()
+            enter(self.plan, seat.uid, seat.family.path)
+            session.keep(self._interpreter(message["config"]))
+        except BaseException as error:
+            try:
+                os.write(wire.SOCKET_FD, f'{{"op":"failed","error":{str(error)[:500]!r}}}'.encode())
+            except OSError:
+                pass
+        os._exit(1)
+
+    def _interpreter(self, options: dict[str, Any]) -> session.Interpreter:
+        values = {name: self.limits[name] for name in LIMITS_OF_CONFIG}
+        values |= {name: options[name] for name in ("repairs", "path_aliases", "preload", "last_expression")}
+        values["workspace"] = WORKSPACE if self.private else PLAIN_WORKSPACE
+        return session.new_interpreter(GuestConfig.from_json(values), self.forker)
+
+
+def take_descriptors(fds: list[int], workspace: int, null: int) -> None:
+    """Move the session's descriptors to their numbers, close all others, and stand in the workspace."""
+    sock, outbox, stdout, stderr, *cgroups = fds
+    session.join_cgroups([os.dup(fd) for fd in cgroups])
+    moves = (
+        (null, 0),
+        (stdout, 1),
+        (stderr, 2),
+        (workspace, wire.WORKSPACE_FD),
+        (sock, wire.SOCKET_FD),
+        (outbox, wire.OUTBOX_FD),
+        (stdout, wire.STDOUT_FD),
+        (stderr, wire.STDERR_FD),
+    )
+    for source, target in moves:
+        os.dup2(source, target, inheritable=False)
+    os.closerange(3, wire.WORKSPACE_FD)
+    os.closerange(wire.FIRST_FREE_FD, os.sysconf("SC_OPEN_MAX"))
+    os.fchdir(wire.WORKSPACE_FD)
+    os.umask(0o077)
+
+
+def prepare(settings: dict[str, Any], standing: Standing, forker: Forker) -> tuple[Nursery, dict[str, Any]]:
+    """Import and warm up everything, build the private root, try every step of the jail once, and freeze memory.
+
+    Returns the nursery and what the host is told: layers (with the reason for each that is missing) and versions.
+    """
+    privileges.die_with_parent()
+    warm_up()
+    for module in settings["modules"]:
+        importlib.import_module(module)
+    # The folder that holds this package must not be importable for a guest.
+    sys.path[:] = [entry for entry in sys.path if entry and not os.path.isdir(os.path.join(entry, "guest"))]
+    sys.argv[:] = [""]
+    readable = interpreter_paths()
+    private = "mount_namespace" in standing.namespaces
+    places: Keeper
+    if private:
+        places = build_private_root(plan_root(readable, wire.WORKSPACE_FD))
+        # /proc and the workspaces of others are reached by no session.
+        readable = [f"/{name}" for name in os.listdir("/") if name not in ("proc", "w", "workspace", "tmp")]
+    else:
+        places = PlainWorkspaces(settings["folder"])
+    left_out = {name: "left out on purpose" for name in settings["without"]}
+    plan = _plan(settings, standing, tuple(readable), left_out)
+    outcomes = _rehearsed(plan, standing, places, forker)
+    left_out |= {layer: why for layer, why in outcomes.items() if why}
+    nursery = Nursery(plan, standing, settings["limits"], places, forker)
+    gc.collect()
+    gc.freeze()
+    return nursery, {"layers": _layers(standing, outcomes, left_out, private), "versions": versions()}
+
+
+def _plan(settings: dict[str, Any], standing: Standing, readable: tuple[str, ...], left_out: dict[str, str]) -> Plan:
+    users = "none"
+    if standing.uids:
+        users = "range"
+    elif "user_namespace" in standing.namespaces:
+        users = "namespace"
+    return Plan(
+        users=users,
+        limits={name: settings["limits"][name] for name in LIMITS_OF_KERNEL},
+        read_paths=readable,
+        filter=seccomp.build_filter(platform.machine()),
+        left_out=left_out,
+    )
+
+
+def _rehearsed(plan: Plan, standing: Standing, places: Keeper, forker: Forker) -> dict[str, str]:
+    """Layer -> "" or why it cannot be had, tried in a child with a workspace of its own."""
+    fd, path = places.new_family().new_workspace(1 << 20, 16, standing.first_uid)
+    try:
+        return rehearse(plan, standing.first_uid, os.path.dirname(path), forker.fork)
+    finally:
+        os.close(fd)
+        places.release(path)
+
+
+def _layers(
+    standing: Standing, outcomes: dict[str, str], left_out: dict[str, str], private: bool
+) -> list[dict[str, Any]]:
+    from .launch import NAMESPACES
+
+    layers: dict[str, tuple[bool, str]] = {}
+    for name in NAMESPACES:
+        on = name in standing.namespaces
+        layers[name] = (on, "" if on else standing.reasons.get(name, left_out.get(name, "")))
+    layers["workspace"] = (private, "" if private else "a folder without a size cap: a private root cannot be had")
+    for layer, why in outcomes.items():
+        layers[layer] = (not why, why)
+    for layer, why in left_out.items():
+        layers.setdefault(layer, (False, why))
+    return [{"layer": name, "on": on, "detail": detail} for name, (on, detail) in layers.items()]
+
+
+def versions() -> dict[str, str]:
+    """Versions of the interpreter and of the libraries that are there."""
+    found = {"python": platform.python_version()}
+    for name in _LIBRARIES:
+        module = sys.modules.get(name)
+        if module is not None:
+            found[name] = str(getattr(module, "__version__", "?"))
+    return found

@@ -1,0 +1,23 @@
+"""What the zygote knows of one session."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .workspaces import Family
+
+
+@dataclass
+class Seat:
+    """Processes and folders of a session; a process id here is also the id of its process group."""
+
+    id: int
+    uid: int
+    family: Family
+    """Folder that holds the workspaces of this session and of the sessions it shares memory with."""
+    workspace: str
+    keeper: int = 0
+    leaf: int | None = None
+    rolling: bool = False
+    """A rollback was ordered and the leaf has not ended yet."""
+    closing: bool = False

@@ -1,0 +1,199 @@
+"""A session inside the jail: a keeper that holds the state, and a leaf, forked from it, that runs the next call.
+
+The leaf is forked before the call arrives. It reads one call from the socket, runs it and reports. Then one of two
+things happens, and neither is its own choice: the zygote makes it the new keeper (the old one is killed), or kills it
+(and tells the keeper, which stands exactly where it stood, to fork another). So this file never decides what counts as
+success; a program that tampers with it can spoil its own session and nothing else.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import sys
+import types
+from dataclasses import dataclass, field
+from typing import Any
+
+from . import images, wire, workpath
+from .cell import run_cell
+from .config import GuestConfig
+from .fork import CLONE_PARENT, Forker
+from .outbox import Outbox
+from .preload import preload
+from .privileges import die_with_parent
+from .show import Shown, install
+from .workspace import Workspace, WorkspaceTooLarge
+
+FORK_A_LEAF = signal.SIGUSR1
+"""What the zygote sends to a keeper; sent by nobody else, since `kill` is denied in the jail."""
+
+
+@dataclass
+class Interpreter:
+    """All that a session's processes need; copied to each by `fork`."""
+
+    module: types.ModuleType
+    config: GuestConfig
+    sock: socket.socket
+    outbox: Outbox
+    workspace: Workspace
+    shown: Shown
+    forker: Forker
+    offsets: dict[int, int] = field(default_factory=dict)
+    """Positions of the program's open files when the last kept call ended."""
+
+
+def new_interpreter(config: GuestConfig, forker: Forker) -> Interpreter:
+    """A fresh `__main__` with the preloaded names, over the session's well-known descriptors."""
+    module = types.ModuleType("__main__")
+    module.__dict__["__builtins__"] = __builtins__
+    sys.modules["__main__"] = module
+    preload(module.__dict__, config.preload)
+    workpath.install(config.workspace)
+    workspace = Workspace(wire.WORKSPACE_FD, config.workspace)
+    workspace.commit()
+    outbox = Outbox(wire.OUTBOX_FD, config)
+    shown = Shown(config, outbox)
+    install(shown)
+    return Interpreter(
+        module=module,
+        config=config,
+        sock=socket.socket(fileno=wire.SOCKET_FD),
+        outbox=outbox,
+        workspace=workspace,
+        shown=shown,
+        forker=forker,
+    )
+
+
+def keep(state: Interpreter) -> None:
+    """Hold the state: fork a leaf now and whenever the zygote says so. Never returns."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+    told = True
+    while True:
+        if told and state.forker.fork(CLONE_PARENT) == 0:
+            die_with_parent()
+            lead(state)
+        signal.sigwait({FORK_A_LEAF})
+        told = True
+
+
+def lead(state: Interpreter) -> None:
+    """Be the leaf: serve requests until one call was run; return as the keeper that this process may become."""
+    state.workspace.restore()
+    for fd, offset in state.offsets.items():
+        _seek(fd, offset)
+    wire.send(state.sock, {"op": "ready", "pid": os.getpid()})
+    while True:
+        request = wire.receive(state.sock)
+        if request is None:
+            os._exit(0)
+        message, fds = request
+        if message["op"] == "bind":
+            images.bind(state.module.__dict__, message["specs"], fds, state.sock)
+        elif message["op"] == "run":
+            call(state, message)
+            return
+        elif message["op"] == "branch" and branch(state, message["count"], fds):
+            return
+
+
+def call(state: Interpreter, message: dict[str, Any]) -> None:
+    """Run one cell and report it."""
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
+    report = run_cell(
+        state.module, message["code"], message["call"], state.config, state.outbox, state.workspace, state.shown
+    )
+    signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+    if report["status"] == "ok" or (message["keep"] and report["status"] == "error"):
+        try:
+            state.workspace.commit()
+        except WorkspaceTooLarge as error:
+            report.update(status="refused", traceback=str(error))
+    length = state.outbox.write_report(report)
+    wire.send(state.sock, {"op": "result", "call": message["call"], "length": length})
+    state.offsets = open_offsets()
+
+
+def branch(state: Interpreter, count: int, fds: list[int]) -> bool:
+    """Fork `count` new sessions from this idle leaf; True in each of them, False in the leaf itself.
+
+    `fds` holds for each branch: socket, outbox, workspace, stdout, stderr and the cgroup files to join.
+    """
+    per_branch = len(fds) // count
+    for index in range(count):
+        mine = fds[index * per_branch : (index + 1) * per_branch]
+        if state.forker.fork(CLONE_PARENT) == 0:
+            die_with_parent()
+            become_branch(state, mine, [fd for fd in fds if fd not in mine])
+            return True
+    for fd in fds:
+        os.close(fd)
+    wire.send(state.sock, {"op": "branched"})
+    return False
+
+
+def become_branch(state: Interpreter, mine: list[int], others: list[int]) -> None:
+    """Take the descriptors of a new session, with the files of the old one, and wait to be adopted."""
+    sock, outbox, workspace, stdout, stderr, *cgroups = mine
+    for fd in others:
+        os.close(fd)
+    join_cgroups(cgroups)
+    inside = workpath.inside()
+    for source, target in (
+        (sock, wire.SOCKET_FD),
+        (outbox, wire.OUTBOX_FD),
+        (workspace, wire.WORKSPACE_FD),
+        (stdout, wire.STDOUT_FD),
+        (stderr, wire.STDERR_FD),
+    ):
+        os.dup2(source, target, inheritable=False)
+        os.close(source)
+    os.dup2(wire.STDOUT_FD, 1)
+    os.dup2(wire.STDERR_FD, 2)
+    # Files that the program holds open lie in the old workspace; a branch must not share them.
+    os.closerange(3, wire.WORKSPACE_FD)
+    state.offsets = {}
+    os.fchdir(wire.WORKSPACE_FD)
+    state.workspace.switch(wire.WORKSPACE_FD)
+    if inside:
+        os.chdir(inside)
+    state.outbox.reset()
+    forget_fonts()
+    wire.send(state.sock, {"op": "adopt", "pid": os.getpid()})
+
+
+def join_cgroups(fds: list[int]) -> None:
+    """Move this process into the cgroups whose `cgroup.procs` files are `fds`, and close them."""
+    for fd in fds:
+        try:
+            os.write(fd, b"0")
+        finally:
+            os.close(fd)
+
+
+def forget_fonts() -> None:
+    """Drop matplotlib's open font files: processes that run side by side must not share a file position."""
+    from matplotlib import font_manager
+
+    font_manager._get_font.cache_clear()  # type: ignore[attr-defined]
+
+
+def open_offsets() -> dict[int, int]:
+    """Position of every seekable descriptor that the program holds open."""
+    offsets = {}
+    for fd in range(3, wire.WORKSPACE_FD):
+        try:
+            offsets[fd] = os.lseek(fd, 0, os.SEEK_CUR)
+        except OSError:
+            continue
+    return offsets
+
+
+def _seek(fd: int, offset: int) -> None:
+    try:
+        os.lseek(fd, offset, os.SEEK_SET)
+    except OSError:
+        pass

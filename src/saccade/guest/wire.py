@@ -1,0 +1,89 @@
+"""Frames between host, zygote and sessions: one JSON object per SOCK_SEQPACKET message, with file descriptors.
+
+A message that would not fit into one packet travels as a sealed memfd, whose descriptor then is the first of the
+frame. Only the host makes such messages. The functions here trust the other side; what the host reads from a session
+is checked in `saccade.sandbox.channel` instead.
+"""
+
+from __future__ import annotations
+
+import array
+import fcntl
+import json
+import os
+import socket
+from collections.abc import Sequence
+from typing import Any
+
+MAX_FRAME = 48 * 1024
+"""Bytes of one packet; safely below the smallest default socket buffer."""
+MAX_FDS = 200
+"""Most descriptors of one packet (the kernel allows 253)."""
+
+WORKSPACE_FD = 100
+SOCKET_FD = 101
+OUTBOX_FD = 102
+STDOUT_FD = 103
+STDERR_FD = 104
+FIRST_FREE_FD = 105
+"""Descriptor numbers of a session; everything between 3 and 99 belongs to the program."""
+
+Message = dict[str, Any]
+
+
+def sealed_memfd(name: str, *parts: bytes | memoryview) -> int:
+    """A read-only memfd that holds `parts`; the caller owns the descriptor."""
+    fd = os.memfd_create(name, os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    try:
+        for part in parts:
+            view = memoryview(part)
+            while view:
+                view = view[os.write(fd, view) :]
+        fcntl.fcntl(
+            fd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SEAL | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_WRITE
+        )
+    except BaseException:
+        os.close(fd)
+        raise
+    return fd
+
+
+def pack(message: Message, fds: Sequence[int] = ()) -> tuple[bytes, list[int], int | None]:
+    """The packet for `message`: body, descriptors to send with it, and a memfd to close afterwards (or None)."""
+    body = json.dumps(message, separators=(",", ":")).encode("utf-8", "surrogatepass")
+    if len(body) <= MAX_FRAME:
+        return body, list(fds), None
+    big = sealed_memfd("saccade-message", body)
+    return b'{"memfd":true}', [big, *fds], big
+
+
+def send(sock: socket.socket, message: Message, fds: Sequence[int] = ()) -> None:
+    """Send one message, blocking."""
+    body, all_fds, big = pack(message, fds)
+    try:
+        ancillary = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", all_fds))] if all_fds else []
+        sock.sendmsg([body], ancillary, getattr(socket, "MSG_NOSIGNAL", 0))
+    finally:
+        if big is not None:
+            os.close(big)
+
+
+def receive(sock: socket.socket) -> tuple[Message, list[int]] | None:
+    """The next message and its descriptors (owned by the caller), blocking; None when the other side has closed."""
+    ints = array.array("i")
+    body, ancillary, _flags, _address = sock.recvmsg(
+        MAX_FRAME + 1, socket.CMSG_SPACE((MAX_FDS + 1) * ints.itemsize), socket.MSG_CMSG_CLOEXEC
+    )
+    for level, kind, data in ancillary:
+        if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
+            ints.frombytes(data[: len(data) - len(data) % ints.itemsize])
+    fds = list(ints)
+    if not body:
+        return None
+    message: Message = json.loads(body)
+    if message.get("memfd") is True:
+        big = fds.pop(0)
+        with os.fdopen(big, "rb") as file:
+            file.seek(0)
+            message = json.loads(file.read().decode("utf-8", "surrogatepass"))
+    return message, fds

@@ -1,0 +1,48 @@
+"""One name for the workspace, whatever its real folder is called.
+
+A session's folder has a random name, and a branch has another folder than its origin. Programs see `/workspace` (a
+link) instead, so that what they print and what they keep in variables stays true in every session and branch.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from .wire import WORKSPACE_FD
+
+
+_LINK = f"/proc/self/fd/{WORKSPACE_FD}"
+
+
+def inside() -> str:
+    """The current folder relative to the workspace; empty for the workspace itself, or a folder outside it."""
+    real, current = os.readlink(_LINK), os.readlink("/proc/self/cwd")
+    return current[len(real) + 1 :] if current.startswith(real + "/") else ""
+
+
+def install(alias: str) -> None:
+    """Make `os.getcwd`, `os.getcwdb` and `os.path.realpath` say `alias` for the real folder of the workspace."""
+    getcwd, realpath, readlink = os.getcwd, os.path.realpath, os.readlink
+
+    def shown(path: Any) -> Any:
+        try:
+            real = readlink(_LINK)
+        except OSError:
+            return path
+        old, new = (real.encode(), alias.encode()) if isinstance(path, bytes) else (real, alias)
+        if path == old or path.startswith(old + (b"/" if isinstance(path, bytes) else "/")):
+            return new + path[len(old) :]
+        return path
+
+    def alias_getcwd() -> str:
+        return str(shown(getcwd()))
+
+    def alias_getcwdb() -> bytes:
+        return os.fsencode(alias_getcwd())
+
+    def alias_realpath(filename: Any, *, strict: Any = False) -> Any:
+        return shown(realpath(filename, strict=strict))
+
+    os.getcwd, os.getcwdb = alias_getcwd, alias_getcwdb
+    os.path.realpath = alias_realpath  # type: ignore[assignment]

@@ -1,0 +1,150 @@
+"""What the host can bind in a session, and how it travels there."""
+
+from __future__ import annotations
+
+import json
+import keyword
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import Any
+
+from saccade.errors import SandboxError
+from saccade.guest.wire import MAX_FDS, sealed_memfd
+from saccade.sandbox.base import LazyImage
+from saccade.sandbox.limits import Limits
+from saccade.sandbox.result import Picture
+from saccade.sandbox.shared_images import SharedImages, image_memfd, lazy_mode
+
+
+@dataclass(frozen=True, slots=True)
+class BoundImage:
+    """A picture under a name; exactly one of `lazy` and `fd` is set."""
+
+    name: str
+    mode: str
+    size: tuple[int, int]
+    key: str
+    lazy: LazyImage | None = None
+    memfd: Memfd | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class BoundValue:
+    """A JSON value under a name."""
+
+    name: str
+    value: Any
+
+
+@dataclass(frozen=True, slots=True)
+class BoundFile:
+    """A file in the workspace."""
+
+    path: str
+    memfd: Memfd
+
+
+Bound = BoundImage | BoundValue | BoundFile
+
+
+class Memfd:
+    """A memfd that is closed when nothing refers to it any more."""
+
+    __slots__ = ("fd",)
+
+    def __init__(self, fd: int) -> None:
+        self.fd = fd
+
+    def __del__(self) -> None:
+        os.close(self.fd)
+
+
+def bound(name: str, value: object) -> Bound:
+    """`value` ready to be bound as `name`.
+
+    Raises `SandboxError` for a name that is no identifier, or a value of no kind that can be bound.
+    """
+    if not name.isidentifier() or keyword.iskeyword(name) or name.startswith("__"):
+        raise SandboxError(f"{name!r} is not a name for a variable: use a Python identifier such as image_clue_0")
+    if isinstance(value, LazyImage):
+        return BoundImage(name, lazy_mode(value), (value.width, value.height), value.sha256, lazy=value)
+    image = _as_image(value)
+    if image is not None:
+        return BoundImage(name, image.mode, image.size, "", memfd=Memfd(image_memfd(image)))
+    try:
+        json.dumps(value, allow_nan=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise SandboxError(
+            f"{name!r} cannot be bound: {type(value).__name__} is neither a picture nor a JSON value ({error}). "
+            "Pass a Pillow image, a uint8 array, a picture of the media store, or plain JSON values."
+        ) from error
+    return BoundValue(name, value)
+
+
+def bound_file(path: str, data: bytes, limits: Limits) -> BoundFile:
+    """`data` ready to be written to `path` in the workspace. Raises `SandboxError` for a path that leaves it."""
+    pure = PurePosixPath(path)
+    if not path or pure.is_absolute() or ".." in pure.parts or "\0" in path or str(pure) == ".":
+        raise SandboxError(f"{path!r} is not a path below the workspace: use a relative path without '..'")
+    if len(data) > min(limits.file_bytes, limits.workspace_bytes):
+        raise SandboxError(f"{path!r} has {len(data):,} bytes: more than the limits of the sandbox allow for one file")
+    return BoundFile(str(pure), Memfd(sealed_memfd("saccade-file", data)))
+
+
+def bound_all(bindings: Mapping[str, object], files: Mapping[str, bytes], limits: Limits) -> list[Bound]:
+    """Everything that a session starts with, ready to be bound."""
+    return [
+        *(bound(name, value) for name, value in bindings.items()),
+        *(bound_file(path, data, limits) for path, data in files.items()),
+    ]
+
+
+def messages(items: Iterable[Bound], shared: SharedImages) -> Iterable[tuple[dict[str, Any], list[int]]]:
+    """`bind` messages with their descriptors, as few as fit. A picture that is not decoded yet goes without pixels."""
+    specs: list[dict[str, Any]] = []
+    fds: list[int] = []
+    for item in items:
+        if len(fds) == MAX_FDS - 1:
+            yield {"op": "bind", "specs": specs}, fds
+            specs, fds = [], []
+        spec, fd = _spec(item, shared)
+        if fd is not None:
+            spec["fd"] = len(fds)
+            fds.append(fd)
+        specs.append(spec)
+    if specs:
+        yield {"op": "bind", "specs": specs}, fds
+
+
+def _spec(item: Bound, shared: SharedImages) -> tuple[dict[str, Any], int | None]:
+    if isinstance(item, BoundValue):
+        return {"kind": "value", "name": item.name, "value": item.value}, None
+    if isinstance(item, BoundFile):
+        return {"kind": "file", "path": item.path}, item.memfd.fd
+    fd = item.memfd.fd if item.memfd is not None else shared.have(item.key)
+    return {"kind": "image", "name": item.name, "key": item.key, "mode": item.mode, "size": item.size, "fd": None}, fd
+
+
+def _as_image(value: object) -> Any:
+    """A Pillow image of a mode that can be mapped, or None if `value` is no picture."""
+    if isinstance(value, Picture):
+        return value.image()
+    module = type(value).__module__.partition(".")[0]
+    if module == "numpy":
+        from PIL import Image
+
+        try:
+            return Image.fromarray(value)  # type: ignore[arg-type]
+        except (TypeError, ValueError) as error:
+            raise SandboxError(
+                f"this array cannot be bound as a picture: {error}. Use uint8, HxW, HxWx3 or HxWx4"
+            ) from error
+    from PIL import Image
+
+    if isinstance(value, Image.Image):
+        if value.mode in ("L", "RGB", "RGBA"):
+            return value
+        return value.convert("RGBA" if value.mode in ("LA", "PA") or "transparency" in value.info else "RGB")
+    return None

@@ -1,0 +1,280 @@
+"""One interpreter in the jail, as the host sees it: its socket, its outbox, and the order of kill and keep.
+
+A link serves one call at a time. After every call it is prepared for the next one (`ready`): stale frames thrown away,
+the outbox emptied, a leaf forked and registered. A link whose guest broke the rules for good is `broken`; the session
+then makes a new one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ctypes
+import fcntl
+import itertools
+import os
+import signal
+import socket
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from saccade.errors import MediaError, SandboxLostError
+from saccade.guest.outbox import Layout
+from saccade.guest.outbox import layout as outbox_layout
+from saccade.record.status import Status
+from saccade.sandbox.base import LazyImage
+from saccade.sandbox.cgroup import SessionCgroup
+from saccade.sandbox.channel import GuestChannel, GuestFault
+from saccade.sandbox.limits import Limits
+from saccade.sandbox.report import read_report, read_text
+from saccade.sandbox.result import RunResult
+from saccade.sandbox.shared_images import SharedImages
+from saccade.sandbox.zygote_client import OrderRefusedError, ZygoteClient
+
+ANSWER_SECONDS = 30.0
+"""How long a guest's own runtime may take to fork and say so; generous, for machines under load."""
+STREAM_BYTES = 64 * 1024
+"""Most bytes that C code of the guest may write to file descriptor 1 or 2 in one call."""
+
+_ids = itertools.count(1)
+_libc = ctypes.CDLL(None, use_errno=True)
+_PUNCH_HOLE_KEEP_SIZE = 3
+
+
+class Endpoints:
+    """The descriptors that a new link needs on both sides; those of the guest are closed once they are sent."""
+
+    def __init__(self, layout: Layout, cgroup: SessionCgroup | None) -> None:
+        self.ours, self.theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.outbox = fixed_memfd("saccade-outbox", layout.size)
+        self.streams = [fixed_memfd(f"saccade-{name}", STREAM_BYTES) for name in ("stdout", "stderr")]
+        self.cgroup = cgroup
+
+    def guest_fds(self, *workspace: int) -> tuple[int, ...]:
+        """Socket, outbox, the workspace if it is sent from here, stdout, stderr, cgroup files."""
+        joins = self.cgroup.join_fds if self.cgroup is not None else ()
+        return (self.theirs.fileno(), self.outbox, *workspace, *self.streams, *joins)
+
+    def sent(self) -> None:
+        """Close what only the guest needs."""
+        self.theirs.close()
+        for fd in self.streams:
+            os.close(fd)
+        if self.cgroup is not None:
+            self.cgroup.close_fds()
+
+
+def fixed_memfd(name: str, size: int) -> int:
+    """A sparse memfd whose size can never change."""
+    fd = os.memfd_create(name, os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    os.ftruncate(fd, size)
+    fcntl.fcntl(fd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SEAL | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW)
+    return fd
+
+
+class Link:
+    """See the module. Made by `opened` or `branched`."""
+
+    def __init__(
+        self, zygote: ZygoteClient, limits: Limits, images: SharedImages, cgroup: SessionCgroup | None = None
+    ) -> None:
+        self.id = next(_ids)
+        self.zygote = zygote
+        self.limits = limits
+        self.images = images
+        self.cgroup = cgroup
+        self.layout = outbox_layout(limits.output_bytes, limits.total_pixels)
+        self.lazy: dict[str, LazyImage] = {}
+        self.ended = False
+        self._died: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        self._ends = Endpoints(self.layout, cgroup)
+        self._channel = GuestChannel(self._ends.ours)
+        self._outbox = self._ends.outbox
+        self._prepared: asyncio.Task[None] | None = None
+
+    def open(self, config: Mapping[str, Any]) -> None:
+        """Have the zygote fork the session; `ready` tells when it can be used."""
+        self.zygote.tell("open", self.id, self._ends.guest_fds(), config=config)
+        self._ends.sent()
+        self._prepared = asyncio.create_task(self._await_leaf())
+
+    def hear(self, message: Mapping[str, Any]) -> None:
+        """The zygote says that a process of this session has ended."""
+        if message["op"] == "ended":
+            self.ended = True
+        if not self._died.done():
+            self._died.set_result(int(message.get("code", 0)))
+
+    async def ready(self) -> None:
+        """Wait until a call can be made. Raises `GuestFault` if the guest is beyond repair."""
+        if self._prepared is not None:
+            await asyncio.shield(self._prepared)
+
+    async def run(
+        self, message: Mapping[str, Any], binds: Sequence[tuple[dict[str, Any], list[int]]], seconds: float
+    ) -> RunResult:
+        """Send bindings and code, and wait for what comes of it; neither kept nor rolled back yet."""
+        self._died = asyncio.get_running_loop().create_future()
+        oom_before = self.cgroup.oom_kills() if self.cgroup is not None else 0
+        try:
+            async with asyncio.timeout(seconds):
+                for bind, fds in binds:
+                    self._channel.send(bind, fds)
+                self._channel.send(dict(message))
+                frame = await self._report_or_death()
+        except TimeoutError:
+            return self._cut_short(
+                Status.TIMEOUT, f"TimeoutError: the code ran longer than {seconds:g} s and was stopped"
+            )
+        except GuestFault as fault:
+            return self._cut_short(Status.REFUSED, f"the sandbox stopped the code: {fault}")
+        if isinstance(frame, int):
+            return self._cut_short(*self._how_it_died(frame, oom_before))
+        try:
+            if frame.get("call") != message["call"]:
+                raise GuestFault("a report of another call")
+            return read_report(self._outbox, frame.get("length"), self.layout, self.limits)
+        except GuestFault as fault:
+            return self._cut_short(Status.REFUSED, f"the sandbox stopped the code: {fault}")
+
+    async def _report_or_death(self) -> dict[str, Any] | int:
+        """The frame that reports the call, or the exit code of its process. Lazy pictures are served meanwhile."""
+        served: set[str] = set()
+        while True:
+            receiving = asyncio.ensure_future(self._channel.receive())
+            try:
+                await asyncio.wait({receiving, self._died}, return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                if not receiving.done():
+                    receiving.cancel()
+            if not receiving.done() or receiving.cancelled():
+                return self._died.result()
+            frame = receiving.result()
+            if frame.get("op") == "result":
+                return frame
+            key = frame.get("key")
+            if frame.get("op") != "need" or not isinstance(key, str) or key not in self.lazy or key in served:
+                raise GuestFault("an unexpected frame")
+            served.add(key)
+            await self._serve_image(key)
+
+    async def _serve_image(self, key: str) -> None:
+        try:
+            fd = await self.images.get(self.lazy[key])
+        except MediaError as error:
+            self._channel.send({"op": "image", "error": str(error)})
+        else:
+            self._channel.send({"op": "image"}, [fd])
+
+    def _how_it_died(self, code: int, oom_before: int) -> tuple[Status, str]:
+        if not self.zygote.alive:
+            return Status.LOST, "the sandbox's own processes died"
+        if self.cgroup is not None and self.cgroup.oom_kills() > oom_before:
+            return Status.OUT_OF_MEMORY, "MemoryError: the code used more memory than allowed and was killed"
+        if code == -signal.SIGXCPU:
+            return Status.TIMEOUT, f"TimeoutError: the code used more than {self.limits.cpu_seconds} s of CPU time"
+        how = f"by signal {signal.Signals(-code).name}" if code < 0 else f"with exit code {code}"
+        return Status.KILLED, f"the Python process of the code ended {how}"
+
+    def _cut_short(self, status: Status, why: str) -> RunResult:
+        """The result of a call that did not report: what it had printed until then, and why it ended."""
+        most = self.limits.output_bytes
+        return RunResult(
+            status=status,
+            stdout=read_text(self._outbox, self.layout.stdout, most, None),
+            stderr=read_text(self._outbox, self.layout.stderr, most, None),
+            traceback=why,
+        )
+
+    async def commit(self) -> str | None:
+        """Make the state after the call the session's state; None, or why it may not be."""
+        try:
+            await self.zygote.order("commit", self.id)
+        except OrderRefusedError as error:
+            return str(error)
+        self.prepare(rollback=False)
+        return None
+
+    def prepare(self, *, rollback: bool) -> None:
+        """Begin to get ready for the next call; with `rollback`, first throw the last one away."""
+        self._prepared = asyncio.create_task(self._prepare(rollback))
+        self._prepared.add_done_callback(_retrieve)
+
+    async def _prepare(self, rollback: bool) -> None:
+        if rollback:
+            await self.zygote.order("rollback", self.id)
+        self._channel.drain()
+        _libc.fallocate(self._outbox, _PUNCH_HOLE_KEEP_SIZE, ctypes.c_long(0), ctypes.c_long(self.layout.size))
+        self.zygote.tell("respawn", self.id)
+        await self._await_leaf()
+
+    async def _await_leaf(self) -> None:
+        frame = await self._expect("ready")
+        try:
+            await self.zygote.order("leaf", self.id, pid=frame["pid"])
+        except OrderRefusedError as error:
+            raise GuestFault(f"the session's new process is not there: {error}") from error
+
+    async def _expect(self, op: str) -> dict[str, Any]:
+        """A frame of kind `op` that carries a process id, unless the session ends first."""
+        if self.ended:
+            raise GuestFault("the session's process has ended")
+        frame = await self._channel.expect(op, ANSWER_SECONDS)
+        pid = frame.get("pid", 1)
+        if not isinstance(pid, int) or not 0 < pid < 1 << 31:
+            raise GuestFault("an impossible process id")
+        return frame
+
+    async def branch(self, links: Sequence[Link]) -> None:
+        """Fork this idle session into `links`, which are new. Raises `GuestFault` if the guest cannot."""
+        paths: list[str] = []
+        fds: list[int] = []
+        workspaces: list[int] = []
+        try:
+            for answer, received in await asyncio.gather(*(self.zygote.order("workspace", self.id) for _ in links)):
+                paths.append(answer["path"])
+                workspaces.extend(received)
+            for link, workspace in zip(links, workspaces, strict=True):
+                fds.extend(link._ends.guest_fds(workspace))
+            self._channel.send({"op": "branch", "count": len(links)}, fds)
+        finally:
+            for fd in workspaces:
+                os.close(fd)
+            for link in links:
+                link._ends.sent()
+        await asyncio.gather(*(link.adopted(self, path) for link, path in zip(links, paths, strict=True)))
+        await self._expect("branched")
+
+    async def adopted(self, parent: Link, path: str) -> None:
+        """Wait for the new process of a branch and have the zygote take it in; `path` is its workspace."""
+        self.lazy = dict(parent.lazy)
+        frame = await self._expect("adopt")
+        try:
+            await self.zygote.order("adopt", self.id, parent=parent.id, pid=frame["pid"], path=path)
+        except OrderRefusedError as error:
+            raise GuestFault(f"the branch's process is not there: {error}") from error
+        self._prepared = asyncio.create_task(self._await_leaf())
+        self._prepared.add_done_callback(_retrieve)
+
+    async def close(self) -> None:
+        """End the session's processes and give everything back; idempotent."""
+        if self._outbox < 0:
+            return
+        outbox, self._outbox = self._outbox, -1
+        if self._prepared is not None:
+            self._prepared.cancel()
+        try:
+            if not self.ended:
+                await self.zygote.order("close", self.id)
+        except (OrderRefusedError, SandboxLostError):
+            pass
+        finally:
+            self._channel.close()
+            os.close(outbox)
+            if self.cgroup is not None:
+                self.cgroup.remove()
+
+
+def _retrieve(task: asyncio.Task[None]) -> None:
+    # A failure is found by the next `ready`; a session that is never used again must not complain at exit.
+    if not task.cancelled():
+        task.exception()

@@ -1,0 +1,224 @@
+"""The local sandbox: isolated, persistent Python interpreters on this machine, one process tree for all of them.
+
+    async with LocalSandbox(limits=Limits(wall_seconds=10)) as box:
+        session = await box.open({"image_clue_0": image})
+        result = await session.run("print(image_clue_0.size)")
+
+Promises: a call that fails, whatever it does, leaves its session exactly as it was, and leaves other sessions and the
+host alone; the event loop is never blocked by a guest. Does not promise: secrecy against flaws of the Linux kernel
+itself, or of the processor. Linux only; on other systems use `RemoteSandbox`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+import tempfile
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, Self
+
+from saccade.errors import IsolationError, SandboxClosedError
+from saccade.sandbox.base import Binding, SessionOptions
+from saccade.sandbox.bindings import bound_all
+from saccade.sandbox.cgroup import Cgroups
+from saccade.sandbox.isolation import MINIMUM, Isolation, Layer, LayerState
+from saccade.sandbox.limits import Limits
+from saccade.sandbox.link import Link
+from saccade.sandbox.local_session import LocalSession
+from saccade.sandbox.shared_images import SharedImages
+from saccade.sandbox.zygote_client import ZygoteClient, default_python
+
+
+class LocalSandbox:
+    """Opens sessions on this machine.
+
+    `require_isolation` names the layers without which it refuses to start; an empty set allows anything, which is for
+    code you trust. `python` is the interpreter of the guests, with the packages they may import; `modules` are imported
+    once for all sessions. `without` leaves layers out (to test how a lesser machine behaves).
+    """
+
+    def __init__(
+        self,
+        *,
+        limits: Limits | None = None,
+        require_isolation: Iterable[Layer | str] = MINIMUM,
+        python: str | None = None,
+        modules: Iterable[str] = (),
+        without: Iterable[Layer | str] = (),
+    ) -> None:
+        self.limits = limits or Limits()
+        self._required = frozenset(Layer(layer) for layer in require_isolation)
+        self._python = python or default_python()
+        self._modules = tuple(modules)
+        self._without = frozenset(Layer(layer) for layer in without)
+        self._images = SharedImages()
+        self._sessions: set[LocalSession] = set()
+        self._links: dict[int, Link] = {}
+        self._zygote: ZygoteClient | None = None
+        self._starting = asyncio.Lock()
+        self._isolation: Isolation | None = None
+        self._cgroups: Cgroups | None = None
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self._closed = False
+
+    async def open(
+        self,
+        bindings: Mapping[str, Binding] | None = None,
+        *,
+        files: Mapping[str, bytes] | None = None,
+        options: SessionOptions | None = None,
+    ) -> LocalSession:
+        """See `Sandbox.open`.
+
+        Raises `SandboxError` for what cannot be bound, `IsolationError` if a required layer is missing, and
+        `SandboxClosedError` after `close`.
+        """
+        first = bound_all(bindings or {}, files or {}, self.limits)
+        options = options or SessionOptions()
+        await self._started()
+        session = LocalSession(self, self.new_link(options), options, first)
+        self.register(session)
+        return session
+
+    async def isolation(self) -> Isolation:
+        """See `Sandbox.isolation`; starts the processes if they are not there yet."""
+        await self._started()
+        assert self._isolation is not None
+        return self._isolation
+
+    @property
+    def layers(self) -> tuple[str, ...]:
+        """Names of the isolation layers that are on."""
+        return self._isolation.names if self._isolation is not None else ()
+
+    @property
+    def versions(self) -> dict[str, str]:
+        """Versions of the guests' interpreter and main packages, once started."""
+        return dict(self._zygote.hello["versions"]) if self._zygote is not None else {}
+
+    def new_link(self, options: SessionOptions) -> Link:
+        """A link to a fresh interpreter."""
+        link = self.bare_link()
+        link.open(options.model_dump(mode="json"))
+        return link
+
+    def bare_link(self) -> Link:
+        """A link that has no process yet."""
+        if self._zygote is None or self._closed:
+            raise SandboxClosedError("this sandbox was closed")
+        cgroup = None
+        if self._cgroups is not None:
+            # The keeper holds the old state while the leaf makes the new one, so twice what one process may have.
+            memory = 2 * self.limits.memory_bytes + self.limits.workspace_bytes
+            cgroup = self._cgroups.create(memory, self.limits.processes)
+        link = Link(self._zygote, self.limits, self._images, cgroup)
+        self._links[link.id] = link
+        return link
+
+    async def drop(self, link: Link) -> None:
+        """End a link's processes and forget it."""
+        await link.close()
+        self._links.pop(link.id, None)
+
+    def register(self, session: LocalSession) -> None:
+        """Remember a session, to close it with the sandbox."""
+        self._sessions.add(session)
+
+    def forget(self, session: LocalSession) -> None:
+        """A session was closed."""
+        self._sessions.discard(session)
+
+    async def _started(self) -> None:
+        if self._closed:
+            raise SandboxClosedError("this sandbox was closed: make another one")
+        async with self._starting:
+            if self._zygote is not None and self._zygote.alive:
+                return
+            if self._zygote is not None:
+                await self._stop()
+            await self._start()
+
+    async def _start(self) -> None:
+        if not sys.platform.startswith("linux"):
+            raise IsolationError(
+                f"the local sandbox needs Linux; this is {sys.platform}. Run `saccade sandbox serve` on a Linux host or in "
+                "a Linux virtual machine and use RemoteSandbox(url, token=...) here."
+            )
+        cgroups = await asyncio.to_thread(Cgroups.probe)
+        self._cgroups = cgroups if isinstance(cgroups, Cgroups) and Layer.CGROUP not in self._without else None
+        self._folder = tempfile.TemporaryDirectory(prefix="saccade-", ignore_cleanup_errors=True)
+        zygote = ZygoteClient(self._event, self._all_lost)
+        cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "saccade" / "matplotlib"
+        try:
+            await zygote.start(self._python, self._settings(), cache)
+            reason = cgroups if isinstance(cgroups, str) else "left out on purpose"
+            isolation = self._judged(zygote.hello, reason)
+            isolation.require(self._required)
+        except BaseException:
+            await zygote.close()
+            self._release()
+            raise
+        self._zygote, self._isolation = zygote, isolation
+
+    def _settings(self) -> dict[str, Any]:
+        assert self._folder is not None
+        return {
+            "host_pid": os.getpid(),
+            "limits": self.limits.model_dump(mode="json"),
+            "modules": self._modules,
+            "without": sorted(layer.value for layer in self._without),
+            "folder": self._folder.name,
+            "leftover_folders": [self._folder.name],
+            "leftover_cgroups": self._cgroups.folders if self._cgroups is not None else [],
+        }
+
+    def _judged(self, hello: Mapping[str, Any], no_cgroup: str) -> Isolation:
+        told = {state["layer"]: LayerState.model_validate(state) for state in hello["layers"]}
+        told["environment"] = LayerState(layer=Layer.ENVIRONMENT, on=True)
+        cgroup = self._cgroups is not None
+        told["cgroup"] = LayerState(layer=Layer.CGROUP, on=cgroup, detail="" if cgroup else no_cgroup)
+        return Isolation(platform=sys.platform, layers=tuple(told[layer.value] for layer in Layer))
+
+    def _event(self, link_id: int, message: dict[str, Any]) -> None:
+        link = self._links.get(link_id)
+        if link is not None:
+            link.hear(message)
+
+    def _all_lost(self, why: str) -> None:
+        for link in self._links.values():
+            link.hear({"op": "ended"})
+
+    async def close(self) -> None:
+        """End every session and every process; idempotent."""
+        if self._closed:
+            return
+        self._closed = True
+        await self._stop()
+        self._images.close()
+
+    async def _stop(self) -> None:
+        zygote, self._zygote = self._zygote, None
+        if zygote is not None:
+            # Killing the zygote ends every session at once.
+            await zygote.close()
+        for link in list(self._links.values()):
+            await self.drop(link)
+        if self._closed:
+            self._sessions.clear()
+        self._release()
+
+    def _release(self) -> None:
+        if self._cgroups is not None:
+            self._cgroups.close()
+            self._cgroups = None
+        if self._folder is not None:
+            self._folder.cleanup()
+            self._folder = None
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        await self.close()

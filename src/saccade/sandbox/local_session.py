@@ -1,0 +1,145 @@
+"""A session of the local sandbox: one call at a time, kept or rolled back by the session's policy."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import time
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from saccade.errors import SandboxClosedError, SandboxError, SandboxLostError
+from saccade.record.status import Status
+from saccade.sandbox.base import Binding, SessionOptions, StatePolicy
+from saccade.sandbox.bindings import Bound, BoundImage, bound, messages
+from saccade.sandbox.channel import GuestFault
+from saccade.sandbox.link import Link
+from saccade.sandbox.result import RunResult
+
+if TYPE_CHECKING:
+    from saccade.sandbox.local import LocalSandbox
+
+BRANCHES_AT_ONCE = 16
+"""Branches forked per order, so that their descriptors fit into one packet."""
+
+
+class LocalSession:
+    """A `Session` over one link; a link that broke is replaced by a fresh one with the first bindings."""
+
+    def __init__(self, sandbox: LocalSandbox, link: Link, options: SessionOptions, first: Sequence[Bound]) -> None:
+        self._sandbox = sandbox
+        self._link = link
+        self._options = options
+        self._first = tuple(first)
+        self._pending: list[Bound] = list(first)
+        self._lock = asyncio.Lock()
+        self._calls = 0
+        self._closed = False
+        self._lost = False
+
+    def bind(self, bindings: Mapping[str, Binding]) -> None:
+        """Bind further names, from the next call on. Raises `SandboxError` for what cannot be bound."""
+        self._check_open()
+        self._pending.extend([bound(name, value) for name, value in bindings.items()])
+
+    async def run(self, code: str, *, wall_seconds: float | None = None) -> RunResult:
+        """Run one cell; see `Session.run`. Raises `SandboxClosedError` after `close`, and nothing else."""
+        self._check_open()
+        async with self._lock:
+            self._check_open()
+            started = time.perf_counter()
+            try:
+                result = await self._run(code, wall_seconds)
+            except SandboxLostError as error:
+                self._lost = True
+                result = RunResult(status=Status.LOST, traceback=str(error))
+            timings = dataclasses.replace(result.timings, wall=time.perf_counter() - started)
+            return dataclasses.replace(result, timings=timings, layers=self._sandbox.layers)
+
+    async def _run(self, code: str, wall_seconds: float | None) -> RunResult:
+        if self._lost or not self._link.zygote.alive:
+            raise SandboxLostError("the sandbox's processes have died; the state of this session is gone")
+        try:
+            await self._link.ready()
+        except GuestFault as fault:
+            await self._restart()
+            return RunResult(
+                status=Status.KILLED, traceback=f"{fault}. The session starts again with its first variables."
+            )
+        limit = self._sandbox.limits.wall_seconds
+        seconds = limit if wall_seconds is None else min(limit, wall_seconds)
+        keep_errors = self._options.state is StatePolicy.KEEP
+        message = {"op": "run", "call": self._calls + 1, "code": code, "keep": keep_errors}
+        pending = tuple(self._pending)
+        for item in pending:
+            if isinstance(item, BoundImage) and item.lazy is not None:
+                self._link.lazy[item.key] = item.lazy
+        link = self._link
+        settled = False
+        try:
+            result = await link.run(message, list(messages(pending, link.images)), seconds)
+            if result.status is Status.OK or (result.status is Status.ERROR and keep_errors):
+                refusal = await link.commit()
+                settled = refusal is None
+                if refusal is not None:
+                    why = f"the code was stopped: {refusal}. Join every thread and end every process before the code ends."
+                    return dataclasses.replace(result, status=Status.REFUSED, traceback=why)
+                self._calls += 1
+                del self._pending[: len(pending)]
+                return dataclasses.replace(result, committed=True)
+            if self._options.state is StatePolicy.CLEAR and result.status is not Status.LOST:
+                settled = True
+                await self._restart()
+            return result
+        finally:
+            # Also when the caller cancels: the call is thrown away and the session can be used again.
+            if not settled and link.zygote.alive and not link.ended:
+                link.prepare(rollback=True)
+
+    async def _restart(self) -> None:
+        """A fresh interpreter with nothing but the first bindings."""
+        old, self._link = self._link, self._sandbox.new_link(self._options)
+        self._pending = list(self._first)
+        self._calls = 0
+        await old.close()
+
+    async def branch(self, n: int) -> tuple[LocalSession, ...]:
+        """See `Session.branch`. Raises `SandboxError` if the session cannot be forked."""
+        if not 1 <= n <= 1024:
+            raise SandboxError(f"{n} branches were asked for; 1 to 1024 are possible")
+        self._check_open()
+        async with self._lock:
+            links: list[Link] = []
+            try:
+                await self._link.ready()
+                while len(links) < n:
+                    batch = [self._sandbox.bare_link() for _ in range(min(BRANCHES_AT_ONCE, n - len(links)))]
+                    links.extend(batch)
+                    await self._link.branch(batch)
+            except BaseException as error:
+                for link in links:
+                    await self._sandbox.drop(link)
+                self._link.prepare(rollback=True)
+                if isinstance(error, GuestFault):
+                    raise SandboxError(f"the session could not be branched: {error}") from error
+                raise
+            return tuple(self._twin(link) for link in links)
+
+    def _twin(self, link: Link) -> LocalSession:
+        twin = LocalSession(self._sandbox, link, self._options, self._first)
+        twin._pending = list(self._pending)
+        twin._calls = self._calls
+        self._sandbox.register(twin)
+        return twin
+
+    async def close(self) -> None:
+        """End the session, also during a call; idempotent."""
+        if self._closed:
+            return
+        self._closed = True
+        self._sandbox.forget(self)
+        await self._sandbox.drop(self._link)
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise SandboxClosedError("this session was closed: open another with `await sandbox.open(...)`")
