@@ -35,9 +35,17 @@ class StatePolicy(StrEnum):
 class LazyImage(Protocol):
     """A picture that is decoded when it is first needed; the media store hands these out."""
 
-    sha256: str
-    width: int
-    height: int
+    @property
+    def sha256(self) -> str:
+        """Names the picture: equal for equal pixels only; 64 hexadecimal digits."""
+
+    @property
+    def width(self) -> int:
+        """Pixels."""
+
+    @property
+    def height(self) -> int:
+        """Pixels."""
 
     def decode(self) -> Image:
         """The pixels, as a Pillow image of mode L, RGB or RGBA and the stated size."""

@@ -1,24 +1,31 @@
 """Results, bindings and errors as frames: what the client and the server of a remote sandbox both need.
 
 A result comes back exactly: text as it was, pictures pixel for pixel. Bindings travel as JSON values or as names of
-pictures, whose pixels are sent only if the other side lacks them. This module does no IO.
+pictures, whose pixels are sent only if the other side lacks them; a lazy image stays behind until a guest looks at it.
+This module does no IO.
 """
 
 from __future__ import annotations
 
+import json
+import keyword
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import astuple, dataclass, field
 from typing import cast, get_args
 
-from saccade.errors import ProtocolError, SettingsError
+import numpy as np
+
+from saccade.errors import ProtocolError, SandboxError
 from saccade.record.status import Status
 from saccade.sandbox import remote_wire as wire
 from saccade.sandbox.base import Binding, LazyImage
-from saccade.sandbox.remote_pixels import Pixels, from_lazy, pixels_of, read_png
-from saccade.sandbox.result import Picture, PictureSource, Repair, RunResult, Timings, WrittenFile
+from saccade.sandbox.remote_pixels import Pixels, check_size, lazy_mode, pixels_of, read_png
+from saccade.sandbox.result import Picture, PictureMode, PictureSource, Repair, RunResult, Timings, WrittenFile
 
 _TEXTS = {"status", "stdout", "stderr", "value", "traceback", "notes", "layers"}
 _RESULT = frozenset(_TEXTS | {"pictures", "files", "repairs", "committed", "timings"})
+_KINDS: tuple[set[str], ...] = ({"value"}, {"picture"}, {"array", "shape"}, {"lazy", "mode", "width", "height"})
 _PICTURE = frozenset({"source", "path"})
 _TIMINGS = ("wall", "run", "cpu", "capture")
 
@@ -102,61 +109,53 @@ def _repair(about: object) -> Repair:
 
 @dataclass(frozen=True, slots=True)
 class Outgoing:
-    """Bindings ready to send: what goes into the message, and where the pixels of each named picture come from."""
+    """Bindings ready to send: what goes into the message, and the pixels that it names."""
 
     fields: Mapping[str, object] = field(default_factory=dict)
-    pixels: Mapping[str, Callable[[], Pixels]] = field(default_factory=dict, repr=False)
-    """Picture name (sha256) -> its pixels; called only for a picture that the server lacks."""
+    pixels: Mapping[str, Pixels] = field(default_factory=dict, repr=False)
+    """Name of a picture (sha256) -> its pixels, which are sent only if the server lacks them."""
 
 
-class Outbox:
-    """Turns bindings into what is sent. Remembers under which name a lazy image travels, so it is decoded once."""
+@dataclass(frozen=True, slots=True)
+class ArrayPixels:
+    """A numpy picture: its pixels and the shape with which it is to arrive."""
 
-    def __init__(self) -> None:
-        self._lazy: dict[str, str] = {}
+    pixels: Pixels
+    shape: tuple[int, ...]
 
-    def prepare(self, bindings: Mapping[str, Binding]) -> Outgoing:
-        """`bindings` ready to send. Hashes and perhaps decodes pixels: call it off the event loop."""
-        fields: dict[str, object] = {}
-        pixels: dict[str, Callable[[], Pixels]] = {}
-        for name, value in bindings.items():
-            if isinstance(value, Pixels):
-                sha256 = value.sha256()
-                pixels[sha256] = _constant(value)
-            elif isinstance(value, LazyImage):
-                sha256 = self._name_of(value)
-                pixels[sha256] = _decoder(value)
-            else:
-                fields[name] = {"value": value}
-                continue
+
+def prepare(bindings: Mapping[str, Binding]) -> Outgoing:
+    """A `snapshot` ready to send. Hashes pixels: call it off the event loop. Lazy images stay undecoded."""
+    fields: dict[str, object] = {}
+    pixels: dict[str, Pixels] = {}
+    for name, value in bindings.items():
+        if isinstance(value, ArrayPixels):
+            sha256 = value.pixels.sha256()
+            pixels[sha256] = value.pixels
+            fields[name] = {"array": sha256, "shape": list(value.shape)}
+        elif isinstance(value, Pixels):
+            sha256 = value.sha256()
+            pixels[sha256] = value
             fields[name] = {"picture": sha256}
-        return Outgoing(fields, pixels)
-
-    def _name_of(self, lazy: LazyImage) -> str:
-        known = self._lazy.get(lazy.sha256)
-        if known is None:
-            known = self._lazy[lazy.sha256] = from_lazy(lazy).sha256()
-        return known
-
-
-def _constant(pixels: Pixels) -> Callable[[], Pixels]:
-    return lambda: pixels
-
-
-def _decoder(lazy: LazyImage) -> Callable[[], Pixels]:
-    return lambda: from_lazy(lazy)
+        elif isinstance(value, LazyImage):
+            size = {"mode": lazy_mode(value), "width": value.width, "height": value.height}
+            fields[name] = {"lazy": value.sha256, **size}
+        else:
+            fields[name] = {"value": value}
+    return Outgoing(fields, pixels)
 
 
 def snapshot(bindings: Mapping[str, Binding]) -> dict[str, Binding]:
-    """`bindings` as they are now: pictures that could still be changed are copied; lazy images stay lazy.
+    """`bindings` as they are now: pictures and values that could still be changed are copied; lazy images stay lazy.
 
     Raises:
-        SettingsError: a name is no Python identifier, or a value can be neither shown nor written as JSON.
+        SandboxError: a name is no name for a variable, or a value is neither a picture nor a JSON value.
+        TooLargeError: a picture has more pixels than can travel.
     """
     taken: dict[str, Binding] = {}
     for name, value in bindings.items():
-        if not isinstance(name, str) or not name.isidentifier():
-            raise SettingsError(f"{name!r} cannot be bound: it is no Python identifier.")
+        if not name.isidentifier() or keyword.iskeyword(name) or name.startswith("__"):
+            raise SandboxError(f"{name!r} is not a name for a variable: use a Python identifier such as image_clue_0.")
         taken[name] = _taken(name, value)
     return taken
 
@@ -164,30 +163,64 @@ def snapshot(bindings: Mapping[str, Binding]) -> dict[str, Binding]:
 def _taken(name: str, value: Binding) -> Binding:
     pixels = pixels_of(value)
     if pixels is not None:
-        return pixels
+        return ArrayPixels(pixels, value.shape) if isinstance(value, np.ndarray) else pixels
     if isinstance(value, LazyImage):
+        if not wire.is_hex(value.sha256, 64):
+            raise SandboxError(f"{name!r} cannot be bound: its sha256 is not 64 hexadecimal digits.")
+        check_size(lazy_mode(value), value.width, value.height)
         return value
     try:
-        fields, _ = wire.unpack(wire.pack({"value": value}))
-    except ProtocolError as error:
-        raise SettingsError(
-            f"{name!r} cannot be bound: a {type(value).__name__} is neither a picture nor a JSON value."
+        return json.loads(json.dumps(value, allow_nan=False))
+    except (TypeError, ValueError, RecursionError) as error:
+        raise SandboxError(
+            f"{name!r} cannot be bound: {type(value).__name__} is neither a picture nor a JSON value ({error}). "
+            "Pass a Pillow image, a uint8 array, a picture of the media store, or plain JSON values."
         ) from error
-    return fields["value"]
 
 
-def unpack_bindings(fields: object, picture: Callable[[str], LazyImage]) -> dict[str, Binding]:
-    """The bindings in a message; `picture` finds a picture by its name (and may raise). Checked like all input."""
+def picture_names(fields: object) -> set[str]:
+    """The pictures (sha256) that the bindings of a message name; checks all names and kinds on the way."""
     if not isinstance(fields, dict):
         raise ProtocolError("`bindings` must be an object.")
+    names = set()
+    for about in fields.values():
+        kind = about.keys() if isinstance(about, dict) else None
+        if kind not in _KINDS:
+            raise ProtocolError("a binding must be an object of a known kind.")
+        if "value" in about:
+            continue
+        sha256 = about.get("picture", about.get("array", about.get("lazy")))
+        if not wire.is_hex(sha256, 64):
+            raise ProtocolError("a picture is named by the 64 hexadecimal digits of a sha256.")
+        if "lazy" not in about:
+            names.add(sha256)
+    return names
+
+
+LazyMaker = Callable[[str, PictureMode, int, int], LazyImage]
+"""Makes a lazy image from sha256, mode, width and height."""
+
+
+def unpack_bindings(fields: object, pictures: Mapping[str, LazyImage], lazy: LazyMaker) -> dict[str, Binding]:
+    """The bindings of a message; `pictures` holds every picture of `picture_names`. Decodes arrays: off the loop."""
+    picture_names(fields)
     bindings: dict[str, Binding] = {}
-    for name, about in fields.items():
-        if not isinstance(about, dict) or about.keys() not in ({"value"}, {"picture"}):
-            raise ProtocolError("a binding must be an object of either `value` or `picture`.")
+    for name, about in cast("dict[str, dict[str, object]]", fields).items():
         if "value" in about:
             bindings[name] = about["value"]
-        elif wire.is_hex(about["picture"], 64):
-            bindings[name] = picture(about["picture"])
+        elif "picture" in about:
+            bindings[name] = pictures[wire.text(about, "picture")]
+        elif "array" in about:
+            bindings[name] = _array(pictures[wire.text(about, "array")], wire.items(about, "shape", most=3))
         else:
-            raise ProtocolError("a picture is named by the 64 hexadecimal digits of a sha256.")
+            mode, width, height = wire.text(about, "mode"), wire.integer(about, "width"), wire.integer(about, "height")
+            check_size(mode, width, height)
+            bindings[name] = lazy(wire.text(about, "lazy"), cast(PictureMode, mode), width, height)
     return bindings
+
+
+def _array(picture: LazyImage, shape: list[object]) -> Binding:
+    pixels = np.array(picture.decode())
+    if any(type(side) is not int for side in shape) or math.prod(cast("list[int]", shape)) != pixels.size:
+        raise ProtocolError("an array does not have the shape that was announced.")
+    return pixels.reshape(cast("list[int]", shape))

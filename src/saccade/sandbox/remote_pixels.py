@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
-from saccade.errors import ProtocolError, SettingsError, TooLargeError
+from saccade.errors import ProtocolError, SandboxError, TooLargeError
 from saccade.sandbox.base import LazyImage
 from saccade.sandbox.result import Picture, PictureMode
 
@@ -58,14 +58,18 @@ class Pixels:
 def pixels_of(value: object) -> Pixels | None:
     """A snapshot of a Pillow image, a numpy uint8 picture or a `Picture`; None if `value` is none of these.
 
+    A Pillow image of another mode becomes RGBA if it can be transparent, else RGB.
+
     Raises:
-        SettingsError: a Pillow image of a mode other than L, RGB, RGBA, or an array of another type or shape.
+        SandboxError: an array of another type or shape than a picture has.
         TooLargeError: more pixels than can travel.
     """
     from PIL import Image
 
     if isinstance(value, Picture):
         pixels = Pixels(value.mode, value.width, value.height, value.data)
+        if len(pixels.data) != pixels.width * pixels.height * len(pixels.mode):
+            raise SandboxError("a Picture's data does not have width * height * channels bytes.")
     elif isinstance(value, Image.Image):
         pixels = _from_image(value)
     elif isinstance(value, np.ndarray):
@@ -73,14 +77,20 @@ def pixels_of(value: object) -> Pixels | None:
     else:
         return None
     check_size(pixels.mode, pixels.width, pixels.height)
-    if len(pixels.data) != pixels.width * pixels.height * len(pixels.mode):
-        raise SettingsError("a Picture's data does not have width * height * channels bytes.")
     return pixels
+
+
+def lazy_mode(lazy: LazyImage) -> PictureMode:
+    """The mode in which a lazy image is bound: its own if it states one, else RGB."""
+    mode = getattr(lazy, "mode", "RGB")
+    return cast(PictureMode, mode) if mode in _PNG_COLOUR else "RGB"
 
 
 def from_lazy(lazy: LazyImage) -> Pixels:
     """The decoded pixels of a lazy image; whatever its `decode` raises passes through."""
-    pixels = _from_image(lazy.decode())
+    image = lazy.decode()
+    mode = lazy_mode(lazy)
+    pixels = _from_image(image if image.mode == mode else image.convert(mode))
     check_size(pixels.mode, pixels.width, pixels.height)
     return pixels
 
@@ -131,10 +141,8 @@ def _png_header(data: bytes) -> tuple[PictureMode, int, int]:
 
 def _from_image(image: Image) -> Pixels:
     if image.mode not in _PNG_COLOUR:
-        raise SettingsError(
-            f"a picture of mode {image.mode!r} cannot be bound; convert it to L, RGB or RGBA first, "
-            "for example with image.convert('RGB')."
-        )
+        transparent = image.mode in ("LA", "PA") or "transparency" in image.info
+        image = image.convert("RGBA" if transparent else "RGB")
     return Pixels(cast(PictureMode, image.mode), image.width, image.height, image.tobytes())
 
 
@@ -142,7 +150,7 @@ def _from_array(array: np.ndarray[tuple[int, ...], np.dtype[np.generic]]) -> Pix
     modes: dict[int, PictureMode] = {1: "L", 3: "RGB", 4: "RGBA"}
     channels = 1 if array.ndim == 2 else array.shape[-1] if array.ndim == 3 else 0
     if array.dtype != np.uint8 or channels not in modes:
-        raise SettingsError(
+        raise SandboxError(
             f"an array of type {array.dtype} and shape {array.shape} is no picture; "
             "bind uint8 of shape (height, width), (height, width, 3) or (height, width, 4)."
         )

@@ -1,0 +1,259 @@
+"""`RemoteSandbox`: sessions on another host, with the interface of the local provider.
+
+Start the other side with `saccade sandbox serve`. A session is named by the client and a call by a number, so a request
+that is repeated after a broken connection is never executed twice; the server hands out the stored result. Cancelling
+the task that awaits `run` cancels the call on the server. A picture is uploaded once, by its hash.
+
+A session whose server cannot be reached, has restarted, or has closed it for being idle is lost for good: `run` then
+gives the status `lost`. Nothing here encrypts: use https, or a network that you trust.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import Mapping, Sequence
+from typing import Self
+
+import httpx
+from pydantic import ValidationError
+
+from saccade.errors import ProtocolError, SandboxClosedError, SandboxError, SandboxLostError
+from saccade.record.status import Status
+from saccade.sandbox import remote_wire as wire
+from saccade.sandbox.base import Binding, LazyImage, SessionOptions
+from saccade.sandbox.isolation import Isolation
+from saccade.sandbox.limits import Limits
+from saccade.sandbox.remote_codec import Outgoing, prepare, snapshot, unpack_result
+from saccade.sandbox.remote_http import Http, Retry
+from saccade.sandbox.remote_upload import Uploads
+from saccade.sandbox.result import RunResult
+
+GRACE_SECONDS = 60.0
+"""Time that an answer may need beyond the wall limit of the call: waiting for a core, capturing, the network."""
+OPEN_SECONDS = 120.0
+
+
+class RemoteSandbox:
+    """Sessions of a `saccade sandbox serve` elsewhere.
+
+    `url` is like `http://127.0.0.1:8719`; `token` is taken from the environment variable SACCADE_SANDBOX_TOKEN unless
+    given. `retry` tunes the repetition of requests; `transport` replaces the network (tests).
+
+    Raises:
+        SettingsError: the URL or the token cannot be used.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        token: str | None = None,
+        retry: Retry | None = None,
+        transport: httpx.AsyncBaseTransport | None = None,
+    ) -> None:
+        self._http = Http(url, token, retry=retry, transport=transport)
+        self._limits: Limits | None = None
+        self._sessions: dict[str, RemoteSession] = {}
+        self._uploads = Uploads(self._http, self._find_lazy)
+        self._closed = False
+
+    def __repr__(self) -> str:
+        """Without the token."""
+        return f"RemoteSandbox({self._http.url!r})"
+
+    @property
+    def limits(self) -> Limits:
+        """The server's limits; known once the sandbox was entered or the first session was opened."""
+        if self._limits is None:
+            raise SandboxError(f"the limits of {self._http.url} are not known yet; use `async with` or open a session.")
+        return self._limits
+
+    async def open(
+        self,
+        bindings: Mapping[str, Binding] | None = None,
+        *,
+        files: Mapping[str, bytes] | None = None,
+        options: SessionOptions | None = None,
+    ) -> RemoteSession:
+        """A new session with `bindings` as variables and `files` (relative path -> bytes) in its workspace.
+
+        Raises:
+            SandboxLostError: the server cannot be reached.
+            SandboxError: the token is refused, the server holds as many sessions as it may, or a binding or a file
+                cannot be used.
+            SettingsError, MediaError: an option or a picture cannot be used.
+        """
+        await self._connect()
+        taken = snapshot(bindings or {})
+        outgoing = await asyncio.to_thread(prepare, taken)
+        files = dict(files or {})
+        fields = {
+            "bindings": outgoing.fields,
+            "files": list(files),
+            "options": None if options is None else options.model_dump(mode="json"),
+        }
+        session = RemoteSession(self, secrets.token_hex(16), lazy_images(taken))
+        body = wire.pack(fields, [bytes(data) for data in files.values()])
+        try:
+            await self._uploads.send("PUT", f"/v1/sessions/{session.id}", body, outgoing, OPEN_SECONDS)
+        except BaseException:
+            # The server may have opened it all the same; the name must not live on there.
+            await asyncio.shield(session.close())
+            raise
+        return session
+
+    async def isolation(self) -> Isolation:
+        """The isolation layers that are on at the server."""
+        await self._connect()
+        reply = await self._http.request("GET", "/v1/isolation")
+        try:
+            return Isolation.model_validate_json(reply.body)
+        except ValidationError as error:
+            raise ProtocolError(f"the server's isolation report cannot be read: {error}") from error
+
+    async def close(self) -> None:
+        """End every session that this client opened; idempotent. A server that is gone is no error."""
+        self._closed = True
+        await asyncio.gather(*(session.close() for session in list(self._sessions.values())))
+        await self._http.close()
+
+    async def __aenter__(self) -> Self:
+        await self._connect()
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        await self.close()
+
+    async def _connect(self) -> None:
+        if self._closed:
+            raise SandboxClosedError("this RemoteSandbox is closed; make a new one.")
+        if self._limits is not None:
+            return
+        about = (await self._http.request("GET", "/v1/about")).json()
+        if about.get("protocol") != wire.PROTOCOL:
+            raise ProtocolError(
+                f"{self._http.url} speaks protocol {about.get('protocol')!r}, this client {wire.PROTOCOL}; "
+                "install the same version of Saccade on both sides."
+            )
+        try:
+            self._limits = Limits.model_validate(about.get("limits"))
+        except ValidationError as error:
+            raise ProtocolError(f"the server's limits cannot be read: {error}") from error
+
+    def _find_lazy(self, sha256: str) -> LazyImage | None:
+        return next((s._lazy[sha256] for s in self._sessions.values() if sha256 in s._lazy), None)
+
+
+def lazy_images(bindings: Mapping[str, Binding]) -> dict[str, LazyImage]:
+    """The lazy images among the bindings, by sha256."""
+    return {value.sha256: value for value in bindings.values() if isinstance(value, LazyImage)}
+
+
+class RemoteSession:
+    """One interpreter on the server. Calls are run one after the other, in the order in which they were made."""
+
+    def __init__(self, sandbox: RemoteSandbox, name: str, lazy: Mapping[str, LazyImage]) -> None:
+        self.id = name
+        self._sandbox = sandbox
+        self._lazy = dict(lazy)
+        """Lazy images that a guest of this session may come to look at, by sha256."""
+        self._pending: dict[str, Binding] = {}
+        self._turn = asyncio.Lock()
+        self._number = 0
+        self._lost: str | None = None
+        self._closed = False
+        self._cancelling: asyncio.Task[None] | None = None
+        sandbox._sessions[name] = self
+
+    async def run(self, code: str, *, wall_seconds: float | None = None) -> RunResult:
+        """Run one cell; never raises for what the code does. `wall_seconds` may only shorten the limit.
+
+        Status `lost` if the server cannot be reached or no longer knows the session; the session then stays lost.
+
+        Raises:
+            SandboxClosedError: the session or its sandbox is closed.
+            SandboxError, MediaError: the token is refused, or a value bound before this call cannot be used.
+        """
+        async with self._turn:
+            self._check_open()
+            await self._settle()
+            if self._lost is not None:
+                return RunResult(Status.LOST, traceback=self._lost)
+            try:
+                return await self._run(code, wall_seconds)
+            except SandboxLostError as error:
+                self._lost = str(error)
+                return RunResult(Status.LOST, traceback=self._lost)
+
+    def bind(self, bindings: Mapping[str, Binding]) -> None:
+        """Bind further names; they are there in the next call. Pictures are copied now and sent with that call."""
+        self._check_open()
+        taken = snapshot(bindings)
+        self._pending.update(taken)
+        self._lazy.update(lazy_images(taken))
+
+    async def branch(self, n: int) -> Sequence[RemoteSession]:
+        """`n` new sessions that start from this one's state, with what is bound but not yet used as well."""
+        async with self._turn:
+            self._check_open()
+            await self._settle()
+            if self._lost is not None:
+                raise SandboxLostError(self._lost)
+            branches = [RemoteSession(self._sandbox, secrets.token_hex(16), self._lazy) for _ in range(n)]
+            for branch in branches:
+                branch._pending.update(self._pending)
+            body = wire.pack({"names": [branch.id for branch in branches]})
+            try:
+                path = f"/v1/sessions/{self.id}/branches"
+                await self._sandbox._http.request("POST", path, body, seconds=OPEN_SECONDS)
+            except BaseException:
+                await asyncio.shield(asyncio.gather(*(branch.close() for branch in branches)))
+                raise
+            return branches
+
+    async def close(self) -> None:
+        """End the session; idempotent, and quiet if the server is gone."""
+        if self._closed:
+            return
+        self._closed = True
+        if self._cancelling is not None:
+            self._cancelling.cancel()
+        self._sandbox._sessions.pop(self.id, None)
+        if self._lost is None:
+            await self._best_effort("DELETE", f"/v1/sessions/{self.id}")
+
+    async def _run(self, code: str, wall_seconds: float | None) -> RunResult:
+        limit = self._sandbox.limits.wall_seconds
+        seconds = min(limit, wall_seconds) if wall_seconds is not None else limit
+        sent, self._pending = self._pending, {}
+        self._number += 1
+        path = f"/v1/sessions/{self.id}/runs/{self._number}"
+        try:
+            outgoing = await asyncio.to_thread(prepare, sent) if sent else Outgoing()
+            fields = {"code": code, "wall_seconds": wall_seconds, "bindings": outgoing.fields}
+            body = wire.pack(fields)
+            reply = await self._sandbox._uploads.send("PUT", path, body, outgoing, seconds + GRACE_SECONDS)
+            return await asyncio.to_thread(unpack_result, reply.body)
+        except asyncio.CancelledError:
+            # A cancelled call leaves the state as it was, so what was bound for it is bound again for the next one.
+            self._pending = {**sent, **self._pending}
+            self._cancelling = asyncio.create_task(self._best_effort("DELETE", path))
+            raise
+
+    async def _settle(self) -> None:
+        """Wait until the server has heard of a cancelled call, so that the next call cannot overtake the news."""
+        if self._cancelling is not None:
+            await asyncio.shield(self._cancelling)
+            self._cancelling = None
+
+    async def _best_effort(self, method: str, path: str) -> None:
+        try:
+            await self._sandbox._http.request(method, path, seconds=10.0, attempts=2)
+        except (SandboxError, RuntimeError):
+            # RuntimeError: the HTTP client was closed meanwhile. The server's idle limit ends what stays behind.
+            return
+
+    def _check_open(self) -> None:
+        if self._closed or self._sandbox._closed:
+            raise SandboxClosedError("this session is closed; open a new one.")

@@ -1,0 +1,195 @@
+"""HTTP of the remote sandbox: the token, retries with back-off, and foreign errors turned into ours.
+
+Every request of this client may be repeated safely, because sessions and calls are named by the client and the server
+remembers what it has done under a name. So whatever fails on the way (no connection, a connection that breaks, 502,
+503, 504) is tried again a few times; then it is `SandboxLostError`. The token goes into one header and nowhere else.
+Proxies named in the environment are not used.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import httpx
+
+from saccade.errors import (
+    IsolationError,
+    MediaError,
+    ProtocolError,
+    SandboxError,
+    SandboxLostError,
+    SettingsError,
+    TooLargeError,
+)
+from saccade.sandbox import remote_wire as wire
+
+TOKEN_VARIABLE = "SACCADE_SANDBOX_TOKEN"
+_RETRIED = frozenset({500, 502, 503, 504})
+_ERRORS: Mapping[str, type[Exception]] = {
+    "settings": SettingsError,
+    "media": MediaError,
+    "too_large": TooLargeError,
+    "isolation": IsolationError,
+    "protocol": ProtocolError,
+    "sandbox": SandboxError,
+    "lost": SandboxLostError,
+    "unknown_session": SandboxLostError,
+    "gone": SandboxLostError,
+    "conflict": SandboxLostError,
+    "cancelled": SandboxLostError,
+}
+"""The `error` of a server's answer -> what is raised here."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """An answer of the server that is no failure: its status code and its body."""
+
+    code: int
+    body: bytes
+
+    def json(self) -> wire.Fields:
+        """The body as a JSON object; raises `ProtocolError` if it is none."""
+        value = wire.parse_json(self.body)
+        if not isinstance(value, dict):
+            raise ProtocolError("the sandbox server did not answer with a JSON object.")
+        return value
+
+
+@dataclass(frozen=True, slots=True)
+class Retry:
+    """How often a request is tried, and how long it waits in between (doubled every time, with jitter)."""
+
+    attempts: int = 5
+    first_wait: float = 0.1
+    """Seconds."""
+
+    def wait(self, attempt: int) -> float:
+        """Seconds to wait after that attempt (0 is the first)."""
+        return min(self.first_wait * 2.0**attempt, 5.0) * random.uniform(0.5, 1.0)
+
+
+class Http:
+    """One server. Not bound to an event loop until the first request."""
+
+    def __init__(
+        self,
+        url: str,
+        token: str | None,
+        *,
+        retry: Retry | None = None,
+        transport: httpx.AsyncBaseTransport | None = None,
+    ) -> None:
+        self.url = _checked_url(url)
+        self._retry = retry or Retry()
+        token = os.environ.get(TOKEN_VARIABLE) if token is None else token
+        self._client = httpx.AsyncClient(
+            base_url=self.url,
+            headers={**_authorization(token), "x-saccade-client": secrets.token_hex(16)},
+            # The whole request has a deadline in `request`; a long call is silent while it runs.
+            timeout=httpx.Timeout(None, connect=10.0),
+            limits=httpx.Limits(max_connections=None, max_keepalive_connections=64),
+            trust_env=False,
+            transport=transport,
+        )
+
+    def __repr__(self) -> str:
+        """Without the token."""
+        return f"Http({self.url!r})"
+
+    async def close(self) -> None:
+        """Close all connections; idempotent."""
+        await self._client.aclose()
+
+    async def request(
+        self, method: str, path: str, body: bytes = b"", *, seconds: float = 60.0, attempts: int | None = None
+    ) -> Reply:
+        """Send a request that may be repeated, for at most `seconds` in all.
+
+        Codes 2xx and 409 (the server lacks pictures) with `missing` come back; everything else is raised.
+
+        Raises:
+            SandboxLostError: the server cannot be reached, does not answer in time, or does not know the session.
+            SandboxError: the token is refused, the server is full, or it reports a failure of its own.
+            SettingsError, MediaError: the server refuses what was asked for.
+            ProtocolError: the answer is not one of a Saccade server.
+        """
+        problem = "no answer"
+        tries = attempts or self._retry.attempts
+        try:
+            async with asyncio.timeout(seconds):
+                for attempt in range(tries):
+                    if attempt:
+                        await asyncio.sleep(self._retry.wait(attempt - 1))
+                    try:
+                        response = await self._client.request(method, path, content=body, headers=_content(body))
+                    except httpx.TransportError as error:
+                        problem = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+                        continue
+                    if response.status_code not in _RETRIED or _kind(response) is not None:
+                        return self._checked(response)
+                    problem = f"HTTP {response.status_code}"
+        except TimeoutError:
+            problem = f"no answer within {seconds:.0f} s, last {problem}"
+        raise SandboxLostError(
+            f"the sandbox server at {self.url} cannot be used ({problem}, {tries} attempts at most). "
+            "Check that `saccade sandbox serve` runs there and can be reached; its sessions may be gone."
+        )
+
+    def _checked(self, response: httpx.Response) -> Reply:
+        code = response.status_code
+        kind = _kind(response)
+        if 200 <= code < 300 or kind == "missing_media":
+            return Reply(code, response.content)
+        if code in (401, 403):
+            raise SandboxError(
+                f"the sandbox server at {self.url} refuses the token. Pass token=... or set {TOKEN_VARIABLE} "
+                "to the token that the server was started with."
+            )
+        if kind is None:
+            raise ProtocolError(f"{self.url} answers HTTP {code} as no Saccade sandbox server does. Is the URL right?")
+        message = wire.text(Reply(code, response.content).json(), "message")
+        raise _ERRORS.get(kind, SandboxError)(message)
+
+
+def _kind(response: httpx.Response) -> str | None:
+    """The `error` that a Saccade server states in a failure; None if there is none."""
+    if response.is_success:
+        return None
+    try:
+        value = wire.parse_json(response.content)
+    except ProtocolError:
+        return None
+    if not isinstance(value, dict) or not isinstance(value.get("message"), str):
+        return None
+    kind = value.get("error")
+    return kind if isinstance(kind, str) else None
+
+
+def _content(body: bytes) -> dict[str, str]:
+    return {"content-type": wire.MEDIA_TYPE} if body else {}
+
+
+def _authorization(token: str | None) -> dict[str, str]:
+    if not token:
+        return {}
+    if not token.isascii() or not token.isprintable() or " " in token:
+        raise SettingsError("the sandbox token holds characters that a header cannot carry; use printable ASCII.")
+    return {"authorization": f"Bearer {token}"}
+
+
+def _checked_url(url: str) -> str:
+    try:
+        parsed = httpx.URL(url)
+    except (httpx.InvalidURL, TypeError) as error:
+        raise SettingsError(f"the sandbox URL cannot be read: {error}. Example: http://127.0.0.1:8719") from error
+    if parsed.userinfo:
+        raise SettingsError("the sandbox URL holds a user or password; pass token=... instead.")
+    if parsed.scheme not in ("http", "https") or not parsed.host:
+        raise SettingsError(f"the sandbox URL {url!r} must look like http://host:port or https://host.")
+    return str(parsed).rstrip("/")

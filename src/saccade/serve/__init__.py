@@ -1,0 +1,1 @@
+"""Servers: parts of Saccade that answer over HTTP. They need `pip install 'saccade[serve]'`."""
