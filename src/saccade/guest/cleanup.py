@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import time
@@ -24,10 +25,8 @@ def remove_cgroup(path: str, tries: int = 50) -> None:
         except OSError:
             return
         for group in [*inner, path]:
-            try:
+            with contextlib.suppress(OSError):
                 os.rmdir(group)
-            except OSError:
-                pass
         if not os.path.exists(path):
             return
         time.sleep(0.02)

@@ -7,6 +7,7 @@ the same picture share its pages.
 
 from __future__ import annotations
 
+import contextlib
 import mmap
 import os
 import socket
@@ -24,7 +25,7 @@ def map_image(mode: str, size: tuple[int, int], fd: int) -> Image.Image:
     """The picture in memfd `fd` as a read-only Pillow image that shares the pages (any change makes a copy)."""
     raw = RAW_MODES[mode]
     buffer = mmap.mmap(fd, size[0] * size[1] * len(raw), mmap.MAP_PRIVATE, mmap.PROT_READ)
-    image = Image.frombuffer(raw, size, buffer, "raw", raw, 0, 1)
+    image = Image.frombuffer(raw, size, buffer, "raw", raw, 0, 1)  # type: ignore[arg-type]
     if raw != mode:
         image.im.setmode(mode)
         image._mode = mode
@@ -98,10 +99,8 @@ def write_file(path: str, source: int) -> None:
     try:
         *parents, name = path.split("/")
         for parent in parents:
-            try:
+            with contextlib.suppress(FileExistsError):
                 os.mkdir(parent, 0o700, dir_fd=folder)
-            except FileExistsError:
-                pass
             inner = os.open(parent, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
             os.close(folder)
             folder = inner

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import importlib
 import itertools
+import json
 import os
 import platform
 import signal
@@ -23,8 +25,6 @@ from .seat import Seat
 from .workspaces import Family, Keeper, PlainWorkspaces
 
 if TYPE_CHECKING:
-    import socket
-
     from .launch import Standing
 
 PLAIN_WORKSPACE = f"/proc/self/fd/{wire.WORKSPACE_FD}"
@@ -87,10 +87,8 @@ class Nursery:
             enter(self.plan, seat.uid, seat.family.path)
             session.keep(self._interpreter(message["config"]))
         except BaseException as error:
-            try:
-                os.write(wire.SOCKET_FD, f'{{"op":"failed","error":{str(error)[:500]!r}}}'.encode())
-            except OSError:
-                pass
+            with contextlib.suppress(OSError):
+                os.write(wire.SOCKET_FD, json.dumps({"op": "failed", "error": f"{error!r}"[:500]}).encode())
         os._exit(1)
 
     def _interpreter(self, options: dict[str, Any]) -> session.Interpreter:
@@ -143,7 +141,7 @@ def prepare(settings: dict[str, Any], standing: Standing, forker: Forker) -> tup
         readable = [f"/{name}" for name in os.listdir("/") if name not in ("proc", "w", "workspace", "tmp")]
     else:
         places = PlainWorkspaces(settings["folder"])
-    left_out = {name: "left out on purpose" for name in settings["without"]}
+    left_out = dict.fromkeys(settings["without"], "left out on purpose")
     plan = _plan(settings, standing, tuple(readable), left_out)
     outcomes = _rehearsed(plan, standing, places, forker)
     left_out |= {layer: why for layer, why in outcomes.items() if why}

@@ -8,6 +8,7 @@ success; a program that tampers with it can spoil its own session and nothing el
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import socket
@@ -193,7 +194,5 @@ def open_offsets() -> dict[int, int]:
 
 
 def _seek(fd: int, offset: int) -> None:
-    try:
+    with contextlib.suppress(OSError):
         os.lseek(fd, offset, os.SEEK_SET)
-    except OSError:
-        pass

@@ -11,7 +11,6 @@ from typing import Any
 
 from .wire import WORKSPACE_FD
 
-
 _LINK = f"/proc/self/fd/{WORKSPACE_FD}"
 
 
@@ -30,9 +29,10 @@ def install(alias: str) -> None:
             real = readlink(_LINK)
         except OSError:
             return path
-        old, new = (real.encode(), alias.encode()) if isinstance(path, bytes) else (real, alias)
-        if path == old or path.startswith(old + (b"/" if isinstance(path, bytes) else "/")):
-            return new + path[len(old) :]
+        if isinstance(path, bytes):
+            return os.fsencode(shown(os.fsdecode(path)))
+        if path == real or path.startswith(real + "/"):
+            return alias + path[len(real) :]
         return path
 
     def alias_getcwd() -> str:
@@ -45,4 +45,4 @@ def install(alias: str) -> None:
         return shown(realpath(filename, strict=strict))
 
     os.getcwd, os.getcwdb = alias_getcwd, alias_getcwdb
-    os.path.realpath = alias_realpath  # type: ignore[assignment]
+    os.path.realpath = alias_realpath

@@ -8,6 +8,7 @@ Orders: `open`, `leaf`, `commit`, `rollback`, `respawn`, `workspace`, `adopt`, `
 
 from __future__ import annotations
 
+import contextlib
 import os
 import selectors
 import signal
@@ -204,10 +205,8 @@ def _set_group(pid: int, group: int) -> None:
 
 
 def _kill_group(group: int) -> None:
-    try:
+    with contextlib.suppress(ProcessLookupError):
         os.killpg(group, signal.SIGKILL)
-    except ProcessLookupError:
-        pass
 
 
 def _is_child(pid: int) -> bool:

@@ -17,7 +17,7 @@ from typing import Any
 from saccade.guest import wire
 
 
-class GuestFault(Exception):
+class GuestFaultError(Exception):
     """The guest broke the protocol; the message says how. Not an error of ours, and never raised to a caller."""
 
 
@@ -29,37 +29,38 @@ class GuestChannel:
         self._sock = sock
 
     def send(self, message: wire.Message, fds: Sequence[int] = ()) -> None:
-        """Send one message without blocking. Raises `GuestFault` if the guest does not read or is gone."""
+        """Send one message without blocking. Raises `GuestFaultError` if the guest does not read or is gone."""
         body, all_fds, big = wire.pack(message, fds)
         try:
             ancillary = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", all_fds))] if all_fds else []
             self._sock.sendmsg([body], ancillary, socket.MSG_NOSIGNAL)
         except OSError as error:
-            raise GuestFault(f"the session does not take orders: {error}") from error
+            raise GuestFaultError(f"the session does not take orders: {error}") from error
         finally:
             if big is not None:
                 os.close(big)
 
     async def receive(self) -> dict[str, Any]:
-        """The next frame. Raises `GuestFault` if it is not a JSON object of the allowed size."""
+        """The next frame. Raises `GuestFaultError` if it is not a JSON object of the allowed size."""
         try:
             body = await asyncio.get_running_loop().sock_recv(self._sock, wire.MAX_FRAME + 1)
         except OSError as error:
-            raise GuestFault(f"the session's socket broke: {error}") from error
+            raise GuestFaultError(f"the session's socket broke: {error}") from error
         if not body:
-            raise GuestFault("the session closed its socket")
+            raise GuestFaultError("the session closed its socket")
         if len(body) > wire.MAX_FRAME:
-            raise GuestFault("a frame is too large")
+            raise GuestFaultError("a frame is too large")
         return parse(body)
 
     async def expect(self, op: str, seconds: float) -> dict[str, Any]:
-        """The next frame, which must be an `op`. Raises `GuestFault` if it is not, or does not come in time."""
+        """The next frame, which must be an `op`. Raises `GuestFaultError` if it is not, or does not come in time."""
         try:
             frame = await asyncio.wait_for(self.receive(), seconds)
         except TimeoutError:
-            raise GuestFault(f"the session did not say {op!r} within {seconds:g} s") from None
+            raise GuestFaultError(f"the session did not say {op!r} within {seconds:g} s") from None
         if frame.get("op") != op:
-            raise GuestFault(f"the session said {str(frame.get('op'))[:40]!r} instead of {op!r}")
+            said = frame.get("error") if frame.get("op") == "failed" else frame.get("op")
+            raise GuestFaultError(f"the session said {str(said)[:500]!r} instead of {op!r}")
         return frame
 
     def drain(self, most: int = 10_000) -> None:
@@ -71,8 +72,8 @@ class GuestChannel:
             except BlockingIOError:
                 return
             except OSError as error:
-                raise GuestFault(f"the session's socket broke: {error}") from error
-        raise GuestFault("the session's socket is being flooded")
+                raise GuestFaultError(f"the session's socket broke: {error}") from error
+        raise GuestFaultError("the session's socket is being flooded")
 
     def close(self) -> None:
         """Close the socket; idempotent."""
@@ -80,11 +81,11 @@ class GuestChannel:
 
 
 def parse(body: bytes) -> dict[str, Any]:
-    """A guest's JSON object. Raises `GuestFault` for anything else."""
+    """A guest's JSON object. Raises `GuestFaultError` for anything else."""
     try:
         value = json.loads(body)
     except (ValueError, RecursionError, MemoryError) as error:
-        raise GuestFault(f"not JSON: {type(error).__name__}") from error
+        raise GuestFaultError(f"not JSON: {type(error).__name__}") from error
     if not isinstance(value, dict):
-        raise GuestFault("not a JSON object")
+        raise GuestFaultError("not a JSON object")
     return value

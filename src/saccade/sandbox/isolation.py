@@ -71,7 +71,7 @@ class Isolation(BaseModel):
         return layer.value in self.names
 
     def require(self, layers: Iterable[Layer]) -> None:
-        """Raise `IsolationError` unless all of `layers` are on and files are confined; nothing is asked if it is empty."""
+        """Raise `IsolationError` unless all of `layers` are on and files are confined; no layers ask for nothing."""
         wanted = frozenset(layers)
         if not wanted:
             return

@@ -16,7 +16,8 @@ class Limits(BaseModel):
     """Most CPU time of one call, in whole seconds."""
     memory_bytes: int = Field(default=2048 * MIB, ge=64 * MIB)
     """Most memory that one process of the session may allocate beyond what the sandbox itself holds. With a memory
-    cgroup, all processes of the session together may hold twice that (state before and after a call) and the workspace."""
+    cgroup, all processes of a session together may hold twice that (state before and after a call) and the workspace.
+    """
     processes: int = Field(default=32, ge=4, le=4096)
     """Most processes and threads of one session."""
     open_files: int = Field(default=256, ge=128, le=65_536)

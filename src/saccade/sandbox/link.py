@@ -23,7 +23,7 @@ from saccade.guest.outbox import layout as outbox_layout
 from saccade.record.status import Status
 from saccade.sandbox.base import LazyImage
 from saccade.sandbox.cgroup import SessionCgroup
-from saccade.sandbox.channel import GuestChannel, GuestFault
+from saccade.sandbox.channel import GuestChannel, GuestFaultError
 from saccade.sandbox.limits import Limits
 from saccade.sandbox.report import read_report, read_text
 from saccade.sandbox.result import RunResult
@@ -85,6 +85,8 @@ class Link:
         self.layout = outbox_layout(limits.output_bytes, limits.total_pixels)
         self.lazy: dict[str, LazyImage] = {}
         self.ended = False
+        self.was_ready = False
+        """Whether it has ever been ready for a call: if not, a fault is ours and not the guest's."""
         self._died: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         self._ends = Endpoints(self.layout, cgroup)
         self._channel = GuestChannel(self._ends.ours)
@@ -105,7 +107,7 @@ class Link:
             self._died.set_result(int(message.get("code", 0)))
 
     async def ready(self) -> None:
-        """Wait until a call can be made. Raises `GuestFault` if the guest is beyond repair."""
+        """Wait until a call can be made. Raises `GuestFaultError` if the guest is beyond repair."""
         if self._prepared is not None:
             await asyncio.shield(self._prepared)
 
@@ -125,15 +127,15 @@ class Link:
             return self._cut_short(
                 Status.TIMEOUT, f"TimeoutError: the code ran longer than {seconds:g} s and was stopped"
             )
-        except GuestFault as fault:
+        except GuestFaultError as fault:
             return self._cut_short(Status.REFUSED, f"the sandbox stopped the code: {fault}")
         if isinstance(frame, int):
             return self._cut_short(*self._how_it_died(frame, oom_before))
         try:
             if frame.get("call") != message["call"]:
-                raise GuestFault("a report of another call")
+                raise GuestFaultError("a report of another call")
             return read_report(self._outbox, frame.get("length"), self.layout, self.limits)
-        except GuestFault as fault:
+        except GuestFaultError as fault:
             return self._cut_short(Status.REFUSED, f"the sandbox stopped the code: {fault}")
 
     async def _report_or_death(self) -> dict[str, Any] | int:
@@ -142,7 +144,8 @@ class Link:
         while True:
             receiving = asyncio.ensure_future(self._channel.receive())
             try:
-                await asyncio.wait({receiving, self._died}, return_when=asyncio.FIRST_COMPLETED)
+                both: set[asyncio.Future[Any]] = {receiving, self._died}
+                await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
             finally:
                 if not receiving.done():
                     receiving.cancel()
@@ -153,7 +156,7 @@ class Link:
                 return frame
             key = frame.get("key")
             if frame.get("op") != "need" or not isinstance(key, str) or key not in self.lazy or key in served:
-                raise GuestFault("an unexpected frame")
+                raise GuestFaultError("an unexpected frame")
             served.add(key)
             await self._serve_image(key)
 
@@ -212,20 +215,21 @@ class Link:
         try:
             await self.zygote.order("leaf", self.id, pid=frame["pid"])
         except OrderRefusedError as error:
-            raise GuestFault(f"the session's new process is not there: {error}") from error
+            raise GuestFaultError(f"the session's new process is not there: {error}") from error
+        self.was_ready = True
 
     async def _expect(self, op: str) -> dict[str, Any]:
         """A frame of kind `op` that carries a process id, unless the session ends first."""
         if self.ended:
-            raise GuestFault("the session's process has ended")
+            raise GuestFaultError("the session's process has ended")
         frame = await self._channel.expect(op, ANSWER_SECONDS)
         pid = frame.get("pid", 1)
         if not isinstance(pid, int) or not 0 < pid < 1 << 31:
-            raise GuestFault("an impossible process id")
+            raise GuestFaultError("an impossible process id")
         return frame
 
     async def branch(self, links: Sequence[Link]) -> None:
-        """Fork this idle session into `links`, which are new. Raises `GuestFault` if the guest cannot."""
+        """Fork this idle session into `links`, which are new. Raises `GuestFaultError` if the guest cannot."""
         paths: list[str] = []
         fds: list[int] = []
         workspaces: list[int] = []
@@ -251,7 +255,7 @@ class Link:
         try:
             await self.zygote.order("adopt", self.id, parent=parent.id, pid=frame["pid"], path=path)
         except OrderRefusedError as error:
-            raise GuestFault(f"the branch's process is not there: {error}") from error
+            raise GuestFaultError(f"the branch's process is not there: {error}") from error
         self._prepared = asyncio.create_task(self._await_leaf())
         self._prepared.add_done_callback(_retrieve)
 

@@ -19,10 +19,11 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Self
 
-from saccade.errors import IsolationError, SandboxClosedError
+from saccade.errors import IsolationError, SandboxClosedError, SandboxError
 from saccade.sandbox.base import Binding, SessionOptions
 from saccade.sandbox.bindings import bound_all
 from saccade.sandbox.cgroup import Cgroups
+from saccade.sandbox.channel import GuestFaultError
 from saccade.sandbox.isolation import MINIMUM, Isolation, Layer, LayerState
 from saccade.sandbox.limits import Limits
 from saccade.sandbox.link import Link
@@ -78,7 +79,15 @@ class LocalSandbox:
         first = bound_all(bindings or {}, files or {}, self.limits)
         options = options or SessionOptions()
         await self._started()
-        session = LocalSession(self, self.new_link(options), options, first)
+        link = self.new_link(options)
+        try:
+            await link.ready()
+        except BaseException as error:
+            await self.drop(link)
+            if isinstance(error, GuestFaultError):
+                raise SandboxError(f"a session could not be started: {error}. See `saccade doctor`.") from error
+            raise
+        session = LocalSession(self, link, options, first)
         self.register(session)
         return session
 
@@ -143,8 +152,8 @@ class LocalSandbox:
     async def _start(self) -> None:
         if not sys.platform.startswith("linux"):
             raise IsolationError(
-                f"the local sandbox needs Linux; this is {sys.platform}. Run `saccade sandbox serve` on a Linux host or in "
-                "a Linux virtual machine and use RemoteSandbox(url, token=...) here."
+                f"the local sandbox needs Linux; this is {sys.platform}. Run `saccade sandbox serve` on a Linux host or "
+                "in a Linux virtual machine and use RemoteSandbox(url, token=...) here."
             )
         cgroups = await asyncio.to_thread(Cgroups.probe)
         self._cgroups = cgroups if isinstance(cgroups, Cgroups) and Layer.CGROUP not in self._without else None

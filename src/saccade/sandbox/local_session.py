@@ -12,7 +12,7 @@ from saccade.errors import SandboxClosedError, SandboxError, SandboxLostError
 from saccade.record.status import Status
 from saccade.sandbox.base import Binding, SessionOptions, StatePolicy
 from saccade.sandbox.bindings import Bound, BoundImage, bound, messages
-from saccade.sandbox.channel import GuestFault
+from saccade.sandbox.channel import GuestFaultError
 from saccade.sandbox.link import Link
 from saccade.sandbox.result import RunResult
 
@@ -61,7 +61,9 @@ class LocalSession:
             raise SandboxLostError("the sandbox's processes have died; the state of this session is gone")
         try:
             await self._link.ready()
-        except GuestFault as fault:
+        except GuestFaultError as fault:
+            if not self._link.was_ready:
+                raise SandboxLostError(f"a fresh interpreter could not be started: {fault}") from fault
             await self._restart()
             return RunResult(
                 status=Status.KILLED, traceback=f"{fault}. The session starts again with its first variables."
@@ -82,7 +84,7 @@ class LocalSession:
                 refusal = await link.commit()
                 settled = refusal is None
                 if refusal is not None:
-                    why = f"the code was stopped: {refusal}. Join every thread and end every process before the code ends."
+                    why = f"the code was refused: {refusal}. Join every thread before the code ends."
                     return dataclasses.replace(result, status=Status.REFUSED, traceback=why)
                 self._calls += 1
                 del self._pending[: len(pending)]
@@ -120,7 +122,7 @@ class LocalSession:
                 for link in links:
                     await self._sandbox.drop(link)
                 self._link.prepare(rollback=True)
-                if isinstance(error, GuestFault):
+                if isinstance(error, GuestFaultError):
                     raise SandboxError(f"the session could not be branched: {error}") from error
                 raise
             return tuple(self._twin(link) for link in links)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from saccade.guest.outbox import Layout
 from saccade.record.status import Status
-from saccade.sandbox.channel import GuestFault, parse
+from saccade.sandbox.channel import GuestFaultError, parse
 from saccade.sandbox.limits import Limits
 from saccade.sandbox.result import Picture, PictureMode, PictureSource, Repair, RunResult, Timings, WrittenFile
 
@@ -56,14 +56,14 @@ class _Report(_Loose):
 
 
 def read_report(fd: int, length: object, layout: Layout, limits: Limits) -> RunResult:
-    """The result of a call whose report of `length` bytes lies in outbox `fd`. Raises `GuestFault` if it is unsound."""
+    """The result of a call whose report of `length` bytes lies in outbox `fd`. Raises `GuestFaultError` if it is unsound."""
     if not isinstance(length, int) or not 0 < length <= layout.stdout - layout.report:
-        raise GuestFault("a report of impossible length")
+        raise GuestFaultError("a report of impossible length")
     try:
         report = _Report.model_validate(parse(os.pread(fd, length, layout.report)))
     except ValidationError as error:
         first = error.errors()[0]
-        raise GuestFault(f"a report with a wrong field: {first['loc']} {first['msg']}"[:300]) from None
+        raise GuestFaultError(f"a report with a wrong field: {first['loc']} {first['msg']}"[:300]) from None
     return RunResult(
         status=Status(report.status),
         stdout=read_text(fd, layout.stdout, limits.output_bytes, report.stdout),
@@ -84,7 +84,7 @@ def read_text(fd: int, offset: int, most: int, counts: tuple[int, int] | None) -
         return os.pread(fd, most, offset).rstrip(b"\0").decode("utf-8", "replace")
     kept, total = counts
     if not 0 <= kept <= min(most, total):
-        raise GuestFault("an output of impossible length")
+        raise GuestFaultError("an output of impossible length")
     text = os.pread(fd, kept, offset).decode("utf-8", "replace")
     if total > kept:
         text += f"\n[output cut: the first {kept:,} of {total:,} bytes are shown]"
@@ -93,7 +93,7 @@ def read_text(fd: int, offset: int, most: int, counts: tuple[int, int] | None) -
 
 def _pictures(fd: int, claimed: list[_Picture], layout: Layout, limits: Limits) -> tuple[Picture, ...]:
     if len(claimed) > limits.pictures:
-        raise GuestFault("more pictures than allowed")
+        raise GuestFaultError("more pictures than allowed")
     pictures = []
     pixels = 0
     for picture in claimed:
@@ -101,11 +101,11 @@ def _pictures(fd: int, claimed: list[_Picture], layout: Layout, limits: Limits) 
         pixels += size
         length = size * _BYTES_PER_PIXEL[picture.mode]
         if size > limits.picture_pixels or pixels > limits.total_pixels:
-            raise GuestFault("a picture larger than allowed")
+            raise GuestFaultError("a picture larger than allowed")
         if picture.offset < layout.pictures or picture.offset + length > layout.size:
-            raise GuestFault("a picture outside the outbox")
+            raise GuestFaultError("a picture outside the outbox")
         data = os.pread(fd, length, picture.offset)
         if len(data) != length:
-            raise GuestFault("a picture cut short")
+            raise GuestFaultError("a picture cut short")
         pictures.append(Picture(picture.source, picture.mode, picture.width, picture.height, data, picture.path))
     return tuple(pictures)

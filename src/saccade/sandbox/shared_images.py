@@ -38,8 +38,8 @@ def decode_to_memfd(image: LazyImage) -> int:
     decoded = image.decode()
     if decoded.size != (image.width, image.height):
         raise SandboxError(
-            f"picture {image.sha256[:12]} is {decoded.size[0]}x{decoded.size[1]} pixels, not {image.width}x{image.height} "
-            "as was said when it was bound"
+            f"picture {image.sha256[:12]} has {decoded.width}x{decoded.height} pixels, "
+            f"not {image.width}x{image.height} as was said when it was bound"
         )
     mode = lazy_mode(image)
     return image_memfd(decoded if decoded.mode == mode else decoded.convert(mode))

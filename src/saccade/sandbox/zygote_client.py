@@ -65,7 +65,7 @@ class ZygoteClient:
         except (TimeoutError, SandboxLostError):
             detail = await self._last_words()
             raise SandboxError(
-                f"the sandbox did not start: {detail or 'no answer'}. Run `saccade doctor` to see what this machine lacks."
+                f"the sandbox did not start: {detail or 'no answer'}. Run `saccade doctor` to see what is missing."
             ) from None
         except asyncio.CancelledError:
             await self.close()
@@ -219,7 +219,7 @@ def _spawn(
         "PYTHONHASHSEED": "0",
         "PYTHONDONTWRITEBYTECODE": "1",
         "PYTHONNOUSERSITE": "1",
-        **{name: "1" for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS")},
+        **dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS"), "1"),
     }
     return subprocess.Popen(
         [python, "-P", "-s", "-c", _BOOT, str(control.fileno()), json.dumps(settings), folder],
