@@ -72,7 +72,7 @@ class Nursery:
         self._uids_in_use[seat.uid] -= 1
 
     def _make(self, family: Family, uid: int) -> tuple[int, str]:
-        owner = uid if self.plan.users == "range" else os.geteuid()
+        owner = uid if self.plan.users == "range" and "session_user" not in self.plan.left_out else os.geteuid()
         return family.new_workspace(self.limits["workspace_bytes"], self.limits["workspace_files"], owner)
 
     def become_session(self, message: dict[str, Any], fds: list[int], workspace: int, seat: Seat) -> NoReturn:
@@ -141,7 +141,10 @@ def prepare(settings: dict[str, Any], standing: Standing, forker: Forker) -> tup
         readable = [f"/{name}" for name in os.listdir("/") if name not in ("proc", "w", "workspace", "tmp")]
     else:
         places = PlainWorkspaces(settings["folder"])
+    os.environ["HOME"] = os.environ["TMPDIR"] = WORKSPACE if private else PLAIN_WORKSPACE
     left_out = dict.fromkeys(settings["without"], "left out on purpose")
+    if standing.uids and not private and not _readable_for(standing.first_uid, readable, forker):
+        left_out["session_user"] = "the interpreter lies in a folder that only the current user may enter"
     plan = _plan(settings, standing, tuple(readable), left_out)
     outcomes = _rehearsed(plan, standing, places, forker)
     left_out |= {layer: why for layer, why in outcomes.items() if why}
@@ -164,6 +167,18 @@ def _plan(settings: dict[str, Any], standing: Standing, readable: tuple[str, ...
         filter=seccomp.build_filter(platform.machine()),
         left_out=left_out,
     )
+
+
+def _readable_for(uid: int, paths: list[str], forker: Forker) -> bool:
+    """Whether user `uid` may read every one of `paths`."""
+    pid = forker.fork()
+    if pid == 0:
+        try:
+            privileges.become_user(uid, uid)
+            os._exit(0 if all(os.access(path, os.R_OK) for path in paths) else 1)
+        except OSError:
+            os._exit(1)
+    return os.waitpid(pid, 0)[1] == 0
 
 
 def _rehearsed(plan: Plan, standing: Standing, places: Keeper, forker: Forker) -> dict[str, str]:

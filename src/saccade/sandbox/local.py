@@ -152,8 +152,8 @@ class LocalSandbox:
     async def _start(self) -> None:
         if not sys.platform.startswith("linux"):
             raise IsolationError(
-                f"the local sandbox needs Linux; this is {sys.platform}. Run `saccade sandbox serve` on a Linux host or "
-                "in a Linux virtual machine and use RemoteSandbox(url, token=...) here."
+                f"the local sandbox needs Linux; this is {sys.platform}. Run `saccade sandbox serve` on a Linux "
+                "host or in a Linux virtual machine and use RemoteSandbox(url, token=...) here."
             )
         cgroups = await asyncio.to_thread(Cgroups.probe)
         self._cgroups = cgroups if isinstance(cgroups, Cgroups) and Layer.CGROUP not in self._without else None

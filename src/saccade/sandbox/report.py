@@ -56,7 +56,7 @@ class _Report(_Loose):
 
 
 def read_report(fd: int, length: object, layout: Layout, limits: Limits) -> RunResult:
-    """The result of a call whose report of `length` bytes lies in outbox `fd`. Raises `GuestFaultError` if it is unsound."""
+    """The result of a call whose report of `length` bytes lies in outbox `fd`; `GuestFaultError` if it is unsound."""
     if not isinstance(length, int) or not 0 < length <= layout.stdout - layout.report:
         raise GuestFaultError("a report of impossible length")
     try:
