@@ -1,4 +1,4 @@
-"""Attacks by floods: gigabytes of text, thousands of figures, pictures too large to hold or that lie about their size."""
+"""Attacks by floods: gigabytes of text, thousands of figures, pictures too large to hold or with a lying size."""
 
 from __future__ import annotations
 

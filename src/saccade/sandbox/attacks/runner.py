@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
@@ -66,6 +67,7 @@ class AttackRunner:
     def __init__(self, open_sandbox: Callable[[], Sandbox]) -> None:
         self._open_sandbox = open_sandbox
         self._surroundings = Surroundings()
+        self._stack = AsyncExitStack()
         self._sandbox: Sandbox | None = None
         self._neighbour: Session | None = None
 
@@ -87,16 +89,14 @@ class AttackRunner:
             self._surroundings.__exit__(None, None, None)
 
     async def _start(self) -> None:
-        self._sandbox = self._open_sandbox()
-        await self._sandbox.__aenter__()
+        self._sandbox = await self._stack.enter_async_context(self._open_sandbox())
         secret = self._surroundings.secrets["neighbour"]
         self._neighbour = await self._sandbox.open({"secret": secret}, files={"neighbour.txt": secret.encode()})
         await self._neighbour.run("import os")
 
     async def _stop(self) -> None:
-        if self._sandbox is not None:
-            sandbox, self._sandbox, self._neighbour = self._sandbox, None, None
-            await sandbox.__aexit__(None, None, None)
+        self._sandbox = self._neighbour = None
+        await self._stack.aclose()
 
     async def run(self, attack: Attack) -> AttackOutcome:
         """Run one attack in a fresh session and judge it."""

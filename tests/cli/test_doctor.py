@@ -1,0 +1,77 @@
+from __future__ import annotations
+
+import json
+import sys
+
+import pytest
+from tests.sandbox.providers import linux_only
+
+from saccade.cli import doctor
+from saccade.cli.main import main
+from saccade.sandbox.isolation import Isolation, Layer, LayerState
+
+
+def test_every_layer_is_explained() -> None:
+    assert set(doctor.STOPS) == set(Layer)
+
+
+@linux_only
+def test_json_report(capsys: pytest.CaptureFixture[str]) -> None:
+    code = main(["doctor", "--json"])
+    report = json.loads(capsys.readouterr().out)
+    assert code == (0 if report["ok"] else 1)
+    assert report["error"] is None
+    assert [row["layer"] for row in report["layers"]] == [layer.value for layer in Layer]
+    assert all(row["on"] or row["remedy"] for row in report["layers"])
+    assert "numpy" in {name.lower() for name in report["guest"]}
+    assert "attacks" not in report
+
+
+@linux_only
+def test_table_names_every_layer(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    main(["doctor"])
+    out = capsys.readouterr().out
+    assert all(layer.value in out for layer in Layer)
+
+
+@linux_only
+def test_attack_table(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    main(["doctor", "--attack", "--only", "segfault", "--only", "read_passwd"])
+    out = capsys.readouterr().out
+    assert "2 attacks, 0 got through" in out
+    assert "read /etc/passwd" in out
+
+
+def test_missing_required_layer_is_exit_code_1(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def lacking(required: object) -> dict[str, object]:
+        off = Isolation(platform="test", layers=(LayerState(layer=Layer.CGROUP, on=False, detail="no cgroup here"),))
+        rows = [doctor.layer_facts(off, layer) for layer in Layer]
+        facts = {"ok": False, "error": None, "system": "s", "python": "p", "guest": {}, "memory": {}, "required": []}
+        return facts | {"missing": "the sandbox lacks required isolation layers", "layers": rows}
+
+    monkeypatch.setattr(doctor, "examine", lacking)
+    monkeypatch.setenv("COLUMNS", "200")
+    assert main(["doctor", "--require", "cgroup"]) == 1
+    out = capsys.readouterr().out
+    assert "lacks required isolation layers" in out
+    assert "no cgroup here" in out
+
+
+def test_unknown_layer(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["doctor", "--require", "moat"]) == 2
+    assert "seccomp" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("system", ["darwin", "win32"])
+def test_other_systems_are_told_the_way(
+    system: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "platform", system)
+    assert main(["doctor", "--json"]) == 1
+    report = json.loads(capsys.readouterr().out)
+    assert "RemoteSandbox" in report["error"]
+    assert "Linux" in report["error"]

@@ -1,0 +1,65 @@
+"""A host for the tests of orphans: runs calls without end and says each thing that happens in one JSON line.
+
+Started with `python host_program.py`; ends when its standard input closes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from typing import Any
+
+from saccade.record.status import Status
+from saccade.sandbox.base import Session
+from saccade.sandbox.limits import MIB, Limits
+from saccade.sandbox.local import LocalSandbox
+
+LIMITS = Limits(wall_seconds=5, memory_bytes=256 * MIB)
+CELLS = (
+    "x = 1\nopen('a.txt', 'w').write('x' * 1000)",
+    "import time\ntime.sleep(0.05)",
+    "from PIL import Image\nImage.new('RGB', (300, 300)).show()",
+    "1 / 0",
+)
+
+
+def say(event: str, **facts: Any) -> None:
+    print(json.dumps({"event": event, **facts}), flush=True)
+
+
+async def work(box: LocalSandbox, ending: asyncio.Event) -> None:
+    """Run cells in one session; when it is lost, open another and say whether that works."""
+    session: Session = await box.open(files={"given.txt": b"given"})
+    number = 0
+    while not ending.is_set():
+        result = await session.run(CELLS[number % len(CELLS)])
+        number += 1
+        if result.status not in (Status.OK, Status.ERROR):
+            say("ended", status=result.status.value)
+            if result.status is Status.LOST:
+                session = await box.open()
+            check = await session.run("print('works again')")
+            say("again", status=check.status.value, stdout=check.stdout.strip())
+
+
+async def main() -> None:
+    ending = asyncio.Event()
+    try:
+        async with LocalSandbox(limits=LIMITS) as box:
+            session = await box.open()
+            await session.run("pass")
+            branches = await session.branch(2)
+            tasks = [asyncio.create_task(work(box, ending)) for _ in range(2)]
+            say("ready", branches=len(branches))
+            await asyncio.to_thread(sys.stdin.read)
+            ending.set()
+            await asyncio.gather(*tasks)
+    except BaseException as error:
+        say("raised", error=f"{type(error).__name__}: {error}")
+        raise
+    say("closed")
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

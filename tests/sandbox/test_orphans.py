@@ -1,0 +1,212 @@
+"""Whatever process is killed at whatever moment: nothing is left behind, and a host that lives goes on."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.sandbox.providers import linux_only
+
+from saccade.sandbox.attacks.surroundings import descendants
+
+pytestmark = linux_only
+
+PROGRAM = Path(__file__).with_name("host_program.py")
+PATIENCE = 15.0
+PR_SET_CHILD_SUBREAPER = 36
+
+
+@pytest.fixture
+def _subreaper() -> Iterator[None]:
+    """Orphans become our children instead of being lost from sight."""
+    libc = ctypes.CDLL(None)
+    libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    yield
+    libc.prctl(PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0)
+
+
+class Host:
+    """A running host program, with a temporary folder of its own."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.cgroups = cgroup_folders()
+        self.process = subprocess.Popen(
+            [sys.executable, str(PROGRAM)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env={**os.environ, "TMPDIR": str(folder)},
+            text=True,
+        )
+        self.wait_for("ready")
+        self.family = {self.process.pid, *descendants(self.process.pid)}
+
+    def events(self) -> Iterator[dict[str, Any]]:
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            yield json.loads(line)
+
+    def wait_for(self, name: str) -> dict[str, Any]:
+        """The next event of that name; fails if the host raised or ended before it."""
+        for event in self.events():
+            assert event["event"] != "raised", event
+            if event["event"] == name:
+                return event
+        raise AssertionError(f"the host ended before it said {name!r}")
+
+    def levels(self) -> dict[str, list[int]]:
+        """Process ids by their part: launcher, zygote, sessions (keepers and leaves)."""
+        launchers = children(self.process.pid)
+        zygotes = [pid for launcher in launchers for pid in children(launcher)]
+        sessions = [pid for zygote in zygotes for pid in children(zygote)]
+        return {"launcher": launchers, "zygote": zygotes, "session": sessions}
+
+    def end(self) -> None:
+        """Let it close its sandbox and wait for it."""
+        assert self.process.stdin is not None
+        self.process.stdin.close()
+        self.wait_for("closed")
+        assert self.process.wait(PATIENCE) == 0
+
+    def leftovers(self) -> list[str]:
+        """What is left of the host and its sandbox."""
+        # Zombies that we inherited are ours to bury, and count as gone.
+        living = sorted(pid for pid in self.family if pid in descendants())
+        left = [f"process {pid}: {command(pid)}" for pid in living]
+        left += [f"file {path}" for path in self.folder.rglob("*")]
+        left += [f"cgroup {path}" for path in cgroup_folders() - self.cgroups if f"-{self.process.pid}-" in path]
+        left += [f"shared memory {name}" for name in os.listdir("/dev/shm") if "saccade" in name]
+        return left + [f"SysV segment of {pid}" for pid in sysv_creators() & self.family]
+
+    def assert_nothing_left(self) -> None:
+        deadline = time.monotonic() + PATIENCE
+        while left := self.leftovers():
+            assert time.monotonic() < deadline, "\n".join(left)
+            time.sleep(0.05)
+        bury()
+
+
+def children(pid: int) -> list[int]:
+    try:
+        tasks = os.listdir(f"/proc/{pid}/task")
+        return [int(c) for task in tasks for c in Path(f"/proc/{pid}/task/{task}/children").read_text().split()]
+    except OSError:
+        return []
+
+
+def command(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")[:80]
+    except OSError:
+        return "?"
+
+
+def cgroup_folders() -> set[str]:
+    return {root for root, _folders, _files in os.walk("/sys/fs/cgroup") if "/saccade-" in root}
+
+
+def sysv_creators() -> set[int]:
+    try:
+        lines = Path("/proc/sysvipc/shm").read_text().splitlines()[1:]
+    except OSError:
+        return set()
+    return {int(line.split()[4]) for line in lines}
+
+
+def bury() -> None:
+    """Collect the zombies that came to us."""
+    while True:
+        try:
+            if os.waitpid(-1, os.WNOHANG)[0] == 0:
+                return
+        except ChildProcessError:
+            return
+
+
+@pytest.fixture
+def host(tmp_path: Path, _subreaper: None) -> Iterator[Host]:
+    started = Host(tmp_path)
+    yield started
+    if started.process.poll() is None:
+        started.process.kill()
+    started.process.wait()
+    for pipe in (started.process.stdin, started.process.stdout):
+        assert pipe is not None
+        with contextlib.suppress(BrokenPipeError):
+            pipe.close()
+    bury()
+
+
+def test_an_orderly_end_leaves_nothing(host: Host) -> None:
+    host.family |= descendants(host.process.pid)
+    host.end()
+    host.assert_nothing_left()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_killed_host_leaves_nothing(host: Host, seed: int) -> None:
+    time.sleep(random.Random(seed).uniform(0, 0.4))
+    host.family |= descendants(host.process.pid)
+    host.process.kill()
+    host.process.wait()
+    host.assert_nothing_left()
+
+
+def test_interrupted_host_leaves_nothing(host: Host) -> None:
+    host.process.send_signal(signal.SIGINT)
+    host.process.stdout.read()  # type: ignore[union-attr]
+    host.process.wait(PATIENCE)
+    host.assert_nothing_left()
+
+
+@pytest.mark.parametrize("part", ["launcher", "zygote"])
+@pytest.mark.parametrize("seed", range(2))
+def test_killed_part_is_lost_and_replaced(host: Host, part: str, seed: int) -> None:
+    time.sleep(random.Random(seed).uniform(0, 0.3))
+    [pid] = host.levels()[part]
+    os.kill(pid, signal.SIGKILL)
+    assert host.wait_for("ended")["status"] == "lost"
+    again = host.wait_for("again")
+    assert (again["status"], again["stdout"]) == ("ok", "works again")
+    host.family |= descendants(host.process.pid)
+    host.end()
+    host.assert_nothing_left()
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_killed_session_processes_never_raise(host: Host, seed: int) -> None:
+    """Keepers and leaves die at random; the host's calls end with a status, and it can go on and close."""
+    chance = random.Random(seed)
+    for _ in range(5):
+        sessions = host.levels()["session"]
+        if sessions:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(chance.choice(sessions), signal.SIGKILL)
+        time.sleep(chance.uniform(0, 0.1))
+    host.family |= descendants(host.process.pid)
+    host.end()
+    host.assert_nothing_left()
+
+
+def test_killed_together(host: Host) -> None:
+    """Host, launcher and zygote at once."""
+    levels = host.levels()
+    host.family |= descendants(host.process.pid)
+    for pid in (*levels["zygote"], host.process.pid, *levels["launcher"]):
+        os.kill(pid, signal.SIGKILL)
+    host.process.wait()
+    deadline = time.monotonic() + PATIENCE
+    while living := [pid for pid in host.family if pid in descendants()]:
+        assert time.monotonic() < deadline, [command(pid) for pid in living]
+        time.sleep(0.05)
