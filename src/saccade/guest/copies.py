@@ -1,0 +1,136 @@
+"""Copies of files in memory, holes left out, and writing them back in place."""
+
+from __future__ import annotations
+
+import errno
+import os
+from dataclasses import dataclass
+from os import (
+    O_CLOEXEC,
+    O_CREAT,
+    O_EXCL,
+    O_NOFOLLOW,
+    O_NONBLOCK,
+    O_RDONLY,
+    O_WRONLY,
+    chmod,
+    close,
+    fchmod,
+    fstat,
+    ftruncate,
+    lseek,
+    pread,
+    pwrite,
+    utime,
+)
+from os import open as open_fd
+
+_CHUNK = 1 << 20
+_SEEK_DATA, _SEEK_HOLE = getattr(os, "SEEK_DATA", None), getattr(os, "SEEK_HOLE", None)
+_READ = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC
+_WRITE = O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC
+
+
+class TooMuchError(Exception):
+    """The file holds more bytes than asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """Contents of a file: `extents` are (offset, bytes) in order, everything between is zero, up to `size`."""
+
+    size: int
+    extents: tuple[tuple[int, bytes], ...]
+
+    @property
+    def weight(self) -> int:
+        """Bytes that the copy takes."""
+        return sum(len(data) for _, data in self.extents)
+
+
+def read_copy(folder: int, name: str, mode: int, most: int) -> Copy:
+    """A copy of file `name` of `folder`; raises `TooMuchError` above `most` bytes of data."""
+    try:
+        fd = open_fd(name, _READ, dir_fd=folder)
+    except PermissionError:
+        chmod(name, mode | 0o400, dir_fd=folder)
+        try:
+            fd = open_fd(name, _READ, dir_fd=folder)
+        finally:
+            chmod(name, mode, dir_fd=folder)
+    try:
+        return _read(fd, most)
+    finally:
+        close(fd)
+
+
+def write_copy(folder: int, name: str, mode: int, copy: Copy, exists: bool, mtime_ns: int) -> None:
+    """Make file `name` of `folder` equal to `copy`: in place if it `exists`, so that open handles stay good."""
+    if exists:
+        try:
+            fd = open_fd(name, _WRITE, dir_fd=folder)
+        except PermissionError:
+            chmod(name, mode | 0o200, dir_fd=folder)
+            fd = open_fd(name, _WRITE, dir_fd=folder)
+    else:
+        fd = open_fd(name, _WRITE | O_CREAT | O_EXCL, 0o600, dir_fd=folder)
+    try:
+        ftruncate(fd, 0)
+        ftruncate(fd, copy.size)
+        for offset, data in copy.extents:
+            view = memoryview(data)
+            while view:
+                written = pwrite(fd, view, offset)
+                view, offset = view[written:], offset + written
+        fchmod(fd, mode)
+        utime(fd, ns=(mtime_ns, mtime_ns))
+    finally:
+        close(fd)
+
+
+def same_content(folder: int, name: str, mode: int, copy: Copy) -> bool:
+    """Whether the file holds what `copy` holds; False also if it only lies otherwise on the disk."""
+    try:
+        return read_copy(folder, name, mode, copy.weight) == copy
+    except (TooMuchError, OSError):
+        return False
+
+
+def _read(fd: int, most: int) -> Copy:
+    size = fstat(fd).st_size
+    extents = []
+    offset = weight = 0
+    while offset < size:
+        start, end = _next_data(fd, offset, size)
+        if start >= size:
+            break
+        if weight + end - start > most:
+            raise TooMuchError
+        data = _pread(fd, start, end - start)
+        if data:
+            extents.append((start, data))
+        weight += len(data)
+        offset = end
+    return Copy(size, tuple(extents))
+
+
+def _next_data(fd: int, offset: int, size: int) -> tuple[int, int]:
+    """(start, end) of the next bytes that are no hole; start is `size` if there are none."""
+    if _SEEK_DATA is None or _SEEK_HOLE is None:
+        return offset, size
+    try:
+        start = lseek(fd, offset, _SEEK_DATA)
+        return start, min(lseek(fd, start, _SEEK_HOLE), size)
+    except OSError as error:
+        return (size, size) if error.errno == errno.ENXIO else (offset, size)
+
+
+def _pread(fd: int, offset: int, length: int) -> bytes:
+    parts = []
+    while length > 0:
+        part = pread(fd, min(length, _CHUNK), offset)
+        if not part:
+            break
+        parts.append(part)
+        offset, length = offset + len(part), length - len(part)
+    return b"".join(parts)

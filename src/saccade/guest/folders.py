@@ -1,0 +1,128 @@
+"""Walking a tree of folders that a hostile program made: any depth, one open descriptor, no symlink followed.
+
+A path may be longer than the kernel takes and a folder may be unreadable, so a `Cursor` moves one step at a time and
+lends itself the rights it needs (the mode is put back when it leaves). Not promised: a sound walk while another
+process renames folders; that is noticed and raises OSError.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from os import O_CLOEXEC, O_DIRECTORY, O_NOFOLLOW, O_RDONLY, chmod, close, fchmod, fstat, rmdir, scandir, unlink
+from os import open as open_fd
+from stat import S_IMODE, S_ISDIR
+
+_FOLDER = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC
+READ = 0o500
+"""Rights to list a folder and to reach what is in it."""
+CHANGE = 0o700
+"""Rights to add and remove names besides."""
+
+
+class Cursor:
+    """A place in the tree. `fd` is the folder it stands in, `path` the way there ("" at the top, else "a/b/")."""
+
+    def __init__(self, top: int, need: int = READ) -> None:
+        self.need = need
+        self.path = ""
+        self.put_back: int | None = None
+        """Mode that the present folder gets when the cursor leaves it, or None to leave it alone."""
+        self._above: list[tuple[str, str, tuple[int, int], int | None]] = []
+        try:
+            self.fd = open_fd(".", _FOLDER, dir_fd=top)
+        except PermissionError:
+            fchmod(top, CHANGE)
+            self.fd = open_fd(".", _FOLDER, dir_fd=top)
+
+    def down(self, name: str, mode: int) -> None:
+        """Enter folder `name`, whose mode is `mode`."""
+        lent = mode & self.need != self.need
+        if lent:
+            chmod(name, mode | self.need, dir_fd=self.fd)
+        inner = open_fd(name, _FOLDER, dir_fd=self.fd)
+        self._above.append((name, self.path, _identity(self.fd), self.put_back))
+        close(self.fd)
+        self.fd = inner
+        self.path += name + "/"
+        self.put_back = mode if lent else None
+
+    def up(self) -> str:
+        """Go back to the folder above; the name of the one that was left."""
+        name, path, identity, put_back = self._above.pop()
+        above = open_fd("..", _FOLDER, dir_fd=self.fd)
+        if self.put_back is not None:
+            fchmod(self.fd, self.put_back)
+        close(self.fd)
+        self.fd, self.path, self.put_back = above, path, put_back
+        if _identity(above) != identity:
+            raise OSError(f"folder {name!r} was moved while the workspace was read")
+        return name
+
+    def close(self) -> None:
+        """Give the descriptor back."""
+        close(self.fd)
+
+
+Folders = Iterable[tuple[str, int]]
+"""Names of folders, each with its mode."""
+
+
+def walk(
+    top: int,
+    enter: Callable[[Cursor], Folders],
+    leave: Callable[[Cursor, str], None] | None = None,
+    need: int = READ,
+) -> None:
+    """Call `enter` in every folder from `top` down; it tells which folders to go into.
+
+    `leave` is called in the folder above with the name of a folder that is done.
+    """
+    cursor = Cursor(top, need)
+    try:
+        stack = [iter(enter(cursor))]
+        while stack:
+            inner = next(stack[-1], None)
+            if inner is not None:
+                cursor.down(*inner)
+                stack.append(iter(enter(cursor)))
+                continue
+            stack.pop()
+            if stack:
+                name = cursor.up()
+                if leave is not None:
+                    leave(cursor, name)
+    finally:
+        cursor.close()
+
+
+def remove_folder(parent: int, name: str, mode: int) -> None:
+    """Remove folder `name` of folder `parent` with all that is in it."""
+    if mode & CHANGE != CHANGE:
+        chmod(name, mode | CHANGE, dir_fd=parent)
+    folder = open_fd(name, _FOLDER, dir_fd=parent)
+    try:
+        walk(folder, _remove_files, _remove_empty, CHANGE)
+    finally:
+        close(folder)
+    rmdir(name, dir_fd=parent)
+
+
+def _remove_files(cursor: Cursor) -> Folders:
+    folders = []
+    with scandir(cursor.fd) as items:
+        for item in items:
+            mode = item.stat(follow_symlinks=False).st_mode
+            if S_ISDIR(mode):
+                folders.append((item.name, S_IMODE(mode)))
+            else:
+                unlink(item.name, dir_fd=cursor.fd)
+    return folders
+
+
+def _remove_empty(cursor: Cursor, name: str) -> None:
+    rmdir(name, dir_fd=cursor.fd)
+
+
+def _identity(fd: int) -> tuple[int, int]:
+    stat = fstat(fd)
+    return stat.st_dev, stat.st_ino

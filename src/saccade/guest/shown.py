@@ -1,0 +1,143 @@
+"""The pictures of one call, in the order in which they were shown: capped, each only once, the rest counted."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from .config import GuestConfig
+from .outbox import Outbox
+from .pixels import Pixels, capture
+
+_MOST_NOTES = 32
+
+
+class Shown:
+    """Collects pictures and stores their pixels in the outbox at once."""
+
+    def __init__(self, config: GuestConfig, outbox: Outbox) -> None:
+        self.config = config
+        self.outbox = outbox
+        self.begin()
+
+    def begin(self) -> None:
+        """Empty it for a call."""
+        self.pictures: list[dict[str, Any]] = []
+        """source, mode, width, height, offset, path: what the report says of each."""
+        self.seconds = 0.0
+        """Time spent on capturing, so that it is not counted as running."""
+        self._notes: list[str] = []
+        self._pixels = 0
+        self._over_count = 0
+        self._over_pixels = 0
+        self._doubles = 0
+        self._figures: dict[int, Figure] = {}
+
+    @property
+    def full(self) -> bool:
+        """Whether further pictures would be dropped because of their number."""
+        return len(self.pictures) >= self.config.pictures
+
+    def add(self, thing: object, source: str, path: str | None = None) -> bool:
+        """Take `thing` as a picture; False if it could not become one (a note says why)."""
+        if self.full:
+            self._over_count += 1
+            return True
+        start = time.perf_counter()
+        try:
+            pixels, notes = capture(thing, min(self.config.picture_pixels, self.config.total_pixels))
+            for note in notes:
+                self.note(f"{path}: {note}" if path else note)
+            if pixels is None:
+                return False
+            self._store(pixels, source, path)
+            if isinstance(thing, Figure):
+                self._figures[id(thing)] = thing
+            return True
+        finally:
+            self.seconds += time.perf_counter() - start
+
+    def drop(self, count: int = 1) -> None:
+        """Count pictures that were not even looked at because the call has its number already."""
+        self._over_count += count
+
+    def note(self, text: str) -> None:
+        """Say something to the program's author, once."""
+        if text not in self._notes and len(self._notes) < _MOST_NOTES:
+            self._notes.append(text)
+
+    def notes(self) -> list[str]:
+        """All that is to be said about the pictures of the call."""
+        notes = list(self._notes)
+        if self._doubles:
+            notes.append(f"{_count(self._doubles)} identical to an earlier one and left out")
+        if self._over_count:
+            notes.append(f"{_count(self._over_count, 'further ')} dropped: at most {self.config.pictures} per call")
+        if self._over_pixels:
+            notes.append(
+                f"{_count(self._over_pixels, 'further ')} dropped: "
+                f"all pictures of a call may have {self.config.total_pixels} pixels together"
+            )
+        return notes
+
+    def finished_figures(self) -> list[Figure]:
+        """Figures that were shown without `plt.show` and not touched since; they need not stay open."""
+        return [figure for figure in self._figures.values() if not figure.stale]
+
+    def _store(self, pixels: Pixels, source: str, path: str | None) -> None:
+        area = pixels.width * pixels.height
+        if any(self._same(known, pixels) for known in self.pictures):
+            self._doubles += 1
+            return
+        offset = None
+        if self._pixels + area <= self.config.total_pixels:
+            offset = self.outbox.append(pixels.data)
+        if offset is None:
+            self._over_pixels += 1
+            return
+        self._pixels += area
+        self.pictures.append(
+            {
+                "source": source,
+                "mode": pixels.mode,
+                "width": pixels.width,
+                "height": pixels.height,
+                "offset": offset,
+                "path": path,
+            }
+        )
+
+    def _same(self, known: dict[str, Any], pixels: Pixels) -> bool:
+        """Whether both pictures look the same; RGBA without any transparency is the same as RGB."""
+        if (known["width"], known["height"]) != (pixels.width, pixels.height):
+            return False
+        size = pixels.width * pixels.height * len(known["mode"])
+        if known["mode"] == pixels.mode:
+            return self.outbox.read(known["offset"], size) == pixels.data
+        if {known["mode"], pixels.mode} != {"RGB", "RGBA"}:
+            return False
+        both = {known["mode"]: self.outbox.read(known["offset"], size), pixels.mode: pixels.data}
+        if len(both["RGBA"]) != pixels.width * pixels.height * 4:
+            return False
+        rgba = np.frombuffer(both["RGBA"], np.uint8).reshape(-1, 4)
+        return bool((rgba[:, 3] == 255).all()) and np.ascontiguousarray(rgba[:, :3]).tobytes() == both["RGB"]
+
+
+def _count(count: int, kind: str = "") -> str:
+    return f"{count} {kind}picture was" if count == 1 else f"{count} {kind}pictures were"
+
+
+_current: list[Shown] = []
+
+
+def use(collector: Shown) -> None:
+    """Make `collector` the one that the patched functions fill."""
+    _current[:] = [collector]
+
+
+def current() -> Shown | None:
+    """The collector in use, or None before the first `use`."""
+    return _current[0] if _current else None

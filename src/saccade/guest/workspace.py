@@ -1,0 +1,292 @@
+"""The session's folder: what changed in it, and back to what it was.
+
+`commit` keeps copies of the files in memory; `restore` makes the folder what it was at the last commit: contents,
+modes, times of files, folders, symlinks, FIFOs. Not promised: hard links (they come back as separate files), times of
+folders, extended attributes, and sockets or devices.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from os import (
+    O_CLOEXEC,
+    O_NOFOLLOW,
+    O_NONBLOCK,
+    O_RDONLY,
+    chmod,
+    fchmod,
+    fsencode,
+    fstat,
+    lstat,
+    mkdir,
+    mkfifo,
+    readlink,
+    scandir,
+    stat_result,
+    symlink,
+    unlink,
+)
+from os import open as open_fd
+from stat import S_IMODE, S_ISDIR, S_ISFIFO, S_ISLNK, S_ISREG
+from time import time_ns
+from typing import Literal, NamedTuple
+
+from .copies import Copy, TooMuchError, read_copy, same_content, write_copy
+from .folders import CHANGE, Cursor, Folders, remove_folder, walk
+
+MIB = 1024 * 1024
+_LONGEST_PATH = 4000
+"""Bytes; a longer path could not be opened by its name."""
+_MOST_ENTRIES = 100_000
+_RACY_NS = 30_000_000
+"""Older kernels stamp files with a clock this coarse: a later change could leave the same time."""
+
+Kind = Literal["file", "folder", "link", "fifo", "other"]
+
+
+class WorkspaceTooLarge(Exception):  # noqa: N818
+    """The workspace holds more than may be kept; the message says what and how much."""
+
+
+class Entry(NamedTuple):
+    """What the file system says of one name; times in nanoseconds."""
+
+    kind: Kind
+    mode: int
+    inode: int
+    size: int
+    mtime: int
+    ctime: int
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """Paths (relative, sorted) of everything but folders that is not as it was at the last commit."""
+
+    created: tuple[str, ...] = ()
+    changed: tuple[str, ...] = ()
+    deleted: tuple[str, ...] = ()
+
+
+Visit = Callable[[Cursor, str, str, Entry], Entry]
+
+
+class Workspace:
+    """The folder behind directory descriptor `fd`, which programs know as `path`."""
+
+    def __init__(self, fd: int, path: str, workspace_bytes: int = 128 * MIB) -> None:
+        self.fd = fd
+        self.path = path
+        self.workspace_bytes = workspace_bytes
+        self._mode = S_IMODE(fstat(fd).st_mode)
+        self._index: dict[str, Entry] = {}
+        self._copies: dict[str, Copy | str] = {}
+        self._racy: set[str] = set()
+        self._touched: set[str] = set()
+
+    def scan(self, visit: Visit | None = None) -> dict[str, Entry]:
+        """Every entry of the folder by its path. Raises `WorkspaceTooLarge` if there are too many or too deep ones."""
+        found: dict[str, Entry] = {}
+
+        def enter(cursor: Cursor) -> Folders:
+            if len(cursor.path) > _LONGEST_PATH // 4 and len(fsencode(cursor.path)) > _LONGEST_PATH:
+                raise WorkspaceTooLarge(f"the workspace holds folders whose path is longer than {_LONGEST_PATH} bytes")
+            folders = []
+            for name, entry in _listing(cursor.fd):
+                path = cursor.path + name
+                found[path] = visit(cursor, path, name, entry) if visit is not None else entry
+                if entry.kind == "folder":
+                    folders.append((name, entry.mode))
+            if len(found) > _MOST_ENTRIES:
+                raise WorkspaceTooLarge(f"the workspace holds more than {_MOST_ENTRIES} files and folders")
+            return folders
+
+        walk(self.fd, enter)
+        return found
+
+    def changes(self) -> Changes:
+        """What was created, changed and deleted since the last commit."""
+        return self._compare()[0]
+
+    def entry(self, path: str) -> Entry:
+        """What the file system says now of one path that `changes` named."""
+        return _entry(lstat(path, dir_fd=self.fd))
+
+    def open(self, path: str) -> int:
+        """A read-only descriptor of a file that `changes` named; the caller closes it."""
+        return open_fd(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, dir_fd=self.fd)
+
+    def commit(self) -> None:
+        """Keep the folder as it is now. Raises `WorkspaceTooLarge`, with nothing kept, if the files are too large."""
+        copies: dict[str, Copy | str] = {}
+        weight = 0
+
+        def visit(cursor: Cursor, path: str, name: str, entry: Entry) -> Entry:
+            nonlocal weight
+            if entry.kind == "link":
+                copies[path] = readlink(name, dir_fd=cursor.fd)
+            if entry.kind != "file":
+                return entry
+            copy = self._copies.get(path) if path not in self._racy and self._index.get(path) == entry else None
+            if not isinstance(copy, Copy):
+                try:
+                    copy = read_copy(cursor.fd, name, entry.mode, self.workspace_bytes - weight)
+                except TooMuchError:
+                    raise WorkspaceTooLarge(
+                        f"the files of the workspace hold more than {self.workspace_bytes} bytes; delete some"
+                    ) from None
+                entry = _entry(lstat(name, dir_fd=cursor.fd))
+            copies[path] = copy
+            weight += copy.weight
+            return entry
+
+        self._index = self.scan(visit)
+        self._copies = copies
+        self._note_racy()
+
+    def restore(self) -> None:
+        """Make the folder what it was at the last commit; quick if nothing changed. Raises OSError if it cannot."""
+        try:
+            changes, same_folders = self._compare()
+            if same_folders and changes == Changes():
+                return
+        except (WorkspaceTooLarge, OSError):
+            pass
+        self._rebuild()
+
+    def switch(self, fd: int, path: str | None = None) -> None:
+        """From now on be the folder behind `fd` (empty, or with contents that are lost), filled with what is kept."""
+        self.fd = fd
+        self.path = self.path if path is None else path
+        self._mode = S_IMODE(fstat(fd).st_mode)
+        self._racy = set(self._index)
+        self._rebuild()
+
+    def _compare(self) -> tuple[Changes, bool]:
+        """The changes, and whether the folders are the same."""
+        self._touched.clear()
+        found = self.scan(self._look_closer if self._racy else None)
+        index = self._index
+        if not self._touched and found == index:
+            return Changes(), True
+        created = [path for path, entry in found.items() if entry.kind != "folder" and path not in index]
+        deleted = [path for path, entry in index.items() if entry.kind != "folder" and path not in found]
+        changed = [
+            path
+            for path, entry in found.items()
+            if entry.kind != "folder" and path in index and (entry != index[path] or path in self._touched)
+        ]
+        folders = [
+            {(path, entry.mode) for path, entry in entries.items() if entry.kind == "folder"}
+            for entries in (found, index)
+        ]
+        changes = Changes(*(tuple(sorted(paths)) for paths in (created, changed, deleted)))
+        return changes, folders[0] == folders[1]
+
+    def _look_closer(self, cursor: Cursor, path: str, name: str, entry: Entry) -> Entry:
+        """For a file that was committed in the same tick of the clock as it was written: compare its contents."""
+        if path in self._racy and entry.kind == "file" and entry == self._index.get(path):
+            copy = self._copies[path]
+            if not isinstance(copy, Copy) or not same_content(cursor.fd, name, entry.mode, copy):
+                self._touched.add(path)
+            elif time_ns() - entry.ctime > _RACY_NS:
+                self._racy.discard(path)
+        return entry
+
+    def _note_racy(self) -> None:
+        now = time_ns()
+        self._racy = {
+            path for path, entry in self._index.items() if entry.kind == "file" and now - entry.ctime < _RACY_NS
+        }
+
+    def _rebuild(self) -> None:
+        fchmod(self.fd, self._mode | CHANGE)
+        children: dict[str, list[str]] = {}
+        for path in self._index:
+            parent, slash, name = path.rpartition("/")
+            children.setdefault(parent + slash, []).append(name)
+        walk(self.fd, self._prune, need=CHANGE)
+        walk(self.fd, lambda cursor: self._fill(cursor, children.get(cursor.path, ())), need=CHANGE)
+        fchmod(self.fd, self._mode)
+        found = self.scan()
+        self._index = {path: found.get(path, entry) for path, entry in self._index.items()}
+        self._note_racy()
+
+    def _prune(self, cursor: Cursor) -> Folders:
+        """Remove what was not there, so that there is room for what was."""
+        folders = []
+        for name, entry in list(_listing(cursor.fd)):
+            old = self._index.get(cursor.path + name)
+            if old is not None and old.kind == entry.kind:
+                if entry.kind == "folder":
+                    folders.append((name, entry.mode))
+                elif entry.kind == "file" and entry.inode != old.inode and entry.size:
+                    unlink(name, dir_fd=cursor.fd)
+            elif entry.kind == "folder":
+                remove_folder(cursor.fd, name, entry.mode)
+            else:
+                unlink(name, dir_fd=cursor.fd)
+        return folders
+
+    def _fill(self, cursor: Cursor, names: list[str] | tuple[()]) -> Folders:
+        """Bring back what is missing in this folder or not as it was."""
+        if cursor.path:
+            cursor.put_back = self._index[cursor.path[:-1]].mode
+        present = dict(_listing(cursor.fd))
+        folders = []
+        for name in names:
+            path = cursor.path + name
+            old, now = self._index[path], present.get(name)
+            if old.kind == "folder":
+                if now is None:
+                    mkdir(name, CHANGE, dir_fd=cursor.fd)
+                folders.append((name, CHANGE if now is None else now.mode))
+            elif old.kind == "file":
+                self._fill_file(cursor.fd, name, path, now)
+            elif old.kind == "link":
+                self._fill_link(cursor.fd, name, path, now)
+            elif old.kind == "fifo":
+                if now is None:
+                    mkfifo(name, dir_fd=cursor.fd)
+                chmod(name, old.mode, dir_fd=cursor.fd)
+        return folders
+
+    def _fill_file(self, folder: int, name: str, path: str, now: Entry | None) -> None:
+        old, copy = self._index[path], self._copies[path]
+        if not isinstance(copy, Copy) or (now == old and path not in self._racy):
+            return
+        same = now is not None and (now.mode, now.mtime) == (old.mode, old.mtime)
+        if now is None or not same or not same_content(folder, name, now.mode, copy):
+            write_copy(folder, name, old.mode, copy, now is not None, old.mtime)
+
+    def _fill_link(self, folder: int, name: str, path: str, now: Entry | None) -> None:
+        target = self._copies[path]
+        if not isinstance(target, str) or (now is not None and readlink(name, dir_fd=folder) == target):
+            return
+        if now is not None:
+            unlink(name, dir_fd=folder)
+        symlink(target, name, dir_fd=folder)
+
+
+def _listing(folder: int) -> list[tuple[str, Entry]]:
+    listing = []
+    with scandir(folder) as items:
+        for item in items:
+            try:
+                listing.append((item.name, _entry(item.stat(follow_symlinks=False))))
+            except FileNotFoundError:
+                continue
+    return listing
+
+
+def _entry(stat: stat_result) -> Entry:
+    mode = stat.st_mode
+    if S_ISREG(mode):
+        kind: Kind = "file"
+    elif S_ISDIR(mode):
+        # The other numbers of a folder change with what is in it.
+        return Entry("folder", S_IMODE(mode), 0, 0, 0, 0)
+    else:
+        kind = "link" if S_ISLNK(mode) else "fifo" if S_ISFIFO(mode) else "other"
+    return Entry(kind, S_IMODE(mode), stat.st_ino, stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns)
