@@ -1,0 +1,212 @@
+"""Bytes of unknown origin -> a Pillow picture, or a clear refusal.
+
+Refuses by its header what would grow beyond the limits, and refuses truncated files, unknown formats and broken
+metadata that a decoder stumbles over. Every error is a `MediaError`; no warning leaves this module. Honours the EXIF
+orientation; ignores colour profiles. Does not notice what the format's own decoder does not notice, such as a JPEG
+whose damaged middle still decodes, and relies on `PIL.ImageFile.LOAD_TRUNCATED_IMAGES` being off, as it is by default.
+"""
+
+from __future__ import annotations
+
+import threading
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from io import BytesIO
+from typing import Final
+
+from PIL import Image, UnidentifiedImageError
+
+from saccade.errors import DecodeError, MediaError, TooLargeError
+from saccade.media.modes import WHITE, to_plain, to_rgb, upright
+
+MIB: Final = 1024 * 1024
+
+MIME_TYPES: Final = {
+    "AVIF": "image/avif",
+    "BMP": "image/bmp",
+    "GIF": "image/gif",
+    "JPEG": "image/jpeg",
+    "MPO": "image/jpeg",  # what Pillow calls a JPEG that holds further ones
+    "PNG": "image/png",
+    "PPM": "image/x-portable-anymap",
+    "TIFF": "image/tiff",
+    "WEBP": "image/webp",
+}
+"""The formats that are read, by Pillow's name, and their types."""
+
+_READERS = tuple(name for name in MIME_TYPES if name != "MPO")  # the JPEG reader finds it out
+_EXIF_ORIENTATION = 0x0112
+
+
+@dataclass(frozen=True, slots=True)
+class DecodeLimits:
+    """What a file may ask for. Exceeding one raises `TooLargeError` before the pixels are decoded."""
+
+    data_bytes: int = 256 * MIB
+    """Size of the encoded file."""
+    pixels: int = 100_000_000
+    """Width times height of one picture."""
+    side: int = 65_535
+    """Longest side in pixels."""
+    total_pixels: int = 400_000_000
+    """Pixels of all frames together, for `decode_frames`."""
+
+
+DEFAULT_LIMITS: Final = DecodeLimits()
+
+
+def decode(
+    data: bytes,
+    *,
+    keep_alpha: bool = False,
+    background: tuple[int, int, int] = WHITE,
+    limits: DecodeLimits = DEFAULT_LIMITS,
+) -> Image.Image:
+    """The (first) picture of an encoded file, upright, as RGB; with `keep_alpha` as RGBA if it has transparency.
+
+    Without `keep_alpha`, transparency is composited on `background` (RGB, 0..255).
+
+    Raises:
+        TooLargeError: the file or the picture is beyond `limits`.
+        DecodeError: the bytes are broken, truncated, empty or of an unknown format.
+    """
+    plain = decode_plain(data, limits=limits)
+    if keep_alpha and plain.mode == "RGBA":
+        return plain
+    return to_rgb(plain, background)
+
+
+def decode_plain(data: bytes, *, limits: DecodeLimits = DEFAULT_LIMITS) -> Image.Image:
+    """As `decode`, in the mode that the file has: L, RGB or RGBA. Raises the same."""
+    with _decoding(), _opened(data, limits) as image:
+        _load(image)
+        _check_size(image.size, limits)  # a GIF frame can be larger than the header said
+        orientation = _orientation(image)
+        return upright(to_plain(image), orientation)
+
+
+def decode_frames(data: bytes, *, most: int, limits: DecodeLimits = DEFAULT_LIMITS) -> tuple[Image.Image, ...]:
+    """The first `most` frames of an animated or many-paged file, each plain and upright; one for a still picture.
+
+    Raises:
+        TooLargeError: also when the frames together are beyond `limits.total_pixels`.
+        DecodeError: also when one of these frames is broken.
+    """
+    if most < 1:
+        raise MediaError(f"cannot decode {most} frames; ask for at least one")
+    frames: list[Image.Image] = []
+    pixels = 0
+    with _decoding(), _opened(data, limits) as image:
+        while len(frames) < most and _seek(image, len(frames)):
+            pixels += image.width * image.height
+            if pixels > limits.total_pixels:
+                raise TooLargeError(
+                    f"the first {len(frames) + 1} frames hold {pixels} pixels, over the limit of "
+                    f"{limits.total_pixels}. Ask for fewer frames or smaller ones."
+                )
+            _load(image)
+            _check_size(image.size, limits)
+            frames.append(upright(to_plain(image), _orientation(image)))
+    return tuple(frames)
+
+
+def mime_type(data: bytes) -> str:
+    """The type of an encoded picture, from its bytes.
+
+    Raises:
+        DecodeError: the format is unknown, or its header is broken.
+    """
+    with _decoding(), _opened(data, DecodeLimits(pixels=2**62, side=2**31)) as image:
+        return MIME_TYPES[image.format or ""]
+
+
+@contextmanager
+def _decoding() -> Iterator[None]:
+    """Turn whatever a decoder raises into an error of ours."""
+    try:
+        yield
+    except MediaError:
+        raise
+    except (MemoryError, Image.DecompressionBombError) as error:
+        raise TooLargeError(
+            f"the picture needs more memory than there is for it: {error}. Send a smaller one."
+        ) from error
+    except UnidentifiedImageError as error:
+        raise DecodeError(
+            f"the bytes are no picture of a known format ({', '.join(_READERS)}), or their header is broken. "
+            "Convert the picture to PNG or JPEG."
+        ) from error
+    except Exception as error:
+        # Decoders of broken files raise OSError, SyntaxError, struct.error, IndexError and more; none is ours to keep.
+        raise DecodeError(
+            f"the picture cannot be decoded: {error or type(error).__name__}. The file is broken or was cut short; "
+            "get it again from its source."
+        ) from error
+
+
+@contextmanager
+def _opened(data: bytes, limits: DecodeLimits) -> Iterator[Image.Image]:
+    """The file with its header read and found to be within the limits, no pixel decoded."""
+    if not data:
+        raise DecodeError("there are no bytes to decode: the picture is empty. Read its file again.")
+    if len(data) > limits.data_bytes:
+        raise TooLargeError(
+            f"the encoded picture has {len(data)} bytes, over the limit of {limits.data_bytes}. Send a smaller one."
+        )
+    with _quiet():
+        image = Image.open(BytesIO(data), formats=_READERS)
+    with image:
+        _check_size(image.size, limits)
+        yield image
+
+
+def _check_size(size: tuple[int, int], limits: DecodeLimits) -> None:
+    width, height = size
+    if width < 1 or height < 1:
+        raise DecodeError(f"the picture has no pixels: its header says {width}x{height}. The file is broken.")
+    if width * height > limits.pixels or max(size) > limits.side:
+        raise TooLargeError(
+            f"the picture has {width}x{height} pixels, over the limit of {limits.pixels} pixels "
+            f"and {limits.side} a side. Scale it down first, or raise the limit if you trust its source."
+        )
+
+
+def _load(image: Image.Image) -> None:
+    if image.format == "TIFF":  # the one decoder that warns while it reads pixels
+        with _quiet():
+            image.load()
+    else:
+        image.load()
+
+
+def _seek(image: Image.Image, frame: int) -> bool:
+    """Go to a frame; False if there is none."""
+    try:
+        with _quiet():
+            image.seek(frame)
+    except EOFError:
+        return False
+    return True
+
+
+def _orientation(image: Image.Image) -> int:
+    # Asked after the pixels are loaded: the TIFF decoder turns the picture itself and then forgets the tag.
+    try:
+        with _quiet():
+            value = image.getexif().get(_EXIF_ORIENTATION, 1)
+    except Exception:  # broken EXIF does not make the pixels unusable
+        return 1
+    return value if isinstance(value, int) else 1
+
+
+_warnings_lock = threading.Lock()
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """No warning passes. The filters belong to the whole process, so one thread at a time."""
+    with _warnings_lock, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield

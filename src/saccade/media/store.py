@@ -1,0 +1,192 @@
+"""Encoded media on disk, each under the sha256 of its bytes.
+
+    store = MediaStore("runs/1/media")
+    part = store.put_image(picture)          # -> ImagePart, to put into a record
+    store.open(part).decode()                # -> the pixels again
+
+Bytes are written to a temporary file, flushed to the disk and renamed, so an object is whole or absent, also when the
+writer is killed or two processes write the same picture. The store never deletes an object and does not notice a
+disk that decays, unless it was made with `verify=True`.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+import time
+from dataclasses import dataclass, field
+from hashlib import sha256 as _sha256
+from pathlib import Path
+
+from PIL import Image
+
+from saccade.errors import MediaError, MissingMediaError
+from saccade.media.decode import DEFAULT_LIMITS, DecodeLimits, decode_plain, mime_type
+from saccade.media.encode import EncodeOptions, encode
+from saccade.media.modes import PLAIN_MODES, to_plain
+from saccade.record.content import ImageMode, ImagePart, VideoPart
+
+_HEX = re.compile(r"[0-9a-f]{64}")
+# A picture that a sandbox shows is stored once and read often; level 1 is several times faster than 6.
+_FAST_PNG = EncodeOptions("PNG", compression=1)
+
+
+@dataclass(frozen=True, slots=True)
+class StoredImage:
+    """A picture in the store that is decoded when it is asked for; a new Pillow image every time."""
+
+    sha256: str
+    width: int
+    height: int
+    mode: ImageMode
+    _store: MediaStore = field(repr=False)
+
+    def decode(self) -> Image.Image:
+        """The pixels, in mode L, RGB or RGBA and of the stated size.
+
+        Raises:
+            MissingMediaError: the store holds no such bytes.
+            MediaError: the stored picture is not the one that was described.
+        """
+        image = decode_plain(self._store.get_bytes(self.sha256), limits=self._store.limits)
+        if (image.size, image.mode) != ((self.width, self.height), self.mode):
+            raise MediaError(
+                f"{self.sha256} is {image.mode} of {image.width}x{image.height} pixels, but its record says "
+                f"{self.mode} of {self.width}x{self.height}. The record is wrong: put the picture again."
+            )
+        return image
+
+
+class MediaStore:
+    """A folder of encoded media, named by content. Safe to use from several threads and processes at once."""
+
+    def __init__(
+        self, root: str | os.PathLike[str], *, verify: bool = False, limits: DecodeLimits = DEFAULT_LIMITS
+    ) -> None:
+        """A store at `root`, which is made when first needed. `verify` hashes the bytes again at every read."""
+        self.root = Path(root)
+        self.verify = verify
+        self.limits = limits
+
+    def put_image(self, image: Image.Image) -> ImagePart:
+        """Store the pixels losslessly, as PNG. Modes other than L, RGB and RGBA are made plain first."""
+        plain = image if image.mode in PLAIN_MODES and not image.info else to_plain(image)
+        name = self.put_blob(encode(plain, _FAST_PNG))
+        return _part(name, plain, "image/png")
+
+    def put_bytes(self, data: bytes) -> ImagePart:
+        """Store an encoded picture as it is, after it was decoded once to see that it can be.
+
+        Raises:
+            TooLargeError: it is beyond the store's limits.
+            DecodeError: it is no picture, or a broken one.
+        """
+        image = decode_plain(data, limits=self.limits)
+        return _part(self.put_blob(data), image, mime_type(data))
+
+    def put_blob(self, data: bytes) -> str:
+        """Store any bytes and return their sha256; they are on the disk when this returns."""
+        name = _sha256(data).hexdigest()
+        target = self.path(name)
+        if self._holds(target, data):
+            return name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        self._partial.mkdir(parents=True, exist_ok=True)
+        partial = self._partial / f"{name}.{os.getpid()}.{secrets.token_hex(4)}"
+        try:
+            with partial.open("xb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(partial, target)
+        finally:
+            partial.unlink(missing_ok=True)
+        _sync_folder(target.parent)
+        return name
+
+    def get_bytes(self, sha256: str) -> bytes:
+        """The stored bytes.
+
+        Raises:
+            MissingMediaError: there are none.
+            MediaError: with `verify`, they are not the bytes that were stored.
+        """
+        try:
+            data = self.path(sha256).read_bytes()
+        except FileNotFoundError:
+            raise self._missing(sha256) from None
+        if self.verify and _sha256(data).hexdigest() != sha256:
+            raise MediaError(f"{self.path(sha256)} is damaged: delete it and put the same media again")
+        return data
+
+    def open(self, part: ImagePart) -> StoredImage:
+        """The picture that a record names, not decoded yet.
+
+        Raises:
+            MissingMediaError: the store does not hold it.
+        """
+        if part.sha256 not in self:
+            raise self._missing(part.sha256)
+        return StoredImage(part.sha256, part.width, part.height, part.mode, self)
+
+    def __contains__(self, item: str | ImagePart | VideoPart) -> bool:
+        return self.path(item if isinstance(item, str) else item.sha256).is_file()
+
+    def path(self, sha256: str) -> Path:
+        """Where the bytes lie, or would; 256 folders by the first two digits.
+
+        Raises:
+            MediaError: it is no sha256.
+        """
+        if not _HEX.fullmatch(sha256):
+            raise MediaError(f"{sha256!r} is no sha256: 64 lower-case hexadecimal digits")
+        return self.root / sha256[:2] / sha256
+
+    def sweep(self, older_than_seconds: float = 3600.0) -> int:
+        """Delete temporary files that killed writers left, and return how many.
+
+        A writer that is still busy with a file older than that loses its write with a FileNotFoundError.
+        """
+        latest = time.time() - older_than_seconds
+        swept = 0
+        for partial in self._partial.glob("*"):
+            try:
+                if partial.stat().st_mtime <= latest:
+                    partial.unlink()
+                    swept += 1
+            except FileNotFoundError:
+                continue  # renamed by its writer, or swept by another process
+        return swept
+
+    def _missing(self, sha256: str) -> MissingMediaError:
+        return MissingMediaError(
+            f"the media store {self.root} holds no {sha256}. Copy the run's media folder along with its records."
+        )
+
+    @property
+    def _partial(self) -> Path:
+        return self.root / "partial"
+
+    def _holds(self, target: Path, data: bytes) -> bool:
+        # The size alone finds what a power cut leaves of a file; a verifying store looks at every byte.
+        try:
+            if target.stat().st_size != len(data):
+                return False
+            return not self.verify or target.read_bytes() == data
+        except FileNotFoundError:
+            return False
+
+
+def _part(name: str, image: Image.Image, mime: str) -> ImagePart:
+    return ImagePart.model_validate(
+        {"sha256": name, "width": image.width, "height": image.height, "mode": image.mode, "mime": mime}
+    )
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
