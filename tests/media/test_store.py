@@ -1,0 +1,223 @@
+"""The store keeps whole objects only: two writers, killed writers, damaged files."""
+
+import hashlib
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from io import BytesIO
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from saccade.errors import DecodeError, MediaError, MissingMediaError, TooLargeError
+from saccade.media.decode import DecodeLimits
+from saccade.media.store import MediaStore
+from saccade.record.content import ImagePart
+from saccade.sandbox.base import LazyImage
+
+
+def noise(mode: str = "RGB", seed: int = 0) -> Image.Image:
+    shape = (30, 40) if mode == "L" else (30, 40, len(mode))
+    return Image.fromarray(np.random.default_rng(seed).integers(0, 256, shape, np.uint8))
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> MediaStore:
+    return MediaStore(tmp_path / "media")
+
+
+def files(store: MediaStore) -> list[Path]:
+    return sorted(path for path in store.root.rglob("*") if path.is_file())
+
+
+@pytest.mark.parametrize("mode", ["L", "RGB", "RGBA"])
+def test_a_picture_comes_back_exactly(store: MediaStore, mode: str) -> None:
+    image = noise(mode)
+    part = store.put_image(image)
+    again = store.open(part).decode()
+    assert (part.width, part.height, part.mode, part.mime) == (40, 30, mode, "image/png")
+    assert (again.mode, again.size, again.tobytes()) == (image.mode, image.size, image.tobytes())
+    assert part in store
+    assert part.sha256 in store
+
+
+def test_other_modes_are_made_plain(store: MediaStore) -> None:
+    assert store.put_image(noise().convert("P")).mode == "RGB"
+    assert store.put_image(noise().convert("1")).mode == "L"
+    assert store.put_image(noise().convert("CMYK")).mode == "RGB"
+
+
+def test_an_opened_picture_is_what_the_sandbox_calls_a_lazy_image(store: MediaStore) -> None:
+    stored = store.open(store.put_image(noise()))
+    assert isinstance(stored, LazyImage)
+    assert (stored.width, stored.height) == stored.decode().size
+
+
+def test_encoded_bytes_are_kept_as_they_are(store: MediaStore) -> None:
+    out = BytesIO()
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    noise().save(out, "JPEG", exif=exif)
+    part = store.put_bytes(out.getvalue())
+    assert part.sha256 == hashlib.sha256(out.getvalue()).hexdigest()
+    assert (part.width, part.height, part.mime) == (30, 40, "image/jpeg")
+    assert store.get_bytes(part.sha256) == out.getvalue()
+    assert store.open(part).decode().size == (30, 40)
+
+
+def test_the_same_picture_is_stored_once(store: MediaStore) -> None:
+    assert store.put_image(noise()) == store.put_image(noise())
+    assert len(files(store)) == 1
+    assert store.put_image(noise(seed=1)) != store.put_image(noise())
+    assert len(files(store)) == 2
+
+
+def test_what_is_no_picture_is_not_stored(store: MediaStore) -> None:
+    with pytest.raises(DecodeError):
+        store.put_bytes(b"no picture")
+    small = MediaStore(store.root, limits=DecodeLimits(pixels=100))
+    with pytest.raises(TooLargeError):
+        small.put_bytes(store.get_bytes(store.put_image(noise()).sha256))
+    assert len(files(store)) == 1
+
+
+def test_missing_and_malformed_names(store: MediaStore) -> None:
+    with pytest.raises(MissingMediaError, match="holds no"):
+        store.get_bytes("a" * 64)
+    with pytest.raises(MissingMediaError, match="holds no"):
+        store.open(ImagePart(sha256="a" * 64, width=1, height=1))
+    for name in ("../../etc/passwd", "A" * 64, "a" * 63, "", "a" * 64 + "\n"):
+        with pytest.raises(MediaError, match="no sha256"):
+            store.get_bytes(name)
+
+
+def test_a_record_that_describes_another_picture(store: MediaStore) -> None:
+    part = store.put_image(noise())
+    with pytest.raises(MediaError, match="put the picture again"):
+        store.open(part.model_copy(update={"width": 41})).decode()
+
+
+def test_damage_is_noticed_when_asked_and_mended_by_putting_again(store: MediaStore) -> None:
+    data = b"0123456789"
+    name = store.put_blob(data)
+    store.path(name).write_bytes(b"0123456780")
+    verifying = MediaStore(store.root, verify=True)
+    with pytest.raises(MediaError, match="damaged"):
+        verifying.get_bytes(name)
+    verifying.put_blob(data)
+    assert verifying.get_bytes(name) == data
+
+
+def test_a_file_emptied_by_a_power_cut_is_written_again(store: MediaStore) -> None:
+    name = store.put_blob(b"0123456789")
+    store.path(name).write_bytes(b"")
+    store.put_blob(b"0123456789")
+    assert store.get_bytes(name) == b"0123456789"
+
+
+def test_a_store_that_is_not_there_yet_is_empty(store: MediaStore) -> None:
+    assert "a" * 64 not in store
+    assert store.sweep() == 0
+    assert not store.root.exists()
+
+
+def test_threads_that_write_the_same_pictures(store: MediaStore) -> None:
+    blobs = [bytes([index]) * 20_000 for index in range(20)]
+    failures: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            for blob in blobs:
+                assert store.get_bytes(store.put_blob(blob)) == blob
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures
+    assert len(files(store)) == len(blobs)
+
+
+WRITER = """
+import sys
+from saccade.media.store import MediaStore
+store = MediaStore(sys.argv[1])
+print("ready", flush=True)
+sys.stdin.readline()
+for index in range(40):
+    blob = bytes([index]) * 50_000
+    assert store.get_bytes(store.put_blob(blob)) == blob
+"""
+
+
+def test_two_processes_that_write_the_same_pictures(store: MediaStore) -> None:
+    writers = [
+        subprocess.Popen(
+            [sys.executable, "-c", WRITER, str(store.root)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        for _ in range(2)
+    ]
+    for writer in writers:
+        assert writer.stdout is not None
+        assert writer.stdout.readline() == "ready\n"
+    for writer in writers:
+        writer.communicate("go\n", timeout=60)
+    assert [writer.returncode for writer in writers] == [0, 0]
+    assert len(files(store)) == 40
+    verifying = MediaStore(store.root, verify=True)
+    for path in files(store):
+        verifying.get_bytes(path.name)
+
+
+# The process kills itself with SIGKILL where a crash hurts most: everything is written, nothing renamed.
+CRASHING_WRITER = """
+import os, signal, sys
+from saccade.media import store as module
+def crash(*names):
+    os.kill(os.getpid(), signal.SIGKILL)
+module.os.replace = crash
+module.MediaStore(sys.argv[1]).put_blob(b"x" * 100_000)
+"""
+
+
+def test_kill_between_write_and_rename(store: MediaStore) -> None:
+    run = subprocess.run([sys.executable, "-c", CRASHING_WRITER, str(store.root)], check=False, timeout=60)
+    assert run.returncode == -signal.SIGKILL
+    blob = b"x" * 100_000
+    name = hashlib.sha256(blob).hexdigest()
+    assert name not in store
+    assert len(files(store)) == 1, "the writer left its temporary file"
+    assert store.sweep() == 0, "a young temporary file may still be written"
+    assert store.put_blob(blob) == name
+    assert store.sweep(older_than_seconds=0) == 1
+    assert files(store) == [store.path(name)]
+    assert store.get_bytes(name) == blob
+
+
+def test_sweep_goes_by_age(store: MediaStore) -> None:
+    name = store.put_blob(b"object")
+    stray = store.root / "partial" / "stray"
+    stray.write_bytes(b"half")
+    assert store.sweep() == 0
+    os.utime(stray, (time.time() - 7200,) * 2)
+    assert store.sweep() == 1
+    assert store.sweep(older_than_seconds=0) == 0
+    assert name in store
+
+
+def test_failed_write_leaves_nothing(store: MediaStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(descriptor: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("saccade.media.store.os.fsync", full)
+    with pytest.raises(OSError, match="No space"):
+        store.put_blob(b"data")
+    assert files(store) == []
