@@ -8,6 +8,7 @@ Does not promise that the interpreter's own folders hold no secrets.
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -46,8 +47,8 @@ def plan_root(paths: Iterable[str], workspace_fd: int) -> RootPlan:
     real: set[str] = set()
     links: dict[str, str] = {}
     for path in paths:
-        target, on_the_way = _resolve(path)
-        if os.path.exists(target):
+        if os.path.exists(path):
+            target, on_the_way = _resolve(path)
             real.add(target)
             links |= on_the_way
     binds: list[str] = []
@@ -69,7 +70,7 @@ def _covered(path: str, folders: Iterable[str]) -> bool:
 def _resolve(path: str) -> tuple[str, dict[str, str]]:
     """The real path, and every symbolic link on the way to it with its text."""
     links: dict[str, str] = {}
-    current, rest = "/", path.split("/")
+    current, rest, followed = "/", path.split("/"), 0
     while rest:
         name = rest.pop(0)
         if name in ("", "."):
@@ -83,8 +84,9 @@ def _resolve(path: str) -> tuple[str, dict[str, str]]:
             continue
         text = os.readlink(step)
         links[step] = text
-        if len(links) > _MOST_LINKS:
-            raise OSError(f"too many symbolic links on the way to {path}")
+        followed += 1
+        if followed > _MOST_LINKS:
+            raise OSError(errno.ELOOP, f"too many symbolic links on the way to {path}")
         rest = text.split("/") + rest
         if text.startswith("/"):
             current = "/"

@@ -1,0 +1,65 @@
+from __future__ import annotations
+
+import os
+import sys
+import sysconfig
+from pathlib import Path
+
+import pytest
+
+from saccade.guest.interpreter import interpreter_paths, too_wide
+
+
+def test_what_the_interpreter_needs_is_covered() -> None:
+    import numpy as np
+
+    paths = [os.path.realpath(path) for path in interpreter_paths()]
+    for needed in (sysconfig.get_path("stdlib"), np.__file__, os.__file__):
+        real = os.path.realpath(needed)
+        assert any(real == path or real.startswith(path + "/") for path in paths), needed
+
+
+def test_shared_libraries_in_unusual_places_are_found() -> None:
+    paths = [os.path.realpath(path) for path in interpreter_paths()]
+    with open("/proc/self/maps") as file:
+        fields = [line.split(maxsplit=5) for line in file]
+    libraries = {words[5].strip() for words in fields if len(words) == 6 and ".so" in words[5]}
+    assert libraries
+    for library in libraries:
+        assert any(library == path or library.startswith(path + "/") for path in paths), library
+
+
+def test_nothing_private_is_shown_as_a_whole() -> None:
+    for path in interpreter_paths():
+        assert os.path.isabs(path)
+        assert os.path.exists(path)
+        assert not too_wide(path), path
+        assert not os.path.exists(os.path.join(path, "passwd"))
+        assert not path.startswith(("/var", "/tmp", "/run", "/sys", "/proc"))
+
+
+def test_the_current_folder_is_not_shown(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(sys, "path", ["", str(tmp_path), *sys.path])
+    assert str(tmp_path) not in interpreter_paths()
+
+
+def test_extra_folders(tmp_path: Path) -> None:
+    assert str(tmp_path) in interpreter_paths([str(tmp_path)])
+    assert str(tmp_path / "missing") not in interpreter_paths([str(tmp_path / "missing")])
+    inner = tmp_path / "inner"
+    inner.mkdir()
+    found = interpreter_paths([str(tmp_path), str(inner)])
+    assert str(inner) not in found
+
+
+@pytest.mark.parametrize("path", ["/", "/etc", "/home", "/root", "/usr", "/tmp", "~"])
+def test_wide_folders_are_refused(path: str) -> None:
+    with pytest.raises(ValueError, match="must not be visible"):
+        interpreter_paths([os.path.expanduser(path)])
+
+
+def test_a_link_to_a_wide_folder_is_refused(tmp_path: Path) -> None:
+    link = tmp_path / "link"
+    link.symlink_to("/etc")
+    with pytest.raises(ValueError, match="must not be visible"):
+        interpreter_paths([str(link)])

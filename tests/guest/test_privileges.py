@@ -1,0 +1,306 @@
+from __future__ import annotations
+
+import mmap
+import os
+import resource
+import signal
+import threading
+from typing import Any
+
+import pytest
+from tests.guest.children import NOBODY, fork, in_child, outcome
+
+from saccade.guest import privileges
+from saccade.guest.syscalls import syscall
+
+MIB = 1024 * 1024
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+
+
+def status(field: str) -> str:
+    with open("/proc/self/status") as file:
+        return next(line.split(":", 1)[1].strip() for line in file if line.startswith(field + ":"))
+
+
+def test_memory_is_limited_beyond_what_is_held() -> None:
+    def run() -> list[bool]:
+        import numpy as np
+
+        held = np.ones(20 * MIB, np.uint8)
+        privileges.set_limits({"memory_bytes": 64 * MIB})
+        fits = np.ones(40 * MIB, np.uint8)
+        try:
+            # Untouched memory counts as well: the program is told at once.
+            np.empty(100 * MIB, np.uint8)
+        except MemoryError:
+            return [True, len(held) + len(fits) == 60 * MIB]
+        return [False, False]
+
+    assert in_child(run) == [True, True]
+
+
+@pytest.mark.parametrize("protection", [mmap.PROT_READ | mmap.PROT_WRITE, mmap.PROT_READ])
+def test_reserved_address_space_is_limited(protection: int) -> None:
+    def run() -> str:
+        privileges.set_limits({"memory_bytes": 64 * MIB})
+        flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
+        return outcome(lambda: mmap.mmap(-1, 8192 * MIB, flags=flags, prot=protection))
+
+    assert in_child(run) == "ENOMEM"
+
+
+def test_cpu_time_ends_the_process() -> None:
+    pid = fork()
+    if pid == 0:
+        try:
+            privileges.set_limits({"cpu_seconds": 1})
+            # Ignoring the warning does not help.
+            signal.signal(signal.SIGXCPU, signal.SIG_IGN)
+            resource.setrlimit(resource.RLIMIT_CPU, (1, 1))
+            while True:
+                pass
+        finally:
+            os._exit(0)
+    _, code = os.waitpid(pid, 0)
+    assert os.waitstatus_to_exitcode(code) == -signal.SIGKILL
+
+
+def test_files_and_descriptors_are_limited(tmp_path: object) -> None:
+    def run() -> list[str]:
+        privileges.set_limits({"file_bytes": 1000, "open_files": 20})
+        with open(f"{tmp_path}/file", "wb", buffering=0) as file:
+            written = file.write(bytes(2000))
+            more = outcome(lambda: file.write(b"more"))
+        kept: list[int] = []
+
+        def flood() -> None:
+            while True:
+                kept.append(os.open("/dev/null", os.O_RDONLY))
+
+        many = outcome(flood)
+        return [str(written), more, many]
+
+    assert in_child(run) == ["1000", "EFBIG", "EMFILE"]
+
+
+@needs_root
+def test_processes_and_threads_are_limited() -> None:
+    def run() -> int:
+        privileges.set_limits({"processes": 6})
+        started = 0
+        stop = threading.Event()
+        try:
+            for _ in range(20):
+                threading.Thread(target=stop.wait, daemon=True).start()
+                started += 1
+        except RuntimeError:
+            pass
+        stop.set()
+        return started
+
+    assert in_child(run, user=31234) == 5
+
+
+def test_limits_that_are_always_set() -> None:
+    def run() -> list[Any]:
+        names = privileges.set_limits({})
+        core, stack = resource.getrlimit(resource.RLIMIT_CORE), resource.getrlimit(resource.RLIMIT_STACK)
+        locked = outcome(lambda: syscall("mlock", 0x1000, 4096)) if os.geteuid() else "EPERM"
+        return [names, core, stack[0], resource.getrlimit(resource.RLIMIT_MEMLOCK), locked]
+
+    names, core, stack, locked, _ = in_child(run)
+    assert "core" in names
+    assert core == locked == [0, 0]
+    assert stack <= 8 * MIB
+
+
+def test_a_lower_limit_of_the_host_is_kept() -> None:
+    def run() -> tuple[int, int]:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (50, 60))
+        privileges.set_limits({"open_files": 1000})
+        return resource.getrlimit(resource.RLIMIT_NOFILE)
+
+    assert in_child(run) == [60, 60]
+
+
+def test_an_unknown_limit_is_refused() -> None:
+    with pytest.raises(KeyError, match="memory_byte"):
+        privileges.set_limits({"memory_byte": 1})
+
+
+@needs_root
+def test_capabilities_are_gone_and_stay_gone() -> None:
+    def run() -> list[str]:
+        privileges.drop_capabilities()
+        privileges.drop_capabilities()
+        fields = [status(name) for name in ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb")]
+        return [*fields, outcome(lambda: os.setgroups([])), outcome(lambda: os.chown("/dev/null", 1, 1))]
+
+    *sets, groups, chown = in_child(run)
+    assert {int(text, 16) for text in sets} == {0}
+    assert groups == chown == "EPERM"
+
+
+def test_capabilities_of_a_plain_user() -> None:
+    def run() -> str:
+        privileges.drop_capabilities()
+        return status("CapEff")
+
+    assert int(in_child(run, user=NOBODY), 16) == 0
+
+
+@needs_root
+def test_bounding_set_is_emptied_while_capabilities_are_in_use() -> None:
+    def run() -> list[Any]:
+        done = privileges.limit_capabilities()
+        bound, effective = int(status("CapBnd"), 16), int(status("CapEff"), 16)
+        privileges.become_user(NOBODY, NOBODY)
+        return [done, bound, effective, int(status("CapPrm"), 16)]
+
+    done, bound, effective, after = in_child(run)
+    assert done
+    assert bound == after == 0
+    assert effective != 0
+    assert in_child(privileges.limit_capabilities, user=NOBODY) is False
+
+
+@needs_root
+def test_another_user_for_good() -> None:
+    def run() -> list[Any]:
+        privileges.become_user(NOBODY, NOBODY)
+        return [os.getresuid(), os.getresgid(), os.getgroups(), outcome(lambda: os.setuid(0))]
+
+    assert in_child(run) == [[NOBODY] * 3, [NOBODY] * 3, [], "EPERM"]
+
+
+def test_becoming_another_user_needs_privileges() -> None:
+    assert in_child(lambda: outcome(lambda: privileges.become_user(1, 1)), user=NOBODY) == "EPERM"
+
+
+@pytest.mark.parametrize("dumpable", [1, 0])
+def test_a_user_namespace_of_ones_own(dumpable: int) -> None:
+    def run() -> list[Any] | str:
+        privileges.set_dumpable(dumpable)
+        before = (os.getuid(), os.getgid(), os.readlink("/proc/self/ns/user") if dumpable else "")
+        try:
+            privileges.own_user_namespace()
+        except PermissionError:
+            return "none"
+        after = (os.getuid(), os.getgid(), os.readlink("/proc/self/ns/user") if dumpable else "other")
+        full = int(status("CapEff"), 16)
+        privileges.drop_capabilities()
+        return [before, after, full, int(status("CapEff"), 16), syscall("prctl", 3)]
+
+    found = in_child(run, user=NOBODY)
+    if found == "none":
+        pytest.skip("no user namespaces for plain users on this machine")
+    before, after, full, dropped, now_dumpable = found
+    assert before[:2] == after[:2]
+    assert before[2] != after[2]
+    assert full != 0
+    assert dropped == 0
+    assert now_dumpable == dumpable
+
+
+@pytest.mark.parametrize("own", [True, False])
+def test_a_namespace_counts_processes_by_itself(own: bool) -> None:
+    def run() -> str:
+        if own:
+            try:
+                privileges.own_user_namespace()
+            except PermissionError:
+                return "none"
+        privileges.drop_capabilities()
+        privileges.set_limits({"processes": 2})
+
+        def start() -> None:
+            pid = os.fork()
+            if pid == 0:
+                os._exit(0)
+            os.waitpid(pid, 0)
+
+        return outcome(start)
+
+    # Two other processes of the same user, outside.
+    others = []
+    for _ in range(2):
+        ready_read, ready_write = os.pipe()
+        pid = fork()
+        if pid == 0:
+            if os.geteuid() == 0:
+                os.setresuid(31235, 31235, 31235)
+            os.write(ready_write, b"r")
+            signal.pause()
+        os.read(ready_read, 1)
+        os.close(ready_read)
+        os.close(ready_write)
+        others.append(pid)
+    try:
+        found = in_child(run, user=31235)
+    finally:
+        for pid in others:
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+    if found == "none":
+        pytest.skip("no user namespaces for plain users on this machine")
+    assert found == ("ok" if own else "EAGAIN")
+
+
+def test_a_process_that_is_not_dumpable_hides_its_memory() -> None:
+    def run() -> list[str]:
+        def read_memory() -> None:
+            os.close(os.open(f"/proc/{os.getppid()}/mem", os.O_RDONLY))
+
+        before = in_child(lambda: outcome(read_memory))
+        privileges.set_dumpable(0)
+        return [before, in_child(lambda: outcome(read_memory))]
+
+    assert in_child(run, user=NOBODY) == ["ok", "EACCES"]
+
+
+def test_the_environment_is_cut_to_what_is_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LANG", "C.UTF-8")
+    monkeypatch.setenv("A_SECRET", "x")
+
+    def run() -> dict[str, str]:
+        privileges.clean_environment(["LANG", "TZ_NOT_SET"])
+        return dict(os.environ)
+
+    assert in_child(run) == {"LANG": "C.UTF-8"}
+
+
+def test_out_of_memory_takes_the_session_first() -> None:
+    def run() -> str:
+        privileges.oom_first()
+        with open("/proc/self/oom_score_adj") as file:
+            return file.read().strip()
+
+    assert in_child(run, user=NOBODY) == "1000"
+
+
+def test_a_process_dies_with_its_parent() -> None:
+    def run() -> int:
+        ready_read, ready_write = os.pipe()
+        alive_read, alive_write = os.pipe()
+        parent = os.fork()
+        if parent == 0:
+            if os.fork() == 0:
+                privileges.die_with_parent()
+                os.write(ready_write, b"r")
+                signal.pause()
+            os.read(ready_read, 1)
+            os._exit(0)
+        os.close(alive_write)
+        os.waitpid(parent, 0)
+        # End of file comes when the grandchild, the last holder of the other end, is dead.
+        return len(os.read(alive_read, 1))
+
+    assert in_child(run) == 0
+
+
+def test_no_new_privs() -> None:
+    def run() -> str:
+        privileges.no_new_privs()
+        return status("NoNewPrivs")
+
+    assert in_child(run) == "1"

@@ -1,0 +1,298 @@
+from __future__ import annotations
+
+import errno
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.guest.bpf import ALLOW, ARCH, ERRNO, KILL, decide
+from tests.guest.children import in_child, outcome
+
+from saccade.guest import privileges, seccomp
+from saccade.guest.syscall_rules import ALLOWED, ARGUMENT_RULES, FORK_FLAGS, NOT_IMPLEMENTED
+from saccade.guest.syscall_table import NUMBERS
+from saccade.guest.syscalls import MACHINES, machine, number, syscall
+
+EPERM, ENOSYS = ERRNO | errno.EPERM, ERRNO | errno.ENOSYS
+REFUSED = sorted(set(NUMBERS) - set(ALLOWED) - set(ARGUMENT_RULES) - set(NOT_IMPLEMENTED))
+CHILD_TIDS = 0x1200000
+GLIBC_THREAD, MUSL_THREAD = 0x3D0F00, 0x7D0F00
+
+
+@pytest.mark.parametrize("name", MACHINES)
+class TestDecisions:
+    def decide(self, name: str, call: str, *args: int) -> int | None:
+        nr = number(call, name)
+        return None if nr is None else decide(seccomp.build_filter(name), ARCH[name], nr, args)
+
+    def test_every_call_of_the_table_is_decided_as_listed(self, name: str) -> None:
+        program = seccomp.build_filter(name)
+        for call in NUMBERS:
+            nr = number(call, name)
+            if nr is None or call in ARGUMENT_RULES:
+                continue
+            expected = ALLOW if call in ALLOWED else ENOSYS if call in NOT_IMPLEMENTED else EPERM
+            assert decide(program, ARCH[name], nr) == expected, call
+
+    def test_numbers_without_a_name_are_refused(self, name: str) -> None:
+        program = seccomp.build_filter(name)
+        known = {number(call, name) for call in NUMBERS}
+        for nr in range(463):
+            if nr not in known:
+                assert decide(program, ARCH[name], nr) == EPERM
+
+    def test_numbers_of_the_future_are_unknown(self, name: str) -> None:
+        for nr in (463, 500, 5000):
+            assert decide(seccomp.build_filter(name), ARCH[name], nr) == ENOSYS
+
+    @pytest.mark.parametrize("arch", [0x40000003, 0x40000028, 0xC0000016, 0])
+    def test_another_architecture_kills(self, name: str, arch: int) -> None:
+        assert decide(seccomp.build_filter(name), arch, 0) == KILL
+
+    @pytest.mark.parametrize("flags", [FORK_FLAGS, FORK_FLAGS | CHILD_TIDS, FORK_FLAGS | 0x200000])
+    def test_the_one_kind_of_fork(self, name: str, flags: int) -> None:
+        assert self.decide(name, "clone", flags) == ALLOW
+
+    @pytest.mark.parametrize("flags", [GLIBC_THREAD, MUSL_THREAD, GLIBC_THREAD & ~0x40000])
+    def test_threads(self, name: str, flags: int) -> None:
+        assert self.decide(name, "clone", flags) == ALLOW
+
+    @pytest.mark.parametrize(
+        "flags",
+        [
+            17,  # fork
+            17 | CHILD_TIDS,
+            0x4111,  # vfork
+            0x8000,  # no signal at the end: nobody would notice
+            0x8000 | 12,
+            FORK_FLAGS | 0x100,  # shared memory
+            FORK_FLAGS | 0x400,
+            *(
+                FORK_FLAGS | bit
+                for bit in (0x20000, 0x2000000, 0x4000000, 0x8000000, 0x10000000, 0x20000000, 0x40000000)
+            ),
+            *(GLIBC_THREAD | bit for bit in (0x20000, 0x10000000, 0x40000000, 0x2000, 0x8000, 0x1000, 0x80, 17)),
+            GLIBC_THREAD & ~0x10000,
+            GLIBC_THREAD & ~0x100,
+        ],
+    )
+    def test_every_other_clone(self, name: str, flags: int) -> None:
+        assert self.decide(name, "clone", flags) == EPERM
+
+    def test_shared_anonymous_memory(self, name: str) -> None:
+        for flags, expected in ((0x22, ALLOW), (0x01, ALLOW), (0x21, EPERM), (0x23, EPERM), (0x40021, EPERM)):
+            assert self.decide(name, "mmap", 0, 4096, 3, flags) == expected, hex(flags)
+
+    def test_prctl(self, name: str) -> None:
+        for option, value, expected in (
+            (15, 1, ALLOW),
+            (40, 1, ALLOW),
+            (1, signal.SIGKILL, ALLOW),
+            (1, 0, EPERM),
+            (1, signal.SIGTERM, EPERM),
+            (4, 1, EPERM),
+            (22, 2, EPERM),
+            (8, 1, EPERM),
+            (24, 0, EPERM),
+            (36, 1, EPERM),
+        ):
+            assert self.decide(name, "prctl", option, value) == expected, option
+
+    def test_limits_can_be_read_only(self, name: str) -> None:
+        assert self.decide(name, "prlimit64", 0, 7, 0, 1 << 40) == ALLOW
+        assert self.decide(name, "prlimit64", 0, 7, 0x1000, 0) == EPERM
+        assert self.decide(name, "prlimit64", 0, 7, 1 << 40, 0) == EPERM
+        assert self.decide(name, "prlimit64", 1, 7, 0, 1 << 40) == EPERM
+
+    def test_descriptor_control(self, name: str) -> None:
+        for command, expected in ((3, ALLOW), (1030, ALLOW), (8, EPERM), (10, EPERM), (15, EPERM), (1026, EPERM)):
+            assert self.decide(name, "fcntl", 3, command) == expected, command
+        # Pushing characters into a terminal, and taking one over.
+        for request, expected in ((0x5401, ALLOW), (0x541B, ALLOW), (0x5412, EPERM), (0x540E, EPERM)):
+            assert self.decide(name, "ioctl", 0, request) == expected, hex(request)
+
+    def test_socket_pairs(self, name: str) -> None:
+        for family, kind, expected in (
+            (1, 1, ALLOW),
+            (1, 5 | 0x80800, ALLOW),
+            (1, 2, EPERM),
+            (1, 3, EPERM),
+            (2, 1, EPERM),
+            (16, 1, EPERM),
+        ):
+            assert self.decide(name, "socketpair", family, kind) == expected, (family, kind)
+
+
+def test_the_other_abi_of_x86_64_kills() -> None:
+    program = seccomp.build_filter("x86_64")
+    assert decide(program, ARCH["x86_64"], 0x40000000 | 39) == KILL
+
+
+def test_no_filter_for_an_unknown_machine() -> None:
+    with pytest.raises(KeyError):
+        seccomp.build_filter("riscv64")
+
+
+def filtered(function: Callable[[], Any]) -> Any:
+    """Run `function` in a child under the filter."""
+    program = seccomp.build_filter(machine())
+
+    def run() -> Any:
+        privileges.no_new_privs()
+        seccomp.install(program)
+        return function()
+
+    return in_child(run)
+
+
+@pytest.fixture(scope="module")
+def refusals() -> dict[str, str]:
+    """What the kernel says to every refused call under the filter."""
+
+    def try_all() -> dict[str, str]:
+        return {call: outcome(lambda call=call: syscall(call, -1, -1, -1, -1, -1, -1)) for call in tried}  # type: ignore[misc]
+
+    # Left to the interpreter of the filter: calls that would do harm if they were let through.
+    tried = [
+        call
+        for call in (*REFUSED, "clone3", "mseal")
+        if call not in ("fork", "vfork", "sync", "vhangup") and number(call) is not None
+    ]
+    return dict(filtered(try_all))
+
+
+@pytest.mark.parametrize("call", REFUSED)
+def test_a_refused_call_fails(refusals: dict[str, str], call: str) -> None:
+    if number(call) is None or call not in refusals:
+        assert decide(seccomp.build_filter("x86_64"), ARCH["x86_64"], number(call, "x86_64") or 0) == EPERM
+        return
+    assert refusals[call] == "EPERM"
+
+
+def test_probed_calls_are_unknown(refusals: dict[str, str]) -> None:
+    assert refusals["clone3"] == "ENOSYS"
+    assert refusals["mseal"] == "ENOSYS"
+
+
+def test_fork_exec_and_signals_by_the_standard_library() -> None:
+    def attempts() -> dict[str, str]:
+        return {
+            "fork": outcome(os.fork),
+            "run": outcome(lambda: subprocess.run(["/bin/true"], check=False)),
+            "exec": outcome(lambda: os.execv("/bin/true", ["true"])),
+            "kill": outcome(lambda: os.kill(os.getppid(), 0)),
+            "all": outcome(lambda: os.kill(-1, 0)),
+            "group": outcome(lambda: os.setpgid(0, 0)),
+            "session": outcome(os.setsid),
+            "socket": outcome(lambda: socket.socket(socket.AF_INET)),
+            "unix": outcome(lambda: socket.socket(socket.AF_UNIX)),
+            "nice": outcome(lambda: os.nice(1)),
+            "memfd": outcome(lambda: os.memfd_create("x")),
+        }
+
+    assert set(filtered(attempts).values()) == {"EPERM"}
+
+
+def test_a_sibling_can_be_forked() -> None:
+    def clone() -> int:
+        pid = syscall("clone", FORK_FLAGS, 0, 0, 0, 0)
+        if pid == 0:
+            os._exit(0)
+        return pid
+
+    assert filtered(clone) > 0
+
+
+def test_threads_run_under_the_filter() -> None:
+    def threads() -> list[int]:
+        results: list[int] = []
+        workers = [threading.Thread(target=results.append, args=(i,)) for i in range(4)]
+        for worker in workers:
+            worker.start()
+        for worker in workers:
+            worker.join()
+        return sorted(results)
+
+    assert filtered(threads) == [0, 1, 2, 3]
+
+
+def test_install_needs_no_new_privs_or_privileges() -> None:
+    def install() -> str:
+        return outcome(lambda: seccomp.install(seccomp.build_filter(machine())))
+
+    if os.geteuid() == 0:
+        assert in_child(install, user=65534) == "EACCES"
+    else:
+        assert in_child(install) == "EACCES"
+
+
+LIBRARIES = """
+import io, json, os, random, shutil, sys, tempfile, time
+from concurrent.futures import ThreadPoolExecutor
+import cv2, matplotlib
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt
+import numpy as np
+from PIL import Image, ImageDraw, ImageFilter
+from saccade.guest import privileges, seccomp, syscalls
+
+privileges.no_new_privs()
+seccomp.install(seccomp.build_filter(syscalls.machine()))
+
+folder = tempfile.mkdtemp()
+os.chdir(folder)
+pixels = np.random.default_rng(0).integers(0, 255, (200, 300, 3), np.uint8)
+picture = Image.fromarray(pixels)
+ImageDraw.Draw(picture).ellipse((10, 10, 90, 90), fill="red")
+for name in ("a.png", "a.jpg", "a.webp", "a.gif", "a.tiff"):
+    picture.save(name)
+    Image.open(name).convert("RGB").resize((64, 64)).filter(ImageFilter.GaussianBlur(2)).load()
+figure, axes = plt.subplots(2)
+axes[0].plot([1, 2, 3])
+axes[0].set_title("a title, $x^2$")
+axes[1].imshow(pixels)
+figure.savefig("f.png")
+figure.savefig("f.svg")
+read = cv2.imread("a.jpg")
+edges = cv2.Canny(cv2.cvtColor(cv2.GaussianBlur(read, (5, 5), 0), cv2.COLOR_BGR2GRAY), 50, 150)
+contours, _ = cv2.findContours(edges, cv2.RETR_LIST, cv2.CHAIN_APPROX_SIMPLE)
+cv2.imwrite("e.png", cv2.resize(read, None, fx=2, fy=2))
+writer = cv2.VideoWriter("v.avi", cv2.VideoWriter_fourcc(*"MJPG"), 5, (300, 200))
+for _ in range(3):
+    writer.write(pixels)
+writer.release()
+video = cv2.VideoCapture("v.avi")
+frame_read, _ = video.read()
+assert frame_read
+matrix = np.random.default_rng(1).normal(size=(200, 200))
+np.linalg.svd(matrix @ matrix.T)
+np.save("m.npy", matrix)
+np.load("m.npy", mmap_mode="r").sum()
+with ThreadPoolExecutor(4) as pool:
+    total = sum(pool.map(lambda n: n * n, range(10)))
+with tempfile.NamedTemporaryFile("w") as file:
+    json.dump({"a": random.random(), "t": time.time()}, file)
+os.mkdir("inner")
+shutil.copy2("a.png", "inner/b.png")
+shutil.move("inner/b.png", "b.png")
+time.sleep(0.001)
+os.cpu_count(); os.urandom(8); os.listdir("."); os.path.expanduser("~"); sys.stdout.isatty()
+shutil.rmtree(folder)
+print("done", total)
+"""
+
+
+def test_the_libraries_of_a_session_work_under_the_filter(tmp_path: Path) -> None:
+    environment = {**os.environ, "MPLCONFIGDIR": str(tmp_path), "OPENBLAS_NUM_THREADS": "2"}
+    done = subprocess.run(
+        [sys.executable, "-c", LIBRARIES], env=environment, capture_output=True, text=True, timeout=100, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "done 285\n"

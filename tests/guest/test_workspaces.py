@@ -1,0 +1,132 @@
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from tests.guest.children import NOBODY, in_child, outcome
+
+from saccade.guest.workspaces import PlainWorkspaces, remove_folder
+
+
+@pytest.fixture
+def plain(tmp_path: Path) -> PlainWorkspaces:
+    for folder in (tmp_path.parent.parent, tmp_path.parent, tmp_path):
+        folder.chmod(0o755)
+    base = tmp_path / "base"
+    base.mkdir()
+    return PlainWorkspaces(str(base))
+
+
+def test_a_plain_workspace(plain: PlainWorkspaces) -> None:
+    family = plain.new_family()
+    fd, path = family.new_workspace(1 << 20, 10, os.geteuid())
+    assert os.path.dirname(path) == family.path
+    assert os.path.samestat(os.fstat(fd), os.stat(path))
+    assert os.fstat(fd).st_mode & 0o777 == 0o700
+    os.close(os.open("file", os.O_CREAT | os.O_WRONLY, dir_fd=fd))
+    os.close(fd)
+    plain.release(path)
+    plain.release(path)
+    assert not os.path.exists(family.path)
+
+
+def test_names_do_not_repeat_and_a_family_lives_as_long_as_one_of_it(plain: PlainWorkspaces) -> None:
+    family = plain.new_family()
+    pairs = [family.new_workspace(1 << 20, 10, os.geteuid()) for _ in range(3)]
+    assert len({path for _, path in pairs}) == 3
+    for fd, _ in pairs:
+        os.close(fd)
+    for _, path in pairs:
+        assert os.path.isdir(family.path)
+        plain.release(path)
+    assert not os.path.exists(family.path)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder to another user")
+def test_another_user_may_use_its_own_and_see_no_other(plain: PlainWorkspaces) -> None:
+    fd, path = plain.new_family().new_workspace(1 << 20, 10, NOBODY)
+    other_fd, other = plain.new_family().new_workspace(1 << 20, 10, 4321)
+
+    def look() -> list[str]:
+        return [outcome(lambda: os.mkdir(f"{path}/x")), *(outcome(lambda p=p: os.listdir(p)) for p in found)]  # type: ignore[misc]
+
+    found = (other, os.path.dirname(other), os.path.dirname(os.path.dirname(other)))
+    assert in_child(look, user=NOBODY) == ["ok", "EACCES", "EACCES", "EACCES"]
+    os.close(fd)
+    os.close(other_fd)
+
+
+def test_only_a_workspace_is_released(plain: PlainWorkspaces, tmp_path: Path) -> None:
+    kept = tmp_path / "kept"
+    kept.mkdir()
+    family = plain.new_family()
+    for path in (str(kept), str(tmp_path), family.path, f"{family.path}/../../kept", f"{family.path}/a/b"):
+        with pytest.raises(ValueError, match="no workspace"):
+            plain.release(path)
+    assert kept.is_dir()
+
+
+def test_close_removes_everything(plain: PlainWorkspaces, tmp_path: Path) -> None:
+    fd, _ = plain.new_family().new_workspace(1 << 20, 10, os.geteuid())
+    os.close(fd)
+    plain.close()
+    assert not (tmp_path / "base").exists()
+
+
+class TestRemoveFolder:
+    def remove(self, tmp_path: Path) -> None:
+        handle = os.open(tmp_path, os.O_RDONLY)
+        try:
+            remove_folder("hostile", handle)
+        finally:
+            os.close(handle)
+
+    def test_links_are_not_followed(self, tmp_path: Path) -> None:
+        (tmp_path / "kept").mkdir()
+        (tmp_path / "kept" / "file").write_text("x")
+        (tmp_path / "hostile").mkdir()
+        (tmp_path / "hostile" / "link").symlink_to(tmp_path / "kept")
+        (tmp_path / "hostile" / "inner").mkdir()
+        (tmp_path / "hostile" / "inner" / "link").symlink_to("../../kept")
+        self.remove(tmp_path)
+        assert [path.name for path in tmp_path.iterdir()] == ["kept"]
+        assert (tmp_path / "kept" / "file").exists()
+
+    def test_a_link_in_its_place_is_refused(self, tmp_path: Path) -> None:
+        (tmp_path / "kept").mkdir()
+        (tmp_path / "hostile").symlink_to("kept")
+        with pytest.raises(OSError):  # noqa: PT011 (which errno depends on the kernel)
+            self.remove(tmp_path)
+        assert (tmp_path / "kept").is_dir()
+
+    def test_a_very_deep_tree(self, tmp_path: Path) -> None:
+        (tmp_path / "hostile").mkdir()
+        handle = os.open(tmp_path / "hostile", os.O_RDONLY)
+        for _ in range(3000):
+            os.mkdir("d" * 50, dir_fd=handle)
+            inner = os.open("d" * 50, os.O_RDONLY, dir_fd=handle)
+            os.close(handle)
+            handle = inner
+        os.close(handle)
+        self.remove(tmp_path)
+        assert not (tmp_path / "hostile").exists()
+
+    def test_closed_folders_of_a_plain_user(self, tmp_path: Path) -> None:
+        for folder in (tmp_path.parent.parent, tmp_path.parent):
+            folder.chmod(0o755)
+        tmp_path.chmod(0o777)
+
+        def run() -> bool:
+            os.makedirs(tmp_path / "hostile" / "a" / "b" / "c")
+            (tmp_path / "hostile" / "a" / "b" / "file").write_text("x")
+            for name in ("hostile/a/b/c", "hostile/a/b", "hostile/a", "hostile"):
+                (tmp_path / name).chmod(0o000)
+            self.remove(tmp_path)
+            return (tmp_path / "hostile").exists()
+
+        assert in_child(run, user=NOBODY) is False
+
+    def test_a_folder_that_is_not_there(self, tmp_path: Path) -> None:
+        with pytest.raises(FileNotFoundError):
+            self.remove(tmp_path)
