@@ -29,7 +29,10 @@ LAYERS = {
     **dict.fromkeys(("serve", "bench"), 8),
     "cli": 9,
 }
-GUEST_MAY_IMPORT = frozenset({"numpy", "PIL", "matplotlib", "mpl_toolkits", "cv2"}) | sys.stdlib_module_names
+# _typeshed exists for type checkers alone.
+GUEST_MAY_IMPORT = (
+    frozenset({"numpy", "PIL", "matplotlib", "mpl_toolkits", "cv2", "_typeshed"}) | sys.stdlib_module_names
+)
 FILE_LINES = 350
 FUNCTION_LINES = 60
 PARAMETERS = 7  # `self` counts
@@ -141,12 +144,17 @@ def test_functions_are_small(path: Path) -> None:
         assert count <= PARAMETERS, f"{node.name} has {count} parameters"
 
 
+def rank(name: str) -> int:
+    """Constants first, then classes, then the rest: the order that ruff keeps too."""
+    return 0 if name.isupper() else 1 if name[0].isupper() else 2
+
+
 @each_file
 def test_all_is_sorted(path: Path) -> None:
     for node in tree(path).body:
         if isinstance(node, ast.Assign) and any(isinstance(t, ast.Name) and t.id == "__all__" for t in node.targets):
             names = ast.literal_eval(node.value)
-            assert list(names) == sorted(names)
+            assert list(names) == sorted(names, key=lambda name: (rank(name), name))
 
 
 @each_file
