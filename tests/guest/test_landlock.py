@@ -151,6 +151,21 @@ def test_an_open_folder_serves_as_well_as_a_path(folders: tuple[str, str, str]) 
     assert in_child(run) == ["ok", "EACCES"]
 
 
+def test_a_folder_out_of_reach_is_left_out(tmp_path: Path) -> None:
+    for folder in (tmp_path.parent.parent, tmp_path.parent):
+        folder.chmod(0o755)
+    (tmp_path / "closed" / "inner").mkdir(parents=True)
+    (tmp_path / "closed").chmod(0o700)
+    inner = str(tmp_path / "closed" / "inner")
+
+    def run() -> str:
+        privileges.no_new_privs()
+        landlock.restrict([inner], [], confine_files=True)
+        return outcome(lambda: os.listdir(inner))
+
+    assert in_child(run, user=NOBODY) == ("EACCES" if os.geteuid() == 0 else "ok")
+
+
 def test_what_is_enforced_is_told() -> None:
     def run(confine: bool) -> list[str]:
         privileges.no_new_privs()

@@ -68,13 +68,14 @@ def _create(version: int, rights: int) -> int:
 
 
 def _grant(ruleset: int, where: PathOrFd, rights: int) -> None:
-    """Allow `rights` on a path or an open folder and all beneath it. A path that does not exist is left out."""
+    """Allow `rights` on a path or an open folder and all beneath it. A path that this process cannot reach is left out."""
     if isinstance(where, int):
         _add_rule(ruleset, where, rights)
         return
     try:
         fd = os.open(where, os.O_PATH | os.O_CLOEXEC)
-    except FileNotFoundError:
+    except (FileNotFoundError, PermissionError):
+        # Beneath a closed folder nothing could be opened anyway.
         return
     try:
         if not stat.S_ISDIR(os.fstat(fd).st_mode):
