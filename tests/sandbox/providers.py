@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable
 
 import pytest
+from tests.serve.served import ServedSandbox
 
 from saccade.sandbox.base import Sandbox
 from saccade.sandbox.isolation import Layer
@@ -31,6 +32,15 @@ def without_namespaces(limits: Limits) -> Sandbox:
     return LocalSandbox(limits=limits, without=NAMESPACES)
 
 
-PROVIDERS: dict[str, Callable[[Limits], Sandbox]] = {"local": local, "without_namespaces": without_namespaces}
+def remote(limits: Limits) -> Sandbox:
+    """The same over HTTP."""
+    return ServedSandbox(limits)
+
+
+PROVIDERS: dict[str, Callable[[Limits], Sandbox]] = {
+    "local": local,
+    "without_namespaces": without_namespaces,
+    "remote": remote,
+}
 
 linux_only = pytest.mark.skipif(sys.platform != "linux", reason="the local sandbox needs Linux")

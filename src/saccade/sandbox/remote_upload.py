@@ -46,8 +46,8 @@ class Uploads:
             sent.update([*missing, *lazy])
             if not sent or max(sent.values()) > ROUNDS:
                 raise SandboxError(
-                    "the server dropped pictures before they were used; start it with more room (--picture-mib) "
-                    "or bind fewer pictures at once."
+                    "the server dropped pictures before they were used; give it more room (picture_bytes in its "
+                    "settings file) or bind fewer pictures at once."
                 )
             for sha256 in missing:
                 await self._upload(sha256, outgoing)

@@ -199,7 +199,9 @@ async def _body(request: Request) -> bytes:
     async for part in request.stream():
         size += len(part)
         if size > most:
-            raise TooLargeError(f"a message is over the server's limit of {most} bytes; send less or raise --body-mib.")
+            raise TooLargeError(
+                f"a message is over the server's limit of {most} bytes; send less, or give it a larger max_body_bytes."
+            )
         parts.append(part)
     return b"".join(parts)
 

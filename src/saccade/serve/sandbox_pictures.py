@@ -59,7 +59,7 @@ class PictureStore:
         if len(picture.png) > self._max_bytes:
             raise TooLargeError(
                 f"a picture of {len(picture.png)} bytes is over the server's room of {self._max_bytes} bytes for all "
-                "pictures; scale it down or raise --picture-mib."
+                "pictures; scale it down or raise picture_bytes in its settings file."
             )
         with self._lock:
             if picture.sha256 in self._pictures:

@@ -1,0 +1,165 @@
+"""`saccade sandbox serve`: lend out sandboxes of this machine to other hosts.
+
+The token is read from a file or from the environment, never from the command line, where every user of the machine
+could read it, and is never printed. The server refuses to start without one, unless only this machine can reach it and
+`--no-token` says so.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import os
+import tomllib
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from saccade.errors import SettingsError
+
+if TYPE_CHECKING:
+    import uvicorn
+
+    from saccade.sandbox.limits import Limits
+    from saccade.serve.sandbox_service import ServeSettings
+
+TOKEN_VARIABLE = "SACCADE_SANDBOX_TOKEN"
+SHORTEST_TOKEN = 16
+
+app = typer.Typer(no_args_is_help=True, add_completion=False, rich_markup_mode=None)
+
+
+@app.callback()
+def sandbox() -> None:
+    """Sandboxes for other hosts."""
+
+
+@app.command(
+    epilog="The other side: RemoteSandbox('http://host:8719'), with the same token in SACCADE_SANDBOX_TOKEN or as "
+    "token=... . A token: `openssl rand -hex 32 > token; chmod 600 token`. There is no encryption: between machines, "
+    "put a TLS proxy in front or use a network that you trust. Stop with Ctrl-C; every session then ends."
+)
+def serve(
+    host: Annotated[str, typer.Option(help="Address to listen on; 0.0.0.0 or :: for every interface.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65_535, help="Port; 0 takes a free one.")] = 8719,
+    token_file: Annotated[
+        Path | None, typer.Option(help="File with the token; without it, the variable SACCADE_SANDBOX_TOKEN is used.")
+    ] = None,
+    no_token: Annotated[
+        bool, typer.Option("--no-token", help="Ask nobody for a token. Only for a loopback address.")
+    ] = False,
+    max_sessions: Annotated[
+        int | None, typer.Option(min=1, help="Most sessions at once, of all clients.  [default: 256]")
+    ] = None,
+    idle_seconds: Annotated[
+        float | None, typer.Option(min=1, help="A session not used for so long is closed.  [default: 1800]")
+    ] = None,
+    settings: Annotated[
+        Path | None,
+        typer.Option(help="TOML file: table [limits] (fields of Limits) and table [serve] (max_body_bytes, ...)."),
+    ] = None,
+) -> None:
+    """Lend out sandboxes of this machine over HTTP; see `saccade doctor` for what isolates them."""
+    from saccade.sandbox.local import LocalSandbox
+    from saccade.serve.sandbox_app import sandbox_app
+
+    token = read_token(token_file, host, no_token=no_token)
+    limits, serving = read_settings(settings, {"max_sessions": max_sessions, "idle_seconds": idle_seconds})
+    application = sandbox_app(LocalSandbox(limits=limits), token=token, settings=serving)
+
+    import uvicorn
+
+    config = uvicorn.Config(
+        application,
+        host=host,
+        port=port,
+        log_level="warning",
+        ws="none",
+        timeout_graceful_shutdown=5,
+        timeout_keep_alive=60,
+    )
+    raise typer.Exit(asyncio.run(_serve(uvicorn.Server(config), host, serving.max_sessions)))
+
+
+async def _serve(server: uvicorn.Server, host: str, max_sessions: int) -> int:
+    serving = asyncio.create_task(server.serve())
+    while not server.started and not serving.done():
+        await asyncio.sleep(0.02)
+    if server.started:
+        port = server.servers[0].sockets[0].getsockname()[1]
+        shown = f"[{host}]" if ":" in host else host
+        print(f"saccade sandbox: http://{shown}:{port} (up to {max_sessions} sessions; Ctrl-C ends it)", flush=True)
+    await serving
+    return 0 if server.started else 3
+
+
+def read_token(file: Path | None, host: str, *, no_token: bool) -> str | None:
+    """The token, or None if none is asked for.
+
+    Raises:
+        SettingsError: there is no token, it is too short to be safe, or doing without one is not safe.
+    """
+    if no_token:
+        if file is not None:
+            raise SettingsError("--no-token and --token-file contradict each other; give one of them.")
+        if not is_loopback(host):
+            raise SettingsError(
+                f"--no-token with --host {host} would run anybody's code here: only loopback addresses may do without "
+                "a token. Use --token-file, or --host 127.0.0.1."
+            )
+        return None
+    if file is not None:
+        try:
+            token = file.read_text(encoding="utf-8").strip()
+        except (OSError, UnicodeDecodeError) as error:
+            raise SettingsError(f"the token file cannot be read: {error}") from error
+    else:
+        token = os.environ.get(TOKEN_VARIABLE, "").strip()
+    if not token:
+        raise SettingsError(
+            f"a token is needed: use --token-file, set {TOKEN_VARIABLE}, or --no-token on a loopback address. "
+            "`openssl rand -hex 32` makes a good one."
+        )
+    if len(token) < SHORTEST_TOKEN or not token.isascii() or not token.isprintable() or " " in token:
+        raise SettingsError(f"the token must be at least {SHORTEST_TOKEN} printable ASCII characters without spaces.")
+    return token
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach a server that listens on `host`."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def read_settings(file: Path | None, given: dict[str, int | float | None]) -> tuple[Limits, ServeSettings]:
+    """Limits and server settings from a TOML file, with what was given on the command line on top.
+
+    Raises:
+        SettingsError: the file cannot be read, or names something that does not exist.
+    """
+    from pydantic import ValidationError
+
+    from saccade.sandbox.limits import Limits
+    from saccade.serve.sandbox_service import ServeSettings
+
+    tables: dict[str, object] = {}
+    if file is not None:
+        try:
+            tables = tomllib.loads(file.read_text(encoding="utf-8"))
+        except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+            raise SettingsError(f"the settings file cannot be read: {error}") from error
+    unknown = tables.keys() - {"limits", "serve"}
+    serve_table = tables.get("serve", {})
+    if unknown or not isinstance(serve_table, dict):
+        raise SettingsError(f"{file} may hold the tables [limits] and [serve] only, not {sorted(unknown)}.")
+    named = {name: value for name, value in given.items() if value is not None}
+    try:
+        limits = Limits.model_validate(tables.get("limits", {}))
+        return limits, ServeSettings.model_validate({**serve_table, **named})
+    except ValidationError as error:
+        raise SettingsError(f"the settings cannot be used: {error}") from error
