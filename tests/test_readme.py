@@ -1,0 +1,45 @@
+"""The README's map names every file, and its links and commands lead somewhere."""
+
+import importlib.util
+import re
+from pathlib import Path
+
+from saccade.cli.main import VERBS
+
+ROOT = Path(__file__).resolve().parent.parent
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def test_file_map_is_up_to_date() -> None:
+    spec = importlib.util.spec_from_file_location("file_map", ROOT / "tools" / "file_map.py")
+    assert spec is not None
+    assert spec.loader is not None
+    tool = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(tool)
+    assert tool.with_map(README) == README, "run `make map`"
+
+
+def test_file_map_names_every_file() -> None:
+    listed = set(re.findall(r"^(\S+\.py) {2,}\S", README.partition("## File map")[2], re.MULTILINE))
+    source = ROOT / "src" / "saccade"
+    files = {p.relative_to(source).as_posix() for p in source.rglob("*.py") if p.read_text(encoding="utf-8").strip()}
+    assert listed == files
+
+
+def test_links_lead_somewhere() -> None:
+    for document in (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))):
+        for target in re.findall(r"\]\(([^)#]+)", document.read_text(encoding="utf-8")):
+            if "://" not in target:
+                assert (document.parent / target).exists(), f"{document.name} links to {target}"
+
+
+def test_commands_are_verbs_and_targets() -> None:
+    verbs = set(
+        re.findall(r"\bsaccade ([a-z]+)\b(?= |`|$)", "\n".join(re.findall(r"^saccade .*", README, re.MULTILINE)))
+    )
+    assert verbs
+    assert verbs <= VERBS.keys()
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    for target in re.findall(r"\bmake ([a-z-]+)\b", README + (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")):
+        if target != "the":
+            assert re.search(rf"^{target}:", makefile, re.MULTILINE), f"make {target}"
