@@ -1,15 +1,14 @@
 """`fork` by the raw system call, so that a child can be made a sibling (`CLONE_PARENT`) and with namespaces.
 
-`os.fork` cannot do either. The interpreter's own fork hooks are run around the call, so locks, the GIL and thread
-records are right in the child; C-level `pthread_atfork` handlers are not run, which is sound here because a process
-of the sandbox forks only while it has a single thread. The state of `random` is carried over instead of being
-reseeded, so that a session's random numbers go on as if there had been no fork.
+`os.fork` cannot do either, and the interpreter's hooks around it write to nearly two megabytes of shared pages. They
+are not run here, nor those of C libraries. That is sound only because a process of the sandbox has a single thread
+when it forks, so that no lock can be held by another one; the zygote checks it before it keeps a call. It also means
+that random generators are not reseeded, and that hooks which a guest has registered never run.
 """
 
 from __future__ import annotations
 
 import ctypes
-import random
 import signal
 from ctypes import c_int, c_long, c_ulong, c_void_p
 
@@ -18,7 +17,7 @@ CLONE_CHILD_CLEARTID = 0x00200000
 CLONE_CHILD_SETTID = 0x01000000
 _PR_GET_TID_ADDRESS = 40
 
-# PyDLL keeps the GIL: no other code may run between the hooks and the call.
+# PyDLL keeps the GIL, which the child then holds, too.
 _libc = ctypes.PyDLL(None, use_errno=True)
 _libc.syscall.restype = c_long
 _libc.prctl.argtypes = [c_int, c_ulong, c_ulong, c_ulong, c_ulong]
@@ -45,33 +44,17 @@ class Forker:
         self._number = _clone_number()
         self._tid_address = _tid_address()
         self._tid_flags = CLONE_CHILD_SETTID | CLONE_CHILD_CLEARTID if self._tid_address else 0
-        api = ctypes.pythonapi
-        self._before, self._parent, self._child = (
-            api.PyOS_BeforeFork,
-            api.PyOS_AfterFork_Parent,
-            api.PyOS_AfterFork_Child,
-        )
-        for hook in (self._before, self._parent, self._child):
-            hook.restype = None
 
     def fork(self, flags: int = 0) -> int:
         """Fork with extra clone `flags` (`CLONE_PARENT`, `CLONE_NEW*`); 0 in the child, its pid in the parent.
 
         Raises OSError if the kernel refuses.
         """
-        state = random.getstate()
         args = (c_ulong(flags | self._tid_flags | signal.SIGCHLD), c_long(0), c_long(0))
         # The order of the last two arguments differs between architectures; the unused one is zero in both.
         tid, tls = c_void_p(self._tid_address), c_long(0)
         tail = (tid, tls) if self._number == 56 else (tls, tid)
-        self._before()
         pid = int(_libc.syscall(c_long(self._number), *args, *tail))
-        if pid == 0:
-            self._child()
-            random.setstate(state)
-            return 0
-        error = ctypes.get_errno()
-        self._parent()
         if pid < 0:
-            raise OSError(error, "clone refused")
+            raise OSError(ctypes.get_errno(), "clone refused")
         return pid

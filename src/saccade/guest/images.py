@@ -25,10 +25,10 @@ def map_image(mode: str, size: tuple[int, int], fd: int) -> Image.Image:
     """The picture in memfd `fd` as a read-only Pillow image that shares the pages (any change makes a copy)."""
     raw = RAW_MODES[mode]
     buffer = mmap.mmap(fd, size[0] * size[1] * len(raw), mmap.MAP_PRIVATE, mmap.PROT_READ)
-    image = Image.frombuffer(raw, size, buffer, "raw", raw, 0, 1)  # type: ignore[arg-type]
-    if raw != mode:
-        image.im.setmode(mode)
-        image._mode = mode
+    # What `Image.frombuffer` does, which however refuses to map RGB although it lies in memory just like RGBX.
+    core = Image.core.map_buffer(buffer, size, "raw", 0, (mode, 0, 1))
+    image = Image.new(mode, (0, 0))._new(core)
+    image.readonly = 1
     return image
 
 

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import contextlib
+import _signal
 import gc
 import importlib
 import itertools
 import json
 import os
 import platform
-import signal
 import sys
 from collections import Counter
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from . import privileges, seccomp, session, wire
+from .compact import fill_gaps
 from .config import GuestConfig
 from .fork import Forker
 from .interpreter import interpreter_paths
@@ -78,8 +79,8 @@ class Nursery:
     def become_session(self, message: dict[str, Any], fds: list[int], workspace: int, seat: Seat) -> NoReturn:
         """Turn this freshly forked process into the keeper of a session; it never returns to the zygote's loop."""
         try:
-            signal.set_wakeup_fd(-1)
-            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            _signal.set_wakeup_fd(-1)
+            _signal.signal(_signal.SIGCHLD, _signal.SIG_DFL)
             privileges.die_with_parent()
             os.setpgid(0, 0)
             take_descriptors(fds, workspace, self._null)
@@ -149,7 +150,9 @@ def prepare(settings: dict[str, Any], standing: Standing, forker: Forker) -> tup
     outcomes = _rehearsed(plan, standing, places, forker)
     left_out |= {layer: why for layer, why in outcomes.items() if why}
     nursery = Nursery(plan, standing, settings["limits"], places, forker)
+    session.forget_fonts()
     gc.collect()
+    fill_gaps()
     gc.freeze()
     return nursery, {"layers": _layers(standing, outcomes, left_out, private), "versions": versions()}
 

@@ -9,6 +9,9 @@ success; a program that tampers with it can spoil its own session and nothing el
 from __future__ import annotations
 
 import contextlib
+
+# The C functions behind `signal`, which makes enums of every number and so writes to pages that sessions share.
+import _signal
 import os
 import signal
 import socket
@@ -27,7 +30,8 @@ from .privileges import die_with_parent
 from .show import Shown, install
 from .workspace import Workspace, WorkspaceTooLarge
 
-FORK_A_LEAF = signal.SIGUSR1
+ALL_SIGNALS = frozenset(int(number) for number in signal.valid_signals())
+FORK_A_LEAF = (int(signal.SIGUSR1),)
 """What the zygote sends to a keeper; sent by nobody else, since `kill` is denied in the jail."""
 
 
@@ -54,7 +58,6 @@ def new_interpreter(config: GuestConfig, forker: Forker) -> Interpreter:
     preload(module.__dict__, config.preload)
     workpath.install(config.workspace)
     workspace = Workspace(wire.WORKSPACE_FD, config.workspace)
-    workspace.commit()
     outbox = Outbox(wire.OUTBOX_FD, config)
     shown = Shown(config, outbox)
     install(shown)
@@ -71,22 +74,31 @@ def new_interpreter(config: GuestConfig, forker: Forker) -> Interpreter:
 
 def keep(state: Interpreter) -> None:
     """Hold the state: fork a leaf now and whenever the zygote says so. Never returns."""
-    signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
-    told = True
+    _signal.pthread_sigmask(_signal.SIG_BLOCK, ALL_SIGNALS)
+    undo = False
     while True:
-        if told and state.forker.fork(CLONE_PARENT) == 0:
+        if state.forker.fork(CLONE_PARENT) == 0:
             die_with_parent()
+            if undo:
+                undo_traces(state)
             lead(state)
-        signal.sigwait({FORK_A_LEAF})
-        told = True
+            undo = False
+        else:
+            undo = True
+        _signal.sigwait(FORK_A_LEAF)
+
+
+def undo_traces(state: Interpreter) -> None:
+    """Undo what a call that was thrown away has left outside its memory: files, and positions in open files."""
+    state.workspace.restore()
+    for fd, offset in state.offsets.items():
+        _seek(fd, offset)
 
 
 def lead(state: Interpreter) -> None:
     """Be the leaf: serve requests until one call was run; return as the keeper that this process may become."""
-    state.workspace.restore()
-    for fd, offset in state.offsets.items():
-        _seek(fd, offset)
-    wire.send(state.sock, {"op": "ready", "pid": os.getpid()})
+    # Not by way of `wire.send`: every function called here writes to pages that idle sessions would share.
+    state.sock.send(b'{"op":"ready","pid":%d}' % os.getpid())
     while True:
         request = wire.receive(state.sock)
         if request is None:
@@ -103,11 +115,11 @@ def lead(state: Interpreter) -> None:
 
 def call(state: Interpreter, message: dict[str, Any]) -> None:
     """Run one cell and report it."""
-    signal.pthread_sigmask(signal.SIG_SETMASK, ())
+    _signal.pthread_sigmask(_signal.SIG_SETMASK, ())
     report = run_cell(
         state.module, message["code"], message["call"], state.config, state.outbox, state.workspace, state.shown
     )
-    signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+    _signal.pthread_sigmask(_signal.SIG_BLOCK, ALL_SIGNALS)
     if report["status"] == "ok" or (message["keep"] and report["status"] == "error"):
         try:
             state.workspace.commit()
@@ -177,9 +189,10 @@ def join_cgroups(fds: list[int]) -> None:
 
 def forget_fonts() -> None:
     """Drop matplotlib's open font files: processes that run side by side must not share a file position."""
-    from matplotlib import font_manager
+    from matplotlib import font_manager, mathtext
 
-    font_manager._get_font.cache_clear()  # type: ignore[attr-defined]
+    for cached in (font_manager._get_font, mathtext.MathTextParser._parse_cached):  # type: ignore[attr-defined]
+        cached.cache_clear()
 
 
 def open_offsets() -> dict[int, int]:
