@@ -1,0 +1,1 @@
+"""Benchmarks: the sandbox beside its peers, the same work in the same run. Tells figures, promises none."""

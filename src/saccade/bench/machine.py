@@ -1,0 +1,100 @@
+"""The machine that is measured, and how much memory processes of it really take."""
+
+from __future__ import annotations
+
+import os
+import platform
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+BUSY = 0.3
+"""Load average per core from which on figures are not to be trusted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """What a reader needs to know to compare figures."""
+
+    processor: str
+    cores: int
+    """Cores that this process may use."""
+    memory_gib: float
+    system: str
+    python: str
+    load: float
+    """Load average of the last minute, before anything was measured."""
+
+    @property
+    def busy(self) -> bool:
+        """Whether other work disturbs the measurement."""
+        return self.load > BUSY * self.cores
+
+    def as_dict(self) -> dict[str, object]:
+        """For JSON."""
+        return {**asdict(self), "busy": self.busy}
+
+
+def this_machine() -> Machine:
+    """The machine at this moment."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return Machine(
+        processor=_field("/proc/cpuinfo", "model name") or platform.processor() or platform.machine(),
+        cores=cores,
+        memory_gib=round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30, 1),
+        system=f"{platform.system()} {platform.release()}",
+        python=platform.python_version(),
+        load=os.getloadavg()[0],
+    )
+
+
+def descendants(root: int) -> set[int]:
+    """Every process below `root` (Linux)."""
+    children: dict[int, list[int]] = {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            parent = _parent(int(entry.name))
+            if parent is not None:
+                children.setdefault(parent, []).append(int(entry.name))
+    found: set[int] = set()
+    waiting = [root]
+    while waiting:
+        for child in children.get(waiting.pop(), []):
+            found.add(child)
+            waiting.append(child)
+    return found
+
+
+def pss_bytes(pids: set[int]) -> int:
+    """Proportional set size of the processes together: shared pages count once, divided among those who share.
+
+    Processes that have ended meanwhile count nothing. Raises `PermissionError` if the kernel does not tell.
+    """
+    total = 0
+    for pid in pids:
+        try:
+            value = _field(f"/proc/{pid}/smaps_rollup", "Pss")
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+        total += int(value.split()[0]) * 1024 if value else 0
+    return total
+
+
+def _parent(pid: int) -> int | None:
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    # The name, in brackets, may hold anything; the parent is the second field after it.
+    return int(stat.rpartition(")")[2].split()[1])
+
+
+def _field(path: str, name: str) -> str:
+    try:
+        text = Path(path).read_text(encoding="utf-8", errors="replace")
+    except (FileNotFoundError, ProcessLookupError):
+        return ""
+    for line in text.splitlines():
+        key, _, value = line.partition(":")
+        if key.strip() == name:
+            return value.strip()
+    return ""
