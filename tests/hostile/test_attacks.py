@@ -8,8 +8,18 @@ from tests.sandbox.providers import PROVIDERS, linux_only
 
 from saccade.errors import SettingsError
 from saccade.sandbox.attacks import ATTACKS, LIMITS, Attack, AttackRunner, choose, run_attacks
+from saccade.sandbox.isolation import Layer
 
 pytestmark = [linux_only, pytest.mark.asyncio(loop_scope="module")]
+
+
+KNOWN_BREACHES = {
+    # Landlock has no right for chmod and utime, and without a user id of its own a session owns the host user's files.
+    ("without_namespaces", "write_outside"): Layer.SESSION_USER,
+    # A folder without a size cap is counted after the call only.
+    ("without_namespaces", "disk_fill"): Layer.WORKSPACE,
+}
+"""(provider, attack) that gets through where this layer is off: the price of a lesser machine, told by `doctor`."""
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module", params=PROVIDERS)
@@ -19,9 +29,13 @@ async def runner(request: pytest.FixtureRequest) -> AsyncIterator[AttackRunner]:
 
 
 @pytest.mark.parametrize("attack", ATTACKS, ids=lambda attack: attack.name)
-async def test_attack_fails(attack: Attack, runner: AttackRunner) -> None:
+async def test_attack_fails(attack: Attack, runner: AttackRunner, request: pytest.FixtureRequest) -> None:
     outcome = await runner.run(attack)
-    assert outcome.held, outcome.evidence
+    missing = KNOWN_BREACHES.get((request.node.callspec.params["runner"], attack.name))
+    if missing is not None and not await runner.has(missing):
+        assert not outcome.held, f"{attack.name} is stopped without {missing.value} now: take it off the list"
+    else:
+        assert outcome.held, outcome.evidence
     assert outcome.neighbour_ok, f"the neighbour was harmed; {outcome.evidence}"
     assert outcome.session_survived or attack.may_lose_session, f"the session was lost; {outcome.evidence}"
 
@@ -69,12 +83,12 @@ async def test_run_attacks_reports_in_order() -> None:
     assert all(outcome.passed for outcome in outcomes)
 
 
-def test_unknown_attack_is_named() -> None:
+async def test_unknown_attack_is_named() -> None:
     with pytest.raises(SettingsError, match="no_such_attack"):
         choose(["no_such_attack"])
 
 
-def test_attacks_are_many_and_compile() -> None:
+async def test_attacks_are_many_and_compile() -> None:
     names = [attack.name for attack in ATTACKS]
     assert len(set(names)) == len(names) >= 80
     for attack in ATTACKS:

@@ -10,6 +10,7 @@ import json
 import sys
 from typing import Any
 
+from saccade.errors import SandboxError
 from saccade.record.status import Status
 from saccade.sandbox.base import Session
 from saccade.sandbox.limits import MIB, Limits
@@ -28,9 +29,19 @@ def say(event: str, **facts: Any) -> None:
     print(json.dumps({"event": event, **facts}), flush=True)
 
 
+async def opened(box: LocalSandbox) -> Session:
+    """A session; tries again if its processes are killed while they start, which `open` may report by raising."""
+    for _ in range(5):
+        try:
+            return await box.open()
+        except SandboxError as error:
+            say("not opened", error=str(error))
+    raise AssertionError("five sessions in a row could not be opened")
+
+
 async def work(box: LocalSandbox, ending: asyncio.Event) -> None:
     """Run cells in one session; when it is lost, open another and say whether that works."""
-    session: Session = await box.open(files={"given.txt": b"given"})
+    session = await opened(box)
     number = 0
     while not ending.is_set():
         result = await session.run(CELLS[number % len(CELLS)])
@@ -38,7 +49,7 @@ async def work(box: LocalSandbox, ending: asyncio.Event) -> None:
         if result.status not in (Status.OK, Status.ERROR):
             say("ended", status=result.status.value)
             if result.status is Status.LOST:
-                session = await box.open()
+                session = await opened(box)
             check = await session.run("print('works again')")
             say("again", status=check.status.value, stdout=check.stdout.strip())
 
@@ -47,7 +58,7 @@ async def main() -> None:
     ending = asyncio.Event()
     try:
         async with LocalSandbox(limits=LIMITS) as box:
-            session = await box.open()
+            session = await opened(box)
             await session.run("pass")
             branches = await session.branch(2)
             tasks = [asyncio.create_task(work(box, ending)) for _ in range(2)]

@@ -87,5 +87,5 @@ async def test_a_provider_that_misbehaves_fails() -> None:
     assert "RuntimeError: broken" in outcome.message
 
 
-def test_the_error_is_an_assertion() -> None:
+async def test_the_error_is_an_assertion() -> None:
     assert issubclass(ConformanceError, AssertionError)

@@ -165,7 +165,7 @@ def test_killed_host_leaves_nothing(host: Host, seed: int) -> None:
 
 def test_interrupted_host_leaves_nothing(host: Host) -> None:
     host.process.send_signal(signal.SIGINT)
-    host.process.stdout.read()  # type: ignore[union-attr]
+    host.process.stdin.close()  # type: ignore[union-attr]
     host.process.wait(PATIENCE)
     host.assert_nothing_left()
 

@@ -19,13 +19,19 @@ for path in ("/etc/passwd", "/etc/shadow", "/etc/hostname", "/root/.bashrc"):
         "files",
         "list the home folder and read files in it",
         """
-import pathlib
+# A private root may show the folders on the way to the interpreter, and nothing beside them.
+ways = [os.path.realpath(way) + "/" for way in (sys.prefix, sys.base_prefix, sys.executable, *sys.path) if way]
 for place in {target["home"], "/root", "/home", os.environ.get("HOME") or "/root"}:
     if os.path.realpath(place) == os.path.realpath(os.getcwd()):
         continue
-    names = try_quietly(os.listdir, place)
-    if names:
-        breach(place + " holds " + repr(names)[:100])
+    for name in try_quietly(os.listdir, place) or ():
+        path = os.path.join(os.path.realpath(place), name)
+        if not any(way.startswith(path + "/") for way in ways):
+            breach("seen: " + path)
+    for name in (".bashrc", ".profile", ".ssh/id_rsa", ".ssh/id_ed25519", ".netrc", ".cache", ".config"):
+        text = try_quietly(read, os.path.join(place, name))
+        if text:
+            breach("read: " + os.path.join(place, name))
 """,
     ),
     Attack(

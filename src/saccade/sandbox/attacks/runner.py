@@ -14,6 +14,7 @@ from saccade.errors import SaccadeError
 from saccade.sandbox.attacks.attack import BREACH, STOPPED, Attack
 from saccade.sandbox.attacks.surroundings import MEMORY_SLACK, Surroundings, descendants, resident_bytes, strays
 from saccade.sandbox.base import Sandbox, Session
+from saccade.sandbox.isolation import Layer
 from saccade.sandbox.limits import MIB, Limits
 from saccade.sandbox.result import RunResult
 
@@ -97,6 +98,13 @@ class AttackRunner:
     async def _stop(self) -> None:
         self._sandbox = self._neighbour = None
         await self._stack.aclose()
+
+    async def has(self, layer: Layer) -> bool:
+        """Whether the attacked sandbox has that isolation layer."""
+        if self._sandbox is None:
+            await self._start()
+        assert self._sandbox is not None
+        return (await self._sandbox.isolation()).is_on(layer)
 
     async def run(self, attack: Attack) -> AttackOutcome:
         """Run one attack in a fresh session and judge it."""
