@@ -8,10 +8,9 @@ success; a program that tampers with it can spoil its own session and nothing el
 
 from __future__ import annotations
 
-import contextlib
-
 # The C functions behind `signal`, which makes enums of every number and so writes to pages that sessions share.
-import _signal
+import _signal  # type: ignore[import-not-found]
+import contextlib
 import os
 import signal
 import socket

@@ -13,6 +13,7 @@ import os
 import selectors
 import signal
 import socket
+import time
 from typing import TYPE_CHECKING, Any
 
 from . import wire
@@ -24,6 +25,11 @@ if TYPE_CHECKING:
     from .nursery import Nursery
 
 
+SETTLE_SECONDS = 0.1
+"""How long a thread may take to end after its program has joined it."""
+RECHECK_SECONDS = 0.002
+
+
 class Zygote:
     """Serves the host's orders until the control socket closes."""
 
@@ -33,6 +39,8 @@ class Zygote:
         self.forker = forker
         self.seats: dict[int, Seat] = {}
         self.by_pid: dict[int, Seat] = {}
+        self.settling: list[tuple[Seat, float]] = []
+        """Sessions to be committed once the threads of their leaf have ended, with the time until which to wait."""
 
     def serve(self) -> None:
         """Handle orders and deaths, one after the other."""
@@ -45,7 +53,7 @@ class Zygote:
             selector.register(self.control, selectors.EVENT_READ)
             selector.register(wake_read, selectors.EVENT_READ)
             while True:
-                for key, _events in selector.select():
+                for key, _events in selector.select(RECHECK_SECONDS if self.settling else None):
                     if key.fileobj is wake_read:
                         _drain(wake_read)
                         self.reap()
@@ -54,6 +62,7 @@ class Zygote:
                     if order is None:
                         return
                     self.obey(*order)
+                self.settle()
 
     def obey(self, message: dict[str, Any], fds: list[int]) -> None:
         """Carry out one order; an order that makes no sense is answered with `failed`, never with a crash."""
@@ -98,9 +107,32 @@ class Zygote:
         seat = self.seats[message["id"]]
         if seat.leaf is None:
             raise ValueError("the process of the call has ended")
-        if _threads(seat.leaf) != 1:
-            raise ValueError("a thread is still running")
-        old, seat.keeper, seat.leaf = seat.keeper, seat.leaf, None
+        if _threads(seat.leaf) == 1:
+            self.commit(seat, seat.leaf)
+        else:
+            # A thread that was joined may still be on its way out.
+            self.settling.append((seat, time.monotonic() + SETTLE_SECONDS))
+
+    def settle(self) -> None:
+        """Look again at the sessions whose leaf had threads when they were to be committed."""
+        waiting, self.settling = self.settling, []
+        for seat, deadline in waiting:
+            if seat.leaf is None:
+                self.refuse(seat, "the process of the call has ended")
+            elif _threads(seat.leaf) == 1:
+                self.commit(seat, seat.leaf)
+            elif time.monotonic() > deadline:
+                self.refuse(seat, "a thread is still running")
+            else:
+                self.settling.append((seat, deadline))
+
+    def refuse(self, seat: Seat, why: str) -> None:
+        """Answer a commit that cannot be."""
+        self.tell({"op": "failed", "id": seat.id, "of": "commit", "error": why})
+
+    def commit(self, seat: Seat, leaf: int) -> None:
+        """Make `leaf` the keeper of its session."""
+        old, seat.keeper, seat.leaf = seat.keeper, leaf, None
         self.by_pid.pop(old, None)
         _kill_group(old)
         self.tell({"op": "commit", "id": seat.id})
