@@ -28,14 +28,14 @@ _signals = tuple(
     number for number in signal.valid_signals() if number not in (signal.SIGKILL, getattr(signal, "SIGSTOP", None))
 )
 _getsignal, _setsignal, _setitimer = signal.getsignal, signal.signal, signal.setitimer
-_waitid, _waitpid = getattr(os, "waitid", None), os.waitpid
+_waitid, _waitpid, _getpid = getattr(os, "waitid", None), os.waitpid, os.getpid
 
 
 class Surroundings:
     """The state of the process around a cell. On leaving the block it is as it was before."""
 
     def __enter__(self) -> Self:
-        self.pid = os.getpid()
+        self.pid = _getpid()
         self.threads = count_threads()
         self.had_children = _has_children()
         self.builtins = dict(_live_builtins)

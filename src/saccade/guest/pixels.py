@@ -91,6 +91,8 @@ def as_uint8(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any] | None:
 
     uint8, bool, and floats within 0..1 do; every other range is data.
     """
+    if array.size == 0:
+        return None
     if array.ndim == 3 and array.shape[2] == 1:
         array = array[:, :, 0]
     if array.ndim not in (2, 3) or (array.ndim == 3 and array.shape[2] not in (3, 4)):
@@ -99,7 +101,7 @@ def as_uint8(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any] | None:
         return np.asarray(array)
     if array.dtype == np.bool_:
         return np.asarray(array).astype(np.uint8) * np.uint8(255)
-    if array.dtype.kind == "f" and array.size and array.min() >= 0 and array.max() <= 1:
+    if array.dtype.kind == "f" and array.min() >= 0 and array.max() <= 1:
         return (np.asarray(array) * 255 + 0.5).astype(np.uint8)
     return None
 

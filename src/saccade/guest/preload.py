@@ -66,6 +66,7 @@ def warm_up() -> None:
         except ImportError:
             if name != "cv2":
                 raise
+    importlib.import_module(".show", __package__).patch()
     _warm_figures()
     _warm_pictures()
     _warm_opencv()

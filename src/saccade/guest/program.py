@@ -67,12 +67,13 @@ def is_cell(filename: str) -> bool:
 def refresh_linecache() -> None:
     """Put back what a program may have cleared."""
     for filename in _sources:
-        if filename not in linecache.cache:
-            _to_linecache(filename)
+        _to_linecache(filename)
 
 
 def _to_linecache(filename: str) -> None:
     lines = _sources[filename]
+    if not isinstance(linecache.cache, dict):
+        linecache.cache = {}  # a program has put something else there
     # Without a time of change the entry is never checked against a file.
     linecache.cache[filename] = (sum(map(len, lines)), None, lines, filename)
 

@@ -16,12 +16,17 @@ from . import ipython, show_cv2, show_figures
 from .pixels import is_picture
 from .shown import Shown, current, use
 
-__all__ = ["Shown", "display", "install"]
+__all__ = ["Shown", "display", "install", "patch"]
 
 
 def install(collector: Shown) -> None:
     """Lead everything that is shown from now on to `collector`."""
     use(collector)
+    patch()
+
+
+def patch() -> None:
+    """Replace the functions that show pictures, once; done early, the copies of this process inherit it."""
     show_figures.install()
     show_cv2.install()
     if getattr(builtins, "display", None) is not display:

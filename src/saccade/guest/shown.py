@@ -46,6 +46,9 @@ class Shown:
         if self.full:
             self._over_count += 1
             return True
+        if isinstance(thing, Figure) and id(thing) in self._figures and not thing.stale:
+            self._doubles += 1  # matplotlib says that nothing has changed: no need to draw it again
+            return True
         start = time.perf_counter()
         try:
             pixels, notes = capture(thing, min(self.config.picture_pixels, self.config.total_pixels))

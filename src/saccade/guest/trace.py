@@ -30,8 +30,23 @@ def describe(error: BaseException, workspace: str, compiling: bool = False) -> s
             lines[-1] = _EXIT
         return shorten("".join(lines).rstrip("\n"))
     except BaseException:
-        # An exception whose very class is hostile; there is nothing more to be had from it.
-        return f"{class_name(error)}: its traceback could not be formatted"
+        # A hostile exception class, or a program that broke the modules used above.
+        return _plain(error)
+
+
+def _plain(error: BaseException) -> str:
+    """The place in the last cell and the kind of the exception, by the simplest means."""
+    place = ""
+    trace = error.__traceback__
+    while trace is not None:
+        if is_cell(trace.tb_frame.f_code.co_filename):
+            place = f'File "{trace.tb_frame.f_code.co_filename}", line {trace.tb_lineno}\n'
+        trace = trace.tb_next
+    try:
+        text = f"{error}"[:_LONGEST_LINE]
+    except BaseException:
+        text = "(the exception has no text)"
+    return f"{place}{class_name(error)}: {text}"
 
 
 def class_name(thing: object) -> str:

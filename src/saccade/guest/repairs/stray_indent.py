@@ -73,6 +73,8 @@ def _lines_inside_strings(code: str) -> set[int] | None:
             tree = ast.parse("if True:\n" + code)
         except (SyntaxError, ValueError, MemoryError, RecursionError):
             return None
+    if len(tree.body) != 1:
+        return None  # some lines lack the indent
     inside: set[int] = set()
     for node in ast.walk(tree):
         text = isinstance(node, ast.JoinedStr) or (

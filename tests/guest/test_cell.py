@@ -1,0 +1,298 @@
+"""One cell: status, value, traceback, and a report whatever the program does."""
+
+from __future__ import annotations
+
+import pytest
+from tests.guest.cells import Guest
+from tests.guest.conftest import Start
+
+
+def test_state_stays_and_the_value_is_reported(guest: Guest) -> None:
+    assert guest.run("x = 41").report["value"] is None
+    result = guest.run("x += 1\nprint('seen')\nx")
+    assert (result.status, result.value, result.stdout) == ("ok", "42", "seen\n")
+    assert guest.run("None").value is None
+
+
+def test_a_semicolon_silences_the_value(guest: Guest) -> None:
+    assert guest.run("5;").value is None
+    assert guest.run("5 ; # not shown").value is None
+    assert guest.run("'a;b'").value == "'a;b'"
+    assert guest.run("'é' 'x' # ;").value == "'éx'"
+
+
+def test_last_expression_can_be_off(start: Start) -> None:
+    result = start(last_expression=False).run("print(1)\n5")
+    assert (result.value, result.stdout) == (None, "1\n")
+
+
+@pytest.mark.parametrize("code", ["", "  \n\n", "# nothing", "x = 1\r\ny = 2\r\n", "'''only a docstring'''"])
+def test_hardly_any_code(guest: Guest, code: str) -> None:
+    assert guest.run(code).status == "ok"
+
+
+def test_the_module_is_main(guest: Guest) -> None:
+    code = """
+import pickle, sys, dataclasses
+@dataclasses.dataclass
+class P:
+    x: int
+if __name__ == "__main__":
+    print(pickle.loads(pickle.dumps(P(3))), sys.argv, sys.modules["__main__"].P is P)
+"""
+    assert guest.run(code).stdout == "P(x=3) ['cell'] True\n"
+
+
+def test_traceback_has_the_users_frames_only(guest: Guest) -> None:
+    guest.run("def inner(v):\n    return 1 / v")
+    result = guest.run("a = 1\nb = inner(0)")
+    assert result.status == "error"
+    assert 'File "<cell 2>", line 2, in <module>' in result.traceback
+    assert 'File "<cell 1>", line 2, in inner' in result.traceback
+    assert "return 1 / v" in result.traceback
+    assert result.traceback.endswith("ZeroDivisionError: division by zero")
+    assert "saccade" not in result.traceback
+    assert "cell.py" not in result.traceback
+
+
+def test_library_frames_are_dropped_the_exception_stays(guest: Guest) -> None:
+    result = guest.run("import json\njson.loads('{')")
+    assert "json.loads('{')" in result.traceback
+    assert "decoder.py" not in result.traceback
+    assert "JSONDecodeError: Expecting property name" in result.traceback
+
+
+def test_causes_are_told(guest: Guest) -> None:
+    code = "try:\n    {}['k']\nexcept KeyError as e:\n    raise ValueError('worse') from e"
+    result = guest.run(code)
+    assert "KeyError: 'k'" in result.traceback
+    assert "direct cause" in result.traceback
+
+
+def test_frames_of_a_module_in_the_workspace_are_the_users(guest: Guest) -> None:
+    guest.run("open('mine.py', 'w').write('def f():\\n    raise RuntimeError(1)\\n')")
+    result = guest.run(
+        "import sys\nsys.path.insert(0, '.')\nimport os\nsys.path[0] = os.getcwd()\nimport mine\nmine.f()"
+    )
+    assert "mine.py" in result.traceback
+
+
+def test_lines_are_shown_after_linecache_was_cleared(guest: Guest) -> None:
+    assert "1 / 0" in guest.run("import linecache\nlinecache.clearcache()\n1 / 0").traceback
+
+
+@pytest.mark.parametrize("code", ["if True print(1)", "x = 'a\0b'", "return 5", "x = '\ud800'", "(" * 300 + ")" * 300])
+def test_code_that_does_not_compile(guest: Guest, code: str) -> None:
+    result = guest.run("ran = 1\n" + code)
+    assert result.status == "error"
+    assert "Error" in result.traceback
+    assert guest.run("'ran' in dir()").value == "False"
+
+
+def test_syntax_error_shows_the_place(guest: Guest) -> None:
+    result = guest.run("x = 1\ny = = 2")
+    assert result.traceback.splitlines()[0] == '  File "<cell 1>", line 2'
+    assert "y = = 2" in result.traceback
+    assert "SyntaxError: invalid syntax" in result.traceback
+
+
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [
+        ("import sys; sys.exit(0)", "not for cells"),
+        ("raise SystemExit", "not for cells"),
+        ("raise KeyboardInterrupt", "KeyboardInterrupt"),
+        ("raise GeneratorExit('x')", "GeneratorExit"),
+        ("def f(): f()\nf()", "RecursionError"),
+        ("raise ExceptionGroup('many', [ValueError(1), KeyError(2)])", "KeyError: 2"),
+        ("input('name? ')", "nobody is typing"),
+        ("import sys\nif not sys.stdin.readline(): raise EOFError('empty')", "empty"),
+    ],
+)
+def test_exceptions_of_all_kinds(guest: Guest, code: str, words: str) -> None:
+    result = guest.run(code)
+    assert result.status == "error"
+    assert words in result.traceback
+    assert len(result.traceback) <= 8000
+    assert guest.run("1").status == "ok"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "def __str__(self): raise RuntimeError('no text')",
+        "def __str__(self): return 5",
+        "def __str__(self): return 'y' * 10_000_000",
+        "def __str__(self): return 'line\\n' * 100_000",
+        "def __str__(self): raise SystemExit",
+        "__module__ = property(lambda self: 1 / 0)",
+        "__qualname__ = 'x' * 100_000",
+    ],
+)
+def test_exceptions_that_bite(guest: Guest, body: str) -> None:
+    result = guest.run(f"class Bad(Exception):\n    {body}\nraise Bad()")
+    assert result.status == "error"
+    assert result.traceback
+    assert len(result.traceback) <= 8000
+
+
+def test_hostile_metaclass(guest: Guest) -> None:
+    code = """
+class Meta(type):
+    @property
+    def __name__(cls): raise SystemExit
+    @property
+    def __module__(cls): raise SystemExit
+class Bad(Exception, metaclass=Meta): pass
+raise Bad()
+"""
+    result = guest.run(code)
+    assert result.status == "error"
+    assert "Bad" in result.traceback
+
+
+def test_long_traceback_keeps_its_end(guest: Guest) -> None:
+    lines = "\n".join(f"def f{i}(): f{i + 1}()" for i in range(300))
+    result = guest.run(lines + "\ndef f300(): raise ValueError('the end')\nf0()")
+    assert len(result.traceback) <= 8000
+    assert result.traceback.endswith("ValueError: the end")
+    assert "left out" in result.traceback
+
+
+def test_memory_error_is_its_own_status(guest: Guest) -> None:
+    result = guest.run("raise MemoryError('no more')")
+    assert result.status == "out_of_memory"
+    assert guest.run("import numpy as np\nnp.zeros((1 << 50,))").status == "out_of_memory"
+    assert guest.run("class V:\n    def __repr__(self): raise MemoryError\nV()").status == "out_of_memory"
+
+
+def test_value_is_capped_and_may_bite(guest: Guest) -> None:
+    result = guest.run("'x' * 100_000")
+    assert len(result.value) == 16_000
+    assert any("100002" in note for note in result.notes)
+    result = guest.run("class Bad:\n    def __repr__(self): raise KeyError('k')\nBad()")
+    assert (result.status, result.value) == ("ok", None)
+    assert any("KeyError" in note and "Bad" in note for note in result.notes)
+
+
+HOSTILE = {
+    "builtins": "import builtins\nlive = vars(builtins)\nfor n in list(live):\n    if n != '__import__': live[n] = None",
+    "builtins that lie": "import builtins\nbuiltins.len = lambda x: 10 ** 9\nbuiltins.isinstance = lambda *a: True",
+    "exceptions": "import builtins\nbuiltins.BaseException = builtins.Exception = builtins.OSError = 5",
+    "print and open": "import builtins\nbuiltins.print = builtins.open = builtins.repr = 5",
+    "stdout": "import sys\nsys.stdout = sys.stderr = sys.stdin = None",
+    "closed stdout": "import sys\nsys.stdout.close(); sys.stdout.buffer.close()",
+    "json": "import json\njson.dumps = json.JSONEncoder.encode = json.encoder.encode_basestring_ascii = None",
+    "os": "import os\nfor n in ('pwrite', 'open', 'scandir', 'getpid', 'write', 'stat', 'fstat', 'lstat'): setattr(os, n, 5)",
+    "time": "import time\ntime.perf_counter = time.process_time = time.monotonic = time.sleep = None",
+    "traceback": "import traceback, linecache\ntraceback.TracebackException = linecache.getline = linecache.cache = None",
+    "modules": "import sys\nfor n in list(sys.modules):\n    if n not in ('sys', 'builtins', '__main__'): del sys.modules[n]",
+    "Pillow": "from PIL import Image\nImage.open = Image.Image.convert = Image.Image.tobytes = None",
+    "trace function": "import sys\ndef trace(*a): raise ValueError('traced')\nsys.settrace(trace)",
+    "warnings": "import warnings\nwarnings.simplefilter('error')",
+    "namespace": "globals().clear()",
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_programs_are_reported(guest: Guest, name: str) -> None:
+    result = guest.run(f"open('new.txt', 'w').close()\nprint('before')\n{HOSTILE[name]}")
+    assert result.status in ("ok", "error")
+    assert result.stdout == "before\n"
+    after = guest.run("print('after', len([1, 2]))\n7")
+    assert (after.status, after.stdout, after.value) == ("ok", "after 2\n", "7")
+
+
+def test_hostile_and_failing(guest: Guest) -> None:
+    result = guest.run(HOSTILE["builtins"] + "\n1 / 0")
+    assert result.status == "error"
+    assert "ZeroDivisionError" in result.traceback
+
+
+def test_builtins_that_a_program_adds_stay(guest: Guest) -> None:
+    guest.run("import builtins\nbuiltins.mine = 5\nbuiltins.max = min")
+    assert guest.run("mine, max(1, 2)").value == "(5, 2)"
+
+
+def test_threads(guest: Guest) -> None:
+    left = guest.run("import threading, time\nthreading.Thread(target=time.sleep, args=(1,), daemon=True).start()")
+    assert left.status == "refused"
+    assert "join()" in left.traceback
+
+
+def test_threads_that_end_are_fine(guest: Guest) -> None:
+    code = "import threading, time\nt = threading.Thread(target=time.sleep, args=(0.05,))\nt.start()"
+    assert guest.run(code).status == "ok"
+    code = "from concurrent.futures import ThreadPoolExecutor\nwith ThreadPoolExecutor(2) as p: print(list(p.map(abs, [-1])))"
+    assert guest.run(code).stdout == "[1]\n"
+
+
+def test_thread_and_exception(guest: Guest) -> None:
+    result = guest.run("import threading, time\nthreading.Thread(target=time.sleep, args=(1,)).start()\n1 / 0")
+    assert result.status == "refused"
+    assert "ZeroDivisionError" in result.traceback
+
+
+def test_a_process_left_behind_is_refused(guest: Guest) -> None:
+    result = guest.run("import os, time\nif os.fork() == 0:\n    time.sleep(2)\n    os._exit(0)")
+    assert result.status == "refused"
+    assert "wait()" in result.traceback
+
+
+def test_a_forked_child_does_not_report(guest: Guest) -> None:
+    result = guest.run("import os\nchild = os.fork()\nif child:\n    os.waitpid(child, 0)\nprint(child > 0)\nchild > 0")
+    assert (result.status, result.value) == ("ok", "True")
+    assert sorted(result.stdout.split()) == ["False", "True"]
+    failing = guest.run("if os.fork() == 0: 1 / 0\nos.wait()[1] >> 8")
+    assert failing.value == "1"
+    assert "ZeroDivisionError" in failing.stderr
+
+
+def test_pool_of_processes(guest: Guest) -> None:
+    code = """
+import multiprocessing
+def square(x): return x * x
+with multiprocessing.get_context("fork").Pool(2) as pool:
+    print(pool.map(square, [1, 2, 3]))
+    pool.close(); pool.join()
+"""
+    result = guest.run(code)
+    assert (result.status, result.stdout) == ("ok", "[1, 4, 9]\n")
+
+
+def test_timers_and_signal_handlers_are_reset(guest: Guest) -> None:
+    guest.run("import signal, time, faulthandler\nbefore = [signal.getsignal(s) for s in signal.valid_signals()]")
+    guest.run(
+        "signal.signal(signal.SIGALRM, lambda *a: 1 / 0)\nsignal.setitimer(0, 0.05)\n"
+        "signal.signal(signal.SIGTERM, signal.SIG_IGN)\nfaulthandler.dump_traceback_later(0.05, exit=True)"
+    )
+    code = "time.sleep(0.15)\nbefore == [signal.getsignal(s) for s in signal.valid_signals()], signal.getitimer(0)[0]"
+    assert guest.run(code).value == "(True, 0.0)"
+
+
+def test_what_came_before_a_failure_is_reported(guest: Guest) -> None:
+    code = """
+from PIL import Image
+print("text")
+Image.new("RGB", (3, 2), "red").show()
+Image.new("RGB", (4, 2), "blue").save("a.png")
+1 / 0
+"""
+    result = guest.run(code)
+    assert (result.status, result.stdout, result.sources) == ("error", "text\n", ["show", "file"])
+
+
+def test_times(guest: Guest) -> None:
+    result = guest.run("import time\ntime.sleep(0.05)")
+    assert result.run >= 0.05
+    assert result.cpu < result.run
+    assert result.capture >= 0
+
+
+def test_unknown_settings_are_refused() -> None:
+    from saccade.guest.config import GuestConfig
+
+    with pytest.raises(ValueError, match="colour"):
+        GuestConfig.from_json({"colour": 1})
+    config = GuestConfig.from_json({"repairs": ["x"], "preload": ["np"], "path_aliases": {"a": "b"}, "pictures": 3})
+    assert (config.repairs, config.preload, config.pictures) == (("x",), ("np",), 3)

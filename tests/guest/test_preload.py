@@ -1,0 +1,59 @@
+"""Preloaded names and the warm-up."""
+
+from __future__ import annotations
+
+import math
+import subprocess
+import sys
+
+import pytest
+from tests.guest.conftest import Start
+
+from saccade.guest.preload import PRELOAD, preload
+
+
+def test_names_are_bound() -> None:
+    namespace: dict[str, object] = {}
+    preload(namespace, ("math", "np"))
+    assert namespace["math"] is math
+    assert set(namespace) == {"math", "np"}
+    with pytest.raises(ValueError, match=r"'pandas'.*known names are Image"):
+        preload(namespace, ("pandas",))
+
+
+def test_every_name_in_a_session(start: Start) -> None:
+    pytest.importorskip("cv2")
+    guest = start(preload=tuple(PRELOAD))
+    result = guest.run("print(np.pi > 3, Image.new, plt.show, ImageOps.invert, cv2.imread)\nstring.digits")
+    assert (result.status, result.value) == ("ok", "'0123456789'")
+
+
+def test_warm_up_leaves_no_traces() -> None:
+    """In a fresh process: no figures, no output, seeded, single-threaded, and show is ours."""
+    code = """
+from saccade.guest.preload import warm_up
+warm_up()
+import random, sys, threading
+a = random.random()
+import numpy as np
+b = np.random.random()
+warm_up()
+import matplotlib.pyplot as plt
+print(a == random.random(), b == np.random.random(), plt.get_fignums(), threading.active_count(), plt.show.__module__)
+"""
+    run = subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, check=True)
+    assert (run.stdout, run.stderr) == ("True True [] 1 saccade.guest.show_figures\n", "")
+
+
+def test_the_package_works_under_its_name_in_the_jail(tmp_path) -> None:
+    """The jail has the folder `guest` on its path, and no `saccade`."""
+    import saccade.guest
+
+    (tmp_path / "guest").symlink_to(saccade.guest.__path__[0])
+    code = (
+        f"import sys; sys.path.insert(0, {str(tmp_path)!r})\n"
+        "import guest.cell, guest.show, guest.preload, guest.repairs\n"
+        "print(sorted(name for name in sys.modules if name.startswith('saccade')))"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout.strip() in ("[]", "['saccade']")

@@ -1,0 +1,372 @@
+"""The workspace comes back exactly, whatever was done to it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.guest.children import NOBODY, in_child
+
+from saccade.guest import workspace as workspace_module
+from saccade.guest.folders import remove_folder
+from saccade.guest.workspace import Changes, Workspace, WorkspaceTooLarge
+
+FOLDER = os.O_RDONLY | os.O_DIRECTORY
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Iterator[Path]:
+    path = tmp_path / "workspace"
+    path.mkdir()
+    yield path
+    remove(path)
+
+
+@pytest.fixture
+def workspace(folder: Path) -> Iterator[Workspace]:
+    fd = os.open(folder, FOLDER)
+    yield Workspace(fd, str(folder))
+    os.close(fd)
+
+
+def remove(path: Path) -> None:
+    """Remove a tree that `shutil.rmtree` may be unable to walk."""
+    with suppress(FileNotFoundError):
+        fd = os.open(path, FOLDER)
+        try:
+            Workspace(fd, str(path)).restore()  # nothing was committed: it becomes empty
+        finally:
+            os.close(fd)
+        shutil.rmtree(path)
+
+
+def survey(root: Path) -> dict[str, Any]:
+    """Kind, mode and contents of everything below `root`."""
+    found: dict[str, Any] = {}
+    for folder, folders, names in os.walk(os.fsencode(root)):
+        for name in folders + names:
+            path = os.path.join(folder, name)
+            status = os.lstat(path)
+            key = os.path.relpath(path, os.fsencode(root)).decode("latin-1")
+            about: list[object] = [stat.filemode(status.st_mode)]
+            if stat.S_ISLNK(status.st_mode):
+                about.append(os.readlink(path))
+            elif stat.S_ISREG(status.st_mode):
+                with open(path, "rb") as file:
+                    about += [file.read(), status.st_mtime_ns]
+            found[key] = about
+    return found
+
+
+def test_changes(folder: Path, workspace: Workspace) -> None:
+    (folder / "same.txt").write_text("same")
+    (folder / "old.txt").write_text("old")
+    (folder / "gone.txt").write_text("gone")
+    workspace.commit()
+    assert workspace.changes() == Changes()
+    (folder / "d").mkdir()
+    (folder / "d/new.txt").write_text("new")
+    (folder / "old.txt").write_text("newer")
+    (folder / "gone.txt").unlink()
+    (folder / "link").symlink_to("nowhere")
+    assert workspace.changes() == Changes(("d/new.txt", "link"), ("old.txt",), ("gone.txt",))
+    workspace.commit()
+    assert workspace.changes() == Changes()
+
+
+def test_same_size_and_same_time_is_seen(folder: Path, workspace: Workspace) -> None:
+    file = folder / "a.bin"
+    file.write_bytes(b"x" * 100)
+    workspace.commit()
+    old = file.stat()
+    with file.open("r+b") as handle:
+        handle.write(b"z" * 100)
+    os.utime(file, ns=(old.st_atime_ns, old.st_mtime_ns))
+    assert workspace.changes().changed == ("a.bin",)
+    workspace.restore()
+    assert file.read_bytes() == b"x" * 100
+
+
+def test_change_in_the_same_tick_of_a_coarse_clock(
+    folder: Path, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = folder / "a.bin"
+    file.write_bytes(b"x" * 100)
+    # An older kernel may give both writes the same time; then only the contents tell.
+    real = workspace_module._entry
+    monkeypatch.setattr(workspace_module, "_entry", lambda status: real(status)._replace(mtime=10**20, ctime=10**20))
+    workspace.commit()
+    file.write_bytes(b"z" * 100)
+    assert workspace.changes().changed == ("a.bin",)
+    workspace.restore()
+    assert file.read_bytes() == b"x" * 100
+
+
+def test_restore_keeps_handles_that_were_open(folder: Path, workspace: Workspace) -> None:
+    with (folder / "log.txt").open("w") as log:
+        log.write("one ")
+        log.flush()
+        workspace.commit()
+        log.write("bad ")
+        log.flush()
+        workspace.restore()
+        log.seek(4)
+        log.write("two")
+    assert (folder / "log.txt").read_text() == "one two"
+
+
+def test_restore_brings_back_everything(folder: Path, workspace: Workspace) -> None:
+    (folder / "d/e").mkdir(parents=True)
+    (folder / "d/e/a.txt").write_text("a")
+    (folder / "run.sh").write_text("b")
+    (folder / "run.sh").chmod(0o751)
+    (folder / "d").chmod(0o510)
+    (folder / "link").symlink_to("d/e")
+    (folder / "loop").symlink_to("loop")
+    os.mkfifo(folder / "fifo")
+    (folder / "empty").mkdir()
+    before = survey(folder)
+    workspace.commit()
+    (folder / "d").chmod(0o700)
+    shutil.rmtree(folder / "d")
+    (folder / "d").symlink_to("/etc")
+    (folder / "link").unlink()
+    (folder / "link").mkdir()
+    (folder / "link/in.txt").write_text("x")
+    (folder / "run.sh").unlink()
+    (folder / "run.sh").mkdir(0o000)
+    (folder / "loop").unlink()
+    (folder / "loop").symlink_to("fifo")
+    (folder / "fifo").unlink()
+    (folder / "fifo").write_text("a file now")
+    (folder / "empty").chmod(0)
+    (folder / "new.txt").write_text("new")
+    folder.chmod(0)
+    workspace.restore()
+    assert survey(folder) == before
+    assert workspace.changes() == Changes()
+
+
+def test_nothing_outside_is_touched_through_symlinks(tmp_path: Path, folder: Path, workspace: Workspace) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "precious.txt").write_text("precious")
+    (folder / "d").mkdir()
+    (folder / "d/precious.txt").write_text("mine")
+    workspace.commit()
+    shutil.rmtree(folder / "d")
+    (folder / "d").symlink_to(outside)
+    (folder / "up").symlink_to("..")
+    assert "d/precious.txt" in workspace.changes().deleted
+    assert "up/outside" not in workspace.scan()
+    workspace.restore()
+    assert (outside / "precious.txt").read_text() == "precious"
+    assert (folder / "d/precious.txt").read_text() == "mine"
+    assert not (folder / "up").exists()
+
+
+@pytest.mark.parametrize("name", [b"\xff\xfe", "ä\u20ac".encode(), b"new\nline", b" ", b"-rf", b"x" * 255])
+def test_odd_names(folder: Path, workspace: Workspace, name: bytes) -> None:
+    path = os.path.join(os.fsencode(folder), name)
+    with open(path, "wb") as file:
+        file.write(b"1")
+    assert workspace.changes().created == (os.fsdecode(name),)
+    workspace.commit()
+    os.unlink(path)
+    workspace.restore()
+    assert survey(folder)[name.decode("latin-1")][1] == b"1"
+
+
+def nest(top: Path, levels: int, name: str) -> None:
+    """A chain of folders, made step by step because no path reaches its end."""
+    fd = os.open(top, FOLDER)
+    for _ in range(levels):
+        os.mkdir(name, dir_fd=fd)
+        inner = os.open(name, FOLDER, dir_fd=fd)
+        os.close(fd)
+        fd = inner
+    os.close(os.open("end.txt", os.O_WRONLY | os.O_CREAT, dir_fd=fd))
+    os.close(fd)
+
+
+def test_deep_folders(folder: Path, workspace: Workspace) -> None:
+    workspace.commit()
+    nest(folder, 1900, "d")
+    assert len(workspace.changes().created) == 1
+    workspace.commit()
+    fd = os.open(folder / "d/d/d", FOLDER)
+    remove_folder(fd, "d", 0o755)
+    os.close(fd)
+    workspace.restore()
+    assert len(workspace.scan()) == 1901
+
+
+def test_folders_too_deep_for_any_path(folder: Path, workspace: Workspace) -> None:
+    (folder / "a.txt").write_text("a")
+    workspace.commit()
+    nest(folder, 300, "n" * 200)
+    with pytest.raises(WorkspaceTooLarge, match="longer than"):
+        workspace.commit()
+    workspace.restore()
+    assert list(survey(folder)) == ["a.txt"]
+
+
+def test_sparse_files_cost_what_they_hold(folder: Path) -> None:
+    fd = os.open(folder, FOLDER)
+    workspace = Workspace(fd, str(folder), workspace_bytes=1 << 20)
+    with (folder / "sparse.bin").open("wb") as file:
+        file.truncate(1 << 30)
+        file.seek(1 << 29)
+        file.write(b"middle")
+    workspace.commit()
+    (folder / "sparse.bin").unlink()
+    workspace.restore()
+    with (folder / "sparse.bin").open("rb") as file:
+        file.seek(1 << 29)
+        assert file.read(7) == b"middle\0"
+    status = (folder / "sparse.bin").stat()
+    assert status.st_size == 1 << 30
+    assert status.st_blocks * 512 < 1 << 20
+    os.close(fd)
+
+
+def test_too_large_to_keep(folder: Path) -> None:
+    fd = os.open(folder, FOLDER)
+    workspace = Workspace(fd, str(folder), workspace_bytes=1000)
+    (folder / "a.bin").write_bytes(b"a" * 600)
+    workspace.commit()
+    (folder / "b.bin").write_bytes(b"b" * 401)
+    with pytest.raises(WorkspaceTooLarge, match="1000 bytes"):
+        workspace.commit()
+    workspace.restore()
+    assert list(survey(folder)) == ["a.bin"]
+    os.close(fd)
+
+
+def test_switch_fills_another_folder(tmp_path: Path, folder: Path, workspace: Workspace) -> None:
+    (folder / "d").mkdir(mode=0o711)
+    (folder / "d/a.txt").write_text("a")
+    (folder / "link").symlink_to("d")
+    workspace.commit()
+    (folder / "later.txt").write_text("not committed")
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "rubbish.txt").write_text("rubbish")
+    fd = os.open(other, FOLDER)
+    workspace.switch(fd)
+    assert workspace.changes() == Changes()
+    (other / "d/a.txt").write_text("changed")
+    workspace.restore()
+    found = survey(other)
+    assert sorted(found) == ["d", "d/a.txt", "link"]
+    assert found["d/a.txt"][1] == b"a"
+    assert found["d"] == ["drwx--x--x"]
+    assert (folder / "later.txt").exists()
+    os.close(fd)
+
+
+def test_for_a_user_without_privileges(tmp_path: Path) -> None:
+    """Modes that lock the owner out: root would not notice them."""
+    tmp_path.chmod(0o777)
+    for parent in list(tmp_path.parents)[:3]:
+        parent.chmod(parent.stat().st_mode | 0o011)
+    folder = tmp_path / "locked"
+    folder.mkdir()
+    os.chown(folder, *((NOBODY, NOBODY) if os.getuid() == 0 else (-1, -1)))
+
+    def check() -> list[str]:
+        fd = os.open(folder, FOLDER)
+        workspace = Workspace(fd, str(folder))
+        for name, mode in (("none", 0o000), ("listed", 0o400), ("fixed", 0o500)):
+            inner = folder / name
+            inner.mkdir()
+            (inner / "a.txt").write_text(name)
+            (inner / "a.txt").chmod(0o000 if name == "none" else 0o400)
+            inner.chmod(mode)
+        workspace.commit()
+        for name in ("none", "listed", "fixed"):
+            (folder / name).chmod(0o700)
+            (folder / name / "a.txt").chmod(0o600)
+            (folder / name / "a.txt").write_text("changed")
+            (folder / name / "b.txt").write_text("new")
+            (folder / name).chmod(0o000)
+        folder.chmod(0)
+        workspace.restore()
+        assert workspace.changes() == Changes()
+        modes = []
+        for name in ("none", "listed", "fixed"):
+            modes.append(oct((folder / name).stat().st_mode & 0o777))
+            (folder / name).chmod(0o700)
+            modes.append(oct((folder / name / "a.txt").stat().st_mode & 0o777))
+            (folder / name / "a.txt").chmod(0o600)
+            assert (folder / name / "a.txt").read_text() == name
+            assert os.listdir(folder / name) == ["a.txt"]
+        return modes
+
+    assert in_child(check, user=NOBODY) == ["0o0", "0o0", "0o400", "0o400", "0o500", "0o400"]
+
+
+NAMES = st.sampled_from(["a", "b", "d", "d/a", "d/e", "d/e/a", "f"])
+STEPS = st.lists(
+    st.tuples(
+        st.sampled_from(["write", "append", "poke", "mkdir", "delete", "rename", "link", "chmod", "touch", "fifo"]),
+        NAMES,
+        NAMES,
+        st.integers(0, 0o777),
+        st.binary(max_size=5),
+    ),
+    max_size=12,
+)
+
+
+def do(root: Path, action: str, name: str, other: str, number: int, data: bytes) -> None:
+    """One step of a random program; steps that make no sense do nothing."""
+    path, second = root / name, root / other
+    actions: dict[str, Callable[[], object]] = {
+        "write": lambda: path.write_bytes(data) if not path.is_fifo() else None,
+        "append": lambda: path.open("ab").write(data) if path.is_file() else None,
+        "poke": lambda: os.pwrite(os.open(path, os.O_WRONLY), data, 0) if path.is_file() else None,
+        "mkdir": path.mkdir,
+        "delete": lambda: shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink(),
+        "rename": lambda: path.rename(second),
+        "link": lambda: path.symlink_to(other),
+        "chmod": lambda: path.lstat() and not path.is_symlink() and path.chmod(number | 0o700),
+        "touch": lambda: os.utime(path, ns=(number, number), follow_symlinks=False),
+        "fifo": lambda: os.mkfifo(path),
+    }
+    with suppress(OSError, shutil.Error):
+        actions[action]()
+
+
+@pytest.mark.filterwarnings("ignore::ResourceWarning")
+@settings(max_examples=150, deadline=None)
+@given(STEPS, STEPS, STEPS)
+def test_any_program_is_undone(first: list[Any], second: list[Any], third: list[Any]) -> None:
+    with tempfile.TemporaryDirectory() as place:
+        root = Path(place) / "w"
+        root.mkdir()
+        fd = os.open(root, FOLDER)
+        workspace = Workspace(fd, str(root))
+        try:
+            for step in first:
+                do(root, *step)
+            workspace.commit()
+            for steps in (second, third):
+                before = survey(root)
+                for step in steps:
+                    do(root, *step)
+                workspace.restore()
+                assert survey(root) == before
+                assert workspace.changes() == Changes()
+        finally:
+            os.close(fd)
+            remove(root)
