@@ -49,6 +49,7 @@ def alive(ours: Saccade, setup: Setup) -> Result:
         seconds = time.perf_counter() - began
         answering = sum(pool.map(lambda session: session.run(TRIVIAL).text.strip() == "2", sessions))
         each = pss_bytes(descendants(os.getpid()) - known) / max(1, len(sessions)) / MIB
+        time.sleep(0.5)
         call = milliseconds(lambda: checked(sessions[0], TRIVIAL, text="2")) if sessions else 0.0
     note += f"{len(sessions)} of {setup.scale.alive} in {seconds:.1f} s, {each:.1f} MB each, then a call {call:.1f} ms"
     return Measurement((float(answering),), note)
@@ -85,5 +86,4 @@ def _measure_branches(ours: Saccade, setup: Setup) -> tuple[Result, ...]:
                     branch.close()
     finally:
         session.close()
-    note = f"{count} branches, array of {setup.scale.array_bytes // 1_000_000} MB"
-    return Measurement(tuple(times), note), Measurement(tuple(added), note)
+    return Measurement(tuple(times)), Measurement(tuple(added))

@@ -49,7 +49,12 @@ def table(report: Report) -> Table:
         cells = [_cell(row.results.get(contender)) for contender in report.contenders]
         target = row.row.target.text if row.row.target is not None else ""
         shown.add_row(
-            f"{row.row.name}: {row.row.title}", row.row.unit, *cells, _ratio(row), target, _verdict(row, report)
+            f"{row.row.name}: {row.row.title_at(report.scale)}",
+            row.row.unit,
+            *cells,
+            _ratio(row),
+            target,
+            _verdict(row, report),
         )
     return shown
 
@@ -98,7 +103,7 @@ def _row_json(row: RowResult, report: Report) -> dict[str, object]:
             results[contender] = {"not_measured": result.reason}
     return {
         "name": row.row.name,
-        "title": row.row.title,
+        "title": row.row.title_at(report.scale),
         "unit": row.row.unit,
         "target": row.row.target.text if row.row.target is not None else None,
         "met": row.met(report.scale),

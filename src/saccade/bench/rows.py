@@ -41,12 +41,18 @@ class Row:
     name: str
     """For `--only`."""
     title: str
+    """May hold {many}, {branches}, {array} and {alive}, the sizes of a scale."""
     unit: str
     measure: Callable[[Peer, Setup], Result] | None
     """The work for every contender; None if only ours can do it."""
     own: Callable[[Saccade, Setup], Result] | None = None
     target: Target | None = None
     higher_is_better: bool = False
+
+    def title_at(self, scale: Scale) -> str:
+        """The title with the sizes of that scale."""
+        sizes = {"many": scale.many, "branches": scale.branches, "alive": scale.alive}
+        return self.title.format(**sizes, array=scale.array_bytes // 1_000_000)
 
     def judged_at(self, scale: Scale) -> bool:
         """Whether a run of that scale can meet or miss the target."""
@@ -82,14 +88,14 @@ ROWS: tuple[Row, ...] = (
     Row("show", "crop of 4000×3000, Image.show()", "ms", work.crop_show, target=Target("≤ 20", 20.0)),
     Row(
         "start-many",
-        "32 sessions at once until all have printed",
+        "{many} sessions at once until all have printed",
         "s",
         work.many_start,
         target=Target("≤ 0.6", 0.6, full_scale_only=True),
     ),
     Row(
         "plots-many",
-        "crops with plt.show() per second, 32 sessions",
+        "crops with plt.show() per second, {many} sessions",
         "1/s",
         work.many_crops,
         target=Target("≥ 2× Jupyter", times=2.0, full_scale_only=True),
@@ -104,7 +110,7 @@ ROWS: tuple[Row, ...] = (
     ),
     Row(
         "branch",
-        "8 branches: 12 megapixels and a 500 MB array",
+        "{branches} branches: 12 megapixels and a {array} MB array",
         "ms",
         None,
         own_work.branch_time,
@@ -120,7 +126,7 @@ ROWS: tuple[Row, ...] = (
     ),
     Row(
         "alive",
-        "sessions alive at once",
+        "sessions alive at once, of {alive}",
         "",
         None,
         own_work.alive,

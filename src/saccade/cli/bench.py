@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -41,7 +42,8 @@ def sandbox(
     rows = choose(only)
     if json_file is not None and not json_file.parent.is_dir():
         raise SettingsError(f"{json_file} cannot be written: there is no folder {json_file.parent}.")
-    console = Console()
+    # Where the output is no terminal, nobody can make the window wider afterwards.
+    console = Console(width=None if sys.stdout.isatty() else 180)
     with Console(stderr=True).status("starting") as status:
         report = measure(rows, QUICK if quick else FULL, told=lambda what: status.update(f"measuring {what}"))
     console.print(*heading(report), sep="\n", highlight=False, markup=False)
