@@ -176,17 +176,17 @@ def test_value_is_capped_and_may_bite(guest: Guest) -> None:
 
 
 HOSTILE = {
-    "builtins": "import builtins\nlive = vars(builtins)\nfor n in list(live):\n    if n != '__import__': live[n] = None",
+    "builtins": "import builtins\nlive = vars(builtins)\nfor n in set(live) - {'__import__'}: live[n] = None",
     "builtins that lie": "import builtins\nbuiltins.len = lambda x: 10 ** 9\nbuiltins.isinstance = lambda *a: True",
     "exceptions": "import builtins\nbuiltins.BaseException = builtins.Exception = builtins.OSError = 5",
     "print and open": "import builtins\nbuiltins.print = builtins.open = builtins.repr = 5",
     "stdout": "import sys\nsys.stdout = sys.stderr = sys.stdin = None",
     "closed stdout": "import sys\nsys.stdout.close(); sys.stdout.buffer.close()",
     "json": "import json\njson.dumps = json.JSONEncoder.encode = json.encoder.encode_basestring_ascii = None",
-    "os": "import os\nfor n in ('pwrite', 'open', 'scandir', 'getpid', 'write', 'stat', 'fstat', 'lstat'): setattr(os, n, 5)",
+    "os": "import os\nfor n in ('pwrite', 'open', 'scandir', 'getpid', 'write', 'fstat'): setattr(os, n, 5)",
     "time": "import time\ntime.perf_counter = time.process_time = time.monotonic = time.sleep = None",
-    "traceback": "import traceback, linecache\ntraceback.TracebackException = linecache.getline = linecache.cache = None",
-    "modules": "import sys\nfor n in list(sys.modules):\n    if n not in ('sys', 'builtins', '__main__'): del sys.modules[n]",
+    "traceback": "import traceback, linecache\ntraceback.TracebackException = linecache.cache = None",
+    "modules": "import sys\nfor n in set(sys.modules) - {'sys', 'builtins', '__main__'}: del sys.modules[n]",
     "Pillow": "from PIL import Image\nImage.open = Image.Image.convert = Image.Image.tobytes = None",
     "trace function": "import sys\ndef trace(*a): raise ValueError('traced')\nsys.settrace(trace)",
     "warnings": "import warnings\nwarnings.simplefilter('error')",
@@ -223,7 +223,8 @@ def test_threads(guest: Guest) -> None:
 def test_threads_that_end_are_fine(guest: Guest) -> None:
     code = "import threading, time\nt = threading.Thread(target=time.sleep, args=(0.05,))\nt.start()"
     assert guest.run(code).status == "ok"
-    code = "from concurrent.futures import ThreadPoolExecutor\nwith ThreadPoolExecutor(2) as p: print(list(p.map(abs, [-1])))"
+    guest.run("from concurrent.futures import ThreadPoolExecutor")
+    code = "with ThreadPoolExecutor(2) as pool: print(list(pool.map(abs, [-1])))"
     assert guest.run(code).stdout == "[1]\n"
 
 

@@ -301,7 +301,7 @@ def test_total_of_pixels_is_capped(start: Start) -> None:
 
 
 def test_pictures_without_pixels_or_of_absurd_shape_are_notes(guest: Guest) -> None:
-    code = "Image.new('RGB', (0, 5)).show()\nImage.new('RGB', (2000, 1)).show()\nplt.figure(figsize=(100, 0.1)); plt.show()"
+    code = "Image.new('L', (0, 5)).show()\nImage.new('L', (2000, 1)).show()\nplt.figure(figsize=(100, 0.1)).show()"
     result = guest.run(IMPORTS + code)
     assert result.pictures == []
     assert [note[:30] for note in result.notes] == [

@@ -72,10 +72,11 @@ def refresh_linecache() -> None:
 
 def _to_linecache(filename: str) -> None:
     lines = _sources[filename]
-    if not isinstance(linecache.cache, dict):
-        linecache.cache = {}  # a program has put something else there
+    cache: object = linecache.cache
+    if not isinstance(cache, dict):
+        cache = linecache.cache = {}  # a program has put something else there
     # Without a time of change the entry is never checked against a file.
-    linecache.cache[filename] = (sum(map(len, lines)), None, lines, filename)
+    cache[filename] = (sum(map(len, lines)), None, lines, filename)
 
 
 def _is_silenced(code: str, last: ast.Expr) -> bool:

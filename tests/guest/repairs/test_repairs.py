@@ -14,7 +14,7 @@ from PIL import Image
 from tests.guest.cells import Guest
 from tests.guest.conftest import Start
 
-from saccade.guest.repairs import PASSES, find_passes, repair_text, repair_tree
+from saccade.guest.repairs import PASSES, find_passes, repair_text, repair_tree, repairing
 from saccade.guest.repairs.base import Context, compiles
 from saccade.guest.repairs.clamp_crop import clip
 from saccade.sandbox.repairs import REPAIRS
@@ -28,9 +28,8 @@ def text(code: str, *names: str) -> tuple[str, list[str]]:
 
 def tree(code: str, name: str, **names: object) -> tuple[str, Context, list[str]]:
     log: list[str] = []
-    context = Context(
-        dict(names), {"/mnt/data": "/workspace", "/mnt/data/x.png": "/workspace/images/x.png", "pic": "p"}
-    )
+    aliases = {"/mnt/data": "/workspace", "/mnt/data/x.png": "/workspace/images/x.png", "pic": "p"}
+    context = Context(dict(names), aliases)
     parsed = ast.parse(code)
     repair_tree(parsed, find_passes([name]), context, lambda _name, note: log.append(note))
     return ast.unparse(parsed), context, log
@@ -215,10 +214,8 @@ def test_cv_for_cv2_imports(code: str, wanted: str) -> None:
 @pytest.mark.skipif(importlib.util.find_spec("cv2") is None, reason="OpenCV is not installed")
 def test_cv_for_cv2_names() -> None:
     _, context, log = tree("a = cv.imread('x')\ncv4.resize(a)", "cv_for_cv2")
-    assert {name: isinstance(value, ModuleType) for name, value in context.namespace.items()} == {
-        "cv": True,
-        "cv4": True,
-    }
+    assert set(context.namespace) == {"cv", "cv4"}
+    assert all(isinstance(value, ModuleType) for value in context.namespace.values())
     assert len(log) == 2
     for code in ("import cv2 as cv\ncv.imread", "cv = 5\ncv.real", "cv2.imread", "print(cv)"):
         assert tree(code, "cv_for_cv2")[2] == []
@@ -329,11 +326,19 @@ def test_empty_crop_is_a_clear_error(start: Start) -> None:
 
 def test_many_crops_are_logged_briefly(start: Start) -> None:
     guest = start(repairs=("clamp_crop",))
-    result = guest.run(
-        "from PIL import Image\nim = Image.new('L', (9, 9))\nfor i in range(500): im.crop((-i - 1, 0, 3, 3))"
-    )
+    guest.run("from PIL import Image\nim = Image.new('L', (9, 9))")
+    result = guest.run("for i in range(500): im.crop((-i - 1, 0, 3, 3))")
     assert (result.status, len(result.repaired)) == ("ok", 21)
-    assert guest.run("Image.Image.crop.__name__, Image.Image.crop.__module__").value == "('crop', 'PIL.Image')"
+
+
+def test_crop_is_as_before_after_the_cell() -> None:
+    original = Image.Image.crop
+    log: list[str] = []
+    with repairing(find_passes(["clamp_crop"]), lambda _name, note: log.append(note)):
+        assert Image.new("L", (9, 9)).crop((-1, 0, 3, 3)).size == (3, 3)
+        assert Image.new("L", (9, 9)).crop().size == (9, 9)
+    assert Image.Image.crop is original
+    assert log == ["crop box (-1, 0, 3, 3) was clipped to (0, 0, 3, 3) in an image of 9x9"]
 
 
 def test_a_failing_cell_tells_its_repairs(start: Start) -> None:
