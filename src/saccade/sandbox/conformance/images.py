@@ -37,7 +37,9 @@ class CountingImage:
         import hashlib
 
         self.sha256 = hashlib.sha256(name.encode() + image.tobytes()).hexdigest()
+        self.mode = image.mode
         self.width, self.height = image.size
+        self.mode = image.mode
         self.decoded = 0
         self._image = image
         self._lock = threading.Lock()
