@@ -8,11 +8,14 @@ the same picture share its pages.
 from __future__ import annotations
 
 import contextlib
+import math
 import mmap
 import os
 import socket
+from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 from PIL import Image
 
 from . import wire
@@ -43,6 +46,8 @@ class SharedImage(Image.Image):
         image = cls()
         image._mode = mode
         image._size = size
+        # Whoever wants to change it must make a copy first, and loads it for that.
+        image.readonly = 1
         image._saccade_source = (key, sock)
         return image
 
@@ -71,11 +76,18 @@ class SharedImage(Image.Image):
         return Image.Image.copy(self)
 
 
-def bind(namespace: dict[str, Any], specs: list[dict[str, Any]], fds: list[int], sock: socket.socket) -> None:
+def map_array(shape: Sequence[int], fd: int) -> np.ndarray[Any, np.dtype[np.uint8]]:
+    """The uint8 array in memfd `fd`; the program may change it, which copies the pages it writes to."""
+    buffer = mmap.mmap(fd, math.prod(shape), mmap.MAP_PRIVATE, mmap.PROT_READ | mmap.PROT_WRITE)
+    return np.frombuffer(buffer, np.uint8).reshape(shape)
+
+
+def bind(namespace: dict[str, Any], specs: list[dict[str, Any]], fds: list[int], sock: socket.socket) -> bool:
     """Put what the host sent into `namespace`, and its files into the workspace (the current `WORKSPACE_FD`).
 
     Each spec has `kind`: `image` (name, key, mode, size, `fd` = index into `fds` or None for a picture that is not
-    decoded yet), `value` (name, value) or `file` (path, `fd`). The descriptors are closed.
+    decoded yet), `array` (name, shape, `fd`), `value` (name, value) or `file` (path, `fd`). The descriptors are
+    closed. Returns whether a file was written.
     """
     try:
         for spec in specs:
@@ -84,6 +96,8 @@ def bind(namespace: dict[str, Any], specs: list[dict[str, Any]], fds: list[int],
                 namespace[spec["name"]] = spec["value"]
             elif kind == "file":
                 write_file(spec["path"], fds[spec["fd"]])
+            elif kind == "array":
+                namespace[spec["name"]] = map_array(spec["shape"], fds[spec["fd"]])
             elif spec["fd"] is None:
                 namespace[spec["name"]] = SharedImage.of(spec["key"], spec["mode"], tuple(spec["size"]), sock)
             else:
@@ -91,6 +105,7 @@ def bind(namespace: dict[str, Any], specs: list[dict[str, Any]], fds: list[int],
     finally:
         for fd in fds:
             os.close(fd)
+    return any(spec["kind"] == "file" for spec in specs)
 
 
 def write_file(path: str, source: int) -> None:

@@ -139,7 +139,9 @@ def prepare(settings: dict[str, Any], standing: Standing, forker: Forker) -> tup
     if private:
         places = build_private_root(plan_root(readable, wire.WORKSPACE_FD))
         # /proc and the workspaces of others are reached by no session.
-        readable = [f"/{name}" for name in os.listdir("/") if name not in ("proc", "w", "workspace", "tmp")]
+        readable = [
+            f"/{name}" for name in os.listdir("/") if name not in ("proc", "w") and not os.path.islink(f"/{name}")
+        ]
     else:
         places = PlainWorkspaces(settings["folder"])
     os.environ["HOME"] = os.environ["TMPDIR"] = WORKSPACE if private else PLAIN_WORKSPACE

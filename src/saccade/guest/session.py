@@ -104,7 +104,9 @@ def lead(state: Interpreter) -> None:
             os._exit(0)
         message, fds = request
         if message["op"] == "bind":
-            images.bind(state.module.__dict__, message["specs"], fds, state.sock)
+            if images.bind(state.module.__dict__, message["specs"], fds, state.sock):
+                # Files that were given are there from the start: no call has written them.
+                state.workspace.commit()
         elif message["op"] == "run":
             call(state, message)
             return

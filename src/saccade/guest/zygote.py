@@ -191,7 +191,7 @@ class Zygote:
         """Collect ended children and say what it means for their sessions."""
         while True:
             try:
-                pid, status = os.waitpid(-1, os.WNOHANG)
+                pid, status, used = os.wait4(-1, os.WNOHANG)
             except ChildProcessError:
                 return
             if pid == 0:
@@ -200,12 +200,12 @@ class Zygote:
             if seat is None:
                 continue
             if pid == seat.leaf:
-                self.leaf_ended(seat, status)
+                self.leaf_ended(seat, status, used.ru_utime + used.ru_stime)
             else:
                 self.keeper_ended(seat)
 
-    def leaf_ended(self, seat: Seat, status: int) -> None:
-        """The process of a call ended: on our order, or by itself."""
+    def leaf_ended(self, seat: Seat, status: int, cpu_seconds: float) -> None:
+        """The process of a call ended, having used `cpu_seconds`: on our order, or by itself."""
         leaf, seat.leaf = seat.leaf, None
         if leaf is not None:
             _kill_group(leaf)
@@ -213,7 +213,7 @@ class Zygote:
             seat.rolling = False
             self.tell({"op": "rollback", "id": seat.id})
         elif not seat.closing:
-            self.tell({"op": "died", "id": seat.id, "code": os.waitstatus_to_exitcode(status)})
+            self.tell({"op": "died", "id": seat.id, "code": os.waitstatus_to_exitcode(status), "cpu": cpu_seconds})
 
     def keeper_ended(self, seat: Seat) -> None:
         """A keeper ended: the session is over, whether we wanted it or not."""

@@ -40,6 +40,10 @@ class LazyImage(Protocol):
         """Names the picture: equal for equal pixels only; 64 hexadecimal digits."""
 
     @property
+    def mode(self) -> str:
+        """L, RGB or RGBA."""
+
+    @property
     def width(self) -> int:
         """Pixels."""
 
@@ -48,11 +52,12 @@ class LazyImage(Protocol):
         """Pixels."""
 
     def decode(self) -> Image:
-        """The pixels, as a Pillow image of mode L, RGB or RGBA and the stated size."""
+        """The pixels, as a Pillow image of the stated mode and size."""
 
 
 Binding = object
-"""A value bound to a name: a Pillow image, a numpy uint8 picture, a `LazyImage`, a `Picture`, or a JSON value."""
+"""A value bound to a name: a Pillow image, a `LazyImage` or a `Picture` (each becomes a Pillow image), a numpy uint8
+array (becomes one), or a JSON value."""
 
 
 class SessionOptions(BaseModel):

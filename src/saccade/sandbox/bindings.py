@@ -15,7 +15,7 @@ from saccade.guest.wire import MAX_FDS, sealed_memfd
 from saccade.sandbox.base import LazyImage
 from saccade.sandbox.limits import Limits
 from saccade.sandbox.result import Picture
-from saccade.sandbox.shared_images import SharedImages, image_memfd, lazy_mode
+from saccade.sandbox.shared_images import SharedImages, image_memfd
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +28,15 @@ class BoundImage:
     key: str
     lazy: LazyImage | None = None
     memfd: Memfd | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class BoundArray:
+    """A uint8 array under a name."""
+
+    name: str
+    shape: tuple[int, ...]
+    memfd: Memfd
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +55,7 @@ class BoundFile:
     memfd: Memfd
 
 
-Bound = BoundImage | BoundValue | BoundFile
+Bound = BoundImage | BoundArray | BoundValue | BoundFile
 
 
 class Memfd:
@@ -69,7 +78,9 @@ def bound(name: str, value: object) -> Bound:
     if not name.isidentifier() or keyword.iskeyword(name) or name.startswith("__"):
         raise SandboxError(f"{name!r} is not a name for a variable: use a Python identifier such as image_clue_0")
     if isinstance(value, LazyImage):
-        return BoundImage(name, lazy_mode(value), (value.width, value.height), value.sha256, lazy=value)
+        return BoundImage(name, value.mode, (value.width, value.height), value.sha256, lazy=value)
+    if type(value).__module__.partition(".")[0] == "numpy":
+        return _bound_array(name, value)
     image = _as_image(value)
     if image is not None:
         return BoundImage(name, image.mode, image.size, "", memfd=Memfd(image_memfd(image)))
@@ -121,26 +132,25 @@ def messages(items: Iterable[Bound], shared: SharedImages) -> Iterable[tuple[dic
 def _spec(item: Bound, shared: SharedImages) -> tuple[dict[str, Any], int | None]:
     if isinstance(item, BoundValue):
         return {"kind": "value", "name": item.name, "value": item.value}, None
+    if isinstance(item, BoundArray):
+        return {"kind": "array", "name": item.name, "shape": item.shape}, item.memfd.fd
     if isinstance(item, BoundFile):
         return {"kind": "file", "path": item.path}, item.memfd.fd
     fd = item.memfd.fd if item.memfd is not None else shared.have(item.key)
     return {"kind": "image", "name": item.name, "key": item.key, "mode": item.mode, "size": item.size, "fd": None}, fd
 
 
+def _bound_array(name: str, value: Any) -> BoundArray:
+    dtype = getattr(value, "dtype", None)
+    if str(dtype) != "uint8" or not value.size:
+        raise SandboxError(f"{name!r} cannot be bound: only uint8 arrays that are not empty can, this one is {dtype}")
+    return BoundArray(name, tuple(value.shape), Memfd(sealed_memfd("saccade-array", value.tobytes())))
+
+
 def _as_image(value: object) -> Any:
     """A Pillow image of a mode that can be mapped, or None if `value` is no picture."""
     if isinstance(value, Picture):
         return value.image()
-    module = type(value).__module__.partition(".")[0]
-    if module == "numpy":
-        from PIL import Image
-
-        try:
-            return Image.fromarray(value)  # type: ignore[arg-type]
-        except (TypeError, ValueError) as error:
-            raise SandboxError(
-                f"this array cannot be bound as a picture: {error}. Use uint8, HxW, HxWx3 or HxWx4"
-            ) from error
     from PIL import Image
 
     if isinstance(value, Image.Image):

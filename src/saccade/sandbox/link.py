@@ -15,7 +15,7 @@ import os
 import signal
 import socket
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from saccade.errors import MediaError, SandboxLostError
 from saccade.guest.outbox import Layout
@@ -38,6 +38,13 @@ STREAM_BYTES = 64 * 1024
 _ids = itertools.count(1)
 _libc = ctypes.CDLL(None, use_errno=True)
 _PUNCH_HOLE_KEEP_SIZE = 3
+
+
+class Death(NamedTuple):
+    """How the process of a call ended: its exit code (negative: a signal), and the CPU time it had used."""
+
+    code: int
+    cpu_seconds: float
 
 
 class Endpoints:
@@ -87,7 +94,7 @@ class Link:
         self.ended = False
         self.was_ready = False
         """Whether it has ever been ready for a call: if not, a fault is ours and not the guest's."""
-        self._died: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        self._died: asyncio.Future[Death] = asyncio.get_running_loop().create_future()
         self._ends = Endpoints(self.layout, cgroup)
         self._channel = GuestChannel(self._ends.ours)
         self._outbox = self._ends.outbox
@@ -104,7 +111,7 @@ class Link:
         if message["op"] == "ended":
             self.ended = True
         if not self._died.done():
-            self._died.set_result(int(message.get("code", 0)))
+            self._died.set_result(Death(int(message.get("code", 0)), float(message.get("cpu", 0.0))))
 
     async def ready(self) -> None:
         """Wait until a call can be made. Raises `GuestFaultError` if the guest is beyond repair."""
@@ -129,7 +136,7 @@ class Link:
             )
         except GuestFaultError as fault:
             return self._cut_short(Status.REFUSED, f"the sandbox stopped the code: {fault}")
-        if isinstance(frame, int):
+        if isinstance(frame, Death):
             return self._cut_short(*self._how_it_died(frame, oom_before))
         try:
             if frame.get("call") != message["call"]:
@@ -138,8 +145,8 @@ class Link:
         except GuestFaultError as fault:
             return self._cut_short(Status.REFUSED, f"the sandbox stopped the code: {fault}")
 
-    async def _report_or_death(self) -> dict[str, Any] | int:
-        """The frame that reports the call, or the exit code of its process. Lazy pictures are served meanwhile."""
+    async def _report_or_death(self) -> dict[str, Any] | Death:
+        """The frame that reports the call, or how its process ended. Lazy pictures are served meanwhile."""
         served: set[str] = set()
         while True:
             receiving = asyncio.ensure_future(self._channel.receive())
@@ -168,18 +175,22 @@ class Link:
         else:
             self._channel.send({"op": "image"}, [fd])
 
-    def _how_it_died(self, code: int, oom_before: int) -> tuple[Status, str]:
+    def _how_it_died(self, death: Death, oom_before: int) -> tuple[Status, str]:
+        code = death.code
         if not self.zygote.alive:
             return Status.LOST, "the sandbox's own processes died"
         if self.cgroup is not None and self.cgroup.oom_kills() > oom_before:
             return Status.OUT_OF_MEMORY, "MemoryError: the code used more memory than allowed and was killed"
-        if code == -signal.SIGXCPU:
+        # A program that ignores SIGXCPU is killed a second later.
+        if code == -signal.SIGXCPU or (code == -signal.SIGKILL and death.cpu_seconds >= self.limits.cpu_seconds):
             return Status.TIMEOUT, f"TimeoutError: the code used more than {self.limits.cpu_seconds} s of CPU time"
         how = f"by signal {signal.Signals(-code).name}" if code < 0 else f"with exit code {code}"
         return Status.KILLED, f"the Python process of the code ended {how}"
 
     def _cut_short(self, status: Status, why: str) -> RunResult:
         """The result of a call that did not report: what it had printed until then, and why it ended."""
+        if self._outbox < 0:
+            return RunResult(status=Status.KILLED, traceback="the session was closed while the code ran")
         most = self.limits.output_bytes
         return RunResult(
             status=status,

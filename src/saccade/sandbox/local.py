@@ -28,6 +28,7 @@ from saccade.sandbox.isolation import MINIMUM, Isolation, Layer, LayerState
 from saccade.sandbox.limits import Limits
 from saccade.sandbox.link import Link
 from saccade.sandbox.local_session import LocalSession
+from saccade.sandbox.options import check_options
 from saccade.sandbox.shared_images import SharedImages
 from saccade.sandbox.zygote_client import ZygoteClient, default_python
 
@@ -78,6 +79,7 @@ class LocalSandbox:
         """
         first = bound_all(bindings or {}, files or {}, self.limits)
         options = options or SessionOptions()
+        check_options(options)
         await self._started()
         link = self.new_link(options)
         try:
@@ -215,6 +217,8 @@ class LocalSandbox:
         for link in list(self._links.values()):
             await self.drop(link)
         if self._closed:
+            for session in self._sessions:
+                session.mark_closed()
             self._sessions.clear()
         self._release()
 

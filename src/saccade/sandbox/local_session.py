@@ -6,27 +6,50 @@ import asyncio
 import dataclasses
 import time
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from saccade.errors import SandboxClosedError, SandboxError, SandboxLostError
 from saccade.record.status import Status
 from saccade.sandbox.base import Binding, SessionOptions, StatePolicy
 from saccade.sandbox.bindings import Bound, BoundImage, bound, messages
 from saccade.sandbox.channel import GuestFaultError
+from saccade.sandbox.limits import Limits
 from saccade.sandbox.link import Link
 from saccade.sandbox.result import RunResult
-
-if TYPE_CHECKING:
-    from saccade.sandbox.local import LocalSandbox
 
 BRANCHES_AT_ONCE = 16
 """Branches forked per order, so that their descriptors fit into one packet."""
 
 
+class Owner(Protocol):
+    """What a session needs of the sandbox that opened it."""
+
+    limits: Limits
+
+    @property
+    def layers(self) -> tuple[str, ...]:
+        """Names of the isolation layers that are on."""
+
+    def new_link(self, options: SessionOptions) -> Link:
+        """A link to a fresh interpreter."""
+
+    def bare_link(self) -> Link:
+        """A link that has no process yet."""
+
+    async def drop(self, link: Link) -> None:
+        """End a link's processes and forget it."""
+
+    def register(self, session: LocalSession) -> None:
+        """Remember a session, to close it with the sandbox."""
+
+    def forget(self, session: LocalSession) -> None:
+        """A session was closed."""
+
+
 class LocalSession:
     """A `Session` over one link; a link that broke is replaced by a fresh one with the first bindings."""
 
-    def __init__(self, sandbox: LocalSandbox, link: Link, options: SessionOptions, first: Sequence[Bound]) -> None:
+    def __init__(self, sandbox: Owner, link: Link, options: SessionOptions, first: Sequence[Bound]) -> None:
         self._sandbox = sandbox
         self._link = link
         self._options = options
@@ -138,9 +161,13 @@ class LocalSession:
         """End the session, also during a call; idempotent."""
         if self._closed:
             return
-        self._closed = True
+        self.mark_closed()
         self._sandbox.forget(self)
         await self._sandbox.drop(self._link)
+
+    def mark_closed(self) -> None:
+        """Refuse everything from now on; for the sandbox, when it closes as a whole."""
+        self._closed = True
 
     def _check_open(self) -> None:
         if self._closed:

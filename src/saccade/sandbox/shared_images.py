@@ -7,7 +7,7 @@ import os
 from collections import OrderedDict
 from typing import TYPE_CHECKING
 
-from saccade.errors import SandboxError
+from saccade.errors import MediaError, SandboxError
 from saccade.guest.images import RAW_MODES
 from saccade.guest.wire import sealed_memfd
 from saccade.sandbox.base import LazyImage
@@ -27,22 +27,15 @@ def image_memfd(image: Image) -> int:
     return sealed_memfd("saccade-image", image.tobytes("raw", raw))
 
 
-def lazy_mode(image: LazyImage) -> str:
-    """The mode in which a picture is bound: its own if it states one, else RGB."""
-    mode = str(getattr(image, "mode", "RGB"))
-    return mode if mode in RAW_MODES else "RGB"
-
-
 def decode_to_memfd(image: LazyImage) -> int:
-    """Decode `image` into a memfd. Raises what `decode` raises, and `SandboxError` if the size is not as stated."""
+    """Decode `image` into a memfd. Raises what `decode` raises, and `MediaError` if it is not as it was stated."""
     decoded = image.decode()
-    if decoded.size != (image.width, image.height):
-        raise SandboxError(
-            f"picture {image.sha256[:12]} has {decoded.width}x{decoded.height} pixels, "
-            f"not {image.width}x{image.height} as was said when it was bound"
+    if (decoded.mode, decoded.size) != (image.mode, (image.width, image.height)):
+        raise MediaError(
+            f"picture {image.sha256[:12]} is {decoded.mode} of {decoded.width}x{decoded.height} pixels, but bound as "
+            f"{image.mode} of {image.width}x{image.height}: state what `decode` returns"
         )
-    mode = lazy_mode(image)
-    return image_memfd(decoded if decoded.mode == mode else decoded.convert(mode))
+    return image_memfd(decoded)
 
 
 class SharedImages:
