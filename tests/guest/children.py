@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import tempfile
 import traceback
 import warnings
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -122,6 +124,13 @@ def _write(path: str, text: str) -> None:
     fd = os.open(path, os.O_WRONLY)
     os.write(fd, text.encode())
     os.close(fd)
+
+
+def open_to_all(folder: Path) -> None:
+    """Let every user pass through to a temporary folder of a test."""
+    for place in (folder, *folder.parents):
+        if place != Path(tempfile.gettempdir()) and place.is_relative_to(tempfile.gettempdir()):
+            place.chmod(0o755)
 
 
 def outcome(function: Callable[[], Any]) -> str:

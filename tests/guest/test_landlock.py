@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.guest.children import NOBODY, in_child, outcome
+from tests.guest.children import NOBODY, in_child, open_to_all, outcome
 
 from saccade.guest import landlock, privileges
 
@@ -18,8 +18,7 @@ pytestmark = pytest.mark.skipif(landlock.abi() == 0, reason="this kernel has no 
 def folders(tmp_path: Path) -> tuple[str, str, str]:
     """A readable, a writable and an outer folder, open to every user, with one file each."""
     made = []
-    for folder in (tmp_path, tmp_path.parent, tmp_path.parent.parent):
-        folder.chmod(0o755)
+    open_to_all(tmp_path)
     for name in ("readable", "writable", "outer"):
         folder = tmp_path / name
         folder.mkdir()
@@ -152,8 +151,7 @@ def test_an_open_folder_serves_as_well_as_a_path(folders: tuple[str, str, str]) 
 
 
 def test_a_folder_out_of_reach_is_left_out(tmp_path: Path) -> None:
-    for folder in (tmp_path.parent.parent, tmp_path.parent):
-        folder.chmod(0o755)
+    open_to_all(tmp_path)
     (tmp_path / "closed" / "inner").mkdir(parents=True)
     (tmp_path / "closed").chmod(0o700)
     inner = str(tmp_path / "closed" / "inner")

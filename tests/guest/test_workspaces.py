@@ -4,15 +4,14 @@ import os
 from pathlib import Path
 
 import pytest
-from tests.guest.children import NOBODY, in_child, outcome
+from tests.guest.children import NOBODY, in_child, open_to_all, outcome
 
 from saccade.guest.workspaces import PlainWorkspaces, remove_folder
 
 
 @pytest.fixture
 def plain(tmp_path: Path) -> PlainWorkspaces:
-    for folder in (tmp_path.parent.parent, tmp_path.parent, tmp_path):
-        folder.chmod(0o755)
+    open_to_all(tmp_path)
     base = tmp_path / "base"
     base.mkdir()
     return PlainWorkspaces(str(base))
@@ -113,8 +112,7 @@ class TestRemoveFolder:
         assert not (tmp_path / "hostile").exists()
 
     def test_closed_folders_of_a_plain_user(self, tmp_path: Path) -> None:
-        for folder in (tmp_path.parent.parent, tmp_path.parent):
-            folder.chmod(0o755)
+        open_to_all(tmp_path)
         tmp_path.chmod(0o777)
 
         def run() -> bool:

@@ -21,7 +21,7 @@ import sys
 import time
 
 from saccade.errors import SandboxError
-from saccade.sandbox.cgroup_places import candidates, enable, read, write
+from saccade.sandbox.cgroup_places import candidates, enable, mounts, read, write
 
 PREFIX = "saccade-"
 
@@ -166,14 +166,19 @@ class Cgroups:
 
 
 def sweep(prefix: str = PREFIX) -> list[str]:
-    """Remove the groups that sandboxes of dead hosts left; returns the folders removed. Never touches living ones."""
+    """Remove the groups that sandboxes of dead hosts left; returns the folders removed. Never touches living ones.
+
+    Looks everywhere: a dead host may have stood in another group than this process does.
+    """
     removed = []
-    bases = {base for _version, folders, _why in candidates() for base in folders}
-    for base in sorted(bases):
-        for name in sorted(os.listdir(base)):
-            folder = os.path.join(base, name)
-            if name.startswith(prefix) and os.path.isdir(folder) and _owner_is_dead(name) and _remove_tree(folder):
-                removed.append(folder)
+    for mount in mounts():
+        for folder, inner, _files in os.walk(mount):
+            found = [name for name in inner if name.startswith(prefix)]
+            inner[:] = [name for name in inner if name not in found]
+            for path in (os.path.join(folder, name) for name in found if _owner_is_dead(name)):
+                with contextlib.suppress(PermissionError):
+                    if _remove_tree(path):
+                        removed.append(path)
     return removed
 
 

@@ -43,6 +43,14 @@ def candidates() -> list[tuple[int, tuple[str, ...], str]]:
     return result
 
 
+def mounts() -> list[str]:
+    """Where trees of groups that can hold ours are mounted; empty where there are none."""
+    try:
+        return sorted({hierarchy.mount for hierarchy in _hierarchies()})
+    except OSError:
+        return []
+
+
 def _delegated(hierarchy: Hierarchy) -> str | None:
     """The nearest version 2 group, from our own upwards, that we may write to and that hands on both controllers."""
     folder = hierarchy.own
