@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from PIL import Image
+from tests.guest.children import fork
 
 from saccade.guest.cell import run_cell
 from saccade.guest.config import GuestConfig
@@ -69,7 +70,7 @@ class Guest:
         os.ftruncate(self.outbox, self.layout.size)
         self.tails = tuple(os.memfd_create(name) for name in ("stdout", "stderr"))
         self.ours, theirs = multiprocessing.Pipe()
-        self.pid = os.fork()
+        self.pid = fork()
         if self.pid == 0:
             try:
                 self._serve(theirs)
@@ -139,6 +140,10 @@ class Guest:
                 pipe.send(outbox.write_report(report))
             else:
                 pipe.send(_attempt(getattr(workspace, order)))
+
+
+Start = Callable[..., Guest]
+"""Makes a guest with the given settings (see `GuestConfig`)."""
 
 
 def _attempt(action: Callable[[], None]) -> str | None:

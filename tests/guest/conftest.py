@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.guest.cells import Guest
-
-Start = Callable[..., Guest]
+from tests.guest.cells import Guest, Start
 
 
 @pytest.fixture

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.guest.cells import Guest
-from tests.guest.conftest import Start
+from tests.guest.cells import Guest, Start
 
 
 def test_state_stays_and_the_value_is_reported(guest: Guest) -> None:
@@ -173,6 +172,32 @@ def test_value_is_capped_and_may_bite(guest: Guest) -> None:
     result = guest.run("class Bad:\n    def __repr__(self): raise KeyError('k')\nBad()")
     assert (result.status, result.value) == ("ok", None)
     assert any("KeyError" in note and "Bad" in note for note in result.notes)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "    @property\n    def __class__(self): raise SystemExit\n    def __repr__(self): raise SystemExit",
+        "    def __repr__(self): raise KeyboardInterrupt",
+        "    def __repr__(self): import sys; sys.exit(1)",
+    ],
+)
+def test_value_that_wants_out(guest: Guest, body: str) -> None:
+    result = guest.run(f"class Bad:\n{body}\nBad()")
+    assert (result.status, result.value) == ("ok", None)
+    assert any("the value" in note for note in result.notes)
+
+
+def test_picture_that_wants_out(guest: Guest) -> None:
+    code = """
+from PIL import Image
+class Bad(Image.Image):
+    size = property(lambda self: exit(1))
+Bad()
+"""
+    result = guest.run(code)
+    assert (result.status, result.pictures) == ("ok", [])
+    assert any("the value could not be reported: SystemExit" in note for note in result.notes)
 
 
 HOSTILE = {

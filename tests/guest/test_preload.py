@@ -7,7 +7,7 @@ import subprocess
 import sys
 
 import pytest
-from tests.guest.conftest import Start
+from tests.guest.cells import Start
 
 from saccade.guest.preload import PRELOAD, preload
 

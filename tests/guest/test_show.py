@@ -9,8 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.guest.cells import Guest
-from tests.guest.conftest import Start
+from tests.guest.cells import Guest, Start
 
 from saccade.guest.show_cv2 import to_rgb
 
@@ -319,6 +318,20 @@ def test_ten_thousand_shown_figures(guest: Guest) -> None:
     result = guest.run(code + "    f.set_facecolor((i % 251 / 251, 0, 0)); f.show()")
     assert len(result.pictures) == 16
     assert "9984 further pictures were dropped: at most 16 per call" in result.notes
+
+
+def test_pictures_of_child_processes_do_not_disturb(guest: Guest) -> None:
+    code = """
+import os
+if os.fork() == 0:
+    Image.new("L", (5, 5), 1).show()
+    os._exit(0)
+os.wait()
+Image.new("L", (3, 3), 2).show()
+"""
+    result = guest.run(IMPORTS + code)
+    assert result.sizes == [(3, 3)]
+    assert result.pictures[0].getpixel((0, 0)) == 2
 
 
 def test_many_open_figures_make_no_noise(guest: Guest) -> None:

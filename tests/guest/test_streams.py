@@ -11,8 +11,7 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.guest.cells import Guest, memfd_outbox
-from tests.guest.conftest import Start
+from tests.guest.cells import Guest, Start, memfd_outbox
 
 from saccade.guest.outbox import COUNTS_OFFSET, REPORT_ROOM, Outbox, encode, layout
 from saccade.guest.streams import FdTail

@@ -96,7 +96,7 @@ def run_cell(
         if _getpid() != around.pid:
             _leave_child(cell)
     cell.step("what was left running", lambda: _refuse_leftovers(cell, around))
-    cell.step("the value", lambda: show_figures.close(shown.finished_figures()))
+    cell.step("the figures", lambda: show_figures.close(shown.finished_figures()))
     cell.step("the files", lambda: _report_files(cell))
     cell.step("the output", lambda: _finish_output(cell))
     return _report(cell, _perf_counter() - started)
@@ -133,7 +133,7 @@ def _execute(cell: _Cell, code: str, around: Surroundings) -> None:
     restore_builtins(around.builtins)
     cell.cpu = _process_time() - cpu
     cell.run = max(0.0, _perf_counter() - start - cell.shown.seconds)
-    _take_value(cell, value)
+    cell.step("the value", lambda: _take_value(cell, value))
 
 
 def _take_value(cell: _Cell, value: object) -> None:

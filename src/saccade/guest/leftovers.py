@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import builtins
 import faulthandler
+import importlib
 import os
 import signal
 import sys
@@ -25,9 +26,12 @@ _timers = tuple(
     getattr(signal, name) for name in ("ITIMER_REAL", "ITIMER_VIRTUAL", "ITIMER_PROF") if hasattr(signal, name)
 )
 _signals = tuple(
-    number for number in signal.valid_signals() if number not in (signal.SIGKILL, getattr(signal, "SIGSTOP", None))
+    int(number) for number in signal.valid_signals() if number not in (signal.SIGKILL, getattr(signal, "SIGSTOP", None))
 )
-_getsignal, _setsignal, _setitimer = signal.getsignal, signal.signal, signal.setitimer
+# The functions below `signal`, which do not turn every number into an enum member.
+_plain_signal = importlib.import_module("_signal")
+_getsignal, _setsignal, _setitimer = _plain_signal.getsignal, _plain_signal.signal, _plain_signal.setitimer
+_settrace, _setprofile, _cancel_dump = sys.settrace, sys.setprofile, faulthandler.cancel_dump_traceback_later
 _waitid, _waitpid, _getpid = getattr(os, "waitid", None), os.waitpid, os.getpid
 
 
@@ -46,9 +50,9 @@ class Surroundings:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         restore_builtins(self.builtins)
-        sys.settrace(None)
-        sys.setprofile(None)
-        faulthandler.cancel_dump_traceback_later()
+        _settrace(None)
+        _setprofile(None)
+        _cancel_dump()
         for timer in _timers:
             _setitimer(timer, 0)
         for number, handler in self.handlers:

@@ -31,7 +31,7 @@ def install() -> None:
     if cv2 is None or cv2.imshow is imshow:
         return
     setattr(cv2, "imshow", imshow)  # noqa: B010 (its type differs between builds)
-    for name in ("waitKey", "waitKeyEx", "pollKey"):
+    for name in ("waitKey", "waitKeyEx", "pollKey", "getWindowProperty"):
         setattr(cv2, name, _returns(NO_KEY))
     for name in _NOTHING:
         setattr(cv2, name, _returns(None))

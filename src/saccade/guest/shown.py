@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from os import getpid
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,8 @@ class Shown:
         self.begin()
 
     def begin(self) -> None:
-        """Empty it for a call."""
+        """Empty it for a call of this process."""
+        self._pid = getpid()
         self.pictures: list[dict[str, Any]] = []
         """source, mode, width, height, offset, path: what the report says of each."""
         self.seconds = 0.0
@@ -43,6 +45,8 @@ class Shown:
 
     def add(self, thing: object, source: str, path: str | None = None) -> bool:
         """Take `thing` as a picture; False if it could not become one (a note says why)."""
+        if getpid() != self._pid:
+            return True  # a child process shares the outbox, but not the knowledge of what is free in it
         if self.full:
             self._over_count += 1
             return True

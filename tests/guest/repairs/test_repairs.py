@@ -11,8 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
-from tests.guest.cells import Guest
-from tests.guest.conftest import Start
+from tests.guest.cells import Guest, Start
 
 from saccade.guest.repairs import PASSES, find_passes, repair_text, repair_tree, repairing
 from saccade.guest.repairs.base import Context, compiles
