@@ -20,17 +20,8 @@ TOKEN = "0123456789abcdef0123456789abcdef"
 
 def test_help_tells_the_options() -> None:
     shown = CliRunner().invoke(cli.app, ["serve", "--help"], env={"COLUMNS": "200", "TERM": "dumb"}).output
-    for word in (
-        "--host",
-        "--port",
-        "--token-file",
-        "--no-token",
-        "--max-sessions",
-        "--idle-seconds",
-        "--settings",
-        "TLS",
-    ):
-        assert word in shown
+    for option in ("host", "port", "token-file", "no-token", "max-sessions", "idle-seconds", "settings"):
+        assert f"--{option}" in shown
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.8.9.1", "::1", "localhost"])

@@ -107,8 +107,9 @@ def many_crops(peer: Peer, setup: Setup) -> Result:
 
 
 def idle_memory(peer: Peer, setup: Setup) -> Result:
-    """MB (2**20 bytes) per idle session: PSS of all processes behind them and growth of the caller, by their number; numpy,
-    Pillow and matplotlib are imported, and no call is running.
+    """MB (2**20 bytes) per idle session: PSS of all processes behind them and growth of the caller, by their number.
+
+    Numpy, Pillow and matplotlib are imported, and no call is running.
     """
     if not peer.keeps_state:
         return NotMeasured("no session")

@@ -27,7 +27,7 @@ from saccade.sandbox.isolation import Isolation
 from saccade.sandbox.limits import Limits
 from saccade.sandbox.result import RunResult
 
-CLOSE_SECONDS = 30.0
+CLOSE_SECONDS = 60.0
 """How long closing may take before the thread is left behind (it is a daemon)."""
 T = TypeVar("T")
 
@@ -213,5 +213,9 @@ def _shut_down(thread: _LoopThread, sandbox: Sandbox) -> None:
         return
     try:
         thread.wait(asyncio.wait_for(sandbox.close(), CLOSE_SECONDS))
+    except TimeoutError:
+        raise SandboxError(
+            f"the sandbox was not closed within {CLOSE_SECONDS:.0f} s; its processes may remain."
+        ) from None
     finally:
         thread.stop()
