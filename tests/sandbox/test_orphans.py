@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import ctypes
 import json
@@ -18,9 +19,12 @@ from typing import Any
 import pytest
 from tests.sandbox.providers import linux_only
 
+from saccade.record.status import Status
 from saccade.sandbox.attacks.surroundings import descendants
+from saccade.sandbox.limits import Limits
+from saccade.sandbox.local import LocalSandbox
 
-pytestmark = linux_only
+pytestmark = [linux_only, pytest.mark.timeout(60)]
 
 PROGRAM = Path(__file__).with_name("host_program.py")
 PATIENCE = 15.0
@@ -197,6 +201,34 @@ def test_killed_session_processes_never_raise(host: Host, seed: int) -> None:
     host.family |= descendants(host.process.pid)
     host.end()
     host.assert_nothing_left()
+
+
+@pytest.mark.parametrize("during", [False, True], ids=["idle", "running"])
+@pytest.mark.parametrize("victims", [(0,), (1,), (0, 1)], ids=["keeper", "leaf", "both"])
+async def test_session_after_its_processes_were_killed(victims: tuple[int, ...], during: bool) -> None:
+    """Calls end with a status; the session works again (with its state, or from its start) or says it is lost."""
+    async with LocalSandbox(limits=Limits(wall_seconds=5)) as box:
+        before = descendants()
+        session = await box.open({"x": 1})
+        await session.run("y = 1")
+        await asyncio.sleep(0.2)
+        processes = sorted(descendants() - before)
+        # The older process holds the state (the keeper), the younger runs the next call (the leaf).
+        processes = [pid for pid in processes if not children(pid)][-2:]
+        assert len(processes) == 2
+        running = asyncio.create_task(session.run("import time\ntime.sleep(0.5)")) if during else None
+        await asyncio.sleep(0.1)
+        for index in victims:
+            os.kill(processes[index], signal.SIGKILL)
+        if running is not None:
+            await asyncio.wait_for(running, PATIENCE)
+        results = [await asyncio.wait_for(session.run("print(x)"), PATIENCE) for _ in range(3)]
+        assert results[-1].status in (Status.OK, Status.LOST), results
+        assert results[-1].status is Status.LOST or results[-1].stdout == "1\n"
+        async with asyncio.timeout(PATIENCE):
+            other = await box.open()
+            assert (await other.run("1")).status is Status.OK
+            await session.close()
 
 
 def test_killed_together(host: Host) -> None:
