@@ -5,11 +5,12 @@ from __future__ import annotations
 from contextlib import AsyncExitStack
 from typing import Any, Self
 
+from tests.serve.fakes import TOKEN, serving
+
 from saccade.sandbox.isolation import Isolation
 from saccade.sandbox.limits import Limits
 from saccade.sandbox.local import LocalSandbox
 from saccade.sandbox.remote import RemoteSandbox, RemoteSession
-from tests.serve.fakes import TOKEN, serving
 
 
 class ServedSandbox:
