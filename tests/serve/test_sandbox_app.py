@@ -125,11 +125,11 @@ async def test_a_call_number_is_run_once_and_cancelled_for_good(http: httpx.Asyn
 
 async def test_a_client_that_disappears_leaks_nothing(fake: FakeSandbox) -> None:
     async with serving(fake, idle_seconds=0.2) as url:
-        async with httpx.AsyncClient(base_url=url, headers=RIGHT, trust_env=False, timeout=0.1) as http:
+        async with httpx.AsyncClient(base_url=url, headers=RIGHT, trust_env=False) as http:
             session = f"/v1/sessions/{name()}"
             await http.put(session, content=EMPTY)
             with pytest.raises(httpx.ReadTimeout):
-                await http.put(f"{session}/runs/1", content=call("import time; time.sleep(0.4)"))
+                await http.put(f"{session}/runs/1", content=call("import time; time.sleep(1)"), timeout=0.1)
         assert fake.live
         for _ in range(200):
             if not fake.live:
@@ -138,7 +138,8 @@ async def test_a_client_that_disappears_leaks_nothing(fake: FakeSandbox) -> None
         assert not fake.live
         async with RemoteSandbox(url, token=TOKEN) as box:
             kept = await box.open()
-            await asyncio.sleep(0.5)
+            while fake.live:
+                await asyncio.sleep(0.02)
             gone = await kept.run("print(1)")
             assert "not used" in str(gone.traceback)
 

@@ -215,7 +215,7 @@ def _shut_down(thread: _LoopThread, sandbox: Sandbox) -> None:
         thread.wait(asyncio.wait_for(sandbox.close(), CLOSE_SECONDS))
     except TimeoutError:
         raise SandboxError(
-            f"the sandbox was not closed within {CLOSE_SECONDS:.0f} s; its processes may remain."
+            f"the sandbox did not close within {CLOSE_SECONDS:.0f} s; its processes may remain."
         ) from None
     finally:
         thread.stop()
