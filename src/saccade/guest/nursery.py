@@ -12,7 +12,7 @@ import os
 import platform
 import sys
 from collections import Counter
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 from . import privileges, seccomp, session, wire
 from .compact import fill_gaps
@@ -20,17 +20,15 @@ from .config import GuestConfig
 from .fork import Forker
 from .interpreter import interpreter_paths
 from .jail import Plan, enter, rehearse
+from .namespaces import NAMESPACES, Standing
 from .preload import warm_up
 from .root import WORKSPACE, build_private_root, plan_root
 from .seat import Seat
 from .workspaces import Family, Keeper, PlainWorkspaces
 
-if TYPE_CHECKING:
-    from .launch import Standing
-
 PLAIN_WORKSPACE = f"/proc/self/fd/{wire.WORKSPACE_FD}"
 """Path of the workspace without a private root; the same for every session and branch."""
-LIMITS_OF_CONFIG = ("output_bytes", "pictures", "picture_pixels", "total_pixels", "file_bytes", "workspace_bytes")
+LIMITS_OF_CONFIG = ("output_bytes", "pictures", "picture_pixels", "total_pixels", "file_bytes", "workspace_bytes", "workspace_files")
 LIMITS_OF_KERNEL = ("cpu_seconds", "memory_bytes", "processes", "open_files", "file_bytes")
 _LIBRARIES = ("numpy", "PIL", "matplotlib", "cv2")
 
@@ -199,8 +197,6 @@ def _rehearsed(plan: Plan, standing: Standing, places: Keeper, forker: Forker) -
 def _layers(
     standing: Standing, outcomes: dict[str, str], left_out: dict[str, str], private: bool
 ) -> list[dict[str, Any]]:
-    from .launch import NAMESPACES
-
     layers: dict[str, tuple[bool, str]] = {}
     for name in NAMESPACES:
         on = name in standing.namespaces

@@ -21,7 +21,7 @@ from .fork import Forker
 from .seat import Seat
 
 if TYPE_CHECKING:
-    from .launch import Standing
+    from .namespaces import Standing
     from .nursery import Nursery
 
 

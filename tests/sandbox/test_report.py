@@ -1,0 +1,137 @@
+"""A report was written by a hostile program: it is either sound or refused, and nothing else ever happens."""
+
+import json
+import os
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from saccade.guest.outbox import Layout, layout
+from saccade.record.status import Status
+from saccade.sandbox.channel import GuestFaultError
+from saccade.sandbox.limits import Limits
+from saccade.sandbox.link import fixed_memfd
+from saccade.sandbox.report import read_report, read_text
+from saccade.sandbox.result import RunResult
+
+LIMITS = Limits(output_bytes=1024, pictures=4, picture_pixels=1024, total_pixels=2048)
+LAYOUT: Layout = layout(LIMITS.output_bytes, LIMITS.total_pixels)
+SOUND: dict[str, Any] = {
+    "status": "ok",
+    "stdout": [5, 5],
+    "stderr": [0, 0],
+    "value": None,
+    "traceback": None,
+    "pictures": [],
+    "files": [],
+    "repairs": [],
+    "notes": [],
+    "run": 0.1,
+    "cpu": 0.1,
+    "capture": 0.0,
+}
+
+
+@pytest.fixture(scope="module")
+def outbox() -> Iterator[int]:
+    fd = fixed_memfd("test-outbox", LAYOUT.size)
+    os.pwrite(fd, b"hello", LAYOUT.stdout)
+    yield fd
+    os.close(fd)
+
+
+def read(fd: int, report: object) -> RunResult:
+    body = json.dumps(report).encode()
+    os.pwrite(fd, body, LAYOUT.report)
+    return read_report(fd, len(body), LAYOUT, LIMITS)
+
+
+def test_a_sound_report(outbox: int) -> None:
+    picture = {"source": "show", "mode": "RGB", "width": 2, "height": 1, "offset": LAYOUT.pictures, "path": None}
+    os.pwrite(outbox, bytes(range(6)), LAYOUT.pictures)
+    result = read(outbox, SOUND | {"pictures": [picture], "unknown": "dropped"})
+    assert (result.status, result.stdout) == (Status.OK, "hello")
+    assert (result.pictures[0].data, result.pictures[0].image().getpixel((1, 0))) == (bytes(range(6)), (3, 4, 5))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"status": "lost"},
+        {"status": "timeout"},
+        {"status": None},
+        {"stdout": [6, 5]},
+        {"stdout": [-1, 5]},
+        {"stdout": [2000, 2000]},
+        {"stdout": [True, 5]},
+        {"stdout": "hello"},
+        {"value": 5},
+        {"value": "x" * 100_001},
+        {"notes": ["x"] * 1001},
+        {"run": -1},
+        {"run": "fast"},
+        {"pictures": [{"source": "show", "mode": "RGB", "width": 2, "height": 1, "offset": 0}]},
+        {"pictures": [{"source": "show", "mode": "RGB", "width": 2, "height": 1, "offset": LAYOUT.size - 5}]},
+        {"pictures": [{"source": "show", "mode": "RGB", "width": 1 << 20, "height": 1 << 20, "offset": 1 << 30}]},
+        {"pictures": [{"source": "show", "mode": "RGB", "width": 0, "height": 1, "offset": LAYOUT.pictures}]},
+        {"pictures": [{"source": "show", "mode": "CMYK", "width": 1, "height": 1, "offset": LAYOUT.pictures}]},
+        {"pictures": [{"source": "net", "mode": "L", "width": 1, "height": 1, "offset": LAYOUT.pictures}]},
+        {"pictures": [{"source": "show", "mode": "L", "width": 1, "height": 1, "offset": LAYOUT.pictures}] * 5},
+        {"pictures": [{"source": "show", "mode": "L", "width": 32, "height": 32, "offset": LAYOUT.pictures}] * 3},
+        {"files": [{"path": "x" * 5000, "size": 1}]},
+        {"files": [{"path": "x", "size": -1}]},
+    ],
+)
+def test_an_unsound_report_is_refused(outbox: int, change: dict[str, Any]) -> None:
+    with pytest.raises(GuestFaultError):
+        read(outbox, SOUND | change)
+
+
+@pytest.mark.parametrize("length", [0, -1, None, "5", 1.5, True, 1 << 40, LAYOUT.stdout + 1])
+def test_an_impossible_length_is_refused(outbox: int, length: object) -> None:
+    os.pwrite(outbox, b"x", LAYOUT.report)
+    with pytest.raises(GuestFaultError):
+        read_report(outbox, length, LAYOUT, LIMITS)
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    max_leaves=6,
+)
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(field=st.sampled_from(sorted(SOUND)), value=JSON)
+def test_any_field_may_hold_anything(outbox: int, field: str, value: object) -> None:
+    try:
+        result = read(outbox, SOUND | {field: value})
+    except GuestFaultError:
+        return
+    assert isinstance(result, RunResult)
+    assert result.status in (Status.OK, Status.ERROR, Status.OUT_OF_MEMORY, Status.REFUSED)
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(body=st.binary(min_size=1, max_size=200))
+def test_any_bytes(outbox: int, body: bytes) -> None:
+    os.pwrite(outbox, body, LAYOUT.report)
+    with pytest.raises(GuestFaultError):
+        read_report(outbox, len(body), LAYOUT, LIMITS)
+
+
+def test_deep_nesting_is_refused(outbox: int) -> None:
+    body = b"[" * 200_000
+    os.pwrite(outbox, body, LAYOUT.report)
+    with pytest.raises(GuestFaultError):
+        read_report(outbox, len(body), LAYOUT, LIMITS)
+
+
+def test_text_after_a_kill_and_a_stated_cut(outbox: int) -> None:
+    assert read_text(outbox, LAYOUT.stdout, LIMITS.output_bytes, None) == "hello"
+    assert read_text(outbox, LAYOUT.stdout, LIMITS.output_bytes, (4, 1000)) == (
+        "hell\n[output cut: the first 4 of 1,000 bytes are shown]"
+    )
