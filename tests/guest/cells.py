@@ -127,7 +127,8 @@ class Guest:
         sys.modules["__main__"] = module
         preload(module.__dict__, self.config.preload)
         outbox = Outbox(self.outbox, self.config, (self.tails[0], self.tails[1]))
-        workspace = Workspace(os.open(self.workspace, os.O_RDONLY), self.config.workspace, self.config.workspace_bytes)
+        limits = self.config.workspace_bytes, self.config.workspace_files
+        workspace = Workspace(os.open(self.workspace, os.O_RDONLY), self.config.workspace, *limits)
         workspace.commit()
         shown = Shown(self.config, outbox)
         install(shown)

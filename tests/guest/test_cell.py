@@ -296,6 +296,16 @@ def test_timers_and_signal_handlers_are_reset(guest: Guest) -> None:
     assert guest.run(code).value == "(True, 0.0)"
 
 
+def test_workspace_that_is_too_large_is_refused(start: Start) -> None:
+    guest = start(workspace_files=10, workspace_bytes=1000)
+    result = guest.run("for i in range(11): open(str(i), 'w').close()\nprint('done')")
+    assert (result.status, result.stdout) == ("refused", "done\n")
+    assert "10 files" in result.traceback
+    guest.ask("restore")
+    assert guest.run("open('a', 'w').write('x' * 1001)").status == "ok"
+    assert "1000 bytes" in guest.ask("commit")
+
+
 def test_what_came_before_a_failure_is_reported(guest: Guest) -> None:
     code = """
 from PIL import Image

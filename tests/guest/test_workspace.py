@@ -252,6 +252,20 @@ def test_too_large_to_keep(folder: Path) -> None:
     os.close(fd)
 
 
+def test_too_many_files_to_keep(folder: Path) -> None:
+    fd = os.open(folder, FOLDER)
+    workspace = Workspace(fd, str(folder), workspace_files=3)
+    for name in "abc":
+        (folder / name).touch()
+    workspace.commit()
+    (folder / "d").mkdir()
+    with pytest.raises(WorkspaceTooLarge, match="3 files"):
+        workspace.commit()
+    workspace.restore()
+    assert sorted(survey(folder)) == ["a", "b", "c"]
+    os.close(fd)
+
+
 def test_switch_fills_another_folder(tmp_path: Path, folder: Path, workspace: Workspace) -> None:
     (folder / "d").mkdir(mode=0o711)
     (folder / "d/a.txt").write_text("a")

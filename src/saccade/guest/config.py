@@ -25,6 +25,8 @@ class GuestConfig:
     """Largest file of the workspace."""
     workspace_bytes: int = 128 * MIB
     """Most bytes of all files of the workspace together."""
+    workspace_files: int = 2048
+    """Most files and folders in the workspace."""
     repairs: tuple[str, ...] = ()
     """Names of the repair passes that are on, see `guest.repairs`."""
     path_aliases: dict[str, str] = field(default_factory=dict)

@@ -28,7 +28,10 @@ from .workspaces import Family, Keeper, PlainWorkspaces
 
 PLAIN_WORKSPACE = f"/proc/self/fd/{wire.WORKSPACE_FD}"
 """Path of the workspace without a private root; the same for every session and branch."""
-LIMITS_OF_CONFIG = ("output_bytes", "pictures", "picture_pixels", "total_pixels", "file_bytes", "workspace_bytes", "workspace_files")
+LIMITS_OF_CONFIG = (
+    *("output_bytes", "pictures", "picture_pixels", "total_pixels"),
+    *("file_bytes", "workspace_bytes", "workspace_files"),
+)
 LIMITS_OF_KERNEL = ("cpu_seconds", "memory_bytes", "processes", "open_files", "file_bytes")
 _LIBRARIES = ("numpy", "PIL", "matplotlib", "cv2")
 

@@ -56,7 +56,7 @@ def new_interpreter(config: GuestConfig, forker: Forker) -> Interpreter:
     sys.modules["__main__"] = module
     preload(module.__dict__, config.preload)
     workpath.install(config.workspace)
-    workspace = Workspace(wire.WORKSPACE_FD, config.workspace, config.workspace_bytes)
+    workspace = Workspace(wire.WORKSPACE_FD, config.workspace, config.workspace_bytes, config.workspace_files)
     outbox = Outbox(wire.OUTBOX_FD, config)
     shown = Shown(config, outbox)
     install(shown)

@@ -38,7 +38,6 @@ from .folders import CHANGE, Cursor, Folders, remove_folder, walk
 MIB = 1024 * 1024
 _LONGEST_PATH = 4000
 """Bytes; a longer path could not be opened by its name."""
-_MOST_ENTRIES = 100_000
 _RACY_NS = 30_000_000
 """Older kernels stamp files with a clock this coarse: a later change could leave the same time."""
 
@@ -73,12 +72,13 @@ Visit = Callable[[Cursor, str, str, Entry], Entry]
 
 
 class Workspace:
-    """The folder behind directory descriptor `fd`, which programs know as `path`."""
+    """The folder behind directory descriptor `fd`, which programs know as `path`, and what it may hold at most."""
 
-    def __init__(self, fd: int, path: str, workspace_bytes: int = 128 * MIB) -> None:
+    def __init__(self, fd: int, path: str, workspace_bytes: int = 128 * MIB, workspace_files: int = 100_000) -> None:
         self.fd = fd
         self.path = path
         self.workspace_bytes = workspace_bytes
+        self.workspace_files = workspace_files
         self._mode = S_IMODE(fstat(fd).st_mode)
         self._index: dict[str, Entry] = {}
         self._copies: dict[str, Copy | str] = {}
@@ -98,8 +98,10 @@ class Workspace:
                 found[path] = visit(cursor, path, name, entry) if visit is not None else entry
                 if entry.kind == "folder":
                     folders.append((name, entry.mode))
-            if len(found) > _MOST_ENTRIES:
-                raise WorkspaceTooLarge(f"the workspace holds more than {_MOST_ENTRIES} files and folders")
+            if len(found) > self.workspace_files:
+                raise WorkspaceTooLarge(
+                    f"the workspace holds more than {self.workspace_files} files and folders; delete some"
+                )
             return folders
 
         walk(self.fd, enter)
