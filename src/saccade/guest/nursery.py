@@ -32,7 +32,9 @@ LIMITS_OF_CONFIG = (
     *("output_bytes", "pictures", "picture_pixels", "total_pixels"),
     *("file_bytes", "workspace_bytes", "workspace_files"),
 )
-LIMITS_OF_KERNEL = ("cpu_seconds", "memory_bytes", "processes", "open_files", "file_bytes")
+LIMITS_OF_KERNEL = ("cpu_seconds", "memory_bytes", "open_files", "file_bytes")
+FAMILY_PROCESSES = 3 * 256
+"""Processes that the kernel allows beyond `processes`: it counts a session and its branches, three each, together."""
 _LIBRARIES = ("numpy", "PIL", "matplotlib", "cv2")
 
 
@@ -166,9 +168,11 @@ def _plan(settings: dict[str, Any], standing: Standing, readable: tuple[str, ...
         users = "range"
     elif "user_namespace" in standing.namespaces:
         users = "namespace"
+    limits = {name: settings["limits"][name] for name in LIMITS_OF_KERNEL}
+    limits["processes"] = settings["limits"]["processes"] + FAMILY_PROCESSES
     return Plan(
         users=users,
-        limits={name: settings["limits"][name] for name in LIMITS_OF_KERNEL},
+        limits=limits,
         read_paths=readable,
         filter=seccomp.build_filter(platform.machine()),
         left_out=left_out,

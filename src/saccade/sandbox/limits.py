@@ -19,7 +19,8 @@ class Limits(BaseModel):
     cgroup, all processes of a session together may hold twice that (state before and after a call) and the workspace.
     """
     processes: int = Field(default=32, ge=4, le=4096)
-    """Most processes and threads of one session."""
+    """Most processes and threads of one session. Exact with a control group; without one, a session and its branches
+    together may have some hundreds more."""
     open_files: int = Field(default=256, ge=128, le=65_536)
     """Most open file descriptors of one process."""
     file_bytes: int = Field(default=64 * MIB, ge=0)

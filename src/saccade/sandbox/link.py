@@ -8,6 +8,7 @@ then makes a new one.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import ctypes
 import fcntl
 import itertools
@@ -30,6 +31,8 @@ from saccade.sandbox.result import RunResult
 from saccade.sandbox.shared_images import SharedImages
 from saccade.sandbox.zygote_client import OrderRefusedError, ZygoteClient
 
+DEATH_SECONDS = 0.5
+"""How long the news of a death may take from the kernel through the zygote to us."""
 ANSWER_SECONDS = 30.0
 """How long a guest's own runtime may take to fork and say so; generous, for machines under load."""
 STREAM_BYTES = 64 * 1024
@@ -91,7 +94,7 @@ class Link:
         self.cgroup = cgroup
         self.layout = outbox_layout(limits.output_bytes, limits.total_pixels)
         self.lazy: dict[str, LazyImage] = {}
-        self.ended = False
+        self._over = asyncio.Event()
         self.was_ready = False
         """Whether it has ever been ready for a call: if not, a fault is ours and not the guest's."""
         self._died: asyncio.Future[Death] = asyncio.get_running_loop().create_future()
@@ -109,14 +112,31 @@ class Link:
     def hear(self, message: Mapping[str, Any]) -> None:
         """The zygote says that a process of this session has ended."""
         if message["op"] == "ended":
-            self.ended = True
+            self._over.set()
         if not self._died.done():
             self._died.set_result(Death(int(message.get("code", 0)), float(message.get("cpu", 0.0))))
 
+    @property
+    def ended(self) -> bool:
+        """Whether the session's keeper is dead, and its state with it."""
+        return self._over.is_set()
+
     async def ready(self) -> None:
-        """Wait until a call can be made. Raises `GuestFaultError` if the guest is beyond repair."""
-        if self._prepared is not None:
+        """Wait until a call can be made.
+
+        Raises `GuestFaultError` if the guest is beyond repair, and `SandboxLostError` if its keeper was killed.
+        """
+        if self._prepared is None:
+            return
+        try:
             await asyncio.shield(self._prepared)
+        except (GuestFaultError, OrderRefusedError) as error:
+            # A killed keeper closes its socket a moment before the zygote hears of its death.
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._over.wait(), DEATH_SECONDS)
+            if self.ended:
+                raise SandboxLostError("the session's processes were killed from outside; its state is gone") from error
+            raise GuestFaultError(str(error)) from error
 
     async def run(
         self, message: Mapping[str, Any], binds: Sequence[tuple[dict[str, Any], list[int]]], seconds: float
@@ -177,10 +197,10 @@ class Link:
 
     def _how_it_died(self, death: Death, oom_before: int) -> tuple[Status, str]:
         code = death.code
-        if not self.zygote.alive:
-            return Status.LOST, "the sandbox's own processes died"
         if self.cgroup is not None and self.cgroup.oom_kills() > oom_before:
             return Status.OUT_OF_MEMORY, "MemoryError: the code used more memory than allowed and was killed"
+        if self.ended:
+            return Status.LOST, "the session's processes were killed from outside; its state is gone"
         # A program that ignores SIGXCPU is killed a second later.
         if code == -signal.SIGXCPU or (code == -signal.SIGKILL and death.cpu_seconds >= self.limits.cpu_seconds):
             return Status.TIMEOUT, f"TimeoutError: the code used more than {self.limits.cpu_seconds} s of CPU time"

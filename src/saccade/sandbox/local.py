@@ -19,7 +19,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Self
 
-from saccade.errors import IsolationError, SandboxClosedError, SandboxError
+from saccade.errors import IsolationError, SandboxClosedError, SandboxError, SandboxLostError
 from saccade.sandbox.base import Binding, SessionOptions
 from saccade.sandbox.bindings import bound_all
 from saccade.sandbox.cgroup import Cgroups
@@ -117,8 +117,10 @@ class LocalSandbox:
 
     def bare_link(self) -> Link:
         """A link that has no process yet."""
-        if self._zygote is None or self._closed:
+        if self._closed:
             raise SandboxClosedError("this sandbox was closed")
+        if self._zygote is None or not self._zygote.alive:
+            raise SandboxLostError("the sandbox's processes have died; open a new session")
         cgroup = None
         if self._cgroups is not None:
             # The keeper holds the old state while the leaf makes the new one, so twice what one process may have.

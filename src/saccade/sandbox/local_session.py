@@ -115,6 +115,12 @@ class LocalSession:
             if self._options.state is StatePolicy.CLEAR and result.status is not Status.LOST:
                 settled = True
                 await self._restart()
+            if link.ended and result.status is Status.OUT_OF_MEMORY:
+                # The kernel chose the keeper: what the code did has cost the session its state.
+                settled = True
+                await self._restart()
+            elif link.ended:
+                raise SandboxLostError(result.traceback or "the session's processes were killed from outside")
             return result
         finally:
             # Also when the caller cancels: the call is thrown away and the session can be used again.

@@ -1,0 +1,95 @@
+"""What can be bound, under which names, and how it travels."""
+
+import os
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from saccade.errors import SandboxError
+from saccade.guest.wire import MAX_FDS
+from saccade.sandbox.bindings import BoundArray, BoundImage, BoundValue, bound, bound_all, bound_file, messages
+from saccade.sandbox.limits import Limits
+from saccade.sandbox.result import Picture
+from saccade.sandbox.shared_images import SharedImages
+
+
+class Lazy:
+    sha256 = "ab" * 32
+    mode = "L"
+    width = 3
+    height = 2
+
+    def decode(self) -> Image.Image:
+        return Image.new("L", (3, 2), 7)
+
+
+def test_each_kind_of_value() -> None:
+    assert bound("a", {"x": [1, None]}) == BoundValue("a", {"x": [1, None]})
+    lazy = bound("a", Lazy())
+    assert isinstance(lazy, BoundImage)
+    assert (lazy.mode, lazy.size, lazy.key) == ("L", (3, 2), Lazy.sha256)
+    array = bound("a", np.arange(6, dtype=np.uint8).reshape(2, 3))
+    assert isinstance(array, BoundArray)
+    assert (array.shape, os.pread(array.memfd.fd, 9, 0)) == ((2, 3), bytes(range(6)))
+    picture = bound("a", Picture("show", "L", 2, 1, b"\x05\x06"))
+    assert isinstance(picture, BoundImage)
+    assert picture.memfd is not None
+    assert os.pread(picture.memfd.fd, 9, 0) == b"\x05\x06"
+
+
+@pytest.mark.parametrize(
+    ("mode", "becomes"),
+    [("1", "L"), ("P", "RGB"), ("CMYK", "RGB"), ("LA", "RGBA"), ("I;16", "RGB"), ("L", "L"), ("RGBA", "RGBA")],
+)
+def test_pillow_modes(mode: str, becomes: str) -> None:
+    item = bound("a", Image.new(mode, (2, 2)))
+    assert isinstance(item, BoundImage)
+    # A mode that cannot be mapped is converted; one bit and grey both fit into RGB, too.
+    assert item.mode in (becomes, "RGB")
+
+
+@pytest.mark.parametrize("name", ["", "1a", "a b", "class", "a.b", "__builtins__", "__name__", "a\n"])
+def test_a_name_must_be_an_identifier(name: str) -> None:
+    with pytest.raises(SandboxError, match="not a name"):
+        bound(name, 1)
+
+
+@pytest.mark.parametrize("value", [object(), {1, 2}, float("nan"), b"bytes", np.zeros(3), np.zeros((0, 3), np.uint8)])
+def test_a_value_of_no_kind_is_refused_with_the_way_out(value: object) -> None:
+    with pytest.raises(SandboxError, match="cannot be bound"):
+        bound("a", value)
+
+
+@pytest.mark.parametrize("path", ["", ".", "/etc/passwd", "../x", "a/../../x", "a\0b"])
+def test_a_file_stays_in_the_workspace(path: str) -> None:
+    with pytest.raises(SandboxError, match="below the workspace"):
+        bound_file(path, b"", Limits())
+
+
+def test_a_file_larger_than_the_limits_is_refused() -> None:
+    with pytest.raises(SandboxError, match="more than the limits"):
+        bound_file("x", b"12345", Limits(file_bytes=4))
+
+
+def test_many_pictures_go_in_several_packets() -> None:
+    images = {f"im_{i}": Image.new("L", (1, 1)) for i in range(MAX_FDS + 5)}
+    items = bound_all(images, {"x.txt": b"x"}, Limits())
+    shared = SharedImages()
+    sent = list(messages(items, shared))
+    assert len(sent) == 2
+    assert all(len(fds) < MAX_FDS for _message, fds in sent)
+    assert [spec["fd"] for message, fds in sent for spec in message["specs"]] == [
+        index for _message, fds in sent for index in range(len(fds))
+    ]
+
+
+async def test_a_lazy_picture_goes_without_pixels_until_it_was_decoded() -> None:
+    shared = SharedImages()
+    lazy = Lazy()
+    [(before, no_fds)] = messages([bound("a", lazy)], shared)
+    assert (before["specs"][0]["fd"], no_fds) == (None, [])
+    fd = await shared.get(lazy)
+    [(after, fds)] = messages([bound("a", lazy)], shared)
+    assert (after["specs"][0]["fd"], fds) == (0, [fd])
+    shared.close()

@@ -1,0 +1,177 @@
+"""What is the local sandbox's own: layers required and left out, its interpreter, what its sessions share."""
+
+import asyncio
+import os
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+from PIL import Image
+from tests.sandbox.providers import NAMESPACES, linux_only
+
+from saccade.errors import IsolationError, SandboxClosedError, SandboxError
+from saccade.record.status import Status
+from saccade.sandbox.attacks.surroundings import descendants
+from saccade.sandbox.base import SessionOptions
+from saccade.sandbox.isolation import Layer
+from saccade.sandbox.limits import Limits
+from saccade.sandbox.local import LocalSandbox
+
+pytestmark = [linux_only, pytest.mark.timeout(60)]
+
+PLOT = "import matplotlib.pyplot as plt\nplt.plot([1, 2])\nplt.title('a $x^2$')\nplt.show()"
+
+
+async def test_a_required_layer_that_is_missing_stops_the_start() -> None:
+    sandbox = LocalSandbox(require_isolation=[Layer.SECCOMP], without=[Layer.SECCOMP])
+    with pytest.raises(IsolationError, match=r"seccomp: left out on purpose[\s\S]*saccade doctor"):
+        await sandbox.open()
+    await sandbox.close()
+
+
+async def test_files_must_be_confined_by_one_layer_at_least() -> None:
+    sandbox = LocalSandbox(require_isolation=[Layer.SECCOMP], without=[Layer.MOUNT_NAMESPACE, Layer.LANDLOCK])
+    with pytest.raises(IsolationError, match="files of this machine would be open"):
+        await sandbox.isolation()
+    await sandbox.close()
+
+
+async def test_nothing_required_starts_with_whatever_there_is() -> None:
+    async with LocalSandbox(require_isolation=(), without=[*NAMESPACES, Layer.LANDLOCK, Layer.CGROUP]) as sandbox:
+        isolation = await sandbox.isolation()
+        assert not isolation.is_on(Layer.LANDLOCK)
+        result = await (await sandbox.open()).run("print(1)")
+        assert (result.stdout, result.layers) == ("1\n", isolation.names)
+        assert "landlock" not in result.layers
+
+
+async def test_an_interpreter_that_is_not_there() -> None:
+    async with LocalSandbox(python="/no/such/python") as sandbox:
+        with pytest.raises(SandboxError, match="could not be started"):
+            await sandbox.open()
+
+
+async def test_an_interpreter_without_the_libraries_says_which(tmp_path: Path) -> None:
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(tmp_path / "bare")], check=True)
+    async with LocalSandbox(python=str(tmp_path / "bare" / "bin" / "python")) as sandbox:
+        with pytest.raises(SandboxError, match=r"did not start[\s\S]*No module named"):
+            await sandbox.open()
+
+
+async def test_modules_are_imported_once_for_all() -> None:
+    async with LocalSandbox(modules=["fractions"]) as sandbox:
+        result = await (await sandbox.open()).run(
+            "import sys\nprint('fractions' in sys.modules, 'saccade' in sys.modules)"
+        )
+        assert result.stdout == "True False\n"
+    async with LocalSandbox(modules=["no_such_module"]) as sandbox:
+        with pytest.raises(SandboxError, match="no_such_module"):
+            await sandbox.open()
+
+
+async def test_the_project_itself_cannot_be_imported() -> None:
+    async with LocalSandbox() as sandbox:
+        result = await (await sandbox.open()).run("import saccade")
+        assert result.status is Status.ERROR
+
+
+async def test_two_sessions_begin_alike_and_go_on_apart() -> None:
+    code = "import random\nimport numpy as np\nprint(random.random(), np.random.rand(), hash('text'))"
+    async with LocalSandbox() as sandbox:
+        one, two = await asyncio.gather(sandbox.open(), sandbox.open())
+        first = (await one.run(code)).stdout
+        assert (await two.run(code)).stdout == first
+        assert (await one.run(code)).stdout != first
+
+
+async def test_no_font_file_is_open_across_sessions() -> None:
+    async with LocalSandbox() as sandbox:
+        sessions = [await sandbox.open() for _ in range(4)]
+        for process in descendants(os.getpid()):
+            folder = f"/proc/{process}/fd"
+            targets = [os.readlink(f"{folder}/{fd}") for fd in os.listdir(folder)]
+            assert not [target for target in targets if target.endswith(".ttf")], targets
+        results = await asyncio.gather(*(session.run(PLOT) for session in sessions * 2))
+        assert len({result.pictures[0].data for result in results}) == 1
+
+
+async def test_a_lazy_picture_that_cannot_be_decoded_is_an_error_of_the_call() -> None:
+    class Broken:
+        sha256 = "cd" * 32
+        mode = "RGB"
+        width = height = 10
+
+        def decode(self) -> Image.Image:
+            return Image.new("RGB", (5, 5))
+
+    async with LocalSandbox() as sandbox:
+        session = await sandbox.open({"im": Broken()})
+        assert (await session.run("print(im.size)")).stdout == "(10, 10)\n"
+        result = await session.run("im.load()")
+        assert result.status is Status.ERROR
+        assert "bound as" in (result.traceback or "")
+        assert (await session.run("print(im.size)")).stdout == "(10, 10)\n"
+
+
+async def test_a_closed_sandbox_and_an_unknown_option() -> None:
+    sandbox = LocalSandbox()
+    with pytest.raises(SandboxError, match="Did you mean 'missing_import'"):
+        await sandbox.open(options=SessionOptions(repairs=("missing_imports",)))
+    await sandbox.close()
+    with pytest.raises(SandboxClosedError):
+        await sandbox.open()
+
+
+async def test_many_branches() -> None:
+    async with LocalSandbox(limits=Limits(wall_seconds=10)) as sandbox:
+        session = await sandbox.open()
+        await session.run("import os\nx = [1]\nos.mkdir('inner')\nos.chdir('inner')\nopen('f', 'w').write('here')")
+        branches = await session.branch(40)
+        results = await asyncio.gather(
+            *(
+                branch.run(f"x.append({i})\nprint(x, open('f').read(), os.getcwd())")
+                for i, branch in enumerate(branches)
+            )
+        )
+        assert [r.stdout for r in results] == [f"[1, {i}] here /workspace/inner\n" for i in range(40)]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
+@pytest.mark.skipif(not Path("/usr/bin/python3").exists(), reason="needs an interpreter that every user may read")
+def test_a_user_without_privileges(tmp_path: Path) -> None:
+    """Everything but a control group is had by an ordinary user where user namespaces are allowed."""
+    version = "{}.{}".format(*sys.version_info)
+    if f"python{version}" not in os.path.realpath("/usr/bin/python3"):
+        pytest.skip("the system's interpreter is of another version than the installed packages")
+    program = textwrap.dedent("""
+        import asyncio, os, sys
+        os.setgroups([]), os.setgid(65534), os.setuid(65534)
+        sys.path[:0] = sys.argv[1:3]
+        from saccade.sandbox.local import LocalSandbox
+        async def main():
+            async with LocalSandbox(python=sys.argv[3]) as sandbox:
+                session = await sandbox.open()
+                await session.run("x = 1")
+                print((await session.run("x = 2\\n1 / 0")).status.value, (await session.run("print(x)")).stdout.strip())
+                print(*(await sandbox.isolation()).names)
+        asyncio.run(main())
+    """)
+    site = next(path for path in sys.path if path.endswith("site-packages"))
+    source = str(Path(__file__).parents[2] / "src")
+    venv = tmp_path / "venv"
+    subprocess.run(["/usr/bin/python3", "-m", "venv", "--without-pip", str(venv)], check=True)
+    (venv / f"lib/python{version}/site-packages/here.pth").write_text(site + "\n")
+    for folder in [tmp_path, *tmp_path.parents]:
+        if folder.stat().st_uid == os.geteuid() and not folder.stat().st_mode & 0o005:
+            folder.chmod(folder.stat().st_mode | 0o055)
+    environment = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path), "XDG_CACHE_HOME": "/tmp/saccade-test-cache"}
+    python = str(venv / "bin/python")
+    done = subprocess.run(
+        [python, "-B", "-c", program, source, site, python], capture_output=True, text=True, env=environment, timeout=50
+    )
+    assert done.returncode == 0, done.stderr
+    outcome, names = done.stdout.splitlines()
+    assert outcome == "error 1"
+    assert {"seccomp", "landlock", "no_new_privs", "capabilities"} <= set(names.split())
