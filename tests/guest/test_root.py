@@ -163,7 +163,8 @@ def test_sessions_do_not_see_each_other(plan: root.RootPlan) -> None:
             os.write(ready_write, b"r")
             os.read(ready_read, 2)
             os._exit(0)
-        os.read(ready_read, 1)
+        os.close(ready_write)
+        assert os.read(ready_read, 1) == b"r"
 
         def look() -> list[bool]:
             privileges.become_user(5, 5)
