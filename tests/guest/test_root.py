@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -44,13 +45,14 @@ def test_only_what_was_planned_is_there(plan: root.RootPlan, user: int | None) -
             "write": outcome(lambda: os.mkdir("/new")),
             "write lib": outcome(lambda: os.mkdir("/usr/lib/new")),
             "write w": outcome(lambda: os.mkdir("/w/new")),
-            "links": {path: os.readlink(path) for path in ("/tmp", "/workspace")},
+            "links": {path: os.readlink(path) for path, _text in plan.links if path in ("/tmp", "/workspace")},
             "lib": sorted(os.listdir("/usr/lib"))[:3],
         }
 
     found = rooted(plan, user, look)
     for folder in ("bin", "home", "var", "run", "sys", "boot", "mnt", "opt", "sbin"):
-        assert folder not in found["top"]
+        needed = any(path.startswith(f"/{folder}/") for path in plan.binds)
+        assert needed or folder not in found["top"]
     assert {"usr", "dev", "etc", "proc", "w", "tmp", "workspace"} <= set(found["top"])
     assert found["dev"] == sorted(("fd", "full", "null", "random", "stderr", "stdin", "stdout", "urandom", "zero"))
     assert not {"passwd", "shadow", "group", "hosts", "hostname", "ssl"} & set(found["etc"])
@@ -59,7 +61,9 @@ def test_only_what_was_planned_is_there(plan: root.RootPlan, user: int | None) -
     assert "sys" not in found["proc"]
     assert found["random"] == 8
     assert {found["write"], found["write lib"], found["write w"]} == {"EROFS"}
-    assert found["links"] == {"/tmp": "/workspace", "/workspace": f"/proc/self/fd/{FD}"}
+    # An interpreter in /tmp takes the place of the link.
+    wanted = {"/tmp": "/workspace"} if "/tmp" in found["links"] else {}
+    assert found["links"] == {**wanted, "/workspace": f"/proc/self/fd/{FD}"}
     assert found["lib"] == sorted(os.listdir("/usr/lib"))[:3]
 
 
@@ -103,7 +107,7 @@ def test_a_session_lives_in_its_workspace(plan: root.RootPlan, user: int | None)
         os.fchdir(FD)
 
         def write() -> None:
-            with open("/tmp/a", "w") as file:
+            with open("/workspace/a", "w") as file:
                 file.write("hello")
             os.mkdir("inner")
             os.rename("/workspace/a", "inner/b")
@@ -161,8 +165,7 @@ def test_sessions_do_not_see_each_other(plan: root.RootPlan) -> None:
         if neighbour == 0:
             privileges.become_user(7, 7)
             os.write(ready_write, b"r")
-            os.read(ready_read, 2)
-            os._exit(0)
+            signal.pause()
         os.close(ready_write)
         assert os.read(ready_read, 1) == b"r"
 
