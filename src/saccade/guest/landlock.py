@@ -68,7 +68,7 @@ def _create(version: int, rights: int) -> int:
 
 
 def _grant(ruleset: int, where: PathOrFd, rights: int) -> None:
-    """Allow `rights` on a path or an open folder and all beneath it. A path that this process cannot reach is left out."""
+    """Allow `rights` on a path or an open folder and all beneath it; a path out of reach is left out."""
     if isinstance(where, int):
         _add_rule(ruleset, where, rights)
         return
