@@ -11,7 +11,9 @@ from __future__ import annotations
 # The C functions behind `signal`, which makes enums of every number and so writes to pages that sessions share.
 import _signal  # type: ignore[import-not-found]
 import contextlib
+import json
 import os
+import select
 import signal
 import socket
 import sys
@@ -34,6 +36,10 @@ FORK_A_LEAF = (int(signal.SIGUSR1),)
 """What the zygote sends to a keeper; sent by nobody else, since `kill` is denied in the jail."""
 
 
+PAUSE_SECONDS = 0.003
+"""A call that comes sooner than this after the last one is not kept waiting by a rehearsal."""
+
+
 @dataclass
 class Interpreter:
     """All that a session's processes need; copied to each by `fork`."""
@@ -47,6 +53,8 @@ class Interpreter:
     forker: Forker
     offsets: dict[int, int] = field(default_factory=dict)
     """Positions of the program's open files when the last kept call ended."""
+    calls: int = 0
+    """Calls that were run and kept."""
 
 
 def new_interpreter(config: GuestConfig, forker: Forker) -> Interpreter:
@@ -98,6 +106,8 @@ def lead(state: Interpreter) -> None:
     """Be the leaf: serve requests until one call was run; return as the keeper that this process may become."""
     # Not by way of `wire.send`: every function called here writes to pages that idle sessions would share.
     state.sock.send(b'{"op":"ready","pid":%d}' % os.getpid())
+    if state.calls and not select.select([state.sock], (), (), PAUSE_SECONDS)[0]:
+        rehearse(state)
     while True:
         request = wire.receive(state.sock)
         if request is None:
@@ -112,6 +122,16 @@ def lead(state: Interpreter) -> None:
             return
         elif message["op"] == "branch" and branch(state, message["count"], fds):
             return
+
+
+def rehearse(state: Interpreter) -> None:
+    """Run an empty cell while nobody waits.
+
+    A fresh fork copies every page at the first write, which makes up most of a short call. Sessions that have run
+    nothing yet are spared: there may be thousands of them, and the copies take a megabyte each.
+    """
+    run_cell(state.module, "", 0, state.config, state.outbox, state.workspace, state.shown)
+    json.loads(json.dumps({"op": "result", "call": 0, "length": 0}))
 
 
 def call(state: Interpreter, message: dict[str, Any]) -> None:
@@ -129,6 +149,7 @@ def call(state: Interpreter, message: dict[str, Any]) -> None:
     length = state.outbox.write_report(report)
     wire.send(state.sock, {"op": "result", "call": message["call"], "length": length})
     state.offsets = open_offsets()
+    state.calls += 1
 
 
 def branch(state: Interpreter, count: int, fds: list[int]) -> bool:
@@ -170,6 +191,7 @@ def become_branch(state: Interpreter, mine: list[int], others: list[int]) -> Non
     # Files that the program holds open lie in the old workspace; a branch must not share them.
     os.closerange(3, wire.WORKSPACE_FD)
     state.offsets = {}
+    state.calls = 0
     os.fchdir(wire.WORKSPACE_FD)
     state.workspace.switch(wire.WORKSPACE_FD)
     if inside:
