@@ -7,10 +7,12 @@ those blocks beforehand.
 
 from __future__ import annotations
 
+import ctypes
 import os
 import sys
 
 _kept: list[object] = []
+_libc = ctypes.CDLL(None)
 
 
 def fill_gaps() -> None:
@@ -23,6 +25,11 @@ def fill_gaps() -> None:
             _kept.extend(float(number) for number in range(free))
         else:
             _kept.extend(bytes(size - sys.getsizeof(b"")) for _ in range(free))
+
+
+def give_back_memory() -> None:
+    """Return what libc keeps of freed memory, so that a fork does not inherit it only to copy it."""
+    _libc.malloc_trim(0)
 
 
 def _free_blocks() -> dict[int, int]:

@@ -75,6 +75,19 @@ def warm_up() -> None:
     importlib.import_module("numpy").random.seed(SEED)
 
 
+def draw_unseen() -> None:
+    """Draw a small figure without pyplot, so that no figure of a program and no number of one is touched."""
+    import numpy as np
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure()
+    FigureCanvasAgg(figure)
+    axes = figure.add_subplot()
+    axes.imshow(np.zeros((90, 120, 3), np.uint8))
+    figure.canvas.draw()
+
+
 def _warm_figures() -> None:
     import matplotlib
 

@@ -18,6 +18,8 @@ class Seat:
     workspace: str
     keeper: int = 0
     leaf: int | None = None
+    former: int = 0
+    """The keeper before the last commit, to be killed as soon as the host has its result; 0 if it is."""
     rolling: bool = False
     """A rollback was ordered and the leaf has not ended yet."""
     closing: bool = False

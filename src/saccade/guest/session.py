@@ -13,7 +13,6 @@ import _signal  # type: ignore[import-not-found]
 import contextlib
 import json
 import os
-import select
 import signal
 import socket
 import sys
@@ -23,10 +22,11 @@ from typing import Any
 
 from . import images, wire, workpath
 from .cell import run_cell
+from .compact import give_back_memory
 from .config import GuestConfig
 from .fork import CLONE_PARENT, Forker
 from .outbox import Outbox
-from .preload import preload
+from .preload import draw_unseen, preload
 from .privileges import die_with_parent
 from .show import Shown, install
 from .workspace import Workspace, WorkspaceTooLarge
@@ -34,10 +34,6 @@ from .workspace import Workspace, WorkspaceTooLarge
 ALL_SIGNALS = frozenset(int(number) for number in signal.valid_signals())
 FORK_A_LEAF = (int(signal.SIGUSR1),)
 """What the zygote sends to a keeper; sent by nobody else, since `kill` is denied in the jail."""
-
-
-PAUSE_SECONDS = 0.003
-"""A call that comes sooner than this after the last one is not kept waiting by a rehearsal."""
 
 
 @dataclass
@@ -53,8 +49,6 @@ class Interpreter:
     forker: Forker
     offsets: dict[int, int] = field(default_factory=dict)
     """Positions of the program's open files when the last kept call ended."""
-    calls: int = 0
-    """Calls that were run and kept."""
 
 
 def new_interpreter(config: GuestConfig, forker: Forker) -> Interpreter:
@@ -106,8 +100,6 @@ def lead(state: Interpreter) -> None:
     """Be the leaf: serve requests until one call was run; return as the keeper that this process may become."""
     # Not by way of `wire.send`: every function called here writes to pages that idle sessions would share.
     state.sock.send(b'{"op":"ready","pid":%d}' % os.getpid())
-    if state.calls and not select.select([state.sock], (), (), PAUSE_SECONDS)[0]:
-        rehearse(state)
     while True:
         request = wire.receive(state.sock)
         if request is None:
@@ -120,18 +112,23 @@ def lead(state: Interpreter) -> None:
         elif message["op"] == "run":
             call(state, message)
             return
+        elif message["op"] == "rehearse":
+            rehearse(state, figure=message["figure"])
         elif message["op"] == "branch" and branch(state, message["count"], fds):
             return
 
 
-def rehearse(state: Interpreter) -> None:
-    """Run an empty cell while nobody waits.
+def rehearse(state: Interpreter, *, figure: bool) -> None:
+    """Run an empty cell while nobody waits, and with `figure` draw a small one, which nobody sees.
 
-    A fresh fork copies every page at the first write, which makes up most of a short call. Sessions that have run
-    nothing yet are spared: there may be thousands of them, and the copies take a megabyte each.
+    A fresh fork copies every page at the first write, which makes up most of a short call and a third of a drawing.
     """
     run_cell(state.module, "", 0, state.config, state.outbox, state.workspace, state.shown)
     json.loads(json.dumps({"op": "result", "call": 0, "length": 0}))
+    if figure:
+        # A program may have set options that cannot be drawn with; its own call will tell it.
+        with contextlib.suppress(Exception):
+            draw_unseen()
 
 
 def call(state: Interpreter, message: dict[str, Any]) -> None:
@@ -149,7 +146,7 @@ def call(state: Interpreter, message: dict[str, Any]) -> None:
     length = state.outbox.write_report(report)
     wire.send(state.sock, {"op": "result", "call": message["call"], "length": length})
     state.offsets = open_offsets()
-    state.calls += 1
+    give_back_memory()
 
 
 def branch(state: Interpreter, count: int, fds: list[int]) -> bool:
@@ -191,7 +188,6 @@ def become_branch(state: Interpreter, mine: list[int], others: list[int]) -> Non
     # Files that the program holds open lie in the old workspace; a branch must not share them.
     os.closerange(3, wire.WORKSPACE_FD)
     state.offsets = {}
-    state.calls = 0
     os.fchdir(wire.WORKSPACE_FD)
     state.workspace.switch(wire.WORKSPACE_FD)
     if inside:

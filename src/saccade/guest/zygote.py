@@ -103,7 +103,7 @@ class Zygote:
         self.tell({"op": "leaf", "id": seat.id})
 
     def do_commit(self, message: dict[str, Any], fds: list[int]) -> None:
-        """The leaf becomes the keeper, and the old keeper is killed; refused if the leaf has a thread besides."""
+        """The leaf becomes the keeper; refused if it has a thread besides."""
         seat = self.seats[message["id"]]
         if seat.leaf is None:
             raise ValueError("the process of the call has ended")
@@ -132,9 +132,8 @@ class Zygote:
 
     def commit(self, seat: Seat, leaf: int) -> None:
         """Make `leaf` the keeper of its session."""
-        old, seat.keeper, seat.leaf = seat.keeper, leaf, None
-        self.by_pid.pop(old, None)
-        _kill_group(old)
+        seat.former, seat.keeper, seat.leaf = seat.keeper, leaf, None
+        self.by_pid.pop(seat.former, None)
         self.tell({"op": "commit", "id": seat.id})
 
     def do_rollback(self, message: dict[str, Any], fds: list[int]) -> None:
@@ -147,8 +146,10 @@ class Zygote:
         _kill_group(seat.leaf)
 
     def do_respawn(self, message: dict[str, Any], fds: list[int]) -> None:
-        """Tell the keeper to fork a leaf."""
-        os.kill(self.seats[message["id"]].keeper, signal.SIGUSR1)
+        """Tell the keeper to fork a leaf, and end the keeper before it."""
+        seat = self.seats[message["id"]]
+        os.kill(seat.keeper, signal.SIGUSR1)
+        self.end_former(seat)
 
     def do_workspace(self, message: dict[str, Any], fds: list[int]) -> None:
         """A workspace for a branch, in the family of session `id`; its descriptor goes with the answer."""
@@ -181,8 +182,15 @@ class Zygote:
         seat.closing = True
         self.end(seat)
 
+    def end_former(self, seat: Seat) -> None:
+        """Kill what was the keeper before the last commit."""
+        former, seat.former = seat.former, 0
+        if former:
+            _kill_group(former)
+
     def end(self, seat: Seat) -> None:
         """Kill every process of a session."""
+        self.end_former(seat)
         if seat.leaf is not None:
             _kill_group(seat.leaf)
         _kill_group(seat.keeper)

@@ -46,11 +46,39 @@ class GuestChannel:
             body = await asyncio.get_running_loop().sock_recv(self._sock, wire.MAX_FRAME + 1)
         except OSError as error:
             raise GuestFaultError(f"the session's socket broke: {error}") from error
+        return self._frame(body)
+
+    def _frame(self, body: bytes) -> dict[str, Any]:
         if not body:
             raise GuestFaultError("the session closed its socket")
         if len(body) > wire.MAX_FRAME:
             raise GuestFaultError("a frame is too large")
         return parse(body)
+
+    async def receive_unless(self, over: asyncio.Future[Any]) -> dict[str, Any] | None:
+        """The next frame, or None if `over` is done before one has come."""
+        loop = asyncio.get_running_loop()
+        news: asyncio.Future[None] = loop.create_future()
+
+        def wake(_future: object = None) -> None:
+            if not news.done():
+                news.set_result(None)
+
+        loop.add_reader(self._sock.fileno(), wake)
+        over.add_done_callback(wake)
+        try:
+            await news
+        finally:
+            over.remove_done_callback(wake)
+            # The socket may have been closed meanwhile.
+            if self._sock.fileno() >= 0:
+                loop.remove_reader(self._sock.fileno())
+        try:
+            return self._frame(self._sock.recv(wire.MAX_FRAME + 1))
+        except BlockingIOError:
+            return None
+        except OSError as error:
+            raise GuestFaultError(f"the session's socket broke: {error}") from error
 
     async def expect(self, op: str, seconds: float) -> dict[str, Any]:
         """The next frame, which must be an `op`. Raises `GuestFaultError` if it is not, or does not come in time."""
@@ -77,6 +105,8 @@ class GuestChannel:
 
     def close(self) -> None:
         """Close the socket; idempotent."""
+        if self._sock.fileno() >= 0:
+            asyncio.get_running_loop().remove_reader(self._sock.fileno())
         self._sock.close()
 
 

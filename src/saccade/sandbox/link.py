@@ -16,6 +16,7 @@ import os
 import signal
 import socket
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from saccade.errors import MediaError, SandboxLostError
@@ -25,6 +26,7 @@ from saccade.record.status import Status
 from saccade.sandbox.base import LazyImage
 from saccade.sandbox.cgroup import SessionCgroup
 from saccade.sandbox.channel import GuestChannel, GuestFaultError
+from saccade.sandbox.gate import Gate
 from saccade.sandbox.limits import Limits
 from saccade.sandbox.report import read_report, read_text
 from saccade.sandbox.result import RunResult
@@ -33,6 +35,10 @@ from saccade.sandbox.zygote_client import OrderRefusedError, ZygoteClient
 
 DEATH_SECONDS = 0.5
 """How long the news of a death may take from the kernel through the zygote to us."""
+BREATH_SECONDS = 0.001
+REHEARSE_SECONDS = {False: 0.002, True: 0.02}
+"""How long after a fork nothing must happen before a rehearsal without or with a figure; one takes 2 ms or 50 ms, for
+which a call that comes in just then would have to wait."""
 ANSWER_SECONDS = 30.0
 """How long a guest's own runtime may take to fork and say so; generous, for machines under load."""
 STREAM_BYTES = 64 * 1024
@@ -81,20 +87,32 @@ def fixed_memfd(name: str, size: int) -> int:
     return fd
 
 
+@dataclass(frozen=True)
+class House:
+    """What all links of a sandbox share."""
+
+    zygote: ZygoteClient
+    limits: Limits
+    images: SharedImages
+    gate: Gate
+
+
 class Link:
     """See the module. Made by `opened` or `branched`."""
 
-    def __init__(
-        self, zygote: ZygoteClient, limits: Limits, images: SharedImages, cgroup: SessionCgroup | None = None
-    ) -> None:
+    def __init__(self, house: House, cgroup: SessionCgroup | None = None) -> None:
         self.id = next(_ids)
-        self.zygote = zygote
-        self.limits = limits
-        self.images = images
+        self.zygote = house.zygote
+        self.limits = limits = house.limits
+        self.images = house.images
+        self.gate = house.gate
         self.cgroup = cgroup
         self.layout = outbox_layout(limits.output_bytes, limits.total_pixels)
         self.lazy: dict[str, LazyImage] = {}
         self._over = asyncio.Event()
+        self._oom_kills = 0
+        self._calling = False
+        self._rehearsal: dict[str, Any] | None = None
         self.was_ready = False
         """Whether it has ever been ready for a call: if not, a fault is ours and not the guest's."""
         self._died: asyncio.Future[Death] = asyncio.get_running_loop().create_future()
@@ -143,7 +161,7 @@ class Link:
     ) -> RunResult:
         """Send bindings and code, and wait for what comes of it; neither kept nor rolled back yet."""
         self._died = asyncio.get_running_loop().create_future()
-        oom_before = self.cgroup.oom_kills() if self.cgroup is not None else 0
+        self._calling = True
         try:
             async with asyncio.timeout(seconds):
                 for bind, fds in binds:
@@ -157,7 +175,7 @@ class Link:
         except GuestFaultError as fault:
             return self._cut_short(Status.REFUSED, f"the sandbox stopped the code: {fault}")
         if isinstance(frame, Death):
-            return self._cut_short(*self._how_it_died(frame, oom_before))
+            return self._cut_short(*self._how_it_died(frame))
         try:
             if frame.get("call") != message["call"]:
                 raise GuestFaultError("a report of another call")
@@ -169,16 +187,9 @@ class Link:
         """The frame that reports the call, or how its process ended. Lazy pictures are served meanwhile."""
         served: set[str] = set()
         while True:
-            receiving = asyncio.ensure_future(self._channel.receive())
-            try:
-                both: set[asyncio.Future[Any]] = {receiving, self._died}
-                await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
-            finally:
-                if not receiving.done():
-                    receiving.cancel()
-            if not receiving.done() or receiving.cancelled():
+            frame = await self._channel.receive_unless(self._died)
+            if frame is None:
                 return self._died.result()
-            frame = receiving.result()
             if frame.get("op") == "result":
                 return frame
             key = frame.get("key")
@@ -195,9 +206,10 @@ class Link:
         else:
             self._channel.send({"op": "image"}, [fd])
 
-    def _how_it_died(self, death: Death, oom_before: int) -> tuple[Status, str]:
+    def _how_it_died(self, death: Death) -> tuple[Status, str]:
         code = death.code
-        if self.cgroup is not None and self.cgroup.oom_kills() > oom_before:
+        before, self._oom_kills = self._oom_kills, self.cgroup.oom_kills() if self.cgroup is not None else 0
+        if self._oom_kills > before:
             return Status.OUT_OF_MEMORY, "MemoryError: the code used more memory than allowed and was killed"
         if self.ended:
             return Status.LOST, "the session's processes were killed from outside; its state is gone"
@@ -219,23 +231,31 @@ class Link:
             traceback=why,
         )
 
-    async def commit(self) -> str | None:
-        """Make the state after the call the session's state; None, or why it may not be."""
+    async def commit(self, *, figure: bool) -> str | None:
+        """Make the state after the call the session's state; None, or why it may not be.
+
+        `figure` says whether the call has drawn one, as the next call then probably will.
+        """
         try:
             await self.zygote.order("commit", self.id)
         except OrderRefusedError as error:
             return str(error)
+        self._rehearsal = {"op": "rehearse", "figure": figure}
         self.prepare(rollback=False)
         return None
 
     def prepare(self, *, rollback: bool) -> None:
         """Begin to get ready for the next call; with `rollback`, first throw the last one away."""
+        self._calling = False
         self._prepared = asyncio.create_task(self._prepare(rollback))
         self._prepared.add_done_callback(_retrieve)
 
     async def _prepare(self, rollback: bool) -> None:
         if rollback:
             await self.zygote.order("rollback", self.id)
+        else:
+            # Whoever waits for the result comes first: what follows keeps two processors busy for some milliseconds.
+            await asyncio.sleep(BREATH_SECONDS)
         self._channel.drain()
         _libc.fallocate(self._outbox, _PUNCH_HOLE_KEEP_SIZE, ctypes.c_long(0), ctypes.c_long(self.layout.size))
         self.zygote.tell("respawn", self.id)
@@ -248,6 +268,15 @@ class Link:
         except OrderRefusedError as error:
             raise GuestFaultError(f"the session's new process is not there: {error}") from error
         self.was_ready = True
+        if self._rehearsal is not None:
+            asyncio.get_running_loop().call_later(REHEARSE_SECONDS[self._rehearsal["figure"]], self._rehearse)
+
+    def _rehearse(self) -> None:
+        """Let the new leaf warm up, if nobody waits for anything."""
+        prepared = self._prepared is not None and self._prepared.done()
+        if self._rehearsal is not None and prepared and not self._calling and self.gate.idle and not self.ended:
+            with contextlib.suppress(GuestFaultError):
+                self._channel.send(self._rehearsal)
 
     async def _expect(self, op: str) -> dict[str, Any]:
         """A frame of kind `op` that carries a process id, unless the session ends first."""

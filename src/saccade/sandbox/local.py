@@ -24,9 +24,10 @@ from saccade.sandbox.base import Binding, SessionOptions
 from saccade.sandbox.bindings import bound_all
 from saccade.sandbox.cgroup import Cgroups
 from saccade.sandbox.channel import GuestFaultError
+from saccade.sandbox.gate import Gate
 from saccade.sandbox.isolation import MINIMUM, Isolation, Layer, LayerState
 from saccade.sandbox.limits import Limits
-from saccade.sandbox.link import Link
+from saccade.sandbox.link import House, Link
 from saccade.sandbox.local_session import LocalSession
 from saccade.sandbox.options import check_options
 from saccade.sandbox.shared_images import SharedImages
@@ -56,6 +57,7 @@ class LocalSandbox:
         self._modules = tuple(modules)
         self._without = frozenset(Layer(layer) for layer in without)
         self._images = SharedImages()
+        self._gate = Gate()
         self._sessions: set[LocalSession] = set()
         self._links: dict[int, Link] = {}
         self._zygote: ZygoteClient | None = None
@@ -126,7 +128,7 @@ class LocalSandbox:
             # The keeper holds the old state while the leaf makes the new one, so twice what one process may have.
             memory = 2 * self.limits.memory_bytes + self.limits.workspace_bytes
             cgroup = self._cgroups.create(memory, self.limits.processes)
-        link = Link(self._zygote, self.limits, self._images, cgroup)
+        link = Link(House(self._zygote, self.limits, self._images, self._gate), cgroup)
         self._links[link.id] = link
         return link
 

@@ -6,7 +6,7 @@ import asyncio
 import dataclasses
 import time
 from collections.abc import Mapping, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 from saccade.errors import SandboxClosedError, SandboxError, SandboxLostError
 from saccade.record.status import Status
@@ -99,12 +99,17 @@ class LocalSession:
         for item in pending:
             if isinstance(item, BoundImage) and item.lazy is not None:
                 self._link.lazy[item.key] = item.lazy
+        async with self._link.gate.place():
+            return await self._attempt(message, pending, seconds)
+
+    async def _attempt(self, message: Mapping[str, Any], pending: Sequence[Bound], seconds: float) -> RunResult:
+        """Run the call, and keep what it did or throw it away."""
         link = self._link
         settled = False
         try:
             result = await link.run(message, list(messages(pending, link.images)), seconds)
-            if result.status is Status.OK or (result.status is Status.ERROR and keep_errors):
-                refusal = await link.commit()
+            if result.status is Status.OK or (result.status is Status.ERROR and message["keep"]):
+                refusal = await link.commit(figure=any(picture.source == "figure" for picture in result.pictures))
                 settled = refusal is None
                 if refusal is not None:
                     why = f"the code was refused: {refusal}. Join every thread before the code ends."
@@ -112,15 +117,13 @@ class LocalSession:
                 self._calls += 1
                 del self._pending[: len(pending)]
                 return dataclasses.replace(result, committed=True)
-            if self._options.state is StatePolicy.CLEAR and result.status is not Status.LOST:
-                settled = True
-                await self._restart()
-            if link.ended and result.status is Status.OUT_OF_MEMORY:
-                # The kernel chose the keeper: what the code did has cost the session its state.
-                settled = True
-                await self._restart()
-            elif link.ended:
+            # The kernel may have chosen the keeper: what the code did has then cost the session its state.
+            lost_memory = link.ended and result.status is Status.OUT_OF_MEMORY
+            if link.ended and not lost_memory:
                 raise SandboxLostError(result.traceback or "the session's processes were killed from outside")
+            if lost_memory or self._options.state is StatePolicy.CLEAR:
+                settled = True
+                await self._restart()
             return result
         finally:
             # Also when the caller cancels: the call is thrown away and the session can be used again.
