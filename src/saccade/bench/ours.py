@@ -67,6 +67,7 @@ class Saccade:
     install = "pip install saccade"
     slow = False
     parallel = True
+    libraries_at_start = True
     keeps_state = True
     shows_images = True
     picture_setup = ""

@@ -47,6 +47,8 @@ class Peer(Protocol):
     """Whether sessions take so long to start that they are measured fewer times."""
     parallel: bool
     """Whether sessions may be used from different threads at the same time."""
+    libraries_at_start: bool
+    """Whether a fresh session has numpy, Pillow and matplotlib imported already."""
     keeps_state: bool
     """Whether a variable is still there in the next cell."""
     shows_images: bool

@@ -41,6 +41,7 @@ class Exec:
     install = "(comes with Python)"
     slow = False
     parallel = False
+    libraries_at_start = True
     keeps_state = True
     shows_images = False
     picture_setup = ""

@@ -74,6 +74,7 @@ class Jupyter:
     install = INSTALL
     slow = True
     parallel = True
+    libraries_at_start = False
     keeps_state = True
     shows_images = True
     picture_setup = _INLINE

@@ -55,6 +55,7 @@ class Smolagents:
     install = INSTALL
     slow = False
     parallel = False
+    libraries_at_start = True
     keeps_state = True
     shows_images = False
     picture_setup = ""

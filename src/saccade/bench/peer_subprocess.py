@@ -44,6 +44,7 @@ class Subprocess:
     install = "(comes with Python)"
     slow = True
     parallel = True
+    libraries_at_start = False
     keeps_state = False
     shows_images = False
     picture_setup = ""

@@ -108,6 +108,7 @@ ROWS: tuple[Row, ...] = (
         work.idle_memory,
         target=Target("≤ 4", 4.0, full_scale_only=True),
     ),
+    Row("memory-called", "the same after the session's first call", "MB", work.memory_after_call),
     Row(
         "branch",
         "{branches} branches: 12 megapixels and a {array} MB array",
@@ -118,7 +119,7 @@ ROWS: tuple[Row, ...] = (
     ),
     Row(
         "branch-memory",
-        "memory that each of them adds (PSS)",
+        "memory that each of them takes from the machine",
         "MB",
         None,
         own_work.branch_memory,

@@ -109,24 +109,48 @@ def many_crops(peer: Peer, setup: Setup) -> Result:
 def idle_memory(peer: Peer, setup: Setup) -> Result:
     """MB (2**20 bytes) per idle session: PSS of all processes behind them and growth of the caller, by their number.
 
-    Numpy, Pillow and matplotlib are imported, and no call is running.
+    Numpy, Pillow and matplotlib are imported, by the contender itself or by a first cell.
     """
+    return _memory(peer, setup)[0]
+
+
+def memory_after_call(peer: Peer, setup: Setup) -> Result:
+    """The same after each session has run a first cell."""
+    return _memory(peer, setup)[1]
+
+
+def _memory(peer: Peer, setup: Setup) -> tuple[Result, ...]:
+    key = ("memory", peer.name)
+    if key not in setup.shared:
+        setup.shared[key] = _measure_memory(peer, setup)
+    return setup.shared[key]
+
+
+def _measure_memory(peer: Peer, setup: Setup) -> tuple[Result, ...]:
     if not peer.keeps_state:
-        return NotMeasured("no session")
+        return NotMeasured("no session"), NotMeasured("no session")
     count = setup.scale.slow_idle if peer.slow else setup.scale.idle
     own, known = {os.getpid()}, descendants(os.getpid())
     before = pss_bytes(own)
     # A fresh contender of the same kind, so that everything it needs is counted.
     with type(peer)() as fresh, ThreadPoolExecutor(4 if peer.parallel else 1) as pool:
         sessions = list(pool.map(lambda _: fresh.start(), range(count)))
-        try:
-            for session in sessions:
-                checked(session, FIRST, text="ready")
+
+        def each() -> float:
             time.sleep(0.5)
             total = pss_bytes(descendants(os.getpid()) - known) + max(0, pss_bytes(own) - before)
+            return total / count / MIB
+
+        try:
+            opened = each()
+            for session in sessions:
+                checked(session, FIRST, text="ready")
+            called = each()
         finally:
             list(pool.map(_close, sessions))
-    return Measurement((total / count / MIB,), f"{count} sessions")
+    # Without the libraries, which a first cell has to import, a session would be flattered.
+    note = f"{count} sessions"
+    return Measurement((opened if peer.libraries_at_start else called,), note), Measurement((called,), note)
 
 
 def _close(session: PeerSession) -> None:

@@ -14,7 +14,7 @@ import sys
 from collections import Counter
 from typing import Any, NoReturn
 
-from . import privileges, seccomp, session, wire
+from . import privileges, seccomp, session, wire, workpath
 from .compact import fill_gaps
 from .config import GuestConfig
 from .fork import Forker
@@ -148,6 +148,8 @@ def prepare(settings: dict[str, Any], standing: Standing, forker: Forker) -> tup
     else:
         places = PlainWorkspaces(settings["folder"])
     os.environ["HOME"] = os.environ["TMPDIR"] = WORKSPACE if private else PLAIN_WORKSPACE
+    workpath.install(os.environ["HOME"])
+    privileges.limit_capabilities()
     left_out = dict.fromkeys(settings["without"], "left out on purpose")
     if standing.uids and not private and not _readable_for(standing.first_uid, readable, forker):
         left_out["session_user"] = "the interpreter lies in a folder that only the current user may enter"

@@ -28,7 +28,7 @@ from .fork import CLONE_PARENT, Forker
 from .outbox import Outbox
 from .preload import draw_unseen, preload
 from .privileges import die_with_parent
-from .show import Shown, install
+from .shown import Shown, use
 from .workspace import Workspace, WorkspaceTooLarge
 
 ALL_SIGNALS = frozenset(int(number) for number in signal.valid_signals())
@@ -57,11 +57,10 @@ def new_interpreter(config: GuestConfig, forker: Forker) -> Interpreter:
     module.__dict__["__builtins__"] = __builtins__
     sys.modules["__main__"] = module
     preload(module.__dict__, config.preload)
-    workpath.install(config.workspace)
     workspace = Workspace(wire.WORKSPACE_FD, config.workspace, config.workspace_bytes, config.workspace_files)
     outbox = Outbox(wire.OUTBOX_FD, config)
     shown = Shown(config, outbox)
-    install(shown)
+    use(shown)
     return Interpreter(
         module=module,
         config=config,

@@ -27,6 +27,7 @@ class GuestChannel:
     def __init__(self, sock: socket.socket) -> None:
         sock.setblocking(False)
         self._sock = sock
+        self._loop: asyncio.AbstractEventLoop | None = None
 
     def send(self, message: wire.Message, fds: Sequence[int] = ()) -> None:
         """Send one message without blocking. Raises `GuestFaultError` if the guest does not read or is gone."""
@@ -57,7 +58,7 @@ class GuestChannel:
 
     async def receive_unless(self, over: asyncio.Future[Any]) -> dict[str, Any] | None:
         """The next frame, or None if `over` is done before one has come."""
-        loop = asyncio.get_running_loop()
+        self._loop = loop = asyncio.get_running_loop()
         news: asyncio.Future[None] = loop.create_future()
 
         def wake(_future: object = None) -> None:
@@ -105,8 +106,8 @@ class GuestChannel:
 
     def close(self) -> None:
         """Close the socket; idempotent."""
-        if self._sock.fileno() >= 0:
-            asyncio.get_running_loop().remove_reader(self._sock.fileno())
+        if self._loop is not None and self._sock.fileno() >= 0:
+            self._loop.remove_reader(self._sock.fileno())
         self._sock.close()
 
 

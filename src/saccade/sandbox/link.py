@@ -39,6 +39,8 @@ BREATH_SECONDS = 0.001
 REHEARSE_SECONDS = {False: 0.002, True: 0.02}
 """How long after a fork nothing must happen before a rehearsal without or with a figure; one takes 2 ms or 50 ms, for
 which a call that comes in just then would have to wait."""
+REHEARSING_SESSIONS = 64
+"""With more sessions than this memory counts for more: a rehearsal takes a megabyte, with a figure some more."""
 ANSWER_SECONDS = 30.0
 """How long a guest's own runtime may take to fork and say so; generous, for machines under load."""
 STREAM_BYTES = 64 * 1024
@@ -95,6 +97,8 @@ class House:
     limits: Limits
     images: SharedImages
     gate: Gate
+    links: dict[int, Link]
+    """All links there are, by id."""
 
 
 class Link:
@@ -106,6 +110,7 @@ class Link:
         self.limits = limits = house.limits
         self.images = house.images
         self.gate = house.gate
+        self._all = house.links
         self.cgroup = cgroup
         self.layout = outbox_layout(limits.output_bytes, limits.total_pixels)
         self.lazy: dict[str, LazyImage] = {}
@@ -273,8 +278,8 @@ class Link:
 
     def _rehearse(self) -> None:
         """Let the new leaf warm up, if nobody waits for anything."""
-        prepared = self._prepared is not None and self._prepared.done()
-        if self._rehearsal is not None and prepared and not self._calling and self.gate.idle and not self.ended:
+        prepared = self._prepared is not None and self._prepared.done() and not self._calling and not self.ended
+        if self._rehearsal is not None and prepared and self.gate.idle and len(self._all) <= REHEARSING_SESSIONS:
             with contextlib.suppress(GuestFaultError):
                 self._channel.send(self._rehearsal)
 

@@ -22,7 +22,7 @@ from typing import Any, Self
 from saccade.errors import IsolationError, SandboxClosedError, SandboxError, SandboxLostError
 from saccade.sandbox.base import Binding, SessionOptions
 from saccade.sandbox.bindings import bound_all
-from saccade.sandbox.cgroup import Cgroups
+from saccade.sandbox.cgroup import Cgroups, sweep
 from saccade.sandbox.channel import GuestFaultError
 from saccade.sandbox.gate import Gate
 from saccade.sandbox.isolation import MINIMUM, Isolation, Layer, LayerState
@@ -128,7 +128,7 @@ class LocalSandbox:
             # The keeper holds the old state while the leaf makes the new one, so twice what one process may have.
             memory = 2 * self.limits.memory_bytes + self.limits.workspace_bytes
             cgroup = self._cgroups.create(memory, self.limits.processes)
-        link = Link(House(self._zygote, self.limits, self._images, self._gate), cgroup)
+        link = Link(House(self._zygote, self.limits, self._images, self._gate, self._links), cgroup)
         self._links[link.id] = link
         return link
 
@@ -161,6 +161,7 @@ class LocalSandbox:
                 f"the local sandbox needs Linux; this is {sys.platform}. Run `saccade sandbox serve` on a Linux "
                 "host or in a Linux virtual machine and use RemoteSandbox(url, token=...) here."
             )
+        await asyncio.to_thread(sweep)
         cgroups = await asyncio.to_thread(Cgroups.probe)
         self._cgroups = cgroups if isinstance(cgroups, Cgroups) and Layer.CGROUP not in self._without else None
         self._folder = tempfile.TemporaryDirectory(prefix="saccade-", ignore_cleanup_errors=True)
