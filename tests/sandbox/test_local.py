@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import textwrap
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -95,6 +96,37 @@ async def test_no_font_file_is_open_across_sessions() -> None:
             assert not [target for target in targets if target.endswith(".ttf")], targets
         results = await asyncio.gather(*(session.run(PLOT) for session in sessions * 2))
         assert len({result.pictures[0].data for result in results}) == 1
+
+
+async def test_a_rehearsal_leaves_no_trace() -> None:
+    """The empty cell and the unseen figure that a waiting session runs change nothing that a program can see."""
+    look = (
+        "import gc, random, sys, os, threading\n"
+        "print(plt.get_fignums(), plt.gcf().number, plt.rcParams['figure.figsize'], random.random(), np.random.rand(),\n"
+        "      sorted(n for n in globals() if not n.startswith('_')), os.listdir('.'), os.getcwd(), sys.argv,\n"
+        "      threading.active_count(), len(sys.stdout.name))"
+    )
+    begin = "plt.figure(5)\nplt.figure(3)\nf = plt.figure()\nf.show()\nopen('f', 'w').write('x')"
+    options = SessionOptions(preload=("np", "plt"))
+    async with LocalSandbox() as sandbox:
+        rested, hurried = await sandbox.open(options=options), await sandbox.open(options=options)
+        rehearsed = asyncio.Event()
+        send = rested._link._channel.send
+
+        def watched(message: dict[str, object], fds: Sequence[int] = ()) -> None:
+            send(message, fds)
+            if message["op"] == "rehearse":
+                assert message["figure"] is True
+                rehearsed.set()
+
+        rested._link._channel.send = watched  # type: ignore[method-assign]
+        for session in (hurried, rested):
+            assert len((await session.run(begin)).pictures) == 1
+        at_once = await hurried.run(look)
+        await asyncio.wait_for(rehearsed.wait(), 30)
+        later = await rested.run(look)
+        assert (later.stdout, later.pictures, later.files) == (at_once.stdout, at_once.pictures, at_once.files)
+        assert later.ok
 
 
 async def test_a_lazy_picture_that_cannot_be_decoded_is_an_error_of_the_call() -> None:

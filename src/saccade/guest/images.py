@@ -75,6 +75,18 @@ class SharedImage(Image.Image):
         self.load()
         return Image.Image.copy(self)
 
+    # These look at the class before they look at the pixels.
+
+    def __eq__(self, other: object) -> bool:
+        self.load()
+        return Image.Image.__eq__(self, other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        self.load()
+        return Image.Image.__reduce_ex__(self, protocol)
+
 
 def map_array(shape: Sequence[int], fd: int) -> np.ndarray[Any, np.dtype[np.uint8]]:
     """The uint8 array in memfd `fd`; the program may change it, which copies the pages it writes to."""

@@ -1,0 +1,112 @@
+"""Forks by the raw system call: what a child inherits, and whose child it is."""
+
+import os
+import random
+import sys
+import threading
+
+import pytest
+
+from saccade.guest.compact import _free_blocks, fill_gaps, give_back_memory
+from saccade.guest.fork import CLONE_PARENT, Forker
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the sandbox needs Linux")
+
+
+def told(work: object) -> str:
+    """What `work`, a function of a Forker, returns in a fresh process with a single thread."""
+    read_end, write_end = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        try:
+            os.write(write_end, str(work(Forker())).encode())  # type: ignore[operator]
+        finally:
+            os._exit(0)
+    os.close(write_end)
+    with os.fdopen(read_end) as pipe:
+        text = pipe.read()
+    os.waitpid(pid, 0)
+    return text
+
+
+def test_memory_and_exit_status() -> None:
+    def work(forker: Forker) -> object:
+        value = [1]
+        pid = forker.fork()
+        if pid == 0:
+            value.append(2)
+            os._exit(len(value))
+        return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), value
+
+    assert told(work) == "(2, [1])"
+
+
+def test_a_sibling_is_a_child_of_the_parent() -> None:
+    def work(forker: Forker) -> object:
+        own = os.getpid()
+        child = forker.fork()
+        if child == 0:
+            if forker.fork(CLONE_PARENT) == 0:
+                os._exit(7 if os.getppid() == own else 1)
+            os._exit(5)
+        ends = sorted(os.waitstatus_to_exitcode(os.wait()[1]) for _ in range(2))
+        return ends
+
+    assert told(work) == "[5, 7]"
+
+
+def test_random_numbers_go_on_as_if_there_had_been_no_fork() -> None:
+    def work(forker: Forker) -> object:
+        random.seed(3)
+        expected = random.Random(3).random()
+        pid = forker.fork()
+        if pid == 0:
+            os._exit(0 if random.random() == expected else 1)
+        return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+    assert told(work) == "0"
+
+
+def test_threads_locks_and_signals_work_in_a_child_of_a_child() -> None:
+    def work(forker: Forker) -> object:
+        for _ in range(3):
+            pid = forker.fork()
+            if pid:
+                return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+        results: list[int] = []
+        threads = [threading.Thread(target=results.append, args=(i,)) for i in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        os._exit(len(results))
+
+    # Each generation tells how its child has ended, the innermost with the number of its threads.
+    assert told(work) == "800"
+
+
+def test_the_kernel_refuses_in_words() -> None:
+    def work(forker: Forker) -> object:
+        try:
+            # CLONE_THREAD without CLONE_SIGHAND is never allowed.
+            forker.fork(0x10000)
+        except OSError as error:
+            return error.strerror
+        return "allowed"
+
+    assert told(work) == "clone refused"
+
+
+def test_filling_gaps_leaves_fewer_free_blocks() -> None:
+    def work(_forker: Forker) -> object:
+        import numpy as np
+
+        junk = [bytes(size) for size in range(1, 400) for _ in range(50)]
+        del junk[::2]
+        before = sum(_free_blocks().values())
+        fill_gaps()
+        after = sum(_free_blocks().values())
+        give_back_memory()
+        return before > 1000 and after < before / 2 and np.ones(3).sum() == 3
+
+    assert told(work) == "True"

@@ -1,0 +1,67 @@
+"""Places for calls that work: few at once, and nobody keeps one for long."""
+
+import asyncio
+
+import pytest
+
+from saccade.sandbox import gate as gate_module
+from saccade.sandbox.gate import Gate
+
+
+async def test_as_many_as_there_are_places() -> None:
+    gate = Gate(2)
+    inside = most = 0
+
+    async def call() -> None:
+        nonlocal inside, most
+        async with gate.place():
+            inside += 1
+            most = max(most, inside)
+            await asyncio.sleep(0.001)
+            inside -= 1
+
+    assert gate.idle
+    await asyncio.gather(*(call() for _ in range(20)))
+    assert (most, inside, gate.idle) == (2, 0, True)
+
+
+async def test_a_call_that_hangs_gives_its_place_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gate_module, "MOMENT_SECONDS", 0.01)
+    gate = Gate(1)
+    hanging = asyncio.Event()
+
+    async def hang() -> None:
+        async with gate.place():
+            await hanging.wait()
+
+    async def call() -> str:
+        async with gate.place():
+            return "done"
+
+    hung = [asyncio.create_task(hang()) for _ in range(3)]
+    await asyncio.sleep(0)
+    assert not gate.idle
+    assert await asyncio.wait_for(call(), 10) == "done"
+    hanging.set()
+    await asyncio.gather(*hung)
+    # No place was given back twice: with one place, two calls are never inside together.
+    async with gate.place():
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(gate._free.acquire(), 0.005)
+
+
+async def test_a_cancelled_wait_takes_no_place() -> None:
+    gate = Gate(1)
+
+    async def call() -> None:
+        async with gate.place():
+            await asyncio.sleep(10)
+
+    first, second = asyncio.create_task(call()), asyncio.create_task(call())
+    await asyncio.sleep(0)
+    for task in (second, first):
+        task.cancel()
+    await asyncio.gather(first, second, return_exceptions=True)
+    assert gate.idle
+    async with gate.place():
+        pass
