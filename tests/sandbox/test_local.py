@@ -102,8 +102,8 @@ async def test_a_rehearsal_leaves_no_trace() -> None:
     """The empty cell and the unseen figure that a waiting session runs change nothing that a program can see."""
     look = (
         "import gc, random, sys, os, threading\n"
-        "print(plt.get_fignums(), plt.gcf().number, plt.rcParams['figure.figsize'], random.random(), np.random.rand(),\n"
-        "      sorted(n for n in globals() if not n.startswith('_')), os.listdir('.'), os.getcwd(), sys.argv,\n"
+        "print(plt.get_fignums(), plt.gcf().number, plt.rcParams['figure.figsize'], random.random(),\n"
+        "      np.random.rand(), sorted(n for n in globals() if n[0] != '_'), os.listdir('.'), os.getcwd(), sys.argv,\n"
         "      threading.active_count(), len(sys.stdout.name))"
     )
     begin = "plt.figure(5)\nplt.figure(3)\nf = plt.figure()\nf.show()\nopen('f', 'w').write('x')"
