@@ -1,6 +1,7 @@
 """What is the local sandbox's own: layers required and left out, its interpreter, what its sessions share."""
 
 import asyncio
+import hashlib
 import os
 import subprocess
 import sys
@@ -13,6 +14,8 @@ from PIL import Image
 from tests.sandbox.providers import NAMESPACES, linux_only
 
 from saccade.errors import IsolationError, SandboxClosedError, SandboxError
+from saccade.media.decode import decode
+from saccade.media.store import MediaStore, StoredImage
 from saccade.record.status import Status
 from saccade.sandbox.attacks.surroundings import descendants
 from saccade.sandbox.base import SessionOptions
@@ -168,6 +171,42 @@ async def test_many_branches() -> None:
             )
         )
         assert [r.stdout for r in results] == [f"[1, {i}] here /workspace/inner\n" for i in range(40)]
+
+
+async def test_a_system_that_is_not_linux_is_told_the_way_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "platform", "darwin")
+    monkeypatch.delattr(os, "sched_getaffinity")
+    sandbox = LocalSandbox()
+    with pytest.raises(IsolationError, match=r"needs Linux; this is darwin[\s\S]*RemoteSandbox"):
+        await sandbox.open()
+    await sandbox.close()
+
+
+async def test_pictures_of_the_media_store_are_decoded_once_for_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = MediaStore(tmp_path)
+    photo = Path(__file__).parents[3] / "shared/data/photos/signicade.JPG"
+    original = decode(photo.read_bytes()) if photo.exists() else Image.radial_gradient("L").convert("RGB")
+    decoded: list[str] = []
+    decode_stored = StoredImage.decode
+
+    def counted(self: StoredImage) -> Image.Image:
+        decoded.append(self.sha256)
+        return decode_stored(self)
+
+    monkeypatch.setattr(StoredImage, "decode", counted)
+    picture = store.open(store.put_image(original))
+    code = "from hashlib import sha256\nim = image_clue_0\nprint(im.mode, im.size, sha256(im.tobytes()).hexdigest())"
+    async with LocalSandbox() as sandbox:
+        session = await sandbox.open({"image_clue_0": picture})
+        assert (await session.run("print(image_clue_0.size)")).text == f"{original.size}\n"
+        assert not decoded
+        sessions = [session, *await session.branch(7), await sandbox.open({"image_clue_0": picture})]
+        results = await asyncio.gather(*(each.run(code) for each in sessions))
+    digest = hashlib.sha256(original.tobytes()).hexdigest()
+    assert {result.text for result in results} == {f"{original.mode} {original.size} {digest}\n"}
+    assert decoded == [picture.sha256]
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")

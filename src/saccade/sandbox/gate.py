@@ -21,7 +21,7 @@ class Gate:
     """Places for calls that work."""
 
     def __init__(self, places: int | None = None) -> None:
-        self._free = asyncio.Semaphore(places or PLACES_PER_PROCESSOR * len(os.sched_getaffinity(0)))
+        self._free = asyncio.Semaphore(places or PLACES_PER_PROCESSOR * _processors())
         self._inside = 0
 
     @property
@@ -44,3 +44,10 @@ class Gate:
                     self._free.release()
         finally:
             self._inside -= 1
+
+
+def _processors() -> int:
+    """Processors that this process may use; all there are where the system does not tell."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1

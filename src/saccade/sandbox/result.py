@@ -93,6 +93,11 @@ class RunResult:
     layers: tuple[str, ...] = ()
 
     @property
+    def text(self) -> str:
+        """Everything printed: stdout, then stderr."""
+        return self.stdout + self.stderr
+
+    @property
     def ok(self) -> bool:
         """Whether the code ran to its end and its state was kept."""
         return self.status is Status.OK
