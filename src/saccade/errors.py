@@ -15,6 +15,11 @@
     │   ├── SandboxClosedError used after it was closed
     │   ├── SandboxLostError   our own processes died; the state of the sessions is gone
     │   └── ProtocolError      the other side of a wire sent bytes that do not follow the protocol
+    ├── ModelError             a model's backend gave no usable answer
+    │   ├── ModelRefusedError  bad key, bad request, unknown model: no retry can help
+    │   └── ModelLostError     rate limits, server errors or a broken connection, after all retries
+    ├── PromptFileError        a user's own prompt file cannot be used
+    ├── ToolError              a tool was declared or registered wrongly (never: called wrongly by a model)
     └── UnavailableError       an optional part is not installed; names the command that installs it
 
 A message says what happened, why, and what to do. These are for a person. What a program in the
@@ -81,6 +86,26 @@ class SandboxLostError(SandboxError):
 
 class ProtocolError(SandboxError):
     """The other side of a wire sent bytes that do not follow the protocol."""
+
+
+class ModelError(SaccadeError):
+    """A model's backend gave no usable answer."""
+
+
+class ModelRefusedError(ModelError):
+    """The backend refused for a reason that no retry can cure."""
+
+
+class ModelLostError(ModelError):
+    """The backend could not be reached or kept failing. An outage: never the model's mistake."""
+
+
+class PromptFileError(SaccadeError, ValueError):
+    """A user's own prompt file cannot be used."""
+
+
+class ToolError(SaccadeError):
+    """A tool was declared or registered wrongly; a wrong call by a model is a typed status instead."""
 
 
 class UnavailableError(SaccadeError, ImportError):

@@ -1,0 +1,80 @@
+"""What a dialect is: how a family of checkpoints was trained to speak, in both directions.
+
+A dialect holds no state and does no IO. It shows a task, reads what the model wrote, and writes what came back;
+training, evaluation and `saccade ask` use the same object, so they cannot drift apart. `parse` is total: any text gives
+an action, if need be a `ParseError` whose reason the model may read. Nothing here evaluates model text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from saccade.record.action import Action
+from saccade.record.content import ImagePart, Message
+from saccade.record.execution import Execution
+from saccade.record.task import Task
+from saccade.record.trajectory import EpisodeLimits
+from saccade.record.turn import FinishReason
+from saccade.sandbox.base import SessionOptions
+from saccade.sandbox.limits import Limits
+
+
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """How an episode begins: what the model sees, and what its code finds."""
+
+    messages: tuple[Message, ...]
+    bindings: Mapping[str, str]
+    """Variable in the sandbox -> name of the task's media bound to it."""
+    files: Mapping[str, str]
+    """Path in the workspace -> name of the task's media that lies there, in its own encoding."""
+    pictures: int
+    """Pictures shown so far; the next one shown gets this number."""
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """What came back, as the model reads it."""
+
+    message: Message
+    bindings: Mapping[str, ImagePart]
+    """Variables that the shown pictures are bound to from the next call on, where the dialect does that."""
+    pictures: int
+    """Pictures shown so far, these included."""
+
+
+class Dialect(Protocol):
+    """One way of speaking. Ids are versioned: `pyvision@1`."""
+
+    id: str
+    stop: tuple[str, ...]
+    """Strings at which the model must be stopped; they belong to the text."""
+    session: SessionOptions
+    """State policy, repairs and preloaded names of the sandbox."""
+    sandbox: Limits
+    """Limits of a call."""
+    limits: EpisodeLimits
+    """Limits of an episode that the dialect's checkpoints were trained with."""
+
+    def open(self, task: Task) -> Opening:
+        """The first messages for `task`. Never shows its gold answer or evidence."""
+
+    def parse(self, text: str, finish: FinishReason) -> Action:
+        """What the model asks for. Code that was cut off by the token limit is not code."""
+
+    def write(self, action: Action, thought: str = "") -> str:
+        """The canonical text of a turn that thinks `thought` and does `action`; `parse` gives `action` back.
+
+        Raises ValueError for an action that cannot be said in this dialect.
+        """
+
+    def observe(self, execution: Execution, pictures: int) -> Observation:
+        """What the model is shown of an execution, after `pictures` pictures so far."""
+
+    def correct(self, reason: str, pictures: int) -> Observation | None:
+        """What the model is told when its text held no action; None if the episode ends there."""
+
+    def ask_for_answer(self) -> Message | None:
+        """A last request for the answer when a limit is reached; None if the dialect has none."""

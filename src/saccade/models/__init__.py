@@ -1,0 +1,1 @@
+"""Clients of models: one interface, many backends."""

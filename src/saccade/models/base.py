@@ -1,0 +1,91 @@
+"""The interface that every model backend has: messages in, a completion out.
+
+Stop strings mean the same on all backends: text ends at the first of them, `Completion.text` holds it, and
+`finish` is `STOP_STRING`. A backend whose API swallows the stop string puts it back; one that does not know stop
+strings cuts the text itself. Text that ran into `max_tokens` has `finish` `LENGTH` and is never made to look complete.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from saccade.record.action import ToolCall
+from saccade.record.content import Message
+from saccade.record.trajectory import Sampling
+from saccade.record.turn import FinishReason
+
+
+class MediaReader(Protocol):
+    """Where a backend finds the bytes of the pictures and videos that messages name; a `MediaStore` is one."""
+
+    def get_bytes(self, sha256: str) -> bytes:
+        """The stored bytes. Raises `MissingMediaError`."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolSpec:
+    """A function that the model may call natively: name, what it does, JSON Schema of its arguments."""
+
+    name: str
+    description: str
+    parameters: dict[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One question to a model."""
+
+    messages: tuple[Message, ...]
+    stop: tuple[str, ...] = ()
+    sampling: Sampling = field(default_factory=Sampling)
+    tools: tuple[ToolSpec, ...] = ()
+    """For dialects that use an API's own function calling; empty for all others."""
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens and money of one completion; None where the backend does not say."""
+
+    prompt_tokens: int | None = None
+    cached_tokens: int | None = None
+    """Part of `prompt_tokens` that was read from the provider's cache."""
+    sampled_tokens: int | None = None
+    dollars: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """What a model wrote."""
+
+    text: str
+    """Exactly what was written, the stop string included."""
+    finish: FinishReason
+    tool_calls: tuple[ToolCall, ...] = ()
+    """Native function calls, in order."""
+    token_ids: tuple[int, ...] | None = None
+    logprobs: tuple[float, ...] | None = None
+    """Natural log-probability of each of `token_ids`."""
+    usage: Usage = field(default_factory=Usage)
+    model: str = ""
+    """The name and revision that the backend gives itself."""
+
+
+class Model(Protocol):
+    """A backend."""
+
+    name: str
+    """As it is recorded, e.g. `openai:gpt-4.1`."""
+
+    async def complete(
+        self, request: Request, media: MediaReader, *, on_text: Callable[[str], None] | None = None
+    ) -> Completion:
+        """The model's next message; `on_text` hears the text as it comes, piece by piece.
+
+        Raises `ModelError`: `ModelRefusedError` for what no retry can cure (bad key, bad request, unknown model),
+        `ModelLostError` when retries are used up (rate limit, server errors, broken connection, broken answers).
+        """
+
+    async def close(self) -> None:
+        """Give back connections; idempotent."""

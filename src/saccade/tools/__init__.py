@@ -1,0 +1,1 @@
+"""Typed visual tools that a model can call: schema in, typed result out."""
