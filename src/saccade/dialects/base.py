@@ -8,7 +8,7 @@ an action, if need be a `ParseError` whose reason the model may read. Nothing he
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from saccade.record.action import Action
@@ -32,6 +32,8 @@ class Opening:
     """Path in the workspace -> name of the task's media that lies there, in its own encoding."""
     pictures: int
     """Pictures shown so far; the next one shown gets this number."""
+    strings: Mapping[str, str] = field(default_factory=dict)
+    """Variable in the sandbox -> text bound to it, e.g. the path of one of `files`."""
 
 
 @dataclass(frozen=True, slots=True)

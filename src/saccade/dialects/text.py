@@ -1,0 +1,136 @@
+r"""Small total readers of model text: fences, tags, `\boxed{}`, and the rule by which long output is cut.
+
+Every function takes any text, never raises for what is in it, and needs time linear in its length. What a dialect
+makes of the pieces (first or last, fence needed or not) is the dialect's.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+_FENCE = re.compile(r"[ \t]*```[ \t]*(?P<language>[\w+-]*)[ \t]*\r?")
+_BOXED = "\\boxed{"
+
+
+@dataclass(frozen=True, slots=True)
+class Fence:
+    """A fenced block: the lines between a line of three backticks (and a language) and the next such line."""
+
+    language: str
+    """In lower case; empty if none is named."""
+    body: str
+    closed: bool
+    """False if the text ends inside the block."""
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """What stands between `<tag>` and `</tag>`."""
+
+    body: str
+    closed: bool
+    """False if the text ends without the closing tag."""
+
+
+def fences(text: str) -> tuple[Fence, ...]:
+    """All fenced blocks, in order. A line of three backticks opens one, the next line of bare backticks closes it."""
+    found: list[Fence] = []
+    language: str | None = None
+    body: list[str] = []
+    for line in text.split("\n"):
+        mark = _FENCE.fullmatch(line)
+        if language is None:
+            if mark:
+                language, body = mark["language"].lower(), []
+        elif mark and not mark["language"]:
+            found.append(Fence(language, "\n".join(body), closed=True))
+            language = None
+        else:
+            body.append(line)
+    if language is not None:
+        found.append(Fence(language, "\n".join(body), closed=False))
+    return tuple(found)
+
+
+def python_fences(text: str) -> tuple[Fence, ...]:
+    """The fenced blocks that name Python as their language."""
+    return tuple(fence for fence in fences(text) if fence.language in ("python", "py", "python3"))
+
+
+def blocks(text: str, tag: str) -> tuple[Block, ...]:
+    """All blocks of `tag`, in order. An opening tag inside an open block belongs to its body."""
+    opening, closing = f"<{tag}>", f"</{tag}>"
+    found: list[Block] = []
+    start = text.find(opening)
+    while start >= 0:
+        start += len(opening)
+        end = text.find(closing, start)
+        if end < 0:
+            found.append(Block(text[start:], closed=False))
+            break
+        found.append(Block(text[start:end], closed=True))
+        start = text.find(opening, end + len(closing))
+    return tuple(found)
+
+
+def innermost(text: str, tag: str) -> tuple[Block, ...]:
+    """All blocks of `tag`, in order, each from the last opening tag before its closing tag.
+
+    So a tag that is only talked about does not swallow the real block after it.
+    """
+    opening, closing = f"<{tag}>", f"</{tag}>"
+    *heads, tail = text.split(closing)
+    found = [Block(head.rpartition(opening)[2], closed=True) for head in heads if opening in head]
+    if opening in tail:
+        found.append(Block(tail.rpartition(opening)[2], closed=False))
+    return tuple(found)
+
+
+def code_in_block(body: str, *, last: bool = True) -> tuple[str, bool]:
+    """The code in the body of a block of code tags, and whether it is whole.
+
+    The last (or first) Python fence; without one the last (or first) fence of any language; without any fence the body
+    itself. A fence that the body does not close runs to its end, and the code is then not known to be whole.
+    """
+    found = python_fences(body) or fences(body)
+    if found:
+        fence = found[-1 if last else 0]
+        return fence.body, fence.closed
+    inline = body.strip().removeprefix("```python").removeprefix("```").removesuffix("```")
+    return (inline if inline != body.strip() else body.strip("\r\n")), True
+
+
+def boxed(text: str) -> str | None:
+    r"""What the last `\boxed{...}` holds, braces inside it matched; None if there is no whole one."""
+    found: str | None = None
+    start = text.find(_BOXED)
+    while start >= 0:
+        start += len(_BOXED)
+        end = _closing_brace(text, start)
+        if end is None:
+            break
+        found = text[start:end]
+        start = text.find(_BOXED, end)
+    return found
+
+
+def answer_in(body: str) -> str:
+    r"""The answer in the body of a block of answer tags: the last `\boxed{...}` if there is one, else all of it."""
+    inner = boxed(body)
+    return (body if inner is None else inner).strip()
+
+
+def cut_middle(text: str, *, longest: int, mark: str = "...") -> str:
+    """`text`, or its first and last `longest // 2` characters with `mark` between if it is longer than `longest`."""
+    half = longest // 2
+    return text if len(text) <= longest else text[:half] + mark + text[len(text) - half :]
+
+
+def _closing_brace(text: str, start: int) -> int | None:
+    depth = 1
+    for found in re.compile(r"\\.|[{}]", re.DOTALL).finditer(text, start):
+        depth += {"{": 1, "}": -1}.get(found.group(), 0)
+        if depth == 0:
+            return found.start()
+    return None

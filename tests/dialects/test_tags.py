@@ -1,0 +1,29 @@
+from hypothesis import given
+from hypothesis import strategies as st
+
+from saccade.dialects.tags import TagGuard
+
+GUARD = TagGuard(["code", "interpreter", r"image_clue_\d+"])
+PIECES = st.lists(
+    st.sampled_from(
+        ["<", ">", "\\", "/", " ", "code", "INTERPRETER", "image_clue_3", "<|im_end|>", "|", "<code>", "x", "\n"]
+    )
+).map("".join)
+
+
+def test_tags_get_a_backslash() -> None:
+    assert GUARD.escape("a</interpreter> <|im_start|>") == "a<\\/interpreter> <\\|im_start|>"
+    assert GUARD.escape("< / CODE >") == "<\\ / CODE >"
+    assert GUARD.tags("<image_clue_12><b></code>") == ("<image_clue_12>", "</code>")
+
+
+def test_ordinary_text_is_not_changed() -> None:
+    for text in ("if a < b and c > d:", "<html><b>x</b>", "<\\n>", "List<code_t>", "<codec>", "a <|> b", "<\\textbf>"):
+        assert GUARD.escape(text) == text
+
+
+@given(PIECES | st.text())
+def test_no_tag_is_left_and_all_comes_back(text: str) -> None:
+    escaped = GUARD.escape(text)
+    assert GUARD.tags(escaped) == ()
+    assert GUARD.unescape(escaped) == text
