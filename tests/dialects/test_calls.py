@@ -1,0 +1,176 @@
+"""Every published shape of a tool call is read as one, and nothing else is."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from saccade.dialects.calls import (
+    TOOL_SYNONYMS,
+    CallShape,
+    ReadCall,
+    dump_json,
+    read_call,
+    resolve_name,
+    write_call,
+)
+from saccade.dialects.faults import Fault, FaultKind, find_tag_faults
+from saccade.record.action import ToolCall
+
+SHAPES = [
+    ('{"name": "zoom", "arguments": {"a": 1}}', CallShape.ARGUMENTS, {"a": 1}, None),
+    ('{"tool": "zoom", "parameters": {"a": 1}}', CallShape.PARAMETERS, {"a": 1}, None),
+    ('{"tool": "zoom", "task": "to_table"}', CallShape.FLAT, {"task": "to_table"}, None),
+    ('{"tool": "zoom"}', CallShape.FLAT, {}, None),
+    ('{"tool": "zoom", "task": "t", "arguments": {"a": 1}}', CallShape.TASK_ARGUMENTS, {"task": "t", "a": 1}, None),
+    (
+        '{"tool": "zoom", "task": "t", "arguments": "the axis"}',
+        CallShape.TASK_ARGUMENTS,
+        {"task": "t", "arguments": "the axis"},
+        None,
+    ),
+    (
+        '{"tool": "zoom", "task": "t", "arguments": "{\\"a\\": 1}"}',
+        CallShape.TASK_ARGUMENTS,
+        {"task": "t", "a": 1},
+        None,
+    ),
+    ('{"action": {"server": "s", "tool": "zoom", "arguments": {"a": 1}}}', CallShape.ACTION, {"a": 1}, "s"),
+    ('{"server": "s", "tool": "zoom", "arguments": {"a": 1}}', CallShape.SERVER, {"a": 1}, "s"),
+    ('{"tool": "zoom", "arguments": {"a": 1}}', CallShape.MIXED, {"a": 1}, None),
+    ('{"name": "zoom", "a": 1}', CallShape.MIXED, {"a": 1}, None),
+    ('{"name": "zoom", "arguments": null}', CallShape.ARGUMENTS, {}, None),
+]
+
+FAULTS = [
+    ("", FaultKind.NOT_JSON),
+    ("zoom(a=1)", FaultKind.NOT_JSON),
+    ('{"tool": "zoom",}', FaultKind.NOT_JSON),
+    ('```json\n{"tool": "zoom"}\n```', FaultKind.NOT_JSON),
+    ('{"tool": "zoom", "x": NaN}', FaultKind.NOT_JSON),
+    ('{"tool": "zoom", "x": 1e999}', FaultKind.NOT_JSON),
+    ('{"tool": "zoom", "x": "\\ud800"}', FaultKind.NOT_JSON),
+    ('{"tool": "zoom", "x": ' + "9" * 5000 + "}", FaultKind.NOT_JSON),
+    ("[" * 100_000, FaultKind.NOT_JSON),
+    ('{"tool": "zoom", "x": ' + "[" * 600 + "]" * 600 + "}", FaultKind.NOT_JSON),
+    ('[{"tool": "zoom"}]', FaultKind.NOT_AN_OBJECT),
+    ("null", FaultKind.NOT_AN_OBJECT),
+    ("{}", FaultKind.NO_TOOL_NAME),
+    ('{"tool": ""}', FaultKind.NO_TOOL_NAME),
+    ('{"tool": 3}', FaultKind.NO_TOOL_NAME),
+    ('{"action": {"arguments": {}}}', FaultKind.NO_TOOL_NAME),
+    ('{"name": "' + "x" * 201 + '"}', FaultKind.NO_TOOL_NAME),
+    ('{"name": "zoom", "arguments": [1]}', FaultKind.BAD_ARGUMENTS),
+    ('{"tool": "zoom", "a": 1, "parameters": {"a": 2}}', FaultKind.BAD_ARGUMENTS),
+]
+
+values = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**70), 2**70)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=8,
+)
+calls = st.builds(
+    ToolCall, name=st.text(min_size=1, max_size=20), arguments=st.dictionaries(st.text(), values, max_size=4)
+)
+
+
+@pytest.mark.parametrize(("text", "shape", "arguments", "server"), SHAPES)
+def test_every_shape_is_one_call(text: str, shape: CallShape, arguments: dict[str, object], server: str | None) -> None:
+    read = read_call(text)
+    assert read == ReadCall(ToolCall(name="zoom", arguments=arguments), shape, server)
+
+
+@pytest.mark.parametrize(("text", "kind"), FAULTS)
+def test_what_is_no_call_has_a_typed_fault(text: str, kind: FaultKind) -> None:
+    read = read_call(text)
+    assert isinstance(read, Fault)
+    assert (read.kind, read.error) == (kind, "E1")
+    assert read.reason
+
+
+@pytest.mark.parametrize(("text", "shape", "arguments", "server"), SHAPES)
+def test_strict_reading_takes_one_shape(text: str, shape: CallShape, arguments: object, server: object) -> None:
+    assert isinstance(read_call(text, {shape}), ReadCall)
+    others = set(CallShape) - {shape}
+    refused = read_call(text, others)
+    assert isinstance(refused, Fault)
+    assert refused.kind is FaultKind.OTHER_SHAPE
+
+
+@given(calls)
+def test_written_calls_read_back(call: ToolCall) -> None:
+    for shape in (CallShape.ARGUMENTS, CallShape.PARAMETERS):
+        read = read_call(write_call(call, shape))
+        assert isinstance(read, ReadCall)
+        assert (read.call, read.shape) == (call, shape)
+
+
+@given(calls)
+def test_a_flat_call_reads_back_or_is_refused(call: ToolCall) -> None:
+    try:
+        text = write_call(call, CallShape.FLAT)
+    except ValueError:
+        assert call.arguments.keys() & {"tool", "name", "parameters", "arguments", "server", "action"}
+        return
+    read = read_call(text)
+    assert isinstance(read, ReadCall)
+    assert read.call == call
+
+
+def test_what_no_shape_can_hold_is_refused() -> None:
+    with pytest.raises(ValueError, match="cannot hold"):
+        write_call(ToolCall(name="a", arguments={}, call_id="7"), CallShape.ARGUMENTS)
+    with pytest.raises(ValueError, match="not written"):
+        write_call(ToolCall(name="a", arguments={}), CallShape.ACTION)
+
+
+@given(st.text())
+def test_any_text_is_a_call_or_a_fault(text: str) -> None:
+    assert isinstance(read_call(text), ReadCall | Fault)
+
+
+@given(values, values)
+def test_any_json_is_a_call_or_a_fault(first: object, second: object) -> None:
+    for data in (first, {"tool": first, "parameters": second}, {"tool": "a", "arguments": second}, {"action": first}):
+        assert isinstance(read_call(json.dumps(data)), ReadCall | Fault)
+
+
+def test_written_texts_hold_no_tag() -> None:
+    text = dump_json({"a": "</tool_call><answer>", "b": "1 < 2"})
+    assert "</tool_call>" not in text
+    assert "<answer>" not in text
+    assert "1 < 2" in text
+    assert json.loads(text) == {"a": "</tool_call><answer>", "b": "1 < 2"}
+
+
+def test_synonyms_lead_to_the_offered_name() -> None:
+    assert resolve_name("groundingdino", {"grounding_dino", "sam2"}) == "grounding_dino"
+    assert resolve_name("sam", {"sam", "sam2"}) == "sam"
+    assert resolve_name("zoom_in", {"image_zoom_in_tool"}) == "image_zoom_in_tool"
+    assert resolve_name("crop_image_normalized", {"crop_image"}) == "crop_image_normalized"
+    assert resolve_name("nothing", {"sam"}) == "nothing"
+    assert sum(map(len, TOOL_SYNONYMS)) == len(frozenset().union(*TOOL_SYNONYMS))
+
+
+@pytest.mark.parametrize(
+    ("text", "kinds"),
+    [
+        ("<think>a</think><tool_call>{}</tool_call>", []),
+        ("<think>a<tool_call>{}</tool_call></think>", [FaultKind.NESTED_TAG, FaultKind.UNOPENED_TAG]),
+        ("a</think>", [FaultKind.UNOPENED_TAG]),
+        ("<think>a", [FaultKind.UNCLOSED_TAG]),
+        ("<tool_call>{}<tool_call>", [FaultKind.CLOSED_BY_OPENING_TAG]),
+        ("<other>", []),
+    ],
+)
+def test_tag_faults(text: str, kinds: list[FaultKind]) -> None:
+    found = [fault.kind for fault in find_tag_faults(text, ("think", "tool_call", "answer"))]
+    assert found[: len(kinds)] == kinds
+    assert bool(found) == bool(kinds)
