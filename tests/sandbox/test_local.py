@@ -159,6 +159,18 @@ async def test_a_closed_sandbox_and_an_unknown_option() -> None:
         await sandbox.open()
 
 
+async def test_a_call_that_waits_while_its_session_goes_ends_without_an_exception() -> None:
+    async with LocalSandbox() as sandbox:
+        session = await sandbox.open()
+        await session.run("x = 1")
+        link = session._link
+        link._prepared = asyncio.create_task(asyncio.sleep(60))
+        waiting = asyncio.create_task(session.run("x"))
+        await asyncio.sleep(0.01)
+        await sandbox.drop(link)
+        assert (await asyncio.wait_for(waiting, 20)).status is Status.LOST
+
+
 async def test_many_branches() -> None:
     async with LocalSandbox(limits=Limits(wall_seconds=10)) as sandbox:
         session = await sandbox.open()

@@ -76,7 +76,7 @@ def _measure_branches(ours: Saccade, setup: Setup) -> tuple[Result, ...]:
     try:
         checked(session, fill, text="1")
         for _ in range(max(2, setup.scale.slow_repeats)):
-            time.sleep(0.2)
+            time.sleep(1.0)  # memory of the copies before is free only then
             before = available_bytes()
             branches: list[SaccadeSession] = []
             times.append(milliseconds(lambda into=branches: into.extend(session.branch(count))))  # type: ignore[misc]

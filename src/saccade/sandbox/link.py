@@ -153,6 +153,11 @@ class Link:
             return
         try:
             await asyncio.shield(self._prepared)
+        except asyncio.CancelledError:
+            if not self._prepared.cancelled():
+                raise
+            # Not the caller was cancelled, but this link was closed while he waited.
+            raise SandboxLostError("the session was closed, or its sandbox started again") from None
         except (GuestFaultError, OrderRefusedError) as error:
             # A killed keeper closes its socket a moment before the zygote hears of its death.
             with contextlib.suppress(TimeoutError):
