@@ -64,11 +64,6 @@ def descendants(root: int) -> set[int]:
     return found
 
 
-def available_bytes() -> int:
-    """Memory that new programs could have on this machine, as the kernel estimates it."""
-    return int(_field("/proc/meminfo", "MemAvailable").split()[0]) * 1024
-
-
 def pss_bytes(pids: set[int]) -> int:
     """Proportional set size of the processes together: shared pages count once, divided among those who share.
 

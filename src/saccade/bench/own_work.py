@@ -6,7 +6,7 @@ import os
 import time
 from concurrent.futures import ThreadPoolExecutor
 
-from saccade.bench.machine import available_bytes, descendants, pss_bytes
+from saccade.bench.machine import descendants, pss_bytes
 from saccade.bench.measure import Measurement, Result, checked, milliseconds
 from saccade.bench.ours import Saccade, SaccadeSession
 from saccade.bench.work import MIB, TRIVIAL, Setup
@@ -29,10 +29,7 @@ def branch_time(ours: Saccade, setup: Setup) -> Result:
 
 
 def branch_memory(ours: Saccade, setup: Setup) -> Result:
-    """By how much one of those branches lessens the memory that the machine has available, in MB.
-
-    Not PSS: with huge pages the kernel only estimates who shares them. This counts page tables, too.
-    """
+    """What one of those branches adds to the memory of all processes (PSS), in MB."""
     return _branches(ours, setup)[1]
 
 
@@ -76,13 +73,13 @@ def _measure_branches(ours: Saccade, setup: Setup) -> tuple[Result, ...]:
     try:
         checked(session, fill, text="1")
         for _ in range(max(2, setup.scale.slow_repeats)):
-            time.sleep(1.0)  # memory of the copies before is free only then
-            before = available_bytes()
+            time.sleep(1.0)  # until then the copies before may still be ending
+            before = pss_bytes(descendants(os.getpid()))
             branches: list[SaccadeSession] = []
             times.append(milliseconds(lambda into=branches: into.extend(session.branch(count))))  # type: ignore[misc]
             try:
                 time.sleep(0.5)
-                added.append((before - available_bytes()) / count / MIB)
+                added.append((pss_bytes(descendants(os.getpid())) - before) / count / MIB)
                 for branch in branches:
                     checked(branch, "print(data[9] + len(data) % 2)", text="1")
             finally:

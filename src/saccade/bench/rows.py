@@ -119,7 +119,7 @@ ROWS: tuple[Row, ...] = (
     ),
     Row(
         "branch-memory",
-        "memory that each of them takes from the machine",
+        "memory that each of them adds (PSS)",
         "MB",
         None,
         own_work.branch_memory,
