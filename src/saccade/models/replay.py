@@ -1,0 +1,135 @@
+"""A model that says again what a stored trajectory says: text, token ids, log-probabilities, end and tool calls.
+
+It answers a request by its messages, not by counting: the request must hold exactly the messages that the recorded
+model saw before one of its turns, else it is refused with the place of the first difference. Parts of text that follow
+each other count as one. Sampling, stop strings and tools of the request are not compared. Any number of episodes may
+ask at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from saccade.errors import ModelRefusedError, SettingsError
+from saccade.models.base import Completion, MediaReader, Request, Usage
+from saccade.record.action import ToolCall
+from saccade.record.codec import read_lines
+from saccade.record.content import Message, TextPart
+from saccade.record.trajectory import Trajectory
+from saccade.record.turn import FinishReason, TokenCounts, Turn
+
+_Seen = tuple[str, tuple[str, ...]]
+"""Role, then texts and sha256 of media in their order: what counts for two messages to be the same."""
+
+
+class ReplayModel:
+    """Plays the turns of one trajectory."""
+
+    def __init__(self, trajectory: Trajectory) -> None:
+        self.name = f"replay:{trajectory.id}"
+        self._model = trajectory.provenance.model
+        self._turns: list[tuple[tuple[_Seen, ...], Turn]] = []
+        seen = [_seen(message) for message in trajectory.prompt]
+        for turn in trajectory.turns:
+            self._turns.append((tuple(seen), turn))
+            seen.append(("assistant", _joined([("text", turn.text)])))
+            if turn.observation is not None:
+                seen.append(_seen(turn.observation))
+
+    async def complete(
+        self, request: Request, media: MediaReader, *, on_text: Callable[[str], None] | None = None
+    ) -> Completion:
+        """What was recorded after these messages. Raises `ModelRefusedError` if they are not those of a turn."""
+        asked = tuple(_seen(message) for message in request.messages)
+        turn = next((turn for seen, turn in self._turns if seen == asked), None)
+        if turn is None:
+            raise ModelRefusedError(self._difference(asked))
+        if on_text is not None and turn.text:
+            on_text(turn.text)
+        return Completion(
+            text=turn.text,
+            finish=turn.finish_reason or FinishReason.STOP,
+            tool_calls=(turn.action,) if _is_native_call(turn) and isinstance(turn.action, ToolCall) else (),
+            token_ids=turn.token_ids,
+            logprobs=turn.logprobs,
+            usage=Usage(prompt_tokens=_context(turn.tokens), sampled_tokens=turn.tokens.sampled),
+            model=self._model,
+        )
+
+    async def close(self) -> None:
+        """Nothing to give back."""
+
+    def _difference(self, asked: tuple[_Seen, ...]) -> str:
+        if not self._turns:
+            return f"{self.name} has no turns to play: the recorded episode ended before the model spoke."
+        recorded = max((seen for seen, _ in self._turns), key=lambda seen: (_common(seen, asked), -len(seen)))
+        at = _common(recorded, asked)
+        if at < min(len(recorded), len(asked)):
+            what = f"message {at} is {_short(asked[at])}, recorded was {_short(recorded[at])}"
+        else:
+            known = sorted({len(seen) for seen, _ in self._turns})
+            what = f"it got {len(asked)} messages; the model spoke after {', '.join(map(str, known))}"
+        return (
+            f"{self.name} was asked with other messages than recorded: {what}. "
+            "Replay with the task, dialect and sandbox of the recording."
+        )
+
+
+def replay_from_file(path: Path) -> ReplayModel:
+    """The model that plays the only trajectory in a file of JSON lines.
+
+    Raises:
+        SettingsError: there is no such file, or it does not hold exactly one trajectory.
+        RecordError: a line cannot be read.
+    """
+    try:
+        stored = list(read_lines(path, Trajectory))
+    except OSError as error:
+        raise SettingsError(f"{path} cannot be replayed: {error.strerror}. Name a file of JSON lines.") from error
+    if len(stored) != 1:
+        raise SettingsError(f"{path} holds {len(stored)} trajectories; put the one to replay into a file of its own")
+    return ReplayModel(stored[0])
+
+
+def _seen(message: Message) -> _Seen:
+    return message.role, _joined(
+        [("text", part.text) if isinstance(part, TextPart) else (part.kind, part.sha256) for part in message.parts]
+    )
+
+
+def _joined(parts: list[tuple[str, str]]) -> tuple[str, ...]:
+    joined: list[str] = []
+    text = ""
+    for kind, value in parts:
+        if kind == "text":
+            text += value
+        else:
+            joined += [f"text {text}"] * bool(text) + [f"{kind} {value}"]
+            text = ""
+    return (*joined, *[f"text {text}"] * bool(text))
+
+
+def _is_native_call(turn: Turn) -> bool:
+    return turn.finish_reason is FinishReason.TOOL_CALL
+
+
+def _context(tokens: TokenCounts) -> int | None:
+    if tokens.context_text is None:
+        return None
+    return tokens.context_text + (tokens.context_visual or 0)
+
+
+def _common(one: tuple[_Seen, ...], other: tuple[_Seen, ...]) -> int:
+    """How many messages at their beginnings are the same."""
+    same = 0
+    for left, right in zip(one, other, strict=False):
+        if left != right:
+            break
+        same += 1
+    return same
+
+
+def _short(seen: _Seen) -> str:
+    content = " | ".join(seen[1])
+    return f"{seen[0]}: {content[:80]!r}{'…' if len(content) > 80 else ''}"
