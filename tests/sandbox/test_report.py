@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from saccade.guest.outbox import Layout, layout
 from saccade.record.status import Status
 from saccade.sandbox.channel import GuestFaultError
+from saccade.sandbox.endpoints import fixed_memfd
 from saccade.sandbox.limits import Limits
-from saccade.sandbox.link import fixed_memfd
 from saccade.sandbox.report import read_report, read_text
 from saccade.sandbox.result import RunResult
 

@@ -10,22 +10,20 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import ctypes
-import fcntl
 import itertools
 import os
 import signal
-import socket
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from saccade.errors import MediaError, SandboxLostError
-from saccade.guest.outbox import Layout
 from saccade.guest.outbox import layout as outbox_layout
 from saccade.record.status import Status
 from saccade.sandbox.base import LazyImage
 from saccade.sandbox.cgroup import SessionCgroup
 from saccade.sandbox.channel import GuestChannel, GuestFaultError
+from saccade.sandbox.endpoints import Endpoints
 from saccade.sandbox.gate import Gate
 from saccade.sandbox.limits import Limits
 from saccade.sandbox.report import read_report, read_text
@@ -43,8 +41,6 @@ REHEARSING_SESSIONS = 64
 """With more sessions than this memory counts for more: a rehearsal takes a megabyte, with a figure some more."""
 ANSWER_SECONDS = 30.0
 """How long a guest's own runtime may take to fork and say so; generous, for machines under load."""
-STREAM_BYTES = 64 * 1024
-"""Most bytes that C code of the guest may write to file descriptor 1 or 2 in one call."""
 
 _ids = itertools.count(1)
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -56,37 +52,6 @@ class Death(NamedTuple):
 
     code: int
     cpu_seconds: float
-
-
-class Endpoints:
-    """The descriptors that a new link needs on both sides; those of the guest are closed once they are sent."""
-
-    def __init__(self, layout: Layout, cgroup: SessionCgroup | None) -> None:
-        self.ours, self.theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self.outbox = fixed_memfd("saccade-outbox", layout.size)
-        self.streams = [fixed_memfd(f"saccade-{name}", STREAM_BYTES) for name in ("stdout", "stderr")]
-        self.cgroup = cgroup
-
-    def guest_fds(self, *workspace: int) -> tuple[int, ...]:
-        """Socket, outbox, the workspace if it is sent from here, stdout, stderr, cgroup files."""
-        joins = self.cgroup.join_fds if self.cgroup is not None else ()
-        return (self.theirs.fileno(), self.outbox, *workspace, *self.streams, *joins)
-
-    def sent(self) -> None:
-        """Close what only the guest needs."""
-        self.theirs.close()
-        for fd in self.streams:
-            os.close(fd)
-        if self.cgroup is not None:
-            self.cgroup.close_fds()
-
-
-def fixed_memfd(name: str, size: int) -> int:
-    """A sparse memfd whose size can never change."""
-    fd = os.memfd_create(name, os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
-    os.ftruncate(fd, size)
-    fcntl.fcntl(fd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SEAL | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW)
-    return fd
 
 
 @dataclass(frozen=True)
