@@ -1,0 +1,138 @@
+"""The images and videos of an episode, by name, as tools see them.
+
+An image is decoded when it is first asked for and kept as RGB. A context never changes: what a tool made is added by
+`extended`, which gives a new context over the same decoded images. It does not decode files itself: the caller gives
+pictures or functions that make them (such as `saccade.media.decode` over the store's bytes).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from PIL import Image
+
+from saccade.errors import ToolError
+from saccade.record.suggest import did_you_mean
+from saccade.tools.problem import CallProblem, ProblemKind
+
+ImageSource = Image.Image | Callable[[], Image.Image]
+
+
+@dataclass(frozen=True, slots=True)
+class NamedImage:
+    """A decoded RGB image and its name."""
+
+    name: str
+    image: Image.Image
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """Width and height in pixels."""
+        return self.image.size
+
+
+class _Slot:
+    def __init__(self, source: ImageSource) -> None:
+        self._source = source
+
+    @cached_property
+    def image(self) -> Image.Image:
+        return _rgb(self._source if isinstance(self._source, Image.Image) else self._source())
+
+
+class ToolContext:
+    """Named images in the order in which they came up, and named videos (paths of files)."""
+
+    def __init__(self, images: Mapping[str, ImageSource], videos: Mapping[str, Path] | None = None) -> None:
+        self._images = {name: _Slot(source) for name, source in images.items()}
+        self._videos = dict(videos or {})
+
+    @property
+    def images(self) -> tuple[str, ...]:
+        """Names of the images, oldest first."""
+        return tuple(self._images)
+
+    @property
+    def videos(self) -> tuple[str, ...]:
+        """Names of the videos."""
+        return tuple(self._videos)
+
+    def image(self, wanted: str | int | None) -> NamedImage:
+        """The image of that name or, for a number, at that place counted from 1; None is the first image.
+
+        Raises:
+            CallProblem: there is none; the message lists the names.
+            MediaError: the picture cannot be decoded.
+        """
+        name = self._pick(wanted, self.images, "image")
+        return NamedImage(name, self._images[name].image)
+
+    def video(self, wanted: str | None) -> tuple[str, Path]:
+        """Name and path of the video of that name; None is the first video.
+
+        Raises:
+            CallProblem: there is none; the message lists the names.
+        """
+        name = self._pick(wanted, self.videos, "video")
+        return name, self._videos[name]
+
+    def fresh_names(self, stems: Iterable[str]) -> tuple[str, ...]:
+        """A new name for each stem: `crop_1`, `crop_2`, ... with the smallest numbers that are free."""
+        taken = {*self._images, *self._videos}
+        names = []
+        for stem in stems:
+            number = 1
+            while f"{stem}_{number}" in taken:
+                number += 1
+            taken.add(f"{stem}_{number}")
+            names.append(f"{stem}_{number}")
+        return tuple(names)
+
+    def extended(self, images: Mapping[str, Image.Image]) -> ToolContext:
+        """A context that has these images too, as the newest.
+
+        Raises:
+            ToolError: a name is taken.
+        """
+        taken = [name for name in images if name in self._images or name in self._videos]
+        if taken:
+            raise ToolError(f"the context already has {', '.join(taken)}; take names from fresh_names")
+        bigger = ToolContext({}, self._videos)
+        bigger._images = {**self._images, **{name: _Slot(image) for name, image in images.items()}}
+        return bigger
+
+    def _pick(self, wanted: str | int | None, names: tuple[str, ...], kind: str) -> str:
+        if not names:
+            raise CallProblem(ProblemKind.UNKNOWN_IMAGE, f"This episode has no {kind}. Use a tool that needs none.")
+        if wanted is None:
+            return names[0]
+        if isinstance(wanted, int):
+            if 1 <= wanted <= len(names):
+                return names[wanted - 1]
+            raise CallProblem(
+                ProblemKind.UNKNOWN_IMAGE,
+                f"There is no {kind} number {_short(wanted)}: numbers go from 1 to {len(names)}. Use one of these.",
+            )
+        if wanted in names:
+            return wanted
+        hint = did_you_mean(wanted, names) or f"Known: {', '.join(names[:12])}, ..."
+        raise CallProblem(ProblemKind.UNKNOWN_IMAGE, f"There is no {kind} named {_short(wanted)!r}. {hint}")
+
+
+def _short(wanted: str | int) -> str:
+    # An int of thousands of digits cannot be written as text at all.
+    if isinstance(wanted, int):
+        return str(wanted) if abs(wanted) < 10**9 else "of that size"
+    return wanted if len(wanted) <= 60 else wanted[:60] + "..."
+
+
+def _rgb(image: Image.Image) -> Image.Image:
+    if image.mode == "RGB":
+        return image
+    if "A" in image.mode or "transparency" in image.info:
+        layer = image.convert("RGBA")
+        return Image.alpha_composite(Image.new("RGBA", layer.size, "white"), layer).convert("RGB")
+    return image.convert("RGB")

@@ -1,0 +1,66 @@
+"""The tools by versioned id, and by the other names under which published models call them.
+
+`ALIASES` lets a name be looked up without importing a tool. `ELSEWHERE` are the tools of VISTA-Gym that need model
+weights; Saccade knows their names, so that a call is reported as unavailable and not as a name made up by the model.
+Installed packages add tools by entry points of the group `saccade.tools`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, Final
+
+from saccade.errors import ToolError
+from saccade.record.registry import Registry
+from saccade.tools.base import Tool
+
+TOOLS: Final = Registry(
+    "tools",
+    {
+        "crop@1": "saccade.tools.crop:Crop",
+        "rotate@1": "saccade.tools.rotate:Rotate",
+    },
+)
+
+ALIASES: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "zoom_in": "crop",
+        "crop_image": "crop",
+        "crop_image_normalized": "crop",
+        "image_zoom_in_tool": "crop",
+        "image_rotate_tool": "rotate",
+    }
+)
+"""Other name -> name of the tool."""
+
+ELSEWHERE: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "grounding_dino": "grounding_dino",
+        "groundingdino": "grounding_dino",
+        "sam": "sam",
+        "sam2": "sam",
+        "chartmoe": "chartmoe",
+        "diagram_formalizer": "diagram_formalizer",
+        "diagramformalizer": "diagram_formalizer",
+        "inter_gps": "inter_gps",
+        "intergps": "inter_gps",
+        "multimath": "multimath",
+        "multimath_server": "multimath",
+        "gllava": "gllava",
+    }
+)
+"""Spelling -> one name for each tool of VISTA-Gym that needs weights or a server of its own."""
+
+
+def make_tool(name: str) -> Tool[Any, Any]:
+    """A new tool of that name, alias or versioned id.
+
+    Raises:
+        RegistryError: nothing has that name; suggests the nearest.
+        ToolError: what is registered under it is no tool.
+    """
+    target = TOOLS.load(ALIASES.get(name, name))
+    if not (isinstance(target, type) and issubclass(target, Tool)):
+        raise ToolError(f"{name} is registered as {target!r}, which is no subclass of saccade.tools.base.Tool")
+    return target()

@@ -1,0 +1,67 @@
+"""The tools that one episode offers: find the one that a model names, and call it.
+
+Total for whatever a model writes: an unknown name is a result with a suggestion. Tools are made when the toolbox is,
+their models and engines when first called.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from saccade.errors import ToolError
+from saccade.record.status import Status
+from saccade.record.suggest import did_you_mean
+from saccade.tools.base import Tool, ToolDefinition
+from saccade.tools.context import ToolContext
+from saccade.tools.problem import Problem, ProblemKind
+from saccade.tools.registry import ELSEWHERE, TOOLS, make_tool
+from saccade.tools.result import ToolResult, failed
+
+
+class Toolbox:
+    """A fixed set of tools, by their own names and their aliases."""
+
+    def __init__(self, tools: Iterable[Tool[Any, Any]]) -> None:
+        self._tools = {tool.name: tool for tool in tools}
+        self._names = {name: name for name in self._tools}
+        for tool in self._tools.values():
+            for alias in tool.aliases:
+                if self._names.setdefault(alias.name, tool.name) != tool.name:
+                    raise ToolError(
+                        f"{alias.name!r} names both {self._names[alias.name]} and {tool.name}: offer one of the two"
+                    )
+
+    @classmethod
+    def of(cls, *names: str) -> Toolbox:
+        """The tools of these names; all that are registered (newest versions) for none.
+
+        Raises:
+            RegistryError: a name is unknown; suggests the nearest.
+        """
+        wanted = names or tuple(sorted({entry.partition("@")[0] for entry in TOOLS.ids()}))
+        return cls(make_tool(name) for name in wanted)
+
+    @property
+    def definitions(self) -> tuple[ToolDefinition, ...]:
+        """What is offered, for prompts and for function-calling APIs."""
+        return tuple(tool.definition for tool in self._tools.values())
+
+    def resolve(self, name: str) -> str | None:
+        """The own name of the tool that `name` means, None if none does."""
+        return self._names.get(name)
+
+    def call(self, name: str, arguments: object, context: ToolContext) -> ToolResult:
+        """What `Tool.call` gives; for a name that is not offered, a result that says so."""
+        own = self.resolve(name)
+        if own is not None:
+            return self._tools[own].call(arguments, context, alias=name)
+        if name in ELSEWHERE:
+            known = ELSEWHERE[name]
+            message = f"{known} is not available here. Use one of: {', '.join(self._tools)}."
+            detail = f"{known} needs model weights or a server that Saccade does not bring."
+            return failed(known, Status.REFUSED, Problem(ProblemKind.UNAVAILABLE, message, detail))
+        shown = name[:60].encode("utf-8", "replace").decode()
+        hint = did_you_mean(name[:200], self._names) or f"Known: {', '.join(self._tools)}."
+        problem = Problem(ProblemKind.SCHEMA, f"There is no tool named {shown!r}. {hint}")
+        return failed(name, Status.ERROR, problem)

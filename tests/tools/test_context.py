@@ -1,0 +1,62 @@
+"""Images by name and number, decoded once and late."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+from saccade.tools.context import ToolContext
+from saccade.tools.problem import CallProblem, ProblemKind
+
+
+def test_an_image_is_decoded_when_asked_for_and_once() -> None:
+    made = []
+
+    def load() -> Image.Image:
+        made.append(1)
+        return Image.new("L", (5, 4), 9)
+
+    context = ToolContext({"a": load})
+    assert made == []
+    bigger = context.extended({"b": Image.new("RGB", (1, 1))})
+    assert bigger.image("a").image.getpixel((0, 0)) == (9, 9, 9)
+    assert context.image("a").size == (5, 4)
+    assert made == [1]
+    assert context.images == ("a",)
+
+
+def test_transparency_lies_on_white() -> None:
+    clear = Image.new("RGBA", (2, 2), (255, 0, 0, 0))
+    assert ToolContext({"a": clear}).image(None).image.getpixel((0, 0)) == (255, 255, 255)
+
+
+def test_images_by_name_number_and_default() -> None:
+    context = ToolContext({name: Image.new("RGB", (1, 1)) for name in ("first", "second")})
+    assert context.image(None).name == "first"
+    assert context.image(2).name == "second"
+    assert context.image("second").name == "second"
+
+
+@pytest.mark.parametrize("wanted", ["frist", "x" * 1000, 0, 3, -1, pytest.param(10**5000, id="huge")])
+def test_an_unknown_image_is_a_problem_with_a_hint(wanted: str | int) -> None:
+    context = ToolContext({name: Image.new("RGB", (1, 1)) for name in ("first", "second")})
+    with pytest.raises(CallProblem) as caught:
+        context.image(wanted)
+    assert caught.value.problem.kind is ProblemKind.UNKNOWN_IMAGE
+    assert "first" in str(caught.value) or "from 1 to 2" in str(caught.value)
+    assert len(str(caught.value)) < 200
+
+
+def test_no_images_and_videos() -> None:
+    with pytest.raises(CallProblem, match="has no image"):
+        ToolContext({}).image(None)
+    context = ToolContext({}, {"clip": Path("clip.mp4")})
+    assert context.video(None) == ("clip", Path("clip.mp4"))
+    assert context.videos == ("clip",)
+
+
+def test_fresh_names_avoid_videos_and_each_other() -> None:
+    context = ToolContext({"crop_1": Image.new("RGB", (1, 1))}, {"crop_3": Path("v")})
+    assert context.fresh_names(["crop", "crop", "frame"]) == ("crop_2", "crop_4", "frame_1")

@@ -1,0 +1,78 @@
+"""Names: lookups, aliases, suggestions, and a registry that agrees with the tools."""
+
+from __future__ import annotations
+
+import pytest
+
+from saccade.errors import RegistryError, ToolError
+from saccade.record.status import Status
+from saccade.tools.context import ToolContext
+from saccade.tools.crop import Crop
+from saccade.tools.problem import ProblemKind
+from saccade.tools.registry import ALIASES, ELSEWHERE, TOOLS, make_tool
+from saccade.tools.toolbox import Toolbox
+
+NAMES = sorted(entry.partition("@")[0] for entry in TOOLS.ids())
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_registered_tool_is_one(name: str) -> None:
+    tool = make_tool(name)
+    definition = tool.definition
+    assert definition.name == name
+    assert definition.description.endswith(".")
+    assert "\n" not in definition.description
+    assert definition.parameters["additionalProperties"] is False
+    assert definition.returns["additionalProperties"] is False
+    assert {alias.name for alias in tool.aliases} == {alias for alias, own in ALIASES.items() if own == name}
+    for alias in tool.aliases:
+        targets = {*alias.rename.values(), *alias.given}
+        assert targets <= tool.arguments.model_fields.keys()
+
+
+def test_lookups_suggest() -> None:
+    with pytest.raises(RegistryError, match="Did you mean 'crop'"):
+        make_tool("crpo")
+    assert isinstance(make_tool("zoom_in"), Crop)
+    assert isinstance(make_tool("crop@1"), Crop)
+    assert not set(ALIASES) & set(ELSEWHERE)
+
+
+def test_calls_by_name_and_alias(context: ToolContext) -> None:
+    box = Toolbox.of("crop", "rotate")
+    assert box.resolve("crop_image_normalized") == "crop"
+    result = box.call("crop_image_normalized", {"bbox_2d": [0, 0, 0.5, 0.5]}, context)
+    assert result.tool == "crop"
+    assert result.pictures[0].image.size == (50, 30)
+    assert [each.name for each in box.definitions] == ["crop", "rotate"]
+
+
+@pytest.mark.parametrize("name", ["corp", "", "\ud800", "x" * 10_000])
+def test_an_unknown_name_is_a_result(context: ToolContext, name: str) -> None:
+    result = Toolbox.of("crop").call(name, {}, context)
+    assert result.status is Status.ERROR
+    assert result.problem is not None
+    assert result.problem.kind is ProblemKind.SCHEMA
+    assert "crop" in result.text
+    assert len(result.text.encode()) < 400
+
+
+def test_known_tools_that_need_weights_are_unavailable(context: ToolContext) -> None:
+    result = Toolbox.of("crop").call("groundingdino", {"caption": "a cup"}, context)
+    assert result.tool == "grounding_dino"
+    assert result.status is Status.REFUSED
+    assert result.value is None
+    assert result.problem is not None
+    assert result.problem.kind is ProblemKind.UNAVAILABLE
+
+
+def test_two_tools_may_not_share_an_alias() -> None:
+    class Other(Crop):
+        name = "other"
+
+    with pytest.raises(ToolError, match="names both"):
+        Toolbox([Crop(), Other()])
+
+
+def test_none_means_all() -> None:
+    assert [each.name for each in Toolbox.of().definitions] == NAMES
