@@ -50,15 +50,25 @@ class Observation:
 class Dialect(Protocol):
     """One way of speaking. Ids are versioned: `pyvision@1`."""
 
-    id: str
-    stop: tuple[str, ...]
-    """Strings at which the model must be stopped; they belong to the text."""
-    session: SessionOptions
-    """State policy, repairs and preloaded names of the sandbox."""
-    sandbox: Limits
-    """Limits of a call."""
-    limits: EpisodeLimits
-    """Limits of an episode that the dialect's checkpoints were trained with."""
+    @property
+    def id(self) -> str:
+        """`name@version`, with `:preset` where the family has presets."""
+
+    @property
+    def stop(self) -> tuple[str, ...]:
+        """Strings at which the model must be stopped; they belong to the text."""
+
+    @property
+    def session(self) -> SessionOptions:
+        """State policy, repairs and preloaded names of the sandbox."""
+
+    @property
+    def sandbox(self) -> Limits:
+        """Limits of a call."""
+
+    @property
+    def limits(self) -> EpisodeLimits:
+        """Limits of an episode that the dialect's checkpoints were trained with."""
 
     def open(self, task: Task) -> Opening:
         """The first messages for `task`. Never shows its gold answer or evidence."""

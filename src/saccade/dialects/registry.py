@@ -15,7 +15,18 @@ from saccade.errors import RegistryError
 from saccade.record.registry import Registry
 from saccade.record.suggest import did_you_mean
 
-DIALECTS = Registry("dialects", {})
+DIALECTS = Registry(
+    "dialects",
+    {
+        "pyvision@1": "saccade.dialects.pyvision:PRESETS",
+        "pyvision-rl-image@1": "saccade.dialects.pyvision_rl:IMAGE",
+        "pyvision-rl-image-no-hint@1": "saccade.dialects.pyvision_rl:IMAGE_NO_HINT",
+        "pyvision-rl-video@1": "saccade.dialects.pyvision_rl:VIDEO_PRESETS",
+        "thyme@1": "saccade.dialects.thyme:PRESETS",
+        "deepeyes@1": "saccade.dialects.deepeyes:PRESETS",
+        "vista@1": "saccade.dialects.vista:PRESETS",
+    },
+)
 
 
 def load_dialect(wanted: str) -> Dialect:

@@ -1,0 +1,153 @@
+r"""PyVision: a scaffold for any model behind an API. Python in code tags, figures come back as numbered clues.
+
+Presets: `repo` (the released code, the default) and `bound`, which also binds every shown picture as `image_clue_k`
+for the next call (it would overwrite a variable of that name that the program made itself).
+
+Kept exactly: one user message and no system message, the tags and numbers of pictures, both forms of the observation,
+the cut of 200 + `...` + 200 characters, 20 seconds a call, the names that are there from the start.
+
+Not kept, on purpose (what the released code does, and what happens here):
+- no limit of turns: here 30, which a run may change;
+- text that mentions the code tag, or that was cut off in it, is run as code: here it is no code;
+- without a fence, all words up to the next backticks are run: here only what stands in the code tags;
+- an empty text crashes: here it is a parse error;
+- a text without code ends the episode whatever it says: here it needs answer tags or a `\boxed{}`, or it is corrected;
+- the assistant's closing code tag may come twice in the history: here a turn is kept as it was written;
+- an exception without a message is shown as an empty error: here its class is shown;
+- only a literal `plt.show()` shows anything, in a loop only the last figure: here every way of showing does;
+- after a time-out every result is the one of the call before: here the call is killed;
+- one sandbox serves several tasks, which see each other's variables: here each episode has its own;
+- pictures are halved for some models: here that is the work of the model client.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Self
+
+from saccade.dialects.base import Dialect, Observation, Opening
+from saccade.dialects.clues import FIGURES, GUARD, clue, joined, opening_parts, written
+from saccade.dialects.code_blocks import checked, tagged_code
+from saccade.dialects.outcome import failure, reject_lost, shown, with_notes
+from saccade.dialects.prompt_file import Prompts
+from saccade.dialects.pyvision_prompts import MORE_IMAGES, ONE_IMAGE, OWN
+from saccade.dialects.question import pictures_of
+from saccade.dialects.text import answer_in, blocks, boxed, cut_middle
+from saccade.record.action import Action, Answer, ParseError
+from saccade.record.content import ImagePart, Message, TextPart
+from saccade.record.execution import Execution
+from saccade.record.status import Status
+from saccade.record.task import Task
+from saccade.record.trajectory import EpisodeLimits
+from saccade.record.turn import FinishReason
+from saccade.sandbox.base import SessionOptions, StatePolicy
+from saccade.sandbox.limits import Limits
+
+LONGEST_TEXT = 400
+"""Characters of printed text, and of an error, that are shown."""
+SESSION = SessionOptions(
+    state=StatePolicy.KEEP, preload=("matplotlib", "plt", "Image", "io", "base64", "np"), last_expression=False
+)
+NO_ACTION = (
+    "Your text holds neither code in <code> tags nor an answer. Write code between <code> and </code>, "
+    "or the final answer as <answer>\n\\boxed{answer}\n</answer>."
+)
+_LAST = (
+    "No more code can be run. Give your final answer now, from what you have seen so far:\n"
+    "<answer>\n\\boxed{answer}\n</answer>"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class PyVision:
+    """The dialect of PyVision; see the module."""
+
+    id: str
+    bind_pictures: bool = False
+    """Whether shown pictures become variables."""
+    prompts: Prompts = OWN
+    stop: tuple[str, ...] = ("</code>",)
+    session: SessionOptions = SESSION
+    sandbox: Limits = field(default_factory=lambda: Limits(wall_seconds=20, cpu_seconds=20))
+    limits: EpisodeLimits = field(default_factory=lambda: EpisodeLimits(turns=30))
+
+    def with_prompts(self, prompts: Prompts) -> Self:
+        """The same dialect with the templates for one and for more pictures from `prompts`."""
+        for name in (ONE_IMAGE, MORE_IMAGES):
+            prompts.parse(name)
+        return replace(self, prompts=prompts)
+
+    def open(self, task: Task) -> Opening:
+        """One user message; `image_clue_i` is the i-th picture. Raises `SettingsError` for a task with a video."""
+        named = pictures_of(task, self.id)
+        pictures = [image for _, image in named]
+        template = self.prompts.around_query(ONE_IMAGE if len(named) == 1 else MORE_IMAGES, information(pictures))
+        parts = opening_parts(task, pictures, template, after_tag="\n\n")
+        return Opening(
+            messages=(Message(role="user", parts=parts),),
+            bindings={f"image_clue_{number}": name for number, (name, _) in enumerate(named)},
+            files={},
+            pictures=len(named),
+        )
+
+    def parse(self, text: str, finish: FinishReason) -> Action:
+        """The code of the last code block; without one the last answer in tags, or in a box."""
+        asked = tagged_code(text, finish)
+        if asked is not None:
+            return asked
+        answers = [answer_in(block.body) for block in blocks(text, "answer") if block.closed]
+        answer = answers[-1] if answers else (boxed(text) or "").strip()
+        return Answer(text=answer) if answer else ParseError(reason=NO_ACTION)
+
+    def write(self, action: Action, thought: str = "") -> str:
+        """The thought, then fenced code in code tags, or the boxed answer in answer tags."""
+        return checked(self, written(action, thought), action)
+
+    def observe(self, execution: Execution, pictures: int) -> Observation:
+        """A user message: text and pictures of a call that ended well, else the error alone."""
+        reject_lost(execution)
+        if execution.status is not Status.OK:
+            late = execution.status is Status.TIMEOUT
+            report = "Timeout Error" if late else f"Error: {failure(execution).message}"
+            text = f"<interpreter>{GUARD.escape(cut_middle(report, longest=LONGEST_TEXT))}</interpreter>\n"
+            return Observation(Message(role="user", parts=(TextPart(text=text),)), {}, pictures)
+        images = shown(execution, FIGURES)
+        printed = GUARD.escape(with_notes(cut_middle(execution.stdout, longest=LONGEST_TEXT), execution))
+        numbered = dict(enumerate(images, pictures))
+        parts = joined(
+            (
+                TextPart(text=f"<interpreter>\nText Result:\n{printed or 'None'}\nImage Result:\n"),
+                *(part for number, image in numbered.items() for part in clue(number, image)),
+                TextPart(text="</interpreter>\n" if images else "None</interpreter>\n"),
+            )
+        )
+        bound: Mapping[str, ImagePart] = {}
+        if self.bind_pictures:
+            bound = {f"image_clue_{number}": image for number, image in numbered.items()}
+        return Observation(Message(role="user", parts=parts), bound, pictures + len(images))
+
+    def correct(self, reason: str, pictures: int) -> Observation | None:
+        """The reason in the form of an error."""
+        text = f"<interpreter>Error: {reason}</interpreter>\n"
+        return Observation(Message(role="user", parts=(TextPart(text=text),)), {}, pictures)
+
+    def ask_for_answer(self) -> Message | None:
+        """A plain request for the boxed answer."""
+        return Message(role="user", parts=(TextPart(text=_LAST),))
+
+
+def information(pictures: list[ImagePart]) -> dict[str, str]:
+    """What templates may say about pictures: the size of the first, and one line of size for each."""
+    lines = [
+        f"width of image_clue_{number}: {image.width}, height of image_clue_{number}: {image.height}\n"
+        for number, image in enumerate(pictures)
+    ]
+    size = {"width": str(pictures[0].width), "height": str(pictures[0].height)} if pictures else {}
+    return {"image_information": "".join(lines), **size}
+
+
+PRESETS: Mapping[str, Dialect] = {
+    "repo": PyVision("pyvision@1:repo"),
+    "bound": PyVision("pyvision@1:bound", bind_pictures=True),
+}

@@ -1,0 +1,202 @@
+r"""PyVision-RL for images and for videos: as PyVision, inside a tool response, and an answer comes before code.
+
+Families: `pyvision-rl-image` (the picture is in the first turn, as `image_clue_0`), `pyvision-rl-image-no-hint` (it is
+only a variable, `image_hint_0`) and `pyvision-rl-video` (only `video_clue_0`; no frame is in the context). Presets:
+`paper` (the default: a failed call is shown and the model may go on, 32K tokens of context) and `repo` (as the released
+training: a text without an action ends the episode, 32000 + 20480 tokens). In both: 5 turns, so 4 calls; 32 pictures;
+30 seconds a call; printed text is not cut. The evaluation in the paper takes 30 turns: a setting of the run.
+
+Kept exactly: the wrapper and line breaks of observations (they differ between the three), one line break between the
+closing tag of the picture and the text, pictures numbered from the number of those shown, the last answer before code,
+the last code block before a bare fence. A text that the token limit cut off is an error, whatever it holds.
+
+Not kept, on purpose (what the released code does, and what happens here):
+- the first failed call ends a rollout unseen: an observation is always made here; ending is the run's decision;
+- with several pictures the first is bound under the number of the last one, and numbers skip: here both are in order;
+- a literal `<image>` in a question shows the same number twice: here it stands for its own picture, once;
+- a figure with an extreme shape raises in the program: here it is shown, and its budget is the media's;
+- the assistant's turn before an observation has no end marker: here the chat template closes it;
+- the template without a first picture has a backspace where `\boxed` should be: here such a file is refused;
+- an exception without a message is shown as an empty error: here its class is shown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import ClassVar, Self
+
+from saccade.dialects.base import Dialect, Observation, Opening
+from saccade.dialects.clues import FIGURES, GUARD, clue, joined, opening_parts, written
+from saccade.dialects.code_blocks import CUT, checked, fenced_code, tagged_code, was_cut
+from saccade.dialects.outcome import failure, reject_lost, shown, with_notes
+from saccade.dialects.prompt_file import Prompts
+from saccade.dialects.pyvision import NO_ACTION, SESSION, information
+from saccade.dialects.pyvision_prompts import MORE_IMAGES, NO_HINT, ONE_IMAGE, OWN, VIDEO
+from saccade.dialects.question import pictures_of, videos_of
+from saccade.dialects.text import answer_in, blocks
+from saccade.record.action import Action, Answer, ParseError
+from saccade.record.content import ImagePart, Message, TextPart
+from saccade.record.execution import Execution
+from saccade.record.status import Status
+from saccade.record.task import Task
+from saccade.record.trajectory import EpisodeLimits
+from saccade.record.turn import FinishReason
+from saccade.sandbox.base import SessionOptions
+from saccade.sandbox.limits import Limits
+
+_PAPER = EpisodeLimits(turns=5, context_tokens=32_768, images=32)
+_REPO = EpisodeLimits(turns=5, context_tokens=52_480, images=32)
+_OPEN = "<tool_response>\n<interpreter>"
+_CLOSE = "</interpreter>\n\n</tool_response>"
+
+
+@dataclass(frozen=True, slots=True)
+class PyVisionRL:
+    """What the three families share, and the opening with the pictures in the first turn."""
+
+    id: str
+    limits: EpisodeLimits
+    corrects: bool
+    """Whether a model that did nothing is told so; else the episode ends."""
+    prompts: Prompts = OWN
+    stop: tuple[str, ...] = ("</code>",)
+    session: SessionOptions = SESSION
+    sandbox: Limits = field(default_factory=lambda: Limits(wall_seconds=30, cpu_seconds=30, pictures=32))
+
+    before_figures: ClassVar[str] = "Text Result:\n"
+    """What follows the opening tags when pictures are shown."""
+    after_text: ClassVar[str] = ""
+    """What follows the printed text when no picture is shown."""
+    templates: ClassVar[tuple[str, ...]] = (ONE_IMAGE, MORE_IMAGES)
+
+    def with_prompts(self, prompts: Prompts) -> Self:
+        """The same dialect with the templates that it uses from `prompts`."""
+        for name in self.templates:
+            prompts.parse(name)
+        return replace(self, prompts=prompts)
+
+    def open(self, task: Task) -> Opening:
+        """One user message; `image_clue_i` is the i-th picture. Raises `SettingsError` for a task with a video."""
+        named = pictures_of(task, self.id)
+        pictures = [image for _, image in named]
+        template = self.prompts.around_query(ONE_IMAGE if len(named) == 1 else MORE_IMAGES, information(pictures))
+        parts = joined(opening_parts(task, pictures, template, before_text="\n"))
+        return Opening(
+            messages=(Message(role="user", parts=parts),),
+            bindings={f"image_clue_{number}": name for number, (name, _) in enumerate(named)},
+            files={},
+            pictures=len(named),
+        )
+
+    def parse(self, text: str, finish: FinishReason) -> Action:
+        """The last answer that is not empty; else the last code block; else the last Python fence."""
+        if was_cut(finish):
+            return ParseError(reason=CUT)
+        answers = [answer_in(block.body) for block in blocks(text, "answer") if block.closed]
+        answer = next((answer for answer in reversed(answers) if answer), None)
+        if answer is not None:
+            return Answer(text=answer)
+        return tagged_code(text, finish) or fenced_code(text, finish) or ParseError(reason=NO_ACTION)
+
+    def write(self, action: Action, thought: str = "") -> str:
+        """The thought, then fenced code in code tags, or the boxed answer in answer tags."""
+        return checked(self, written(action, thought), action)
+
+    def observe(self, execution: Execution, pictures: int) -> Observation:
+        """A user message: text and pictures of a call that ended well, else the error alone."""
+        reject_lost(execution)
+        if execution.status is not Status.OK:
+            late = execution.status is Status.TIMEOUT
+            report = "Execution timeout" if late else f"Execution error: {failure(execution).message}"
+            return _say(GUARD.escape(report), pictures)
+        images = shown(execution, FIGURES)
+        printed = GUARD.escape(with_notes(execution.stdout, execution))
+        if not images:
+            return _say(f"\nText Result:\n{printed}{self.after_text}", pictures)
+        parts = joined(
+            (
+                TextPart(text=f"{_OPEN}{self.before_figures}{printed}\nImage Result:\n"),
+                *(part for number, image in enumerate(images, pictures) for part in clue(number, image)),
+                TextPart(text=_CLOSE),
+            )
+        )
+        return Observation(Message(role="user", parts=parts), {}, pictures + len(images))
+
+    def correct(self, reason: str, pictures: int) -> Observation | None:
+        """The reason in the form of an error, or None where such an episode ends."""
+        return _say(f"Error: {reason}", pictures) if self.corrects else None
+
+    def ask_for_answer(self) -> Message | None:
+        """None: these episodes end at their limits."""
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class PyVisionRLNoHint(PyVisionRL):
+    """The variant that shows no picture before the program does."""
+
+    before_figures: ClassVar[str] = "\nText Result:\n"
+    templates: ClassVar[tuple[str, ...]] = (NO_HINT,)
+
+    def open(self, task: Task) -> Opening:
+        """One user message of text; `image_hint_i` is the i-th picture. Raises `SettingsError` for a video."""
+        named = pictures_of(task, self.id)
+        lines = [
+            f"Image Width: {image.width}; Image Height: {image.height}\nThe picture is there as `image_hint_{number}`."
+            for number, (_, image) in enumerate(named)
+        ]
+        values = {**information([image for _, image in named]), "image_information": "\n".join(lines)}
+        return _without_pictures(
+            task,
+            self.prompts.around_query(NO_HINT, values),
+            {f"image_hint_{number}": name for number, (name, _) in enumerate(named)},
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class PyVisionRLVideo(PyVisionRL):
+    """The variant for videos; no frame is shown before the program does."""
+
+    before_figures: ClassVar[str] = "\nText Result:\n"
+    after_text: ClassVar[str] = "\n"
+    templates: ClassVar[tuple[str, ...]] = (VIDEO,)
+
+    def open(self, task: Task) -> Opening:
+        """One user message of text; `video_clue_j` is the j-th video. Raises `SettingsError` if there is none."""
+        named = videos_of(task, self.id)
+        lines = [
+            f"Frame Width: {video.width}; Frame Height: {video.height};\n"
+            f"Video Length: {video.frames}; Sample FPS: {video.fps:.2f}\nThe video is there as `video_clue_{number}`."
+            for number, (_, video) in enumerate(named)
+        ]
+        first = named[0][1]
+        size = {"width": str(first.width), "height": str(first.height)}
+        return _without_pictures(
+            task,
+            self.prompts.around_query(VIDEO, {"image_information": "\n".join(lines), **size}),
+            {f"video_clue_{number}": name for number, (name, _) in enumerate(named)},
+        )
+
+
+def _without_pictures(task: Task, template: tuple[str, ...], bindings: Mapping[str, str]) -> Opening:
+    no_pictures: tuple[ImagePart, ...] = ()
+    parts = opening_parts(task, no_pictures, template)
+    return Opening(messages=(Message(role="user", parts=parts),), bindings=bindings, files={}, pictures=0)
+
+
+def _say(text: str, pictures: int) -> Observation:
+    message = Message(role="user", parts=(TextPart(text=f"{_OPEN}{text}{_CLOSE}"),))
+    return Observation(message, {}, pictures)
+
+
+def _presets(family: type[PyVisionRL], name: str) -> Mapping[str, Dialect]:
+    return {
+        "paper": family(f"{name}@1:paper", _PAPER, corrects=True),
+        "repo": family(f"{name}@1:repo", _REPO, corrects=False),
+    }
+
+
+IMAGE = _presets(PyVisionRL, "pyvision-rl-image")
+IMAGE_NO_HINT = _presets(PyVisionRLNoHint, "pyvision-rl-image-no-hint")
+VIDEO_PRESETS = _presets(PyVisionRLVideo, "pyvision-rl-video")

@@ -1,0 +1,76 @@
+"""What of a task a model may see: its question with the choices, its pictures and videos by number, where they stand.
+
+The gold answer, the evidence and the program of a task are never read here. Placeholders of pictures in a question are
+`<image>` (the n-th one is the n-th picture), `<image 1>` (counted from one) and `<IMAGE_PLACE_HOLDER_0>` (from zero).
+"""
+
+from __future__ import annotations
+
+import re
+from string import ascii_uppercase
+
+from saccade.errors import SettingsError
+from saccade.record.content import ImagePart, VideoPart
+from saccade.record.task import Task
+
+_PLACEHOLDER = re.compile(r"<image>|<image (?P<one>\d{1,4})>|<IMAGE_PLACE_HOLDER_(?P<zero>\d{1,4})>")
+
+
+def question_text(task: Task) -> str:
+    """The question, and one line for each choice: `A. first`. More than 26 choices are numbered from 1."""
+    marks = ascii_uppercase if len(task.choices) <= 26 else [str(number) for number in range(1, len(task.choices) + 1)]
+    return "\n".join([task.question, *(f"{mark}. {choice}" for mark, choice in zip(marks, task.choices, strict=False))])
+
+
+def split_at_pictures(text: str, pictures: int) -> tuple[str | int, ...]:
+    """`text` cut at its placeholders: pieces of text, and between them the indices of pictures, from 0.
+
+    Each index comes at most once. A placeholder of a picture that is not there, or that stands at an earlier place
+    already, stays in the text as it is.
+    """
+    pieces: list[str | int] = []
+    used: set[int] = set()
+    plain = start = 0
+    for mark in _PLACEHOLDER.finditer(text):
+        if mark["one"]:
+            index = int(mark["one"]) - 1
+        elif mark["zero"]:
+            index = int(mark["zero"])
+        else:
+            index, plain = plain, plain + 1
+        if 0 <= index < pictures and index not in used:
+            used.add(index)
+            pieces += [text[start : mark.start()], index]
+            start = mark.end()
+    pieces.append(text[start:])
+    return tuple(piece for piece in pieces if piece != "")
+
+
+def pictures_of(task: Task, dialect: str) -> tuple[tuple[str, ImagePart], ...]:
+    """Names and pictures of the task's media, in their order.
+
+    Raises:
+        SettingsError: the task has a video, which the dialect cannot show.
+    """
+    for item in task.media:
+        if isinstance(item.part, VideoPart):
+            raise SettingsError(
+                f"dialect {dialect} shows pictures only, but {item.name!r} of task {task.id} is a video. "
+                "Use a dialect for videos, such as pyvision-rl-video, or give the task frames of it as pictures."
+            )
+    return tuple((item.name, item.part) for item in task.media if isinstance(item.part, ImagePart))
+
+
+def videos_of(task: Task, dialect: str) -> tuple[tuple[str, VideoPart], ...]:
+    """Names and videos of the task's media, in their order.
+
+    Raises:
+        SettingsError: the task has a picture, or no video at all.
+    """
+    found = tuple((item.name, item.part) for item in task.media if isinstance(item.part, VideoPart))
+    if not found or len(found) < len(task.media):
+        raise SettingsError(
+            f"dialect {dialect} shows videos only, and task {task.id} has {len(found)} of them in {len(task.media)} "
+            "media. Use a dialect for pictures, such as pyvision-rl-image."
+        )
+    return found

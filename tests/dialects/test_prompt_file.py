@@ -1,0 +1,97 @@
+import json
+from pathlib import Path
+
+import pytest
+
+from saccade.dialects.prompt_file import Prompted, Prompts, read_prompt_file
+from saccade.dialects.registry import load_dialect
+from saccade.errors import PromptFileError
+
+from .cases import PHOTO, PLAN, task, video_task
+
+
+def write(path: Path, content: object) -> Path:
+    path.write_text(content if isinstance(content, str) else json.dumps(content), encoding="utf-8")
+    return path
+
+
+def prompted(name: str) -> Prompted:
+    dialect = load_dialect(name)
+    assert isinstance(dialect, Prompted)
+    return dialect
+
+
+def test_published_json_format(tmp_path: Path) -> None:
+    file = write(
+        tmp_path / "prompts.json",
+        {
+            "vistool_with_img_info_v2": "W {width} H {height} \\boxed{{x}} {query}",
+            "vistool_with_img_info_multi_image": "[{image_information}] {query} {query}",
+            "not_used": "{broken",
+        },
+    )
+    dialect = load_dialect("pyvision")
+    assert isinstance(dialect, Prompted)
+    dialect = dialect.with_prompts(read_prompt_file(file))
+    assert dialect.open(task()).messages[0].text.endswith("W 640 H 480 \\boxed{x} What is it?")
+    text = dialect.open(task("Is <image> it?", (PHOTO, PLAN))).messages[0].text
+    assert text.startswith("<image_clue_1></image_clue_1>\n\n[width of image_clue_0: 640, height")
+    assert text.endswith("] Is <image_clue_0></image_clue_0> it? Is <image> it?")
+
+
+def test_plain_text_serves_every_case(tmp_path: Path) -> None:
+    prompts = read_prompt_file(write(tmp_path / "mine.txt", "Look: {query}"))
+    for name in ("pyvision", "pyvision-rl-image", "pyvision-rl-image-no-hint", "pyvision-rl-video"):
+        dialect = load_dialect(name)
+        assert isinstance(dialect, Prompted)
+        given = video_task() if "video" in name else task()
+        assert dialect.with_prompts(prompts).open(given).messages[0].text.endswith("Look: What is it?")
+        assert dialect.with_prompts(prompts).id == name + "@1:" + ("repo" if name == "pyvision" else "paper")
+
+
+@pytest.mark.parametrize(
+    ("template", "message"),
+    [
+        ("no question", "no {query}"),
+        ("{query} {", "literal brace is written twice"),
+        ("{query} {0}", "only {query}"),
+        ("{query.__class__}", "only {query}"),
+        ("{query!r}", "only {query}"),
+        ("{query:>10}", "only {query}"),
+        ("{query} \x08oxed{{x}}", "control character"),
+        ("{query} {other}", "{other}"),
+    ],
+)
+def test_bad_templates(template: str, message: str) -> None:
+    with pytest.raises(PromptFileError) as caught:
+        prompted("pyvision").with_prompts(Prompts({"*": template}, "mine.txt"))
+    assert message in str(caught.value)
+    assert "mine.txt" in str(caught.value)
+
+
+@pytest.mark.parametrize("content", ["", "[1]", "{}", '{"a": 1}', "{", "[" * 100_000])
+def test_bad_files(tmp_path: Path, content: str) -> None:
+    with pytest.raises(PromptFileError, match=r"bad\.json"):
+        read_prompt_file(write(tmp_path / "bad.json", content))
+
+
+def test_unreadable_files(tmp_path: Path) -> None:
+    with pytest.raises(PromptFileError, match="cannot be read"):
+        read_prompt_file(tmp_path / "missing.txt")
+    (tmp_path / "latin.txt").write_bytes(b"\xff\xfe\xe9")
+    with pytest.raises(PromptFileError, match="UTF-8"):
+        read_prompt_file(tmp_path / "latin.txt")
+    with pytest.raises(PromptFileError, match="no prompt"):
+        read_prompt_file(write(tmp_path / "huge.txt", "x" * 1_000_001))
+
+
+def test_missing_template_suggests() -> None:
+    with pytest.raises(PromptFileError, match="Did you mean"):
+        prompted("pyvision").with_prompts(Prompts({"vistool_with_img_info_v3": "{query}"}, "mine.json"))
+
+
+def test_a_field_the_task_lacks_is_named() -> None:
+    dialect = load_dialect("pyvision")
+    assert isinstance(dialect, Prompted)
+    with pytest.raises(PromptFileError, match="width"):
+        dialect.with_prompts(Prompts({"*": "{width} {query}"}, "x")).open(task(pictures=()))

@@ -1,0 +1,129 @@
+"""The wire format of the PyVision dialects, against golden files."""
+
+import pytest
+
+from saccade.dialects.prompt_file import Prompts
+from saccade.dialects.pyvision import PyVision
+from saccade.dialects.pyvision_rl import PyVisionRL
+from saccade.dialects.registry import load_dialect
+from saccade.errors import SettingsError
+from saccade.record.execution import Execution
+from saccade.record.status import Status
+
+from .cases import CROP, ERROR, PHOTO, PLAN, PLOT, SECRET, TIMEOUT, choice_task, golden, ok, plain, task, video_task
+
+SHORT = Prompts({"*": "{width}x{height} [{image_information}] {query}"}, "a test")
+RL = ("pyvision-rl-image", "pyvision-rl-image-no-hint", "pyvision-rl-video")
+LONG = "a" * 200 + "b" * 9 + "c" * 200
+
+
+def short(wanted: str) -> PyVision | PyVisionRL:
+    dialect = load_dialect(wanted)
+    assert isinstance(dialect, PyVision | PyVisionRL)
+    return dialect.with_prompts(SHORT)
+
+
+@pytest.mark.parametrize("name", ["pyvision", *RL])
+def test_observations(name: str) -> None:
+    expected, dialect = golden(name), load_dialect(name)
+    shown = dialect.open(video_task() if "video" in name else task()).pictures
+    executions = {
+        "text": ok("42\n"),
+        "silent": ok(),
+        "pictures": ok("42\n", PLOT, CROP),
+        "long": ok(LONG),
+        "error": ERROR,
+        "timeout": TIMEOUT,
+    }
+    for case, execution in executions.items():
+        seen = dialect.observe(execution, shown)
+        assert plain(seen.message) == expected[case], case
+        assert seen.pictures == shown + (2 if case == "pictures" else 0)
+        assert seen.bindings == {}
+    corrected = dialect.correct("why", shown)
+    assert corrected is not None
+    assert plain(corrected.message) == expected["no_action"]
+
+
+@pytest.mark.parametrize("name", RL)
+@pytest.mark.parametrize("preset", ["paper", "repo"])
+def test_rl_openings(name: str, preset: str) -> None:
+    expected, dialect = golden(name), short(f"{name}:{preset}")
+    opening = dialect.open(video_task() if "video" in name else task())
+    assert [plain(message) for message in opening.messages] == expected["opening"]
+    assert opening.bindings == expected["bindings"]
+    assert opening.pictures == (1 if name == "pyvision-rl-image" else 0)
+    assert (dialect.correct("why", 0) is None) == (preset == "repo")
+    assert dialect.limits.turns == 5
+    assert dialect.limits.context_tokens == (32_768 if preset == "paper" else 52_480)
+
+
+def test_pyvision_openings() -> None:
+    expected, dialect = golden("pyvision"), short("pyvision")
+    cases = {
+        "opening": task(),
+        "opening_two": task(pictures=(PHOTO, PLAN)),
+        "opening_inline": task("Is <IMAGE_PLACE_HOLDER_1> new?", (PHOTO, PLAN)),
+    }
+    for case, given in cases.items():
+        opening = dialect.open(given)
+        assert [plain(message) for message in opening.messages] == expected[case], case
+        assert opening.pictures == len(given.media)
+        assert opening.bindings == {f"image_clue_{i}": item.name for i, item in enumerate(given.media)}
+
+
+@pytest.mark.parametrize("name", ["pyvision", *RL])
+def test_own_prompts_show_the_question_and_no_secret(name: str) -> None:
+    dialect = load_dialect(name)
+    if "video" not in name:
+        text = dialect.open(choice_task()).messages[0].text
+        assert "Which?\nA. red\nB. blue" in text
+    text = dialect.open(video_task() if "video" in name else task()).messages[0].text
+    assert "What is it?" in text
+    assert "\\boxed{answer}" in text
+    assert SECRET not in text
+    assert "secret program" not in text
+
+
+def test_limits() -> None:
+    assert load_dialect("pyvision").sandbox.wall_seconds == 20
+    assert load_dialect("pyvision-rl-image").sandbox.wall_seconds == 30
+    assert load_dialect("pyvision-rl-video").limits.images == 32
+    assert load_dialect("pyvision").stop == load_dialect("pyvision-rl-video").stop == ("</code>",)
+
+
+def test_bound_preset_binds_shown_pictures() -> None:
+    assert load_dialect("pyvision:bound").observe(ok("", PLOT, CROP), 3).bindings == {
+        "image_clue_3": PLOT,
+        "image_clue_4": CROP,
+    }
+
+
+def test_other_media_are_refused_with_a_hint() -> None:
+    for name in ("pyvision", "pyvision-rl-image", "pyvision-rl-image-no-hint"):
+        with pytest.raises(SettingsError, match="pyvision-rl-video"):
+            load_dialect(name).open(video_task())
+    with pytest.raises(SettingsError, match="pyvision-rl-image"):
+        load_dialect("pyvision-rl-video").open(task())
+
+
+def test_saved_files_and_values_are_not_shown() -> None:
+    for source in ("file", "value"):
+        assert load_dialect("pyvision").observe(ok("", PLOT, source=source), 1).pictures == 1
+
+
+def test_what_was_cut_is_said() -> None:
+    seen = load_dialect("pyvision").observe(ok("1\n", notes=("2 pictures were dropped.",)), 1)
+    assert "Text Result:\n1\n2 pictures were dropped.\n\nImage" in seen.message.text
+
+
+@pytest.mark.parametrize("name", ["pyvision", *RL])
+def test_ends_from_outside_say_why(name: str) -> None:
+    killed = Execution(status=Status.KILLED, traceback="The process died by signal 11.")
+    assert "rror: The process died by signal 11.</interpreter>" in load_dialect(name).observe(killed, 0).message.text
+
+
+@pytest.mark.parametrize("name", ["pyvision", *RL])
+def test_an_outage_is_never_shown(name: str) -> None:
+    with pytest.raises(ValueError, match="outage"):
+        load_dialect(name).observe(Execution(status=Status.LOST), 0)

@@ -1,0 +1,40 @@
+import pytest
+
+from saccade.dialects.registry import DIALECTS, load_dialect, presets
+from saccade.errors import RegistryError
+from saccade.record.task import NamedMedia, Task
+
+from .cases import PHOTO
+
+
+@pytest.mark.parametrize("entry", DIALECTS.ids())
+def test_every_preset_loads_under_its_own_id(entry: str) -> None:
+    names = presets(entry)
+    for preset in names or ("",):
+        wanted = f"{entry}:{preset}" if preset else entry
+        assert load_dialect(wanted).id == wanted
+    assert load_dialect(entry) is load_dialect(f"{entry}:{names[0]}" if names else entry)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "message"),
+    [
+        ("pyvison", "Did you mean 'pyvision'"),
+        ("pyvision@7", "has no version '7'"),
+        ("pyvision:rebo", "Did you mean 'repo'"),
+        ("pyvision:", "has no preset ''"),
+        ("", "has no ''"),
+    ],
+)
+def test_misses_suggest(wanted: str, message: str) -> None:
+    with pytest.raises(RegistryError) as caught:
+        load_dialect(wanted)
+    assert message in str(caught.value)
+
+
+def test_dialects_are_frozen() -> None:
+    dialect = load_dialect("pyvision")
+    with pytest.raises(AttributeError):
+        dialect.id = "other"  # type: ignore[misc]
+    opening = dialect.open(Task(id="a", question="b", media=(NamedMedia(name="p", part=PHOTO),)))
+    assert opening.strings == {}
