@@ -1,0 +1,146 @@
+"""One try's answer while it comes in: text piece by piece, native calls, token ids, and what they make in the end.
+
+Provider-neutral: the wire modules feed it. A native call whose arguments are no JSON object is the model's slip, not an
+outage: it is given as text, exactly as it was written, so that a dialect can answer it as a parse error.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from pydantic import ValidationError
+
+from saccade.models.base import Completion, Usage
+from saccade.models.retry import OutageError
+from saccade.models.stops import StopWatch, check_stops, settle, unclosed
+from saccade.record.action import ToolCall
+from saccade.record.base import clean_text
+from saccade.record.turn import FinishReason
+
+
+class Listener:
+    """Tells `on_text` of pieces; an empty piece says that a broken answer begins again from its start."""
+
+    def __init__(self, on_text: Callable[[str], None] | None) -> None:
+        self._on_text = on_text
+        self._heard = False
+
+    @property
+    def wants_pieces(self) -> bool:
+        """Whether somebody listens."""
+        return self._on_text is not None
+
+    def begin(self) -> None:
+        """A try begins."""
+        if self._heard and self._on_text is not None:
+            self._on_text("")
+        self._heard = False
+
+    def hear(self, piece: str) -> None:
+        """The next piece of the text."""
+        if piece and self._on_text is not None:
+            self._heard = True
+            self._on_text(piece)
+
+
+@dataclass(slots=True)
+class PartialCall:
+    """A native call whose arguments are still coming."""
+
+    name: str = ""
+    call_id: str | None = None
+    arguments: str = ""
+    """JSON text."""
+
+    def whole(self) -> ToolCall | None:
+        """The call; None if its arguments are no JSON object."""
+        try:
+            arguments = json.loads(self.arguments or "{}")
+            return ToolCall.model_validate({"name": self.name, "arguments": arguments, "call_id": self.call_id})
+        except (ValueError, ValidationError):
+            return None
+
+
+@dataclass(slots=True)
+class Answer:
+    """What came in so far of one answer."""
+
+    stops: tuple[str, ...]
+    listener: Listener
+    infers_stop: bool = False
+    """The server swallows stop strings and does not name them."""
+    raw: str = ""
+    """All text that was sent, beyond a stop string too."""
+    calls: dict[int, PartialCall] = field(default_factory=dict)
+    """By the server's number for them."""
+    token_ids: list[int] = field(default_factory=list)
+    logprobs: list[float] = field(default_factory=list)
+    finish: FinishReason | None = None
+    """None until the server says why it ended."""
+    stop_named: str | None = None
+    usage: Usage = field(default_factory=Usage)
+    model: str = ""
+    watch: StopWatch = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.stops = check_stops(self.stops)
+        self.watch = StopWatch(self.stops)
+
+    def add_text(self, piece: str) -> None:
+        """The next piece of text."""
+        self.raw += piece
+        self.listener.hear(self.watch.feed(piece))
+
+    def call(self, number: int) -> PartialCall:
+        """The native call of that number, new if there was none."""
+        return self.calls.setdefault(number, PartialCall())
+
+    def completion(self) -> Completion:
+        """The whole answer.
+
+        Raises:
+            OutageError: the server did not say that the answer has ended.
+        """
+        if self.finish is None and self.watch.stopped is None:
+            raise OutageError("broke off in the middle of its answer.")
+        finish = self.finish or FinishReason.STOP_STRING
+        text, finish = settle(self.raw, self.stops, finish, swallowed=self._swallowed(finish))
+        self.listener.hear(text[len(self.watch.text) :])
+        calls, slips = self._whole_calls() if finish is not FinishReason.STOP_STRING else ((), "")
+        if slips:
+            self.listener.hear(slips)
+        if finish is FinishReason.TOOL_CALL and not calls:
+            finish = FinishReason.STOP
+        ids = self.token_ids if len(text) >= len(self.raw) else []  # ids of text that was cut off match nothing
+        return Completion(
+            text=clean_text(text + slips),
+            finish=finish,
+            tool_calls=calls,
+            token_ids=tuple(ids) or None,
+            logprobs=tuple(self.logprobs) if ids and len(self.logprobs) == len(ids) else None,
+            usage=self.usage,
+            model=self.model,
+        )
+
+    def _swallowed(self, finish: FinishReason) -> str | None:
+        if self.stop_named is None and self.infers_stop and finish is FinishReason.STOP:
+            return unclosed(self.raw, self.stops)
+        return self.stop_named
+
+    def _whole_calls(self) -> tuple[tuple[ToolCall, ...], str]:
+        whole: list[ToolCall] = []
+        slips: list[str] = []
+        for _, partial in sorted(self.calls.items()):
+            call = partial.whole()
+            if call is None:
+                slips.append(f"{partial.name}({partial.arguments})")
+            else:
+                whole.append(call)
+        return tuple(whole), "\n".join(slips)
+
+
+def first_named(values: Iterable[object], stops: tuple[str, ...]) -> str | None:
+    """The first of a server's words for why it stopped that is one of `stops`."""
+    return next((value for value in values if isinstance(value, str) and value in stops), None)

@@ -1,0 +1,94 @@
+"""Claude behind Anthropic's own API.
+
+    model = AnthropicModel(Endpoint("claude-opus-4-8"))
+
+Answers are always streamed, so that long ones do not time out and a stop string that the API does not take can be cut
+off here; then the sampled tokens and money of the call are unknown (None). Thinking is neither asked for nor recorded.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from saccade.models.answer import Answer, Listener
+from saccade.models.anthropic_wire import EventReader, request_fields, sendable_stops
+from saccade.models.base import Completion, MediaReader, Request
+from saccade.models.endpoint import Endpoint
+from saccade.models.failures import converted, load_client
+from saccade.models.keys import find_key
+from saccade.models.retry import with_retries
+from saccade.models.stops import check_stops
+
+
+class AnthropicModel:
+    """A model behind the messages API."""
+
+    def __init__(self, endpoint: Endpoint, *, api_key: str | None = None) -> None:
+        self.name = f"anthropic:{endpoint.model}"
+        self._endpoint = endpoint
+        self._package: Any = load_client("anthropic")
+        self._key = find_key("anthropic", api_key)
+        self._client: Any = self._package.AsyncAnthropic(
+            api_key=self._key.reveal(),
+            base_url=endpoint.base_url,
+            max_retries=0,
+            timeout=endpoint.timeout_seconds,
+        )
+
+    def __repr__(self) -> str:
+        return f"AnthropicModel({self.name!r})"
+
+    async def complete(
+        self, request: Request, media: MediaReader, *, on_text: Callable[[str], None] | None = None
+    ) -> Completion:
+        """The model's next message; an empty piece to `on_text` says that a broken answer begins again.
+
+        Raises:
+            ModelRefusedError: no retry can help.
+            ModelLostError: an outage outlasted the retries.
+            MediaError: a picture of the messages cannot be read.
+        """
+        check_stops(request.stop)
+        listener = Listener(on_text)
+        fields = await asyncio.to_thread(request_fields, request, media, self._endpoint.model)
+
+        async def ask() -> Completion:
+            listener.begin()
+            return await self._stream(fields, Answer(request.stop, listener))
+
+        return await with_retries(
+            lambda: converted(
+                ask,
+                client=self._package,
+                key=self._key,
+                who=self.name,
+                timeout_seconds=self._endpoint.timeout_seconds,
+            ),
+            self._endpoint.retry,
+            self._endpoint.clock,
+        )
+
+    async def close(self) -> None:
+        """Give back the connections."""
+        await self._client.close()
+
+    async def _stream(self, fields: dict[str, Any], answer: Answer) -> Completion:
+        reader = EventReader(answer)
+        cuts = len(sendable_stops(answer.stops)) < len(answer.stops)
+        stream = await self._client.messages.create(stream=True, **fields)
+        try:
+            async for event in stream:
+                reader.read(event.model_dump(warnings=False))
+                if cuts and answer.watch.stopped is not None:
+                    break  # what follows is paid for and thrown away
+        finally:
+            await stream.close()
+        if answer.finish is None:  # the count so far is only that of the beginning
+            answer.usage = replace(answer.usage, sampled_tokens=None)
+        answer.usage = self._endpoint.prices.priced(
+            answer.usage, "anthropic", self._endpoint.model, reader.cache_written
+        )
+        return answer.completion()

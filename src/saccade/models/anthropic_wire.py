@@ -1,0 +1,164 @@
+"""The messages protocol of Anthropic, as pure data: a request as keyword arguments, an answer from its events.
+
+System messages go apart, wherever they stood; a message of the role `tool` is sent as the user's, and a message without
+content is left out, as the API refuses it. Picture rules are those of the provider's vision guide: 8000 pixels a side,
+2000 with more than 20 pictures, 5 MB of base64; beyond 1568 pixels a side or about 1.15 megapixels (2576 and 3.75
+for newer models) the provider scales down anyway, so it is done here. No IO but reading pictures.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+from saccade.errors import ModelRefusedError
+from saccade.models.answer import Answer
+from saccade.models.base import MediaReader, Request, Usage
+from saccade.models.pictures import PictureRules, encoded_picture
+from saccade.models.retry import OutageError
+from saccade.record.content import ImagePart, Message, TextPart
+from saccade.record.turn import FinishReason
+
+DEFAULT_MAX_TOKENS: Final = 8192
+"""The API wants a limit; this one is sent where the sampling settings have none."""
+_BASE64_BYTES = 5 * 1024 * 1024
+_MANY = 20
+_MANY_SIDE = 2000
+_FINISH = {
+    "end_turn": FinishReason.STOP,
+    "stop_sequence": FinishReason.STOP_STRING,
+    "max_tokens": FinishReason.LENGTH,
+    "model_context_window_exceeded": FinishReason.LENGTH,
+    "tool_use": FinishReason.TOOL_CALL,
+    "refusal": FinishReason.FILTERED,
+}
+# Models that see at most 1568 pixels a side. A name that is not here may see more: its pictures keep more detail.
+_STANDARD = re.compile(r"claude-(3|haiku-4|sonnet-4|opus-4(-[0156])?(-\d{8})?$)")
+
+
+def picture_rules(model: str, pictures: int) -> PictureRules:
+    """The rules for each picture of a request with that many."""
+    side, pixels = (1568, 1_150_000) if _STANDARD.match(model) else (2576, 3_750_000)
+    if pictures > _MANY:
+        side = min(side, _MANY_SIDE)
+    return PictureRules(side=side, pixels=pixels, data_bytes=_BASE64_BYTES * 3 // 4)
+
+
+def sendable_stops(stops: tuple[str, ...]) -> tuple[str, ...]:
+    """Those of `stops` that the API takes: it refuses those of white space alone."""
+    return tuple(stop for stop in stops if stop.strip())
+
+
+def request_fields(request: Request, media: MediaReader, model: str) -> dict[str, Any]:
+    """The fields of the request.
+
+    Raises:
+        ModelRefusedError: the API cannot take what is asked for.
+        MediaError: a picture cannot be read.
+    """
+    sampling = request.sampling
+    if sampling.seed is not None:
+        raise ModelRefusedError("anthropic does not know a seed; leave it out of the sampling settings")
+    pictures = sum(isinstance(part, ImagePart) for message in request.messages for part in message.media)
+    rules = picture_rules(model, pictures)
+    messages = [_message(message, media, rules) for message in request.messages if message.role != "system"]
+    fields: dict[str, Any] = {
+        "model": model,
+        "max_tokens": sampling.max_tokens or DEFAULT_MAX_TOKENS,
+        "messages": [message for message in messages if message["content"]],
+    }
+    system = [message for message in request.messages if message.role == "system"]
+    if any(message.media for message in system):
+        raise ModelRefusedError("anthropic takes no pictures in the system message; put them into a user message")
+    if text := "\n\n".join(message.text for message in system if message.text):
+        fields["system"] = text
+    for name in ("temperature", "top_p", "top_k"):
+        if (value := getattr(sampling, name)) is not None:
+            fields[name] = value
+    if stops := sendable_stops(request.stop):
+        fields["stop_sequences"] = list(stops)
+    if request.tools:
+        fields["tools"] = [
+            {"name": tool.name, "description": tool.description, "input_schema": tool.parameters}
+            for tool in request.tools
+        ]
+    return fields
+
+
+class EventReader:
+    """Feeds an `Answer` from the events of a stream."""
+
+    def __init__(self, answer: Answer) -> None:
+        self._answer = answer
+        self._usage: dict[str, Any] = {}
+        self._finish: FinishReason | None = None
+
+    @property
+    def cache_written(self) -> int:
+        """Tokens of the prompt that were written to the provider's cache."""
+        return int(self._usage.get("cache_creation_input_tokens") or 0)
+
+    def read(self, event: Mapping[str, Any]) -> None:
+        """The next event. Raises `OutageError` if it does not follow the protocol."""
+        kind = event.get("type")
+        try:
+            if kind == "message_start":
+                self._answer.model = event["message"]["model"]
+                self._count(event["message"]["usage"])
+            elif kind == "content_block_start":
+                self._begin_block(event["index"], event["content_block"])
+            elif kind == "content_block_delta":
+                self._add(event["index"], event["delta"])
+            elif kind == "message_delta":
+                self._end(event["delta"])
+                self._count(event["usage"])
+            elif kind == "message_stop":
+                self._answer.finish = self._finish
+        except (KeyError, TypeError) as error:
+            raise OutageError(f"sent an event {kind!r} that does not follow the protocol.") from error
+
+    def _begin_block(self, index: int, block: Mapping[str, Any]) -> None:
+        if block["type"] == "text":
+            self._answer.add_text(block["text"] or "")
+        elif block["type"] == "tool_use":
+            call = self._answer.call(index)
+            call.name, call.call_id = block["name"], block["id"]
+
+    def _add(self, index: int, delta: Mapping[str, Any]) -> None:
+        if delta["type"] == "text_delta":
+            self._answer.add_text(delta["text"])
+        elif delta["type"] == "input_json_delta":
+            self._answer.call(index).arguments += delta["partial_json"]
+
+    def _end(self, delta: Mapping[str, Any]) -> None:
+        reason = delta["stop_reason"]
+        if reason not in _FINISH:
+            raise OutageError(f"ended its answer for the reason {reason!r}.")
+        self._finish = _FINISH[reason]
+        self._answer.stop_named = delta.get("stop_sequence")
+
+    def _count(self, usage: Mapping[str, Any]) -> None:
+        self._usage.update({name: value for name, value in usage.items() if value is not None})
+        cached = int(self._usage.get("cache_read_input_tokens") or 0)
+        fresh = self._usage.get("input_tokens")
+        self._answer.usage = Usage(
+            prompt_tokens=None if fresh is None else fresh + cached + self.cache_written,
+            cached_tokens=cached,
+            sampled_tokens=self._usage.get("output_tokens"),
+        )
+
+
+def _message(message: Message, media: MediaReader, rules: PictureRules) -> dict[str, Any]:
+    content: list[dict[str, Any]] = []
+    for part in message.parts:
+        if isinstance(part, TextPart):
+            if part.text:
+                content.append({"type": "text", "text": part.text})
+        elif isinstance(part, ImagePart):
+            picture = encoded_picture(part, media, rules)
+            source = {"type": "base64", "media_type": picture.mime, "data": picture.base64}
+            content.append({"type": "image", "source": source})
+        else:
+            raise ModelRefusedError("anthropic takes no videos; use a dialect that shows frames")
+    return {"role": "assistant" if message.role == "assistant" else "user", "content": content}

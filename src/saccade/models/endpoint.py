@@ -1,0 +1,23 @@
+"""Where a model behind HTTP is, and how patient its client is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from saccade.models.prices import Prices, default_prices
+from saccade.models.retry import DEFAULT_RETRY, Clock, RetryPolicy
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """Which model where, and how patient the client is."""
+
+    model: str
+    """The provider's name for it; of Azure the deployment."""
+    base_url: str | None = None
+    """Address up to and with the version (`…/v1`); None for the provider's own."""
+    timeout_seconds: float = 600.0
+    """For one try, the whole answer included."""
+    retry: RetryPolicy = DEFAULT_RETRY
+    prices: Prices = field(default_factory=default_prices)
+    clock: Clock = field(default_factory=Clock)

@@ -1,0 +1,150 @@
+"""The seam to the providers' own client packages: imports them late and converts their exceptions to ours.
+
+Both official packages come from one generator and name their exceptions alike. No converted error keeps a chain to the
+original one, which holds the request; and no message holds the key. An exception that is not about the connection or
+the server's answer passes through: it is a fault of ours.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import math
+from collections.abc import Awaitable, Callable
+from email.utils import parsedate_to_datetime
+from time import time
+from types import ModuleType
+from typing import Any, TypeVar
+
+from saccade.errors import ModelError, ModelRefusedError, UnavailableError
+from saccade.models.keys import Key
+from saccade.models.retry import OutageError
+
+T = TypeVar("T")
+
+_TIME_OUT = 408
+_TOO_MANY = 429
+_SPENT = frozenset({"insufficient_quota", "billing_hard_limit_reached"})
+"""Codes of a 429 that no waiting cures."""
+_LONGEST_DETAIL = 600
+"""Characters of a server's own words in a message."""
+
+
+class RefusedParameterError(ModelRefusedError):
+    """The server does not know a parameter of the request; `parameter` names it."""
+
+    def __init__(self, message: str, parameter: str) -> None:
+        super().__init__(message)
+        self.parameter = parameter
+
+
+def load_client(name: str) -> ModuleType:
+    """The official client package `openai` or `anthropic`.
+
+    Raises:
+        UnavailableError: it is not installed.
+    """
+    try:
+        return importlib.import_module(name)
+    except ImportError as missing:
+        raise UnavailableError(
+            f"the client package `{name}` is not installed. Run: pip install 'saccade[models]'"
+        ) from missing
+
+
+async def converted(
+    call: Callable[[], Awaitable[T]], *, client: ModuleType, key: Key, who: str, timeout_seconds: float
+) -> T:
+    """What `call` gives within `timeout_seconds`; its connection and server errors as errors of ours.
+
+    Args:
+        call: one try.
+        client: the provider's client package.
+        key: hidden in every message.
+        who: the model's name for messages.
+        timeout_seconds: for the whole try, answer included.
+
+    Raises:
+        OutageError: another try may cure it.
+        ModelRefusedError: none can.
+    """
+    try:
+        async with asyncio.timeout(timeout_seconds):
+            return await call()
+    except TimeoutError:
+        failure: ModelError = OutageError(f"{who} did not finish its answer within {timeout_seconds:g} s.")
+    except ModelError as error:
+        if type(error) is OutageError:
+            failure = OutageError(key.hide(f"{who} {error}"), error.retry_after)
+        else:
+            raise
+    except Exception as error:
+        found = _failure(error, client, key, who)
+        if found is None:
+            raise
+        failure = found
+    raise failure
+
+
+def _failure(error: Exception, client: Any, key: Key, who: str) -> ModelError | None:
+    if isinstance(error, client.APIStatusError):
+        return _status_failure(error, key, who)
+    detail = key.hide(str(error))[:_LONGEST_DETAIL]
+    if isinstance(error, client.APITimeoutError):
+        return OutageError(f"{who} did not answer in time.")
+    if isinstance(error, client.APIConnectionError):
+        return OutageError(f"{who} cannot be reached: {detail or type(error).__name__}.")
+    if isinstance(error, client.APIError):
+        return OutageError(f"{who} broke off with an error: {detail}.")
+    # ValueError: JSON or UTF-8 that cannot be read. The HTTP package underneath has its own exceptions.
+    if isinstance(error, ValueError | OSError) or type(error).__module__.partition(".")[0] in ("httpx", "httpx2"):
+        return OutageError(f"{who} sent an answer that cannot be read: {type(error).__name__}: {detail}.")
+    return None
+
+
+def _status_failure(error: Any, key: Key, who: str) -> ModelError:
+    status = int(error.status_code)
+    code, parameter, words = _details(error)
+    detail = key.hide(words)[:_LONGEST_DETAIL]
+    if status == _TOO_MANY and code not in _SPENT:
+        return OutageError(f"{who} asks for a pause (429): {detail}.", _retry_after(error.response.headers))
+    if status == _TIME_OUT or status >= 500 or status < 400:  # below 400: an error inside a stream that had begun
+        return OutageError(f"{who} failed ({status}): {detail}.", _retry_after(error.response.headers))
+    advice = {
+        400: "Correct the request: model, settings, size of the context and pictures.",
+        401: "Check the key in the environment.",
+        403: "Check what the key may do.",
+        404: "Check the model's name and the server's address.",
+        413: "Send fewer or smaller pictures.",
+        429: "Check plan and budget with the provider.",
+    }.get(status, "No retry can help; correct the request.")
+    message = f"{who} refused the request ({status}): {detail}. {advice}"
+    return RefusedParameterError(message, parameter) if parameter else ModelRefusedError(message)
+
+
+def _details(error: Any) -> tuple[str, str, str]:
+    """Code, parameter and words of the server, empty where it gives none."""
+    body = error.body
+    inner = body.get("error", body) if isinstance(body, dict) else {}
+    if not isinstance(inner, dict):
+        inner = {}
+    words = inner.get("message") or error.message
+    return str(inner.get("code") or ""), str(inner.get("param") or ""), str(words).strip().rstrip(".")
+
+
+def _retry_after(headers: Any) -> float | None:
+    """Seconds that the server asks to wait; None if it does not say so in a way that can be read."""
+    for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
+        told = headers.get(name)
+        if told is None:
+            continue
+        try:
+            seconds = float(told) * unit
+        except ValueError:
+            try:
+                seconds = parsedate_to_datetime(told).timestamp() - time()
+            except ValueError:
+                continue
+        if math.isfinite(seconds):
+            return max(0.0, seconds)
+    return None

@@ -1,0 +1,130 @@
+"""Models behind the chat-completions protocol: OpenAI, Azure, vLLM, SGLang and servers compatible with them.
+
+    model = OpenAIModel(Endpoint("gpt-4.1"))
+    model = OpenAIModel(Endpoint("Qwen/Qwen2.5-VL-7B-Instruct", base_url="http://localhost:8000/v1"), server="vllm")
+
+Text and stop strings are exact on vLLM and SGLang. OpenAI swallows stop strings without naming them: closing tags
+are put back by inference (see `stops.unclosed`); other stop strings, and all on models that refuse them, are cut off
+here by ending the stream, and then tokens and money of the call are unknown (None), for the server tells them last.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+from saccade.errors import RegistryError, SettingsError
+from saccade.models.answer import Answer, Listener
+from saccade.models.base import Completion, MediaReader, Request
+from saccade.models.endpoint import Endpoint
+from saccade.models.failures import RefusedParameterError, converted, load_client
+from saccade.models.keys import find_key
+from saccade.models.openai_wire import SERVERS, Server, read_body, request_fields, takes_stops
+from saccade.models.retry import OutageError, with_retries
+from saccade.models.stops import check_stops
+from saccade.record.suggest import did_you_mean
+
+
+class OpenAIModel:
+    """A model behind the chat-completions protocol."""
+
+    def __init__(self, endpoint: Endpoint, *, server: str = "openai", api_key: str | None = None) -> None:
+        if server not in SERVERS:
+            raise RegistryError(f"there is no server {server!r}. {did_you_mean(server, SERVERS)}")
+        if server != "openai" and not endpoint.base_url:
+            raise SettingsError(f"{server} needs an address: {server}:{endpoint.model}@http://host:8000/v1")
+        self.name = f"{server}:{endpoint.model}"
+        self._endpoint = endpoint
+        self._server: Server = SERVERS[server]
+        self._package: Any = load_client("openai")
+        self._key = find_key(server, api_key, needed=self._server.needs_key)
+        self._client: Any = self._package.AsyncOpenAI(
+            api_key=self._key.reveal() or "none",
+            base_url=endpoint.base_url,
+            max_retries=0,
+            timeout=endpoint.timeout_seconds,
+        )
+        self._refuses_stops = False
+
+    def __repr__(self) -> str:
+        return f"OpenAIModel({self.name!r})"
+
+    async def complete(
+        self, request: Request, media: MediaReader, *, on_text: Callable[[str], None] | None = None
+    ) -> Completion:
+        """The model's next message; an empty piece to `on_text` says that a broken answer begins again.
+
+        Raises:
+            ModelRefusedError: no retry can help.
+            ModelLostError: an outage outlasted the retries.
+            MediaError: a picture of the messages cannot be read.
+        """
+        check_stops(request.stop)
+        listener = Listener(on_text)
+        send_stops = takes_stops(self._server, request.stop) and not self._refuses_stops
+        try:
+            return await self._tried(request, media, listener, send_stops)
+        except RefusedParameterError as refusal:
+            if not (send_stops and refusal.parameter == "stop"):
+                raise
+        self._refuses_stops = True
+        return await self._tried(request, media, listener, False)
+
+    async def close(self) -> None:
+        """Give back the connections."""
+        await self._client.close()
+
+    async def _tried(self, request: Request, media: MediaReader, listener: Listener, send_stops: bool) -> Completion:
+        fields = await asyncio.to_thread(request_fields, request, media, self._server, send_stops=send_stops)
+        cuts = bool(request.stop) and not send_stops
+
+        async def ask() -> Completion:
+            listener.begin()
+            answer = Answer(request.stop, listener, infers_stop=send_stops and not self._server.names_stop)
+            if listener.wants_pieces or cuts:
+                await self._stream(fields, answer, cuts)
+            else:
+                await self._whole(fields, answer)
+            answer.usage = self._endpoint.prices.priced(answer.usage, self._server.provider, self._endpoint.model)
+            answer.model = answer.model or self._endpoint.model
+            return answer.completion()
+
+        return await with_retries(
+            lambda: converted(
+                ask,
+                client=self._package,
+                key=self._key,
+                who=self.name,
+                timeout_seconds=self._endpoint.timeout_seconds,
+            ),
+            self._endpoint.retry,
+            self._endpoint.clock,
+        )
+
+    async def _whole(self, fields: dict[str, Any], answer: Answer) -> None:
+        body = await self._client.chat.completions.create(model=self._endpoint.model, **fields)
+        if not hasattr(body, "model_dump"):
+            raise OutageError("sent an answer that is no JSON.")
+        read_body(body.model_dump(warnings=False), answer, whole=True)
+
+    async def _stream(self, fields: dict[str, Any], answer: Answer, cuts: bool) -> None:
+        if not self._server.ids_in_streams:
+            fields = _without_ids(fields)
+        stream = await self._client.chat.completions.create(
+            model=self._endpoint.model, stream=True, stream_options={"include_usage": True}, **fields
+        )
+        try:
+            async for chunk in stream:
+                read_body(chunk.model_dump(warnings=False), answer, whole=False)
+                if cuts and answer.watch.stopped is not None:
+                    break  # what follows is paid for and thrown away
+        finally:
+            await stream.close()
+
+
+def _without_ids(fields: dict[str, Any]) -> dict[str, Any]:
+    extra = {
+        name: value for name, value in fields["extra_body"].items() if name not in ("logprobs", "return_meta_info")
+    }
+    return {**fields, "extra_body": extra}

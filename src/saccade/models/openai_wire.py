@@ -1,0 +1,224 @@
+"""The chat-completions protocol, as pure data: a request as keyword arguments, an answer from its dictionaries.
+
+Servers differ in what they add to it; a `Server` says so. A message of the role `tool` is sent as the user's, because
+records of messages do not keep which native call it answers. No IO but reading pictures.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from saccade.errors import ModelRefusedError
+from saccade.models.answer import Answer, first_named
+from saccade.models.base import MediaReader, Request, Usage
+from saccade.models.pictures import encoded_picture
+from saccade.models.retry import OutageError
+from saccade.models.stops import can_be_inferred
+from saccade.record.content import ImagePart, Message, TextPart
+from saccade.record.turn import FinishReason
+
+_FINISH = {
+    "stop": FinishReason.STOP,
+    "length": FinishReason.LENGTH,
+    "tool_calls": FinishReason.TOOL_CALL,
+    "function_call": FinishReason.TOOL_CALL,
+    "content_filter": FinishReason.FILTERED,
+}
+_MOST_STOPS = 4
+"""Stop strings that the original API takes."""
+_TOKEN_ID = re.compile(r"token_id:(\d+)")
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """How one family of servers speaks the protocol."""
+
+    provider: str
+    length_field: str = "max_tokens"
+    """Its name for the most tokens of an answer."""
+    always: Mapping[str, object] = field(default_factory=dict)
+    """Fields of its own that go with every request."""
+    with_stops: Mapping[str, object] = field(default_factory=dict)
+    """Fields of its own that go along with stop strings."""
+    names_stop: bool = False
+    """It keeps the stop string, or says which one it was."""
+    ids_in_streams: bool = True
+    """It can give token ids and log-probabilities while it streams."""
+    own_sampling: bool = False
+    """It knows `top_k`."""
+    videos: bool = False
+    """It takes videos."""
+    needs_key: bool = False
+
+
+_IDS = {"logprobs": True, "return_token_ids": True, "return_tokens_as_token_ids": True}
+_META = {"logprobs": True, "return_meta_info": True}
+
+SERVERS: Mapping[str, Server] = {
+    server.provider: server
+    for server in (
+        Server("openai", length_field="max_completion_tokens", needs_key=True),
+        Server("azure", length_field="max_completion_tokens", needs_key=True),
+        Server(
+            "vllm",
+            always=_IDS,
+            with_stops={"include_stop_str_in_output": True},
+            names_stop=True,
+            own_sampling=True,
+            videos=True,
+        ),
+        Server(
+            "sglang",
+            always=_META,
+            with_stops={"no_stop_trim": True},
+            names_stop=True,
+            ids_in_streams=False,
+            own_sampling=True,
+            videos=True,
+        ),
+        Server("compatible"),
+    )
+}
+"""By provider. `compatible` is any server of which nothing else is known."""
+
+
+def takes_stops(server: Server, stops: tuple[str, ...]) -> bool:
+    """Whether `stops` are sent, because the text can be put together exactly afterwards; else the client cuts."""
+    return bool(stops) and (server.names_stop or (can_be_inferred(stops) and len(stops) <= _MOST_STOPS))
+
+
+def request_fields(request: Request, media: MediaReader, server: Server, *, send_stops: bool) -> dict[str, Any]:
+    """The fields of the request, model and streaming apart; those of the server's own under `extra_body`.
+
+    Raises:
+        ModelRefusedError: the server cannot take what is asked for.
+        MediaError: a picture cannot be read.
+    """
+    sampling = request.sampling
+    extra = dict(server.always)
+    fields: dict[str, Any] = {"messages": [_message(message, media, server) for message in request.messages]}
+    if sampling.top_k is not None:
+        if not server.own_sampling:
+            raise ModelRefusedError(f"{server.provider} does not know top_k; leave it out of the sampling settings")
+        extra["top_k"] = sampling.top_k
+    for name in ("temperature", "top_p", "seed"):
+        if (value := getattr(sampling, name)) is not None:
+            fields[name] = value
+    if sampling.max_tokens is not None:
+        fields[server.length_field] = sampling.max_tokens
+    if send_stops:
+        fields["stop"] = list(request.stop)
+        extra.update(server.with_stops)
+    if request.tools:
+        fields["tools"] = [
+            {
+                "type": "function",
+                "function": {"name": tool.name, "description": tool.description, "parameters": tool.parameters},
+            }
+            for tool in request.tools
+        ]
+    if extra:
+        fields["extra_body"] = extra
+    return fields
+
+
+def read_body(body: Mapping[str, Any], answer: Answer, *, whole: bool) -> None:
+    """Read an answer that came in one piece (`whole`), or a chunk of a stream; the last chunk may hold no choice.
+
+    Raises:
+        OutageError: it does not follow the protocol.
+    """
+    try:
+        if whole:
+            _read_whole(body, answer)
+        else:
+            _read_chunk(body, answer)
+    except (AttributeError, KeyError, IndexError, TypeError, ValueError) as error:
+        raise OutageError("sent an answer that does not follow the protocol.") from error
+
+
+def _read_whole(body: Mapping[str, Any], answer: Answer) -> None:
+    choices = body.get("choices")
+    if not isinstance(choices, list) or not choices or not isinstance(choices[0].get("message"), dict):
+        raise OutageError("sent an answer without a message.")
+    _read_choice(choices[0], choices[0]["message"], answer)
+    _read_frame(body, answer)
+
+
+def _read_chunk(body: Mapping[str, Any], answer: Answer) -> None:
+    for choice in body.get("choices") or ():
+        if choice.get("index", 0) in (0, None):
+            _read_choice(choice, choice.get("delta") or {}, answer)
+    _read_frame(body, answer)
+
+
+def _read_frame(body: Mapping[str, Any], answer: Answer) -> None:
+    answer.model = body.get("model") or answer.model
+    usage = body.get("usage")
+    if isinstance(usage, dict):
+        details = usage.get("prompt_tokens_details") or {}
+        answer.usage = Usage(
+            prompt_tokens=usage.get("prompt_tokens"),
+            cached_tokens=details.get("cached_tokens"),
+            sampled_tokens=usage.get("completion_tokens"),
+        )
+
+
+def _read_choice(choice: Mapping[str, Any], message: Mapping[str, Any], answer: Answer) -> None:
+    text = message.get("content") or message.get("refusal") or ""
+    if not isinstance(text, str):
+        raise OutageError("sent a text that is none.")
+    answer.add_text(text)
+    for at, piece in enumerate(message.get("tool_calls") or ()):
+        number = piece.get("index")
+        call = answer.call(at if number is None else number)
+        function = piece.get("function") or {}
+        call.call_id = piece.get("id") or call.call_id
+        call.name = function.get("name") or call.name
+        call.arguments += function.get("arguments") or ""
+    _read_tokens(choice, answer)
+    reason = choice.get("finish_reason")
+    if reason is not None:
+        if reason not in _FINISH:
+            raise OutageError(f"ended its answer for the reason {reason!r}.")
+        answer.finish = FinishReason.FILTERED if message.get("refusal") else _FINISH[reason]
+        answer.stop_named = first_named((choice.get("stop_reason"), choice.get("matched_stop")), answer.stops)
+
+
+def _read_tokens(choice: Mapping[str, Any], answer: Answer) -> None:
+    told = (choice.get("meta_info") or {}).get("output_token_logprobs")
+    if told:  # SGLang: (log-probability, id, text) of each token
+        answer.token_ids += [int(token[1]) for token in told]
+        answer.logprobs += [float(token[0]) for token in told]
+        return
+    tokens = (choice.get("logprobs") or {}).get("content") or []
+    ids = choice.get("token_ids")
+    if ids is None:
+        named = [_TOKEN_ID.fullmatch(token.get("token") or "") for token in tokens]
+        ids = [int(match[1]) for match in named if match]
+        if len(ids) != len(tokens):
+            return
+    answer.token_ids += ids
+    answer.logprobs += [float(token["logprob"]) for token in tokens]
+
+
+def _message(message: Message, media: MediaReader, server: Server) -> dict[str, Any]:
+    role = "user" if message.role == "tool" else message.role
+    if not message.media:
+        return {"role": role, "content": message.text}
+    content: list[dict[str, Any]] = []
+    for part in message.parts:
+        if isinstance(part, TextPart):
+            content.append({"type": "text", "text": part.text})
+        elif isinstance(part, ImagePart):
+            content.append({"type": "image_url", "image_url": {"url": encoded_picture(part, media).url}})
+        elif server.videos:
+            data = base64.b64encode(media.get_bytes(part.sha256)).decode("ascii")
+            content.append({"type": "video_url", "video_url": {"url": f"data:{part.mime};base64,{data}"}})
+        else:
+            raise ModelRefusedError(f"{server.provider} takes no videos; use a dialect that shows frames")
+    return {"role": role, "content": content}

@@ -1,0 +1,121 @@
+"""Stored pictures as the bytes that a provider takes: known format, upright, within its limits.
+
+Bytes that fit are sent as they are. Others are decoded, turned upright, scaled down and encoded again: losslessly while
+that is small enough, as JPEG after that. A picture is never enlarged. Transparency is kept where the bytes are.
+"""
+
+from __future__ import annotations
+
+import base64
+import math
+from dataclasses import dataclass
+from io import BytesIO
+
+from PIL import Image, ImageOps
+
+from saccade.errors import DecodeError
+from saccade.models.base import MediaReader
+from saccade.record.content import ImagePart
+
+_TAKEN = {"PNG": "image/png", "JPEG": "image/jpeg", "MPO": "image/jpeg", "GIF": "image/gif", "WEBP": "image/webp"}
+"""Formats that the providers take, by Pillow's name."""
+_EXIF_ORIENTATION = 0x0112
+
+
+@dataclass(frozen=True, slots=True)
+class PictureRules:
+    """What a provider takes; None where it has no limit of its own."""
+
+    side: int | None = None
+    """Longest side in pixels."""
+    pixels: int | None = None
+    """Width times height."""
+    data_bytes: int | None = None
+    """Encoded, before base64."""
+
+
+NO_RULES = PictureRules()
+
+
+@dataclass(frozen=True, slots=True)
+class EncodedPicture:
+    """Bytes to send, and what they are."""
+
+    mime: str
+    data: bytes
+
+    @property
+    def base64(self) -> str:
+        """The bytes as base64 text."""
+        return base64.b64encode(self.data).decode("ascii")
+
+    @property
+    def url(self) -> str:
+        """The picture as a `data:` URL."""
+        return f"data:{self.mime};base64,{self.base64}"
+
+
+def encoded_picture(part: ImagePart, media: MediaReader, rules: PictureRules = NO_RULES) -> EncodedPicture:
+    """The picture that `part` names, as `rules` want it.
+
+    Raises:
+        MissingMediaError: `media` does not hold it.
+        DecodeError: its bytes cannot be read.
+    """
+    data = media.get_bytes(part.sha256)
+    try:
+        with Image.open(BytesIO(data)) as image:
+            mime = _TAKEN.get(image.format or "")
+            size = fitting_size(image.size, rules)
+            upright = image.getexif().get(_EXIF_ORIENTATION, 1) == 1
+            small = rules.data_bytes is None or len(data) <= rules.data_bytes
+            if mime is not None and upright and small and size == image.size and _plays_once(image):
+                return EncodedPicture(mime, data)
+            return _encoded_again(image, rules)
+    except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
+        raise DecodeError(
+            f"the picture {part.sha256[:12]} cannot be read: {error}. Put it into the store again."
+        ) from error
+
+
+def fitting_size(size: tuple[int, int], rules: PictureRules) -> tuple[int, int]:
+    """`size` (width, height), or the largest of the same shape within `rules`; at least one pixel a side."""
+    width, height = size
+    scale = min(
+        1.0,
+        (rules.side or math.inf) / max(size),
+        math.sqrt((rules.pixels or math.inf) / (width * height)),
+    )
+    if scale == 1.0:
+        return size
+    return max(1, math.floor(width * scale)), max(1, math.floor(height * scale))
+
+
+def _plays_once(image: Image.Image) -> bool:
+    return not getattr(image, "is_animated", False)
+
+
+def _encoded_again(image: Image.Image, rules: PictureRules) -> EncodedPicture:
+    plain = ImageOps.exif_transpose(image)
+    if plain.mode not in ("L", "RGB", "RGBA"):
+        plain = plain.convert("RGBA" if plain.has_transparency_data else "RGB")
+    size = fitting_size(plain.size, rules)
+    if size != plain.size:
+        plain = plain.resize(size, Image.Resampling.LANCZOS)
+    encoded = _saved(plain, "PNG")
+    most = rules.data_bytes
+    while most is not None and len(encoded.data) > most:
+        encoded = _saved(plain.convert("RGB"), "JPEG")
+        if len(encoded.data) > most:
+            plain = plain.resize(
+                (max(1, plain.width * 3 // 4), max(1, plain.height * 3 // 4)), Image.Resampling.LANCZOS
+            )
+        if plain.size == (1, 1):
+            break
+    return encoded
+
+
+def _saved(image: Image.Image, format_: str) -> EncodedPicture:
+    buffer = BytesIO()
+    image.save(buffer, format_, **({"quality": 92} if format_ == "JPEG" else {"compress_level": 1}))
+    return EncodedPicture(_TAKEN[format_], buffer.getvalue())

@@ -1,0 +1,224 @@
+import json
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+import pytest
+from PIL import Image
+from tests.models.helpers import Media, ask, endpoint, said
+from tests.models.wire_server import WireServer, chat, delta, status, stream
+
+from saccade.errors import ModelRefusedError, RegistryError, SettingsError, UnavailableError
+from saccade.models.base import ToolSpec
+from saccade.models.endpoint import Endpoint
+from saccade.models.openai import OpenAIModel
+from saccade.record.action import ToolCall
+from saccade.record.content import VideoPart
+from saccade.record.trajectory import Sampling
+from saccade.record.turn import FinishReason
+
+Maker = Callable[..., OpenAIModel]
+CODE = ("</code>",)
+
+
+@pytest.fixture
+async def make(server: WireServer) -> AsyncIterator[Maker]:
+    made: list[OpenAIModel] = []
+
+    def maker(kind: str = "openai", **fields: Any) -> OpenAIModel:
+        made.append(OpenAIModel(endpoint(server.url + "/v1", **fields), server=kind, api_key="k-1"))
+        return made[-1]
+
+    yield maker
+    for model in made:
+        await model.close()
+        await model.close()
+
+
+async def test_whole_and_streamed_are_the_same(server: WireServer, make: Maker) -> None:
+    server.will(chat("hi there"))
+    heard: list[str] = []
+    whole = await make().complete(ask(), Media())
+    streamed = await make().complete(ask(), Media(), on_text=heard.append)
+    assert whole == streamed
+    assert (whole.text, whole.finish, whole.model) == ("hi there", FinishReason.STOP, "served-1")
+    assert (whole.usage.prompt_tokens, whole.usage.cached_tokens, whole.usage.sampled_tokens) == (1000, 400, 10)
+    assert whole.usage.dollars == pytest.approx((600 * 2.0 + 400 * 0.5 + 10 * 8.0) / 1e6)
+    assert len(heard) > 3
+    assert "".join(heard) == whole.text
+    assert [body.get("stream") for body in server.bodies] == [None, True]
+
+
+async def test_pictures_go_as_data_urls_of_their_true_type(server: WireServer, make: Maker) -> None:
+    server.will(chat())
+    media = Media()
+    picture = media.put(Image.new("RGB", (4, 3)), "JPEG", mime="image/png")
+    await make().complete(ask("Look: ", picture, " well"), media)
+    system, user = server.bodies[0]["messages"]
+    assert system == {"role": "system", "content": "Look."}
+    assert [part["type"] for part in user["content"]] == ["text", "image_url", "text"]
+    assert user["content"][1]["image_url"]["url"].startswith("data:image/jpeg;base64,/9j/")
+
+
+async def test_sampling_has_the_names_of_each_server(server: WireServer, make: Maker) -> None:
+    server.will(chat())
+    sampling = Sampling(temperature=0.5, top_p=0.9, max_tokens=7, seed=3)
+    await make().complete(ask(sampling=sampling), Media())
+    await make("vllm").complete(ask(sampling=sampling.model_copy(update={"top_k": 20})), Media())
+    openai, vllm = server.bodies
+    assert (openai["max_completion_tokens"], openai["temperature"], openai["top_p"], openai["seed"]) == (7, 0.5, 0.9, 3)
+    assert "logprobs" not in openai
+    assert (vllm["max_tokens"], vllm["top_k"], vllm["return_token_ids"]) == (7, 20, True)
+    with pytest.raises(ModelRefusedError, match="top_k"):
+        await make().complete(ask(sampling=Sampling(top_k=5)), Media())
+
+
+@pytest.mark.parametrize("listen", [False, True])
+@pytest.mark.parametrize(
+    ("kind", "text", "told"),
+    [
+        ("openai", "<code>1", {}),
+        ("vllm", "<code>1</code>", {"stop_reason": "</code>"}),
+        ("vllm", "<code>1", {"stop_reason": "</code>"}),
+        ("sglang", "<code>1", {"matched_stop": "</code>"}),
+        ("compatible", "<code>1</code>", {}),
+        ("compatible", "<code>1</code> and beyond", {}),
+    ],
+)
+async def test_stops_are_the_same_on_every_server(
+    server: WireServer, make: Maker, kind: str, text: str, told: dict[str, Any], listen: bool
+) -> None:
+    server.will(chat(text, **told))
+    heard: list[str] = []
+    answer = await make(kind).complete(ask(stop=CODE), Media(), on_text=heard.append if listen else None)
+    assert (answer.text, answer.finish) == ("<code>1</code>", FinishReason.STOP_STRING)
+    assert server.bodies[0]["stop"] == ["</code>"]
+    assert not listen or "".join(heard) == answer.text
+
+
+async def test_an_end_of_its_own_is_no_stop_string(server: WireServer, make: Maker) -> None:
+    server.will(chat("<answer>2</answer>", stop_reason=None))
+    for kind in ("openai", "vllm"):
+        answer = await make(kind).complete(ask(stop=CODE), Media())
+        assert (answer.text, answer.finish) == ("<answer>2</answer>", FinishReason.STOP)
+
+
+async def test_a_stop_that_cannot_be_inferred_is_cut_off_here(server: WireServer, make: Maker) -> None:
+    server.will(chat("Thought\nObservation: made up"))
+    answer = await make().complete(ask(stop=("\nObservation:",)), Media())
+    assert (answer.text, answer.finish) == ("Thought\nObservation:", FinishReason.STOP_STRING)
+    assert "stop" not in server.bodies[0]
+    assert answer.usage.dollars is None
+
+
+async def test_a_model_that_refuses_stops_is_cut_off_here_from_then_on(server: WireServer, make: Maker) -> None:
+    refusal = status(400, "Unsupported parameter: 'stop' is not supported with this model.", param="stop")
+    server.will(refusal, chat("<code>1</code> more"))
+    model = make()
+    for _ in range(2):
+        answer = await model.complete(ask(stop=CODE), Media())
+        assert (answer.text, answer.finish) == ("<code>1</code>", FinishReason.STOP_STRING)
+    assert ["stop" in body for body in server.bodies] == [True, False, False]
+
+
+async def test_an_answer_cut_in_its_code_is_passed_on_as_cut(server: WireServer, make: Maker) -> None:
+    server.will(chat("<code>\nprint(", finish="length"))
+    for kind in ("openai", "vllm"):
+        answer = await make(kind).complete(ask(stop=CODE), Media())
+        assert (answer.text, answer.finish) == ("<code>\nprint(", FinishReason.LENGTH)
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        {"token_ids": [7, 8], "logprobs": {"content": [{"token": "a", "logprob": -1}, {"token": "b", "logprob": -2}]}},
+        {
+            "logprobs": {
+                "content": [{"token": "token_id:7", "logprob": -1}, {"token": "token_id:8", "logprob": -2}],
+            }
+        },
+        {"meta_info": {"output_token_logprobs": [[-1, 7, "a"], [-2, 8, "b"]]}},
+    ],
+)
+async def test_token_ids_and_logprobs_are_kept(server: WireServer, make: Maker, told: dict[str, Any]) -> None:
+    server.will(chat("ab", **told))
+    for kind in ("vllm", "sglang"):
+        answer = await make(kind).complete(ask(), Media())
+        assert (answer.token_ids, answer.logprobs) == ((7, 8), (-1.0, -2.0))
+        answer = await make(kind).complete(ask(), Media(), on_text=lambda _: None)
+        assert answer.token_ids == (7, 8)
+
+
+async def test_ids_of_text_that_was_cut_off_are_not_kept(server: WireServer, make: Maker) -> None:
+    server.will(chat("a</code>b", token_ids=[1, 2, 3]))
+    assert (await make("vllm").complete(ask(stop=CODE), Media())).token_ids is None
+
+
+async def test_names_of_tokens_alone_are_no_ids(server: WireServer, make: Maker) -> None:
+    server.will(chat("ab", logprobs={"content": [{"token": "ab", "logprob": -1}]}))
+    answer = await make("compatible").complete(ask(), Media())
+    assert (answer.token_ids, answer.logprobs) == (None, None)
+
+
+def call(arguments: str) -> dict[str, Any]:
+    return {"id": "c1", "type": "function", "function": {"name": "crop", "arguments": arguments}}
+
+
+async def test_native_calls(server: WireServer, make: Maker) -> None:
+    server.will(chat(None, finish="tool_calls", tool_calls=[call('{"x": 1}')]))
+    tool = ToolSpec("crop", "Cut out.", {"type": "object"})
+    for listener in (None, lambda _: None):
+        answer = await make().complete(ask(tools=(tool,)), Media(), on_text=listener)
+        assert answer.tool_calls == (ToolCall(name="crop", arguments={"x": 1}, call_id="c1"),)
+        assert (answer.text, answer.finish) == ("", FinishReason.TOOL_CALL)
+    assert server.bodies[0]["tools"][0]["function"]["name"] == "crop"
+
+
+@pytest.mark.parametrize("arguments", ['{"x": ', "[1]", '{"x": NaN}'])
+async def test_a_call_that_is_no_json_object_is_the_models_slip(
+    server: WireServer, make: Maker, arguments: str
+) -> None:
+    server.will(chat(None, finish="tool_calls", tool_calls=[call(arguments)]))
+    answer = await make().complete(ask(), Media())
+    assert (answer.text, answer.tool_calls, answer.finish) == (f"crop({arguments})", (), FinishReason.STOP)
+
+
+async def test_a_message_of_a_tool_goes_as_the_users(server: WireServer, make: Maker) -> None:
+    server.will(chat())
+    request = ask()
+    await make().complete(type(request)((*request.messages, said("tool", "2"))), Media())
+    assert server.bodies[0]["messages"][-1] == {"role": "user", "content": "2"}
+
+
+async def test_videos_go_only_where_they_are_taken(server: WireServer, make: Maker) -> None:
+    server.will(chat())
+    media = Media()
+    media.stored["a" * 64] = b"video"
+    video = VideoPart(sha256="a" * 64, width=2, height=2, frames=1, fps=1, seconds=1)
+    await make("vllm").complete(ask(video), media)
+    assert server.bodies[0]["messages"][1]["content"][0]["video_url"]["url"] == "data:video/mp4;base64,dmlkZW8="
+    with pytest.raises(ModelRefusedError, match="no videos"):
+        await make().complete(ask(video), media)
+
+
+async def test_a_text_that_json_cannot_hold_is_mended(server: WireServer, make: Maker) -> None:
+    server.will(stream(delta("a") + "", json.dumps({"choices": [{"delta": {"content": "\ud800"}}]}),
+                       json.dumps({"choices": [{"delta": {}, "finish_reason": "stop"}]})))  # fmt: skip
+    assert (await make().complete(ask(), Media(), on_text=lambda _: None)).text == "a�"
+
+
+async def test_an_unknown_model_costs_none(server: WireServer, make: Maker) -> None:
+    server.will(chat())
+    assert (await make(model="gpt-99").complete(ask(), Media())).usage.dollars is None
+    assert (await make("vllm").complete(ask(), Media())).usage.dollars is None
+
+
+async def test_what_is_missing_is_said_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(ModelRefusedError, match="OPENAI_API_KEY"):
+        OpenAIModel(Endpoint("m"))
+    with pytest.raises(SettingsError, match="address"):
+        OpenAIModel(Endpoint("m"), server="vllm")
+    with pytest.raises(RegistryError, match="vllm"):
+        OpenAIModel(Endpoint("m"), server="vlm")
+    monkeypatch.setitem(__import__("sys").modules, "openai", None)
+    with pytest.raises(UnavailableError, match=r"saccade\[models\]"):
+        OpenAIModel(Endpoint("m"), api_key="k")
