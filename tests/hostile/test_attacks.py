@@ -21,6 +21,12 @@ KNOWN_BREACHES = {
 }
 """(provider, attack) that gets through where this layer is off: the price of a lesser machine, told by `doctor`."""
 
+RACES = {
+    # How many files are made before the time limit ends the call depends on the disk.
+    ("without_namespaces", "many_files"): Layer.WORKSPACE,
+}
+"""The same, where it depends on the machine's speed whether the attack gets through."""
+
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module", params=PROVIDERS)
 async def runner(request: pytest.FixtureRequest) -> AsyncIterator[AttackRunner]:
@@ -31,10 +37,12 @@ async def runner(request: pytest.FixtureRequest) -> AsyncIterator[AttackRunner]:
 @pytest.mark.parametrize("attack", ATTACKS, ids=lambda attack: attack.name)
 async def test_attack_fails(attack: Attack, runner: AttackRunner, request: pytest.FixtureRequest) -> None:
     outcome = await runner.run(attack)
-    missing = KNOWN_BREACHES.get((request.node.callspec.params["runner"], attack.name))
+    case = (request.node.callspec.params["runner"], attack.name)
+    missing = KNOWN_BREACHES.get(case)
+    race = RACES.get(case)
     if missing is not None and not await runner.has(missing):
         assert not outcome.held, f"{attack.name} is stopped without {missing.value} now: take it off the list"
-    else:
+    elif race is None or await runner.has(race):
         assert outcome.held, outcome.evidence
     assert outcome.neighbour_ok, f"the neighbour was harmed; {outcome.evidence}"
     assert outcome.session_survived or attack.may_lose_session, f"the session was lost; {outcome.evidence}"

@@ -117,7 +117,7 @@ class Zygote:
         """Look again at the sessions whose leaf had threads when they were to be committed."""
         waiting, self.settling = self.settling, []
         for seat, deadline in waiting:
-            if seat.leaf is None:
+            if seat.leaf is None or self.seats.get(seat.id) is not seat:
                 self.refuse(seat, "the process of the call has ended")
             elif _threads(seat.leaf) == 1:
                 self.commit(seat, seat.leaf)
@@ -227,6 +227,7 @@ class Zygote:
         """A keeper ended: the session is over, whether we wanted it or not."""
         self.end(seat)
         self.by_pid.pop(seat.leaf or -1, None)
+        seat.leaf = None
         del self.seats[seat.id]
         self.nursery.release(seat)
         self.tell({"op": "close" if seat.closing else "ended", "id": seat.id})
@@ -258,9 +259,12 @@ def _is_child(pid: int) -> bool:
 
 
 def _threads(pid: int) -> int:
-    """Number of threads of one of our children."""
-    with open(f"/proc/{pid}/stat", "rb") as file:
-        return int(file.read().rpartition(b")")[2].split()[17])
+    """Number of threads of one of our children; 0 if it has ended."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            return int(file.read().rpartition(b")")[2].split()[17])
+    except (FileNotFoundError, ProcessLookupError):
+        return 0
 
 
 def zygote(control: socket.socket, settings: dict[str, Any], standing: Standing) -> None:

@@ -134,6 +134,8 @@ class ZygoteClient:
             if self._said_hello is not None and not self._said_hello.done():
                 self._said_hello.set_result(None)
             return
+        if op == "ended":
+            self._refuse_all(message["id"])
         if op in ("died", "ended"):
             self._on_event(message["id"], message)
             return
@@ -150,6 +152,13 @@ class ZygoteClient:
             future.set_exception(OrderRefusedError(message["error"]))
         else:
             future.set_result((message, fds))
+
+    def _refuse_all(self, session: int) -> None:
+        """A session is over: nobody will answer what was ordered for it."""
+        for key in [key for key in self._waiting if key[1] == session]:
+            for future in self._waiting.pop(key):
+                if not future.done():
+                    future.set_exception(OrderRefusedError("the session's processes have ended"))
 
     def _lose(self, why: str) -> None:
         """The zygote is gone: everybody who waits hears it."""
