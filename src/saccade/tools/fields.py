@@ -75,13 +75,17 @@ def region(box: Xyxy | None, units: Units, size: tuple[int, int]) -> PixelBox:
 
 
 def pixel_point(point: Point, units: Units, size: tuple[int, int]) -> tuple[float, float]:
-    """`point` in pixels, clamped to the image's edges.
+    """`point` in pixels.
 
     Raises:
-        CallProblem: a normalised coordinate leaves 0..1.
+        CallProblem: it lies outside the image.
     """
     x, y, _, _ = _scaled((*point, *point), units, size)
-    return min(max(x, 0.0), float(size[0])), min(max(y, 0.0), float(size[1]))
+    if not (0 <= x <= size[0] and 0 <= y <= size[1]):
+        raise wrong_format(
+            f"The point [{x:g}, {y:g}] is outside the image, which is {size[0]} × {size[1]}. Choose one inside it."
+        )
+    return x, y
 
 
 def _scaled(box: Xyxy, units: Units, size: tuple[int, int]) -> Xyxy:

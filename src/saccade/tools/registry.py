@@ -18,8 +18,16 @@ from saccade.tools.base import Tool
 TOOLS: Final = Registry(
     "tools",
     {
+        "color_mask@1": "saccade.tools.color_mask:ColorMask",
+        "color_stats@1": "saccade.tools.color_stats:ColorStats",
+        "contours@1": "saccade.tools.contours:Contours",
         "crop@1": "saccade.tools.crop:Crop",
+        "edges@1": "saccade.tools.edges:Edges",
+        "hough_circles@1": "saccade.tools.hough:HoughCircles",
+        "hough_lines@1": "saccade.tools.hough:HoughLines",
+        "match_template@1": "saccade.tools.match_template:MatchTemplate",
         "rotate@1": "saccade.tools.rotate:Rotate",
+        "threshold@1": "saccade.tools.threshold:Threshold",
     },
 )
 

@@ -1,0 +1,89 @@
+"""What all tools that measure a part of an image share: the arguments that choose it, and its pixels.
+
+Coordinates in results are those of the whole named image, whatever part was looked at.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+
+from saccade.tools.arguments import ToolModel
+from saccade.tools.context import ToolContext
+from saccade.tools.fields import ImageChoice, PixelBox, RegionField, UnitsField, region
+from saccade.tools.problem import wrong_format
+
+Pixels = NDArray[np.uint8]
+
+MAX_PIXELS: Final = 40_000_000
+"""Largest region that is measured: beyond it a call would take seconds and gigabytes."""
+
+
+class LookArguments(ToolModel):
+    """Which part of which image."""
+
+    image: ImageChoice = None
+    box: RegionField = None
+    units: UnitsField = "pixels"
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """A part of an image."""
+
+    image: str
+    box: PixelBox
+    """Where it is in the image, in pixels."""
+    rgb: Pixels
+    """(height, width, 3), RGB."""
+
+    @property
+    def grey(self) -> Pixels:
+        """(height, width), luma 0..255."""
+        return _uint8(cv2.cvtColor(self.rgb, cv2.COLOR_RGB2GRAY))
+
+    @property
+    def area(self) -> int:
+        """Number of pixels."""
+        return int(self.rgb.shape[0] * self.rgb.shape[1])
+
+    def box_of(self, left: int, top: int, width: int, height: int) -> PixelBox:
+        """A rectangle of the part as a box of the whole image."""
+        x, y = self.box[0] + left, self.box[1] + top
+        return x, y, x + width, y + height
+
+    def point_of(self, x: float, y: float) -> tuple[float, float]:
+        """A point of the part as a point of the whole image, to a hundredth of a pixel."""
+        return round(self.box[0] + float(x), 2), round(self.box[1] + float(y), 2)
+
+
+def look(arguments: LookArguments, context: ToolContext) -> Look:
+    """The part that `arguments` choose.
+
+    Raises:
+        CallProblem: no such image, a box that is not in it, or more than `MAX_PIXELS` pixels.
+    """
+    source = context.image(arguments.image)
+    box = region(arguments.box, arguments.units, source.size)
+    if (box[2] - box[0]) * (box[3] - box[1]) > MAX_PIXELS:
+        raise wrong_format(f"The region has more than {MAX_PIXELS:,} pixels. Choose a smaller box.")
+    return Look(source.name, box, _uint8(source.image.crop(box)))
+
+
+def picture_of(pixels: Any) -> Image.Image:
+    """An RGB picture of a mask or an RGB array, eight bits a channel."""
+    return Image.fromarray(_uint8(pixels)).convert("RGB")
+
+
+def fraction(mask: Pixels) -> float:
+    """Part of the mask that is not zero, 0..1, to six digits."""
+    return round(int(np.count_nonzero(mask)) / mask.size, 6)
+
+
+def _uint8(pixels: Any) -> Pixels:
+    return np.asarray(pixels, dtype=np.uint8)
