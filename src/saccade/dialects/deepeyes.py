@@ -1,0 +1,193 @@
+"""`deepeyes`: a typed call of a zoom tool in `<tool_call>`, the cut-out back in `<tool_response>`.
+
+`bbox_2d` counts in absolute pixels of the task's first picture at its full size, always: the call names no picture, and
+a cut-out is never cut again. Role `user` brings the response; an error comes bare, `Error: ...`, without the wrapper.
+Presets differ in which of several calls in one turn is run: `train` the last, `eval` the first.
+
+Not reproduced of the released code: an answer or a call inside a closed thought counts only if there is none outside;
+the schema requires `bbox_2d` (theirs asks for `bbox`, which their tool refuses; both are read here); a text without a
+call or an answer is told so and does not end the episode; nothing evaluates model text.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Literal
+
+from saccade.dialects.base import Observation, Opening
+from saccade.dialects.calls import CallShape, ReadCall, read_call, write_call
+from saccade.dialects.layout import join_texts, question_parts
+from saccade.dialects.outcome import failure, reject_lost, with_notes
+from saccade.dialects.question import pictures_of, question_text
+from saccade.dialects.tags import TagGuard
+from saccade.dialects.text import answer_in, blocks
+from saccade.models.base import ToolSpec
+from saccade.record.action import Action, Answer, ParseError, ToolCall
+from saccade.record.base import clean_text
+from saccade.record.content import Message, Part, TextPart
+from saccade.record.execution import Execution
+from saccade.record.status import Status
+from saccade.record.task import Task
+from saccade.record.trajectory import EpisodeLimits
+from saccade.record.turn import FinishReason
+from saccade.sandbox.base import SessionOptions
+from saccade.sandbox.limits import Limits
+
+ZOOM = ToolSpec(
+    name="image_zoom_in_tool",
+    description="Cuts a box out of the picture, so that small things in it can be seen.",
+    parameters={
+        "type": "object",
+        "properties": {
+            "bbox_2d": {
+                "type": "array",
+                "items": {"type": "number"},
+                "minItems": 4,
+                "maxItems": 4,
+                "description": "The box as [x1, y1, x2, y2] in pixels of the picture: left, top, right, bottom.",
+            },
+            "label": {"type": "string", "description": "What is looked for in the box."},
+        },
+        "required": ["bbox_2d"],
+    },
+)
+
+USER_PROMPT = (
+    "\nThink in <think>...</think>. Then call **image_zoom_in_tool** in <tool_call>...</tool_call> if you must look "
+    "closer, or answer in <answer>...</answer>."
+)
+
+_GUARD = TagGuard(("think", "tool_call", "tool_response", "tools", "answer", "image"))
+_THOUGHT = re.compile(r"<think>.*?</think>", re.DOTALL)
+_SESSION = SessionOptions()
+_SANDBOX = Limits()
+_LIMITS = EpisodeLimits(turns=5, images=32)
+
+
+@dataclass(frozen=True, slots=True)
+class DeepEyes:
+    """The dialect; see the module's head."""
+
+    id: str = "deepeyes@1"
+    runs: Literal["first", "last"] = "last"
+    """Which call is run if one turn holds several."""
+    tools: tuple[ToolSpec, ...] = (ZOOM,)
+    """Told to the model in the system prompt."""
+    stop: tuple[str, ...] = ()
+    session: SessionOptions = _SESSION
+    sandbox: Limits = _SANDBOX
+    limits: EpisodeLimits = _LIMITS
+
+    def open(self, task: Task) -> Opening:
+        """The first messages. Raises `SettingsError` for a task with a video."""
+        pictures = pictures_of(task, self.id)
+        question = question_parts(question_text(task), [part for _, part in pictures])
+        return Opening(
+            messages=(
+                Message(role="system", parts=(TextPart(text=_system_prompt(self.tools)),)),
+                Message(role="user", parts=join_texts([*question, TextPart(text=USER_PROMPT)])),
+            ),
+            bindings={},
+            files={},
+            pictures=len(pictures),
+        )
+
+    def parse(self, text: str, finish: FinishReason) -> Action:
+        """An answer that is not empty wins; else the first or last call; else a parse error."""
+        text = clean_text(text)
+        outside = _THOUGHT.sub("", text)
+        if "<tool_call>" not in outside and "<answer>" not in outside:
+            outside = text
+        answers = [answer_in(block.body) for block in blocks(outside, "answer") if block.closed]
+        answer = next(filter(None, answers), None)
+        if answer is not None:
+            return Answer(text=answer)
+        calls = blocks(outside, "tool_call")
+        cut = [tag for tag in ("answer", "tool_call") if any(not block.closed for block in blocks(outside, tag))]
+        if cut and (finish is FinishReason.LENGTH or self.runs == "last" or not calls or not calls[0].closed):
+            return ParseError(reason=f"<{cut[0]}> is never closed with </{cut[0]}>.")
+        if not calls:
+            return ParseError(reason="There is neither a call in <tool_call> nor an answer in <answer>.")
+        read = read_call(calls[-1 if self.runs == "last" else 0].body)
+        return _named_box(read.call) if isinstance(read, ReadCall) else ParseError(reason=read.reason)
+
+    def write(self, action: Action, thought: str = "") -> str:
+        """The canonical text. Raises ValueError for an action that cannot be said in this dialect."""
+        opening = f"<think>{thought}</think>\n" if thought else ""
+        if isinstance(action, ToolCall):
+            text = f"{opening}<tool_call>\n{write_call(action, CallShape.ARGUMENTS)}\n</tool_call>"
+        elif isinstance(action, Answer):
+            text = f"{opening}<answer>{action.text}</answer>"
+        else:
+            raise ValueError(f"deepeyes cannot say an action of kind {action.kind!r}; it knows tool calls and answers")
+        if self.parse(text, FinishReason.STOP) != action:
+            raise ValueError(f"deepeyes cannot say this {action.kind} or thought: its text would be read otherwise")
+        return text
+
+    def observe(self, execution: Execution, pictures: int) -> Observation:
+        """The cut-out in its wrapper, or the bare error. Raises ValueError for a lost execution."""
+        reject_lost(execution)
+        if execution.status is not Status.OK:
+            return self.correct(_GUARD.escape(failure(execution).message), pictures)
+        images = tuple(picture.image for picture in execution.pictures)
+        text = "" if images else execution.value or execution.stdout
+        told = _GUARD.escape(with_notes(text, execution)).removesuffix("\n")
+        ending = f"{told}{USER_PROMPT}</tool_response>"
+        parts: tuple[Part, ...] = (TextPart(text="<tool_response>"), *images, TextPart(text=ending))
+        return Observation(Message(role="user", parts=join_texts(parts)), {}, pictures + len(images))
+
+    def correct(self, reason: str, pictures: int) -> Observation:
+        """The error as a bare text; `reason` is a sentence of `parse`."""
+        return Observation(Message(role="user", parts=(TextPart(text=f"Error: {reason}"),)), {}, pictures)
+
+    def ask_for_answer(self) -> Message | None:
+        """None: the published loop ends at its limit."""
+        return None
+
+
+def _system_prompt(tools: tuple[ToolSpec, ...]) -> str:
+    """How to call, and the schema of each tool on a line of its own."""
+    lines = [
+        json.dumps(
+            {
+                "type": "function",
+                "function": {"name": tool.name, "description": tool.description, "parameters": tool.parameters},
+            }
+        )
+        for tool in tools
+    ]
+    return "\n".join(
+        [
+            "You answer questions about a picture and may look closer at parts of it.",
+            "",
+            "# Tools",
+            "These functions can be called; each line is one JSON Schema:",
+            "<tools>",
+            *lines,
+            "</tools>",
+            "",
+            "A call is a JSON object with the function's name and its arguments:",
+            '<tool_call>\n{"name": "image_zoom_in_tool", "arguments": {"bbox_2d": [x1, y1, x2, y2], "label": "..."}}',
+            "</tool_call>",
+        ]
+    )
+
+
+def _named_box(call: ToolCall) -> ToolCall:
+    """The call with its box under the name `bbox_2d`, for one that says `bbox`."""
+    if call.name != ZOOM.name or "bbox" not in call.arguments or "bbox_2d" in call.arguments:
+        return call
+    renamed = {"bbox_2d" if key == "bbox" else key: value for key, value in call.arguments.items()}
+    return call.model_copy(update={"arguments": renamed})
+
+
+PRESETS: Mapping[str, DeepEyes] = MappingProxyType(
+    {
+        "train": DeepEyes(),
+        "eval": DeepEyes(id="deepeyes@1:eval", runs="first", limits=EpisodeLimits(turns=11, images=32)),
+    }
+)

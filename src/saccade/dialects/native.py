@@ -1,0 +1,215 @@
+r"""`native`: the function calling of today's APIs, OpenAI-style and Anthropic.
+
+The model is offered the function `python` and the tools of the dialect, `replace(dialect, tools=...)`; a driver passes
+`functions` as the tools of its requests. APIs give calls apart from the text, but a turn is recorded as one text. Its
+canonical form, made by `with_calls`, is the text and then, for each call, a line of its own:
+
+    I look closer.
+    <tool_call id="call_1">{"name": "python", "arguments": {"code": "..."}}</tool_call>
+
+`parse` reads such lines at the end of the text. The `id` is a JSON string, left out where the API has none. The first
+call is the action: an API asked for one call at a time gives one. Results have role `tool` and follow the call that
+they answer, so they need no identifier.
+
+The answer is in `<answer>`; a text without a call and without the tag is an answer as a whole, unless it was cut off or
+withheld. Pictures have numbers, `image_0` on: so they are named in messages and bound as variables. Videos are not
+shown; code finds their paths in `video_0_path` and so on. This is no published dialect: it promises no wire format.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from saccade.dialects.base import Observation, Opening
+from saccade.dialects.calls import CallShape, ReadCall, dump_json, read_call
+from saccade.dialects.layout import join_texts, labelled, question_parts
+from saccade.dialects.outcome import reject_lost, with_notes
+from saccade.dialects.question import question_text
+from saccade.dialects.tags import TagGuard
+from saccade.dialects.text import blocks
+from saccade.models.base import ToolSpec
+from saccade.record.action import Action, Answer, Code, ParseError, ToolCall
+from saccade.record.base import clean_text
+from saccade.record.content import ImagePart, Message, TextPart, VideoPart
+from saccade.record.execution import Execution
+from saccade.record.status import Status
+from saccade.record.task import Task
+from saccade.record.trajectory import EpisodeLimits
+from saccade.record.turn import FinishReason
+from saccade.sandbox.base import SessionOptions
+from saccade.sandbox.limits import Limits
+
+PYTHON = ToolSpec(
+    name="python",
+    description=(
+        "Runs Python code in a notebook that keeps its variables. Returns what is printed, the value of the last "
+        "expression, and every picture that is shown (plt.show(), display(picture), or a picture as last expression)."
+    ),
+    parameters={
+        "type": "object",
+        "properties": {"code": {"type": "string", "description": "The code of one cell."}},
+        "required": ["code"],
+        "additionalProperties": False,
+    },
+)
+
+SYSTEM_PROMPT = """\
+You answer questions about pictures. Look closer with the functions where the first look is not enough: cut out and
+enlarge, rotate, enhance, measure, count.
+Every picture has a name, image_0, image_1 and so on, and Python has a Pillow image under that name.
+Think before each call, and make one call at a time. When you are sure, write the answer inside <answer> and </answer>.
+"""
+
+_LABEL = "image_"
+_GUARD = TagGuard((r"tool_call(?:\s[^>]*)?", "answer"))
+_CALL_LINE = re.compile(r'<tool_call(?: id=(?P<id>"(?:[^"\\]|\\.)*"))?>(?P<call>\{.*\})</tool_call>')
+_SESSION = SessionOptions(preload=("np", "plt", "Image", "cv2"))
+_SANDBOX = Limits()
+_LIMITS = EpisodeLimits(turns=12)
+
+
+def with_calls(text: str, calls: Sequence[ToolCall]) -> str:
+    """The canonical text of a turn in which the model wrote `text` and made `calls`."""
+    lines = []
+    for call in calls:
+        identifier = "" if call.call_id is None else f" id={dump_json(call.call_id)}"
+        data = {"name": call.name, "arguments": dict(call.arguments)}
+        lines.append(f"<tool_call{identifier}>{dump_json(data)}</tool_call>")
+    return "\n".join([*([text] if text else []), *lines])
+
+
+@dataclass(frozen=True, slots=True)
+class Native:
+    """The dialect; see the module's head."""
+
+    id: str = "native@1"
+    tools: tuple[ToolSpec, ...] = ()
+    """Offered beside `python`."""
+    stop: tuple[str, ...] = ()
+    session: SessionOptions = _SESSION
+    sandbox: Limits = _SANDBOX
+    limits: EpisodeLimits = _LIMITS
+    system_prompt: str = SYSTEM_PROMPT
+
+    @property
+    def functions(self) -> tuple[ToolSpec, ...]:
+        """All that the model may call."""
+        return (PYTHON, *self.tools)
+
+    def open(self, task: Task) -> Opening:
+        """The first messages."""
+        pictures = [(item.name, item.part) for item in task.media if isinstance(item.part, ImagePart)]
+        videos = [item for item in task.media if isinstance(item.part, VideoPart)]
+        paths = {f"video_{number}.{item.part.mime.rpartition('/')[2]}": item.name for number, item in enumerate(videos)}
+        told = "".join(f"\nThe path of video {number} is in video_{number}_path." for number in range(len(paths)))
+        question = question_parts(question_text(task) + told, [part for _, part in pictures], _LABEL)
+        system = Message(role="system", parts=(TextPart(text=self.system_prompt),))
+        return Opening(
+            messages=(system, Message(role="user", parts=question)),
+            bindings={f"{_LABEL}{number}": name for number, (name, _) in enumerate(pictures)},
+            files=paths,
+            pictures=len(pictures),
+            strings={f"video_{number}_path": path for number, path in enumerate(paths)},
+        )
+
+    def parse(self, text: str, finish: FinishReason) -> Action:
+        """The first call at the end of the text, or the answer."""
+        text = clean_text(text)
+        if finish is FinishReason.FILTERED:
+            return ParseError(reason="The provider withheld the text.")
+        calls = _last_lines(text)
+        if calls and finish is FinishReason.LENGTH:
+            return ParseError(reason="The call was cut off by the token limit.")
+        if calls:
+            return _action(calls[0])
+        answer = next((block.body.strip() for block in reversed(blocks(text, "answer")) if block.closed), None)
+        if answer is not None:
+            return Answer(text=answer)
+        if finish is FinishReason.LENGTH:
+            return ParseError(reason="The text was cut off by the token limit before there was a call or an answer.")
+        if self._broken_call(text):
+            return ParseError(reason="The arguments of the call are no JSON object.")
+        if "<answer>" in text or not text.strip():
+            return ParseError(reason="There is neither a call nor an answer in <answer> and </answer>.")
+        return Answer(text=text.strip())
+
+    def write(self, action: Action, thought: str = "") -> str:
+        """The canonical text. Raises ValueError for an action that cannot be said in this dialect."""
+        if isinstance(action, Code):
+            text = with_calls(thought, (ToolCall(name=PYTHON.name, arguments={"code": action.code}),))
+        elif isinstance(action, ToolCall):
+            text = with_calls(thought, (action,))
+        elif isinstance(action, Answer):
+            text = f"{thought}\n<answer>{action.text}</answer>" if thought else f"<answer>{action.text}</answer>"
+        else:
+            raise ValueError(f"native cannot say an action of kind {action.kind!r}")
+        if self.parse(text, FinishReason.STOP) != action:
+            raise ValueError(f"native cannot say this {action.kind} or thought: its text would be read otherwise")
+        return text
+
+    def observe(self, execution: Execution, pictures: int) -> Observation:
+        """What was printed, the last value, the traceback, and the pictures. Raises ValueError for a lost execution."""
+        reject_lost(execution)
+        images = tuple(picture.image for picture in execution.pictures)
+        bindings = {f"{_LABEL}{number}": image for number, image in enumerate(images, pictures)}
+        printed = [execution.stdout, execution.stderr, execution.value or "", execution.traceback or ""]
+        text = with_notes("\n".join(piece.removesuffix("\n") for piece in printed if piece), execution)
+        if execution.status is not Status.OK and not execution.traceback:
+            text += f"\nThe call ended as {execution.status.value}."
+        text = text.strip("\n") or ("" if images else "(nothing was printed or shown)")
+        parts = [TextPart(text=_GUARD.escape(text) + "\n" if text else ""), *labelled(images, _LABEL, pictures)]
+        return Observation(Message(role="tool", parts=join_texts(parts)), bindings, pictures + len(images))
+
+    def correct(self, reason: str, pictures: int) -> Observation:
+        """The reason, a sentence of `parse`, and what to do."""
+        text = f"{reason} Call one function, or write the answer inside <answer> and </answer>."
+        return Observation(Message(role="user", parts=(TextPart(text=text),)), {}, pictures)
+
+    def ask_for_answer(self) -> Message:
+        """A request for the answer in its tags."""
+        text = "No further call is possible. Write your best answer now, inside <answer> and </answer>."
+        return Message(role="user", parts=(TextPart(text=text),))
+
+    def _broken_call(self, text: str) -> bool:
+        """Whether the text ends in a call that the model's backend could not read: its line, or `name(arguments)`."""
+        names = "|".join(re.escape(function.name) for function in self.functions)
+        last = text.rstrip().rpartition("\n")[2]
+        return last.startswith("<tool_call") or re.search(rf"\b(?:{names})\(\{{.*\Z", text, re.DOTALL) is not None
+
+
+def _last_lines(text: str) -> list[re.Match[str]]:
+    """The lines of calls that end the text, in order."""
+    found: list[re.Match[str]] = []
+    for line in reversed(text.split("\n")):
+        match = _CALL_LINE.fullmatch(line)
+        if match is None:
+            break
+        found.append(match)
+    return found[::-1]
+
+
+def _action(line: re.Match[str]) -> Action:
+    read = read_call(line["call"], {CallShape.ARGUMENTS})
+    if not isinstance(read, ReadCall):
+        return ParseError(reason=read.reason)
+    if read.call.name != PYTHON.name:
+        return read.call.model_copy(update={"call_id": _identifier(line["id"])})
+    code = read.call.arguments.get("code")
+    if not isinstance(code, str) or len(read.call.arguments) != 1 or not code.strip():
+        return ParseError(reason='The function python takes one argument, "code", a text that is not empty.')
+    return Code(code=code)
+
+
+def _identifier(text: str | None) -> str | None:
+    """The id that the JSON string `text` holds; None without one, or if it is not JSON."""
+    try:
+        return None if text is None else clean_text(json.loads(text))
+    except ValueError:
+        return None
+
+
+PRESETS: Mapping[str, Native] = MappingProxyType({"": Native()})

@@ -1,0 +1,218 @@
+"""`vista`: each turn thinks and then makes one typed tool call or gives the answer.
+
+    <think>...</think><tool_call>{"tool": "...", "task": "..."}</tool_call>
+    <think>...</think><answer>...</answer>
+
+Every published shape of a call is read (see `calls`), names that published code gives to one tool lead to the tool that
+is offered. `faults` lists what is wrong with the form of a turn (E1 of the paper's errors), also where the turn was
+understood all the same; a `strict` dialect takes no turn with a fault. Tools are data: `replace(dialect, tools=...)`.
+Pictures have numbers, `image_0` on, under which tools find them.
+
+Presets: `paper` (flat calls, results in an `output` fence, three turns, a call beside an answer is a fault) and `repo`
+(the released environment: `parameters`, results without a wrapper, ten turns, a call beside an answer wins).
+Not reproduced: text without tags taken for an answer, gold answers in feedback, cut-outs that the model never sees.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from saccade.dialects.base import Observation, Opening
+from saccade.dialects.calls import ALL_SHAPES, CallShape, ReadCall, read_call, resolve_name, write_call
+from saccade.dialects.faults import Fault, FaultKind, find_tag_faults
+from saccade.dialects.layout import join_texts, labelled, question_parts
+from saccade.dialects.outcome import failure, reject_lost, with_notes
+from saccade.dialects.question import pictures_of, question_text
+from saccade.dialects.tags import TagGuard
+from saccade.dialects.text import answer_in, blocks
+from saccade.models.base import ToolSpec
+from saccade.record.action import Action, Answer, ParseError, ToolCall
+from saccade.record.base import clean_text
+from saccade.record.content import Message, TextPart
+from saccade.record.execution import Execution
+from saccade.record.status import Status
+from saccade.record.task import Task
+from saccade.record.trajectory import EpisodeLimits
+from saccade.record.turn import FinishReason
+from saccade.sandbox.base import SessionOptions
+from saccade.sandbox.limits import Limits
+
+_TAGS = ("think", "tool_call", "answer")
+_GUARD = TagGuard((*_TAGS, "image"))
+_CALL = re.compile(r"<tool_call>(.*?)</?tool_call>", re.DOTALL)
+_THOUGHT = re.compile(r"<think>.*?</think>", re.DOTALL)
+_LABEL = "image_"
+_SESSION = SessionOptions()
+_SANDBOX = Limits()
+_LIMITS = EpisodeLimits(turns=3)
+
+
+@dataclass(frozen=True, slots=True)
+class Vista:
+    """The dialect; see the module's head."""
+
+    id: str = "vista@1"
+    tools: tuple[ToolSpec, ...] = ()
+    """Offered in the system prompt."""
+    shapes: tuple[CallShape, ...] = (CallShape.FLAT, CallShape.PARAMETERS)
+    """How calls are written: the first of them that can hold the call. A strict dialect reads only these."""
+    strict: bool = False
+    call_beside_answer: bool = False
+    """Whether a call is run although the turn answers too; otherwise that is a parse error."""
+    fenced: bool = True
+    """Whether results stand in an `output` fence."""
+    stop: tuple[str, ...] = ("</tool_call>", "</answer>")
+    session: SessionOptions = _SESSION
+    sandbox: Limits = _SANDBOX
+    limits: EpisodeLimits = _LIMITS
+
+    def open(self, task: Task) -> Opening:
+        """The first messages. Raises `SettingsError` for a task with a video."""
+        pictures = pictures_of(task, self.id)
+        question = question_parts(question_text(task), [part for _, part in pictures], _LABEL)
+        system = TextPart(text=_system_prompt(self.tools, self.shapes[0]))
+        return Opening(
+            messages=(Message(role="system", parts=(system,)), Message(role="user", parts=question)),
+            bindings={f"{_LABEL}{number}": name for number, (name, _) in enumerate(pictures)},
+            files={},
+            pictures=len(pictures),
+        )
+
+    def parse(self, text: str, finish: FinishReason) -> Action:
+        """The first call, or the first answer; in a strict dialect only of a turn without faults."""
+        action, faults = self._read(text, finish)
+        return ParseError(reason=faults[0].reason) if self.strict and faults else action
+
+    def faults(self, text: str, finish: FinishReason = FinishReason.STOP) -> tuple[Fault, ...]:
+        """Everything that is wrong with the form of a turn; empty for one that is exactly as it should be."""
+        return self._read(text, finish)[1]
+
+    def write(self, action: Action, thought: str = "") -> str:
+        """The canonical text. Raises ValueError for an action that cannot be said in this dialect."""
+        opening = f"<think>{thought}</think>"
+        if isinstance(action, ToolCall):
+            text = f"{opening}<tool_call>{self._call_text(action)}</tool_call>"
+        elif isinstance(action, Answer):
+            text = f"{opening}<answer>{action.text}</answer>"
+        else:
+            raise ValueError(f"vista cannot say an action of kind {action.kind!r}; it knows tool calls and answers")
+        if self.parse(text, FinishReason.STOP_STRING) != action:
+            raise ValueError(f"vista cannot say this {action.kind} or thought: its text would be read otherwise")
+        return text
+
+    def observe(self, execution: Execution, pictures: int) -> Observation:
+        """What the tool returned and its pictures with their numbers. Raises ValueError for a lost execution."""
+        reject_lost(execution)
+        text = with_notes("".join(filter(None, (execution.stdout, execution.stderr, execution.value))), execution)
+        if execution.status is not Status.OK:
+            text += ("\n" if text and not text.endswith("\n") else "") + f"Error: {failure(execution).message}"
+        images = tuple(picture.image for picture in execution.pictures)
+        parts = [TextPart(text=self._result(_GUARD.escape(text))), *labelled(images, _LABEL, pictures)]
+        bindings = {f"{_LABEL}{number}": image for number, image in enumerate(images, pictures)}
+        return Observation(Message(role="user", parts=join_texts(parts)), bindings, pictures + len(images))
+
+    def correct(self, reason: str, pictures: int) -> Observation:
+        """The reason, a sentence of `parse`, as a result."""
+        text = self._result(f"Error: {reason} Think in <think>, then write one <tool_call> or one <answer>.")
+        return Observation(Message(role="user", parts=(TextPart(text=text),)), {}, pictures)
+
+    def ask_for_answer(self) -> Message:
+        """A request for the answer in its tags."""
+        text = "No further tool call is possible. Answer now, with what you have seen, in <answer> and </answer>."
+        return Message(role="user", parts=(TextPart(text=text),))
+
+    def _read(self, text: str, finish: FinishReason) -> tuple[Action, tuple[Fault, ...]]:
+        text = clean_text(text)
+        faults = list(find_tag_faults(text, _TAGS))
+        outside = _THOUGHT.sub("", text)
+        if "<tool_call>" not in outside and "<answer>" not in outside:
+            outside = text
+        calls = _CALL.findall(outside)
+        answers = [answer_in(block.body) for block in blocks(outside, "answer") if block.closed]
+        if len(calls) > 1:
+            faults.append(Fault(FaultKind.SEVERAL_CALLS, "One turn makes one tool call, and this one makes several."))
+        if calls and answers:
+            both = Fault(FaultKind.CALL_AND_ANSWER, "A turn either calls a tool or answers, and this one does both.")
+            faults.append(both)
+            if not self.call_beside_answer:
+                return ParseError(reason=both.reason), tuple(faults)
+        if calls:
+            call, fault = self._call(calls[0])
+            return call, (*faults, *([fault] if fault else []))
+        if answers:
+            return Answer(text=answers[0]), tuple(faults)
+        fault = _nothing(outside, finish)
+        return ParseError(reason=fault.reason), (*faults, fault)
+
+    def _call(self, body: str) -> tuple[Action, Fault | None]:
+        read = read_call(body, self.shapes if self.strict else ALL_SHAPES)
+        if not isinstance(read, ReadCall):
+            return ParseError(reason=read.reason), read
+        name = resolve_name(read.call.name, [tool.name for tool in self.tools])
+        return read.call.model_copy(update={"name": name}), None
+
+    def _call_text(self, call: ToolCall) -> str:
+        for shape in self.shapes[:-1]:
+            try:
+                return write_call(call, shape)
+            except ValueError:
+                continue  # a later shape may hold it
+        return write_call(call, self.shapes[-1])
+
+    def _result(self, text: str) -> str:
+        if not self.fenced:
+            return text if not text or text.endswith("\n") else text + "\n"
+        body = re.sub(r"^([ \t]*)```", r"\1\\```", text.removesuffix("\n"), flags=re.MULTILINE)
+        return f"```output\n{body}\n```\n"
+
+
+def _nothing(text: str, finish: FinishReason) -> Fault:
+    for tag in ("tool_call", "answer"):
+        if f"<{tag}>" in text:
+            return Fault(
+                FaultKind.TRUNCATED, f"<{tag}> is never closed with </{tag}>, so what it holds may be cut off."
+            )
+    if finish is FinishReason.LENGTH:
+        return Fault(FaultKind.TRUNCATED, "The token limit came before there was a tool call or an answer.")
+    return Fault(FaultKind.NO_ACTION, "There is neither a call in <tool_call> nor an answer in <answer>.")
+
+
+def _system_prompt(tools: tuple[ToolSpec, ...], shape: CallShape) -> str:
+    """How a turn is written, and each tool with its schema."""
+    example = {
+        CallShape.FLAT: '{"tool": "...", "task": "..."}, where further arguments stand beside "tool"',
+        CallShape.PARAMETERS: '{"tool": "...", "parameters": {...}}',
+    }.get(shape, '{"name": "...", "arguments": {...}}')
+    described = [f"- {tool.name}: {tool.description} Arguments: {json.dumps(tool.parameters)}" for tool in tools]
+    return "\n".join(
+        [
+            "You answer questions about pictures with the help of tools.",
+            "",
+            "Every turn opens with your thoughts in <think> and </think> and then does one of two things:",
+            f"1. It calls a tool in <tool_call> and </tool_call>, as JSON: {example}.",
+            "2. It answers in <answer> and </answer>.",
+            "Never do both in one turn. Use a fitting tool before you answer, and rest the answer on what it returned.",
+            "Pictures are named image_0, image_1 and so on.",
+            "",
+            "Tools:",
+            *(described or ["(none)"]),
+        ]
+    )
+
+
+PRESETS: Mapping[str, Vista] = MappingProxyType(
+    {
+        "paper": Vista(),
+        "repo": Vista(
+            id="vista@1:repo",
+            shapes=(CallShape.PARAMETERS,),
+            call_beside_answer=True,
+            fenced=False,
+            limits=EpisodeLimits(turns=10),
+        ),
+    }
+)
