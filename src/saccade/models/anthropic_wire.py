@@ -73,9 +73,10 @@ def request_fields(request: Request, media: MediaReader, model: str) -> dict[str
         raise ModelRefusedError("anthropic takes no pictures in the system message; put them into a user message")
     if text := "\n\n".join(message.text for message in system if message.text):
         fields["system"] = text
-    for name in ("temperature", "top_p", "top_k"):
-        if (value := getattr(sampling, name)) is not None:
-            fields[name] = value
+    # Not arguments of the client package any more; models that still know them take them in the body.
+    names = ("temperature", "top_p", "top_k")
+    if own := {name: value for name in names if (value := getattr(sampling, name)) is not None}:
+        fields["extra_body"] = own
     if stops := sendable_stops(request.stop):
         fields["stop_sequences"] = list(stops)
     if request.tools:

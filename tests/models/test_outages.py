@@ -1,0 +1,224 @@
+"""Both clients against a server that misbehaves; no test waits for a back-off."""
+
+import asyncio
+import gc
+import json
+from collections.abc import AsyncIterator, Callable
+from email.utils import formatdate
+from typing import Any
+
+import pytest
+from tests.models.helpers import Media, Waits, ask, endpoint
+from tests.models.wire_server import (
+    Behaviour,
+    WireServer,
+    chat,
+    delta,
+    message_events,
+    messages,
+    raw,
+    slow,
+    status,
+    stream,
+)
+
+from saccade.errors import ModelLostError, ModelRefusedError
+from saccade.models.anthropic import AnthropicModel
+from saccade.models.base import Model
+from saccade.models.openai import OpenAIModel
+from saccade.models.retry import OutageError, RetryPolicy
+
+THREE = RetryPolicy(tries=3, first_seconds=2.0)
+Maker = Callable[..., Model]
+
+
+@pytest.fixture(params=["openai", "openai streamed", "anthropic"])
+def kind(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def waits() -> Waits:
+    return Waits()
+
+
+@pytest.fixture
+async def model(server: WireServer, kind: str, waits: Waits) -> AsyncIterator[Model]:
+    made = make(kind, server.url, waits)
+    yield made
+    await made.close()
+
+
+def make(kind: str, url: str, waits: Waits, **fields: Any) -> Model:
+    if kind == "anthropic":
+        return AnthropicModel(endpoint(url, waits, retry=THREE, **fields), api_key="k-1")
+    return OpenAIModel(endpoint(url + "/v1", waits, retry=THREE, **fields), api_key="k-1")
+
+
+def right(kind: str) -> Behaviour:
+    return messages() if kind == "anthropic" else chat()
+
+
+def listener(kind: str) -> Callable[[str], None] | None:
+    return None if kind == "openai" else lambda _: None
+
+
+def broken(kind: str) -> dict[str, Behaviour]:
+    """Outages by name, in the words of the protocol."""
+    shared = {
+        "rate limit": status(429),
+        "server error": status(500),
+        "overloaded": status(529),
+        "time-out": status(408),
+        "wrong content type": raw("<html>proxy</html>", "text/html"),
+        "broken JSON": raw('{"id": '),
+        "JSON of another kind": raw("[1, 2]"),
+        "empty": raw(""),
+    }
+    if kind == "openai":
+        return {
+            **shared,
+            "no choices": raw('{"choices": []}'),
+            "odd choice": raw('{"choices": ["x"]}'),
+            "unknown end": chat(finish="abort"),
+        }
+    if kind == "anthropic":
+        return {
+            **shared,
+            "cut stream": messages(upto=4),
+            "closed connection": messages(upto=4, breaks=True),
+            "broken event": raw("event: message_start\ndata: {\n\n", "text/event-stream"),
+            "odd event": raw('event: message_start\ndata: {"type": "message_start"}\n\n', "text/event-stream"),
+            "error in the stream": raw(
+                "".join(message_events()[:3])
+                + 'event: error\ndata: {"type": "error", "error": {"type": "overloaded_error", "message": "m"}}\n\n',
+                "text/event-stream",
+            ),
+            "unknown end": messages(reason="abort"),
+        }
+    return {
+        **shared,
+        "cut stream": stream(delta("a"), "[DONE]"),
+        "closed connection": stream(delta("a"), breaks=True),
+        "broken event": stream(delta("a"), '{"choices": '),
+        "odd event": stream('{"choices": [1]}'),
+        "error in the stream": stream(delta("a"), json.dumps({"error": {"message": "overloaded"}})),
+        "unknown end": chat(finish="abort"),
+    }
+
+
+async def test_every_outage_is_tried_again_and_named_in_the_end(
+    server: WireServer, model: Model, kind: str, waits: Waits
+) -> None:
+    for name, behaviour in broken(kind).items():
+        server.will(behaviour, behaviour, right(kind))
+        answer = await model.complete(ask(), Media(), on_text=listener(kind))
+        assert (answer.text, len(server.bodies)) == ("hello", 3), name
+
+        server.will(behaviour)
+        with pytest.raises(ModelLostError, match="Tried 3 times") as caught:
+            await model.complete(ask(), Media(), on_text=listener(kind))
+        assert len(server.bodies) == 3, name
+        assert type(caught.value) is ModelLostError
+        assert model.name in str(caught.value), name
+        assert caught.value.__cause__ is None
+        assert caught.value.__context__ is None
+    assert waits == [1.0, 2.0] * 2 * len(broken(kind))
+
+
+@pytest.mark.parametrize("code", [400, 401, 403, 404, 409, 413, 422])
+async def test_a_refusal_is_not_tried_again(server: WireServer, model: Model, kind: str, code: int) -> None:
+    server.will(status(code, "the reason"))
+    with pytest.raises(ModelRefusedError, match=rf"\({code}\).*the reason") as caught:
+        await model.complete(ask(), Media(), on_text=listener(kind))
+    assert len(server.bodies) == 1
+    assert caught.value.__context__ is None
+
+
+async def test_retry_after_is_honoured(server: WireServer, model: Model, kind: str, waits: Waits) -> None:
+    server.will(status(429, retry_after="7"), status(503, retry_after="0"), right(kind))
+    await model.complete(ask(), Media(), on_text=listener(kind))
+    assert waits == [7.0, 2.0]
+
+
+async def test_retry_after_as_a_date(server: WireServer, model: Model, kind: str, waits: Waits) -> None:
+    server.will(status(429, retry_after=formatdate(4_000_000_000, usegmt=True)))
+    with pytest.raises(ModelLostError, match="longer than the policy allows"):
+        await model.complete(ask(), Media(), on_text=listener(kind))
+    server.will(status(429, retry_after="soon"), right(kind))
+    await model.complete(ask(), Media(), on_text=listener(kind))
+    assert waits == [1.0]
+
+
+async def test_a_spent_budget_is_a_refusal(server: WireServer, waits: Waits) -> None:
+    async def spent(_: dict[str, Any]) -> Any:
+        from fastapi.responses import JSONResponse
+
+        return JSONResponse({"error": {"message": "You exceeded your quota", "code": "insufficient_quota"}}, 429)
+
+    server.will(spent)
+    model = make("openai", server.url, waits)
+    with pytest.raises(ModelRefusedError, match="plan and budget"):
+        await model.complete(ask(), Media())
+    await model.close()
+    assert len(server.bodies) == 1
+
+
+async def test_nobody_there(kind: str, waits: Waits) -> None:
+    async def hang_up(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.close()
+
+    listening = await asyncio.start_server(hang_up, "127.0.0.1", 0)
+    url = f"http://127.0.0.1:{listening.sockets[0].getsockname()[1]}"
+    model = make(kind, url, waits)
+    with pytest.raises(ModelLostError, match="cannot be reached"):
+        await model.complete(ask(), Media(), on_text=listener(kind))
+    listening.close()
+    await listening.wait_closed()
+    with pytest.raises(ModelLostError, match="cannot be reached"):
+        await model.complete(ask(), Media(), on_text=listener(kind))
+    await model.close()
+
+
+async def test_a_slow_server_is_an_outage(server: WireServer, kind: str, waits: Waits) -> None:
+    server.will(slow(server), slow(server), right(kind))
+    model = make(kind, server.url, waits, timeout_seconds=0.2)
+    assert (await model.complete(ask(), Media(), on_text=listener(kind))).text == "hello"
+    await model.close()
+
+
+async def test_cancelling_leaves_nothing_behind(server: WireServer, model: Model, kind: str, waits: Waits) -> None:
+    server.will(slow(server))
+    task = asyncio.create_task(model.complete(ask(), Media(), on_text=listener(kind)))
+    while not server.bodies:
+        await asyncio.sleep(0.01)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert await asyncio.to_thread(server.aborted.wait, 10), "the server still answers"
+    assert len(server.bodies) == 1
+    assert waits == []
+    gc.collect()  # an unclosed stream or connection would warn, and warnings are errors
+    server.will(right(kind))
+    assert (await model.complete(ask(), Media(), on_text=listener(kind))).text == "hello"
+
+
+async def test_a_broken_stream_begins_again_after_an_empty_piece(server: WireServer, waits: Waits) -> None:
+    heard: list[str] = []
+    server.will(stream(delta("he"), delta("lp"), breaks=True), status(500), chat())
+    model = make("openai", server.url, waits)
+    answer = await model.complete(ask(), Media(), on_text=heard.append)
+    await model.close()
+    assert heard[:3] == ["he", "lp", ""]
+    assert "".join(heard[3:]) == answer.text == "hello"
+    assert heard.count("") == 1
+
+
+def test_waits_grow_and_have_bounds() -> None:
+    policy = RetryPolicy(first_seconds=1.0, most_seconds=8.0)
+    assert [policy.wait(tried, 0.0) for tried in (1, 2, 3, 4, 5, 500)] == [0.5, 1.0, 2.0, 4.0, 4.0, 4.0]
+    assert policy.wait(1, 0.999) < 1.0
+
+
+def test_an_outage_is_a_lost_model() -> None:
+    assert issubclass(OutageError, ModelLostError)

@@ -1,0 +1,68 @@
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tests.models.helpers import Media, ask
+
+from saccade.errors import ModelRefusedError, RegistryError, SettingsError
+from saccade.models.anthropic import AnthropicModel
+from saccade.models.openai import OpenAIModel
+from saccade.models.registry import PROVIDERS, load_model
+
+
+async def test_every_form(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "AZURE_OPENAI_API_KEY"):
+        monkeypatch.setenv(name, "k")
+    for wanted, kind, name in (
+        ("openai:gpt-4.1", OpenAIModel, "openai:gpt-4.1"),
+        ("azure:mine@https://x.openai.azure.com/openai/v1/", OpenAIModel, "azure:mine"),
+        ("vllm:Qwen/Qwen2.5-VL-7B@http://localhost:8000/v1", OpenAIModel, "vllm:Qwen/Qwen2.5-VL-7B"),
+        ("sglang:a@b@http://localhost:30000/v1", OpenAIModel, "sglang:a@b"),
+        ("compatible:m@http://localhost:1/v1", OpenAIModel, "compatible:m"),
+        ("anthropic:claude-opus-4-8", AnthropicModel, "anthropic:claude-opus-4-8"),
+    ):
+        model = load_model(wanted)
+        assert isinstance(model, kind)
+        assert model.name == name
+        await model.close()
+
+
+async def test_a_script_from_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "script.json"
+    path.write_text(json.dumps(["one"]))
+    model = load_model(f"scripted:{path}")
+    assert (await model.complete(ask(), Media())).text == "one"
+    with pytest.raises(SettingsError):
+        load_model("replay:nowhere.jsonl")
+
+
+@pytest.mark.parametrize(
+    ("wanted", "says"),
+    [
+        ("opnai:gpt-4.1", "Did you mean 'openai'"),
+        ("gpt-4.1", "no provider of models 'gpt-4.1'"),
+        ("openai", "write openai:NAME"),
+        ("openai:", "write openai:NAME"),
+        ("", "Known: anthropic"),
+    ],
+)
+def test_a_miss_suggests(wanted: str, says: str) -> None:
+    with pytest.raises(RegistryError) as caught:
+        load_model(wanted)
+    assert says in str(caught.value)
+
+
+def test_what_is_missing_is_said() -> None:
+    with pytest.raises(SettingsError, match="address"):
+        load_model("vllm:m")
+    with pytest.raises(ModelRefusedError, match="ANTHROPIC_API_KEY"):
+        load_model("anthropic:claude-opus-4-8")
+
+
+def test_client_packages_are_imported_late() -> None:
+    code = "import saccade.models.registry, sys; print(*sys.modules)"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert not {"openai", "anthropic", "httpx", "httpx2"} & set(run.stdout.split())
+    assert {"openai", "anthropic", "scripted", "replay"} <= set(PROVIDERS)
