@@ -65,3 +65,9 @@ def test_cut_off_code_is_no_code() -> None:
         for dialect in (PYVISION, RL):
             assert isinstance(dialect.parse(BLOCK[:cut], LENGTH), ParseError), BLOCK[:cut]
     assert isinstance(RL.parse("<answer>A</answer> and", LENGTH), ParseError)
+
+
+@pytest.mark.parametrize("name", ["pyvision", "pyvision-rl-image", "codedance", "codev"])
+def test_lone_surrogates_do_no_harm(name: str) -> None:
+    assert load_dialect(name).parse("<code>\n```python\n'\ud800'\n```\n</code>", STRING) == Code(code="'\ufffd'")
+    assert load_dialect(name).parse("<answer>\udfff</answer>", STOP) == Answer(text="\ufffd")

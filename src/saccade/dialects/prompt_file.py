@@ -17,6 +17,7 @@ from string import Formatter
 from typing import Protocol, Self, runtime_checkable
 
 from saccade.errors import PromptFileError
+from saccade.record.base import clean_text
 from saccade.record.suggest import did_you_mean
 
 FIELDS = ("query", "width", "height", "image_information")
@@ -115,7 +116,7 @@ def read_prompt_file(path: Path) -> Prompts:
         raise PromptFileError(f"prompt file {path} is no JSON: {error}. Correct it, or name it .txt.") from error
     if not isinstance(found, dict) or not found or not all(isinstance(value, str) for value in found.values()):
         raise PromptFileError(f"prompt file {path} must be one JSON object from template names to texts")
-    return Prompts(found, str(path))
+    return Prompts({clean_text(name): clean_text(value) for name, value in found.items()}, str(path))
 
 
 def _field(where: str, field: str | None, spec: str | None, conversion: str | None) -> str | None:

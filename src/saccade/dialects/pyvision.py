@@ -35,6 +35,7 @@ from saccade.dialects.pyvision_prompts import MORE_IMAGES, ONE_IMAGE, OWN
 from saccade.dialects.question import pictures_of
 from saccade.dialects.text import answer_in, blocks, boxed, cut_middle
 from saccade.record.action import Action, Answer, ParseError
+from saccade.record.base import clean_text
 from saccade.record.content import ImagePart, Message, TextPart
 from saccade.record.execution import Execution
 from saccade.record.status import Status
@@ -93,6 +94,7 @@ class PyVision:
 
     def parse(self, text: str, finish: FinishReason) -> Action:
         """The code of the last code block; without one the last answer in tags, or in a box."""
+        text = clean_text(text)
         asked = tagged_code(text, finish)
         if asked is not None:
             return asked

@@ -36,6 +36,7 @@ from saccade.dialects.pyvision_prompts import MORE_IMAGES, NO_HINT, ONE_IMAGE, O
 from saccade.dialects.question import pictures_of, videos_of
 from saccade.dialects.text import answer_in, blocks
 from saccade.record.action import Action, Answer, ParseError
+from saccade.record.base import clean_text
 from saccade.record.content import ImagePart, Message, TextPart
 from saccade.record.execution import Execution
 from saccade.record.status import Status
@@ -93,6 +94,7 @@ class PyVisionRL:
         """The last answer that is not empty; else the last code block; else the last Python fence."""
         if was_cut(finish):
             return ParseError(reason=CUT)
+        text = clean_text(text)
         answers = [answer_in(block.body) for block in blocks(text, "answer") if block.closed]
         answer = next((answer for answer in reversed(answers) if answer), None)
         if answer is not None:

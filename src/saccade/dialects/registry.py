@@ -22,9 +22,12 @@ DIALECTS = Registry(
         "pyvision-rl-image@1": "saccade.dialects.pyvision_rl:IMAGE",
         "pyvision-rl-image-no-hint@1": "saccade.dialects.pyvision_rl:IMAGE_NO_HINT",
         "pyvision-rl-video@1": "saccade.dialects.pyvision_rl:VIDEO_PRESETS",
+        "codedance@1": "saccade.dialects.codedance:PRESETS",
+        "codev@1": "saccade.dialects.codev:PRESETS",
         "thyme@1": "saccade.dialects.thyme:PRESETS",
         "deepeyes@1": "saccade.dialects.deepeyes:PRESETS",
         "vista@1": "saccade.dialects.vista:PRESETS",
+        "native@1": "saccade.dialects.native:PRESETS",
     },
 )
 

@@ -1,0 +1,158 @@
+"""CodeV: Python in code tags inside the thought, results as sandbox output, pictures from files and figures.
+
+The paper alone is the source. It does not state the role of the observation, the fence in the code tags, the number of
+turns or the seconds of a call; here these are the user's role, a Python fence (read with or without one), 5 turns and
+10 seconds. A text is stopped at the closing code tag, and a closing think tag after it, as in the paper's examples, is
+read too.
+
+Kept exactly: the lines with path and size of the picture (a bare file name; the odd asterisks and the sign between
+width and height belong to the format), `image_path` and the loaded `image`, the tags of code, answer and output; new
+picture files of the workspace and figures are shown; text, pictures and errors come back together. With more pictures
+each has its lines, and its variables are `image_1`, `image_path_1` and so on.
+
+A state policy is not stated either: variables persist, and what ran before an exception stays. Repairs are those that
+the paper names, and each is logged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Self
+
+from saccade.dialects.base import Dialect, Observation, Opening
+from saccade.dialects.code_blocks import CUT, checked, tagged_code, was_cut
+from saccade.dialects.layout import join_texts, question_parts
+from saccade.dialects.outcome import failure, reject_lost, shown, with_notes
+from saccade.dialects.prompt_file import Prompts
+from saccade.dialects.question import pictures_of, question_text
+from saccade.dialects.tags import TagGuard
+from saccade.dialects.text import answer_in, blocks
+from saccade.record.action import Action, Answer, Code, ParseError
+from saccade.record.base import clean_text
+from saccade.record.content import ImagePart, Message, Part, TextPart
+from saccade.record.execution import Execution
+from saccade.record.status import Status
+from saccade.record.task import Task
+from saccade.record.trajectory import EpisodeLimits
+from saccade.record.turn import FinishReason
+from saccade.sandbox.base import SessionOptions, StatePolicy
+from saccade.sandbox.limits import Limits
+
+GUARD = TagGuard(("think", "code", "answer", "sandbox_output", "image"))
+SOURCES = ("figure", "show", "display", "file")
+SYSTEM = """\
+Goal: answer the question about the picture. Think first, and look closer with Python where that helps.
+
+Python execution rules:
+- Write code as <code>
+```python
+your code
+```
+</code>; it is run in a sandbox, and its output comes back in <sandbox_output></sandbox_output>.
+- The path of the picture is in `image_path`, the loaded picture in `image`.
+- Save every picture that you make in the working folder and print its file name, or show it with plt.show().
+- Variables and imports stay there for your later code. Delete, move and rename no files.
+"""
+OWN = Prompts(
+    {
+        "user": "{query}\n\n{image_information}\n\nThink inside <think></think>, with code in it where needed, "
+        "and end with <answer></answer>."
+    },
+    "Saccade's own prompts",
+)
+_SESSION = SessionOptions(
+    state=StatePolicy.KEEP,
+    repairs=("code_fence", "stray_indent", "cv_for_cv2", "missing_import", "clamp_crop"),
+    preload=("os", "math", "json", "re", "Image", "np", "plt", "cv2"),
+    last_expression=False,
+)
+_SUFFIXES = {"image/jpeg": ".jpg", "image/png": ".png", "image/webp": ".webp", "image/gif": ".gif", "image/bmp": ".bmp"}
+_LAST = "No more code can be run. Give your final answer now in <answer></answer>."
+_NO_ACTION = "Your text holds neither code in <code></code> nor an answer in <answer></answer>. Write one of them."
+
+
+@dataclass(frozen=True, slots=True)
+class CodeV:
+    """The dialect of CodeV; see the module."""
+
+    id: str = "codev@1"
+    prompts: Prompts = OWN
+    stop: tuple[str, ...] = ("</code>",)
+    session: SessionOptions = _SESSION
+    sandbox: Limits = field(default_factory=lambda: Limits(wall_seconds=10, cpu_seconds=10))
+    limits: EpisodeLimits = field(default_factory=lambda: EpisodeLimits(turns=5))
+
+    def with_prompts(self, prompts: Prompts) -> Self:
+        """The same dialect with the template `user` from `prompts`."""
+        prompts.parse("user")
+        return replace(self, prompts=prompts)
+
+    def open(self, task: Task) -> Opening:
+        """A system and a user message, pictures first. Raises `SettingsError` for a task with a video."""
+        named = pictures_of(task, self.id)
+        pictures = [image for _, image in named]
+        ends = [f"_{number}" if number else "" for number in range(len(named))]
+        paths = [f"{number}{_SUFFIXES.get(image.mime, '.png')}" for number, image in enumerate(pictures, 1)]
+        size = {"width": str(pictures[0].width), "height": str(pictures[0].height)} if pictures else {}
+        lines = "\n".join(_lines(path, image) for path, image in zip(paths, pictures, strict=True))
+        text = self.prompts.fill("user", {"query": question_text(task), "image_information": lines, **size})
+        return Opening(
+            messages=(
+                Message(role="system", parts=(TextPart(text=SYSTEM),)),
+                Message(role="user", parts=question_parts(text, pictures)),
+            ),
+            bindings={f"image{end}": name for end, (name, _) in zip(ends, named, strict=True)},
+            files={path: name for path, (name, _) in zip(paths, named, strict=True)},
+            pictures=len(named),
+            strings={f"image_path{end}": path for end, path in zip(ends, paths, strict=True)},
+        )
+
+    def parse(self, text: str, finish: FinishReason) -> Action:
+        """The code of the first complete code block; without one the last answer."""
+        text = clean_text(text)
+        asked = tagged_code(text, finish, last=False)
+        if asked is not None:
+            return asked
+        answers = [answer_in(block.body) for block in blocks(text, "answer") if block.closed]
+        if answers and answers[-1]:
+            return Answer(text=answers[-1])
+        return ParseError(reason=CUT if was_cut(finish) else _NO_ACTION)
+
+    def write(self, action: Action, thought: str = "") -> str:
+        """The thought with fenced code in code tags in it, or the closed thought and the answer in answer tags."""
+        match action:
+            case Code(code=code):
+                return checked(self, f"<think>{thought}\n<code>\n```python\n{code}\n```\n</code>", action)
+            case Answer(text=text):
+                return checked(self, f"<think>{thought}</think>\n<answer>{text}</answer>", action)
+        raise ValueError(f"an action of kind {action.kind} cannot be said in {self.id}")
+
+    def observe(self, execution: Execution, pictures: int) -> Observation:
+        """A user message with what was printed, the pictures and, of a failed call, the error."""
+        reject_lost(execution)
+        text = with_notes(execution.stdout, execution)
+        if execution.status is not Status.OK:
+            found = failure(execution)
+            text += ("\n" if text and not text.endswith("\n") else "") + f"{found.kind}: {found.message}"
+        return _output(GUARD.escape(text), shown(execution, SOURCES), pictures)
+
+    def correct(self, reason: str, pictures: int) -> Observation | None:
+        """The reason as sandbox output."""
+        return _output(f"Error: {reason}", (), pictures)
+
+    def ask_for_answer(self) -> Message | None:
+        """A plain request for the answer."""
+        return Message(role="user", parts=(TextPart(text=_LAST),))
+
+
+def _lines(path: str, image: ImagePart) -> str:
+    return f'### User Image Path:** "{path}"\n### User Image Size:** "{image.width}×{image.height}"'
+
+
+def _output(text: str, images: tuple[ImagePart, ...], pictures: int) -> Observation:
+    parts: tuple[Part, ...] = (TextPart(text=f"<sandbox_output>{text}"), *images, TextPart(text="</sandbox_output>"))
+    return Observation(Message(role="user", parts=join_texts(parts)), {}, pictures + len(images))
+
+
+PRESETS: Mapping[str, Dialect] = {"": CodeV()}
