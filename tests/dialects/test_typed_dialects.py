@@ -223,6 +223,8 @@ def test_numbers_neither_repeat_nor_skip(dialect: Any_, counts: list[int]) -> No
         ("thyme-eval", "<think>a <code>\n```python\nx = 1\n"),
         ("thyme-eval", "<think>a <code>x = 1\n```"),
         ("thyme-eval", "<think>a"),
+        ("thyme-eval", "<code>a</code><code>b"),
+        ("vista-paper", '<tool_call>{"tool": "a"}</tool_call><tool_call>{"tool": "b"'),
         ("thyme-eval", "</think><answer>12"),
         ("deepeyes-train", '<tool_call>{"name": "a", "arguments": {}}</tool_call><tool_call>{"name": "b"'),
         ("deepeyes-eval", '<tool_call>{"name": "a", "arguments": {}}</tool_call><tool_call>{"name": "b"'),

@@ -31,9 +31,8 @@ TOOL_SYNONYMS: tuple[frozenset[str], ...] = (
     frozenset({"diagram_formalizer", "diagramformalizer"}),
     frozenset({"inter_gps", "intergps"}),
     frozenset({"multimath", "multimath_server"}),
-    frozenset({"image_zoom_in_tool", "zoom_in", "crop_image", "deepeyes"}),
 )
-"""Names of one tool in published code. `crop_image_normalized` is none: its box is in parts of the picture's size."""
+"""Spellings of one name in published code. Names under which the arguments differ are aliases that a tool declares."""
 
 
 class CallShape(StrEnum):

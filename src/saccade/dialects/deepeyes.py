@@ -91,7 +91,7 @@ class DeepEyes:
                 Message(role="system", parts=(TextPart(text=_system_prompt(self.tools)),)),
                 Message(role="user", parts=join_texts([*question, TextPart(text=USER_PROMPT)])),
             ),
-            bindings={},
+            bindings={f"image_{number}": name for number, (name, _) in enumerate(pictures)},
             files={},
             pictures=len(pictures),
         )

@@ -46,6 +46,11 @@ class Fault:
     """Its class in VISTA's taxonomy of errors."""
 
 
+def ends_inside(text: str, tags: Iterable[str]) -> str | None:
+    """The tag of a block that `text` ends in, for a text that the token limit cut; None if it ends in none."""
+    return next((tag for tag in tags if text.rfind(f"<{tag}>") > text.rfind(f"</{tag}>")), None)
+
+
 def find_tag_faults(text: str, tags: Iterable[str]) -> tuple[Fault, ...]:
     """The faults in pairing and nesting of `<tag>`...`</tag>` for the named `tags`, in the order of the text."""
     faults: list[Fault] = []

@@ -19,6 +19,7 @@ from posixpath import normpath
 from types import MappingProxyType
 
 from saccade.dialects.base import Observation, Opening
+from saccade.dialects.faults import ends_inside
 from saccade.dialects.layout import join_texts, question_parts
 from saccade.dialects.outcome import failure, reject_lost, with_notes
 from saccade.dialects.question import pictures_of, question_text
@@ -101,6 +102,9 @@ class Thyme:
     def parse(self, text: str, finish: FinishReason) -> Action:
         """The first code or answer that is closed, whichever begins first; anything else is a parse error."""
         text = clean_text(text)
+        cut = ends_inside(text, ("code", "answer")) if finish is FinishReason.LENGTH else None
+        if cut is not None:
+            return ParseError(reason=f"The text was cut off by the token limit inside <{cut}>.")
         code = next(iter(blocks(text, "code")), None)
         before = text.partition("<code>")[0]
         answer = next(iter(blocks(before if code is not None else text, "answer")), None)

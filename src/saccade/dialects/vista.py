@@ -23,7 +23,7 @@ from types import MappingProxyType
 
 from saccade.dialects.base import Observation, Opening
 from saccade.dialects.calls import ALL_SHAPES, CallShape, ReadCall, read_call, resolve_name, write_call
-from saccade.dialects.faults import Fault, FaultKind, find_tag_faults
+from saccade.dialects.faults import Fault, FaultKind, ends_inside, find_tag_faults
 from saccade.dialects.layout import join_texts, labelled, question_parts
 from saccade.dialects.outcome import failure, reject_lost, with_notes
 from saccade.dialects.question import pictures_of, question_text
@@ -140,6 +140,10 @@ class Vista:
             faults.append(both)
             if not self.call_beside_answer:
                 return ParseError(reason=both.reason), tuple(faults)
+        cut = ends_inside(outside, ("tool_call", "answer")) if finish is FinishReason.LENGTH else None
+        if cut is not None:
+            truncated = Fault(FaultKind.TRUNCATED, f"The token limit came inside <{cut}>.")
+            return ParseError(reason=truncated.reason), (*faults, truncated)
         if calls:
             call, fault = self._call(calls[0])
             return call, (*faults, *([fault] if fault else []))
