@@ -5,7 +5,7 @@ Numbers start at 0 and are never given twice; a picture keeps the number under w
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from saccade.dialects.question import question_text, split_at_pictures
 from saccade.dialects.tags import TagGuard
@@ -53,17 +53,6 @@ def opening_parts(
             text = ""
     parts.append(TextPart(text=text + question.join(others)))
     return tuple(part for part in parts if not isinstance(part, TextPart) or part.text)
-
-
-def joined(parts: Iterable[Part]) -> tuple[Part, ...]:
-    """The parts with neighbouring texts made one and empty texts left out."""
-    found: list[Part] = []
-    for part in parts:
-        if isinstance(part, TextPart) and found and isinstance(found[-1], TextPart):
-            found[-1] = TextPart(text=found[-1].text + part.text)
-        elif not isinstance(part, TextPart) or part.text:
-            found.append(part)
-    return tuple(found)
 
 
 def written(action: Action, thought: str) -> str:

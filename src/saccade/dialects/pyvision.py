@@ -27,8 +27,9 @@ from dataclasses import dataclass, field, replace
 from typing import Self
 
 from saccade.dialects.base import Dialect, Observation, Opening
-from saccade.dialects.clues import FIGURES, GUARD, clue, joined, opening_parts, written
+from saccade.dialects.clues import FIGURES, GUARD, clue, opening_parts, written
 from saccade.dialects.code_blocks import checked, tagged_code
+from saccade.dialects.layout import join_texts
 from saccade.dialects.outcome import failure, reject_lost, shown, with_notes
 from saccade.dialects.prompt_file import Prompts
 from saccade.dialects.pyvision_prompts import MORE_IMAGES, ONE_IMAGE, OWN
@@ -117,7 +118,7 @@ class PyVision:
         images = shown(execution, FIGURES)
         printed = GUARD.escape(with_notes(cut_middle(execution.stdout, longest=LONGEST_TEXT), execution))
         numbered = dict(enumerate(images, pictures))
-        parts = joined(
+        parts = join_texts(
             (
                 TextPart(text=f"<interpreter>\nText Result:\n{printed or 'None'}\nImage Result:\n"),
                 *(part for number, image in numbered.items() for part in clue(number, image)),

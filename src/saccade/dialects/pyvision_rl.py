@@ -27,8 +27,9 @@ from dataclasses import dataclass, field, replace
 from typing import ClassVar, Self
 
 from saccade.dialects.base import Dialect, Observation, Opening
-from saccade.dialects.clues import FIGURES, GUARD, clue, joined, opening_parts, written
+from saccade.dialects.clues import FIGURES, GUARD, clue, opening_parts, written
 from saccade.dialects.code_blocks import CUT, checked, fenced_code, tagged_code, was_cut
+from saccade.dialects.layout import join_texts
 from saccade.dialects.outcome import failure, reject_lost, shown, with_notes
 from saccade.dialects.prompt_file import Prompts
 from saccade.dialects.pyvision import NO_ACTION, SESSION, information
@@ -82,7 +83,7 @@ class PyVisionRL:
         named = pictures_of(task, self.id)
         pictures = [image for _, image in named]
         template = self.prompts.around_query(ONE_IMAGE if len(named) == 1 else MORE_IMAGES, information(pictures))
-        parts = joined(opening_parts(task, pictures, template, before_text="\n"))
+        parts = join_texts(opening_parts(task, pictures, template, before_text="\n"))
         return Opening(
             messages=(Message(role="user", parts=parts),),
             bindings={f"image_clue_{number}": name for number, (name, _) in enumerate(named)},
@@ -116,7 +117,7 @@ class PyVisionRL:
         printed = GUARD.escape(with_notes(execution.stdout, execution))
         if not images:
             return _say(f"\nText Result:\n{printed}{self.after_text}", pictures)
-        parts = joined(
+        parts = join_texts(
             (
                 TextPart(text=f"{_OPEN}{self.before_figures}{printed}\nImage Result:\n"),
                 *(part for number, image in enumerate(images, pictures) for part in clue(number, image)),

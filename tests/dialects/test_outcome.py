@@ -1,0 +1,55 @@
+import pytest
+
+from saccade.dialects.outcome import Failure, failure, with_notes
+from saccade.guest.trace import describe
+from saccade.record.execution import Execution
+from saccade.record.status import Status
+
+from .cases import ok
+
+
+def raised(code: str) -> Failure:
+    """The failure of code that really raises, through the traceback that the sandbox writes."""
+    try:
+        exec(compile(code, "<string>", "exec"), {})
+    except Exception as error:
+        text = describe(error, "/workspace", compiling=isinstance(error, SyntaxError))
+        return failure(Execution(status=Status.ERROR, traceback=text))
+    raise AssertionError("the code did not raise")
+
+
+@pytest.mark.parametrize(
+    ("code", "expected"),
+    [
+        ("int('x')", Failure("ValueError", "invalid literal for int() with base 10: 'x'")),
+        ("{}['a']", Failure("KeyError", "'a'")),
+        ("raise ValueError", Failure("ValueError", "ValueError")),
+        ("raise ValueError('two\\n  lines: here')", Failure("ValueError", "two\n  lines: here")),
+        ("raise ValueError('')", Failure("ValueError", "ValueError")),
+        ("try:\n    1 / 0\nexcept Exception as e:\n    raise TypeError('b: c') from e", Failure("TypeError", "b: c")),
+        ("import json\njson.loads('{')", None),
+        ("x = (", None),
+    ],
+)
+def test_failure_of_a_real_exception(code: str, expected: Failure | None) -> None:
+    found = raised(code)
+    if expected is None:
+        assert found.kind in ("JSONDecodeError", "SyntaxError")
+        assert found.message
+        assert "File" not in found.message
+    else:
+        assert found == expected
+
+
+@pytest.mark.parametrize("status", [status for status in Status if status not in (Status.OK, Status.LOST)])
+@pytest.mark.parametrize("reason", [None, "", "It was ended.", "Traceback (most recent call last):"])
+def test_a_failure_always_says_something(status: Status, reason: str | None) -> None:
+    found = failure(Execution(status=status, traceback=reason))
+    assert found.kind
+    assert found.message
+
+
+def test_notes_come_on_their_own_lines() -> None:
+    assert with_notes("a\n", ok()) == "a\n"
+    assert with_notes("a\n", ok(notes=("b", "c"))) == "a\nb\nc\n"
+    assert with_notes("", ok(notes=("b",))) == "b\n"

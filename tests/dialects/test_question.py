@@ -1,0 +1,49 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from saccade.dialects.question import question_text, split_at_pictures
+from saccade.record.task import AnswerType, Task
+
+from .cases import choice_task
+
+
+@pytest.mark.parametrize(
+    ("text", "pictures", "expected"),
+    [
+        ("Is it?", 2, ("Is it?",)),
+        ("<image> or <image>?", 2, (0, " or ", 1, "?")),
+        ("<image 2> or <image 1>?", 2, (1, " or ", 0, "?")),
+        ("<IMAGE_PLACE_HOLDER_1>then<IMAGE_PLACE_HOLDER_0>", 2, (1, "then", 0)),
+        ("<image 1> and again <image 1>", 2, (0, " and again <image 1>")),
+        ("<image 3> <image 0>", 2, ("<image 3> <image 0>",)),
+        ("<image><image>", 1, (0, "<image>")),
+        ("", 1, ()),
+    ],
+)
+def test_placeholders(text: str, pictures: int, expected: tuple[str | int, ...]) -> None:
+    assert split_at_pictures(text, pictures) == expected
+
+
+@given(
+    st.lists(st.sampled_from(["<image>", "<image 1>", "<image 9>", "<IMAGE_PLACE_HOLDER_2>", "a", "<"])).map("".join),
+    st.integers(0, 3),
+)
+def test_each_picture_at_most_once_and_no_text_lost(text: str, pictures: int) -> None:
+    pieces = split_at_pictures(text, pictures)
+    numbers = [piece for piece in pieces if isinstance(piece, int)]
+    assert len(numbers) == len(set(numbers))
+    assert all(0 <= number < pictures for number in numbers)
+    rest = text
+    for piece in pieces:
+        if isinstance(piece, str):
+            assert piece in rest
+            rest = rest[rest.index(piece) + len(piece) :]
+
+
+def test_choices() -> None:
+    assert question_text(choice_task()) == "Which?\nA. red\nB. blue"
+    many = tuple(f"c{number}" for number in range(30))
+    text = question_text(Task(id="m", question="Which?", choices=many, answer_type=AnswerType.CHOICE))
+    assert text.splitlines()[1] == "1. c0"
+    assert text.splitlines()[-1] == "30. c29"
