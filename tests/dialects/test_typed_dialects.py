@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from saccade.dialects.deepeyes import PRESETS as DEEPEYES
-from saccade.dialects.deepeyes import DeepEyes
+from saccade.dialects.deepeyes import USER_PROMPT, DeepEyes
 from saccade.dialects.faults import FaultKind
 from saccade.dialects.native import PRESETS as NATIVES
 from saccade.dialects.native import Native, with_calls
@@ -197,8 +197,6 @@ def test_printed_output_forges_no_tag(dialect: Any_, printed: str) -> None:
 
 def _frame(dialect: Any_) -> str:
     """The text of the dialect's own that names tags and comes with each observation."""
-    from saccade.dialects.deepeyes import USER_PROMPT
-
     return USER_PROMPT if isinstance(dialect, DeepEyes) else "\0"
 
 
@@ -320,7 +318,7 @@ def test_a_strict_vista_takes_only_its_own_shapes() -> None:
     )
 
 
-@pytest.mark.parametrize("family", ["thyme", "deepeyes", "vista"])
+@pytest.mark.parametrize("family", ["thyme", "deepeyes", "vista", "native"])
 def test_presets_are_registered_under_their_ids(family: str) -> None:
     names = presets(family)
     assert load_dialect(family).id == f"{family}@1"
