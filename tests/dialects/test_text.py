@@ -54,6 +54,9 @@ def test_boxed_matches_braces() -> None:
     assert boxed(r"\boxed{a \} b}") == r"a \} b"
     assert boxed(r"\boxed{never closed") is None
     assert boxed(r"\boxed{1} \boxed{open") == "1"
+    assert boxed(r"in \boxed{ goes: \boxed{A}") == "A"
+    assert boxed(r"\boxed{\boxed{1}}") == r"\boxed{1}"
+    assert boxed(r"} \boxed{}") == ""
     assert answer_in("\n\\boxed{ STOP }\n") == "STOP"
     assert answer_in(" plain ") == "plain"
 

@@ -19,7 +19,7 @@ class TagGuard:
     def __init__(self, names: Iterable[str]) -> None:
         self.names = tuple(names)
         any_name = "|".join(self.names)
-        tag = rf"(?:\s*/?\s*(?:{any_name})\s*/?\s*>|\|\w+\|>)" if self.names else r"\|\w+\|>"
+        tag = rf"(?:\s*(?:/\s*)?(?:{any_name})\s*(?:/\s*)?>|\|\w+\|>)" if self.names else r"\|\w+\|>"
         self._any = re.compile(rf"<(?=\\*{tag})", re.IGNORECASE)
         self._escaped = re.compile(rf"<\\(?=\\*{tag})", re.IGNORECASE)
         self._whole = re.compile(f"<{tag}", re.IGNORECASE)

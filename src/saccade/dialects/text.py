@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 _FENCE = re.compile(r"[ \t]*```[ \t]*(?P<language>[\w+-]*)[ \t]*\r?")
 _BOXED = "\\boxed{"
+_BRACES = re.compile(r"\\boxed\{|\\.|[{}]", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,16 +103,17 @@ def code_in_block(body: str, *, last: bool = True) -> tuple[str, bool]:
 
 
 def boxed(text: str) -> str | None:
-    r"""What the last `\boxed{...}` holds, braces inside it matched; None if there is no whole one."""
+    r"""What the last `\boxed{...}` to be closed holds, braces inside it matched; None if none is closed."""
     found: str | None = None
-    start = text.find(_BOXED)
-    while start >= 0:
-        start += len(_BOXED)
-        end = _closing_brace(text, start)
-        if end is None:
-            break
-        found = text[start:end]
-        start = text.find(_BOXED, end)
+    open_braces: list[int | None] = []  # where the content of a box starts, None for any other brace
+    for mark in _BRACES.finditer(text):
+        if mark.group() == _BOXED:
+            open_braces.append(mark.end())
+        elif mark.group() == "{":
+            open_braces.append(None)
+        elif mark.group() == "}" and open_braces:
+            start = open_braces.pop()
+            found = found if start is None else text[start : mark.start()]
     return found
 
 
@@ -125,12 +127,3 @@ def cut_middle(text: str, *, longest: int, mark: str = "...") -> str:
     """`text`, or its first and last `longest // 2` characters with `mark` between if it is longer than `longest`."""
     half = longest // 2
     return text if len(text) <= longest else text[:half] + mark + text[len(text) - half :]
-
-
-def _closing_brace(text: str, start: int) -> int | None:
-    depth = 1
-    for found in re.compile(r"\\.|[{}]", re.DOTALL).finditer(text, start):
-        depth += {"{": 1, "}": -1}.get(found.group(), 0)
-        if depth == 0:
-            return found.start()
-    return None
