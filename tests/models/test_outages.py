@@ -20,6 +20,7 @@ from tests.models.wire_server import (
     slow,
     status,
     stream,
+    then_slow,
 )
 
 from saccade.errors import ModelLostError, ModelRefusedError
@@ -212,6 +213,27 @@ async def test_a_broken_stream_begins_again_after_an_empty_piece(server: WireSer
     assert heard[:3] == ["he", "lp", ""]
     assert "".join(heard[3:]) == answer.text == "hello"
     assert heard.count("") == 1
+
+
+@pytest.mark.parametrize("error", [ValueError, BrokenPipeError])
+async def test_a_fault_of_the_listener_is_no_outage(
+    server: WireServer, model: Model, kind: str, waits: Waits, error: type[Exception]
+) -> None:
+    def deaf(_: str) -> None:
+        raise error("mine")
+
+    server.will(right(kind))
+    with pytest.raises(error, match="mine"):
+        await model.complete(ask(), Media(), on_text=deaf)
+    assert waits == []
+
+
+async def test_cutting_a_text_here_ends_the_servers_work(server: WireServer, waits: Waits) -> None:
+    server.will(then_slow(server, delta("a###b")))
+    model = make("openai", server.url, waits)
+    assert (await model.complete(ask(stop=("###",)), Media())).text == "a###"
+    assert await asyncio.to_thread(server.aborted.wait, 10), "the server still answers"
+    await model.close()
 
 
 def test_waits_grow_and_have_bounds() -> None:

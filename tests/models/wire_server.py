@@ -85,10 +85,17 @@ def raw(content: str, media_type: str = "application/json") -> Behaviour:
 
 def slow(server: WireServer) -> Behaviour:
     """Begins to answer and never goes on."""
+    return then_slow(server)
+
+
+def then_slow(server: WireServer, *data: str) -> Behaviour:
+    """Streams these data and never goes on."""
 
     async def lines() -> AsyncIterator[str]:
         try:
             yield ": wait\n\n"
+            for item in data:
+                yield f"data: {item}\n\n"
             await asyncio.sleep(60)
         except asyncio.CancelledError:
             server.aborted.set()
@@ -156,7 +163,7 @@ def message_events(
     text: str = "hello", *, reason: str = "end_turn", stop: str | None = None, tool: dict[str, Any] | None = None
 ) -> list[str]:
     usage = {"input_tokens": 500, "cache_read_input_tokens": 400, "cache_creation_input_tokens": 100}
-    start = {
+    start: dict[str, Any] = {
         "id": "m",
         "type": "message",
         "role": "assistant",

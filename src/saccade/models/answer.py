@@ -83,6 +83,7 @@ class Answer:
     usage: Usage = field(default_factory=Usage)
     model: str = ""
     watch: StopWatch = field(init=False)
+    _untold: str = ""
 
     def __post_init__(self) -> None:
         self.stops = check_stops(self.stops)
@@ -91,7 +92,12 @@ class Answer:
     def add_text(self, piece: str) -> None:
         """The next piece of text."""
         self.raw += piece
-        self.listener.hear(self.watch.feed(piece))
+        self._untold += self.watch.feed(piece)
+
+    def tell(self) -> None:
+        """Let the listener hear what came since; apart from reading, so that its faults are not the server's."""
+        piece, self._untold = self._untold, ""
+        self.listener.hear(piece)
 
     def call(self, number: int) -> PartialCall:
         """The native call of that number, new if there was none."""
@@ -105,6 +111,7 @@ class Answer:
         """
         if self.finish is None and self.watch.stopped is None:
             raise OutageError("broke off in the middle of its answer.")
+        self.tell()
         finish = self.finish or FinishReason.STOP_STRING
         text, finish = settle(self.raw, self.stops, finish, swallowed=self._swallowed(finish))
         self.listener.hear(text[len(self.watch.text) :])

@@ -82,6 +82,7 @@ class AnthropicModel:
         try:
             async for event in stream:
                 reader.read(event.model_dump(warnings=False))
+                answer.tell()
                 if cuts and answer.watch.stopped is not None:
                     break  # what follows is paid for and thrown away
         finally:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import importlib
+import json
 import math
 from collections.abc import Awaitable, Callable
 from email.utils import parsedate_to_datetime
@@ -96,8 +97,9 @@ def _failure(error: Exception, client: Any, key: Key, who: str) -> ModelError | 
         return OutageError(f"{who} cannot be reached: {detail or type(error).__name__}.")
     if isinstance(error, client.APIError):
         return OutageError(f"{who} broke off with an error: {detail}.")
-    # ValueError: JSON or UTF-8 that cannot be read. The HTTP package underneath has its own exceptions.
-    if isinstance(error, ValueError | OSError) or type(error).__module__.partition(".")[0] in ("httpx", "httpx2"):
+    # No wider: a listener's own ValueError or BrokenPipeError is none of the server's.
+    unreadable = isinstance(error, json.JSONDecodeError | UnicodeDecodeError)
+    if unreadable or type(error).__module__.partition(".")[0] in ("httpx", "httpx2"):
         return OutageError(f"{who} sent an answer that cannot be read: {type(error).__name__}: {detail}.")
     return None
 

@@ -117,6 +117,7 @@ class OpenAIModel:
         try:
             async for chunk in stream:
                 read_body(chunk.model_dump(warnings=False), answer, whole=False)
+                answer.tell()
                 if cuts and answer.watch.stopped is not None:
                     break  # what follows is paid for and thrown away
         finally:
