@@ -20,6 +20,9 @@ from saccade.tools.problem import wrong_format
 MAX_SIDE: Final = 4096
 """Longest side of an enlarged crop in pixels."""
 
+MAX_ASPECT: Final = 100
+"""A crop that is longer than this many times its width (or the reverse) shows nothing to a model."""
+
 
 class CropArguments(ToolModel):
     """Which region of which image."""
@@ -71,6 +74,10 @@ class Crop(Tool[CropArguments, CropResult]):
         source = context.image(arguments.image)
         box = pixel_box(arguments.box, arguments.units, source.size, arguments.min_side)
         piece = source.image.crop(box)
+        if max(piece.size) > MAX_ASPECT * min(piece.size):
+            raise wrong_format(
+                f"The box leaves {piece.width} × {piece.height} pixels, more than {MAX_ASPECT}:1. Choose a wider one."
+            )
         if arguments.scale > 1:
             size = (round(piece.width * arguments.scale), round(piece.height * arguments.scale))
             if max(size) > MAX_SIDE:

@@ -8,7 +8,7 @@ where 0..1 spans the image; they are never inferred from the numbers.
 from __future__ import annotations
 
 from math import ceil, floor
-from typing import Annotated, Final, Literal, TypeAlias
+from typing import Annotated, Literal, TypeAlias
 
 from pydantic import Field
 
@@ -34,9 +34,6 @@ Channel: TypeAlias = Annotated[int, Field(ge=0, le=255)]
 Rgb: TypeAlias = tuple[Channel, Channel, Channel]
 ColorField: TypeAlias = Annotated[Rgb, Field(description="Red, green, blue, each 0..255.")]
 
-MAX_ASPECT: Final = 100
-"""A region that is longer than this many times its width (or the reverse) shows nothing to a model."""
-
 
 def pixel_box(box: Xyxy, units: Units, size: tuple[int, int], min_side: int = 1) -> PixelBox:
     """Whole pixels of `box` inside an image of `size` (width, height): rounded outwards, then clipped to the image.
@@ -45,7 +42,7 @@ def pixel_box(box: Xyxy, units: Units, size: tuple[int, int], min_side: int = 1)
 
     Raises:
         CallProblem: the edges are in the wrong order, normalised ones leave 0..1, or after clipping less than
-            `min_side` pixels are left or one side is more than `MAX_ASPECT` times the other.
+            `min_side` pixels are left.
     """
     left, top, right, bottom = box
     if left >= right or top >= bottom:
@@ -61,10 +58,6 @@ def pixel_box(box: Xyxy, units: Units, size: tuple[int, int], min_side: int = 1)
         raise wrong_format(
             f"Of the box {_show(box)}, {max(width, 0)} × {max(height, 0)} pixels are inside the image, which is "
             f"{size[0]} × {size[1]}; at least {min_side} × {min_side} are needed. Choose a larger box inside it.{hint}"
-        )
-    if max(width, height) > MAX_ASPECT * min(width, height):
-        raise wrong_format(
-            f"The box {_show(box)} leaves {width} × {height} pixels, more than {MAX_ASPECT}:1. Choose a wider one."
         )
     return clipped
 

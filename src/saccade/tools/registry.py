@@ -22,11 +22,14 @@ TOOLS: Final = Registry(
         "color_stats@1": "saccade.tools.color_stats:ColorStats",
         "contours@1": "saccade.tools.contours:Contours",
         "crop@1": "saccade.tools.crop:Crop",
+        "draw@1": "saccade.tools.draw:Draw",
         "edges@1": "saccade.tools.edges:Edges",
         "hough_circles@1": "saccade.tools.hough:HoughCircles",
         "hough_lines@1": "saccade.tools.hough:HoughLines",
         "match_template@1": "saccade.tools.match_template:MatchTemplate",
+        "ocr@1": "saccade.tools.ocr:Ocr",
         "rotate@1": "saccade.tools.rotate:Rotate",
+        "select_frames@1": "saccade.tools.select_frames:SelectFrames",
         "threshold@1": "saccade.tools.threshold:Threshold",
     },
 )
@@ -38,6 +41,7 @@ ALIASES: Final[Mapping[str, str]] = MappingProxyType(
         "crop_image_normalized": "crop",
         "image_zoom_in_tool": "crop",
         "image_rotate_tool": "rotate",
+        "easyocr": "ocr",
     }
 )
 """Other name -> name of the tool."""

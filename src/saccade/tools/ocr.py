@@ -1,0 +1,133 @@
+"""Text in an image, read by RapidOCR (PP-OCR models on ONNX Runtime, on the CPU).
+
+The models lie in the package's own wheel, so nothing is downloaded; where they do not, the tool is unavailable. It
+reads printed text in Latin and Chinese script well, handwriting and formulas badly, and it changes no characters.
+"""
+
+from __future__ import annotations
+
+import threading
+from math import ceil, floor
+from pathlib import Path
+from typing import Annotated, Any, Final
+
+import numpy as np
+from PIL import Image
+from pydantic import Field
+
+from saccade.errors import UnavailableError
+from saccade.tools.arguments import ToolModel
+from saccade.tools.base import Alias, Cost, Needs, Outcome, Tool
+from saccade.tools.context import ToolContext
+from saccade.tools.fields import PixelBox
+from saccade.tools.look import LookArguments, Pixels, look
+
+_MODELS: Final = ("det", "rec", "cls")
+_LEAST_SIDE: Final = 32
+_MOST_ASPECT: Final = 4
+
+
+class OcrArguments(LookArguments):
+    """Where to read, and how sure to be."""
+
+    min_confidence: Annotated[float, Field(ge=0, le=1, description="Lines below it are left out.")] = 0.5
+
+
+class TextLine(ToolModel):
+    """One line of text, in coordinates of the whole image."""
+
+    text: str
+    confidence: float
+    """0..1."""
+    box: PixelBox
+    """Upright box around `corners`."""
+    corners: tuple[tuple[float, float], ...]
+    """Four, clockwise from the top left of the text."""
+
+
+class OcrResult(ToolModel):
+    """What was read."""
+
+    image: str
+    text: str
+    """The lines as found, top to bottom, joined by line breaks."""
+    lines: tuple[TextLine, ...]
+
+
+class Ocr(Tool[OcrArguments, OcrResult]):
+    """Read text."""
+
+    name = "ocr"
+    description = (
+        "Read the printed text in an image or a region of it. Lists each line with its text, confidence, bounding box "
+        "and corners in pixels of the image. Crop and enlarge first if the text is tiny."
+    )
+    arguments = OcrArguments
+    result = OcrResult
+    aliases = (Alias("easyocr", {"region": "box"}),)
+    needs = Needs(
+        modules=("rapidocr", "onnxruntime"),
+        weights="PP-OCR detection, direction and recognition, inside the rapidocr wheel",
+        install='pip install "saccade[ocr]"',
+    )
+    cost = Cost.MEDIUM
+
+    def __init__(self) -> None:
+        self._engine: Any = None
+        # The engine keeps settings of the running call in itself.
+        self._lock = threading.Lock()
+
+    def run(self, arguments: OcrArguments, context: ToolContext) -> Outcome[OcrResult]:
+        """Detect, turn upright, recognise."""
+        seen = look(arguments, context)
+        with self._lock:
+            if self._engine is None:
+                self._engine = _load()
+            raw = self._engine(Image.fromarray(_padded(seen.rgb)), text_score=0.0)
+        size = context.image(arguments.image).size
+        lines = []
+        for corners, text, score in zip(*_parts(raw), strict=True):
+            confidence = min(max(float(score), 0.0), 1.0)
+            if confidence >= arguments.min_confidence and text:
+                places = tuple(seen.point_of(x, y) for x, y in corners)
+                box = _around(places, size)
+                lines.append(TextLine(text=text, confidence=round(confidence, 4), box=box, corners=places))
+        value = OcrResult(image=seen.image, text="\n".join(line.text for line in lines), lines=tuple(lines))
+        return Outcome(value, text="" if lines else f"No text was found in {seen.image}.")
+
+
+def _load() -> Any:
+    import rapidocr
+
+    folder = Path(rapidocr.__file__).parent / "models"
+    files = [path.name for path in folder.glob("*.onnx")]
+    if not all(any(part in name for name in files) for part in _MODELS):
+        # Without them the package would start to download, which this tool never does.
+        raise UnavailableError("the installed rapidocr brings no models in its wheel; install version 3.10 or newer")
+    try:
+        return rapidocr.RapidOCR(params={"Global.log_level": "critical"})
+    except Exception as error:
+        raise UnavailableError(f"rapidocr cannot load its models: {type(error).__name__}: {error}") from error
+
+
+def _padded(rgb: Pixels) -> Pixels:
+    # The detector enlarges the short side to hundreds of pixels: a strip of 400 × 3 would become one of 100,000.
+    # White below and to the right moves no coordinate.
+    height, width = rgb.shape[:2]
+    least = max(_LEAST_SIDE, max(height, width) // _MOST_ASPECT)
+    missing = (max(0, least - height), max(0, least - width))
+    return np.pad(rgb, ((0, missing[0]), (0, missing[1]), (0, 0)), constant_values=255)
+
+
+def _parts(raw: Any) -> tuple[list[Any], list[str], list[float]]:
+    if raw.boxes is None or raw.txts is None:
+        return [], [], []
+    return list(raw.boxes), list(raw.txts), list(raw.scores)
+
+
+def _around(corners: tuple[tuple[float, float], ...], size: tuple[int, int]) -> PixelBox:
+    # At least a pixel inside the image: a detected corner may lie on its very edge.
+    xs, ys = [x for x, _ in corners], [y for _, y in corners]
+    left, top = min(max(floor(min(xs)), 0), size[0] - 1), min(max(floor(min(ys)), 0), size[1] - 1)
+    right, bottom = min(max(ceil(max(xs)), left + 1), size[0]), min(max(ceil(max(ys)), top + 1), size[1])
+    return left, top, right, bottom

@@ -1,0 +1,92 @@
+"""OCR on drawn text, with the models that lie in the wheel; skipped where the extra is not installed."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from pathlib import Path
+
+import pytest
+from PIL import Image, ImageDraw, ImageFont
+
+from saccade.record.status import Status
+from saccade.tools.context import ToolContext
+from saccade.tools.ocr import Ocr, OcrResult, TextLine
+from saccade.tools.problem import ProblemKind
+from saccade.tools.result import ToolResult
+
+needs_engine = pytest.mark.skipif(bool(Ocr.needs.missing()), reason="the extra `ocr` is not installed")
+
+
+@pytest.fixture(scope="module")
+def tool() -> Ocr:
+    return Ocr()
+
+
+@pytest.fixture
+def page() -> ToolContext:
+    image = Image.new("RGB", (500, 260), "white")
+    pen = ImageDraw.Draw(image)
+    font = ImageFont.load_default(44)
+    pen.text((40, 40), "HELLO 42", fill="black", font=font)
+    pen.text((220, 170), "BANANA", fill="black", font=font)
+    return ToolContext({"page": image})
+
+
+def lines_of(result: ToolResult) -> tuple[TextLine, ...]:
+    return OcrResult.model_validate_json(json.dumps(result.value)).lines
+
+
+@needs_engine
+def test_drawn_text_is_read_where_it_is(tool: Ocr, page: ToolContext) -> None:
+    result = tool.call({}, page)
+    assert result.ok, result.problem
+    assert result.value is not None
+    assert result.value["text"] == "HELLO 42\nBANANA"
+    first, second = lines_of(result)
+    assert 20 <= first.box[0] <= 45
+    assert 25 <= first.box[1] < first.box[3] <= 110
+    assert 200 <= second.box[0] <= 225
+    assert first.confidence > 0.9
+    assert len(first.corners) == 4
+
+
+@needs_engine
+def test_a_region_keeps_the_coordinates_of_the_image(tool: Ocr, page: ToolContext) -> None:
+    result = tool.call({"region": [180, 150, 500, 260]}, page, alias="easyocr")
+    assert result.ok, result.problem
+    assert result.value is not None
+    assert result.value["text"] == "BANANA"
+    assert 200 <= lines_of(result)[0].box[0] <= 225
+
+
+@needs_engine
+@pytest.mark.parametrize("size", [(1, 1), (60, 50), (400, 3), (3, 2000)])
+def test_an_empty_image_has_no_text(tool: Ocr, size: tuple[int, int]) -> None:
+    result = tool.call({}, ToolContext({"blank": Image.new("RGB", size, "white")}))
+    assert result.ok, result.problem
+    assert result.value == {"image": "blank", "text": "", "lines": []}
+    assert "No text" in result.text
+
+
+def test_without_the_package_it_is_unavailable(monkeypatch: pytest.MonkeyPatch, page: ToolContext) -> None:
+    real = importlib.util.find_spec
+    monkeypatch.setattr("saccade.tools.base.find_spec", lambda name: None if name == "onnxruntime" else real(name))
+    result = Ocr().call({}, page)
+    assert result.status is Status.REFUSED
+    assert result.problem is not None
+    assert result.problem.kind is ProblemKind.UNAVAILABLE
+    assert 'pip install "saccade[ocr]"' in result.problem.detail
+
+
+@needs_engine
+def test_without_its_models_it_is_unavailable(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, page: ToolContext
+) -> None:
+    import rapidocr
+
+    monkeypatch.setattr(rapidocr, "__file__", str(tmp_path / "__init__.py"))
+    result = Ocr().call({}, page)
+    assert result.status is Status.REFUSED
+    assert result.problem is not None
+    assert "brings no models" in result.problem.detail
