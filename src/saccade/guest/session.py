@@ -104,7 +104,11 @@ def lead(state: Interpreter) -> None:
         if request is None:
             os._exit(0)
         message, fds = request
-        if message["op"] == "bind":
+        if message["to"] != os.getpid():
+            # For a leaf before this one, which died without reading it.
+            for fd in fds:
+                os.close(fd)
+        elif message["op"] == "bind":
             if images.bind(state.module.__dict__, message["specs"], fds, state.sock):
                 # Files that were given are there from the start: no call has written them.
                 state.workspace.commit()

@@ -82,6 +82,7 @@ class Link:
         self._over = asyncio.Event()
         self._oom_kills = 0
         self._calling = False
+        self._leaf = 0
         self._rehearsal: dict[str, Any] | None = None
         self.was_ready = False
         """Whether it has ever been ready for a call: if not, a fault is ours and not the guest's."""
@@ -118,6 +119,10 @@ class Link:
             return
         try:
             await asyncio.shield(self._prepared)
+            if self._died.done() and not self.ended:
+                # The leaf was killed while it waited, for want of memory perhaps: the keeper makes another.
+                self.prepare(rollback=True)
+                await asyncio.shield(self._prepared)
         except asyncio.CancelledError:
             if not self._prepared.cancelled():
                 raise
@@ -135,13 +140,12 @@ class Link:
         self, message: Mapping[str, Any], binds: Sequence[tuple[dict[str, Any], list[int]]], seconds: float
     ) -> RunResult:
         """Send bindings and code, and wait for what comes of it; neither kept nor rolled back yet."""
-        self._died = asyncio.get_running_loop().create_future()
         self._calling = True
         try:
             async with asyncio.timeout(seconds):
                 for bind, fds in binds:
-                    self._channel.send(bind, fds)
-                self._channel.send(dict(message))
+                    self._tell(bind, fds)
+                self._tell(message)
                 frame = await self._report_or_death()
         except TimeoutError:
             return self._cut_short(
@@ -177,9 +181,9 @@ class Link:
         try:
             fd = await self.images.get(self.lazy[key])
         except MediaError as error:
-            self._channel.send({"op": "image", "error": str(error)})
+            self._tell({"op": "image", "error": str(error)})
         else:
-            self._channel.send({"op": "image"}, [fd])
+            self._tell({"op": "image"}, [fd])
 
     def _how_it_died(self, death: Death) -> tuple[Status, str]:
         code = death.code
@@ -237,21 +241,26 @@ class Link:
         await self._await_leaf()
 
     async def _await_leaf(self) -> None:
-        frame = await self._expect("ready")
+        self._leaf = (await self._expect("ready"))["pid"]
+        self._died = asyncio.get_running_loop().create_future()
         try:
-            await self.zygote.order("leaf", self.id, pid=frame["pid"])
+            await self.zygote.order("leaf", self.id, pid=self._leaf)
         except OrderRefusedError as error:
             raise GuestFaultError(f"the session's new process is not there: {error}") from error
         self.was_ready = True
         if self._rehearsal is not None:
             asyncio.get_running_loop().call_later(REHEARSE_SECONDS[self._rehearsal["figure"]], self._rehearse)
 
+    def _tell(self, message: Mapping[str, Any], fds: Sequence[int] = ()) -> None:
+        """Send to the present leaf; what a dead one has not read, the next one passes over."""
+        self._channel.send({**message, "to": self._leaf}, fds)
+
     def _rehearse(self) -> None:
         """Let the new leaf warm up, if nobody waits for anything."""
         prepared = self._prepared is not None and self._prepared.done() and not self._calling and not self.ended
         if self._rehearsal is not None and prepared and self.gate.idle and len(self._all) <= REHEARSING_SESSIONS:
             with contextlib.suppress(GuestFaultError):
-                self._channel.send(self._rehearsal)
+                self._tell(self._rehearsal)
 
     async def _expect(self, op: str) -> dict[str, Any]:
         """A frame of kind `op` that carries a process id, unless the session ends first."""
@@ -274,7 +283,7 @@ class Link:
                 workspaces.extend(received)
             for link, workspace in zip(links, workspaces, strict=True):
                 fds.extend(link._ends.guest_fds(workspace))
-            self._channel.send({"op": "branch", "count": len(links)}, fds)
+            self._tell({"op": "branch", "count": len(links)}, fds)
         finally:
             for fd in workspaces:
                 os.close(fd)

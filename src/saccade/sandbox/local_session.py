@@ -6,7 +6,7 @@ import asyncio
 import dataclasses
 import time
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import Protocol
 
 from saccade.errors import SandboxClosedError, SandboxError, SandboxLostError
 from saccade.record.status import Status
@@ -82,33 +82,32 @@ class LocalSession:
     async def _run(self, code: str, wall_seconds: float | None) -> RunResult:
         if self._lost or not self._link.zygote.alive:
             raise SandboxLostError("the sandbox's processes have died; the state of this session is gone")
-        try:
-            await self._link.ready()
-        except GuestFaultError as fault:
-            if not self._link.was_ready:
-                raise SandboxLostError(f"a fresh interpreter could not be started: {fault}") from fault
-            await self._restart()
-            return RunResult(
-                status=Status.KILLED, traceback=f"{fault}. The session starts again with its first variables."
-            )
         limit = self._sandbox.limits.wall_seconds
         seconds = limit if wall_seconds is None else min(limit, wall_seconds)
+        async with self._link.gate.place():
+            try:
+                await self._link.ready()
+            except GuestFaultError as fault:
+                if not self._link.was_ready:
+                    raise SandboxLostError(f"a fresh interpreter could not be started: {fault}") from fault
+                await self._restart()
+                why = f"{fault}. The session starts again with its first variables."
+                return RunResult(status=Status.KILLED, traceback=why)
+            return await self._attempt(code, seconds)
+
+    async def _attempt(self, code: str, seconds: float) -> RunResult:
+        """Run the call, and keep what it did or throw it away."""
+        link = self._link
         keep_errors = self._options.state is StatePolicy.KEEP
         message = {"op": "run", "call": self._calls + 1, "code": code, "keep": keep_errors}
         pending = tuple(self._pending)
         for item in pending:
             if isinstance(item, BoundImage) and item.lazy is not None:
-                self._link.lazy[item.key] = item.lazy
-        async with self._link.gate.place():
-            return await self._attempt(message, pending, seconds)
-
-    async def _attempt(self, message: Mapping[str, Any], pending: Sequence[Bound], seconds: float) -> RunResult:
-        """Run the call, and keep what it did or throw it away."""
-        link = self._link
+                link.lazy[item.key] = item.lazy
         settled = False
         try:
             result = await link.run(message, list(messages(pending, link.images)), seconds)
-            if result.status is Status.OK or (result.status is Status.ERROR and message["keep"]):
+            if result.status is Status.OK or (result.status is Status.ERROR and keep_errors):
                 refusal = await link.commit(figure=any(picture.source == "figure" for picture in result.pictures))
                 settled = refusal is None
                 if refusal is not None:
