@@ -15,6 +15,7 @@ from saccade.tools.ocr import Ocr, OcrResult, TextLine
 from saccade.tools.problem import ProblemKind
 from saccade.tools.result import ToolResult
 
+PHOTO = Path(__file__).parents[3] / "shared/data/photos/signicade.JPG"
 needs_engine = pytest.mark.skipif(bool(Ocr.needs.missing()), reason="the extra `ocr` is not installed")
 
 
@@ -58,6 +59,15 @@ def test_a_region_keeps_the_coordinates_of_the_image(tool: Ocr, page: ToolContex
     assert result.value is not None
     assert result.value["text"] == "BANANA"
     assert 200 <= lines_of(result)[0].box[0] <= 225
+
+
+@needs_engine
+@pytest.mark.skipif(not PHOTO.exists(), reason="the shared photos are not here")
+def test_a_real_sign(tool: Ocr) -> None:
+    result = tool.call({}, ToolContext({"sign": lambda: Image.open(PHOTO).reduce(2)}))
+    assert result.ok, result.problem
+    assert result.value is not None
+    assert "FOR LEASE" in str(result.value["text"])
 
 
 @needs_engine
