@@ -97,6 +97,8 @@ def undo_traces(state: Interpreter) -> None:
 
 def lead(state: Interpreter) -> None:
     """Be the leaf: serve requests until one call was run; return as the keeper that this process may become."""
+    # Whether the socket blocks is no memory: a program may have changed it for all processes of the session.
+    os.set_blocking(wire.SOCKET_FD, True)
     # Not by way of `wire.send`: every function called here writes to pages that idle sessions would share.
     state.sock.send(b'{"op":"ready","pid":%d}' % os.getpid())
     while True:

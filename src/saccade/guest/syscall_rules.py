@@ -94,7 +94,7 @@ _WAITING = (
     "poll ppoll select pselect6 epoll_create epoll_create1 epoll_ctl epoll_wait epoll_pwait epoll_pwait2 eventfd "
     "eventfd2 signalfd signalfd4 pipe pipe2"
 )
-_SOCKETS = "sendmsg sendmmsg sendto recvmsg recvmmsg recvfrom shutdown getsockopt getsockname getpeername"
+_SOCKETS = "sendmsg sendmmsg sendto recvmsg recvmmsg recvfrom getsockopt getsockname getpeername"
 
 ALLOWED: tuple[str, ...] = tuple(
     " ".join((_FILES, _MEMORY, _THREADS, _SIGNALS, _PROCESS, _TIME, _WAITING, _SOCKETS)).split()

@@ -96,8 +96,8 @@ class GuestChannel:
         """Throw away what a dead process of the session has left in the socket."""
         for _ in range(most):
             try:
-                if not self._sock.recv(1):
-                    return
+                # An empty packet looks like a closed socket; the zygote tells if it is one.
+                self._sock.recv(1)
             except BlockingIOError:
                 return
             except OSError as error:
