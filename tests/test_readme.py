@@ -40,6 +40,8 @@ def test_commands_are_verbs_and_targets() -> None:
     assert verbs
     assert verbs <= VERBS.keys()
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
-    for target in re.findall(r"\bmake ([a-z-]+)\b", README + (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")):
-        if target != "the":
-            assert re.search(rf"^{target}:", makefile, re.MULTILINE), f"make {target}"
+    texts = README + (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    targets = re.findall(r"^(?: {4})?make ([a-z-]+)|`make ([a-z-]+)`", texts, re.MULTILINE)
+    assert targets
+    for target in filter(None, (name for pair in targets for name in pair)):
+        assert re.search(rf"^{target}:", makefile, re.MULTILINE), f"make {target}"
