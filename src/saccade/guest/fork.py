@@ -1,6 +1,6 @@
 """`fork` by the raw system call, so that a child can be made a sibling (`CLONE_PARENT`) and with namespaces.
 
-`os.fork` cannot do either, and the interpreter's hooks around it write to nearly two megabytes of shared pages. They
+`os.fork` cannot do either, and the interpreter's hooks around it write all over the pages that sessions share. They
 are not run here, nor those of C libraries. That is sound only because a process of the sandbox has a single thread
 when it forks, so that no lock can be held by another one; the zygote checks it before it keeps a call. It also means
 that random generators are not reseeded, and that hooks which a guest has registered never run.
