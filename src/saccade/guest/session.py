@@ -126,7 +126,7 @@ def lead(state: Interpreter) -> None:
 def rehearse(state: Interpreter, *, figure: bool) -> None:
     """Run an empty cell while nobody waits, and with `figure` draw a small one, which nobody sees.
 
-    A fresh fork copies every page at the first write, which a short call would otherwise wait for, and a drawing even more.
+    A fresh fork copies every page at the first write; a short call would have to wait for that, a drawing even more.
     """
     run_cell(state.module, "", 0, state.config, state.outbox, state.workspace, state.shown)
     json.loads(json.dumps({"op": "result", "call": 0, "length": 0}))

@@ -35,8 +35,8 @@ DEATH_SECONDS = 0.5
 """How long the news of a death may take from the kernel through the zygote to us."""
 BREATH_SECONDS = 0.001
 REHEARSE_SECONDS = {False: 0.002, True: 0.02}
-"""How long after a fork nothing must happen before a rehearsal without or with a figure. A call that comes in during one
-has to wait for its end, and drawing takes longer than an empty cell."""
+"""How long after a fork nothing must happen before a rehearsal without or with a figure. A call that comes
+in during one has to wait for its end, and drawing takes longer than an empty cell."""
 REHEARSING_SESSIONS = 64
 """With more sessions than this memory counts for more: a rehearsal copies pages, and one with a figure many."""
 ANSWER_SECONDS = 30.0
