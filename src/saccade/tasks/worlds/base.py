@@ -1,0 +1,160 @@
+"""What a generated world is, and how a sample of it becomes a task.
+
+    world = load_world("visual-search")                     # registry.py
+    task = make_task(world, "train", 17, store)             # the 17th task, the same on every machine
+    sample = draw_sample(world, "test", 0, Knobs(...))      # the same before its pictures are stored
+
+A world is a value: an id, a line of description, its knobs and a function that draws. `draw` depends on nothing but
+its two arguments: no clock, no environment, no global random state; whole-number coordinates, so that no machine
+rounds otherwise. Then the same id, split, index and knobs give the same pixels everywhere (with the same version of
+Pillow, which brings the rasteriser of fonts). A change that moves a pixel needs a new version in the id.
+
+Splits cannot overlap: the last two bits of the seed are the split's, the others come from a hash. That is a promise on
+seeds; a world of very few possible pictures could still draw one twice, which its tests look at.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from hashlib import sha256
+from typing import Generic, Literal, TypeVar, get_args
+
+from PIL import Image
+
+from saccade.errors import SettingsError
+from saccade.media.store import MediaStore
+from saccade.record.content import VideoPart
+from saccade.record.settings import Settings
+from saccade.record.task import AnswerType, EvidenceBox, NamedMedia, Task
+from saccade.tasks.worlds.rng import Rng
+
+Split = Literal["train", "validation", "test"]
+SPLITS: tuple[Split, ...] = get_args(Split)
+
+
+class Knobs(Settings):
+    """Base of a world's difficulty knobs; the defaults are the world's ordinary difficulty."""
+
+
+K = TypeVar("K", bound=Knobs)
+
+
+@dataclass(frozen=True, slots=True)
+class Clip:
+    """An encoded video and what its record says of it."""
+
+    data: bytes
+    width: int
+    """Pixels."""
+    height: int
+    """Pixels."""
+    frames: int
+    fps: float
+    mime: str = "video/mp4"
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """A task whose media are still in memory."""
+
+    question: str
+    """Complete without the choices: a dialect writes those."""
+    media: Mapping[str, Image.Image | Clip]
+    """By name, in the order shown: `image_0`, `image_1`, ... for pictures, `video_clue_0` for a video."""
+    answer: str
+    program: str
+    """Python that finds the answer from the pixels and prints it as its last line.
+
+    It finds every medium bound to its name (a picture as a Pillow image, a video as a frame reader), imports what it
+    needs (NumPy, OpenCV, Pillow, the standard library), and never holds the answer itself.
+    """
+    answer_type: AnswerType = AnswerType.TEXT
+    choices: tuple[str, ...] = ()
+    evidence: tuple[EvidenceBox, ...] = ()
+    difficulty: float | None = None
+    """0 (easy) to 1 (hard) within the world."""
+    tags: tuple[str, ...] = ()
+    """The first tag is the kind of question."""
+    notes: Mapping[str, str] = field(default_factory=dict)
+    """What an expert may say or use beside the program, e.g. `target: a green sign`. Never reaches the task."""
+
+
+@dataclass(frozen=True, slots=True)
+class World(Generic[K]):
+    """A generator of tasks."""
+
+    id: str
+    """`name@version`."""
+    description: str
+    """One line: what is asked about what."""
+    knobs: type[K]
+    draw: Callable[[Rng, K], Sample]
+    """A pure function of its arguments."""
+
+
+def seed_of(world_id: str, split: Split, index: int, knobs: Knobs) -> int:
+    """The seed of one sample: 128 bits of a hash, then two bits that name the split.
+
+    Knobs count only where they differ from their defaults, so that a new knob leaves old samples as they were.
+    """
+    if split not in SPLITS or index < 0:
+        raise SettingsError(f"no sample {index} of split {split!r}: splits are {', '.join(SPLITS)}, indices from 0")
+    turned = json.dumps(knobs.model_dump(mode="json", exclude_defaults=True), sort_keys=True)
+    digest = sha256(json.dumps([world_id, split, index, turned]).encode()).digest()
+    return int.from_bytes(digest[:16], "little") << 2 | SPLITS.index(split)
+
+
+def draw_sample(world: World[K], split: Split, index: int, knobs: K | None = None) -> Sample:
+    """Sample number `index` (from 0) of a split; knobs at their defaults if none are given.
+
+    Raises:
+        SettingsError: there is no such split, or the index is negative.
+    """
+    chosen = world.knobs() if knobs is None else knobs
+    return world.draw(Rng(seed_of(world.id, split, index, chosen)), chosen)
+
+
+def make_task(world: World[K], split: Split, index: int, store: MediaStore, knobs: K | None = None) -> Task:
+    """The task of one sample, its media put into `store`; its id is `world/split/index`.
+
+    Tasks of turned knobs have the same ids as those of the defaults: keep them in separate files.
+    Raises as `draw_sample`.
+    """
+    sample = draw_sample(world, split, index, knobs)
+    return store_sample(sample, store, task_id=f"{world.id}/{split}/{index}", split=split)
+
+
+def store_sample(sample: Sample, store: MediaStore, *, task_id: str, split: str) -> Task:
+    """The task of a sample, under an id `source/...`; its media go into `store`."""
+    media = tuple(_stored(name, medium, store) for name, medium in sample.media.items())
+    return Task(
+        id=task_id,
+        question=sample.question,
+        media=media,
+        choices=sample.choices,
+        answer=sample.answer,
+        answer_type=sample.answer_type,
+        evidence=sample.evidence,
+        program=sample.program,
+        source=task_id.partition("/")[0],
+        split=split,
+        difficulty=sample.difficulty,
+        tags=sample.tags,
+    )
+
+
+def _stored(name: str, medium: Image.Image | Clip, store: MediaStore) -> NamedMedia:
+    if isinstance(medium, Image.Image):
+        return NamedMedia(name=name, part=store.put_image(medium))
+    part = VideoPart(
+        sha256=store.put_blob(medium.data),
+        width=medium.width,
+        height=medium.height,
+        frames=medium.frames,
+        fps=medium.fps,
+        seconds=medium.frames / medium.fps,
+        mime=medium.mime,
+    )
+    return NamedMedia(name=name, part=part)

@@ -1,0 +1,34 @@
+"""The generated worlds by id: `name` or `name@version`.
+
+An entry's target is a `World`. Further packages add entries by the entry point group `saccade.worlds`. Nothing is
+imported before it is asked for.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from saccade.errors import RegistryError
+from saccade.record.registry import Registry
+from saccade.tasks.worlds.base import World
+
+_HOME = "saccade.tasks.worlds"
+
+WORLDS = Registry(
+    "worlds",
+    {
+        "nested-squares@1": f"{_HOME}.nested_squares:WORLD",
+    },
+)
+
+
+def load_world(wanted: str) -> World[Any]:
+    """The world that `wanted` names.
+
+    Raises:
+        RegistryError: nothing has that id (suggests the nearest), or it cannot be imported.
+    """
+    world = WORLDS.load(wanted)
+    if not isinstance(world, World):
+        raise RegistryError(f"{wanted} of worlds is no World; correct its target")
+    return world
