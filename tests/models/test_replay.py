@@ -40,7 +40,7 @@ STORED = Trajectory(
             logprobs=(-0.5, -1.0),
             action=Code(code="1+1"),
             observation=SEEN,
-            tokens=TokenCounts(context_text=7, context_visual=3, sampled=2),
+            tokens=TokenCounts(context=10, context_visual=3, sampled=2),
             finish_reason=FinishReason.STOP_STRING,
         ),
         Turn(text="<answer>2", action=Answer(text="2"), finish_reason=FinishReason.LENGTH),
@@ -80,7 +80,7 @@ async def test_other_messages_are_refused_with_the_place(messages: tuple[Message
 
 async def test_a_native_call_is_given_again() -> None:
     call = ToolCall(name="crop", arguments={"x": 1}, call_id="c1")
-    turn = Turn(text="", action=call, finish_reason=FinishReason.TOOL_CALL)
+    turn = Turn(text="", calls=(call,), action=call, finish_reason=FinishReason.TOOL_CALL)
     answer = await ReplayModel(STORED.model_copy(update={"turns": (turn,)})).complete(Request(PROMPT), NoMedia())
     assert answer.tool_calls == (call,)
 

@@ -88,7 +88,7 @@ def turns(draw: st.DrawFn) -> Turn:
         action=action,
         execution=draw(st.none() | executions) if ran else None,
         observation=draw(st.none() | messages),
-        tokens=draw(st.builds(TokenCounts, sampled=counts, context_text=counts, observation_visual=counts)),
+        tokens=draw(st.builds(TokenCounts, sampled=counts, context=counts, observation_visual=counts)),
         finish_reason=draw(st.none() | st.sampled_from(FinishReason)),
         model_seconds=draw(seconds),
         execution_seconds=draw(seconds),

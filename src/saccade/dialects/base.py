@@ -7,11 +7,12 @@ an action, if need be a `ParseError` whose reason the model may read. Nothing he
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, Self, runtime_checkable
 
-from saccade.record.action import Action
+from saccade.models.base import ToolSpec
+from saccade.record.action import Action, ToolCall
 from saccade.record.content import ImagePart, Message
 from saccade.record.execution import Execution
 from saccade.record.task import Task
@@ -34,6 +35,8 @@ class Opening:
     """Pictures shown so far; the next one shown gets this number."""
     strings: Mapping[str, str] = field(default_factory=dict)
     """Variable in the sandbox -> text bound to it, e.g. the path of one of `files`."""
+    label: str = "image_"
+    """Stem of the names under which typed tools find pictures: the n-th picture shown, from 0, is label + n."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +48,30 @@ class Observation:
     """Variables that the shown pictures are bound to from the next call on, where the dialect does that."""
     pictures: int
     """Pictures shown so far, these included."""
+
+
+@runtime_checkable
+class FunctionDialect(Protocol):
+    """A dialect that speaks through an API's own function calling."""
+
+    @property
+    def functions(self) -> tuple[ToolSpec, ...]:
+        """What the model may call."""
+
+    def transcribe(self, text: str, calls: Sequence[ToolCall]) -> str:
+        """The canonical text of a turn in which the model wrote `text` and made `calls`; `parse` reads it."""
+
+
+@runtime_checkable
+class ToolDialect(Protocol):
+    """A dialect that offers typed tools by name."""
+
+    @property
+    def tools(self) -> tuple[ToolSpec, ...]:
+        """The tools that it offers."""
+
+    def with_tools(self, tools: tuple[ToolSpec, ...]) -> Self:
+        """The same dialect, offering `tools`."""
 
 
 class Dialect(Protocol):

@@ -14,9 +14,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import Literal
+from typing import Literal, Self
 
 from saccade.dialects.base import Observation, Opening
 from saccade.dialects.calls import CallShape, ReadCall, read_call, write_call
@@ -81,6 +81,10 @@ class DeepEyes:
     session: SessionOptions = _SESSION
     sandbox: Limits = _SANDBOX
     limits: EpisodeLimits = _LIMITS
+
+    def with_tools(self, tools: tuple[ToolSpec, ...]) -> Self:
+        """The same dialect, offering `tools`."""
+        return replace(self, tools=tools)
 
     def open(self, task: Task) -> Opening:
         """The first messages. Raises `SettingsError` for a task with a video."""

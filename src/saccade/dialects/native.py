@@ -1,8 +1,8 @@
 r"""`native`: the function calling of today's APIs, OpenAI-style and Anthropic.
 
 The model is offered the function `python` and the tools of the dialect, `replace(dialect, tools=...)`; a driver passes
-`functions` as the tools of its requests. APIs give calls apart from the text, but a turn is recorded as one text. Its
-canonical form, made by `with_calls`, is the text and then, for each call, a line of its own:
+`functions` as the tools of its requests. APIs give calls apart from the text, and a turn keeps both apart. What
+is parsed, and what a model is trained on, is one text, made by `with_calls`: the text and then a line for each call:
 
     I look closer.
     <tool_call id="call_1">{"name": "python", "arguments": {"code": "..."}}</tool_call>
@@ -21,8 +21,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
+from typing import Self
 
 from saccade.dialects.base import Observation, Opening
 from saccade.dialects.calls import CallShape, ReadCall, dump_json, read_call
@@ -99,6 +100,14 @@ class Native:
     def functions(self) -> tuple[ToolSpec, ...]:
         """All that the model may call."""
         return (PYTHON, *self.tools)
+
+    def with_tools(self, tools: tuple[ToolSpec, ...]) -> Self:
+        """The same dialect, offering `tools` beside `python`."""
+        return replace(self, tools=tools)
+
+    def transcribe(self, text: str, calls: Sequence[ToolCall]) -> str:
+        """`with_calls`: what `parse` reads of a turn."""
+        return with_calls(text, calls)
 
     def open(self, task: Task) -> Opening:
         """The first messages."""

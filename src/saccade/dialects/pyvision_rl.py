@@ -3,15 +3,15 @@ r"""PyVision-RL for images and for videos: as PyVision, inside a tool response, 
 Families: `pyvision-rl-image` (the picture is in the first turn, as `image_clue_0`), `pyvision-rl-image-no-hint` (it is
 only a variable, `image_hint_0`) and `pyvision-rl-video` (only `video_clue_0`; no frame is in the context). Presets:
 `paper` (the default: a failed call is shown and the model may go on, 32K tokens of context) and `repo` (as the released
-training: a text without an action ends the episode, 32000 + 20480 tokens). In both: 5 turns, so 4 calls; 32 pictures;
-30 seconds a call; printed text is not cut. The evaluation in the paper takes 30 turns: a setting of the run.
+training: a text without an action ends the episode, and so does the first failed call; 32000 + 20480 tokens). In both:
+5 turns, so 4 calls; 32 pictures; 30 seconds a call; printed text is not cut. The evaluation in the paper takes 30
+turns: a setting of the run.
 
 Kept exactly: the wrapper and line breaks of observations (they differ between the three), one line break between the
 closing tag of the picture and the text, pictures numbered from the number of those shown, the last answer before code,
 the last code block before a bare fence. A text that the token limit cut off is an error, whatever it holds.
 
 Not kept, on purpose (what the released code does, and what happens here):
-- the first failed call ends a rollout unseen: an observation is always made here; ending is the run's decision;
 - with several pictures the first is bound under the number of the last one, and numbers skip: here both are in order;
 - a literal `<image>` in a question shows the same number twice: here it stands for its own picture, once;
 - a figure with an extreme shape raises in the program: here it is shown, and its budget is the media's;
@@ -48,7 +48,7 @@ from saccade.sandbox.base import SessionOptions
 from saccade.sandbox.limits import Limits
 
 _PAPER = EpisodeLimits(turns=5, context_tokens=32_768, images=32)
-_REPO = EpisodeLimits(turns=5, context_tokens=52_480, images=32)
+_REPO = EpisodeLimits(turns=5, context_tokens=52_480, images=32, failed_calls=0)
 _OPEN = "<tool_response>\n<interpreter>"
 _CLOSE = "</interpreter>\n\n</tool_response>"
 

@@ -18,8 +18,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
+from typing import Self
 
 from saccade.dialects.base import Observation, Opening
 from saccade.dialects.calls import ALL_SHAPES, CallShape, ReadCall, read_call, resolve_name, write_call
@@ -69,6 +70,10 @@ class Vista:
     session: SessionOptions = _SESSION
     sandbox: Limits = _SANDBOX
     limits: EpisodeLimits = _LIMITS
+
+    def with_tools(self, tools: tuple[ToolSpec, ...]) -> Self:
+        """The same dialect, offering `tools`."""
+        return replace(self, tools=tools)
 
     def open(self, task: Task) -> Opening:
         """The first messages. Raises `SettingsError` for a task with a video."""

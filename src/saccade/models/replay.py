@@ -13,11 +13,11 @@ from pathlib import Path
 
 from saccade.errors import ModelRefusedError, SettingsError
 from saccade.models.base import Completion, MediaReader, Request, Usage
-from saccade.record.action import ToolCall
 from saccade.record.codec import read_lines
 from saccade.record.content import Message, TextPart
+from saccade.record.conversation import conversation
 from saccade.record.trajectory import Trajectory
-from saccade.record.turn import FinishReason, TokenCounts, Turn
+from saccade.record.turn import FinishReason, Turn
 
 _Seen = tuple[str, tuple[str, ...]]
 """Role, then texts and sha256 of media in their order: what counts for two messages to be the same."""
@@ -30,12 +30,9 @@ class ReplayModel:
         self.name = f"replay:{trajectory.id}"
         self._model = trajectory.provenance.model
         self._turns: list[tuple[tuple[_Seen, ...], Turn]] = []
-        seen = [_seen(message) for message in trajectory.prompt]
-        for turn in trajectory.turns:
-            self._turns.append((tuple(seen), turn))
-            seen.append(("assistant", _joined([("text", turn.text)])))
-            if turn.observation is not None:
-                seen.append(_seen(turn.observation))
+        for number, turn in enumerate(trajectory.turns):
+            before = conversation(trajectory.prompt, trajectory.turns[:number])
+            self._turns.append((tuple(map(_seen, before)), turn))
 
     async def complete(
         self, request: Request, media: MediaReader, *, on_text: Callable[[str], None] | None = None
@@ -50,10 +47,15 @@ class ReplayModel:
         return Completion(
             text=turn.text,
             finish=turn.finish_reason or FinishReason.STOP,
-            tool_calls=(turn.action,) if _is_native_call(turn) and isinstance(turn.action, ToolCall) else (),
+            tool_calls=turn.calls,
             token_ids=turn.token_ids,
             logprobs=turn.logprobs,
-            usage=Usage(prompt_tokens=_context(turn.tokens), sampled_tokens=turn.tokens.sampled),
+            usage=Usage(
+                prompt_tokens=turn.tokens.context,
+                cached_tokens=turn.tokens.context_cached,
+                sampled_tokens=turn.tokens.sampled,
+                dollars=turn.dollars,
+            ),
             model=self._model,
         )
 
@@ -93,9 +95,10 @@ def replay_from_file(path: Path) -> ReplayModel:
 
 
 def _seen(message: Message) -> _Seen:
-    return message.role, _joined(
+    content = _joined(
         [("text", part.text) if isinstance(part, TextPart) else (part.kind, part.sha256) for part in message.parts]
     )
+    return message.role, (*content, *(f"call {call.model_dump_json()}" for call in message.calls))
 
 
 def _joined(parts: list[tuple[str, str]]) -> tuple[str, ...]:
@@ -108,16 +111,6 @@ def _joined(parts: list[tuple[str, str]]) -> tuple[str, ...]:
             joined += [f"text {text}"] * bool(text) + [f"{kind} {value}"]
             text = ""
     return (*joined, *[f"text {text}"] * bool(text))
-
-
-def _is_native_call(turn: Turn) -> bool:
-    return turn.finish_reason is FinishReason.TOOL_CALL
-
-
-def _context(tokens: TokenCounts) -> int | None:
-    if tokens.context_text is None:
-        return None
-    return tokens.context_text + (tokens.context_visual or 0)
 
 
 def _common(one: tuple[_Seen, ...], other: tuple[_Seen, ...]) -> int:

@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, PositiveFloat, PositiveInt, StringConstraints
 
+from saccade.record.action import ToolCall
 from saccade.record.base import Record, Sha256, Text
 
 ImageMode = Literal["L", "RGB", "RGBA"]
@@ -59,6 +60,10 @@ class Message(Record):
 
     role: Role
     parts: tuple[Part, ...]
+    calls: tuple[ToolCall, ...] = ()
+    """Of role `assistant`: the calls that an API's own function calling gave beside the text."""
+    call_id: Text | None = None
+    """Of role `tool`: the identifier of the call that it answers."""
 
     @property
     def text(self) -> str:

@@ -61,6 +61,8 @@ class Execution(Record):
     """`repr` of the last expression, or what a tool returned as text."""
     traceback: Text | None = None
     """Short traceback of user frames, or the reason why the call ended; None if it ended well."""
+    problem: Name | None = None
+    """Kind of the failure of a typed tool's call, as `saccade.tools.problem` names it."""
     pictures: tuple[ExecutionPicture, ...] = ()
     files: tuple[ExecutionFile, ...] = ()
     repairs: tuple[ExecutionRepair, ...] = ()

@@ -25,11 +25,15 @@ class StopReason(StrEnum):
     IMAGE_LIMIT = "image_limit"
     PIXEL_LIMIT = "pixel_limit"
     WALL_LIMIT = "wall_limit"
+    FAILED_CALL_LIMIT = "failed_call_limit"
+    """More calls failed than the limit allows."""
     NO_ACTION = "no_action"
     """The model ended without an answer and the dialect does not ask again."""
     CANCELLED = "cancelled"
     MODEL_LOST = "model_lost"
     """The model's backend failed. An outage of ours: never enters a loss."""
+    MODEL_REFUSED = "model_refused"
+    """The model's backend refused the request, and no retry could help. Never enters a loss."""
     SANDBOX_LOST = "sandbox_lost"
     """The sandbox failed. An outage of ours: never enters a loss."""
 
@@ -55,6 +59,8 @@ class EpisodeLimits(Record):
     pixels: PositiveInt | None = None
     """Pixels of all pictures shown together."""
     wall_seconds: NonNegativeFloat | None = None
+    failed_calls: NonNegativeInt | None = None
+    """Calls that may fail; the next failure ends the episode, unseen by the model."""
 
 
 class Provenance(Record):
@@ -93,6 +99,8 @@ class Trajectory(Record):
     turns: tuple[Turn, ...] = ()
     stop: StopReason | None = None
     """None while the episode is running."""
+    stop_detail: Text = ""
+    """What a person should know of the stop, such as the error of a backend; no model reads it."""
     scores: tuple[Score, ...] = ()
     created: AwareDatetime | None = None
     seconds: NonNegativeFloat = 0.0
@@ -117,7 +125,7 @@ class Trajectory(Record):
     @property
     def lost(self) -> bool:
         """Whether an outage of ours ended the episode; such a trajectory is neither scored nor trained on."""
-        return self.stop in (StopReason.MODEL_LOST, StopReason.SANDBOX_LOST)
+        return self.stop in (StopReason.MODEL_LOST, StopReason.MODEL_REFUSED, StopReason.SANDBOX_LOST)
 
     def media(self) -> Iterator[ImagePart | VideoPart]:
         """Every distinct picture and video that the trajectory names, in order of first mention."""
@@ -141,3 +149,5 @@ class Trajectory(Record):
                 yield from (picture.image for picture in turn.execution.pictures)
             if turn.observation is not None:
                 yield from turn.observation.media
+            if turn.request is not None:
+                yield from turn.request.media

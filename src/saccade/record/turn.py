@@ -9,7 +9,7 @@ from pydantic import FiniteFloat, NonNegativeFloat, NonNegativeInt, model_valida
 
 from saccade.record.action import Action, Code, ToolCall
 from saccade.record.base import Record, Text
-from saccade.record.content import Message
+from saccade.record.content import Message, TextPart
 from saccade.record.execution import Execution
 
 
@@ -30,10 +30,12 @@ class FinishReason(StrEnum):
 class TokenCounts(Record):
     """Tokens of a turn; None where the backend does not say."""
 
-    context_text: NonNegativeInt | None = None
-    """Text tokens that the model read before it wrote."""
+    context: NonNegativeInt | None = None
+    """Tokens that the model read before it wrote, text and visual."""
     context_visual: NonNegativeInt | None = None
-    """Visual tokens that the model read before it wrote."""
+    """The visual ones among `context`."""
+    context_cached: NonNegativeInt | None = None
+    """Those of `context` that came from a cache of the provider."""
     sampled: NonNegativeInt | None = None
     """Tokens that the model wrote."""
     observation_text: NonNegativeInt | None = None
@@ -45,6 +47,8 @@ class Turn(Record):
 
     text: Text
     """Exactly what the model wrote."""
+    calls: tuple[ToolCall, ...] = ()
+    """The calls that an API's own function calling gave beside the text, in order; the first is the action."""
     token_ids: tuple[NonNegativeInt, ...] | None = None
     """The ids that were sampled, never re-tokenised; None if the backend does not give them."""
     logprobs: tuple[FiniteFloat, ...] | None = None
@@ -54,12 +58,23 @@ class Turn(Record):
     """None if nothing was run: the action is an answer or a parse error, or a limit came first."""
     observation: Message | None = None
     """What was shown to the model afterwards, as it was shown; None if nothing was."""
+    request: Message | None = None
+    """A last request for the answer that followed, because a limit was reached."""
     tokens: TokenCounts = TokenCounts()
+    dollars: NonNegativeFloat | None = None
+    """Price of the model's call; None where it is not known."""
     finish_reason: FinishReason | None = None
     model_seconds: NonNegativeFloat = 0.0
     """Waiting for the model."""
     execution_seconds: NonNegativeFloat = 0.0
     """Waiting for the sandbox or the tool."""
+
+    @property
+    def message(self) -> Message:
+        """What the model wrote, as it goes back to it: its call only where the observation answers it."""
+        answered = self.observation is not None and self.observation.role == "tool"
+        parts = (TextPart(text=self.text),) if self.text else ()
+        return Message(role="assistant", parts=parts, calls=self.calls[:1] if answered else ())
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:

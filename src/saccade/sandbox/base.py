@@ -7,6 +7,7 @@ Two providers live here: `LocalSandbox` (processes of this machine) and `RemoteS
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Protocol, Self, runtime_checkable
 
@@ -55,9 +56,17 @@ class LazyImage(Protocol):
         """The pixels, as a Pillow image of the stated mode and size."""
 
 
+@dataclass(frozen=True, slots=True)
+class VideoFile:
+    """A video file of the workspace; bound to a name, it becomes a reader of its frames (`guest.video.VideoReader`)."""
+
+    path: str
+    """Path relative to the workspace."""
+
+
 Binding = object
-"""A value bound to a name: a Pillow image, a `LazyImage` or a `Picture` (each becomes a Pillow image), a numpy uint8
-array (becomes one), or a JSON value."""
+"""A value bound to a name: a `VideoFile`, a Pillow image, a `LazyImage` or a `Picture` (each becomes a Pillow image),
+a numpy uint8 array (becomes one), or a JSON value."""
 
 
 class SessionOptions(BaseModel):

@@ -15,9 +15,6 @@ import asyncio
 import threading
 import weakref
 from collections.abc import Coroutine, Mapping, Sequence
-from concurrent.futures import CancelledError as FutureCancelledError
-from concurrent.futures import Future
-from concurrent.futures import TimeoutError as FutureTimeoutError
 from contextlib import suppress
 from typing import Any, Self, TypeVar
 
@@ -25,10 +22,9 @@ from saccade.errors import SandboxClosedError, SandboxError
 from saccade.sandbox.base import Binding, Sandbox, Session, SessionOptions
 from saccade.sandbox.isolation import Isolation
 from saccade.sandbox.limits import Limits
+from saccade.sandbox.loop_thread import CLOSE_SECONDS, LoopThread
 from saccade.sandbox.result import RunResult
 
-CLOSE_SECONDS = 60.0
-"""How long closing may take before the thread is left behind (it is a daemon)."""
 T = TypeVar("T")
 
 
@@ -37,7 +33,7 @@ class SyncSandbox:
 
     def __init__(self, sandbox: Sandbox) -> None:
         self._sandbox = sandbox
-        self._loop = _LoopThread()
+        self._loop = LoopThread()
         self._starting = threading.Lock()
         self._started = False
         self._finalizer = weakref.finalize(self, _shut_down, self._loop, sandbox)
@@ -122,91 +118,7 @@ class SyncSession:
         self.close()
 
 
-class _LoopThread:
-    """An event loop that runs in a daemon thread from the first `wait` to `stop`."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._thread: threading.Thread | None = None
-        self._stopped = False
-
-    def wait(self, work: Coroutine[Any, Any, T]) -> T:
-        """Run `work` on the loop and give its result; interrupted, cancel it and wait until it has ended."""
-        if self.is_current():
-            work.close()
-            raise SandboxError("SyncSandbox was used on its own event loop, which would wait for itself; await there.")
-        loop = self._running()
-        if loop is None:
-            work.close()
-            raise SandboxClosedError("this SyncSandbox is closed; make a new one.")
-        future = asyncio.run_coroutine_threadsafe(work, loop)
-        try:
-            return future.result()
-        except FutureCancelledError:
-            raise SandboxClosedError("the sandbox was closed while this call was waiting.") from None
-        except BaseException:
-            if not future.done():  # Ctrl-C, or whatever else this thread was made to raise
-                self._cancel(future)
-            raise
-
-    def _cancel(self, future: Future[T]) -> None:
-        """Cancel what runs on the loop, and give it time to undo itself."""
-        future.cancel()
-        loop = self._loop
-        if loop is not None:
-            settled = asyncio.run_coroutine_threadsafe(_settled(), loop)
-            with suppress(FutureTimeoutError, FutureCancelledError):
-                settled.result(CLOSE_SECONDS)
-
-    def is_current(self) -> bool:
-        """Whether the caller runs on this loop's thread."""
-        return threading.current_thread() is self._thread
-
-    def stop(self) -> None:
-        """End the loop and its thread, for good."""
-        with self._lock:
-            self._stopped = True
-            loop, thread = self._loop, self._thread
-        if loop is not None and thread is not None:
-            loop.call_soon_threadsafe(loop.stop)
-            thread.join(CLOSE_SECONDS)
-
-    def _running(self) -> asyncio.AbstractEventLoop | None:
-        with self._lock:
-            if self._stopped:
-                return None
-            if self._loop is None:
-                self._loop = asyncio.new_event_loop()
-                self._thread = threading.Thread(target=_run, args=(self._loop,), name="saccade-sync", daemon=True)
-                self._thread.start()
-            return self._loop
-
-
-async def _settled() -> None:
-    """Return when all tasks that are being cancelled at this moment have ended."""
-    await asyncio.sleep(0)  # the cancellation itself is one step behind this in the queue
-    own = asyncio.current_task()
-    ending = {task for task in asyncio.all_tasks() if task is not own and task.cancelling()}
-    if ending:
-        await asyncio.wait(ending)
-
-
-def _run(loop: asyncio.AbstractEventLoop) -> None:
-    asyncio.set_event_loop(loop)
-    try:
-        loop.run_forever()
-    finally:
-        tasks = asyncio.all_tasks(loop)
-        for task in tasks:
-            task.cancel()
-        loop.run_until_complete(asyncio.gather(*tasks, return_exceptions=True))
-        loop.run_until_complete(loop.shutdown_asyncgens())
-        loop.run_until_complete(loop.shutdown_default_executor())
-        loop.close()
-
-
-def _shut_down(thread: _LoopThread, sandbox: Sandbox) -> None:
+def _shut_down(thread: LoopThread, sandbox: Sandbox) -> None:
     """Close the provider and stop the loop; knows nothing of the `SyncSandbox`, which may be gone."""
     if thread.is_current():  # the garbage collector runs wherever it likes, and nobody can wait for himself
         threading.Thread(target=_shut_down, args=(thread, sandbox), name="saccade-sync-end").start()

@@ -8,7 +8,7 @@ pictures or functions that make them (such as `saccade.media.decode` over the st
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -43,12 +43,28 @@ class _Slot:
         return _rgb(self._source if isinstance(self._source, Image.Image) else self._source())
 
 
+@dataclass(frozen=True, slots=True)
+class Numbering:
+    """New pictures are named by a running number: `label` + `first`, `label` + (`first` + 1), ..."""
+
+    label: str
+    first: int
+
+
 class ToolContext:
     """Named images in the order in which they came up, and named videos (paths of files)."""
 
-    def __init__(self, images: Mapping[str, ImageSource], videos: Mapping[str, Path] | None = None) -> None:
+    def __init__(
+        self,
+        images: Mapping[str, ImageSource],
+        videos: Mapping[str, Path] | None = None,
+        *,
+        numbering: Numbering | None = None,
+    ) -> None:
+        """Without `numbering` new pictures are named for what made them."""
         self._images = {name: _Slot(source) for name, source in images.items()}
         self._videos = dict(videos or {})
+        self._numbering = numbering
 
     @property
     def images(self) -> tuple[str, ...]:
@@ -80,7 +96,10 @@ class ToolContext:
         return name, self._videos[name]
 
     def fresh_names(self, stems: Iterable[str]) -> tuple[str, ...]:
-        """A new name for each stem: `crop_1`, `crop_2`, ... with the smallest numbers that are free."""
+        """A new name for each stem: `crop_1`, `crop_2`, ... with the smallest numbers free, or by the numbering."""
+        if self._numbering is not None:
+            label, first = self._numbering.label, self._numbering.first
+            return tuple(f"{label}{number}" for number, _ in enumerate(stems, first))
         taken = {*self._images, *self._videos}
         names = []
         for stem in stems:
@@ -100,7 +119,8 @@ class ToolContext:
         taken = [name for name in images if name in self._images or name in self._videos]
         if taken:
             raise ToolError(f"the context already has {', '.join(taken)}; take names from fresh_names")
-        bigger = ToolContext({}, self._videos)
+        numbering = self._numbering and replace(self._numbering, first=self._numbering.first + len(images))
+        bigger = ToolContext({}, self._videos, numbering=numbering)
         bigger._images = {**self._images, **{name: _Slot(image) for name, image in images.items()}}
         return bigger
 

@@ -1,0 +1,1 @@
+"""The loop: a model, a dialect and a sandbox, one turn after the other."""

@@ -1,0 +1,98 @@
+"""The async driver: plays the loop with a model and a workbench, within the wall time, until it ends.
+
+Any number of episodes can be driven in one event loop. Cancelling the task ends what is under way and closes the
+session before `CancelledError` goes on; who wants the trajectory of an episode that is broken off sets `cancel`
+instead, and gets it with the stop reason `cancelled`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Coroutine
+from contextlib import suppress
+from typing import Any
+
+from saccade.episode.effects import Reply, Stopped
+from saccade.episode.flow import Outcome, flow
+from saccade.episode.performer import Clock, Performer, Watch, unwatched
+from saccade.episode.plan import Plan
+from saccade.episode.trajectories import trajectory
+from saccade.episode.workbench import Workbench
+from saccade.media.store import MediaStore
+from saccade.models.base import Model
+from saccade.record.trajectory import StopReason, Trajectory
+from saccade.sandbox.base import Sandbox
+from saccade.tools.toolbox import Toolbox
+
+
+async def run_episode(
+    plan: Plan,
+    model: Model,
+    sandbox: Sandbox | None,
+    store: MediaStore,
+    *,
+    tools: Toolbox | None = None,
+    watch: Watch = unwatched,
+    cancel: asyncio.Event | None = None,
+) -> Trajectory:
+    """Play one episode and give its trajectory; model and sandbox stay open for the next.
+
+    Raises:
+        SettingsError: the dialect cannot show the task.
+        IsolationError: the sandbox refuses to start on this machine.
+        MediaError: media of the task are not in the store.
+    """
+    workbench = Workbench(plan, sandbox, store, tools)
+    performer = Performer(model, workbench, store, watch=watch)
+    start = performer.clock()
+    try:
+        outcome = await drive(plan, performer, cancel=cancel)
+    finally:
+        await workbench.close()
+    return trajectory(plan, outcome, model=model.name, seconds=performer.clock() - start)
+
+
+async def drive(plan: Plan, performer: Performer, *, cancel: asyncio.Event | None = None) -> Outcome:
+    """Play `plan` to its end."""
+    play = flow(plan)
+    allowed = plan.limits.wall_seconds
+    end = None if allowed is None else performer.clock() + allowed
+    try:
+        effect = next(play)
+        while True:
+            performer.watch(effect)
+            reply = await within(performer.perform(effect), end, cancel, performer.clock)
+            performer.watch(reply)
+            effect = play.send(reply)
+    except StopIteration as stop:
+        outcome: Outcome = stop.value
+        return outcome
+    finally:
+        play.close()
+
+
+async def within(
+    work: Coroutine[Any, Any, Reply], end: float | None, cancel: asyncio.Event | None, clock: Clock = time.monotonic
+) -> Reply:
+    """The reply, unless the clock shows `end` or `cancel` is set before it is there; then the work is undone."""
+    if end is None and cancel is None:
+        return await work
+    task = asyncio.ensure_future(work)
+    waits: set[asyncio.Future[Any]] = {task}
+    signal = None if cancel is None else asyncio.ensure_future(cancel.wait())
+    if signal is not None:
+        waits.add(signal)
+    try:
+        left = None if end is None else max(0.0, end - clock())
+        await asyncio.wait(waits, timeout=left, return_when=asyncio.FIRST_COMPLETED)
+        if task.done():
+            return task.result()
+        reason = StopReason.CANCELLED if cancel is not None and cancel.is_set() else StopReason.WALL_LIMIT
+        return Stopped(reason)
+    finally:
+        for pending in (task, signal):
+            if pending is not None and not pending.done():
+                pending.cancel()
+                with suppress(asyncio.CancelledError):
+                    await pending

@@ -1,0 +1,79 @@
+"""What the loop asks its driver to do, and what the driver says in return. Frozen data, nothing runs here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from saccade.models.base import Completion, Request
+from saccade.record.action import ToolCall
+from saccade.record.content import ImagePart
+from saccade.record.execution import Execution
+from saccade.record.trajectory import StopReason
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """Ask the model. Answered by `Said`."""
+
+    request: Request
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Run code in the episode's session. Answered by `Ran`."""
+
+    code: str
+    bindings: Mapping[str, ImagePart] = field(default_factory=dict)
+    """Variables to bind first: pictures that were shown since the last call."""
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """Call a typed tool. Answered by `Ran`."""
+
+    call: ToolCall
+    pictures: Mapping[str, ImagePart]
+    """The pictures that the tool may look at, by the names that the model knows, oldest first."""
+    shown: int
+    """Pictures shown so far: the number of the next one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What the model wrote, and the seconds that it took."""
+
+    completion: Completion
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """What the sandbox or the tool gave back, and the seconds that it took."""
+
+    execution: Execution
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Stopped:
+    """The driver could not do what it was asked, or must end the episode. May answer anything."""
+
+    reason: StopReason
+    detail: str = ""
+    """For a person."""
+
+
+Effect = Ask | Run | Call
+Reply = Said | Ran | Stopped
+
+
+@dataclass(frozen=True, slots=True)
+class Wrote:
+    """A piece of the model's text, as it comes; an empty one means that the text begins again."""
+
+    piece: str
+
+
+Event = Effect | Reply | Wrote
+"""What somebody who watches an episode hears, in the order in which it happens."""

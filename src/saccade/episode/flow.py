@@ -1,0 +1,211 @@
+"""The loop, written once: a generator that yields what is to be done and is sent what came of it.
+
+It does no IO, reads no clock and knows no model and no sandbox; the drivers and the Gymnasium environment all play this
+one generator, so the same model outputs give the same trajectory.
+
+    model writes → the dialect reads an action → code or tool runs → the dialect shows what came back → again
+
+It ends with an answer, at a limit, at an outage, or when its driver says so; every end has a `StopReason`. Where a
+limit of turns, pictures or pixels is reached and the dialect asks for it, the model gets one last request for its
+answer, which then counts as any other. An observation that would pass a limit is not shown at all. In the last turn
+nothing is run unless such a request follows, since nobody would see the result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import dataclass, field
+
+from saccade.dialects.base import FunctionDialect, Observation
+from saccade.episode.effects import Ask, Call, Effect, Ran, Reply, Run, Said, Stopped
+from saccade.episode.plan import Plan
+from saccade.models.base import Completion, Request
+from saccade.record.action import Action, Answer, Code, ParseError, ToolCall
+from saccade.record.base import clean_text
+from saccade.record.content import ImagePart, Message
+from saccade.record.conversation import conversation
+from saccade.record.status import Status
+from saccade.record.trajectory import StopReason
+from saccade.record.turn import TokenCounts, Turn
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How an episode went."""
+
+    prompt: tuple[Message, ...]
+    turns: tuple[Turn, ...]
+    stop: StopReason
+    detail: str = ""
+    """For a person."""
+    model: str = ""
+    """The name and revision that the backend gave itself."""
+
+
+Flow = Generator[Effect, Reply, Outcome]
+
+
+def flow(plan: Plan) -> Flow:
+    """Play `plan`. Raises `SettingsError` at once for a task that the dialect cannot show."""
+    talk = _Talk(plan)
+    while True:
+        said = yield Ask(talk.request())
+        if isinstance(said, Stopped):
+            return talk.end(said.reason, said.detail)
+        if not isinstance(said, Said):
+            raise TypeError(f"Ask is answered by Said or Stopped, not by {type(said).__name__}")
+        action = talk.hear(said)
+        stop = talk.stop_after(action, said.completion)
+        if stop is not None:
+            return talk.end(stop)
+        if isinstance(action, Code | ToolCall):
+            ran = yield talk.effect(action)
+            if isinstance(ran, Stopped):
+                return talk.end(ran.reason, ran.detail)
+            if not isinstance(ran, Ran):
+                raise TypeError(f"{type(action).__name__} is answered by Ran or Stopped, not by {type(ran).__name__}")
+            stop = talk.watch(ran)
+        else:
+            stop = talk.correct(action)
+        if stop is not None and not talk.asks_for_answer(stop):
+            return talk.end(stop)
+
+
+@dataclass
+class _Talk:
+    """What has been said so far in one episode."""
+
+    plan: Plan
+    turns: list[Turn] = field(default_factory=list)
+    limit: StopReason | None = None
+    """The limit because of which the model was asked for its answer, and so for its last turn."""
+    failed: int = 0
+    """Calls that did not end well."""
+    model: str = ""
+
+    def __post_init__(self) -> None:
+        opening = self.plan.opening
+        media = {item.name: item.part for item in self.plan.task.media}
+        bound = {variable: media[name] for variable, name in opening.bindings.items()}
+        self.shown = opening.pictures
+        self.pixels = sum(part.width * part.height for message in opening.messages for part in message.media)
+        self.pictures = {name: part for name, part in bound.items() if isinstance(part, ImagePart)}
+        self.unbound: dict[str, ImagePart] = {}
+
+    def request(self) -> Request:
+        """What the model is asked next."""
+        return Request(
+            messages=conversation(self.plan.opening.messages, self.turns),
+            stop=self.plan.dialect.stop,
+            sampling=self.plan.sampling,
+            tools=self.plan.functions,
+        )
+
+    def hear(self, said: Said) -> Action:
+        """Read what the model wrote, and keep it as a turn."""
+        completion = said.completion
+        self.model = completion.model or self.model
+        text = clean_text(completion.text)
+        dialect = self.plan.dialect
+        calls = completion.tool_calls if isinstance(dialect, FunctionDialect) else ()
+        told = dialect.transcribe(text, calls) if isinstance(dialect, FunctionDialect) else text
+        action = dialect.parse(told, completion.finish)
+        usage = completion.usage
+        self.turns.append(
+            Turn(
+                text=text,
+                calls=calls,
+                token_ids=completion.token_ids,
+                logprobs=completion.logprobs,
+                action=action,
+                tokens=TokenCounts(
+                    context=usage.prompt_tokens, context_cached=usage.cached_tokens, sampled=usage.sampled_tokens
+                ),
+                dollars=usage.dollars,
+                finish_reason=completion.finish,
+                model_seconds=said.seconds,
+            )
+        )
+        return action
+
+    def stop_after(self, action: Action, completion: Completion) -> StopReason | None:
+        """Why the episode ends before anything is run or said about `action`; None if it goes on."""
+        if isinstance(action, Answer):
+            return StopReason.ANSWERED
+        if self.limit is not None:
+            return self.limit
+        limits, usage = self.plan.limits, completion.usage
+        used = (usage.prompt_tokens or 0) + (usage.sampled_tokens or 0)
+        if limits.context_tokens is not None and used >= limits.context_tokens:
+            return StopReason.CONTEXT_LIMIT
+        if self._at_turn_limit() and self.plan.dialect.ask_for_answer() is None:
+            return StopReason.TURN_LIMIT
+        return None
+
+    def effect(self, action: Code | ToolCall) -> Run | Call:
+        """What is to be run."""
+        if isinstance(action, Code):
+            bindings, self.unbound = self.unbound, {}
+            return Run(action.code, bindings)
+        return Call(action, dict(self.pictures), self.shown)
+
+    def watch(self, ran: Ran) -> StopReason | None:
+        """Keep what was run, and show it if it may be shown; the reason to stop, if there is one."""
+        execution = ran.execution
+        self._amend(execution=execution, execution_seconds=ran.seconds)
+        if execution.status is Status.LOST:
+            return StopReason.SANDBOX_LOST
+        self.failed += execution.status is not Status.OK
+        allowed = self.plan.limits.failed_calls
+        if allowed is not None and self.failed > allowed:
+            return StopReason.FAILED_CALL_LIMIT
+        return self._show(self.plan.dialect.observe(execution, self.shown))
+
+    def correct(self, error: Action) -> StopReason | None:
+        """Tell the model that it asked for nothing, if the dialect does; else the episode ends."""
+        reason = error.reason if isinstance(error, ParseError) else ""
+        observation = self.plan.dialect.correct(reason, self.shown)
+        if observation is None:
+            return StopReason.NO_ACTION
+        return self._show(observation)
+
+    def asks_for_answer(self, reason: StopReason) -> bool:
+        """Ask for the answer because of the limit `reason`, if that limit and the dialect leave room for it."""
+        if reason not in (StopReason.TURN_LIMIT, StopReason.IMAGE_LIMIT, StopReason.PIXEL_LIMIT):
+            return False
+        request = self.plan.dialect.ask_for_answer()
+        if request is None:
+            return False
+        self.limit = reason
+        self._amend(request=request)
+        return True
+
+    def end(self, reason: StopReason, detail: str = "") -> Outcome:
+        """The episode, ended."""
+        return Outcome(self.plan.opening.messages, tuple(self.turns), reason, detail, self.model)
+
+    def _show(self, observation: Observation) -> StopReason | None:
+        limits = self.plan.limits
+        pixels = self.pixels + sum(part.width * part.height for part in observation.message.media)
+        if limits.images is not None and observation.pictures > max(limits.images, self.shown):
+            return StopReason.IMAGE_LIMIT
+        if limits.pixels is not None and pixels > max(limits.pixels, self.pixels):
+            return StopReason.PIXEL_LIMIT
+        self.shown, self.pixels = observation.pictures, pixels
+        self.pictures.update(observation.bindings)
+        self.unbound.update(observation.bindings)
+        message = observation.message
+        calls = self.turns[-1].calls
+        if message.role == "tool" and calls:
+            message = message.model_copy(update={"call_id": calls[0].call_id})
+        self._amend(observation=message)
+        return StopReason.TURN_LIMIT if self._at_turn_limit() else None
+
+    def _at_turn_limit(self) -> bool:
+        limit = self.plan.limits.turns
+        return limit is not None and len(self.turns) >= limit
+
+    def _amend(self, **fields: object) -> None:
+        # Built anew and not copied: the record checks itself only when it is built.
+        last = self.turns[-1]
+        self.turns[-1] = Turn(**{**{name: getattr(last, name) for name in Turn.model_fields}, **fields})

@@ -1,0 +1,82 @@
+"""Does what the loop asks for: one effect in, one reply out, with every failure of ours typed.
+
+Both drivers and the environment go through here, so an outage means the same to all of them.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from saccade.episode.effects import Ask, Call, Effect, Event, Ran, Reply, Run, Said, Stopped, Wrote
+from saccade.episode.workbench import Workbench
+from saccade.errors import IsolationError, ModelLostError, ModelRefusedError, SandboxError
+from saccade.models.base import MediaReader, Model
+from saccade.record.trajectory import StopReason
+
+Watch = Callable[[Event], None]
+"""Hears what happens, in order, on the loop's own thread; it must be quick and must not raise."""
+Clock = Callable[[], float]
+"""Seconds since any moment."""
+
+
+def unwatched(event: Event) -> None:
+    """A watch that hears nothing."""
+
+
+class Performer:
+    """Asks one model and uses one workbench."""
+
+    def __init__(
+        self,
+        model: Model | None,
+        workbench: Workbench,
+        media: MediaReader,
+        *,
+        watch: Watch = unwatched,
+        clock: Clock = time.monotonic,
+    ) -> None:
+        """Without a `model` only `Run` and `Call` can be done."""
+        self._model = model
+        self._workbench = workbench
+        self._media = media
+        self.watch = watch
+        self.clock = clock
+
+    async def perform(self, effect: Effect) -> Reply:
+        """Do it. Outages and refusals are a `Stopped`.
+
+        Raises:
+            IsolationError: the sandbox refuses to start on this machine, and would for every episode.
+            MediaError: media of the task are not in the store.
+        """
+        return await (self._ask(effect) if isinstance(effect, Ask) else self._act(effect))
+
+    async def _ask(self, effect: Ask) -> Reply:
+        if self._model is None:
+            raise TypeError("this performer has no model; answer `Ask` yourself")
+        start = self.clock()
+        on_text = None if self.watch is unwatched else self._wrote
+        try:
+            completion = await self._model.complete(effect.request, self._media, on_text=on_text)
+        except ModelRefusedError as error:
+            return Stopped(StopReason.MODEL_REFUSED, str(error))
+        except ModelLostError as error:
+            return Stopped(StopReason.MODEL_LOST, str(error))
+        return Said(completion, self.clock() - start)
+
+    async def _act(self, effect: Run | Call) -> Reply:
+        start = self.clock()
+        try:
+            if isinstance(effect, Run):
+                execution = await self._workbench.run(effect)
+            else:
+                execution = await self._workbench.call(effect)
+        except IsolationError:
+            raise
+        except SandboxError as error:
+            return Stopped(StopReason.SANDBOX_LOST, str(error))
+        return Ran(execution, self.clock() - start)
+
+    def _wrote(self, piece: str) -> None:
+        self.watch(Wrote(piece))

@@ -1,0 +1,55 @@
+"""What an episode follows: the task, how the model is spoken to, and where it ends."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from saccade.dialects.base import Dialect, FunctionDialect, Opening
+from saccade.models.base import ToolSpec
+from saccade.record.task import Task
+from saccade.record.trajectory import EpisodeLimits, Sampling
+
+
+@dataclass(frozen=True)
+class Plan:
+    """One episode to be played; playing it changes nothing in it."""
+
+    task: Task
+    dialect: Dialect
+    sampling: Sampling = field(default_factory=Sampling)
+    given_limits: EpisodeLimits | None = None
+    """None: those of the dialect."""
+    group: str = ""
+    """Rollouts of one task that are compared with each other share it."""
+    rollout: int = 0
+    """Number of this rollout in its group."""
+    settings: str = ""
+    """The resolved settings of the command, for the record."""
+
+    @property
+    def limits(self) -> EpisodeLimits:
+        """The limits that hold."""
+        return self.dialect.limits if self.given_limits is None else self.given_limits
+
+    @cached_property
+    def opening(self) -> Opening:
+        """How the episode begins. Raises `SettingsError` for a task that the dialect cannot show."""
+        return self.dialect.open(self.task)
+
+    @property
+    def functions(self) -> tuple[ToolSpec, ...]:
+        """What the model may call through its API's own function calling."""
+        return self.dialect.functions if isinstance(self.dialect, FunctionDialect) else ()
+
+    @property
+    def id(self) -> str:
+        """Names the trajectory: the task and the number of the rollout."""
+        return f"{self.task.id}#{self.rollout}"
+
+
+def limits_with(limits: EpisodeLimits, **given: float | None) -> EpisodeLimits:
+    """`limits` with those of `given` that are not None in place of its own."""
+    return EpisodeLimits.model_validate(
+        {**limits.model_dump(), **{name: value for name, value in given.items() if value is not None}}
+    )

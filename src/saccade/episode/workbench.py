@@ -1,0 +1,96 @@
+"""Where one episode's actions are carried out: its session in a sandbox, and its typed tools.
+
+The session is opened by the first call that needs it, so an episode without code costs none. Nothing of a workbench
+stays when it is closed but the pictures in the media store.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+
+from saccade.episode.effects import Call, Run
+from saccade.episode.executions import of_run, of_tool
+from saccade.episode.plan import Plan
+from saccade.errors import SettingsError
+from saccade.media.store import MediaStore
+from saccade.record.content import ImagePart, VideoPart
+from saccade.record.execution import Execution
+from saccade.sandbox.base import Binding, Sandbox, Session, VideoFile
+from saccade.tools.context import Numbering, ToolContext
+from saccade.tools.toolbox import Toolbox
+
+
+class Workbench:
+    """Carries out `Run` and `Call` for one plan. Not for two episodes, nor for two calls at once."""
+
+    def __init__(self, plan: Plan, sandbox: Sandbox | None, store: MediaStore, tools: Toolbox | None = None) -> None:
+        """Without a `sandbox` code is refused, without `tools` every call of a tool is."""
+        self._plan = plan
+        self._sandbox = sandbox
+        self._store = store
+        self._tools = Toolbox(()) if tools is None else tools
+        self._session: Session | None = None
+
+    async def run(self, effect: Run) -> Execution:
+        """Run code.
+
+        Raises:
+            SandboxError: the sandbox itself failed.
+            MediaError: media of the task are not in the store.
+            SettingsError: there is no sandbox.
+        """
+        if self._session is None:
+            self._session = await self._open()
+        self._session.bind({name: self._store.open(part) for name, part in effect.bindings.items()})
+        return await of_run(await self._session.run(effect.code), self._store)
+
+    async def call(self, effect: Call) -> Execution:
+        """Call a typed tool; a wrong call is an execution too."""
+        opening = self._plan.opening
+        videos = {
+            item.name: self._store.path(item.part.sha256)
+            for item in self._plan.task.media
+            if isinstance(item.part, VideoPart)
+        }
+        context = ToolContext(
+            {name: self._store.open(part).decode for name, part in effect.pictures.items()},
+            videos,
+            numbering=Numbering(opening.label, effect.shown),
+        )
+        # In a thread: a tool computes for as long as it needs, and does not await.
+        result = await asyncio.to_thread(self._tools.call, effect.call.name, dict(effect.call.arguments), context)
+        return await of_tool(result, self._store)
+
+    async def close(self) -> None:
+        """End the session; idempotent."""
+        session, self._session = self._session, None
+        if session is not None:
+            await session.close()
+
+    async def _open(self) -> Session:
+        if self._sandbox is None:
+            raise SettingsError(
+                f"dialect {self._plan.dialect.id} asked to run code, but this episode has no sandbox. Give it one."
+            )
+        opening = self._plan.opening
+        media = {item.name: item.part for item in self._plan.task.media}
+        files = {path: self._store.get_bytes(media[name].sha256) for path, name in opening.files.items()}
+        bindings: dict[str, Binding] = dict(opening.strings)
+        for variable, name in opening.bindings.items():
+            part = media[name]
+            if isinstance(part, ImagePart):
+                bindings[variable] = self._store.open(part)
+            else:
+                path = _video_path(variable, part, files)
+                files[path] = self._store.get_bytes(part.sha256)
+                bindings[variable] = VideoFile(path)
+        return await self._sandbox.open(bindings, files=files, options=self._plan.dialect.session)
+
+
+def _video_path(variable: str, part: VideoPart, files: Mapping[str, bytes]) -> str:
+    """A free path in the workspace for the video bound to `variable`."""
+    path = f"{variable}.{part.mime.rpartition('/')[2]}"
+    while path in files:
+        path = f"_{path}"
+    return path
