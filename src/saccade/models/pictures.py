@@ -73,9 +73,31 @@ def encoded_picture(part: ImagePart, media: MediaReader, rules: PictureRules = N
                 return EncodedPicture(mime, data)
             return _encoded_again(image, rules)
     except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
-        raise DecodeError(
-            f"the picture {part.sha256[:12]} cannot be read: {error}. Put it into the store again."
-        ) from error
+        raise _unreadable(part, error) from error
+
+
+def decoded_picture(part: ImagePart, media: MediaReader, rules: PictureRules = NO_RULES) -> Image.Image:
+    """The picture that `part` names as RGB pixels, upright, within the size that `rules` allow; alpha on white.
+
+    Raises:
+        MissingMediaError: `media` does not hold it.
+        DecodeError: its bytes cannot be read.
+    """
+    try:
+        with Image.open(BytesIO(media.get_bytes(part.sha256))) as image:
+            plain = ImageOps.exif_transpose(image)
+            if plain.has_transparency_data:
+                plain = plain.convert("RGBA")
+                plain = Image.alpha_composite(Image.new("RGBA", plain.size, "white"), plain)
+            plain = plain.convert("RGB")
+    except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
+        raise _unreadable(part, error) from error
+    size = fitting_size(plain.size, rules)
+    return plain if size == plain.size else plain.resize(size, Image.Resampling.LANCZOS)
+
+
+def _unreadable(part: ImagePart, error: Exception) -> DecodeError:
+    return DecodeError(f"the picture {part.sha256[:12]} cannot be read: {error}. Put it into the store again.")
 
 
 def fitting_size(size: tuple[int, int], rules: PictureRules) -> tuple[int, int]:

@@ -3,6 +3,7 @@
     openai:gpt-4.1                              azure:DEPLOYMENT@https://NAME.openai.azure.com/openai/v1/
     anthropic:claude-opus-4-8                   compatible:NAME@http://host:8000/v1
     vllm:Qwen/Qwen2.5-VL-7B-Instruct@http://host:8000/v1        sglang:NAME@http://host:30000/v1
+    local:FOLDER                                local:Qwen/Qwen2.5-VL-7B-Instruct
     scripted:FILE.json                          replay:FILE.jsonl
 
 A client package is imported when a model that needs it is made. Whether the provider knows the model shows only when it
@@ -19,6 +20,7 @@ from saccade.errors import RegistryError
 from saccade.models.anthropic import AnthropicModel
 from saccade.models.base import Model
 from saccade.models.endpoint import Endpoint
+from saccade.models.local import LocalModel
 from saccade.models.openai import OpenAIModel
 from saccade.models.openai_wire import SERVERS
 from saccade.models.replay import replay_from_file
@@ -40,6 +42,10 @@ def _anthropic(rest: str) -> Model:
     return AnthropicModel(_endpoint(rest))
 
 
+def _local(rest: str) -> Model:
+    return LocalModel(rest)
+
+
 def _protocol(server: str) -> Callable[[str], Model]:
     return lambda rest: OpenAIModel(_endpoint(rest), server=server)
 
@@ -47,6 +53,7 @@ def _protocol(server: str) -> Callable[[str], Model]:
 PROVIDERS: Mapping[str, Callable[[str], Model]] = {
     **{server: _protocol(server) for server in SERVERS},
     "anthropic": _anthropic,
+    "local": _local,
     "scripted": _scripted,
     "replay": _replay,
 }

@@ -1,0 +1,155 @@
+"""A checkpoint in memory: weights, tokenizer, image processor and chat template, from a folder or the Hugging Face hub.
+
+Tokenizer and image processor are loaded apart, without transformers' joint processor, which would also want a video
+processor and torchvision. Imports torch and transformers; import this module late.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from transformers import AutoConfig, AutoImageProcessor, AutoModelForImageTextToText, AutoTokenizer
+from transformers.utils import cached_file
+
+from saccade.errors import ModelRefusedError, SettingsError
+from saccade.models.local_families import Family, family_of
+from saccade.models.local_settings import LocalSettings
+from saccade.models.local_text import require_byte_level
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """All that is needed to answer."""
+
+    name: str
+    """Name and, from the hub, the commit."""
+    family: Family
+    model: Any
+    tokenizer: Any
+    image_processor: Any
+    chat_template: str
+    end_ids: frozenset[int]
+    """Tokens that end a turn."""
+    forbidden: torch.Tensor
+    """bool (vocabulary,): never sampled, and left out of every probability."""
+    context_tokens: int
+    """Most tokens of prompt and answer together."""
+    max_pixels: int | None
+
+    @property
+    def device(self) -> torch.device:
+        """Where the weights lie."""
+        return self.forbidden.device
+
+
+def load_checkpoint(source: str, settings: LocalSettings) -> Checkpoint:
+    """The checkpoint in the folder `source`, or of that name on the hub.
+
+    Raises:
+        ModelRefusedError: it cannot be loaded, or its family is not known.
+        SettingsError: device or dtype cannot be had.
+    """
+    device, dtype = _placement(settings)
+    where = {"revision": settings.revision} if settings.revision else {}
+    _check_folder(source)
+    try:
+        config = AutoConfig.from_pretrained(source, **where)
+        family = family_of(config.model_type, source)
+        tokenizer = AutoTokenizer.from_pretrained(source, **where)
+        image_processor = AutoImageProcessor.from_pretrained(source, **where)
+        model = AutoModelForImageTextToText.from_pretrained(source, dtype=dtype, **where).to(device).eval()
+    except (OSError, ValueError, ImportError) as error:
+        raise ModelRefusedError(_loading_advice(source, error)) from error
+    require_byte_level(tokenizer, source)
+    commit = getattr(config, "_commit_hash", None)
+    return Checkpoint(
+        name=f"{source}@{commit}" if commit else source,
+        family=family,
+        model=model,
+        tokenizer=tokenizer,
+        image_processor=image_processor,
+        chat_template=_chat_template(source, where, tokenizer),
+        end_ids=_end_ids(model, tokenizer),
+        forbidden=forbidden_tokens(tokenizer, family, _vocabulary(model)).to(device),
+        context_tokens=config.get_text_config().max_position_embeddings,
+        max_pixels=settings.max_pixels,
+    )
+
+
+def forbidden_tokens(tokenizer: Any, family: Family, vocabulary: int) -> torch.Tensor:
+    """bool (vocabulary,): the family's reserved tokens, and rows of the embedding that no token has.
+
+    A trainer must leave the same ids out of its softmax, or its probabilities are not those of the sampler.
+    """
+    forbidden = torch.zeros(vocabulary, dtype=torch.bool)
+    known = tokenizer.get_vocab()
+    forbidden[len(tokenizer) :] = True
+    forbidden[[known[token] for token in family.reserved if token in known]] = True
+    return forbidden
+
+
+def _vocabulary(model: Any) -> int:
+    return int(model.get_output_embeddings().weight.shape[0])
+
+
+def _placement(settings: LocalSettings) -> tuple[str, Any]:
+    gpu = torch.cuda.is_available()
+    device = ("cuda" if gpu else "cpu") if settings.device == "auto" else settings.device
+    if device.startswith("cuda") and not gpu:
+        raise SettingsError(f"the device {device} was asked for, but torch {torch.__version__} sees no GPU here.")
+    if settings.dtype == "auto":
+        return device, torch.bfloat16 if device.startswith("cuda") else torch.float32
+    dtypes = {name: getattr(torch, name) for name in ("float32", "bfloat16", "float16")}
+    if settings.dtype not in dtypes:
+        raise SettingsError(f"there is no dtype {settings.dtype!r}; take one of auto, {', '.join(dtypes)}")
+    return device, dtypes[settings.dtype]
+
+
+def _check_folder(source: str) -> None:
+    path = Path(source)
+    looks_local = path.is_absolute() or source.startswith((".", "~")) or source.count("/") > 1
+    if looks_local and not path.is_dir():
+        raise ModelRefusedError(f"there is no folder {source}; give the folder of a checkpoint or its name on the hub")
+
+
+def _loading_advice(source: str, error: Exception) -> str:
+    words = str(error).strip().splitlines()[0].rstrip(".") if str(error).strip() else type(error).__name__
+    if Path(source).is_dir():
+        return (
+            f"the checkpoint in {source} cannot be loaded: {words}. "
+            "The folder needs config.json, the weights, the tokenizer's files and preprocessor_config.json."
+        )
+    return (
+        f"the checkpoint {source} cannot be loaded: {words}. Check the name; without a way to the hub, download it "
+        f"elsewhere (hf download {source} --local-dir FOLDER) and name the folder: local:FOLDER"
+    )
+
+
+def _chat_template(source: str, where: dict[str, str], tokenizer: Any) -> str:
+    """The template of the checkpoint's processor, for it knows pictures; else the tokenizer's."""
+    for name in ("chat_template.jinja", "chat_template.json"):
+        path = cached_file(
+            source,
+            name,
+            _raise_exceptions_for_missing_entries=False,
+            _raise_exceptions_for_connection_errors=False,
+            _raise_exceptions_for_gated_repo=False,
+            **where,
+        )
+        if path is not None:
+            text = Path(path).read_text(encoding="utf-8")
+            return str(json.loads(text)["chat_template"]) if name.endswith(".json") else text
+    if isinstance(tokenizer.chat_template, str):
+        return tokenizer.chat_template
+    raise ModelRefusedError(f"{source} has no chat template; put one beside it as chat_template.jinja")
+
+
+def _end_ids(model: Any, tokenizer: Any) -> frozenset[int]:
+    told = model.generation_config.eos_token_id
+    ids = {told} if isinstance(told, int) else set(told or ())
+    ids |= {tokenizer.eos_token_id, tokenizer.get_vocab().get("<|im_end|>")} - {None}
+    return frozenset(ids)

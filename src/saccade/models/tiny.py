@@ -1,0 +1,164 @@
+"""Tiny checkpoints with random weights, of each family that runs in process: for tests of your own pipeline.
+
+    save_tiny(Path("tiny"), "qwen2_5_vl")
+    model = LocalModel("tiny")
+
+Real classes of transformers, a real byte-level tokenizer, a real image processor; about a million parameters. It writes
+noise: nothing was learned. Imports torch and transformers; import this module late.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import torch
+import transformers
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+
+from saccade.errors import RegistryError
+from saccade.record.suggest import did_you_mean
+
+SPECIAL_TOKENS = (
+    "<|endoftext|>",
+    "<|im_start|>",
+    "<|im_end|>",
+    "<|vision_start|>",
+    "<|vision_end|>",
+    "<|vision_pad|>",
+    "<|image_pad|>",
+    "<|video_pad|>",
+    "<img>",
+    "</img>",
+    "<IMG_CONTEXT>",
+)
+"""Ids 0, 1, 2, ... in this order."""
+
+_TEMPLATE = (
+    "{% for message in messages %}<|im_start|>{{ message.role }}\n"
+    "{% if message.content is string %}{{ message.content }}"
+    "{% else %}{% for part in message.content %}"
+    "{% if part.type == 'text' %}{{ part.text }}{% else %}PICTURE{% endif %}"
+    "{% endfor %}{% endif %}<|im_end|>\n{% endfor %}"
+    "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
+)
+_PICTURE = {
+    "qwen2_5_vl": "<|vision_start|><|image_pad|><|vision_end|>",
+    "qwen3_vl": "<|vision_start|><|image_pad|><|vision_end|>",
+    "internvl": "<IMG_CONTEXT>\n",
+}
+_SENTENCES = (
+    "Look at the picture and say what is written on the sign.",
+    "<think>The text is small, so I crop the left part and enlarge it.</think>",
+    "<code>\ncrop = image.crop((10, 20, 200, 120)).resize((380, 200))\nplt.imshow(crop)\nplt.show()\n</code>",
+    "<answer>The red square is left of the blue circle: 3 of 12.</answer>",
+    "for x in range(0, width, 14): print(x, y, pixels[x, y])",
+)
+_HIDDEN, _HEADS, _LAYERS = 64, 4, 2
+_CONTEXT = 2048
+_SIDE = 56
+"""Pixels of a tile of InternVL; at 14 pixels a patch, and four patches a token, four tokens."""
+
+
+def save_tiny(folder: Path, family: str = "qwen2_5_vl", *, seed: int = 0) -> None:
+    """Write a tiny checkpoint of `family` (a `model_type`) to `folder`, which is made.
+
+    Raises:
+        RegistryError: there is no such family.
+    """
+    if family not in _PICTURE:
+        raise RegistryError(f"there is no tiny checkpoint of {family!r}. {did_you_mean(family, _PICTURE)}".rstrip())
+    tokenizer = tiny_tokenizer(family)
+    config = _config(family, len(tokenizer))
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        model = transformers.AutoModelForImageTextToText.from_config(config)
+    model.generation_config.eos_token_id = [tokenizer.convert_tokens_to_ids("<|im_end|>"), 0]
+    model.generation_config.pad_token_id = 0
+    for part in (model, tokenizer, _image_processor(family)):
+        part.save_pretrained(folder)
+
+
+def tiny_tokenizer(family: str = "qwen2_5_vl") -> Any:
+    """A byte-level BPE of a few hundred tokens with Qwen's special tokens and a ChatML template."""
+    backend = Tokenizer(models.BPE())
+    backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    backend.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=512,
+        special_tokens=list(SPECIAL_TOKENS),
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False,
+    )
+    backend.train_from_iterator(_SENTENCES, trainer)
+    tokenizer = transformers.PreTrainedTokenizerFast(
+        tokenizer_object=backend,
+        eos_token="<|im_end|>",
+        pad_token="<|endoftext|>",
+        model_max_length=_CONTEXT,
+        clean_up_tokenization_spaces=False,
+    )
+    tokenizer.chat_template = _TEMPLATE.replace("PICTURE", _PICTURE[family])
+    return tokenizer
+
+
+def _image_processor(family: str) -> Any:
+    if family == "internvl":
+        side = {"height": _SIDE, "width": _SIDE}
+        return transformers.GotOcr2ImageProcessorPil(size=side, crop_to_patches=True, min_patches=1, max_patches=4)
+    patch = 14 if family == "qwen2_5_vl" else 16
+    return transformers.Qwen2VLImageProcessorPil(
+        patch_size=patch, merge_size=2, size={"shortest_edge": (2 * patch) ** 2, "longest_edge": (16 * patch) ** 2}
+    )
+
+
+def _config(family: str, vocabulary: int) -> Any:
+    text: dict[str, Any] = {
+        "vocab_size": vocabulary + 5,  # rows that no token has, as real checkpoints have them
+        "hidden_size": _HIDDEN,
+        "intermediate_size": 2 * _HIDDEN,
+        "num_hidden_layers": _LAYERS,
+        "num_attention_heads": _HEADS,
+        "num_key_value_heads": _HEADS // 2,
+        "max_position_embeddings": _CONTEXT,
+        "initializer_range": 0.1,  # large enough that what was read shows in what is written
+        "bos_token_id": None,
+        "eos_token_id": SPECIAL_TOKENS.index("<|im_end|>"),
+        "pad_token_id": 0,
+    }
+    if family == "internvl":
+        return _internvl(text)
+    ids = {
+        "vision_start_token_id": SPECIAL_TOKENS.index("<|vision_start|>"),
+        "vision_end_token_id": SPECIAL_TOKENS.index("<|vision_end|>"),
+        "image_token_id": SPECIAL_TOKENS.index("<|image_pad|>"),
+        "video_token_id": SPECIAL_TOKENS.index("<|video_pad|>"),
+    }
+    vision: dict[str, Any] = {"depth": 2, "hidden_size": _HIDDEN, "intermediate_size": 2 * _HIDDEN}
+    vision |= {"num_heads": _HEADS, "out_hidden_size": _HIDDEN, "spatial_merge_size": 2, "temporal_patch_size": 2}
+    rope: dict[str, Any] = {
+        "rope_type": "default",
+        "rope_theta": 10_000.0,
+        "mrope_section": [2, 3, 3],
+    }  # sums to half a head
+    if family == "qwen2_5_vl":
+        vision |= {"patch_size": 14, "window_size": 56, "fullatt_block_indexes": [1]}
+        made = transformers.Qwen2_5_VLConfig
+    else:
+        vision |= {"patch_size": 16, "num_position_embeddings": 64, "deepstack_visual_indexes": [0]}
+        rope["mrope_interleaved"] = True
+        text["head_dim"] = _HIDDEN // _HEADS
+        made = transformers.Qwen3VLConfig
+    return made(text_config=text | {"rope_parameters": rope}, vision_config=vision, tie_word_embeddings=True, **ids)
+
+
+def _internvl(text: dict[str, Any]) -> Any:
+    vision: dict[str, Any] = {"hidden_size": _HIDDEN, "intermediate_size": 2 * _HIDDEN, "num_hidden_layers": 2}
+    vision |= {"num_attention_heads": _HEADS, "image_size": _SIDE, "patch_size": 14}
+    return transformers.InternVLConfig(
+        text_config=text | {"model_type": "qwen2"},
+        vision_config=vision,
+        image_token_id=SPECIAL_TOKENS.index("<IMG_CONTEXT>"),
+        image_seq_length=4,
+        tie_word_embeddings=True,
+    )
