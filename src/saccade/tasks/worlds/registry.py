@@ -18,6 +18,7 @@ WORLDS = Registry(
     "worlds",
     {
         "nested-squares@1": f"{_HOME}.nested_squares:WORLD",
+        "visual-search@1": f"{_HOME}.visual_search:WORLD",
     },
 )
 

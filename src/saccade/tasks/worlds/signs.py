@@ -1,0 +1,97 @@
+"""The small signs of world `visual-search`: plates of one colour and shape with a tiny detail in the middle."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from PIL import ImageDraw
+
+from saccade.tasks.worlds.canvas import COLOURS, Box, Colour, font, put_text_centred
+from saccade.tasks.worlds.rng import Rng
+
+Shape = Literal["square", "round", "diamond"]
+SHAPES: tuple[Shape, ...] = ("square", "round", "diamond")
+Detail = Literal["letter", "number", "dot"]
+
+PLATES: dict[str, Colour] = {
+    "red": (214, 36, 36),
+    "orange": (245, 130, 20),
+    "yellow": (240, 206, 30),
+    "green": (30, 150, 60),
+    "blue": (36, 84, 205),
+    "purple": (128, 52, 168),
+    "pink": (240, 70, 160),
+}
+_BRIGHT = frozenset({"orange", "yellow", "pink"})
+DOTS = ("white", "black", "red", "yellow", "green", "blue")
+"""Colours of a dot."""
+LETTERS = "ABCEFHJKLMNPRSTUVXYZ"
+"""Capitals that are not mistaken for one another or for digits when they are small."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sign:
+    """What a sign looks like."""
+
+    colour: str
+    shape: Shape
+    detail: Detail
+    content: str
+    """The letter, the number, or the name of the dot's colour."""
+
+    @property
+    def name(self) -> str:
+        """The sign as a question names it."""
+        return f"{self.colour} {self.shape} sign"
+
+
+def random_content(rng: Rng, detail: Detail, plate: str) -> str:
+    """What may stand on a plate of that colour."""
+    if detail == "letter":
+        return rng.choice(LETTERS)
+    if detail == "number":
+        return str(rng.integer(10, 99))
+    return rng.choice([colour for colour in DOTS if colour != plate])
+
+
+def plate_side(sign: Sign, height: int, percent: int) -> int:
+    """Side in pixels of the plate for a detail of that height; a wide number and a diamond's corners need more."""
+    wide = 3 if sign.detail == "number" else 2
+    slant = 4 if sign.shape == "diamond" else 3
+    return height * percent * wide * slant // 600
+
+
+def put_sign(rng: Rng, pen: ImageDraw.ImageDraw, sign: Sign, box: Box, height: int) -> None:
+    """Draw a sign on its post; the plate fills `box`, which is square, and its detail is `height` pixels high."""
+    x0, y0, x1, y1 = box[0], box[1], box[2] - 1, box[3] - 1
+    middle = (x0 + x1) // 2, (y0 + y1) // 2
+    shade = rng.integer(88, 104)
+    fill: Colour = tuple(min(255, channel * shade // 100) for channel in PLATES[sign.colour])  # type: ignore[assignment]
+    post = max(2, (x1 - x0) // 14)
+    pen.rectangle((middle[0] - post, y1, middle[0] + post, y1 + (x1 - x0)), fill=(74, 76, 80))
+    rim = rng.choice(((232, 232, 228), (40, 42, 46)))
+    if sign.shape == "square":
+        pen.rectangle((x0 - 2, y0 - 2, x1 + 2, y1 + 2), fill=rim)
+        pen.rectangle((x0, y0, x1, y1), fill=fill)
+    elif sign.shape == "round":
+        pen.ellipse((x0 - 2, y0 - 2, x1 + 2, y1 + 2), fill=rim)
+        pen.ellipse((x0, y0, x1, y1), fill=fill)
+    else:
+        for more, colour in ((3, rim), (0, fill)):
+            left, right = (x0 - more, middle[1]), (x1 + more, middle[1])
+            pen.polygon([left, (middle[0], y0 - more), right, (middle[0], y1 + more)], fill=colour)
+    _put_detail(pen, sign, middle, height)
+
+
+def _put_detail(pen: ImageDraw.ImageDraw, sign: Sign, middle: tuple[int, int], height: int) -> None:
+    if sign.detail == "dot":
+        # Smaller than a letter: a colour shows at sizes at which no shape does.
+        radius = max(3, height // 5)
+        x, y = middle
+        pen.ellipse((x - radius, y - radius, x + radius, y + radius), fill=COLOURS[sign.content])
+        return
+    # Capitals and digits of this face are 0.729 em high.
+    face = font(-(-height * 1000 // 729), "sans-bold")
+    ink = COLOURS["black" if sign.colour in _BRIGHT else "white"]
+    put_text_centred(pen, middle, sign.content, face, ink)
