@@ -31,7 +31,7 @@ LAYERS = {
 }
 # _typeshed exists for type checkers alone.
 GUEST_MAY_IMPORT = (
-    frozenset({"numpy", "PIL", "matplotlib", "mpl_toolkits", "cv2", "_typeshed"}) | sys.stdlib_module_names
+    frozenset({"numpy", "PIL", "matplotlib", "mpl_toolkits", "cv2", "av", "_typeshed"}) | sys.stdlib_module_names
 )
 FILE_LINES = 350
 FUNCTION_LINES = 60

@@ -153,7 +153,7 @@ def test_bind_puts_each_kind_in_its_place(host: Host) -> None:
         {"kind": "array", "name": "a", "shape": [2, 3], "fd": 1},
     ]
     namespace: dict[str, Any] = {}
-    assert not bind(namespace, specs, fds, host[0])
+    assert not bind(namespace, specs, fds, host[0], "/workspace")
     assert (namespace["x"], namespace["now"].tobytes()) == ([1], picture("L").tobytes())
     assert (type(namespace["later"]), namespace["a"].shape) == (SharedImage, (2, 3))
     for fd in fds:

@@ -1,4 +1,4 @@
-"""Variables that the host binds: shared pictures, JSON values and files.
+"""Variables that the host binds: shared pictures, JSON values, videos and files.
 
 A picture lies once in memory, as raw pixels in a sealed memfd of the host. It is mapped, not copied, and only when the
 program first touches its pixels: until then the variable knows its mode and size alone. Sessions and branches that map
@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from . import wire
+from . import video, wire
 
 RAW_MODES = {"L": "L", "RGB": "RGBX", "RGBA": "RGBA"}
 """How a mode lies in shared memory; Pillow keeps RGB in four bytes a pixel, so that is what can be mapped."""
@@ -94,12 +94,16 @@ def map_array(shape: Sequence[int], fd: int) -> np.ndarray[Any, np.dtype[np.uint
     return np.frombuffer(buffer, np.uint8).reshape(shape)
 
 
-def bind(namespace: dict[str, Any], specs: list[dict[str, Any]], fds: list[int], sock: socket.socket) -> bool:
+def bind(
+    namespace: dict[str, Any], specs: list[dict[str, Any]], fds: list[int], sock: socket.socket, workspace: str
+) -> bool:
     """Put what the host sent into `namespace`, and its files into the workspace (the current `WORKSPACE_FD`).
 
+    Programs know the workspace as `workspace`.
+
     Each spec has `kind`: `image` (name, key, mode, size, `fd` = index into `fds` or None for a picture that is not
-    decoded yet), `array` (name, shape, `fd`), `value` (name, value) or `file` (path, `fd`). The descriptors are
-    closed. Returns whether a file was written.
+    decoded yet), `array` (name, shape, `fd`), `value` (name, value), `video` (name, path of its file in the workspace)
+    or `file` (path, `fd`). The descriptors are closed. Returns whether a file was written.
     """
     try:
         for spec in specs:
@@ -108,6 +112,8 @@ def bind(namespace: dict[str, Any], specs: list[dict[str, Any]], fds: list[int],
                 namespace[spec["name"]] = spec["value"]
             elif kind == "file":
                 write_file(spec["path"], fds[spec["fd"]])
+            elif kind == "video":
+                namespace[spec["name"]] = video.VideoReader.later(os.path.join(workspace, spec["path"]))
             elif kind == "array":
                 namespace[spec["name"]] = map_array(spec["shape"], fds[spec["fd"]])
             elif spec["fd"] is None:

@@ -7,12 +7,15 @@ inherited by every fork. It leaves no figure open and the random states seeded.
 from __future__ import annotations
 
 import ast
+import ctypes
 import importlib
+import importlib.util
 import io
 import json
 import random
 import traceback
 from collections.abc import Iterable
+from glob import escape, glob
 from typing import Any
 
 PRELOAD: dict[str, str] = {
@@ -22,9 +25,12 @@ PRELOAD: dict[str, str] = {
     "ImageFilter": "PIL.ImageFilter",
     "ImageOps": "PIL.ImageOps",
     "PIL": "PIL",
+    "VideoReader": "decord:VideoReader",
     "base64": "base64",
     "collections": "collections",
+    "cpu": "decord:cpu",
     "cv2": "cv2",
+    "decord": "decord",
     "io": "io",
     "itertools": "itertools",
     "json": "json",
@@ -39,17 +45,21 @@ PRELOAD: dict[str, str] = {
     "string": "string",
     "sys": "sys",
 }
-"""Name -> the module that it stands for."""
+"""Name -> the module that it stands for, or `module:name in it`. `decord` is `guest.video`."""
 
 SEED = 0
 """Random numbers of every session start from here, so that a run can be repeated."""
 
 
 def lookup(name: str) -> Any:
-    """The module that a name stands for. Raises ValueError for an unknown name, ImportError if it is not installed."""
+    """What a name stands for. Raises ValueError for an unknown name, ImportError if a module is not installed."""
     if name not in PRELOAD:
         raise ValueError(f"{name!r} cannot be preloaded; known names are {', '.join(sorted(PRELOAD))}")
-    return importlib.import_module(PRELOAD[name])
+    module, _, attribute = PRELOAD[name].partition(":")
+    if module == "decord":
+        importlib.import_module(".video", __package__).install()
+    found = importlib.import_module(module)
+    return getattr(found, attribute) if attribute else found
 
 
 def preload(namespace: dict[str, Any], names: Iterable[str]) -> None:
@@ -71,6 +81,7 @@ def warm_up() -> None:
     _warm_pictures()
     _warm_opencv()
     _warm_python()
+    _hold_ffmpeg()
     random.seed(SEED)
     importlib.import_module("numpy").random.seed(SEED)
 
@@ -155,6 +166,15 @@ def _warm_opencv() -> None:
     ok, data = cv2.imencode(".png", picture)
     if ok:
         cv2.imdecode(data, cv2.IMREAD_COLOR)
+
+
+def _hold_ffmpeg() -> None:
+    """Let PyAV see one processor, whenever a program imports it: its threads could not be kept between calls."""
+    found = importlib.util.find_spec("av")
+    folders = found.submodule_search_locations if found is not None else None
+    for folder in folders or ():
+        for library in glob(escape(folder) + ".libs/libavutil*"):
+            ctypes.CDLL(library).av_cpu_force_count(1)
 
 
 def _warm_python() -> None:

@@ -111,7 +111,7 @@ def lead(state: Interpreter) -> None:
             for fd in fds:
                 os.close(fd)
         elif message["op"] == "bind":
-            if images.bind(state.module.__dict__, message["specs"], fds, state.sock):
+            if images.bind(state.module.__dict__, message["specs"], fds, state.sock, state.config.workspace):
                 # Files that were given are there from the start: no call has written them.
                 state.workspace.commit()
         elif message["op"] == "run":

@@ -12,7 +12,7 @@ from typing import Any
 
 from saccade.errors import SandboxError
 from saccade.guest.wire import MAX_FDS, sealed_memfd
-from saccade.sandbox.base import LazyImage
+from saccade.sandbox.base import LazyImage, VideoFile
 from saccade.sandbox.limits import Limits
 from saccade.sandbox.result import Picture
 from saccade.sandbox.shared_images import SharedImages, image_memfd
@@ -55,7 +55,15 @@ class BoundFile:
     memfd: Memfd
 
 
-Bound = BoundImage | BoundArray | BoundValue | BoundFile
+@dataclass(frozen=True, slots=True)
+class BoundVideo:
+    """A reader of a video in the workspace, under a name."""
+
+    name: str
+    path: str
+
+
+Bound = BoundImage | BoundArray | BoundValue | BoundFile | BoundVideo
 
 
 class Memfd:
@@ -77,6 +85,8 @@ def bound(name: str, value: object) -> Bound:
     """
     if not name.isidentifier() or keyword.iskeyword(name) or name.startswith("__"):
         raise SandboxError(f"{name!r} is not a name for a variable: use a Python identifier such as image_clue_0")
+    if isinstance(value, VideoFile):
+        return BoundVideo(name, workspace_path(value.path))
     if isinstance(value, LazyImage):
         return BoundImage(name, value.mode, (value.width, value.height), value.sha256, lazy=value)
     if type(value).__module__.partition(".")[0] == "numpy":
@@ -89,27 +99,50 @@ def bound(name: str, value: object) -> Bound:
     except (TypeError, ValueError, RecursionError) as error:
         raise SandboxError(
             f"{name!r} cannot be bound: {type(value).__name__} is neither a picture nor a JSON value ({error}). "
-            "Pass a Pillow image, a uint8 array, a picture of the media store, or plain JSON values."
+            "Pass a Pillow image, a uint8 array, a picture of the media store, a VideoFile, or plain JSON values."
         ) from error
     return BoundValue(name, value)
 
 
 def bound_file(path: str, data: bytes, limits: Limits) -> BoundFile:
     """`data` ready to be written to `path` in the workspace. Raises `SandboxError` for a path that leaves it."""
+    name = workspace_path(path)
+    if len(data) > min(limits.file_bytes, limits.workspace_bytes):
+        raise SandboxError(
+            f"{path!r} has {len(data):,} bytes: more than the limits of the sandbox allow for one file (file_bytes "
+            f"{limits.file_bytes:,}, workspace_bytes {limits.workspace_bytes:,}). Open the sandbox with larger ones."
+        )
+    return BoundFile(name, Memfd(sealed_memfd("saccade-file", data)))
+
+
+def workspace_path(path: str) -> str:
+    """`path` in its plain form. Raises `SandboxError` unless it is a relative path that stays in the workspace."""
     pure = PurePosixPath(path)
     if not path or pure.is_absolute() or ".." in pure.parts or "\0" in path or str(pure) == ".":
         raise SandboxError(f"{path!r} is not a path below the workspace: use a relative path without '..'")
-    if len(data) > min(limits.file_bytes, limits.workspace_bytes):
-        raise SandboxError(f"{path!r} has {len(data):,} bytes: more than the limits of the sandbox allow for one file")
-    return BoundFile(str(pure), Memfd(sealed_memfd("saccade-file", data)))
+    return str(pure)
 
 
 def bound_all(bindings: Mapping[str, object], files: Mapping[str, bytes], limits: Limits) -> list[Bound]:
-    """Everything that a session starts with, ready to be bound."""
-    return [
+    """Everything that a session starts with, ready to be bound.
+
+    Raises `SandboxError` also for files that do not fit together, and for a video whose file is not among them.
+    """
+    items = [
         *(bound(name, value) for name, value in bindings.items()),
         *(bound_file(path, data, limits) for path, data in files.items()),
     ]
+    total = sum(map(len, files.values()))
+    if total > limits.workspace_bytes:
+        raise SandboxError(
+            f"the {len(files)} files have {total:,} bytes together: more than the workspace holds (workspace_bytes "
+            f"{limits.workspace_bytes:,}). Give fewer files, or open the sandbox with a larger workspace."
+        )
+    given = {item.path for item in items if isinstance(item, BoundFile)}
+    for item in items:
+        if isinstance(item, BoundVideo) and item.path not in given:
+            raise SandboxError(f"{item.name!r} is the video {item.path!r}, which is not among `files`: give its bytes")
+    return items
 
 
 def messages(items: Iterable[Bound], shared: SharedImages) -> Iterable[tuple[dict[str, Any], list[int]]]:
@@ -132,6 +165,8 @@ def messages(items: Iterable[Bound], shared: SharedImages) -> Iterable[tuple[dic
 def _spec(item: Bound, shared: SharedImages) -> tuple[dict[str, Any], int | None]:
     if isinstance(item, BoundValue):
         return {"kind": "value", "name": item.name, "value": item.value}, None
+    if isinstance(item, BoundVideo):
+        return {"kind": "video", "name": item.name, "path": item.path}, None
     if isinstance(item, BoundArray):
         return {"kind": "array", "name": item.name, "shape": item.shape}, item.memfd.fd
     if isinstance(item, BoundFile):

@@ -19,13 +19,19 @@ import numpy as np
 from saccade.errors import ProtocolError, SandboxError
 from saccade.record.status import Status
 from saccade.sandbox import remote_wire as wire
-from saccade.sandbox.base import Binding, LazyImage
+from saccade.sandbox.base import Binding, LazyImage, VideoFile
 from saccade.sandbox.remote_pixels import Pixels, check_size, lazy_mode, pixels_of, read_png
 from saccade.sandbox.result import Picture, PictureMode, PictureSource, Repair, RunResult, Timings, WrittenFile
 
 _TEXTS = {"status", "stdout", "stderr", "value", "traceback", "notes", "layers"}
 _RESULT = frozenset(_TEXTS | {"pictures", "files", "repairs", "committed", "timings"})
-_KINDS: tuple[set[str], ...] = ({"value"}, {"picture"}, {"array", "shape"}, {"lazy", "mode", "width", "height"})
+_KINDS: tuple[set[str], ...] = (
+    {"value"},
+    {"picture"},
+    {"array", "shape"},
+    {"lazy", "mode", "width", "height"},
+    {"video"},
+)
 _PICTURE = frozenset({"source", "path"})
 _TIMINGS = ("wall", "run", "cpu", "capture")
 
@@ -137,6 +143,8 @@ def prepare(bindings: Mapping[str, Binding]) -> Outgoing:
             sha256 = value.sha256()
             pixels[sha256] = value
             fields[name] = {"picture": sha256}
+        elif isinstance(value, VideoFile):
+            fields[name] = {"video": value.path}
         elif isinstance(value, LazyImage):
             size = {"mode": lazy_mode(value), "width": value.width, "height": value.height}
             fields[name] = {"lazy": value.sha256, **size}
@@ -164,6 +172,8 @@ def _taken(name: str, value: Binding) -> Binding:
     pixels = pixels_of(value)
     if pixels is not None:
         return ArrayPixels(pixels, value.shape) if isinstance(value, np.ndarray) else pixels
+    if isinstance(value, VideoFile):
+        return value
     if isinstance(value, LazyImage):
         if not wire.is_hex(value.sha256, 64):
             raise SandboxError(f"{name!r} cannot be bound: its sha256 is not 64 hexadecimal digits.")
@@ -174,7 +184,7 @@ def _taken(name: str, value: Binding) -> Binding:
     except (TypeError, ValueError, RecursionError) as error:
         raise SandboxError(
             f"{name!r} cannot be bound: {type(value).__name__} is neither a picture nor a JSON value ({error}). "
-            "Pass a Pillow image, a uint8 array, a picture of the media store, or plain JSON values."
+            "Pass a Pillow image, a uint8 array, a picture of the media store, a VideoFile, or plain JSON values."
         ) from error
 
 
@@ -187,7 +197,7 @@ def picture_names(fields: object) -> set[str]:
         kind = about.keys() if isinstance(about, dict) else None
         if kind not in _KINDS:
             raise ProtocolError("a binding must be an object of a known kind.")
-        if "value" in about:
+        if "value" in about or "video" in about:
             continue
         sha256 = about.get("picture", about.get("array", about.get("lazy")))
         if not wire.is_hex(sha256, 64):
@@ -208,6 +218,8 @@ def unpack_bindings(fields: object, pictures: Mapping[str, LazyImage], lazy: Laz
     for name, about in cast("dict[str, dict[str, object]]", fields).items():
         if "value" in about:
             bindings[name] = about["value"]
+        elif "video" in about:
+            bindings[name] = VideoFile(wire.text(about, "video"))
         elif "picture" in about:
             bindings[name] = pictures[wire.text(about, "picture")]
         elif "array" in about:

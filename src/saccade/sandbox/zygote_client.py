@@ -229,6 +229,8 @@ def _spawn(
         "PYTHONDONTWRITEBYTECODE": "1",
         "PYTHONNOUSERSITE": "1",
         **dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS"), "1"),
+        # An open cv2.VideoCapture would hold threads, which cannot be kept between calls.
+        "OPENCV_FFMPEG_THREADS": "1",
     }
     return subprocess.Popen(
         [python, "-P", "-s", "-c", _BOOT, str(control.fileno()), json.dumps(settings), folder],

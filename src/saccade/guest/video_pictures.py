@@ -1,0 +1,74 @@
+"""Frames of an animated GIF or WebP, by Pillow. Transparent pixels are shown on white."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import numpy as np
+from PIL import Image
+
+from .video_timeline import FrameLimits, Pixels, Resize, Timeline, VideoError, VideoTooLargeError, mean_rate
+
+_UNSAID_MS = 100
+"""How long a frame is shown whose file says 0: what viewers do."""
+
+
+class PictureFrames:
+    """`Frames` of a file that Pillow reads. A seek backwards decodes again from the first frame."""
+
+    def __init__(self, file: io.RawIOBase | io.BytesIO, limits: FrameLimits) -> None:
+        try:
+            # Pillow expects a buffer's `read`, which gives all that is asked for.
+            self._image = Image.open(_whole(file), formats=("GIF", "WEBP"))
+            width, height = self._image.size
+            if width * height > limits.pixels:
+                raise VideoTooLargeError(f"a frame of {width}x{height} pixels is over the limit of {limits.pixels}")
+            starts, end = self._times(limits)
+        except (VideoError, MemoryError):
+            raise
+        except Exception as error:  # decoders of broken pictures raise what they like
+            raise VideoError(f"the file is broken: {error or type(error).__name__}") from error
+        self.timeline = Timeline(
+            width=width,
+            height=height,
+            starts=tuple(starts),
+            seconds=end,
+            fps=mean_rate(len(starts), end),
+            keys=(0,),
+            container=(self._image.format or "gif").lower(),
+        )
+
+    def picture(self, index: int, size: Resize = None) -> Pixels:
+        """See `Frames.picture`."""
+        try:
+            self._image.seek(index)
+            frame: Image.Image = self._image.convert("RGBA")
+            ground = Image.new("RGBA", frame.size, "white")
+            shown = Image.alpha_composite(ground, frame).convert("RGB")
+        except MemoryError:
+            raise
+        except Exception as error:
+            raise VideoError(f"frame {index} cannot be decoded: {error or type(error).__name__}") from error
+        if size is not None and size != shown.size:
+            shown = shown.resize(size, Image.Resampling.BICUBIC)
+        return np.array(shown)
+
+    def _times(self, limits: FrameLimits) -> tuple[list[float], float]:
+        """Start of every frame and the end of the last, in seconds."""
+        starts: list[float] = []
+        elapsed = 0
+        image: Any = self._image
+        while len(starts) <= limits.frames:
+            try:
+                image.seek(len(starts))
+            except EOFError:
+                return starts, elapsed / 1000
+            image.load()
+            starts.append(elapsed / 1000)
+            elapsed += int(image.info.get("duration") or _UNSAID_MS)
+        raise VideoTooLargeError(f"the animation has more than {limits.frames} frames")
+
+
+def _whole(file: io.RawIOBase | io.BytesIO) -> Any:
+    return io.BufferedReader(file) if isinstance(file, io.RawIOBase) else file
