@@ -18,6 +18,10 @@ WORLDS = Registry(
     "worlds",
     {
         "nested-squares@1": f"{_HOME}.nested_squares:WORLD",
+        "grid-count@1": f"{_HOME}.grid_count:WORLD",
+        "line-crossings@1": f"{_HOME}.line_crossings:WORLD",
+        "shape-count@1": f"{_HOME}.shape_count:WORLD",
+        "touching-circles@1": f"{_HOME}.touching_circles:WORLD",
         "visual-search@1": f"{_HOME}.visual_search:WORLD",
     },
 )
