@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from saccade.episode.ask import ask
     from saccade.errors import SaccadeError
     from saccade.media.store import MediaStore
     from saccade.record.action import Answer, Code, ParseError, ToolCall
@@ -50,6 +51,7 @@ __all__ = [
     "Trajectory",
     "Turn",
     "VideoPart",
+    "ask",
 ]
 
 _HOMES = {
@@ -76,6 +78,7 @@ _HOMES = {
     "Trajectory": "record.trajectory",
     "Turn": "record.turn",
     "VideoPart": "record.content",
+    "ask": "episode.ask",
 }
 
 

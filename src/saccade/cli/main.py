@@ -30,6 +30,7 @@ class Verb:
 
 
 VERBS: dict[str, Verb] = {
+    "ask": Verb("saccade.cli.ask:app", "Ask a model about a picture or a video; it looks again with Python."),
     "bench": Verb("saccade.cli.bench:app", "Measure the sandbox beside its peers."),
     "demo": Verb("saccade.cli.demo:app", "Run a model's cells on a picture and show what comes back."),
     "doctor": Verb("saccade.cli.doctor:app", "Say which isolation layers this machine gives."),

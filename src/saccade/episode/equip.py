@@ -1,22 +1,35 @@
-"""Which typed tools an episode offers, told to the dialect in its own way."""
+"""Which typed tools an episode offers: told to the dialect in its own way, and put together to be called."""
 
 from __future__ import annotations
 
-from saccade.dialects.base import Dialect, ToolDialect
+from collections.abc import Sequence
+
+from saccade.dialects.base import Dialect, FunctionDialect, ToolDialect
 from saccade.errors import SettingsError
 from saccade.models.base import ToolSpec
 from saccade.tools.toolbox import Toolbox
 
 
-def equip(dialect: Dialect, tools: Toolbox) -> Dialect:
-    """`dialect`, offering the tools of `tools` and no others.
+def equipped(dialect: Dialect, names: Sequence[str] = ()) -> tuple[Dialect, Toolbox | None]:
+    """The dialect that offers the tools of these names, and the toolbox that answers its calls.
+
+    Without names: what the dialect offers by itself (DeepEyes its zoom, `native` its Python alone); a dialect that
+    offers nothing by itself (`vista`) gets every tool there is. A dialect that writes code alone has no toolbox.
 
     Raises:
-        SettingsError: the dialect knows no typed tools.
+        SettingsError: names are given, and the dialect knows no typed tools.
+        RegistryError: there is no tool of such a name.
     """
     if not isinstance(dialect, ToolDialect):
-        raise SettingsError(
-            f"dialect {dialect.id} offers no typed tools: its models write code. Use vista, deepeyes or native."
-        )
+        if names:
+            raise SettingsError(
+                f"dialect {dialect.id} offers no typed tools: its models write code. Use vista, deepeyes or native."
+            )
+        return dialect, None
+    if not names and dialect.tools:
+        return dialect, Toolbox.of(*(tool.name for tool in dialect.tools))
+    if not names and isinstance(dialect, FunctionDialect):
+        return dialect, None
+    tools = Toolbox.of(*names)
     specs = tuple(ToolSpec(tool.name, tool.description, dict(tool.parameters)) for tool in tools.definitions)
-    return dialect.with_tools(specs)
+    return dialect.with_tools(specs), tools

@@ -43,7 +43,9 @@ class Workbench:
         if self._session is None:
             self._session = await self._open()
         self._session.bind({name: self._store.open(part) for name, part in effect.bindings.items()})
-        return await of_run(await self._session.run(effect.code), self._store)
+        # The dialect's limit holds also where the sandbox allows more, such as another host's.
+        wall_seconds = self._plan.dialect.sandbox.wall_seconds
+        return await of_run(await self._session.run(effect.code, wall_seconds=wall_seconds), self._store)
 
     async def call(self, effect: Call) -> Execution:
         """Call a typed tool; a wrong call is an execution too."""

@@ -104,7 +104,9 @@ class Session(Protocol):
 class Sandbox(Protocol):
     """A provider of sessions."""
 
-    limits: Limits
+    @property
+    def limits(self) -> Limits:
+        """What a call may use at most."""
 
     async def open(
         self,

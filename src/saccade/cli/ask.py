@@ -1,0 +1,180 @@
+"""`saccade ask`: one question about pictures or a video, answered by a model that looks again."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sys
+import tempfile
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from saccade.errors import SettingsError
+
+if TYPE_CHECKING:
+    from saccade.cli.ask_settings import AskSettings
+    from saccade.record.trajectory import Trajectory
+
+app = typer.Typer(add_completion=False, rich_markup_mode=None)
+
+EPILOG = (
+    "Exit codes: 0 answered; 1 ended without an answer; 2 a name, a file or a setting is wrong; 3 the model or the "
+    "sandbox failed; 130 broken off with Ctrl-C (what there is of the episode is kept in --out). "
+    "Keys are read from the environment: OPENAI_API_KEY, ANTHROPIC_API_KEY, AZURE_OPENAI_API_KEY. "
+    "Then `saccade show RUN` makes a page of it."
+)
+
+
+@app.command(epilog=EPILOG)
+def ask(
+    media: Annotated[Path, typer.Argument(help="A picture or a video.")],
+    question: Annotated[str, typer.Argument(help="What you want to know.")],
+    model: Annotated[
+        str | None,
+        typer.Option(help="openai:gpt-4.1, anthropic:NAME, vllm:NAME@http://host:8000/v1, local:FOLDER, ..."),
+    ] = None,
+    dialect: Annotated[
+        str | None, typer.Option(help="How the model is spoken to; a wrong name lists all.  [default: pyvision]")
+    ] = None,
+    image: Annotated[
+        list[Path] | None, typer.Option(help="A further picture (or video). May be repeated; the order counts.")
+    ] = None,
+    choice: Annotated[list[str] | None, typer.Option(help="A possible answer. May be repeated.")] = None,
+    prompt_file: Annotated[
+        Path | None, typer.Option(help="A prompt file of your own, as text or as PyVision's JSON.")
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="Run folder in which the episode is kept.")] = None,
+    settings: Annotated[
+        Path | None, typer.Option(help="TOML file with settings; options on the command line come first.")
+    ] = None,
+    option: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="NAME=VALUE",
+            help="sampling.temperature, sampling.max_tokens, limits.turns, limits.images, limits.wall_seconds, tools, "
+            "sandbox (address of `saccade sandbox serve`), ... A wrong name lists all.",
+        ),
+    ] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print nothing but the answer, the stop reason and the costs, as JSON.")
+    ] = False,
+) -> None:
+    """Ask a model about a picture; it writes Python, looks at what comes back, and answers."""
+    from saccade.cli.ask_settings import resolve
+
+    resolved = resolve(settings, option or [], model=model, dialect=dialect, prompt_file=prompt_file)
+    paths = [media, *(image or [])]
+    trajectory = asyncio.run(_ask(resolved, paths, question, choice or [], out, as_json))
+    if as_json:
+        print(summary(trajectory))
+    raise typer.Exit(exit_code(trajectory))
+
+
+async def _ask(
+    settings: AskSettings, paths: list[Path], question: str, choices: list[str], out: Path | None, quiet: bool
+) -> Trajectory:
+    from rich.console import Console
+
+    from saccade.cli.ask_screen import AskScreen
+    from saccade.episode.drive import run_episode
+    from saccade.episode.performer import unwatched
+    from saccade.episode.plan import Plan, limits_with
+    from saccade.episode.run_folder import RunFolder
+    from saccade.media.store import MediaStore
+    from saccade.models.registry import load_model
+    from saccade.record.settings import save_settings, settings_toml
+    from saccade.tasks.from_files import task_from_files
+
+    dialect, tools = settings.spoken()
+    screen = AskScreen(Console(stderr=quiet, highlight=False))
+    with ExitStack() as stack:
+        folder = None if out is None else RunFolder(out)
+        root = stack.enter_context(tempfile.TemporaryDirectory(prefix="saccade-ask-"))
+        store = MediaStore(root) if folder is None else folder.store
+        task = task_from_files(question, paths, store, choices)
+        plan = Plan(
+            task,
+            dialect,
+            sampling=settings.sampling,
+            given_limits=limits_with(dialect.limits, **settings.limits.model_dump()),
+            rollout=0 if folder is None else folder.next_rollout(task.id),
+            settings=settings_toml(settings),
+        )
+        plan.opening  # a task that the dialect cannot show is refused before a model is asked  # noqa: B018
+        cancel = _cancel_on_interrupt()
+        model = load_model(settings.model)
+        try:
+            async with settings.provider(plan.dialect) as sandbox:
+                trajectory = await run_episode(
+                    plan,
+                    model,
+                    sandbox,
+                    store,
+                    tools=tools,
+                    watch=unwatched if quiet else screen,
+                    cancel=cancel,
+                )
+        finally:
+            await model.close()
+        if folder is not None:
+            folder.append(trajectory)
+            save_settings(settings, folder.root / "settings.toml")
+    if not quiet:
+        screen.ended(trajectory)
+        if out is not None:
+            print(f"Kept in {out}; see it with: saccade show {out}")
+    return trajectory
+
+
+def summary(trajectory: Trajectory) -> str:
+    """The end of an episode as one line of JSON."""
+    import json
+
+    turns = trajectory.turns
+    return json.dumps(
+        {
+            "id": trajectory.id,
+            "answer": trajectory.answer,
+            "stop": trajectory.stop,
+            "stop_detail": trajectory.stop_detail,
+            "turns": len(turns),
+            "calls": sum(turn.execution is not None for turn in turns),
+            "context_tokens": sum(turn.tokens.context or 0 for turn in turns),
+            "sampled_tokens": sum(turn.tokens.sampled or 0 for turn in turns),
+            "dollars": sum(turn.dollars or 0.0 for turn in turns) if any(turn.dollars for turn in turns) else None,
+            "seconds": round(trajectory.seconds, 3),
+        },
+        ensure_ascii=False,
+    )
+
+
+def exit_code(trajectory: Trajectory) -> int:
+    """See EPILOG."""
+    from saccade.record.trajectory import StopReason
+
+    if trajectory.answer is not None:
+        return 0
+    if trajectory.stop is StopReason.CANCELLED:
+        return 130
+    return 3 if trajectory.lost else 1
+
+
+def _cancel_on_interrupt() -> asyncio.Event:
+    """Set by the first Ctrl-C; the second one ends the program as always."""
+    cancel = asyncio.Event()
+    loop = asyncio.get_running_loop()
+
+    def interrupted() -> None:
+        loop.remove_signal_handler(signal.SIGINT)
+        print("\nBreaking off; once more Ctrl-C ends at once.", file=sys.stderr)
+        cancel.set()
+
+    try:
+        loop.add_signal_handler(signal.SIGINT, interrupted)
+    except NotImplementedError as error:  # Windows' loop has no signal handlers
+        raise SettingsError(f"this system's event loop cannot be interrupted: {error}") from error
+    return cancel

@@ -1,0 +1,139 @@
+"""An episode on the terminal while it happens: what the model writes, what its code gives back, how it ends.
+
+Everything that a model or a program wrote is shown as plain text: control characters become visible marks, so no text
+can move the cursor, change colours or set the window's title.
+"""
+
+from __future__ import annotations
+
+from rich.console import Console
+from rich.text import Text
+
+from saccade.episode.effects import Ask, Call, Event, Ran, Run, Said, Wrote
+from saccade.record.execution import Execution
+from saccade.record.status import Status
+from saccade.record.trajectory import StopReason, Trajectory
+
+_MARKS = {code: chr(0x2400 + code) for code in range(32) if chr(code) not in "\n\t"} | {0x7F: "\u2421"}
+_MARKS |= {code: f"\\x{code:02x}" for code in range(0x80, 0xA0)}
+_MARKS |= {code: f"\\u{code:04x}" for code in (*range(0x202A, 0x202F), *range(0x2066, 0x206A), 0x200E, 0x200F)}
+
+ENDS = {
+    StopReason.ANSWERED: "answered",
+    StopReason.TURN_LIMIT: "no answer within the limit of turns",
+    StopReason.CONTEXT_LIMIT: "no answer within the limit of context tokens",
+    StopReason.IMAGE_LIMIT: "no answer within the limit of pictures",
+    StopReason.PIXEL_LIMIT: "no answer within the limit of pixels",
+    StopReason.WALL_LIMIT: "no answer within the time",
+    StopReason.FAILED_CALL_LIMIT: "too many calls failed",
+    StopReason.NO_ACTION: "the model stopped without an answer",
+    StopReason.CANCELLED: "broken off",
+    StopReason.MODEL_LOST: "the model could not be reached",
+    StopReason.MODEL_REFUSED: "the model's backend refused the request",
+    StopReason.SANDBOX_LOST: "the sandbox failed",
+}
+"""Every stop reason in words."""
+
+
+def visible(text: str) -> str:
+    """`text` without anything that a terminal would obey."""
+    return text.translate(_MARKS)
+
+
+class AskScreen:
+    """Hears the events of one episode and prints them."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._turn = 0
+        self._streamed = ""
+        """What has been shown of the turn's text."""
+        self._in_fence = False
+        """Whether it ended inside a code fence."""
+
+    def __call__(self, event: Event) -> None:
+        """Show one event."""
+        if isinstance(event, Ask):
+            self._turn += 1
+            self._streamed, self._in_fence = "", False
+            self._console.rule(f"turn {self._turn}", align="left", style="dim")
+        elif isinstance(event, Wrote):
+            self._write(event.piece)
+        elif isinstance(event, Said):
+            self._said(event)
+        elif isinstance(event, Run | Call):
+            self._note("running the code …" if isinstance(event, Run) else f"calling {visible(event.call.name)} …")
+        elif isinstance(event, Ran):
+            self._ran(event.execution, event.seconds)
+
+    def ended(self, trajectory: Trajectory) -> None:
+        """The answer, or why there is none, and what the episode cost."""
+        self._console.rule(style="dim")
+        if trajectory.answer is not None:
+            self._console.print(Text(visible(trajectory.answer), style="bold green"))
+        else:
+            stop = trajectory.stop or StopReason.CANCELLED
+            self._console.print(Text(ENDS[stop], style="bold red"))
+            if trajectory.stop_detail:
+                self._console.print(Text(visible(trajectory.stop_detail), style="red"))
+        self._note(costs(trajectory))
+
+    def _write(self, piece: str) -> None:
+        if not piece and self._streamed:  # a broken answer begins again
+            self._console.print()
+            self._note("the connection broke; the model begins this turn again")
+            self._streamed, self._in_fence = "", False
+            return
+        for line in piece.splitlines(keepends=True):
+            style = "cyan" if self._in_fence else ""
+            self._console.print(Text(visible(line), style=style), end="", soft_wrap=True)
+            self._streamed += line
+            if line.endswith("\n") and self._streamed.rstrip("\n").rpartition("\n")[2].lstrip().startswith("```"):
+                self._in_fence = not self._in_fence
+
+    def _said(self, said: Said) -> None:
+        if not self._streamed:
+            self._console.print(Text(visible(said.completion.text)), end="", soft_wrap=True)
+        self._console.print()
+        for call in said.completion.tool_calls:
+            self._console.print(Text(visible(f"{call.name}({dict(call.arguments)})"), style="cyan"))
+
+    def _ran(self, execution: Execution, seconds: float) -> None:
+        for text, style in (
+            (execution.stdout, ""),
+            (execution.stderr, "yellow"),
+            (execution.value, ""),
+            (execution.traceback, "red"),
+            *((note, "yellow") for note in execution.notes),
+        ):
+            if text:
+                self._console.print(Text(visible(text.rstrip("\n")), style=style))
+        for picture in execution.pictures:
+            path = f", {visible(picture.path)}" if picture.path else ""
+            self._console.print(
+                Text(f"picture ({picture.source}{path}): {picture.image.width}×{picture.image.height}", style="cyan")
+            )
+        ok = execution.status is Status.OK
+        self._console.print(Text(f"{execution.status.value}, {seconds:.2f} s", style="green" if ok else "red"))
+
+    def _note(self, text: str) -> None:
+        self._console.print(Text(text, style="dim"))
+
+
+def costs(trajectory: Trajectory) -> str:
+    """Turns, calls, tokens, money and time in one line; what is not known is left out."""
+    turns = trajectory.turns
+    calls = sum(turn.execution is not None for turn in turns)
+    parts = [_count(len(turns), "turn"), _count(calls, "call")]
+    read = [turn.tokens.context for turn in turns if turn.tokens.context is not None]
+    sampled = [turn.tokens.sampled for turn in turns if turn.tokens.sampled is not None]
+    if read or sampled:
+        parts.append(f"{sum(read):,} tokens read, {sum(sampled):,} written")
+    prices = [turn.dollars for turn in turns if turn.dollars is not None]
+    if prices:
+        parts.append(f"${sum(prices):.4f}" + ("" if len(prices) == len(turns) else " (not all turns have a price)"))
+    return ", ".join([*parts, f"{trajectory.seconds:.1f} s"])
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}" + ("" if number == 1 else "s")
