@@ -45,7 +45,7 @@ for contour in cv2.findContours(ink, cv2.RETR_EXTERNAL, cv2.CHAIN_APPROX_NONE)[0
 print(count)
 """
 OVERLAP = """\
-# Every outline of the wanted kind, of whatever size, is covered by ink all the way round.
+# An outline of the wanted kind is one that is covered by ink all the way round; all have one size.
 ys, xs = np.nonzero(ink)
 ink = ink[ys.min():ys.max() + 1, xs.min():xs.max() + 1]
 scale = min(1.0, 320 / max(ink.shape))
@@ -57,22 +57,27 @@ if WANTED == "pentagon":
     reach = np.cos(np.pi / 5) / np.cos((turns + np.pi / 2) % (2 * np.pi / 5) - np.pi / 5)
 else:
     reach = np.ones_like(turns)
-found = []
-for radius in range(8, int(min(ink.shape) / 1.75) + 2):
+
+
+def outlines(radius):
     kernel = np.zeros((2 * radius + 3, 2 * radius + 3), np.float32)
     x, y = reach * np.cos(turns) * radius, reach * np.sin(turns) * radius
     kernel[np.rint(y).astype(int) + radius + 1, np.rint(x).astype(int) + radius + 1] = 1
     kernel /= kernel.sum()
     covered = cv2.filter2D(thick, -1, kernel, borderType=cv2.BORDER_CONSTANT)
     exact = cv2.filter2D(line, -1, kernel, borderType=cv2.BORDER_CONSTANT)
-    for y, x in zip(*np.nonzero(covered > 0.95)):
-        found.append((exact[y, x], x, y, radius))
-kept = []
-for _, x, y, radius in sorted(found, reverse=True):
-    if all(np.hypot(x - a, y - b) > 0.4 * max(radius, r) for a, b, r in kept):
-        kept.append((x, y, radius))
-print(kept)
-print(len(kept))
+    kept = []
+    for score, x, y in sorted(((exact[y, x], x, y) for y, x in zip(*np.nonzero(covered > 0.95))), reverse=True):
+        if all(np.hypot(x - a, y - b) > 0.4 * radius for _, a, b in kept):
+            kept.append((score, x, y))
+    return kept
+
+
+# The right size explains the most ink: many outlines, long ones, and ink in the middle of their lines.
+sizes = {radius: outlines(radius) for radius in range(8, int(min(ink.shape) / 1.75) + 2)}
+radius = max(sizes, key=lambda r: r * sum(score for score, _, _ in sizes[r]))
+print("radius", radius, "centres", [(int(x), int(y)) for _, x, y in sizes[radius]])
+print(len(sizes[radius]))
 """
 
 

@@ -1,12 +1,14 @@
-"""World `touching-circles`: do two circles touch or overlap?
+"""World `touching-circles`: do two circles touch, do they overlap?
 
 Two discs or rings of different colours, in any direction from each other. The gap between their rims is at least
-three pixels, or they overlap by as much: nobody has to judge a hair's breadth.
+three pixels, or they overlap by as much: nobody has to judge a hair's breadth. Kind `contact` asks whether there is
+any, kind `overlap` whether they share an area; circles that only touch (none does here) would have the first alone.
 """
 
 from __future__ import annotations
 
 from math import isqrt
+from typing import Literal
 
 from pydantic import Field
 
@@ -17,11 +19,15 @@ from saccade.tasks.worlds.polygons import turned
 from saccade.tasks.worlds.rng import Rng
 
 _INKS = ("red", "orange", "green", "blue", "purple", "pink")
-QUESTIONS = (
-    "Do the two circles touch or overlap?",
-    "Are the two circles overlapping or touching each other?",
-    "Is there any contact between the two circles?",
-)
+Kind = Literal["contact", "overlap"]
+_QUESTIONS: dict[Kind, tuple[str, ...]] = {
+    "contact": (
+        "Do the two circles touch or overlap?",
+        "Are the two circles in contact with each other?",
+        "Is there any contact between the two circles?",
+    ),
+    "overlap": ("Do the two circles overlap?", "Is there an overlap between the two circles?"),
+}
 PROGRAM = """\
 import cv2
 import numpy as np
@@ -45,13 +51,18 @@ for colour in (first, second):
 (x0, y0, r0), (x1, y1, r1) = circles
 gap = np.hypot(x1 - x0, y1 - y0) - r0 - r1 - 1
 print(f"gap {gap:.1f} pixels")
-print("yes" if gap < 0.5 else "no")
 """
+# Of circles that just touch, the measured gap is off by less than a pixel.
+_PRINT: dict[Kind, str] = {
+    "contact": 'print("yes" if gap < 1 else "no")\n',
+    "overlap": 'print("yes" if gap < -1.2 else "no")\n',
+}
 
 
 class TouchingCirclesKnobs(Knobs):
     """How far apart or how deep in each other the circles may be."""
 
+    kinds: tuple[Kind, ...] = Field(("contact", "overlap"), min_length=1)
     gap_percent: int = Field(12, ge=2, le=100)
     """Greatest gap or overlap in per cent of the smaller radius; small ones are hard to see."""
     least_gap: int = Field(3, ge=2, le=20)
@@ -84,15 +95,16 @@ def draw(rng: Rng, knobs: TouchingCirclesKnobs) -> Sample:
     xs = [value for px, _, radius in places for value in (px - radius, px + radius + 1)]
     ys = [value for _, py, radius in places for value in (py - radius, py + radius + 1)]
     box = (min(xs), min(ys), max(xs), max(ys))
+    kind = rng.choice(knobs.kinds)
     return Sample(
-        question=rng.choice(QUESTIONS),
+        question=rng.choice(_QUESTIONS[kind]),
         media={"image_0": picture},
         answer="yes" if touching else "no",
         answer_type=AnswerType.YES_NO,
-        program=PROGRAM,
+        program=PROGRAM + _PRINT[kind],
         evidence=(EvidenceBox(image="image_0", xyxy=box, label="circles"),),
         difficulty=round(1 - min(1.0, gap / min(first, second)), 3),
-        tags=("touch", "rings" if width else "discs"),
+        tags=(kind, "rings" if width else "discs"),
     )
 
 
