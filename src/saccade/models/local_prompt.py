@@ -24,10 +24,10 @@ from saccade.models.local_weights import Checkpoint
 from saccade.models.pictures import PictureRules, decoded_picture
 from saccade.record.content import ImagePart, Message, TextPart
 
-_MARK = "\ue000"
-"""Opens and closes a stand-in in a rendered prompt: a private-use character, itself replaced where a text holds it."""
-_STAND_IN = re.compile(f"{_MARK}([0-9]+|end){_MARK}")
-_END = f"{_MARK}end{_MARK}"
+_OPEN, _CLOSE = "\ue000", "\ue001"
+"""Around a stand-in in a rendered prompt: private-use characters; the first is itself replaced where a text has it."""
+_STAND_IN = re.compile(f"{_OPEN}([0-9]+){_CLOSE}")
+_END = f"{_OPEN}end{_CLOSE}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,12 +85,12 @@ def _check(request: Request) -> None:
 def _rendered(messages: Sequence[Message], checkpoint: Checkpoint) -> tuple[str, list[str]]:
     """The prompt as text with stand-ins, and what each of them stands for."""
     ends = checkpoint.tokenizer.convert_ids_to_tokens(sorted(checkpoint.end_ids))
-    forged = re.compile("|".join(map(re.escape, [_MARK, *ends, *checkpoint.family.reserved])))
+    forged = re.compile("|".join(map(re.escape, [_OPEN, *ends, *checkpoint.family.reserved])))
     plain: list[str] = []
 
     def stand_in(match: re.Match[str]) -> str:
         plain.append(match[0])
-        return f"{_MARK}{len(plain) - 1}{_MARK}"
+        return f"{_OPEN}{len(plain) - 1}{_CLOSE}"
 
     chat = [_templated(message, lambda text: forged.sub(stand_in, text)) for message in messages]
     continues = bool(messages) and messages[-1].role == "assistant"
