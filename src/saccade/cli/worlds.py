@@ -1,0 +1,128 @@
+"""`saccade worlds`: list the generated worlds, draw samples of one into a folder, show a contact sheet.
+
+A folder of samples holds `tasks.jsonl` (records), `media/` (the store they name) and `pictures/` (the same files under
+names that people can read). Tasks hold their gold answers.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, get_args
+
+import typer
+from rich.console import Console
+from rich.progress import track
+
+from saccade.errors import SettingsError
+
+if TYPE_CHECKING:
+    from saccade.media.store import MediaStore
+    from saccade.record.task import Task
+    from saccade.tasks.worlds.base import Knobs, Split, World
+
+app = typer.Typer(no_args_is_help=True, add_completion=False, rich_markup_mode=None)
+
+Name = Annotated[str, typer.Argument(help="A world, as `saccade worlds list` names it.")]
+Count = Annotated[int, typer.Option("--n", min=1, help="How many samples.")]
+Start = Annotated[int, typer.Option(min=0, help="Index of the first sample.")]
+SplitName = Annotated[str, typer.Option("--split", help="train, validation or test.")]
+Turn = Annotated[list[str] | None, typer.Option("--set", help="A knob, as in --set signs=12; may be repeated.")]
+
+_SUFFIXES = {"image/png": ".png", "video/mp4": ".mp4", "video/webm": ".webm"}
+
+
+@app.callback()
+def worlds() -> None:
+    """Worlds that draw tasks from a seed, with the gold answer and where it can be seen."""
+
+
+@app.command("list")
+def list_worlds(
+    knobs: Annotated[bool, typer.Option("--knobs", help="Also the knobs of every world and their defaults.")] = False,
+) -> None:
+    """Name every world and what it asks."""
+    from saccade.tasks.worlds.registry import WORLDS, load_world
+
+    for entry in WORLDS.ids():
+        world = load_world(entry)
+        print(f"{entry:<24}{world.description}")
+        if knobs:
+            for name, value in world.knobs():
+                print(f"    {name} = {value!r}")
+
+
+@app.command()
+def sample(
+    name: Name,
+    out: Annotated[Path, typer.Option(help="Folder to write to; made if missing.")],
+    n: Count = 16,
+    split: SplitName = "train",
+    start: Start = 0,
+    turn: Turn = None,
+) -> None:
+    """Draw samples into a folder: records, media, and files to look at."""
+    from saccade.media.store import MediaStore
+    from saccade.record.codec import write_lines
+
+    world, knobs, part = _chosen(name, split, turn)
+    pictures = out / "pictures"
+    pictures.mkdir(parents=True, exist_ok=True)
+    store = MediaStore(out / "media")
+    tasks = _tasks(world, part, range(start, start + n), store, knobs)
+    bar = track(tasks, description=f"Drawing {world.id}", total=n, console=Console(stderr=True), transient=True)
+    write_lines(out / "tasks.jsonl", (_named(task, store, pictures) for task in bar))
+    print(f"{n} tasks of {world.id}, split {part}: {out / 'tasks.jsonl'}, files to look at in {pictures}")
+
+
+@app.command()
+def sheet(
+    name: Name,
+    out: Annotated[Path | None, typer.Option(help="The PNG file; by default runs/sheets/NAME.png.")] = None,
+    n: Count = 12,
+    split: SplitName = "train",
+    start: Start = 0,
+    turn: Turn = None,
+) -> None:
+    """Draw one contact sheet of samples with their gold boxes and answers."""
+    from saccade.tasks.worlds.base import draw_sample
+    from saccade.tasks.worlds.sheet import contact_sheet
+
+    world, knobs, part = _chosen(name, split, turn)
+    target = out or Path("runs/sheets") / f"{world.id.partition('@')[0]}.png"
+    target.parent.mkdir(parents=True, exist_ok=True)
+    contact_sheet([draw_sample(world, part, index, knobs) for index in range(start, start + n)]).save(target)
+    print(target)
+
+
+def _chosen(name: str, split: str, turn: list[str] | None) -> tuple[World[Any], Knobs, Split]:
+    from saccade.record.settings import load_settings
+    from saccade.tasks.worlds.base import SPLITS, Split
+    from saccade.tasks.worlds.registry import load_world
+
+    if split not in get_args(Split):
+        raise SettingsError(f"there is no split {split!r}; name one of {', '.join(SPLITS)}")
+    world = load_world(name)
+    return world, load_settings(world.knobs, overrides=turn or ()), SPLITS[SPLITS.index(split)]
+
+
+def _tasks(world: World[Any], split: Split, indices: range, store: MediaStore, knobs: Knobs) -> Iterator[Task]:
+    from saccade.tasks.worlds.base import make_task
+
+    for index in indices:
+        yield make_task(world, split, index, store, knobs)
+
+
+def _named(task: Task, store: MediaStore, pictures: Path) -> Task:
+    """The task; its media now also lie in `pictures`, as links where the file system has them."""
+    for item in task.media:
+        stem = f"{task.id}_{item.name}".replace("/", "_").replace("@", "-")
+        target = pictures / f"{stem}{_SUFFIXES.get(item.part.mime, '')}"
+        target.unlink(missing_ok=True)
+        try:
+            os.link(store.path(item.part.sha256), target)
+        except OSError:
+            shutil.copyfile(store.path(item.part.sha256), target)
+    return task

@@ -1,0 +1,77 @@
+"""A contact sheet of samples: every picture with its gold boxes, the question and the answer below it.
+
+For people's eyes only; it holds the answers. Of a clip the sheet shows its facts, not its frames.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from textwrap import wrap
+
+from PIL import Image, ImageDraw
+
+from saccade.tasks.worlds.base import Clip, Sample
+from saccade.tasks.worlds.canvas import font
+
+TILE = (420, 340)
+_MARGIN = 14
+_LINES = 5
+_LINE = 17
+_COLUMNS = 4
+_GOLD = (255, 40, 200)
+
+
+def contact_sheet(samples: Sequence[Sample]) -> Image.Image:
+    """All samples on one sheet, four in a row."""
+    columns = min(_COLUMNS, max(1, len(samples)))
+    rows = -(-len(samples) // columns)
+    step_x, step_y = TILE[0] + _MARGIN, TILE[1] + _LINES * _LINE + 2 * _MARGIN
+    sheet = Image.new("RGB", (columns * step_x + _MARGIN, rows * step_y + _MARGIN), (226, 226, 222))
+    pen = ImageDraw.Draw(sheet)
+    for index, sample in enumerate(samples):
+        x, y = _MARGIN + index % columns * step_x, _MARGIN + index // columns * step_y
+        sheet.paste(_tile(sample), (x, y))
+        for line, text in enumerate(_caption(sample)):
+            pen.text((x, y + TILE[1] + 4 + line * _LINE), text, fill=(20, 20, 20), font=font(13))
+    return sheet
+
+
+def with_evidence(sample: Sample, name: str) -> Image.Image:
+    """A copy of one of the sample's pictures with the evidence boxes that lie in it.
+
+    Raises:
+        KeyError: the sample has no medium of that name.
+        ValueError: it is a clip.
+    """
+    medium = sample.media[name]
+    if isinstance(medium, Clip):
+        raise ValueError(f"{name} is a clip; boxes are drawn on pictures")
+    picture = medium.convert("RGB")
+    pen = ImageDraw.Draw(picture)
+    width = max(2, max(picture.size) // 250)
+    for box in sample.evidence:
+        if box.image == name:
+            x0, y0, x1, y1 = (int(value) for value in box.xyxy)
+            # Outside the box, so that it hides nothing.
+            pen.rectangle((x0 - width - 1, y0 - width - 1, x1 + width, y1 + width), outline=_GOLD, width=width)
+    return picture
+
+
+def _tile(sample: Sample) -> Image.Image:
+    tile = Image.new("RGB", TILE, (250, 250, 250))
+    width = TILE[0] // max(1, len(sample.media))
+    for number, (name, medium) in enumerate(sample.media.items()):
+        if isinstance(medium, Clip):
+            facts = f"{medium.frames} frames, {medium.fps:g}/s\n{medium.width}x{medium.height}, {medium.mime}"
+            ImageDraw.Draw(tile).text((number * width + 12, 12), facts, fill=(20, 20, 20), font=font(16))
+            continue
+        shown = with_evidence(sample, name)
+        shown.thumbnail((width - 4, TILE[1]), Image.Resampling.LANCZOS)
+        tile.paste(shown, (number * width + (width - shown.width) // 2, (TILE[1] - shown.height) // 2))
+    return tile
+
+
+def _caption(sample: Sample) -> list[str]:
+    question = wrap(f"[{sample.tags[0] if sample.tags else ''}] {sample.question}", 62)[: _LINES - 2]
+    choices = " | ".join(sample.choices)
+    return [*question, *wrap(choices, 62)[:1], f"= {sample.answer}"]
