@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import statistics
+from collections.abc import Sequence
 from dataclasses import asdict
 
 from rich.table import Table
 
+from saccade.bench.loop import LoopFigure
 from saccade.bench.measure import FULL, Measurement, NotMeasured, Result
 from saccade.bench.ours import Saccade
 from saccade.bench.peer_jupyter import Jupyter
@@ -134,3 +136,21 @@ def _verdict(row: RowResult, report: Report) -> str:
     if row.row.target is None:
         return ""
     return "not judged" if met is None else "met" if met else "MISSED"
+
+
+def loop_table(figures: Sequence[LoopFigure]) -> Table:
+    """The figures of `saccade bench loop`."""
+    shown = Table(title="saccade bench loop", title_justify="left")
+    for column in ("what", "value", "beside", "that", "ratio", "target", ""):
+        shown.add_column(column, justify="right" if column in ("value", "that", "ratio") else "left")
+    for figure in figures:
+        shown.add_row(
+            figure.name,
+            f"{figure.value:.3g} {figure.unit}",
+            figure.beside,
+            "" if figure.other is None else f"{figure.other:.3g}",
+            "" if figure.ratio is None else f"{figure.ratio:.2f}",
+            figure.target,
+            "" if not figure.target else "not judged" if figure.met is None else "met" if figure.met else "MISSED",
+        )
+    return shown

@@ -1,4 +1,4 @@
-"""`saccade bench`: time and memory of the sandbox beside its peers, on this machine, now."""
+"""`saccade bench`: time and memory of the sandbox and of the loop, on this machine, now."""
 
 from __future__ import annotations
 
@@ -51,3 +51,31 @@ def sandbox(
     console.print(*footing(report), sep="\n", highlight=False, markup=False)
     if json_file is not None:
         json_file.write_text(json.dumps(as_json(report), indent=1) + "\n", encoding="utf-8")
+
+
+@app.command()
+def loop(
+    quick: Annotated[bool, typer.Option("--quick", help="Fewer episodes: half a minute.")] = False,
+    json_file: Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write the figures there.")] = None,
+) -> None:
+    """The loop with a model that answers in no time: turns per second, its own cost, memory over many episodes."""
+    from dataclasses import asdict
+
+    from saccade.bench.loop import FULL_LOOP, QUICK_LOOP, measure_loop
+    from saccade.bench.machine import this_machine
+    from saccade.bench.present import loop_table
+
+    machine = this_machine()
+    console = Console(width=None if sys.stdout.isatty() else 150)
+    with Console(stderr=True).status("starting") as status:
+        figures = measure_loop(QUICK_LOOP if quick else FULL_LOOP, told=lambda what: status.update(f"measuring {what}"))
+    console.print(
+        f"{machine.processor}, {machine.cores} cores, Python {machine.python}, load {machine.load:.2f}"
+        + ("; WARNING: the machine was busy, trust ratios only" if machine.busy else ""),
+        highlight=False,
+        markup=False,
+    )
+    console.print(loop_table(figures))
+    if json_file is not None:
+        report = {"machine": machine.as_dict(), "figures": [asdict(figure) for figure in figures]}
+        json_file.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
