@@ -22,6 +22,10 @@ WORLDS = Registry(
         "line-crossings@1": f"{_HOME}.line_crossings:WORLD",
         "shape-count@1": f"{_HOME}.shape_count:WORLD",
         "touching-circles@1": f"{_HOME}.touching_circles:WORLD",
+        "chart-bar@1": f"{_HOME}.chart_bars:WORLD",
+        "chart-line@1": f"{_HOME}.chart_lines:WORLD",
+        "chart-pie@1": f"{_HOME}.chart_pie:WORLD",
+        "chart-scatter@1": f"{_HOME}.chart_scatter:WORLD",
         "visual-search@1": f"{_HOME}.visual_search:WORLD",
     },
 )
