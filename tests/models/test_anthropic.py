@@ -95,16 +95,15 @@ async def test_a_call_cut_by_the_limit_is_text_and_length(server: WireServer, ma
     assert (answer.text, answer.tool_calls, answer.finish) == ('crop({"x": )', (), FinishReason.LENGTH)
 
 
-async def test_empty_messages_and_texts_are_left_out(server: WireServer, make: Maker) -> None:
+async def test_blank_texts_are_left_out_and_neighbours_of_a_role_are_one_message(server: WireServer, make: Maker) -> None:
     server.will(messages())
     request = ask()
     picture = (media := Media()).put(Image.new("RGB", (2, 2)))
-    more = (said("assistant", ""), said("tool", "", picture), said("assistant", "ok"), said("user", "go"))
+    more = (said("assistant", ""), said("tool", " \n", picture), said("assistant", "ok"), said("user", "go"))
     await make().complete(type(request)((*request.messages, *more)), media)
     sent = server.bodies[0]["messages"]
     assert [(m["role"], [block["type"] for block in m["content"]]) for m in sent] == [
-        ("user", ["text"]),
-        ("user", ["image"]),
+        ("user", ["text", "image"]),
         ("assistant", ["text"]),
         ("user", ["text"]),
     ]

@@ -17,29 +17,15 @@ from saccade.models.answer import Answer, Listener
 from saccade.models.anthropic_wire import EventReader, request_fields, sendable_stops
 from saccade.models.base import Completion, MediaReader, Request
 from saccade.models.endpoint import Endpoint
-from saccade.models.failures import converted, load_client
-from saccade.models.keys import find_key
-from saccade.models.retry import with_retries
+from saccade.models.hosted import HostedModel
 from saccade.models.stops import check_stops
 
 
-class AnthropicModel:
+class AnthropicModel(HostedModel):
     """A model behind the messages API."""
 
     def __init__(self, endpoint: Endpoint, *, api_key: str | None = None) -> None:
-        self.name = f"anthropic:{endpoint.model}"
-        self._endpoint = endpoint
-        self._package: Any = load_client("anthropic")
-        self._key = find_key("anthropic", api_key)
-        self._client: Any = self._package.AsyncAnthropic(
-            api_key=self._key.reveal(),
-            base_url=endpoint.base_url,
-            max_retries=0,
-            timeout=endpoint.timeout_seconds,
-        )
-
-    def __repr__(self) -> str:
-        return f"AnthropicModel({self.name!r})"
+        super().__init__("anthropic", endpoint, package="anthropic", api_key=api_key)
 
     async def complete(
         self, request: Request, media: MediaReader, *, on_text: Callable[[str], None] | None = None
@@ -59,21 +45,7 @@ class AnthropicModel:
             listener.begin()
             return await self._stream(fields, Answer(request.stop, listener))
 
-        return await with_retries(
-            lambda: converted(
-                ask,
-                client=self._package,
-                key=self._key,
-                who=self.name,
-                timeout_seconds=self._endpoint.timeout_seconds,
-            ),
-            self._endpoint.retry,
-            self._endpoint.clock,
-        )
-
-    async def close(self) -> None:
-        """Give back the connections."""
-        await self._client.close()
+        return await self._patiently(ask)
 
     async def _stream(self, fields: dict[str, Any], answer: Answer) -> Completion:
         reader = EventReader(answer)

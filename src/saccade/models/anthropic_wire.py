@@ -1,23 +1,28 @@
 """The messages protocol of Anthropic, as pure data: a request as keyword arguments, an answer from its events.
 
-System messages go apart, wherever they stood; a message of the role `tool` is sent as the user's, and a message without
-content is left out, as the API refuses it. Picture rules are those of the provider's vision guide: 8000 pixels a side,
-2000 with more than 20 pictures, 5 MB of base64; beyond 1568 pixels a side or about 1.15 megapixels (2576 and 3.75
-for newer models) the provider scales down anyway, so it is done here. No IO but reading pictures.
+System messages go apart, wherever they stood. The result of a native call holds its pictures; one that names no call
+is the user's. Neighbours of one role are one message, and blank texts are left out, as the API refuses them. A request
+whose last message is the assistant's asks for its continuation: newer models refuse that, none takes pictures in it,
+and white space at its end is not sent.
+
+Picture rules are those of the provider's vision guide: 8000 pixels a side, 2000 with more than 20 pictures, 5 MB of
+base64; beyond 1568 pixels a side or about 1.15 megapixels (2576 and 3.75 for newer models) the provider scales down
+anyway, so it is done here. No IO but reading pictures.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from saccade.errors import ModelRefusedError
 from saccade.models.answer import Answer
 from saccade.models.base import MediaReader, Request, Usage
+from saccade.models.native_calls import paired
 from saccade.models.pictures import PictureRules, encoded_picture
 from saccade.models.retry import OutageError
-from saccade.record.content import ImagePart, Message, TextPart
+from saccade.record.content import ImagePart, Message, Part, TextPart
 from saccade.record.turn import FinishReason
 
 DEFAULT_MAX_TOKENS: Final = 8192
@@ -35,6 +40,9 @@ _FINISH = {
 }
 # Models that see at most 1568 pixels a side. A name that is not here may see more: its pictures keep more detail.
 _STANDARD = re.compile(r"claude-(3|haiku-4|sonnet-4|opus-4(-[0156])?(-\d{8})?$)")
+# Models that continue an assistant's message; from 4.6 on none does.
+_CONTINUING = re.compile(r"claude-(3|(haiku|sonnet|opus)-4(-[015])?(-\d{8})?$)")
+_NOT_IN_IDS = re.compile(r"[^a-zA-Z0-9_-]")
 
 
 def picture_rules(model: str, pictures: int) -> PictureRules:
@@ -62,11 +70,13 @@ def request_fields(request: Request, media: MediaReader, model: str) -> dict[str
         raise ModelRefusedError("anthropic does not know a seed; leave it out of the sampling settings")
     pictures = sum(isinstance(part, ImagePart) for message in request.messages for part in message.media)
     rules = picture_rules(model, pictures)
-    messages = [_message(message, media, rules) for message in request.messages if message.role != "system"]
+    spoken = [message for message in request.messages if message.role != "system"]
+    messages = _messages(paired(spoken), media, rules)
+    _prepare_continuation(messages, model)
     fields: dict[str, Any] = {
         "model": model,
         "max_tokens": sampling.max_tokens or DEFAULT_MAX_TOKENS,
-        "messages": [message for message in messages if message["content"]],
+        "messages": messages,
     }
     system = [message for message in request.messages if message.role == "system"]
     if any(message.media for message in system):
@@ -84,6 +94,7 @@ def request_fields(request: Request, media: MediaReader, model: str) -> dict[str
             {"name": tool.name, "description": tool.description, "input_schema": tool.parameters}
             for tool in request.tools
         ]
+        fields["tool_choice"] = {"type": "auto", "disable_parallel_tool_use": True}
     return fields
 
 
@@ -150,11 +161,40 @@ class EventReader:
         )
 
 
-def _message(message: Message, media: MediaReader, rules: PictureRules) -> dict[str, Any]:
+def _messages(messages: Sequence[Message], media: MediaReader, rules: PictureRules) -> list[dict[str, Any]]:
+    told: list[dict[str, Any]] = []
+    for message in messages:
+        role = "assistant" if message.role == "assistant" else "user"
+        content = _blocks(message, media, rules)
+        if content and told and told[-1]["role"] == role:
+            told[-1]["content"] += content
+        elif content:
+            told.append({"role": role, "content": content})
+    return told
+
+
+def _blocks(message: Message, media: MediaReader, rules: PictureRules) -> list[dict[str, Any]]:
+    if message.role == "assistant" and message.media:
+        raise ModelRefusedError(
+            "anthropic takes no pictures in an assistant's message; use a dialect that shows them to the user's side"
+        )
+    content = _content(message.parts, media, rules)
+    if message.call_id is not None:
+        return [{"type": "tool_result", "tool_use_id": _identifier(message.call_id), "content": content}]
+    calls = [
+        {"type": "tool_use", "id": _identifier(call.call_id or ""), "name": call.name, "input": dict(call.arguments)}
+        for call in message.calls
+    ]
+    return content + calls
+
+
+def _content(parts: Iterable[Part], media: MediaReader, rules: PictureRules) -> list[dict[str, Any]]:
     content: list[dict[str, Any]] = []
-    for part in message.parts:
+    for part in parts:
         if isinstance(part, TextPart):
-            if part.text:
+            if content and content[-1]["type"] == "text":
+                content[-1]["text"] += part.text
+            else:
                 content.append({"type": "text", "text": part.text})
         elif isinstance(part, ImagePart):
             picture = encoded_picture(part, media, rules)
@@ -162,4 +202,22 @@ def _message(message: Message, media: MediaReader, rules: PictureRules) -> dict[
             content.append({"type": "image", "source": source})
         else:
             raise ModelRefusedError("anthropic takes no videos; use a dialect that shows frames")
-    return {"role": "assistant" if message.role == "assistant" else "user", "content": content}
+    return [block for block in content if block["type"] != "text" or block["text"].strip()]
+
+
+def _identifier(call_id: str) -> str:
+    """The identifier of a call in the characters that the API allows, should it come from elsewhere."""
+    return _NOT_IN_IDS.sub("_", call_id)
+
+
+def _prepare_continuation(messages: list[dict[str, Any]], model: str) -> None:
+    """Make sure that the last of `messages`, if it is the assistant's, can be continued."""
+    if not messages or messages[-1]["role"] != "assistant":
+        return
+    if not _CONTINUING.match(model):
+        raise ModelRefusedError(
+            f"{model} does not continue an assistant's message, as this dialect asks; no Claude from 4.6 on does. "
+            "Use a vllm or sglang server, or another dialect."
+        )
+    last = messages[-1]["content"][-1]
+    last["text"] = last["text"].rstrip()

@@ -6,6 +6,7 @@
 Text and stop strings are exact on vLLM and SGLang. OpenAI swallows stop strings without naming them: closing tags
 are put back by inference (see `stops.unclosed`); other stop strings, and all on models that refuse them, are cut off
 here by ending the stream, and then tokens and money of the call are unknown (None), for the server tells them last.
+A model that refuses stop strings, or to be told to make one native call at a time, is asked without from then on.
 """
 
 from __future__ import annotations
@@ -18,15 +19,15 @@ from saccade.errors import RegistryError, SettingsError
 from saccade.models.answer import Answer, Listener
 from saccade.models.base import Completion, MediaReader, Request
 from saccade.models.endpoint import Endpoint
-from saccade.models.failures import RefusedParameterError, converted, load_client
-from saccade.models.keys import find_key
-from saccade.models.openai_wire import SERVERS, Server, read_body, request_fields, takes_stops
-from saccade.models.retry import OutageError, with_retries
+from saccade.models.failures import RefusedParameterError
+from saccade.models.hosted import HostedModel
+from saccade.models.openai_wire import DISPENSABLE, SERVERS, Server, read_body, request_fields
+from saccade.models.retry import OutageError
 from saccade.models.stops import check_stops
 from saccade.record.suggest import did_you_mean
 
 
-class OpenAIModel:
+class OpenAIModel(HostedModel):
     """A model behind the chat-completions protocol."""
 
     def __init__(self, endpoint: Endpoint, *, server: str = "openai", api_key: str | None = None) -> None:
@@ -34,21 +35,9 @@ class OpenAIModel:
             raise RegistryError(f"there is no server {server!r}. {did_you_mean(server, SERVERS)}")
         if server != "openai" and not endpoint.base_url:
             raise SettingsError(f"{server} needs an address: {server}:{endpoint.model}@http://host:8000/v1")
-        self.name = f"{server}:{endpoint.model}"
-        self._endpoint = endpoint
         self._server: Server = SERVERS[server]
-        self._package: Any = load_client("openai")
-        self._key = find_key(server, api_key, needed=self._server.needs_key)
-        self._client: Any = self._package.AsyncOpenAI(
-            api_key=self._key.reveal() or "none",
-            base_url=endpoint.base_url,
-            max_retries=0,
-            timeout=endpoint.timeout_seconds,
-        )
-        self._refuses_stops = False
-
-    def __repr__(self) -> str:
-        return f"OpenAIModel({self.name!r})"
+        super().__init__(server, endpoint, package="openai", api_key=api_key, key_needed=self._server.needs_key)
+        self._refused: set[str] = set()
 
     async def complete(
         self, request: Request, media: MediaReader, *, on_text: Callable[[str], None] | None = None
@@ -62,26 +51,23 @@ class OpenAIModel:
         """
         check_stops(request.stop)
         listener = Listener(on_text)
-        send_stops = takes_stops(self._server, request.stop) and not self._refuses_stops
-        try:
-            return await self._tried(request, media, listener, send_stops)
-        except RefusedParameterError as refusal:
-            if not (send_stops and refusal.parameter == "stop"):
-                raise
-        self._refuses_stops = True
-        return await self._tried(request, media, listener, False)
+        while True:
+            without = frozenset(self._refused)
+            fields = await asyncio.to_thread(request_fields, request, media, self._server, without=without)
+            try:
+                return await self._tried(request, fields, listener)
+            except RefusedParameterError as refusal:
+                if refusal.parameter not in DISPENSABLE & fields.keys():
+                    raise
+                self._refused.add(refusal.parameter)
 
-    async def close(self) -> None:
-        """Give back the connections."""
-        await self._client.close()
-
-    async def _tried(self, request: Request, media: MediaReader, listener: Listener, send_stops: bool) -> Completion:
-        fields = await asyncio.to_thread(request_fields, request, media, self._server, send_stops=send_stops)
-        cuts = bool(request.stop) and not send_stops
+    async def _tried(self, request: Request, fields: dict[str, Any], listener: Listener) -> Completion:
+        sends_stops = "stop" in fields
+        cuts = bool(request.stop) and not sends_stops
 
         async def ask() -> Completion:
             listener.begin()
-            answer = Answer(request.stop, listener, infers_stop=send_stops and not self._server.names_stop)
+            answer = Answer(request.stop, listener, infers_stop=sends_stops and not self._server.names_stop)
             if listener.wants_pieces or cuts:
                 await self._stream(fields, answer, cuts)
             else:
@@ -90,17 +76,7 @@ class OpenAIModel:
             answer.model = answer.model or self._endpoint.model
             return answer.completion()
 
-        return await with_retries(
-            lambda: converted(
-                ask,
-                client=self._package,
-                key=self._key,
-                who=self.name,
-                timeout_seconds=self._endpoint.timeout_seconds,
-            ),
-            self._endpoint.retry,
-            self._endpoint.clock,
-        )
+        return await self._patiently(ask)
 
     async def _whole(self, fields: dict[str, Any], answer: Answer) -> None:
         body = await self._client.chat.completions.create(model=self._endpoint.model, **fields)

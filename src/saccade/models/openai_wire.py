@@ -1,24 +1,24 @@
 """The chat-completions protocol, as pure data: a request as keyword arguments, an answer from its dictionaries.
 
-Servers differ in what they add to it; a `Server` says so. A message of the role `tool` is sent as the user's, because
-records of messages do not keep which native call it answers. No IO but reading pictures.
+Servers differ in what they add to it; a `Server` says so. A request whose last message is the assistant's asks for
+its continuation, which few servers know. No IO but reading pictures.
 """
 
 from __future__ import annotations
 
-import base64
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from saccade.errors import ModelRefusedError
 from saccade.models.answer import Answer, first_named
 from saccade.models.base import MediaReader, Request, Usage
-from saccade.models.pictures import encoded_picture
+from saccade.models.native_calls import paired
+from saccade.models.openai_messages import chat_messages
 from saccade.models.retry import OutageError
 from saccade.models.stops import can_be_inferred
-from saccade.record.content import ImagePart, Message, TextPart
+from saccade.record.content import Message, TextPart
 from saccade.record.turn import FinishReason
 
 _FINISH = {
@@ -52,6 +52,12 @@ class Server:
     """It knows `top_k`."""
     videos: bool = False
     """It takes videos."""
+    one_call: bool = False
+    """It can be told to make one native call at a time."""
+    continues: bool = False
+    """It can continue an assistant's message."""
+    continues_pictures: bool = False
+    """Also one that holds pictures."""
     needs_key: bool = False
 
 
@@ -61,8 +67,8 @@ _META = {"logprobs": True, "return_meta_info": True}
 SERVERS: Mapping[str, Server] = {
     server.provider: server
     for server in (
-        Server("openai", length_field="max_completion_tokens", needs_key=True),
-        Server("azure", length_field="max_completion_tokens", needs_key=True),
+        Server("openai", length_field="max_completion_tokens", one_call=True, needs_key=True),
+        Server("azure", length_field="max_completion_tokens", one_call=True, needs_key=True),
         Server(
             "vllm",
             always=_IDS,
@@ -70,6 +76,9 @@ SERVERS: Mapping[str, Server] = {
             names_stop=True,
             own_sampling=True,
             videos=True,
+            one_call=True,
+            continues=True,
+            continues_pictures=True,
         ),
         Server(
             "sglang",
@@ -79,6 +88,8 @@ SERVERS: Mapping[str, Server] = {
             ids_in_streams=False,
             own_sampling=True,
             videos=True,
+            one_call=True,
+            continues=True,
         ),
         Server("compatible"),
     )
@@ -86,21 +97,36 @@ SERVERS: Mapping[str, Server] = {
 """By provider. `compatible` is any server of which nothing else is known."""
 
 
+DISPENSABLE = frozenset({"stop", "parallel_tool_calls"})
+"""Fields that some models of a server refuse, and without which a request still asks for the same."""
+
+
 def takes_stops(server: Server, stops: tuple[str, ...]) -> bool:
     """Whether `stops` are sent, because the text can be put together exactly afterwards; else the client cuts."""
     return bool(stops) and (server.names_stop or (can_be_inferred(stops) and len(stops) <= _MOST_STOPS))
 
 
-def request_fields(request: Request, media: MediaReader, server: Server, *, send_stops: bool) -> dict[str, Any]:
+def request_fields(
+    request: Request, media: MediaReader, server: Server, *, without: Collection[str] = ()
+) -> dict[str, Any]:
     """The fields of the request, model and streaming apart; those of the server's own under `extra_body`.
+
+    Args:
+        request: what is asked.
+        media: where pictures are.
+        server: who is asked.
+        without: those of `DISPENSABLE` to leave out.
 
     Raises:
         ModelRefusedError: the server cannot take what is asked for.
         MediaError: a picture cannot be read.
     """
     sampling = request.sampling
-    extra = dict(server.always)
-    fields: dict[str, Any] = {"messages": [_message(message, media, server) for message in request.messages]}
+    messages = paired(request.messages)
+    extra = {**server.always, **_continuation(messages, server)}
+    fields: dict[str, Any] = {
+        "messages": chat_messages(messages, media, provider=server.provider, videos=server.videos)
+    }
     if sampling.top_k is not None:
         if not server.own_sampling:
             raise ModelRefusedError(f"{server.provider} does not know top_k; leave it out of the sampling settings")
@@ -110,7 +136,7 @@ def request_fields(request: Request, media: MediaReader, server: Server, *, send
             fields[name] = value
     if sampling.max_tokens is not None:
         fields[server.length_field] = sampling.max_tokens
-    if send_stops:
+    if takes_stops(server, request.stop) and "stop" not in without:
         fields["stop"] = list(request.stop)
         extra.update(server.with_stops)
     if request.tools:
@@ -121,6 +147,8 @@ def request_fields(request: Request, media: MediaReader, server: Server, *, send
             }
             for tool in request.tools
         ]
+        if server.one_call and "parallel_tool_calls" not in without:
+            fields["parallel_tool_calls"] = False
     if extra:
         fields["extra_body"] = extra
     return fields
@@ -206,19 +234,23 @@ def _read_tokens(choice: Mapping[str, Any], answer: Answer) -> None:
     answer.logprobs += [float(token["logprob"]) for token in tokens]
 
 
-def _message(message: Message, media: MediaReader, server: Server) -> dict[str, Any]:
-    role = "user" if message.role == "tool" else message.role
-    if not message.media:
-        return {"role": role, "content": message.text}
-    content: list[dict[str, Any]] = []
-    for part in message.parts:
-        if isinstance(part, TextPart):
-            content.append({"type": "text", "text": part.text})
-        elif isinstance(part, ImagePart):
-            content.append({"type": "image_url", "image_url": {"url": encoded_picture(part, media).url}})
-        elif server.videos:
-            data = base64.b64encode(media.get_bytes(part.sha256)).decode("ascii")
-            content.append({"type": "video_url", "video_url": {"url": f"data:{part.mime};base64,{data}"}})
-        else:
-            raise ModelRefusedError(f"{server.provider} takes no videos; use a dialect that shows frames")
-    return {"role": role, "content": content}
+def _continuation(messages: tuple[Message, ...], server: Server) -> dict[str, object]:
+    """What asks for the continuation of the last message, if it is the assistant's."""
+    last = messages[-1] if messages else None
+    if last is None or last.role != "assistant":
+        return {}
+    if not server.continues:
+        raise ModelRefusedError(
+            f"{server.provider} cannot continue an assistant's message, as this dialect asks. "
+            "Use a vllm or sglang server, named so, or another dialect."
+        )
+    if last.media and not server.continues_pictures:
+        raise ModelRefusedError(
+            f"{server.provider} cannot continue an assistant's message that holds pictures. "
+            "Use a vllm server, or another dialect."
+        )
+    if not isinstance(last.parts[-1], TextPart):  # the server looks for the last text, and forgets what follows it
+        raise ModelRefusedError(
+            f"{server.provider} continues only a message that ends with text. Use a dialect that writes some."
+        )
+    return {"continue_final_message": True, "add_generation_prompt": False}
