@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import struct
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from typing import Any
@@ -95,3 +96,38 @@ def gif(frames: int = 12, duration: int = 80, kind: str = "GIF") -> bytes:
     first, *rest = (Image.fromarray(coded(number)) for number in range(frames))
     first.save(target, kind, save_all=True, append_images=rest, duration=duration, loop=0, lossless=True)
     return target.getvalue()
+
+
+def without_start(video: bytes, packets: int) -> bytes:
+    """The same stream in Matroska without its first packets: it begins in the middle of a group of pictures."""
+    import av
+
+    target = io.BytesIO()
+    with av.open(io.BytesIO(video)) as source, av.open(target, "w", format="matroska") as output:
+        stream = source.streams.video[0]
+        copy = output.add_stream_from_template(stream)
+        for number, packet in enumerate(source.demux(stream)):
+            if packet.size and number >= packets:
+                packet.stream = copy
+                output.mux(packet)
+    return target.getvalue()
+
+
+def turned(video: bytes, matrix: tuple[int, ...]) -> bytes:
+    """An MP4 whose header asks for a transformation: the first six numbers of a display matrix, in 1/65536."""
+    at = video.index(b"tkhd") + 4 + 40
+    numbers = struct.pack(">9i", *matrix[:2], 0, *matrix[2:4], 0, *matrix[4:6], 1 << 30)
+    return video[:at] + numbers + video[at + 36 :]
+
+
+CLOCKWISE = (0, 1 << 16, -(1 << 16), 0, HEIGHT << 16, 0)
+"""The matrix of a telephone that was held upright."""
+
+
+def huge(width: int = 16_000, height: int = 16_000) -> bytes:
+    """A small VP8 file that announces a frame of that size and holds none."""
+    body = bytes(4000)
+    tag = (1 << 4) | (len(body) // 2 << 5)  # a key frame, to be shown, and the size of its first part
+    frame = struct.pack("<I", tag)[:3] + b"\x9d\x01\x2a" + struct.pack("<HH", width, height) + body
+    header = struct.pack("<4sHH4sHHIIII", b"DKIF", 0, 32, b"VP80", width, height, 25, 1, 1, 0)
+    return header + struct.pack("<IQ", len(frame), 0) + frame

@@ -13,7 +13,7 @@ from __future__ import annotations
 import io
 
 from .video_pictures import PictureFrames
-from .video_source import WorkspaceFile
+from .video_source import ReopenedFile
 from .video_stream import StreamFrames
 from .video_timeline import FrameLimits, Frames, VideoError
 
@@ -23,7 +23,7 @@ def open_frames(path: str, limits: FrameLimits | None = None) -> Frames:
 
     Raises OSError as `open` does, `VideoError`, and ImportError where PyAV is needed and not installed.
     """
-    return read_frames(WorkspaceFile(path), limits)
+    return read_frames(ReopenedFile(path), limits)
 
 
 def read_frames(file: io.RawIOBase | io.BytesIO, limits: FrameLimits | None = None) -> Frames:

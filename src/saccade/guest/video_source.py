@@ -10,15 +10,18 @@ import io
 import os
 from typing import Any
 
+_READ = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK
+"""Does not wait for a writer where the path is a FIFO."""
 
-class WorkspaceFile(io.RawIOBase):
+
+class ReopenedFile(io.RawIOBase):
     """A file by its path, opened anew for every read. Raises OSError as `open` does."""
 
     def __init__(self, path: str) -> None:
         super().__init__()
         self.path = os.path.abspath(path)
         self._position = 0
-        fd = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
+        fd = os.open(self.path, _READ)
         try:
             self._seal = _seal(fd)
         finally:
@@ -49,7 +52,7 @@ class WorkspaceFile(io.RawIOBase):
 
     def readinto(self, buffer: Any) -> int:
         """Read into `buffer` from the position on. Raises OSError if the file is another one than at first."""
-        fd = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
+        fd = os.open(self.path, _READ)
         try:
             if _seal(fd) != self._seal:
                 raise OSError(f"{self.path} was changed while it was being read as a video; open it again")

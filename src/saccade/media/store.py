@@ -15,16 +15,20 @@ import os
 import re
 import secrets
 import time
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
 from hashlib import sha256 as _sha256
 from pathlib import Path
 
 from PIL import Image
 
-from saccade.errors import MediaError, MissingMediaError
+from saccade.errors import MediaError, MissingMediaError, TooLargeError
 from saccade.media.decode import DEFAULT_LIMITS, DecodeLimits, decode_plain, mime_type
 from saccade.media.encode import EncodeOptions, encode
 from saccade.media.modes import PLAIN_MODES, to_plain
+from saccade.media.video import DEFAULT_LIMITS as VIDEO_LIMITS
+from saccade.media.video import VideoFacts, VideoLimits, probe
 from saccade.record.content import ImageMode, ImagePart, VideoPart
 
 _HEX = re.compile(r"[0-9a-f]{64}")
@@ -85,24 +89,32 @@ class MediaStore:
         image = decode_plain(data, limits=self.limits)
         return _part(self.put_blob(data), image, mime_type(data))
 
+    def put_video(self, video: bytes | str | os.PathLike[str], *, limits: VideoLimits = VIDEO_LIMITS) -> VideoPart:
+        """Store an encoded video, or the file at a path, as it is, after `media.video.probe` has looked at it.
+
+        Raises:
+            MediaError: as `probe` does.
+        """
+        if isinstance(video, bytes):
+            facts = probe(video, limits=limits)
+            return _video_part(self.put_blob(video), facts)
+        with self._new_partial() as partial:
+            name = _copy(video, partial, limits.data_bytes)
+            facts = probe(partial, limits=limits)
+            self._adopt(partial, name)
+        return _video_part(name, facts)
+
     def put_blob(self, data: bytes) -> str:
         """Store any bytes and return their sha256; they are on the disk when this returns."""
         name = _sha256(data).hexdigest()
-        target = self.path(name)
-        if self._holds(target, data):
+        if self._holds(self.path(name), data):
             return name
-        target.parent.mkdir(parents=True, exist_ok=True)
-        self._partial.mkdir(parents=True, exist_ok=True)
-        partial = self._partial / f"{name}.{os.getpid()}.{secrets.token_hex(4)}"
-        try:
+        with self._new_partial() as partial:
             with partial.open("xb") as file:
                 file.write(data)
                 file.flush()
                 os.fsync(file.fileno())
-            os.replace(partial, target)
-        finally:
-            partial.unlink(missing_ok=True)
-        _sync_folder(target.parent)
+            self._adopt(partial, name)
         return name
 
     def get_bytes(self, sha256: str) -> bytes:
@@ -168,6 +180,23 @@ class MediaStore:
     def _partial(self) -> Path:
         return self.root / "partial"
 
+    @contextmanager
+    def _new_partial(self) -> Iterator[Path]:
+        """A free name for a file that is being written; removed unless it was adopted."""
+        self._partial.mkdir(parents=True, exist_ok=True)
+        partial = self._partial / f"{os.getpid()}.{secrets.token_hex(8)}"
+        try:
+            yield partial
+        finally:
+            partial.unlink(missing_ok=True)
+
+    def _adopt(self, partial: Path, name: str) -> None:
+        """Make a written file the object `name`."""
+        target = self.path(name)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        os.replace(partial, target)
+        _sync_folder(target.parent)
+
     def _holds(self, target: Path, data: bytes) -> bool:
         # The size alone finds what a power cut leaves of a file; a verifying store looks at every byte.
         try:
@@ -182,6 +211,28 @@ def _part(name: str, image: Image.Image, mime: str) -> ImagePart:
     return ImagePart.model_validate(
         {"sha256": name, "width": image.width, "height": image.height, "mode": image.mode, "mime": mime}
     )
+
+
+def _video_part(name: str, facts: VideoFacts) -> VideoPart:
+    return VideoPart.model_validate({"sha256": name, **asdict(facts)})
+
+
+def _copy(source: str | os.PathLike[str], target: Path, most: int) -> str:
+    """Copy a file onto the disk, a piece at a time, and return the sha256 of its bytes."""
+    digest, copied = _sha256(), 0
+    try:
+        with open(source, "rb") as read, target.open("xb") as write:
+            while piece := read.read(1 << 20):
+                copied += len(piece)
+                if copied > most:
+                    raise TooLargeError(f"{os.fspath(source)} has more than {most} bytes. Cut it or compress it.")
+                digest.update(piece)
+                write.write(piece)
+            write.flush()
+            os.fsync(write.fileno())
+    except OSError as error:
+        raise MediaError(f"{os.fspath(source)} cannot be stored: {error}") from error
+    return digest.hexdigest()
 
 
 def _sync_folder(folder: Path) -> None:

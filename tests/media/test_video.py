@@ -1,0 +1,180 @@
+"""What a video is, sampling, and videos in the store."""
+
+from __future__ import annotations
+
+import builtins
+import hashlib
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.media import clips
+from tests.media.clips import clip, number_of
+
+from saccade.errors import DecodeError, MediaError, TooLargeError, UnavailableError
+from saccade.media.budget import PixelBudget
+from saccade.media.store import MediaStore
+from saccade.media.video import AtRate, AtTimes, Choice, Uniform, VideoFacts, VideoLimits, probe, sample_frames
+from saccade.record.codec import dumps, loads
+
+pytest.importorskip("av", reason="the extra `video` is not installed")
+
+SIZE = (clips.WIDTH, clips.HEIGHT)
+
+
+@pytest.mark.parametrize(
+    ("make", "frames", "fps", "mime"),
+    [
+        (clips.h264, 60, 25.0, "video/mp4"),
+        (clips.vp9, 40, 25.0, "video/webm"),
+        (lambda: clip("libx264", "matroska", 30, rate=30), 30, 30.0, "video/x-matroska"),
+        (lambda: clip("mpeg4", "mov", 20, rate=10), 20, 10.0, "video/quicktime"),
+        (lambda: clip("mpeg4", "avi", 20, rate=10), 20, 10.0, "video/x-msvideo"),
+        (clips.gif, 12, 12.5, "image/gif"),
+        (lambda: clips.gif(kind="WEBP"), 12, 12.5, "image/webp"),
+    ],
+    ids=["mp4", "webm", "mkv", "mov", "avi", "gif", "webp"],
+)
+def test_probe(make: Callable[[], bytes], frames: int, fps: float, mime: str, tmp_path: Path) -> None:
+    data = make()
+    facts = probe(data)
+    assert facts == VideoFacts(*SIZE, frames, fps, pytest.approx(frames / fps, rel=0.02), mime)
+    (tmp_path / "v").write_bytes(data)
+    assert probe(tmp_path / "v") == probe(str(tmp_path / "v")) == facts
+
+
+def test_probe_counts_what_the_header_does_not_say_and_turns() -> None:
+    assert probe(clip("libx264", "h264", 30, options={"bf": "2"})).frames == 30
+    varying = probe(clips.variable_rate([0, 100, 150, 1000]))
+    assert (varying.frames, varying.fps) == (4, pytest.approx(4 / varying.seconds))
+    turned = probe(clips.turned(clips.h264(), clips.CLOCKWISE))
+    assert (turned.width, turned.height) == SIZE[::-1]
+
+
+@pytest.mark.parametrize(
+    ("choice", "wanted"),
+    [
+        (Uniform(1), [29]),
+        (Uniform(2), [0, 59]),
+        (Uniform(5), [0, 15, 30, 44, 59]),
+        (Uniform(60), list(range(60))),
+        (Uniform(1000), list(range(60))),
+        (AtRate(1), [0, 25, 50]),
+        (AtRate(2, most=3), [0, 30, 59]),
+        (AtRate(100), list(range(60))),
+        (AtTimes((2.4, 0, 0.1, 0.1)), [59, 0, 2, 2]),
+    ],
+)
+def test_sampling_states_the_indices(choice: Choice, wanted: list[int]) -> None:
+    sampled = sample_frames(clips.h264(), choice)
+    assert [frame.index for frame in sampled] == wanted == [number_of(frame.image) for frame in sampled]
+    assert [frame.second for frame in sampled] == pytest.approx([index / 25 for index in wanted])
+    assert {(frame.image.mode, frame.image.size) for frame in sampled} == {("RGB", SIZE)}
+
+
+def test_sampling_a_variable_rate_goes_by_time() -> None:
+    times = [0, 40, 47, 300, 310, 320, 1000, 1001, 1500]
+    sampled = sample_frames(clips.variable_rate(times), AtRate(2))
+    assert [(frame.index, number_of(frame.image)) for frame in sampled] == [(0, 0), (5, 5), (6, 6), (8, 8)]
+
+
+def test_sampled_pictures_are_separate_and_fit_the_budget() -> None:
+    one, two = sample_frames(clips.h264(), AtTimes((1.0, 1.0)))
+    one.image.paste((0, 0, 0), (0, 0, *SIZE))
+    assert number_of(two.image) == 25
+    budget = PixelBudget(factor=28, min_pixels=28 * 28, max_pixels=56 * 56)
+    assert {frame.image.size for frame in sample_frames(clips.vp9(), Uniform(3), budget=budget)} == {(56, 28)}
+
+
+@pytest.mark.parametrize("choice", [Uniform(0), AtRate(0), AtRate(float("nan")), AtTimes((2.5,)), AtTimes((-0.1,))])
+def test_a_choice_that_cannot_be_met(choice: Choice) -> None:
+    with pytest.raises(MediaError):
+        sample_frames(clips.h264(), choice)
+
+
+def test_limits() -> None:
+    video = clips.h264()
+    for limits, why in (
+        (VideoLimits(data_bytes=100), "over the limit of 100"),
+        (VideoLimits(pixels=1000), "over the limit of 1000"),
+        (VideoLimits(frames=10), "more than 10 frames"),
+        (VideoLimits(seconds=2), "over the limit of 2 s"),
+    ):
+        with pytest.raises(TooLargeError, match=why):
+            probe(video, limits=limits)
+    with pytest.raises(TooLargeError, match="Ask for fewer frames"):
+        sample_frames(video, Uniform(4), limits=VideoLimits(sampled_pixels=3 * SIZE[0] * SIZE[1]))
+    with pytest.raises(TooLargeError, match="16000x16000"):
+        probe(clips.huge())
+
+
+@pytest.mark.parametrize("data", [b"", b"no video" * 99, clips.h264()[:900], b"\x89PNG\r\n\x1a\n" + bytes(30)])
+def test_broken_files(data: bytes, tmp_path: Path) -> None:
+    with pytest.raises(DecodeError, match="Get it again"):
+        probe(data)
+    (tmp_path / "bad.mp4").write_bytes(data)
+    with pytest.raises(DecodeError, match=r"bad\.mp4"):
+        probe(tmp_path / "bad.mp4")
+
+
+def test_paths_that_are_no_files(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "fifo")
+    for path in (tmp_path / "missing.mp4", tmp_path, tmp_path / "fifo"):
+        with pytest.raises(MediaError):
+            probe(path)
+
+
+def test_without_pyav(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = builtins.__import__
+
+    def without(name: str, *args: Any, **kwargs: Any) -> Any:
+        if name == "av":
+            raise ImportError("No module named 'av'")
+        return real(name, *args, **kwargs)
+
+    video, animation = clips.h264(), clips.gif()
+    monkeypatch.setattr(builtins, "__import__", without)
+    with pytest.raises(UnavailableError, match=r'pip install "saccade\[video\]"'):
+        probe(video)
+    assert probe(animation).frames == 12
+
+
+def test_the_store_keeps_videos(tmp_path: Path) -> None:
+    store = MediaStore(tmp_path / "media")
+    data = clips.h264()
+    (tmp_path / "v.mp4").write_bytes(data)
+    part = store.put_video(data)
+    assert part == store.put_video(tmp_path / "v.mp4") == store.put_video(str(tmp_path / "v.mp4"))
+    assert (part.sha256, part.frames, part.mime) == (hashlib.sha256(data).hexdigest(), 60, "video/mp4")
+    assert store.get_bytes(part.sha256) == data
+    assert part in store
+    assert number_of(sample_frames(store.path(part.sha256), AtTimes((0.2,)))[0].image) == 5
+    assert loads(dumps(part), type(part)) == part
+
+
+def test_the_store_keeps_nothing_broken(tmp_path: Path) -> None:
+    store = MediaStore(tmp_path / "media")
+    (tmp_path / "bad.mp4").write_bytes(b"x" * 5000)
+    for bad in (b"x" * 5000, tmp_path / "bad.mp4"):
+        with pytest.raises(DecodeError):
+            store.put_video(bad)
+    with pytest.raises(TooLargeError, match="more than 4000 bytes"):
+        store.put_video(tmp_path / "bad.mp4", limits=VideoLimits(data_bytes=4000))
+    with pytest.raises(MediaError, match="cannot be stored"):
+        store.put_video(tmp_path / "missing.mp4")
+    assert [path for path in (tmp_path / "media").rglob("*") if path.is_file()] == []
+
+
+def test_a_transparent_animation_is_shown_on_white() -> None:
+    import io
+
+    from PIL import Image
+
+    target = io.BytesIO()
+    frames = [Image.new("RGBA", (8, 8), (255, 0, 0, alpha)) for alpha in (0, 255)]
+    frames[0].save(target, "WEBP", save_all=True, append_images=frames[1:], duration=100, lossless=True)
+    colours = [np.asarray(frame.image)[0, 0].tolist() for frame in sample_frames(target.getvalue(), Uniform(2))]
+    assert colours == [[255, 255, 255], [255, 0, 0]]
