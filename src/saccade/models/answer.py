@@ -2,6 +2,10 @@
 
 Provider-neutral: the wire modules feed it. A native call whose arguments are no JSON object is the model's slip, not an
 outage: it is given as text, exactly as it was written, so that a dialect can answer it as a parse error.
+
+Some servers take the model's thought out of the text and send it apart. It is put back as `<think>...</think>` in front
+of what follows; blanks that the server dropped around it are lost. A thought after which nothing came stays open, for
+it may have been cut.
 """
 
 from __future__ import annotations
@@ -84,6 +88,8 @@ class Answer:
     model: str = ""
     watch: StopWatch = field(init=False)
     _untold: str = ""
+    _thinking: bool = False
+    """The last piece was of a thought."""
 
     def __post_init__(self) -> None:
         self.stops = check_stops(self.stops)
@@ -91,6 +97,22 @@ class Answer:
 
     def add_text(self, piece: str) -> None:
         """The next piece of text."""
+        if piece:
+            self._end_thought()
+            self._write(piece)
+
+    def add_thought(self, piece: str) -> None:
+        """The next piece of a thought that the server sends apart."""
+        if piece:
+            self._write(piece if self._thinking else f"<think>{piece}")
+            self._thinking = True
+
+    def _end_thought(self) -> None:
+        if self._thinking:
+            self._thinking = False
+            self._write("</think>")
+
+    def _write(self, piece: str) -> None:
         self.raw += piece
         self._untold += self.watch.feed(piece)
 
@@ -101,6 +123,7 @@ class Answer:
 
     def call(self, number: int) -> PartialCall:
         """The native call of that number, new if there was none."""
+        self._end_thought()
         return self.calls.setdefault(number, PartialCall())
 
     def completion(self) -> Completion:

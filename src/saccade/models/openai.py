@@ -1,4 +1,4 @@
-"""Models behind the chat-completions protocol: OpenAI, Azure, vLLM, SGLang and servers compatible with them.
+"""Models behind the chat-completions protocol: OpenAI, Azure, vLLM, SGLang, `transformers serve`, and others like them.
 
     model = OpenAIModel(Endpoint("gpt-4.1"))
     model = OpenAIModel(Endpoint("Qwen/Qwen2.5-VL-7B-Instruct", base_url="http://localhost:8000/v1"), server="vllm")

@@ -44,6 +44,8 @@ class Server:
     """Fields of its own that go with every request."""
     with_stops: Mapping[str, object] = field(default_factory=dict)
     """Fields of its own that go along with stop strings."""
+    stops: bool = True
+    """It can be given stop strings; if not, the client cuts."""
     names_stop: bool = False
     """It keeps the stop string, or says which one it was."""
     ids_in_streams: bool = True
@@ -91,6 +93,7 @@ SERVERS: Mapping[str, Server] = {
             one_call=True,
             continues=True,
         ),
+        Server("transformers", stops=False),  # 5.23 fails on stop strings when the model takes pictures
         Server("compatible"),
     )
 }
@@ -103,7 +106,9 @@ DISPENSABLE = frozenset({"stop", "parallel_tool_calls"})
 
 def takes_stops(server: Server, stops: tuple[str, ...]) -> bool:
     """Whether `stops` are sent, because the text can be put together exactly afterwards; else the client cuts."""
-    return bool(stops) and (server.names_stop or (can_be_inferred(stops) and len(stops) <= _MOST_STOPS))
+    if not stops or not server.stops:
+        return False
+    return server.names_stop or (can_be_inferred(stops) and len(stops) <= _MOST_STOPS)
 
 
 def request_fields(
@@ -200,6 +205,7 @@ def _read_choice(choice: Mapping[str, Any], message: Mapping[str, Any], answer: 
     text = message.get("content") or message.get("refusal") or ""
     if not isinstance(text, str):
         raise OutageError("sent a text that is none.")
+    answer.add_thought(_thought(message))
     answer.add_text(text)
     for at, piece in enumerate(message.get("tool_calls") or ()):
         number = piece.get("index")
@@ -215,6 +221,12 @@ def _read_choice(choice: Mapping[str, Any], message: Mapping[str, Any], answer: 
             raise OutageError(f"ended its answer for the reason {reason!r}.")
         answer.finish = FinishReason.FILTERED if message.get("refusal") else _FINISH[reason]
         answer.stop_named = first_named((choice.get("stop_reason"), choice.get("matched_stop")), answer.stops)
+
+
+def _thought(message: Mapping[str, Any]) -> str:
+    """What the server took out of the text; servers that send it under both names repeat it."""
+    told = (message.get(name) for name in ("reasoning_content", "reasoning"))
+    return next((thought for thought in told if isinstance(thought, str)), "")
 
 
 def _read_tokens(choice: Mapping[str, Any], answer: Answer) -> None:

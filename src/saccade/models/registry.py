@@ -3,6 +3,7 @@
     openai:gpt-4.1                              azure:DEPLOYMENT@https://NAME.openai.azure.com/openai/v1/
     anthropic:claude-opus-4-8                   compatible:NAME@http://host:8000/v1
     vllm:Qwen/Qwen2.5-VL-7B-Instruct@http://host:8000/v1        sglang:NAME@http://host:30000/v1
+    transformers:FOLDER@http://host:8000/v1     (what `transformers serve` serves)
     local:FOLDER                                local:Qwen/Qwen2.5-VL-7B-Instruct
     scripted:FILE.json                          replay:FILE.jsonl
 
