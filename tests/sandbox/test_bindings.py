@@ -8,7 +8,17 @@ from PIL import Image
 
 from saccade.errors import SandboxError
 from saccade.guest.wire import MAX_FDS
-from saccade.sandbox.bindings import BoundArray, BoundImage, BoundValue, bound, bound_all, bound_file, messages
+from saccade.sandbox.base import VideoFile
+from saccade.sandbox.bindings import (
+    BoundArray,
+    BoundImage,
+    BoundValue,
+    BoundVideo,
+    bound,
+    bound_all,
+    bound_file,
+    messages,
+)
 from saccade.sandbox.limits import Limits
 from saccade.sandbox.result import Picture
 from saccade.sandbox.shared_images import SharedImages
@@ -36,6 +46,18 @@ def test_each_kind_of_value() -> None:
     assert isinstance(picture, BoundImage)
     assert picture.memfd is not None
     assert os.pread(picture.memfd.fd, 9, 0) == b"\x05\x06"
+
+
+def test_a_video_is_bound_by_its_path() -> None:
+    items = bound_all({"v": VideoFile("./in/v.mp4")}, {"in/v.mp4": b"bytes"}, Limits())
+    assert items[0] == BoundVideo("v", "in/v.mp4")
+    [(message, fds)] = messages(items, SharedImages())
+    assert message["specs"][0] == {"kind": "video", "name": "v", "path": "in/v.mp4"}
+    assert len(fds) == 1
+    with pytest.raises(SandboxError, match="not among `files`"):
+        bound_all({"v": VideoFile("v.mp4")}, {"in/v.mp4": b"bytes"}, Limits())
+    with pytest.raises(SandboxError, match="below the workspace"):
+        bound("v", VideoFile("../v.mp4"))
 
 
 @pytest.mark.parametrize(
@@ -68,8 +90,15 @@ def test_a_file_stays_in_the_workspace(path: str) -> None:
 
 
 def test_a_file_larger_than_the_limits_is_refused() -> None:
-    with pytest.raises(SandboxError, match="more than the limits"):
+    with pytest.raises(SandboxError, match=r"more than the limits .* \(file_bytes 4, .* larger ones"):
         bound_file("x", b"12345", Limits(file_bytes=4))
+
+
+def test_files_that_do_not_fit_together_are_refused() -> None:
+    limits = Limits(workspace_bytes=1 << 20)
+    files = {name: bytes(400_000) for name in ("a", "b", "c")}
+    with pytest.raises(SandboxError, match=r"1,200,000 bytes together: more than the workspace holds"):
+        bound_all({}, files, limits)
 
 
 def test_many_pictures_go_in_several_packets() -> None:

@@ -45,12 +45,13 @@ from saccade.record.task import Task
 from saccade.record.trajectory import EpisodeLimits
 from saccade.record.turn import FinishReason
 from saccade.sandbox.base import SessionOptions
-from saccade.sandbox.limits import Limits
+from saccade.sandbox.limits import MIB, Limits
 
 _PAPER = EpisodeLimits(turns=5, context_tokens=32_768, images=32)
 _REPO = EpisodeLimits(turns=5, context_tokens=52_480, images=32, failed_calls=0)
 _OPEN = "<tool_response>\n<interpreter>"
 _CLOSE = "</interpreter>\n\n</tool_response>"
+_VIDEO_SESSION = SESSION.model_copy(update={"preload": (*SESSION.preload, "VideoReader", "cpu")})
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,6 +165,13 @@ class PyVisionRLVideo(PyVisionRL):
     before_figures: ClassVar[str] = "\nText Result:\n"
     after_text: ClassVar[str] = "\n"
     templates: ClassVar[tuple[str, ...]] = (VIDEO,)
+    session: SessionOptions = _VIDEO_SESSION
+    # The video lies in the workspace.
+    sandbox: Limits = field(
+        default_factory=lambda: Limits(
+            wall_seconds=30, cpu_seconds=30, pictures=32, file_bytes=256 * MIB, workspace_bytes=384 * MIB
+        )
+    )
 
     def open(self, task: Task) -> Opening:
         """One user message of text; `video_clue_j` is the j-th video. Raises `SettingsError` if there is none."""

