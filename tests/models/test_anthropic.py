@@ -95,7 +95,9 @@ async def test_a_call_cut_by_the_limit_is_text_and_length(server: WireServer, ma
     assert (answer.text, answer.tool_calls, answer.finish) == ('crop({"x": )', (), FinishReason.LENGTH)
 
 
-async def test_blank_texts_are_left_out_and_neighbours_of_a_role_are_one_message(server: WireServer, make: Maker) -> None:
+async def test_blank_texts_are_left_out_and_neighbours_of_a_role_are_one_message(
+    server: WireServer, make: Maker
+) -> None:
     server.will(messages())
     request = ask()
     picture = (media := Media()).put(Image.new("RGB", (2, 2)))

@@ -1,4 +1,7 @@
-"""A server on the loopback interface that speaks both wire protocols, and misbehaves when told to."""
+"""A server on the loopback interface that speaks both wire protocols, and misbehaves when told to.
+
+It refuses what the real services refuse, whatever it was told to do.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +17,7 @@ from typing import Any
 import uvicorn
 from fastapi import FastAPI, Request, Response
 from fastapi.responses import JSONResponse, StreamingResponse
+from tests.models.wire_rules import broken_rule
 
 Behaviour = Callable[[dict[str, Any]], Awaitable[Response]]
 
@@ -40,6 +44,9 @@ class WireServer:
         body = json.loads(await request.body())
         self.bodies.append(body)
         self.headers.append(dict(request.headers))
+        rule = broken_rule(request.url.path, body)
+        if rule is not None:
+            return JSONResponse({"error": {"message": f"broken rule: {rule}"}}, 400)
         behaviour = self.behaviours.pop(0) if len(self.behaviours) > 1 else self.behaviours[0]
         return await behaviour(body)
 
@@ -180,7 +187,7 @@ def message_events(
         {"type": "content_block_stop", "index": 0},
     ]
     if tool is not None:
-        block = {"type": "tool_use", "id": "t1", "name": tool["name"], "input": {}}
+        block = {"type": "tool_use", "id": tool.get("id", "t1"), "name": tool["name"], "input": {}}
         half = len(tool["json"]) // 2
         pieces = (tool["json"][:half], tool["json"][half:])
         items.append({"type": "content_block_start", "index": 1, "content_block": block})

@@ -1,0 +1,128 @@
+"""What the real services refuse, so that the local server refuses it too: one sentence for the first broken rule."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+Body = Mapping[str, Any]
+
+
+def broken_rule(path: str, body: Body) -> str | None:
+    """The first rule of the service at `path` that the request breaks, None if it breaks none."""
+    rules: Callable[[Body], None] = _chat if path.endswith("completions") else _messages
+    try:
+        rules(body)
+    except _BrokenRuleError as broken:
+        return str(broken)
+    return None
+
+
+class _BrokenRuleError(Exception):
+    pass
+
+
+def _require(holds: object, rule: str) -> None:
+    if not holds:
+        raise _BrokenRuleError(rule)
+
+
+# Chat completions.
+
+
+def _chat(body: Body) -> None:
+    messages = body["messages"]
+    pending: list[str] = []
+    for message in messages:
+        role = message["role"]
+        _require(role in ("system", "user", "assistant", "tool"), f"unknown role {role!r}")
+        if role == "tool":
+            _require(message.get("tool_call_id") in pending, "a tool message answers no open call")
+            pending.remove(message["tool_call_id"])
+            _require(isinstance(message["content"], str) and message["content"], "a tool message is a text")
+            continue
+        _require(not pending, f"calls without a tool message: {pending}")
+        calls = message.get("tool_calls")
+        _require(calls is None or (role == "assistant" and calls), "calls are the assistant's, and not none")
+        pending = [_chat_call(call) for call in calls or ()]
+        _require(len(set(pending)) == len(pending), "ids of calls are unique")
+        if not (calls and message["content"] is None):
+            _chat_content(message["content"])
+    _require(not pending, f"calls without a tool message: {pending}")
+    continues = messages[-1]["role"] == "assistant"
+    _require(body.get("continue_final_message", False) is continues, "continue_final_message is for the assistant's")
+    _require(body.get("add_generation_prompt", True) is not continues, "add_generation_prompt contradicts it")
+    _require("parallel_tool_calls" not in body or body.get("tools"), "parallel_tool_calls only with tools")
+
+
+def _chat_call(call: Body) -> str:
+    _require(call["type"] == "function" and call["function"]["name"], "a call names a function")
+    _require(isinstance(json.loads(call["function"]["arguments"]), dict), "arguments are the text of a JSON object")
+    _require(isinstance(call["id"], str) and call["id"], "a call has an id")
+    return str(call["id"])
+
+
+def _chat_content(content: object) -> None:
+    if isinstance(content, str):
+        return
+    _require(isinstance(content, list) and content, "content is a text or a list of parts")
+    assert isinstance(content, list)
+    for part in content:
+        _require(part["type"] in ("text", "image_url", "video_url"), f"unknown part {part['type']!r}")
+        _require(part[part["type"]], "no part is empty")
+
+
+# Messages.
+
+_ID = re.compile(r"[a-zA-Z0-9_-]+")
+_NO_PREFILL = re.compile(r"claude-\w+-(4-[6-9]|[5-9])")
+
+
+def _messages(body: Body) -> None:
+    messages = body["messages"]
+    _require(messages and messages[0]["role"] == "user", "the first message is the user's")
+    pending: list[str] = []
+    seen: set[str] = set()
+    before = None
+    for message in messages:
+        role, content = message["role"], message["content"]
+        _require(role in ("user", "assistant") and role != before, "roles take turns")
+        _require(isinstance(content, list) and content, "no message is empty")
+        results = [block["tool_use_id"] for block in content if block["type"] == "tool_result"]
+        _require(sorted(results) == sorted(pending), f"calls {pending} are answered by {results}")
+        first = [block["type"] for block in content[: len(results)]]
+        _require(set(first) <= {"tool_result"}, "results come first in their message")
+        pending = [block["id"] for block in content if block["type"] == "tool_use"]
+        _require(not seen & set(pending) and len(set(pending)) == len(pending), "ids of calls are unique")
+        seen |= set(pending)
+        for block in content:
+            _block(role, block)
+        before = role
+    _require(not pending, f"calls without a result: {pending}")
+    _require(body.get("tools") or not seen, "calls only with tools")
+    _require(body.get("tools") or "tool_choice" not in body, "tool_choice only with tools")
+    if before == "assistant":
+        _require(not _NO_PREFILL.match(body["model"]), "This model does not support assistant message prefill.")
+        text = messages[-1]["content"][-1]["text"]
+        _require(text == text.rstrip(), "final assistant content cannot end with trailing whitespace")
+
+
+def _block(role: str, block: Body) -> None:
+    kind = block["type"]
+    if kind == "text":
+        _require(block["text"].strip(), "text blocks must contain non-whitespace text")
+    elif kind == "image":
+        _require(role == "user", "image blocks are not permitted within assistant turns")
+        _require(block["source"]["data"], "no picture is empty")
+    elif kind == "tool_use":
+        _require(role == "assistant" and _ID.fullmatch(block["id"]), "the id of a call is made of few characters")
+        _require(isinstance(block["input"], dict) and block["name"], "a call has a name and an object")
+    elif kind == "tool_result":
+        _require(role == "user", "results are the user's")
+        for inner in block["content"]:
+            _require(inner["type"] in ("text", "image"), "a result holds texts and pictures")
+            _block("user", inner)
+    else:
+        raise _BrokenRuleError(f"unknown block {kind!r}")
