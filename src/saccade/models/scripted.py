@@ -49,7 +49,7 @@ class ScriptedModel:
             if on_text is not None and reply.text:
                 on_text(reply.text)
             return replace(reply, model=reply.model or self.name)
-        return _speak(reply, request, self.name, on_text)
+        return speak(reply, request, self.name, on_text)
 
     async def close(self) -> None:
         """Nothing to give back."""
@@ -80,7 +80,8 @@ def scripted_from_file(path: Path) -> ScriptedModel:
     return ScriptedModel(texts, name=f"scripted:{path}")
 
 
-def _speak(text: str, request: Request, model: str, on_text: Callable[[str], None] | None) -> Completion:
+def speak(text: str, request: Request, model: str, on_text: Callable[[str], None] | None = None) -> Completion:
+    """What a backend gives when its model, named `model`, would go on to write `text`: cut and counted as above."""
     watch = StopWatch(request.stop)
     limit = request.sampling.max_tokens
     finish = FinishReason.STOP

@@ -1,0 +1,28 @@
+"""The loop as a Gymnasium environment: `LookAgainEnv`, and its ids `saccade/LookAgain-v0` and the like.
+
+    import gymnasium, saccade.env
+    env = gymnasium.make("saccade/PyVision-v0")
+
+Importing this package registers the ids: Gymnasium itself looks for no installed packages, so somebody must. In one
+string, `gymnasium.make("saccade.env:saccade/PyVision-v0")` does both.
+"""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+
+from saccade.errors import UnavailableError
+
+if find_spec("gymnasium") is None:
+    raise UnavailableError(
+        "saccade.env needs Gymnasium, which is not installed: python -m pip install 'saccade[env]'", name="gymnasium"
+    )
+
+from saccade.env.look_again import LookAgainEnv
+from saccade.env.registration import register_envs
+from saccade.env.rubric import ExactMatch, Rubric
+from saccade.env.spaces import PicturesSpace, TextSpace
+
+__all__ = ["ExactMatch", "LookAgainEnv", "PicturesSpace", "Rubric", "TextSpace", "register_envs"]
+
+register_envs()

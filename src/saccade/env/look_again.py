@@ -1,0 +1,199 @@
+r"""`LookAgainEnv`: the loop as a `gymnasium.Env`, whose actions are the texts that a model writes.
+
+    env = LookAgainEnv(tasks, "pyvision", store)
+    observation, info = env.reset(seed=0)
+    observation, reward, terminated, truncated, info = env.step("<code>\nprint(1 + 1)\n</code>")
+
+It plays the generator that `saccade.episode` plays, so the same texts give the same trajectory. The reward is 0.0 until
+the last step, which has the rubric's weighted sum. The gold answer is shown to nobody before that: neither observation
+nor info holds the task, only its id.
+
+An outage of ours does not raise, because in a vector environment that would end all the others: the episode is
+truncated with reward 0.0 and `info["lost"]` True. Such an episode says nothing about the agent; never train on it. What
+would fail in every episode (a machine that cannot isolate, media that are missing) raises.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypedDict, Unpack
+
+import gymnasium
+from gymnasium import spaces
+
+from saccade.dialects.base import Dialect
+from saccade.dialects.registry import load_dialect
+from saccade.env.example_turns import example_turns
+from saccade.env.observations import Observation, as_text, flat, observation
+from saccade.env.playing import Playing
+from saccade.env.rubric import ExactMatch, Rubric
+from saccade.env.spaces import PicturesSpace, TextSpace
+from saccade.env.stage import SandboxSource, Stage, StoreSource
+from saccade.env.tasks import task_source
+from saccade.episode.equip import equipped
+from saccade.episode.plan import Plan
+from saccade.errors import SettingsError
+from saccade.record.score import total
+from saccade.record.suggest import did_you_mean
+from saccade.record.task import Task
+from saccade.record.trajectory import EpisodeLimits, StopReason
+
+_TERMINAL = frozenset({StopReason.ANSWERED, StopReason.NO_ACTION})
+"""The agent ended the episode; every other end cuts it off."""
+
+
+class Options(TypedDict, total=False):
+    """What `LookAgainEnv` may be given by name."""
+
+    sandbox: SandboxSource
+    """A sandbox, which the environment then owns, or a function that makes one. Default: a `LocalSandbox` with the
+    dialect's limits. Whoever lets `gymnasium.make` copy its arguments (`make_vec`, `EnvSpec.make`) gives a function."""
+    rubric: Rubric
+    """Default: `ExactMatch`."""
+    limits: EpisodeLimits | None
+    """Default: those of the dialect."""
+    tools: Sequence[str]
+    """Names of typed tools to offer. Default: the dialect's own; of `vista`, all."""
+    render_mode: str | None
+    """`ansi`, or None."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Given:
+    sandbox: SandboxSource = None
+    rubric: Rubric = field(default_factory=ExactMatch)
+    limits: EpisodeLimits | None = None
+    tools: Sequence[str] = ()
+    render_mode: str | None = None
+
+
+class LookAgainEnv(gymnasium.Env[Observation, str]):
+    """Questions about pictures; actions are turns of a model, observations what it reads in return."""
+
+    metadata = {"render_modes": ["ansi"], "render_fps": 1}  # noqa: RUF012  # Gymnasium's own way
+
+    def __init__(
+        self,
+        tasks: Sequence[Task] | str = "visual-search",
+        dialect: Dialect | str = "pyvision",
+        store: StoreSource = None,
+        **options: Unpack[Options],
+    ) -> None:
+        """An environment over `tasks`, or over the generated world of that id; nothing is started yet.
+
+        Args:
+            tasks: each episode draws one.
+            dialect: how the agent is spoken to, or its id.
+            store: the media store that holds the tasks' pictures, or its folder. None: a temporary one, for worlds.
+            options: see `Options`.
+
+        Raises:
+            SettingsError: there are no tasks, or the dialect knows no typed tools but some were given.
+            RegistryError: an id is unknown.
+        """
+        given = _Given(**options)
+        if given.render_mode not in (None, *self.metadata["render_modes"]):
+            raise SettingsError(f"there is no render mode {given.render_mode!r}; use 'ansi' or None")
+        chosen = load_dialect(dialect) if isinstance(dialect, str) else dialect
+        self.dialect, self._tools = equipped(chosen, given.tools)
+        self.render_mode = given.render_mode
+        self._rubric = given.rubric
+        self._limits = given.limits
+        self._playing: Playing | None = None
+        self._stage = Stage(given.sandbox, self.dialect.sandbox, store)
+        self._finalizer = weakref.finalize(self, self._stage.close)
+        self._tasks = task_source(tasks, self._stage.store)
+        self.action_space = TextSpace(example_turns(self.dialect))
+        self.observation_space = spaces.Dict(  # type: ignore[assignment]  # Gymnasium types it as a dict of Any
+            text=TextSpace(), pictures=PicturesSpace(self._stage.store.limits.pixels)
+        )
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Observation, dict[str, Any]]:
+        """Begin an episode with a random task, or the one that `options={"task": id or index}` names.
+
+        Raises:
+            SettingsError: there is no such task, or the dialect cannot show it, or an option is unknown.
+            MediaError: pictures of the task are not in the store.
+        """
+        super().reset(seed=seed)
+        self._leave()
+        plan = Plan(self._choose(options or {}), self.dialect, given_limits=self._limits)
+        self._playing = Playing(plan, self._stage, self._tools)
+        return observation(self._playing.news(), self._stage.store), self._info(self._playing)
+
+    def step(self, action: str) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
+        """Play one turn with the text that the agent wrote.
+
+        Returns what is new, the reward, whether the agent ended the episode, whether it was cut off, and the info.
+
+        Raises:
+            gymnasium.error.ResetNeeded: no episode is under way.
+            gymnasium.error.InvalidAction: the action is no text.
+            IsolationError: the sandbox refuses to start on this machine.
+            MediaError: pictures of the task are not in the store.
+        """
+        playing = self._playing
+        if playing is None or playing.outcome is not None:
+            raise gymnasium.error.ResetNeeded("no episode is under way: call reset() before step()")
+        if not self.action_space.contains(action):
+            raise gymnasium.error.InvalidAction(f"an action is the text of a turn (str), not {type(action).__name__}")
+        self._playing = None  # stays so if this raises: an episode that was broken off cannot go on
+        outcome = playing.say(action)
+        self._playing = playing
+        seen = observation(playing.news(), self._stage.store)
+        info = self._info(playing)
+        if outcome is None:
+            return seen, 0.0, False, False, info
+        reward = self._end(playing, info)
+        terminated = outcome.stop in _TERMINAL
+        return seen, reward, terminated, not terminated, info
+
+    def render(self) -> str | None:
+        """The conversation so far as text in mode `ansi`, the agent's turns included; else None."""
+        if self.render_mode is None:
+            return None
+        return "" if self._playing is None else as_text(flat(self._playing.messages))
+
+    def close(self) -> None:
+        """End the episode and every process of the sandbox; idempotent."""
+        self._playing = None
+        self._finalizer()
+
+    def _choose(self, options: dict[str, Any]) -> Task:
+        unknown = [name for name in options if name != "task"]
+        if unknown:
+            raise SettingsError(f"reset knows no option {unknown[0]!r}. {did_you_mean(unknown[0], ['task'])}".rstrip())
+        wanted = options.get("task")
+        return self._tasks.draw(self.np_random) if wanted is None else self._tasks.find(wanted)
+
+    def _info(self, playing: Playing) -> dict[str, Any]:
+        info: dict[str, Any] = {
+            "task": playing.plan.task.id,
+            "turns": playing.turns,
+            "messages": playing.messages,
+        }
+        return info | ({"action": playing.action, "status": playing.status} if playing.turns else {})
+
+    def _end(self, playing: Playing, info: dict[str, Any]) -> float:
+        """Fill in what only the end tells; the reward."""
+        trajectory = playing.trajectory()
+        scores = () if trajectory.lost else tuple(self._rubric(trajectory))
+        trajectory = trajectory.with_scores(scores)
+        info |= {
+            "stop": trajectory.stop,
+            "lost": trajectory.lost,
+            "answer": trajectory.answer,
+            "scores": {score.name: score.value for score in scores},
+            "trajectory": trajectory,
+        }
+        return total(scores) or 0.0
+
+    def _leave(self) -> None:
+        """End an episode that is under way."""
+        playing, self._playing = self._playing, None
+        if playing is not None:
+            playing.close()
