@@ -17,13 +17,13 @@ from saccade.tasks.worlds.chart_frame import (
     draw_legend,
     label_room,
     legend_size,
-    put_label,
     put_title,
     random_scale,
     random_theme,
     title_room,
 )
 from saccade.tasks.worlds.chart_questions import KINDS, TOPICS, Drawn, Kind, ask, pick_values
+from saccade.tasks.worlds.labels import put_label
 from saccade.tasks.worlds.program import compose
 from saccade.tasks.worlds.rng import Rng
 
@@ -112,7 +112,7 @@ def _standing(rng: Rng, theme: Theme, scale: Scale, title: str, bars: Bars) -> t
     marks: dict[Key, Box] = {}
     for index, label in enumerate(labels):
         middle = plot[0] + 4 + index * slot + slot // 2
-        put_label(pen, (middle, plot[3] + 10 + theme.text_size // 2), label, theme, "middle")
+        put_label(pen, (middle, plot[3] + 10 + theme.text_size // 2), label, theme.label)
         for order, name in enumerate(series):
             x = middle - bar * len(series) // 2 + order * bar
             box = (x, plot[3] - bars[0][label, name] * scale.px, x + bar, plot[3])
@@ -141,7 +141,7 @@ def _lying(rng: Rng, theme: Theme, scale: Scale, title: str, bars: Bars) -> tupl
     marks: dict[Key, Box] = {}
     for index, label in enumerate(labels):
         middle = plot[1] + 4 + index * slot + slot // 2
-        put_label(pen, (plot[0] - 8, middle), label, theme, "right")
+        put_label(pen, (plot[0] - 8, middle), label, theme.label, "right")
         for order, name in enumerate(series):
             y = middle - bar * len(series) // 2 + order * bar
             box = (plot[0] + 1, y, plot[0] + 1 + bars[0][label, name] * wide.px, y + bar)

@@ -7,11 +7,11 @@ drawn without smoothing, so one colour means one thing; text alone is smoothed.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
 
 from PIL import Image, ImageDraw
 
 from saccade.tasks.worlds.canvas import Box, Colour, font, put_text_centred, text_size
+from saccade.tasks.worlds.labels import Lettering, put_label
 from saccade.tasks.worlds.rng import Rng
 
 
@@ -26,6 +26,11 @@ class Theme:
     """None: no grid lines."""
     text_size: int
     """Pixels per em of labels; the title is four larger."""
+
+    @property
+    def label(self) -> Lettering:
+        """How labels are printed."""
+        return Lettering(font(self.text_size), self.ink)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +108,7 @@ def draw_left_axis(pen: ImageDraw.ImageDraw, theme: Theme, plot: Box, scale: Sca
         if theme.grid:
             pen.line((plot[0] + 1, y, plot[2], y), fill=theme.grid)
         pen.line((plot[0] - 5, y, plot[0], y), fill=theme.ink)
-        put_label(pen, (plot[0] - 10, y), scale.text(n), theme, "right")
+        put_label(pen, (plot[0] - 10, y), scale.text(n), theme.label, "right")
     pen.line((plot[0], plot[1], plot[0], plot[3]), fill=theme.ink)
 
 
@@ -115,21 +120,8 @@ def draw_bottom_axis(pen: ImageDraw.ImageDraw, theme: Theme, plot: Box, scale: S
         if theme.grid:
             pen.line((x, plot[1], x, plot[3] - 1), fill=theme.grid)
         pen.line((x, plot[3], x, plot[3] + 5), fill=theme.ink)
-        put_label(pen, (x, plot[3] + 10 + theme.text_size // 2), scale.text(n), theme, "middle")
+        put_label(pen, (x, plot[3] + 10 + theme.text_size // 2), scale.text(n), theme.label)
     pen.line((plot[0], plot[3], plot[2], plot[3]), fill=theme.ink)
-
-
-def put_label(
-    pen: ImageDraw.ImageDraw, at: tuple[int, int], text: str, theme: Theme, align: Literal["left", "middle", "right"]
-) -> Box:
-    """A label whose capitals stand in the middle of the row `at[1]`, so that neighbours share a base line."""
-    face = font(theme.text_size)
-    left, top, right, bottom = (int(edge) for edge in face.getbbox(text))
-    _, capital_top, _, capital_bottom = (int(edge) for edge in face.getbbox("H"))
-    x = at[0] - {"left": 0, "middle": (right - left) // 2, "right": right - left}[align]
-    y = at[1] - (capital_bottom - capital_top) // 2 - capital_top
-    pen.text((x - left, y), text, font=face, fill=theme.ink)
-    return x, y + top, x + right - left, y + bottom
 
 
 def label_room(texts: list[str], theme: Theme) -> int:
@@ -161,6 +153,6 @@ def draw_legend(
     for index, (name, colour) in enumerate(entries):
         y = at[1] + index * pitch + pitch // 2
         pen.rectangle((at[0], y - 6, at[0] + 12, y + 6), fill=colour)
-        box = put_label(pen, (at[0] + 22, y), name, theme, "left")
+        box = put_label(pen, (at[0] + 22, y), name, theme.label, "left")
         boxes[name] = (at[0], min(y - 6, box[1]), box[2], max(y + 7, box[3]))
     return boxes

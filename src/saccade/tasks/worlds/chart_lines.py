@@ -21,13 +21,13 @@ from saccade.tasks.worlds.chart_frame import (
     draw_legend,
     label_room,
     legend_size,
-    put_label,
     put_title,
     random_scale,
     random_theme,
     title_room,
 )
 from saccade.tasks.worlds.chart_questions import KINDS, TOPICS, Drawn, Kind, Topic, ask, pick_values
+from saccade.tasks.worlds.labels import put_label
 from saccade.tasks.worlds.program import compose
 from saccade.tasks.worlds.rng import Rng
 
@@ -108,7 +108,7 @@ def _chart(
     pen.line((plot[0], plot[3], plot[2], plot[3]), fill=theme.ink)
     middles = [plot[0] + slot * index + slot // 2 for index in range(len(labels))]
     for middle, label in zip(middles, labels, strict=True):
-        put_label(pen, (middle, plot[3] + 10 + theme.text_size // 2), label, theme, "middle")
+        put_label(pen, (middle, plot[3] + 10 + theme.text_size // 2), label, theme.label)
     shades = dict(zip(lines, rng.shuffled(MARKS), strict=False))
     rows = {name: [plot[3] - n * scale.px for n in line] for name, line in lines.items()}
     width = rng.integer(2, 3)

@@ -149,9 +149,3 @@ def by_label(
             place = (x0 + x1) / 2 - 0.5
         values[label] = min(marks, key=lambda mark: abs(mark[0] - place))[1]
     return values
-
-
-def show(value: float) -> str:
-    """A number as one writes it: no trailing zeros, no rest of the arithmetic."""
-    text = f"{round(value, 3):.3f}".rstrip("0").rstrip(".")
-    return "0" if text == "-0" else text

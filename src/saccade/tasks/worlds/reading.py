@@ -103,3 +103,9 @@ def text_boxes(ink: np.ndarray, gap: int, tallest: int = 32) -> list[tuple[int, 
     count, _, stats, _ = cv2.connectedComponentsWithStats(joined, connectivity=8)
     boxes = [(int(x) - 2, int(y) - 2, int(x + w) + 2, int(y + h) + 2) for x, y, w, h, _ in stats[1:count]]
     return sorted(boxes, key=lambda box: (box[1], box[0]))
+
+
+def show(value: float) -> str:
+    """A number as one writes it: no trailing zeros, no rest of the arithmetic."""
+    text = f"{round(value, 3):.3f}".rstrip("0").rstrip(".")
+    return "0" if text == "-0" else text

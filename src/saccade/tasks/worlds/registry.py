@@ -17,10 +17,17 @@ _HOME = "saccade.tasks.worlds"
 WORLDS = Registry(
     "worlds",
     {
+        "circled-letter@1": f"{_HOME}.circled_letter:WORLD",
+        "path-follow@1": f"{_HOME}.path_follow:WORLD",
+        "maze@1": f"{_HOME}.maze:WORLD",
+        "rotated-dark-text@1": f"{_HOME}.rotated_dark_text:WORLD",
+        "spot-difference@1": f"{_HOME}.spot_difference:WORLD",
+        "pixel-colour@1": f"{_HOME}.pixel_colour:WORLD",
         "nested-squares@1": f"{_HOME}.nested_squares:WORLD",
         "grid-count@1": f"{_HOME}.grid_count:WORLD",
         "line-crossings@1": f"{_HOME}.line_crossings:WORLD",
         "shape-count@1": f"{_HOME}.shape_count:WORLD",
+        "table-arithmetic@1": f"{_HOME}.table:WORLD",
         "touching-circles@1": f"{_HOME}.touching_circles:WORLD",
         "chart-bar@1": f"{_HOME}.chart_bars:WORLD",
         "chart-line@1": f"{_HOME}.chart_lines:WORLD",

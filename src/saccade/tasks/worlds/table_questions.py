@@ -1,0 +1,257 @@
+"""Questions of table arithmetic: each kind fills a table of its own and asks about it.
+
+The tables and questions are of the families of TabMWP (Lu et al., 2023): totals, differences, means, ranges, medians,
+rates of change, counts, fractions, probabilities and purchases.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Final, Literal, get_args
+
+from saccade.record.task import AnswerType
+from saccade.tasks.worlds.rng import Rng
+from saccade.tasks.worlds.table_draw import Grid
+
+TableKind = Literal[
+    "total", "difference", "mean", "range", "median", "rate", "count", "extreme", "fraction", "probability", "purchase"
+]
+KINDS: Final[tuple[TableKind, ...]] = get_args(TableKind)
+
+
+@dataclass(frozen=True, slots=True)
+class TableQuestion:
+    """A table, a question about it, and where the answer stands."""
+
+    grid: Grid
+    question: str
+    answer: str
+    answer_type: AnswerType
+    lines: str
+    """End of the program; `grey` is defined before it."""
+    used: tuple[tuple[int, int], ...]
+    """(row, column) of the cells that the answer needs."""
+    choices: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Log:
+    """A table of one value for each label."""
+
+    title: str
+    head: str
+    value: str
+    labels: tuple[str, ...]
+    low: int
+    high: int
+
+
+_DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+_MONTHS = ("January", "March", "April", "June", "July", "August", "October", "December")
+_YEARS = ("2014", "2015", "2016", "2017", "2018", "2019", "2020", "2021")
+_LOGS: Final = (
+    _Log("A week of reading", "Day", "Pages", _DAYS, 8, 240),
+    _Log("Runs before the race", "Day", "Kilometers", _DAYS, 2, 30),
+    _Log("The hotel at the lake", "Month", "Guests", _MONTHS, 120, 2400),
+    _Log("A club of collectors", "Name", "Stamps", ("Ada", "Bruno", "Clara", "Dario", "Emma", "Felix"), 20, 900),
+    _Log("Recycling at school", "Team", "Cans", ("Lions", "Bears", "Hawks", "Wolves", "Tigers", "Sharks"), 10, 150),
+    _Log("Harvest of the farm", "Fruit", "Baskets", ("Apples", "Pears", "Plums", "Cherries", "Grapes"), 4, 90),
+)
+_YEARLY: Final = (
+    _Log("A small baseball team", "Year", "Wins", _YEARS, 5, 60),
+    _Log("A chess club in town", "Year", "Members", _YEARS, 20, 300),
+)
+_ITEMS = ("kite", "puzzle", "lamp", "clock", "basket", "scarf", "candle", "teapot", "blanket", "mirror")
+_SHOPS = ("Toy corner", "Gifts and more", "The attic shop")
+_TWO_WAY: Final = (
+    ("Shells on the beach", ("White", "Brown", "Spotted"), ("Small", "Large", "Broken"), "shell"),
+    ("Shirts in a shop", ("Cotton", "Wool", "Linen"), ("Plain", "Striped", "Dotted"), "shirt"),
+    ("Riders at the stable", ("Beginner", "Expert"), ("Morning", "Evening"), "rider"),
+)
+
+
+def table_question(rng: Rng, kind: TableKind, most_rows: int) -> TableQuestion:
+    """A table with at most `most_rows` rows of values (at least 4), and a question of a kind about it."""
+    return _MAKERS[kind](rng, most_rows)
+
+
+def _number_text(commas: bool, value: int) -> str:
+    return f"{value:,}" if commas else str(value)
+
+
+def _fill(rng: Rng, log: _Log, most_rows: int) -> tuple[tuple[str, ...], list[int]]:
+    count = rng.integer(4, min(most_rows, len(log.labels)))
+    start = rng.integer(0, len(log.labels) - count)
+    return log.labels[start : start + count], rng.sample(range(log.low, log.high + 1), count)
+
+
+def _grid(rng: Rng, log: _Log, labels: tuple[str, ...], values: list[int]) -> Grid:
+    commas = rng.chance(60)
+    rows = zip(labels, (_number_text(commas, value) for value in values), strict=True)
+    return Grid(log.title, (log.head, log.value), tuple(rows))
+
+
+def _pair(rng: Rng, most_rows: int, *, total: bool) -> TableQuestion:
+    log = rng.choice(_LOGS)
+    labels, values = _fill(rng, log, most_rows)
+    i, j = sorted(rng.sample(range(len(labels)), 2), key=lambda row: -values[row])
+    a, b, noun = labels[i], labels[j], log.value.lower()
+    if total:
+        question = f"How many {noun} do {a} and {b} have together in the table?"
+        answer, sign = values[i] + values[j], "+"
+    else:
+        question = f"According to the table, how many more {noun} are there for {a} than for {b}?"
+        answer, sign = values[i] - values[j], "-"
+    lines = (
+        f"a = value_at(grey, {a!r}, {log.value!r})\nb = value_at(grey, {b!r}, {log.value!r})\n"
+        f"print(a, b)\nprint(show(a {sign} b))"
+    )
+    used = ((i, 1), (j, 1))
+    return TableQuestion(_grid(rng, log, labels, values), question, str(answer), AnswerType.NUMBER, lines, used)
+
+
+def _column(rng: Rng, most_rows: int, kind: TableKind) -> TableQuestion:
+    log = rng.choice(_LOGS)
+    labels, values = _fill(rng, log, most_rows)
+    if kind == "median" and len(values) % 2 == 0:
+        labels, values = labels[1:], values[1:]
+    if kind == "mean":
+        # The mean comes out whole.
+        values[0] += -sum(values) % len(values)
+    answer, formula = {
+        "mean": (sum(values) // len(values), "sum(numbers) / len(numbers)"),
+        "range": (max(values) - min(values), "max(numbers) - min(numbers)"),
+        "median": (sorted(values)[len(values) // 2], "sorted(numbers)[len(numbers) // 2]"),
+    }[kind]
+    question = rng.choice(
+        (f"What is the {kind} of the numbers in the table?", f"Find the {kind} of the numbers of {log.value.lower()}.")
+    )
+    lines = _READ_COLUMN.format(header=log.value) + f"print(show({formula}))"
+    used = tuple((row, 1) for row in range(len(values)))
+    return TableQuestion(_grid(rng, log, labels, values), question, str(answer), AnswerType.NUMBER, lines, used)
+
+
+_READ_COLUMN = "numbers = [value for value, _ in column_texts(grey, {header!r})]\nprint(numbers)\n"
+
+
+def _rate(rng: Rng, most_rows: int) -> TableQuestion:
+    log = rng.choice(_YEARLY)
+    labels, values = _fill(rng, log, most_rows)
+    i = rng.integer(0, len(labels) - 2)
+    a, b = labels[i], labels[i + 1]
+    question = f"What was the rate of change of the number of {log.value.lower()} per year between {a} and {b}?"
+    lines = f"print(show(value_at(grey, {b!r}, {log.value!r}) - value_at(grey, {a!r}, {log.value!r})))"
+    answer = str(values[i + 1] - values[i])
+    used = ((i, 1), (i + 1, 1))
+    return TableQuestion(_grid(rng, log, labels, values), question, answer, AnswerType.NUMBER, lines, used)
+
+
+def _count(rng: Rng, most_rows: int) -> TableQuestion:
+    log = rng.choice(_LOGS)
+    labels, values = _fill(rng, log, most_rows)
+    limit = rng.choice(sorted(values)[1:])
+    question = f"How many rows of the table have at least {limit} {log.value.lower()}?"
+    used = tuple((row, 1) for row, value in enumerate(values) if value >= limit)
+    lines = _READ_COLUMN.format(header=log.value) + f"print(sum(number >= {limit} for number in numbers))"
+    grid = _grid(rng, log, labels, values)
+    return TableQuestion(grid, question, str(len(used)), AnswerType.NUMBER, lines, used)
+
+
+def _extreme(rng: Rng, most_rows: int) -> TableQuestion:
+    log = rng.choice(_LOGS)
+    labels, values = _fill(rng, log, most_rows)
+    word, function = rng.choice((("most", max), ("fewest", min)))
+    row = values.index(function(values))
+    question = f"Which {log.head.lower()} has the {word} {log.value.lower()}?"
+    lines = (
+        f"found = {{label: value_at(grey, label, {log.value!r}) for label in {list(labels)!r}}}\n"
+        f"print(found)\nprint({function.__name__}(found, key=found.get))"
+    )
+    grid = _grid(rng, log, labels, values)
+    return TableQuestion(grid, question, labels[row], AnswerType.CHOICE, lines, ((row, 1),), labels)
+
+
+def _fraction(rng: Rng, most_rows: int) -> TableQuestion:
+    log = rng.choice([log for log in _LOGS if log.high < 1000])
+    labels, _ = _fill(rng, log, most_rows)
+    values = [rng.integer(2, 24) for _ in labels]
+    row = rng.integer(0, len(labels) - 1)
+    noun = log.value.lower()
+    question = f"What fraction of all {noun} in the table belongs to {labels[row]}? Give it in lowest terms."
+    lines = (
+        _READ_COLUMN.format(header=log.value)
+        + f"part = value_at(grey, {labels[row]!r}, {log.value!r})\nprint(Fraction(int(part), int(sum(numbers))))"
+    )
+    used = tuple((index, 1) for index in range(len(labels)))
+    return _ratio(rng, Fraction(values[row], sum(values)), question, lines, (_grid(rng, log, labels, values), used))
+
+
+def _probability(rng: Rng, most_rows: int) -> TableQuestion:
+    title, rows, columns, noun = rng.choice(_TWO_WAY)
+    rows, columns = (tuple(rng.sample(names, rng.integer(2, len(names)))) for names in (rows, columns))
+    values = [[rng.integer(1, 15) for _ in columns] for _ in rows]
+    i, j = rng.integer(0, len(rows) - 1), rng.integer(0, len(columns) - 1)
+    question = (
+        f"One {noun} of the table is picked at random. What is the probability that it belongs to the row "
+        f"{rows[i]} and the column {columns[j]}? Give a fraction in lowest terms."
+    )
+    lines = (
+        f"numbers = [number for row in {list(rows)!r} for number in row_numbers(grey, row)]\nprint(numbers)\n"
+        f"part = value_at(grey, {rows[i]!r}, {columns[j]!r})\nprint(Fraction(int(part), int(sum(numbers))))"
+    )
+    grid = Grid(
+        title, ("Kind", *columns), tuple((name, *map(str, line)) for name, line in zip(rows, values, strict=True))
+    )
+    used = tuple((row, column + 1) for row in range(len(rows)) for column in range(len(columns)))
+    return _ratio(rng, Fraction(values[i][j], sum(map(sum, values))), question, lines, (grid, used))
+
+
+def _ratio(
+    rng: Rng, ratio: Fraction, question: str, lines: str, table: tuple[Grid, tuple[tuple[int, int], ...]]
+) -> TableQuestion:
+    """A question whose answer is a fraction, free or with three wrong choices."""
+    grid, used = table
+    if rng.chance(50):
+        return TableQuestion(grid, question, str(ratio), AnswerType.TEXT, lines, used)
+    wrong: list[Fraction] = []
+    while len(wrong) < 3:
+        other = Fraction(max(1, ratio.numerator + rng.integer(-3, 3)), ratio.denominator + rng.integer(-3, 5))
+        if 0 < other <= 1 and other not in (ratio, *wrong):
+            wrong.append(other)
+    choices = tuple(map(str, rng.shuffled([ratio, *wrong])))
+    return TableQuestion(grid, question, str(ratio), AnswerType.CHOICE, lines, used, choices)
+
+
+def _purchase(rng: Rng, most_rows: int) -> TableQuestion:
+    count = rng.integer(4, min(most_rows, len(_ITEMS)))
+    items = tuple(rng.sample(_ITEMS, count))
+    cents = [rng.integer(15, 2400) for _ in items]
+    i, j = rng.sample(range(count), 2)
+    pieces = rng.integer(2, 9)
+    total = pieces * cents[i] + cents[j]
+    question = f"How much do {pieces} of the {items[i]} and one of the {items[j]} cost together, in dollars?"
+    lines = (
+        f"a = value_at(grey, {items[i]!r}, 'Price')\nb = value_at(grey, {items[j]!r}, 'Price')\n"
+        f'print(a, b)\nprint(f"{{{pieces} * a + b:.2f}}")'
+    )
+    rows = tuple((item, f"${price // 100}.{price % 100:02d}") for item, price in zip(items, cents, strict=True))
+    grid = Grid(rng.choice(_SHOPS), ("Item", "Price"), rows)
+    answer = f"{total // 100}.{total % 100:02d}"
+    return TableQuestion(grid, question, answer, AnswerType.NUMBER, lines, ((i, 1), (j, 1)))
+
+
+_MAKERS: Final[dict[TableKind, Callable[[Rng, int], TableQuestion]]] = {
+    "total": lambda rng, rows: _pair(rng, rows, total=True),
+    "difference": lambda rng, rows: _pair(rng, rows, total=False),
+    "mean": lambda rng, rows: _column(rng, rows, "mean"),
+    "range": lambda rng, rows: _column(rng, rows, "range"),
+    "median": lambda rng, rows: _column(rng, rows, "median"),
+    "rate": _rate,
+    "count": _count,
+    "extreme": _extreme,
+    "fraction": _fraction,
+    "probability": _probability,
+    "purchase": _purchase,
+}
