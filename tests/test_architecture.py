@@ -170,8 +170,8 @@ def test_public_names_are_documented(path: Path) -> None:
 @each_file
 def test_no_print_and_no_bare_except(path: Path) -> None:
     for node in ast.walk(tree(path)):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and "cli" not in path.parts:
-            assert node.func.id != "print", f"line {node.lineno} prints; only cli/ does"
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and not {"cli", "programs"} & set(path.parts):
+            assert node.func.id != "print", f"line {node.lineno} prints; only cli/ and programs for the sandbox do"
         if isinstance(node, ast.ExceptHandler):
             assert node.type is not None, f"line {node.lineno} catches everything without naming it"
 

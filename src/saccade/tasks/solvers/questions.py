@@ -1,0 +1,78 @@
+"""From a question's wording to its solver.
+
+Any wording of the right kind is understood, not only published ones. A question that asks for more than its family
+has, e.g. for shapes of one colour, gets no solver: better none than a wrong number.
+"""
+
+from __future__ import annotations
+
+import re
+
+from PIL import ImageColor
+
+from saccade.tasks.solvers.solver import Solver
+
+SIDES = {"circle": 0, "ring": 0, "triangle": 3, "pentagon": 5, "hexagon": 6, "heptagon": 7, "octagon": 8}
+"""Shapes that can be counted wherever they lie; squares are counted where they do not cross."""
+
+_COUNT = re.compile(r"how many|\bcount|number of|\btotal\b")
+_LINES = re.compile(r"\b(lines?|plots?|curves?|paths?|graphs?|polylines?)\b")
+_CROSS = re.compile(r"\b(cross\w*|intersect\w*|meet\w*|touch\w*)\b")
+_TOUCH = re.compile(r"\b(touch\w*|tangent|contact|intersect\w*)\b")
+_OVERLAP = re.compile(r"\boverlap\w*")
+_SHAPE = re.compile(rf"\b({'|'.join(SIDES)}|square)s?\b")
+_NARROWED = re.compile(
+    r"\b(bigger|larger|smaller|biggest|largest|smallest|thick\w*|thin\w*|filled|solid|left|right|above|below|"
+    r"upper|lower|top|bottom|difference|cross\w*|touch\w*|intersect\w*|not)\b"
+)
+# Written as code would be; the widest pair of brackets in the wording decides.
+_PAIR = re.compile(r"\(\s*(\d+|rows?)\s*,\s*(\d+|columns?)\s*\)")
+
+
+def solver_for(question: str) -> Solver | None:
+    """The solver of a question, or None if it is of no family known here."""
+    words = " ".join(question.lower().replace("colour", "color").split())
+    for family in (_rows_columns, _line_crossings, _two_circles, _counting):
+        solver = family(words)
+        if solver is not None:
+            return solver
+    return None
+
+
+def colours_in(words: str) -> tuple[str, ...]:
+    """The names of colours in a text, in order, each once."""
+    found = (word for word in re.findall(r"[a-z]+", words) if word in ImageColor.colormap)
+    return tuple(dict.fromkeys(found))
+
+
+def _rows_columns(words: str) -> Solver | None:
+    if not (re.search(r"\brows?\b", words) and re.search(r"\b(columns?|cols?)\b", words) and _COUNT.search(words)):
+        return None
+    form = "({},{})" if _PAIR.search(words) else "rows={{{}}} columns={{{}}}"
+    return Solver("rows-columns", "rows_columns", {"form": form})
+
+
+def _line_crossings(words: str) -> Solver | None:
+    colours = colours_in(words)
+    if not (_LINES.search(words) and _CROSS.search(words) and _COUNT.search(words) and len(colours) == 2):
+        return None
+    return Solver("line-crossings", "line_crossings", {"colours": colours})
+
+
+def _two_circles(words: str) -> Solver | None:
+    if not re.search(r"\b(two|2|both|the|these)( \w+)? circles\b", words) or _COUNT.search(words):
+        return None
+    # Overlapping circles touch as well, so a question for either is one for touching.
+    if _TOUCH.search(words):
+        return Solver("two-circles", "two_circles", {"question": "touching"})
+    return Solver("two-circles", "two_circles", {"question": "overlapping"}) if _OVERLAP.search(words) else None
+
+
+def _counting(words: str) -> Solver | None:
+    shapes = {match[1] for match in _SHAPE.finditer(words)}
+    if not _COUNT.search(words) or len(shapes) != 1 or colours_in(words) or _NARROWED.search(words):
+        return None
+    shape = shapes.pop()
+    if shape == "square":
+        return Solver("nested-squares", "nested_squares")
+    return Solver("counting", "shapes", {"sides": SIDES[shape]})
