@@ -1,0 +1,180 @@
+"""`saccade ask` on the command line: what it prints, keeps and returns."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from PIL import Image
+from rich.console import Console
+
+from saccade.cli.ask_screen import ENDS, AskScreen, visible
+from saccade.cli.main import main
+from saccade.episode.effects import Said, Wrote
+from saccade.models.base import Completion
+from saccade.record.codec import read_lines
+from saccade.record.trajectory import StopReason, Trajectory
+from saccade.record.turn import FinishReason
+
+LOOK = "I look.\n<code>\n```python\nprint(image_clue_0.size)\nimage_clue_0.show()\n```\n</code>"
+ANSWER = "Red.\n<answer>\n\\boxed{red \x1b]0;owned\x07}\n</answer>"
+
+
+@pytest.fixture
+def photo(tmp_path: Path) -> Path:
+    path = tmp_path / "photo.png"
+    Image.new("RGB", (8, 4), "red").save(path)
+    return path
+
+
+def scripted(tmp_path: Path, *texts: str) -> str:
+    path = tmp_path / "script.json"
+    path.write_text(json.dumps(texts))
+    return f"scripted:{path}"
+
+
+def ask(photo: Path, *more: str) -> int:
+    return main(["ask", str(photo), "Which colour?", *more])
+
+
+def test_an_episode_as_it_happens(photo: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "run"
+    assert ask(photo, "--model", scripted(tmp_path, LOOK, ANSWER), "--out", str(out)) == 0
+    shown = capsys.readouterr().out
+    for piece in (
+        "turn 1",
+        "image_clue_0.show()",
+        "(8, 4)",
+        "picture (show): 8×4",
+        "red ␛]0;owned␇",
+        "2 turns, 1 call",
+    ):
+        assert piece in shown
+    assert "\x1b" not in shown
+    (stored,) = read_lines(out / "trajectories.jsonl", Trajectory)
+    assert stored.answer == "red \x1b]0;owned\x07"
+    assert 'dialect = "pyvision"' in stored.provenance.settings
+    assert (out / "settings.toml").read_text() == stored.provenance.settings
+    assert all((out / "media" / part.sha256[:2] / part.sha256).is_file() for part in stored.media())
+    assert ask(photo, "--model", scripted(tmp_path, ANSWER), "--out", str(out)) == 0
+    assert len({item.id for item in read_lines(out / "trajectories.jsonl", Trajectory)}) == 2
+
+
+def test_json_is_all_that_is_printed(photo: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert ask(photo, "--model", scripted(tmp_path, LOOK, ANSWER), "--json") == 0
+    said = json.loads(capsys.readouterr().out)
+    assert (said["answer"], said["stop"], said["turns"], said["calls"]) == ("red \x1b]0;owned\x07", "answered", 2, 1)
+
+
+def test_exit_codes(photo: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    model = scripted(tmp_path, LOOK, "No.", "No.")
+    assert ask(photo, "--model", model, "--set", "limits.turns=2") == 1
+    assert ENDS[StopReason.TURN_LIMIT] in capsys.readouterr().out
+    assert ask(photo, "--model", scripted(tmp_path, LOOK)) == 3  # the script ends: the backend refuses
+    assert "has 1 replies" in " ".join(capsys.readouterr().out.split())
+
+
+@pytest.mark.parametrize(
+    ("more", "says"),
+    [
+        ([], "no model is named. Use --model"),
+        (["--model", "opnai:x"], "no provider of models 'opnai'"),
+        (["--model", "openai:gpt-4.1"], "OPENAI_API_KEY"),
+        (["--model", "M", "--dialect", "pyvison"], "pyvision"),
+        (["--model", "M", "--set", "limits.turn=2"], "turns"),
+        (["--model", "M", "--set", "tools=['crop']"], "offers no typed tools"),
+        (["--model", "M", "--prompt-file", "no-such-file"], "no-such-file"),
+        (["--model", "M", "--image", "no-such.png"], "no-such.png"),
+        (["--model", "M", "--dialect", "pyvision-rl-video"], "shows videos only"),
+    ],
+)
+def test_mistakes_are_named_before_a_model_is_asked(
+    photo: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], more: list[str], says: str
+) -> None:
+    model = scripted(tmp_path, ANSWER)
+    assert ask(photo, *(model if word == "M" else word for word in more)) == 2
+    assert says in " ".join(capsys.readouterr().err.split())
+
+
+def test_a_file_that_is_no_picture(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "notes.png"
+    path.write_text("not a picture")
+    assert ask(path, "--model", scripted(tmp_path, ANSWER)) == 2
+    assert "is no picture that can be used" in capsys.readouterr().err
+
+
+def test_settings_come_from_a_file_and_options_come_first(
+    photo: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "ask.toml"
+    file.write_text('model = "scripted:nowhere"\ndialect = "codedance"\n[limits]\nturns = 3\n')
+    out = tmp_path / "run"
+    model = scripted(tmp_path, "<answer>red</answer>")
+    assert ask(photo, "--settings", str(file), "--model", model, "--out", str(out)) == 0
+    (stored,) = read_lines(out / "trajectories.jsonl", Trajectory)
+    assert stored.provenance.dialect == "codedance@1:paper"
+    assert stored.provenance.limits.turns == 3
+    assert stored.provenance.model == model
+
+
+def test_a_prompt_file_of_ones_own(photo: Path, tmp_path: Path) -> None:
+    prompt = tmp_path / "prompt.txt"
+    prompt.write_text("Mine: {query}")
+    out = tmp_path / "run"
+    model = scripted(tmp_path, ANSWER)
+    assert ask(photo, "--model", model, "--prompt-file", str(prompt), "--out", str(out)) == 0
+    (stored,) = read_lines(out / "trajectories.jsonl", Trajectory)
+    assert "Mine: Which colour?" in stored.prompt[0].text
+
+
+def test_ctrl_c_keeps_what_there_is(photo: Path, tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    hang = "<code>\n```python\nprint('begun')\nwhile True: pass\n```\n</code>"
+    program = "import sys; from saccade.cli.main import main; sys.exit(main())"
+    command = [sys.executable, "-c", program, "ask", str(photo), "Q?"]
+    child = subprocess.Popen(
+        [*command, "--model", scripted(tmp_path, LOOK, hang), "--out", str(out)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONUNBUFFERED": "1"},
+    )
+    assert child.stdout is not None
+    seen = ""
+    while "while True" not in seen:
+        line = child.stdout.readline()
+        assert line, child.stderr.read() if child.stderr else ""
+        seen += line
+    time.sleep(0.3)
+    child.send_signal(signal.SIGINT)
+    rest, _ = child.communicate(timeout=30)
+    assert child.returncode == 130
+    assert ENDS[StopReason.CANCELLED] in rest
+    (stored,) = read_lines(out / "trajectories.jsonl", Trajectory)
+    assert stored.stop is StopReason.CANCELLED
+    assert len(stored.turns) == 2
+
+
+def test_every_stop_reason_has_words() -> None:
+    assert ENDS.keys() == set(StopReason)
+
+
+def test_nothing_that_a_terminal_obeys_is_shown() -> None:
+    for code in (*range(32), *range(0x7F, 0xA0), 0x202E, 0x2066):
+        if chr(code) not in "\n\t":
+            assert chr(code) not in visible(f"a{chr(code)}b")
+
+
+def test_a_text_that_begins_again_is_said_to() -> None:
+    console = Console(record=True, width=80)
+    screen = AskScreen(console)
+    for piece in ("half a", "", "the whole"):
+        screen(Wrote(piece))
+    screen(Said(Completion("the whole", FinishReason.STOP)))
+    assert "begins this turn again" in console.export_text()

@@ -1,0 +1,219 @@
+"""The loop without any IO: what it asks for, what it keeps, and why it ends."""
+
+from __future__ import annotations
+
+import pytest
+
+from saccade.dialects.native import Native
+from saccade.dialects.registry import load_dialect
+from saccade.dialects.vista import Vista
+from saccade.episode.effects import Ask, Call, Run, Said, Stopped
+from saccade.episode.flow import flow
+from saccade.models.base import Completion
+from saccade.record.action import Answer, Code, ParseError, ToolCall
+from saccade.record.conversation import conversation
+from saccade.record.trajectory import StopReason
+from saccade.record.turn import FinishReason
+
+from .support import ANSWER, CODE, FAILED, LOST, NOTHING, OK, by_hand, picture, plan, said, shows
+
+
+def test_an_answer_ends_the_episode() -> None:
+    effects, outcome = by_hand(plan(), [CODE, OK, ANSWER])
+    assert [type(effect) for effect in effects] == [Ask, Run, Ask]
+    assert outcome.stop is StopReason.ANSWERED
+    assert [turn.action for turn in outcome.turns] == [Code(code="print(1)"), Answer(text="cat")]
+    assert outcome.turns[0].execution == OK
+    assert outcome.turns[1].observation is None
+
+
+def test_the_model_reads_everything_that_came_before() -> None:
+    effects, outcome = by_hand(plan(), [CODE, OK, CODE, FAILED, ANSWER])
+    asked = [effect.request for effect in effects if isinstance(effect, Ask)]
+    assert [len(request.messages) for request in asked] == [1, 3, 5]
+    assert asked[2].messages == conversation(outcome.prompt, outcome.turns[:2])
+    assert asked[2].messages[1].text == CODE
+    assert "no" in asked[2].messages[4].text
+    assert asked[0].stop == ("</code>",)
+
+
+def test_no_gold_answer_in_any_message() -> None:
+    effects, _ = by_hand(plan(), [CODE, OK, ANSWER])
+    asked = [effect.request for effect in effects if isinstance(effect, Ask)]
+    assert "gold" not in str(asked)
+
+
+def test_a_text_without_an_action_is_corrected() -> None:
+    effects, outcome = by_hand(plan(), [NOTHING, ANSWER])
+    assert [type(effect) for effect in effects] == [Ask, Ask]
+    assert isinstance(outcome.turns[0].action, ParseError)
+    observation = outcome.turns[0].observation
+    assert observation is not None
+    assert "neither code" in observation.text
+
+
+def test_a_dialect_that_does_not_correct_ends_there() -> None:
+    _, outcome = by_hand(plan("pyvision-rl-image:repo"), [NOTHING])
+    assert outcome.stop is StopReason.NO_ACTION
+
+
+def test_code_that_was_cut_off_is_not_run() -> None:
+    effects, outcome = by_hand(plan(), [said("<code>\n```python\nprint(1)", FinishReason.LENGTH), ANSWER])
+    assert not any(isinstance(effect, Run) for effect in effects)
+    assert isinstance(outcome.turns[0].action, ParseError)
+
+
+def test_at_the_turn_limit_the_answer_is_asked_for_once() -> None:
+    effects, outcome = by_hand(plan(turns=2), [CODE, OK, CODE, OK, ANSWER])
+    assert outcome.stop is StopReason.ANSWERED
+    request = outcome.turns[1].request
+    assert request is not None
+    assert isinstance(effects[-1], Ask)
+    assert effects[-1].request.messages[-1] == request
+    assert outcome.turns[1].execution == OK
+
+    _, silent = by_hand(plan(turns=2), [CODE, OK, CODE, OK, CODE])
+    assert silent.stop is StopReason.TURN_LIMIT
+    assert silent.turns[-1].execution is None
+
+
+def test_without_a_last_request_nothing_is_run_in_the_last_turn() -> None:
+    effects, outcome = by_hand(plan("pyvision-rl-image", turns=2), [CODE, OK, CODE])
+    assert outcome.stop is StopReason.TURN_LIMIT
+    assert len(effects) == 3
+    assert outcome.turns[1].execution is None
+
+
+def test_a_correction_in_the_last_turn_is_followed_by_the_request() -> None:
+    _, outcome = by_hand(plan(turns=1), [NOTHING, ANSWER])
+    assert outcome.stop is StopReason.ANSWERED
+    assert outcome.turns[0].observation is not None
+    assert outcome.turns[0].request is not None
+
+
+def test_pictures_beyond_the_limit_are_not_shown() -> None:
+    # One picture of the task, one shown: the second call's two would be the third and fourth.
+    replies = [CODE, shows(picture(1)), CODE, shows(picture(2), picture(3))]
+    _, outcome = by_hand(plan("pyvision-rl-image", images=3, turns=9), replies)
+    assert outcome.stop is StopReason.IMAGE_LIMIT
+    assert outcome.turns[1].execution is not None
+    assert outcome.turns[1].observation is None
+    _, asked = by_hand(plan("pyvision", images=3), [*replies, ANSWER])
+    assert asked.stop is StopReason.ANSWERED
+    assert asked.turns[1].request is not None
+
+
+def test_pixels_beyond_the_limit_are_not_shown() -> None:
+    _, outcome = by_hand(plan("pyvision-rl-image", pixels=9_999), [CODE, shows(picture(1))])
+    assert outcome.stop is StopReason.PIXEL_LIMIT
+    _, fits = by_hand(plan("pyvision-rl-image", pixels=10_000), [CODE, shows(picture(1)), ANSWER])
+    assert fits.stop is StopReason.ANSWERED
+
+
+def test_text_is_shown_although_the_task_alone_is_beyond_the_limit() -> None:
+    _, outcome = by_hand(plan("pyvision-rl-image", pixels=1, images=0), [CODE, OK, ANSWER])
+    assert outcome.stop is StopReason.ANSWERED
+
+
+def test_the_context_limit_ends_the_episode_before_anything_is_run() -> None:
+    full = said(CODE, prompt_tokens=90, sampled_tokens=10)
+    _, outcome = by_hand(plan(context_tokens=100), [full])
+    assert outcome.stop is StopReason.CONTEXT_LIMIT
+    assert outcome.turns[0].execution is None
+    answered = said(ANSWER, prompt_tokens=90, sampled_tokens=10)
+    assert by_hand(plan(context_tokens=100), [answered])[1].stop is StopReason.ANSWERED
+
+
+def test_more_failed_calls_than_allowed_end_the_episode() -> None:
+    _, outcome = by_hand(plan("pyvision-rl-image:repo"), [CODE, FAILED])
+    assert outcome.stop is StopReason.FAILED_CALL_LIMIT
+    assert outcome.turns[0].execution == FAILED
+    assert outcome.turns[0].observation is None
+    _, once = by_hand(plan(failed_calls=1), [CODE, FAILED, CODE, OK, CODE, FAILED])
+    assert once.stop is StopReason.FAILED_CALL_LIMIT
+
+
+def test_a_lost_execution_is_never_shown() -> None:
+    _, outcome = by_hand(plan(), [CODE, LOST])
+    assert outcome.stop is StopReason.SANDBOX_LOST
+    assert outcome.turns[0].execution == LOST
+    assert outcome.turns[0].observation is None
+
+
+@pytest.mark.parametrize("replies", [[], [CODE], [CODE, OK]])
+def test_a_driver_can_stop_it_anywhere(replies: list[str]) -> None:
+    _, outcome = by_hand(plan(), [*replies, Stopped(StopReason.WALL_LIMIT, "late")])
+    assert (outcome.stop, outcome.detail) == (StopReason.WALL_LIMIT, "late")
+    assert len(outcome.turns) == bool(replies)
+
+
+def test_a_wrong_kind_of_reply_is_a_mistake_of_the_driver() -> None:
+    with pytest.raises(TypeError, match="Ask is answered by"):
+        by_hand(plan(), [OK])
+    with pytest.raises(TypeError, match="Code is answered by"):
+        by_hand(plan(), [CODE, CODE])
+
+
+def test_shown_pictures_are_bound_in_the_next_call_only() -> None:
+    shown = picture(1)
+    effects, _ = by_hand(plan("pyvision:bound"), [CODE, shows(shown), CODE, OK, CODE, OK, ANSWER])
+    runs = [effect.bindings for effect in effects if isinstance(effect, Run)]
+    assert runs == [{}, {"image_clue_1": shown.image}, {}]
+
+
+def test_tools_find_the_pictures_under_the_names_the_model_knows() -> None:
+    call = Vista().write(ToolCall(name="crop", arguments={"box": [0, 0, 1, 1]}), "Look.")
+    made = shows(picture(1)).model_copy(update={"value": "done"})
+    effects, _ = by_hand(plan("vista"), [call, made, call, OK, Vista().write(Answer(text="x"), "So.")])
+    calls = [effect for effect in effects if isinstance(effect, Call)]
+    assert [list(effect.pictures) for effect in calls] == [["image_0"], ["image_0", "image_1"]]
+    assert [effect.shown for effect in calls] == [1, 2]
+
+
+def test_native_calls_go_back_as_calls_with_their_id() -> None:
+    call = ToolCall(name="python", arguments={"code": "print(1)"}, call_id="c1")
+    other = call.model_copy(update={"call_id": "c2"})
+    spoken = Said(Completion("Look.", FinishReason.TOOL_CALL, tool_calls=(call, other)))
+    effects, outcome = by_hand(plan("native"), [spoken, OK, "<answer>cat</answer>"])
+    assert isinstance(effects[1], Run)
+    assert effects[1].code == "print(1)"
+    second = effects[2]
+    assert isinstance(second, Ask)
+    assert second.request.tools == Native().functions
+    assistant, result = second.request.messages[-2:]
+    assert (assistant.text, assistant.calls) == ("Look.", (call,))
+    assert (result.role, result.call_id) == ("tool", "c1")
+    assert outcome.turns[0].calls == (call, other)
+
+
+def test_a_native_call_without_a_result_does_not_go_back() -> None:
+    broken = ToolCall(name="python", arguments={"cod": 1}, call_id="c1")
+    spoken = Said(Completion("", FinishReason.TOOL_CALL, tool_calls=(broken,)))
+    effects, outcome = by_hand(plan("native"), [spoken, "<answer>cat</answer>"])
+    assert isinstance(outcome.turns[0].action, ParseError)
+    assert isinstance(effects[1], Ask)
+    assert all(not message.calls for message in effects[1].request.messages)
+    assert all(message.parts for message in effects[1].request.messages)
+
+
+def test_an_assistant_observation_continues_the_assistants_message() -> None:
+    thyme = load_dialect("thyme")
+    effects, _ = by_hand(
+        plan("thyme"), ["<think>Look\n<code>\n```python\nprint(1)\n```\n</code>", OK, "</think>\n<answer>cat</answer>"]
+    )
+    second = effects[2]
+    assert isinstance(second, Ask)
+    assert [message.role for message in second.request.messages] == ["system", "user", "assistant"]
+    assert second.request.messages[-1].text.endswith("</code><sandbox_output>1\n</sandbox_output>")
+    assert thyme.ask_for_answer() is None
+
+
+def test_a_text_that_json_cannot_hold_is_kept_readable() -> None:
+    _, outcome = by_hand(plan(), ["\ud800" + ANSWER])
+    assert outcome.turns[0].text.startswith("\ufffd")
+
+
+def test_the_generator_can_be_closed_at_any_time() -> None:
+    play = flow(plan())
+    next(play)
+    play.close()
