@@ -21,6 +21,14 @@ def test_names_are_bound() -> None:
         preload(namespace, ("pandas",))
 
 
+def test_a_name_out_of_a_module() -> None:
+    from saccade.guest import video
+
+    namespace: dict[str, object] = {}
+    preload(namespace, ("VideoReader", "decord", "cpu"))
+    assert namespace == {"VideoReader": video.VideoReader, "decord": video, "cpu": video.cpu}
+
+
 def test_every_name_in_a_session(start: Start) -> None:
     pytest.importorskip("cv2")
     guest = start(preload=tuple(PRELOAD))

@@ -88,6 +88,16 @@ def test_a_broken_frame_spoils_no_other_group() -> None:
     assert [number_of(broken.picture(index)) for index in (59, 3, 50)] == [59, 3, 50]
 
 
+@pytest.mark.parametrize("make", [clips.vp9, lambda: clips.variable_rate(range(0, 2000, 40))])
+def test_a_file_that_was_cut_has_the_frames_that_are_left(make: Callable[[], bytes]) -> None:
+    data = make()
+    frames = read_frames(io.BytesIO(data[: len(data) * 2 // 3]))
+    count = len(frames.timeline.starts)
+    assert 5 < count < 50
+    assert [number_of(frames.picture(index)) for index in range(count - 2)] == list(range(count - 2))
+    assert frames.picture(count - 1).shape == (clips.HEIGHT, clips.WIDTH, 3)
+
+
 def test_rotation_that_the_file_asks_for() -> None:
     upright = read_frames(io.BytesIO(clips.h264(3)))
     turned = read_frames(io.BytesIO(clips.turned(clips.h264(3), clips.CLOCKWISE)))

@@ -15,6 +15,7 @@ from saccade.record.status import Status
 from saccade.sandbox import remote_codec as codec
 from saccade.sandbox import remote_pixels
 from saccade.sandbox import remote_wire as wire
+from saccade.sandbox.base import VideoFile
 from saccade.sandbox.remote_pixels import Pixels, pixels_of, read_png
 from saccade.sandbox.result import Picture, Repair, RunResult, Timings, WrittenFile
 
@@ -230,6 +231,7 @@ def test_what_cannot_be_bound_is_refused(bindings: dict[str, object]) -> None:
         {"x": {"array": "a" * 64, "shape": [2, 2, 2]}},
         {"x": {"array": "a" * 64, "shape": [True, 12]}},
         {"x": {"array": "a" * 64, "shape": 12}},
+        {"x": {"video": 3}},
         {"x": {"lazy": "a" * 63, "mode": "L", "width": 1, "height": 1}},
         {"x": {"lazy": "a" * 64, "mode": "L", "width": "1", "height": 1}},
     ],
@@ -237,3 +239,8 @@ def test_what_cannot_be_bound_is_refused(bindings: dict[str, object]) -> None:
 def test_impossible_bindings_are_refused(fields: object) -> None:
     with pytest.raises(ProtocolError):
         codec.unpack_bindings(fields, {"a" * 64: Lazy()}, Lazy)
+
+
+def test_a_video_travels_as_its_path() -> None:
+    assert across({"v": VideoFile("in/v.mp4")}) == {"v": VideoFile("in/v.mp4")}
+    assert codec.prepare({"v": VideoFile("in/v.mp4")}).fields == {"v": {"video": "in/v.mp4"}}

@@ -10,10 +10,10 @@ import pytest_asyncio
 from tests.media import clips
 from tests.sandbox.providers import PROVIDERS, linux_only
 
+from saccade.errors import SandboxError
 from saccade.record.status import Status
 from saccade.sandbox.base import Sandbox, Session, SessionOptions, VideoFile
 from saccade.sandbox.limits import MIB, Limits
-from saccade.sandbox.local import LocalSandbox
 from saccade.sandbox.result import RunResult
 
 pytest.importorskip("av", reason="the extra `video` is not installed")
@@ -138,20 +138,20 @@ async def test_a_frame_of_absurd_size(session: Session) -> None:
     assert await ok(session, "print(number_of(video_clue_0[8]))") == "8"
 
 
-async def test_a_large_file(sandbox: Sandbox) -> None:
+async def test_pyav_is_imported_when_it_is_needed(session: Session) -> None:
+    look = "import sys\nprint('av' in sys.modules, 'decord' in sys.modules)"
+    assert await ok(session, look) == "False True"
+    assert await ok(session, "print(len(webm))\n" + look) == "40\nTrue True"
+
+
+async def test_a_large_file() -> None:
     large = clips.h264(30)
     large += (100 * MIB).to_bytes(4, "big") + b"free" + bytes(100 * MIB - 8)
-    session = await sandbox.open({"v": VideoFile("v.mp4")}, files={"v.mp4": large})
-    await ok(session, clips.READ)
-    assert await ok(session, "print(len(v), number_of(v[17]), number_of(v[29]))") == "30 17 29"
-    await fails(session, "v[3]\n1 / 0")
-    assert await ok(session, "print(number_of(v[3]))") == "3"
-    await session.close()
-
-
-async def test_pyav_is_imported_when_it_is_needed() -> None:
-    async with LocalSandbox() as sandbox:
-        session = await sandbox.open(VIDEOS, files=FILES)
-        look = "import sys\nprint('av' in sys.modules, 'decord' in sys.modules)"
-        assert await ok(session, look) == "False True"
-        assert await ok(session, "print(len(webm))\n" + look) == "40\nTrue True"
+    async with PROVIDERS["remote"](LIMITS) as sandbox:
+        session = await sandbox.open({"v": VideoFile("v.mp4")}, files={"v.mp4": large})
+        await ok(session, clips.READ)
+        assert await ok(session, "print(len(v), number_of(v[17]), number_of(v[29]))") == "30 17 29"
+        await fails(session, "v[3]\n1 / 0")
+        assert await ok(session, "print(number_of(v[3]))") == "3"
+        with pytest.raises(SandboxError, match="workspace_bytes"):
+            await sandbox.open({"v": VideoFile("v.mp4")}, files={"v.mp4": large, "w.mp4": large})

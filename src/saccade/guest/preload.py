@@ -7,6 +7,7 @@ inherited by every fork. It leaves no figure open and the random states seeded.
 from __future__ import annotations
 
 import ast
+import contextlib
 import ctypes
 import importlib
 import importlib.util
@@ -174,7 +175,8 @@ def _hold_ffmpeg() -> None:
     folders = found.submodule_search_locations if found is not None else None
     for folder in folders or ():
         for library in glob(escape(folder) + ".libs/libavutil*"):
-            ctypes.CDLL(library).av_cpu_force_count(1)
+            with contextlib.suppress(OSError, AttributeError):
+                ctypes.CDLL(library).av_cpu_force_count(1)
 
 
 def _warm_python() -> None:
