@@ -8,6 +8,7 @@ from email.utils import formatdate
 from typing import Any
 
 import pytest
+from starlette.responses import JSONResponse, Response
 from tests.models.helpers import Media, Waits, ask, endpoint
 from tests.models.wire_server import (
     Behaviour,
@@ -244,3 +245,15 @@ def test_waits_grow_and_have_bounds() -> None:
 
 def test_an_outage_is_a_lost_model() -> None:
     assert issubclass(OutageError, ModelLostError)
+
+
+@pytest.mark.parametrize("words", ["no field top_q", [{"loc": ["body"], "msg": "no field top_q"}]])
+async def test_a_reason_in_the_way_of_fastapi_is_passed_on(server: WireServer, words: object) -> None:
+    async def refuse(_: dict[str, Any]) -> Response:
+        return JSONResponse({"detail": words}, 422)
+
+    server.will(refuse)
+    model = OpenAIModel(endpoint(server.url + "/v1"), server="compatible")
+    with pytest.raises(ModelRefusedError, match="no field top_q"):
+        await model.complete(ask(), Media())
+    await model.close()

@@ -118,6 +118,7 @@ def _status_failure(error: Any, key: Key, who: str) -> ModelError:
         403: "Check what the key may do.",
         404: "Check the model's name and the server's address.",
         413: "Send fewer or smaller pictures.",
+        422: "Correct the request: the server does not know a field of it, or a value.",
         429: "Check plan and budget with the provider.",
     }.get(status, "No retry can help; correct the request.")
     message = f"{who} refused the request ({status}): {detail}. {advice}"
@@ -130,7 +131,7 @@ def _details(error: Any) -> tuple[str, str, str]:
     inner = body.get("error", body) if isinstance(body, dict) else {}
     if not isinstance(inner, dict):
         inner = {}
-    words = inner.get("message") or error.message
+    words = inner.get("message") or inner.get("detail") or error.message  # detail: servers built on FastAPI
     return str(inner.get("code") or ""), str(inner.get("param") or ""), str(words).strip().rstrip(".")
 
 
