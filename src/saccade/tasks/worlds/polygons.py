@@ -8,9 +8,14 @@ from __future__ import annotations
 from math import cos, pi, sin
 
 
+def sixteen_bits(degrees: int) -> tuple[int, int]:
+    """Cosine and sine of whole degrees, times 65536."""
+    return round(cos(degrees * pi / 180) * 65536), round(sin(degrees * pi / 180) * 65536)
+
+
 def turned(x: int, y: int, degrees: int) -> tuple[int, int]:
     """The offset (x, y) turned clockwise on the screen by whole degrees, in whole pixels."""
-    c, s = round(cos(degrees * pi / 180) * 65536), round(sin(degrees * pi / 180) * 65536)
+    c, s = sixteen_bits(degrees)
     return (x * c - y * s + 32768) >> 16, (x * s + y * c + 32768) >> 16
 
 
