@@ -11,12 +11,19 @@ import pytest
 from tests.models.helpers import Media, ask, endpoint
 from tests.models.wire_server import Behaviour, WireServer, chat, messages, raw, status, stream
 
+from saccade.dialects.native import Native
+from saccade.episode.drive import run_episode
+from saccade.episode.plan import Plan
 from saccade.errors import ModelError, ModelRefusedError
+from saccade.media.store import MediaStore
 from saccade.models.anthropic import AnthropicModel
 from saccade.models.base import Model
 from saccade.models.keys import Key, find_key
 from saccade.models.openai import OpenAIModel
 from saccade.models.retry import RetryPolicy
+from saccade.record.codec import dumps
+from saccade.record.task import Task
+from saccade.record.trajectory import StopReason
 
 CANARY = "sk-canary-5f2b9c41"
 ONCE = RetryPolicy(tries=2)
@@ -79,3 +86,19 @@ async def test_the_canary_is_nowhere(
     seen += [*capfd.readouterr(), *(path.name for path in tmp_path.iterdir())]
     assert len(seen) > 20
     assert not [text for text in seen if CANARY in text]
+
+
+@pytest.mark.parametrize(("code", "reason"), [(401, StopReason.MODEL_REFUSED), (500, StopReason.MODEL_LOST)])
+async def test_no_record_of_an_episode_holds_the_canary(
+    server: WireServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, code: int, reason: StopReason
+) -> None:
+    for name in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY"):
+        monkeypatch.setenv(name, CANARY)
+    plan = Plan(Task(id="t", question="What?"), Native())
+    for model, _ in clients(server.url):
+        server.will(status(code, f"Your key is {CANARY}"))
+        trajectory = await run_episode(plan, model, None, MediaStore(tmp_path))
+        await model.close()
+        assert trajectory.stop is reason
+        assert "Your key is [key]" in trajectory.stop_detail
+        assert CANARY not in dumps(trajectory)

@@ -97,12 +97,17 @@ def slow(server: WireServer) -> Behaviour:
 
 def then_slow(server: WireServer, *data: str) -> Behaviour:
     """Streams these data and never goes on."""
+    return stalled(server, *(f"data: {item}\n\n" for item in data))
+
+
+def stalled(server: WireServer, *pieces: str) -> Behaviour:
+    """Streams these pieces, as they are, and never goes on."""
 
     async def lines() -> AsyncIterator[str]:
         try:
             yield ": wait\n\n"
-            for item in data:
-                yield f"data: {item}\n\n"
+            for piece in pieces:
+                yield piece
             await asyncio.sleep(60)
         except asyncio.CancelledError:
             server.aborted.set()
@@ -110,6 +115,19 @@ def then_slow(server: WireServer, *data: str) -> Behaviour:
 
     async def behave(_: dict[str, Any]) -> Response:
         return StreamingResponse(lines(), media_type="text/event-stream")
+
+    return behave
+
+
+def torn(content: str) -> Behaviour:
+    """Begins a body of JSON and closes the connection in the middle of it."""
+
+    async def pieces() -> AsyncIterator[str]:
+        yield content
+        raise ConnectionError("on purpose")
+
+    async def behave(_: dict[str, Any]) -> Response:
+        return StreamingResponse(pieces(), media_type="application/json")
 
     return behave
 
