@@ -35,6 +35,7 @@ VERBS: dict[str, Verb] = {
     "demo": Verb("saccade.cli.demo:app", "Run a model's cells on a picture and show what comes back."),
     "doctor": Verb("saccade.cli.doctor:app", "Say which isolation layers this machine gives."),
     "sandbox": Verb("saccade.cli.sandbox:app", "Serve sandboxes to other hosts."),
+    "show": Verb("saccade.cli.show:app", "Make a page of a run's episodes, and open it."),
     "worlds": Verb("saccade.cli.worlds:app", "Draw tasks from a seed, with their gold answers."),
 }
 

@@ -1,0 +1,1 @@
+"""Reports: what happened, as pages for people; see `saccade show`."""

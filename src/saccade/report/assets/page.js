@@ -1,0 +1,102 @@
+"use strict";
+// Fills in pictures, opens them large, links boxes with turns, shows one episode at a time. Writes no HTML.
+(() => {
+  const sources = JSON.parse(document.getElementById("pictures").textContent);
+  for (const image of document.querySelectorAll("img[data-picture]")) {
+    const found = sources[image.dataset.picture];
+    if (found) image.src = found[0];
+  }
+
+  // One episode at a time, where there are several.
+  const index = document.getElementById("index");
+  const episodes = [...document.querySelectorAll("section.episode")];
+  const route = () => {
+    const wanted = decodeURIComponent(location.hash.slice(1));
+    const target = document.getElementById(wanted);
+    const episode = target && target.closest("section.episode");
+    index.hidden = Boolean(episode);
+    for (const one of episodes) one.hidden = one !== episode;
+    if (target && episode) target.scrollIntoView();
+    else window.scrollTo(0, 0);
+  };
+  if (index && episodes.length) {
+    window.addEventListener("hashchange", route);
+    route();
+  }
+
+  // A box and its turn light up together.
+  for (const episode of episodes) {
+    const light = (turn) => {
+      episode.classList.toggle("lit", Boolean(turn));
+      for (const part of episode.querySelectorAll("[data-turn]")) {
+        part.classList.toggle("on", Boolean(turn) && part.dataset.turn === turn);
+      }
+    };
+    for (const kind of ["mouseover", "focusin"]) {
+      episode.addEventListener(kind, (event) => {
+        const part = event.target.closest("[data-turn]");
+        light(part ? part.dataset.turn : "");
+      });
+    }
+    episode.addEventListener("mouseleave", () => light(""));
+    for (const box of episode.querySelectorAll("g.box[data-turn]")) {
+      box.addEventListener("click", (event) => {
+        event.stopPropagation();
+        document.getElementById(`${episode.id}-t${box.dataset.turn}`).scrollIntoView({ block: "start" });
+      });
+    }
+  }
+
+  // The lightbox.
+  const lightbox = document.getElementById("lightbox");
+  const stage = lightbox.querySelector(".stage");
+  const caption = lightbox.querySelector(".caption");
+  let album = [];
+  let place = 0;
+  const show = (step) => {
+    place = (step + album.length) % album.length;
+    const frame = album[place];
+    const image = frame.querySelector("img");
+    const found = sources[image.dataset.picture];
+    const copy = document.createElement("img");
+    copy.src = found[1];
+    copy.alt = image.alt;
+    const width = Number(image.getAttribute("width"));
+    const height = Number(image.getAttribute("height"));
+    const room = Math.min((window.innerWidth - 32) / width, (window.innerHeight - 96) / height, 8);
+    copy.width = Math.max(1, Math.round(width * room));
+    copy.height = Math.max(1, Math.round(height * room));
+    copy.classList.toggle("pixels", room >= 2);
+    const drawn = frame.querySelector("svg");
+    stage.replaceChildren(copy, ...(drawn ? [drawn.cloneNode(true)] : []));
+    const percent = Math.round(100 * room);
+    caption.textContent = `${image.alt} — ${width}×${height}, at ${percent} %` +
+      (album.length > 1 ? ` — ${place + 1} of ${album.length}` : "");
+    lightbox.classList.toggle("alone", album.length < 2);
+  };
+  document.addEventListener("click", (event) => {
+    const frame = event.target.closest("button.frame");
+    if (!frame || lightbox.contains(frame)) return;
+    const root = frame.closest("section.episode") || document;
+    album = [...root.querySelectorAll("button.frame")].filter((one) => one.offsetParent !== null);
+    lightbox.showModal();
+    show(album.indexOf(frame));
+  });
+  lightbox.addEventListener("keydown", (event) => {
+    if (event.key === "ArrowRight") show(place + 1);
+    else if (event.key === "ArrowLeft") show(place - 1);
+    else if (event.key === "Home") show(0);
+    else if (event.key === "End") show(album.length - 1);
+    else return;
+    event.preventDefault();
+  });
+  lightbox.querySelector(".previous").addEventListener("click", () => show(place - 1));
+  lightbox.querySelector(".next").addEventListener("click", () => show(place + 1));
+  lightbox.querySelector(".close").addEventListener("click", () => lightbox.close());
+  lightbox.addEventListener("click", (event) => {
+    if (event.target === lightbox || event.target === stage) lightbox.close();
+  });
+  lightbox.addEventListener("close", () => stage.replaceChildren());
+  window.addEventListener("resize", () => { if (lightbox.open) show(place); });
+  window.addEventListener("beforeprint", () => lightbox.close());
+})();

@@ -1,0 +1,94 @@
+"""Views as HTML: self-contained pages that reach for nothing, run no script but ours, and treat every text as text.
+
+Three guards, each enough by itself: templates escape whatever they are given, the page's policy allows only the one
+script and style sheet whose hashes it names, and data for the script is JSON that cannot close its element.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Mapping
+from functools import cache
+from hashlib import sha256
+from importlib import resources
+from typing import Any
+
+from jinja2 import Environment, FunctionLoader, StrictUndefined
+from markupsafe import Markup
+
+from saccade.report.picture_book import Sources
+from saccade.report.plain_text import one_line, readable
+from saccade.report.view import Card, EpisodeView
+
+_ASSETS = resources.files("saccade.report").joinpath("assets")
+
+
+def episode_html(view: EpisodeView, back: str = "") -> Markup:
+    """One episode as a fragment of a page; `back` is the address of the index, empty if there is none."""
+    return _render("episode.html.j2", episode=view, back=back)
+
+
+def index_html(cards: tuple[Card, ...], facts: tuple[str, ...]) -> Markup:
+    """The cards of many episodes as a fragment of a page; `facts` are sentences above them."""
+    return _render("index.html.j2", cards=cards, facts=facts)
+
+
+def page_html(title: str, body: Markup, sources: Mapping[str, Sources], problems: tuple[str, ...] = ()) -> str:
+    """A whole page around `body`, with the pictures that it names and what could not be read of the run."""
+    style, script = _asset("page.css"), _asset("page.js")
+    policy = (
+        "default-src 'none'; img-src data:; base-uri 'none'; form-action 'none'; "
+        f"style-src '{_hash(style)}'; script-src '{_hash(script)}'"
+    )
+    pictures = {key: [found.thumb, found.large or found.thumb] for key, found in sources.items()}
+    return _render(
+        "page.html.j2",
+        title=one_line(title, 120),
+        policy=policy,
+        style=Markup(style),  # our own files, no text of anybody else
+        script=Markup(script),
+        body=body,
+        pictures=script_json(pictures),
+        problems=problems,
+    )
+
+
+def script_json(value: object) -> Markup:
+    """JSON for a script element: nothing in it can end the element, open a comment or break a line."""
+    text = json.dumps(value, ensure_ascii=True, separators=(",", ":"))
+    for character in "<>&":
+        text = text.replace(character, f"\\u{ord(character):04x}")
+    return Markup(text)
+
+
+def _render(name: str, **values: Any) -> Markup:
+    return Markup(_environment().get_template(name).render(values))
+
+
+@cache
+def _environment() -> Environment:
+    environment = Environment(
+        loader=FunctionLoader(_asset),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=_finalized,
+    )
+    environment.filters["one_line"] = one_line
+    return environment
+
+
+def _finalized(value: Any) -> Any:
+    """Every text of an expression, before it is escaped."""
+    return readable(value) if type(value) is str else value
+
+
+@cache
+def _asset(name: str) -> str:
+    return _ASSETS.joinpath(name).read_text(encoding="utf-8")
+
+
+def _hash(text: str) -> str:
+    return "sha256-" + base64.b64encode(sha256(text.encode()).digest()).decode("ascii")

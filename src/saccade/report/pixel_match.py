@@ -1,0 +1,62 @@
+"""Where a picture lies in a larger one, pixel for pixel.
+
+Exact only: a copy that was scaled, compressed or drawn on is not found. A place that is not the only one is no answer.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+from PIL import Image
+
+Packed: TypeAlias = npt.NDArray[np.uint32]
+Box: TypeAlias = tuple[int, int, int, int]
+
+SMALLEST: Final = 64
+"""Pixels below which a picture may lie anywhere by chance."""
+_PROBES: Final = 24
+
+
+def packed(picture: Image.Image) -> Packed:
+    """The pixels as one number each, height × width; transparency is left out."""
+    rgb = np.asarray(picture.convert("RGB"), dtype=np.uint32)
+    return np.asarray(rgb[..., 0] << 16 | rgb[..., 1] << 8 | rgb[..., 2], dtype=np.uint32)
+
+
+def holds_at(large: Packed, small: Packed, left: int, top: int) -> bool:
+    """Whether `small` lies in `large` with its corner at (left, top)."""
+    height, width = small.shape
+    return bool(np.array_equal(large[top : top + height, left : left + width], small))
+
+
+def only_place(large: Packed, small: Packed) -> Box | None:
+    """`xyxy` of the one place where `small` lies in `large`; None if there is none, more than one, or no telling."""
+    height, width = small.shape
+    rows, columns = large.shape[0] - height + 1, large.shape[1] - width + 1
+    if rows < 1 or columns < 1 or small.size < SMALLEST or (rows, columns) == (1, 1):
+        return None
+    probes = _telling(small)
+    if probes is None:
+        return None
+    (y, x), *others = probes
+    found = np.flatnonzero(large[y : y + rows, x : x + columns] == small[y, x])
+    tops, lefts = np.divmod(found, columns)
+    for y, x in others:
+        same = large[tops + y, lefts + x] == small[y, x]
+        tops, lefts = tops[same], lefts[same]
+    if not 1 <= len(tops) <= 8:
+        return None
+    places = [(int(a), int(b)) for a, b in zip(lefts, tops, strict=True) if holds_at(large, small, int(a), int(b))]
+    return (*places[0], places[0][0] + width, places[0][1] + height) if len(places) == 1 else None
+
+
+def _telling(small: Packed) -> list[tuple[int, int]] | None:
+    """Pixels that tell `small` from others: rare colours first; None if it has one colour only."""
+    values, first, counts = np.unique(small, return_index=True, return_counts=True)
+    if len(values) < 2:
+        return None
+    order = first[np.argsort(counts, kind="stable")][:_PROBES]
+    spread: npt.NDArray[Any] = np.linspace(0, small.size - 1, _PROBES).astype(np.intp)
+    return [(int(place) // small.shape[1], int(place) % small.shape[1]) for place in (*order, *spread)]

@@ -1,0 +1,84 @@
+"""A model's text cut into what a reader wants to tell apart: thought, code, call, answer.
+
+The action of the record decides what ran or answered; the text is only searched for the place where it stands. Tags and
+fences of the wire are left out here; the page shows the exact text too.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal, assert_never
+
+from saccade.dialects.text import fences
+from saccade.record.action import Answer, Code, ParseError, ToolCall
+from saccade.record.turn import Turn
+
+Kind = Literal["thought", "code", "quoted", "call", "answer"]
+
+_TAGS = re.compile(r"</?(?:think|code|answer|tool_call)>")
+_ANSWERS = re.compile(r"<answer>.*?</answer>", re.DOTALL)
+_CALLS = re.compile(r"<tool_call>.*?(?:</tool_call>|\Z)", re.DOTALL)
+_FENCE_LEFT_OPEN = re.compile(r"\n?[ \t]*```[ \t]*[\w+-]*[ \t]*\Z")
+_FENCE_CLOSED = re.compile(r"\A[ \t]*\n?[ \t]*```[ \t]*(?=\n|\Z|<)")
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """A piece of what the model wrote."""
+
+    kind: Kind
+    """`code` and `call` are what was asked for; `quoted` is code that was not run."""
+    text: str
+    title: str = ""
+    """Name of the tool, for a call."""
+
+
+def segments(turn: Turn) -> tuple[Segment, ...]:
+    """The pieces of a turn in reading order, none of them empty."""
+    return tuple(segment for segment in _segments(turn) if segment.text.strip() or segment.kind in ("call", "answer"))
+
+
+def _segments(turn: Turn) -> Iterator[Segment]:
+    action = turn.action
+    match action:
+        case Code(code=code):
+            place = turn.text.rfind(code) if code else -1
+            if place < 0:  # the dialect read it from JSON, or changed its indent
+                yield from _prose(_FENCED.sub("", _CALLS.sub("", turn.text)))
+                yield Segment("code", code)
+            else:
+                yield from _prose(_FENCE_LEFT_OPEN.sub("", _TAGS.sub("", turn.text[:place]).rstrip()))
+                yield Segment("code", code)
+                yield from _prose(_FENCE_CLOSED.sub("", turn.text[place + len(code) :]))
+        case ToolCall(name=name, arguments=arguments):
+            yield from _prose(_CALLS.sub("", turn.text))
+            yield Segment("call", json.dumps(dict(arguments), ensure_ascii=False, indent=2), name)
+        case Answer(text=text):
+            before = _ANSWERS.sub("", turn.text)
+            if before.strip() != text.strip():
+                yield from _prose(before)
+            yield Segment("answer", text)
+        case ParseError():
+            yield from _prose(turn.text)
+        case _:
+            assert_never(action)
+
+
+_FENCED = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
+
+
+def _prose(text: str) -> Iterator[Segment]:
+    """Thoughts, and the code that they quote."""
+    plain = _TAGS.sub("", text)
+    rest = plain
+    for fence in fences(plain):
+        before, found, after = rest.partition(fence.body) if fence.body else ("", "", "")
+        if not found:
+            continue
+        yield Segment("thought", _FENCE_LEFT_OPEN.sub("", before.rstrip()).strip())
+        yield Segment("quoted", fence.body)
+        rest = _FENCE_CLOSED.sub("", after)
+    yield Segment("thought", rest.strip())

@@ -1,0 +1,190 @@
+"""What a page shows, as plain frozen data: the seam between the record and the templates.
+
+Texts are as they were written; the templates make hidden characters visible and escape everything.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from markupsafe import Markup
+
+from saccade.report.picture_book import Shown
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """A name and a value in a list of facts."""
+
+    name: str
+    value: str
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A piece of a model's text, or of a message."""
+
+    kind: str
+    """`thought`, `code`, `quoted`, `call`, `answer`, `text` or `picture`."""
+    text: str = ""
+    title: str = ""
+    code: Markup | None = None
+    """The text with colours, where it has some."""
+    picture: Shown | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Talk:
+    """A message, as it was shown to the model."""
+
+    title: str
+    role: str
+    pieces: tuple[Piece, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PictureOut:
+    """A picture that came back."""
+
+    picture: Shown
+    caption: str
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """What running the action gave."""
+
+    status: str
+    good: bool
+    time: str
+    state: str
+    """What became of the session's state; empty for a tool."""
+    stdout: str
+    stderr: str
+    value: str
+    traceback: str
+    pictures: tuple[PictureOut, ...]
+    files: tuple[Fact, ...]
+    repairs: tuple[Fact, ...]
+    notes: tuple[str, ...]
+
+    @property
+    def silent(self) -> bool:
+        """Whether nothing came back at all."""
+        texts = (self.stdout, self.stderr, self.value, self.traceback)
+        return not (any(text.strip() for text in texts) or self.pictures or self.files)
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """A region drawn over a picture."""
+
+    number: str
+    """What is written at it: the number of the turn, or `E` for evidence."""
+    colour: str
+    """Name of the class that colours it."""
+    x: float
+    y: float
+    width: float
+    height: float
+    """Pixels of the picture."""
+    title: str
+    turn: int | None
+    """From 1; None for evidence."""
+
+
+@dataclass(frozen=True, slots=True)
+class Original:
+    """A picture of the task, and what is drawn over it."""
+
+    name: str
+    picture: Shown
+    boxes: tuple[Box, ...]
+    label: float
+    """Height of the numbers at the boxes, in pixels of the picture."""
+
+
+@dataclass(frozen=True, slots=True)
+class TurnView:
+    """One turn."""
+
+    number: int
+    """From 1."""
+    colour: str
+    deed: str
+    """What the model did, in a few words."""
+    pieces: tuple[Piece, ...]
+    exact: str
+    """What the model wrote, character for character."""
+    problem: str
+    """Why the text held no action; empty if it did."""
+    warning: str
+    """What else a reader should know of the text, such as that it was cut off."""
+    ran: Ran | None
+    shown: tuple[Talk, ...]
+    """What the model was shown afterwards."""
+    facts: tuple[Fact, ...]
+    looked: int
+    """Regions of the task's pictures that are drawn for this turn."""
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Rows of texts under their heads; the last row sums up."""
+
+    heads: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    total: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Whether the answer was right, as far as a score says so."""
+
+    word: str
+    """`right`, `wrong` or `not scored`."""
+    right: bool | None
+
+
+@dataclass(frozen=True, slots=True)
+class EpisodeView:
+    """One trajectory as a page shows it."""
+
+    anchor: str
+    id: str
+    question: str
+    originals: tuple[Original, ...]
+    choices: tuple[tuple[str, str, str], ...]
+    """Letter, text, and a class: `chosen`, `gold`, `chosen gold` or nothing."""
+    answer: str | None
+    gold: str | None
+    verdict: Verdict
+    stop: str
+    stop_detail: str
+    answered: bool
+    outage: bool
+    chips: tuple[Fact, ...]
+    turns: tuple[TurnView, ...]
+    prompt: tuple[Talk, ...]
+    table: Table
+    scores: tuple[tuple[str, str, str, str], ...]
+    """Name, value, weight, detail."""
+    settings: tuple[Fact, ...]
+    resolved: str
+    """The settings of the command as TOML; empty if none were kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """An episode on the index."""
+
+    href: str
+    id: str
+    question: str
+    answer: str | None
+    gold: str | None
+    verdict: Verdict
+    stop: str
+    answered: bool
+    turns: str
+    picture: Shown | None

@@ -1,0 +1,81 @@
+"""What the record says in types and numbers, said in words: stop reasons, statuses, times, money, counts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from saccade.record.status import Status
+from saccade.record.trajectory import StopReason
+
+STOPS: Final = {
+    StopReason.ANSWERED: "The model gave its answer.",
+    StopReason.TURN_LIMIT: "The limit of turns was reached before an answer.",
+    StopReason.CONTEXT_LIMIT: "The limit of context tokens was reached before an answer.",
+    StopReason.IMAGE_LIMIT: "The limit of pictures was reached before an answer.",
+    StopReason.PIXEL_LIMIT: "The limit of pixels was reached before an answer.",
+    StopReason.WALL_LIMIT: "The limit of time was reached before an answer.",
+    StopReason.FAILED_CALL_LIMIT: "More calls failed than the limit allows.",
+    StopReason.NO_ACTION: "The model stopped without code, a call or an answer.",
+    StopReason.CANCELLED: "The episode was cancelled.",
+    StopReason.MODEL_LOST: "The model's backend failed. This is an outage, not a mistake of the model.",
+    StopReason.MODEL_REFUSED: "The model's backend refused the request. This is no mistake of the model.",
+    StopReason.SANDBOX_LOST: "The sandbox failed. This is an outage, not a mistake of the model.",
+}
+STATUSES: Final = {
+    Status.OK: "ok",
+    Status.ERROR: "error",
+    Status.TIMEOUT: "timed out",
+    Status.KILLED: "killed",
+    Status.OUT_OF_MEMORY: "out of memory",
+    Status.REFUSED: "refused",
+    Status.LOST: "lost (an outage)",
+}
+SOURCES: Final = {
+    "figure": "figure",
+    "show": "shown",
+    "display": "displayed",
+    "value": "last value",
+    "file": "file",
+    "tool": "tool",
+}
+NONE: Final = "–"
+
+
+def stop_words(stop: StopReason | None) -> str:
+    """Why an episode ended, as a sentence."""
+    return "The episode had not ended when it was recorded." if stop is None else STOPS[stop]
+
+
+def duration(seconds: float) -> str:
+    """A time with the unit that suits it: `12 ms`, `3.4 s`, `2 min 5 s`."""
+    if seconds < 1:
+        return f"{1000 * seconds:.0f} ms"
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s"
+
+
+def money(dollars: float | None) -> str:
+    """A price in dollars, small ones with more digits."""
+    if dollars is None:
+        return NONE
+    return f"${dollars:.2f}" if dollars >= 1 or dollars == 0 else f"${dollars:.4f}"
+
+
+def count(number: int | None) -> str:
+    """A number with separators, or a dash for one that is not known."""
+    return NONE if number is None else f"{number:,}"
+
+
+def some(number: int, one: str, many: str | None = None) -> str:
+    """`1 turn`, `2 turns`."""
+    return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
+def known_sum(values: Iterable[float | None]) -> float | None:
+    """The sum of what is known; None if nothing is."""
+    known = [value for value in values if value is not None]
+    return sum(known) if known else None
