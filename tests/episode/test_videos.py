@@ -1,0 +1,52 @@
+"""The video dialect in the real sandbox: a program finds the reader under its name and shows frames of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.media import clips
+from tests.sandbox.providers import linux_only
+
+from saccade.dialects.registry import load_dialect
+from saccade.episode.drive import run_episode
+from saccade.episode.plan import Plan
+from saccade.media.store import MediaStore
+from saccade.models.scripted import ScriptedModel
+from saccade.record.action import Answer, Code
+from saccade.record.content import ImagePart
+from saccade.record.status import Status
+from saccade.record.task import NamedMedia, Task
+from saccade.record.trajectory import StopReason
+from saccade.sandbox.local import LocalSandbox
+
+pytest.importorskip("av", reason="the extra `video` is not installed")
+
+CELLS = (
+    "print(len(video_clue_0), video_clue_0.get_avg_fps())\n"
+    "frame = video_clue_0[17].asnumpy()\n"
+    "plt.figure(figsize=(frame.shape[1] / 50, frame.shape[0] / 50), dpi=50)\n"
+    "plt.axes((0, 0, 1, 1)).axis('off')\nplt.imshow(frame)\nplt.show()",
+    "VideoReader('video_clue_0.mp4', ctx=cpu(0))[60]",
+)
+
+
+@linux_only
+async def test_a_program_looks_at_the_video(tmp_path: Path) -> None:
+    store = MediaStore(tmp_path)
+    part = store.put_video(clips.h264(60))
+    task = Task(id="t", question="What happens?", media=(NamedMedia(name="clip", part=part),), answer="it counts")
+    dialect = load_dialect("pyvision-rl-video")
+    replies = [*(dialect.write(Code(code=cell), "I look.") for cell in CELLS), dialect.write(Answer(text="it counts"))]
+    async with LocalSandbox(limits=dialect.sandbox) as sandbox:
+        trajectory = await run_episode(Plan(task, dialect), ScriptedModel(replies), sandbox, store)
+    first, second, _ = trajectory.turns
+    assert (trajectory.stop, trajectory.answer) == (StopReason.ANSWERED, "it counts")
+    assert first.execution is not None
+    assert first.execution.stdout.strip() == "60 25.0"
+    assert first.observation is not None
+    [shown] = [item for item in first.observation.media if isinstance(item, ImagePart)]
+    assert clips.number_of(store.open(shown).decode()) == 17
+    assert second.execution is not None
+    assert second.execution.status is Status.ERROR
+    assert "the video has 60, from 0 to 59" in (second.execution.traceback or "")
