@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 import threading
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,8 @@ from saccade.record.turn import FinishReason
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
+
+from safetensors.torch import load_file, save_file  # noqa: E402
 
 from saccade.models import local_generate  # noqa: E402 (needs torch)
 from saccade.models.local_families import FAMILIES  # noqa: E402
@@ -207,7 +210,9 @@ async def test_a_closed_model_refuses(folders: dict[str, Path]) -> None:
     ("config", "says"),
     [
         ('{"model_type": "llava"}', "vLLM"),
-        ('{"model_type": "internvl_chat", "auto_map": {"AutoConfig": "evil.Config"}}', "cannot be loaded|-hf"),
+        ('{"model_type": "internvl_chat", "auto_map": {"AutoConfig": "evil.Config"}}', "-hf"),
+        ('{"model_type": "qwen3_vl", "auto_map": {"AutoConfig": "evil.Config"}}', "needs config.json"),
+        ("[]", "cannot be loaded"),
         ('{"model_type": "qwen2_5_vl"}', "needs config.json"),
         ("{", "cannot be loaded"),
     ],
@@ -219,6 +224,21 @@ async def test_a_folder_that_is_no_known_checkpoint(tmp_path: Path, config: str,
     with pytest.raises(ModelRefusedError, match=says):
         await model.complete(ask(), MEDIA)
     await model.close()
+
+
+async def test_weights_that_are_broken_or_not_all_there(folders: dict[str, Path], tmp_path: Path) -> None:
+    folder = tmp_path / "copy"
+    shutil.copytree(folders["qwen2_5_vl"], folder)
+    weights = folder / "model.safetensors"
+    tensors = load_file(weights)
+    del tensors[next(name for name in tensors if name.endswith("layers.0.mlp.up_proj.weight"))]
+    save_file(tensors, weights, metadata={"format": "pt"})
+    for says in ("lack .*up_proj", "cannot be loaded"):
+        model = LocalModel(str(folder))
+        with pytest.raises(ModelRefusedError, match=says):
+            await model.complete(ask(), MEDIA)
+        await model.close()
+        weights.write_bytes(weights.read_bytes()[:5000])
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 from PIL import Image
 from tests.models.helpers import Media, ask, said
 
+from saccade.errors import ModelRefusedError
 from saccade.models.base import Request
 from saccade.record.trajectory import Sampling
 from saccade.record.turn import FinishReason
@@ -242,3 +244,31 @@ def test_draws_follow_the_probabilities() -> None:
     found = torch.bincount(torch.tensor([token for token, _ in tokens]), minlength=6) / len(tokens)
     assert torch.allclose(found, expected, atol=0.03)
     assert all(abs(logprob - float(expected[token].log())) < 1e-5 for token, logprob in tokens)
+
+
+@pytest.mark.parametrize("number", [float("nan"), float("inf")])
+def test_what_is_no_number_is_refused(number: float) -> None:
+    draw = Draw(Sampling(seed=-(2**70)), NONE_FORBIDDEN)
+    with pytest.raises(ModelRefusedError, match="overflowed"):
+        draw(torch.full((6,), number))
+
+
+def test_the_processors_chat_template_comes_before_the_tokenizers(tmp_path: Path) -> None:
+    save_tiny(tmp_path)
+    texts = []
+    for name, written in (
+        ("tokenizer_config.json", None),
+        ("chat_template.json", json.dumps({"chat_template": "json{{ messages[0].content }}"})),
+        ("chat_template.jinja", "jinja{{ messages[0].content }}"),
+    ):
+        if written is None:  # as Qwen2.5-VL has it: a template for texts alone in the tokenizer's own settings
+            (tmp_path / "chat_template.jinja").unlink()
+            told = json.loads((tmp_path / name).read_text())
+            written = json.dumps(told | {"chat_template": "tokenizer{{ messages[0].content }}"})
+        (tmp_path / name).write_text(written)
+        checkpoint = load_checkpoint(str(tmp_path), LocalSettings())
+        prompt = build_prompt(Request((said("user", "!"),)), MEDIA, checkpoint)
+        texts.append(checkpoint.tokenizer.decode(prompt.ids[0]))
+    assert texts == ["tokenizer!", "json!", "jinja!"]
+    with pytest.raises(ModelRefusedError, match="0 of 1 pictures"):
+        build_prompt(Request((said("user", RED),)), MEDIA, checkpoint)

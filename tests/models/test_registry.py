@@ -21,6 +21,7 @@ async def test_every_form(monkeypatch: pytest.MonkeyPatch) -> None:
         ("vllm:Qwen/Qwen2.5-VL-7B@http://localhost:8000/v1", OpenAIModel, "vllm:Qwen/Qwen2.5-VL-7B"),
         ("sglang:a@b@http://localhost:30000/v1", OpenAIModel, "sglang:a@b"),
         ("compatible:m@http://localhost:1/v1", OpenAIModel, "compatible:m"),
+        ("transformers:/models/m@http://localhost:1/v1", OpenAIModel, "transformers:/models/m"),
         ("anthropic:claude-opus-4-8", AnthropicModel, "anthropic:claude-opus-4-8"),
     ):
         model = load_model(wanted)
@@ -64,5 +65,5 @@ def test_what_is_missing_is_said() -> None:
 def test_client_packages_are_imported_late() -> None:
     code = "import saccade.models.registry, sys; print(*sys.modules)"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert not {"openai", "anthropic", "httpx", "httpx2"} & set(run.stdout.split())
-    assert {"openai", "anthropic", "scripted", "replay"} <= set(PROVIDERS)
+    assert not {"openai", "anthropic", "httpx", "httpx2", "torch", "transformers"} & set(run.stdout.split())
+    assert {"openai", "anthropic", "local", "scripted", "replay"} <= set(PROVIDERS)

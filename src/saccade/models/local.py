@@ -6,7 +6,8 @@
 Loaded at the first question. Answers are written one at a time, in a thread of the model's own; questions asked side by
 side wait their turn, and one that is cancelled stops before its next token. Greedy unless a temperature is given.
 Stop strings: the text ends with the first of them; `token_ids` end with the token that completed it, which may go on
-beyond it. What `logprobs` mean is said at `local_generate.Draw`. Not a server: for many questions at once use vLLM.
+beyond it. What `logprobs` mean is said at `local_generate.Draw`. One device, and every question is read from its start
+again: for large checkpoints and many questions serve the checkpoint with vLLM.
 
 No promise that two machines, or CPU and GPU, sample the same from the same seed: their arithmetic differs.
 """
@@ -99,8 +100,8 @@ class LocalModel:
         listening = Listening(tell, lambda: cancelled.is_set() or self._closed.is_set())
         try:
             listening.check()
-            checkpoint = self._loaded()
             with memory_guard(self.name):
+                checkpoint = self._loaded()
                 prompt = build_prompt(request, media, checkpoint)
                 made = generate(checkpoint, prompt, request.stop, request.sampling, listening)
         except CancelledGenerationError:

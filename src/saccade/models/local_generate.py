@@ -114,7 +114,7 @@ class Draw:
         if sampling.seed is None:
             self._random.seed()
         else:
-            self._random.manual_seed(sampling.seed)
+            self._random.manual_seed(sampling.seed % 2**64)
 
     def __call__(self, logits: torch.Tensor) -> tuple[int, float]:
         """A token and its natural log-probability.
@@ -124,9 +124,17 @@ class Draw:
 
         Args:
             logits: (vocabulary,), on the device of the checkpoint.
+
+        Raises:
+            ModelRefusedError: they are no numbers.
         """
         values = logits.float().masked_fill(self._forbidden, -torch.inf)
-        logprobs = torch.log_softmax((values - values.max()) / self._temperature, dim=-1)
+        best = values.max()
+        if not torch.isfinite(best):
+            raise ModelRefusedError(
+                "the model's arithmetic overflowed. Load it in bfloat16 or float32 (LocalSettings.dtype)."
+            )
+        logprobs = torch.log_softmax((values - best) / self._temperature, dim=-1)
         token = int(logprobs.argmax()) if self._greedy else self._drawn(logprobs)
         return token, float(logprobs[token])
 

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from transformers import AutoConfig, AutoImageProcessor, AutoModelForImageTextToText, AutoTokenizer
+from transformers import AutoImageProcessor, AutoModelForImageTextToText, AutoTokenizer, PreTrainedConfig
 from transformers.utils import cached_file
 
-from saccade.errors import ModelRefusedError, SettingsError
+from saccade.errors import ModelError, ModelRefusedError, SettingsError
 from saccade.models.local_families import Family, family_of
 from saccade.models.local_settings import LocalSettings
 from saccade.models.local_text import require_byte_level
@@ -57,15 +57,31 @@ def load_checkpoint(source: str, settings: LocalSettings) -> Checkpoint:
     where = {"revision": settings.revision} if settings.revision else {}
     _check_folder(source)
     try:
-        config = AutoConfig.from_pretrained(source, **where)
-        family = family_of(config.model_type, source)
-        tokenizer = AutoTokenizer.from_pretrained(source, **where)
-        image_processor = AutoImageProcessor.from_pretrained(source, **where)
-        model = AutoModelForImageTextToText.from_pretrained(source, dtype=dtype, **where).to(device).eval()
-    except (OSError, ValueError, ImportError) as error:
+        # Read as data first: a configuration with code of its own is refused before transformers could ask to run it.
+        told, _ = PreTrainedConfig.get_config_dict(source, **where)
+        family = family_of(str(told.get("model_type")), source)
+        tokenizer = AutoTokenizer.from_pretrained(source, trust_remote_code=False, **where)
+        image_processor = AutoImageProcessor.from_pretrained(
+            source,
+            trust_remote_code=False,
+            backend="pil",
+            **where,  # the same pixels with torchvision and without
+        )
+        model, loading = AutoModelForImageTextToText.from_pretrained(
+            source, dtype=dtype, trust_remote_code=False, output_loading_info=True, **where
+        )
+        model = model.to(device).eval()
+    except (ModelError, torch.OutOfMemoryError):
+        raise
+    except Exception as error:  # a broken folder fails in as many ways as it has files
         raise ModelRefusedError(_loading_advice(source, error)) from error
+    if loading["missing_keys"]:
+        missing = sorted(loading["missing_keys"])
+        raise ModelRefusedError(
+            f"the weights of {source} lack {len(missing)} tensors, {missing[0]} first. Get it again."
+        )
     require_byte_level(tokenizer, source)
-    commit = getattr(config, "_commit_hash", None)
+    commit = getattr(model.config, "_commit_hash", None)
     return Checkpoint(
         name=f"{source}@{commit}" if commit else source,
         family=family,
@@ -75,7 +91,7 @@ def load_checkpoint(source: str, settings: LocalSettings) -> Checkpoint:
         chat_template=_chat_template(source, where, tokenizer),
         end_ids=_end_ids(model, tokenizer),
         forbidden=forbidden_tokens(tokenizer, family, _vocabulary(model)).to(device),
-        context_tokens=config.get_text_config().max_position_embeddings,
+        context_tokens=model.config.get_text_config().max_position_embeddings,
         max_pixels=settings.max_pixels,
     )
 
