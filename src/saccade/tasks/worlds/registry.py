@@ -33,6 +33,7 @@ WORLDS = Registry(
         "chart-line@1": f"{_HOME}.chart_lines:WORLD",
         "chart-pie@1": f"{_HOME}.chart_pie:WORLD",
         "chart-scatter@1": f"{_HOME}.chart_scatter:WORLD",
+        "video-events@1": f"{_HOME}.video:WORLD",
         "visual-search@1": f"{_HOME}.visual_search:WORLD",
     },
 )
