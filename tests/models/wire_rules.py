@@ -121,7 +121,8 @@ def _block(role: str, block: Body) -> None:
         _require(isinstance(block["input"], dict) and block["name"], "a call has a name and an object")
     elif kind == "tool_result":
         _require(role == "user", "results are the user's")
-        for inner in block["content"]:
+        _require(block.get("content", True), "a result has content or has no such field")
+        for inner in block.get("content", ()):
             _require(inner["type"] in ("text", "image"), "a result holds texts and pictures")
             _block("user", inner)
     else:

@@ -180,7 +180,8 @@ def _blocks(message: Message, media: MediaReader, rules: PictureRules) -> list[d
         )
     content = _content(message.parts, media, rules)
     if message.call_id is not None:
-        return [{"type": "tool_result", "tool_use_id": _identifier(message.call_id), "content": content}]
+        result: dict[str, Any] = {"type": "tool_result", "tool_use_id": _identifier(message.call_id)}
+        return [{**result, "content": content} if content else result]
     calls = [
         {"type": "tool_use", "id": _identifier(call.call_id or ""), "name": call.name, "input": dict(call.arguments)}
         for call in message.calls

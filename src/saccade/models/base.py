@@ -38,6 +38,7 @@ class Request:
     """One question to a model."""
 
     messages: tuple[Message, ...]
+    """If the last is the assistant's, its continuation is asked for; a backend that cannot refuses."""
     stop: tuple[str, ...] = ()
     sampling: Sampling = field(default_factory=Sampling)
     tools: tuple[ToolSpec, ...] = ()
