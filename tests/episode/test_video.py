@@ -62,5 +62,6 @@ async def test_frames_by_a_typed_tool(tmp_path: Path) -> None:
     texts = [dialect.write(call, "I look."), "<answer>3</answer>"]
     trajectory = await run_episode(plan, ScriptedModel(texts), None, store, tools=tools)
     execution = trajectory.turns[0].execution
-    assert execution is not None and execution.status is Status.OK, trajectory
+    assert execution is not None
+    assert execution.status is Status.OK, execution
     assert [number_of(store.open(picture.image).decode()) for picture in execution.pictures] == [3, 17]
