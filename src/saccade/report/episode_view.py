@@ -7,16 +7,16 @@ from string import ascii_uppercase
 from typing import Final
 
 from saccade.record.action import Answer
-from saccade.record.content import ImagePart
 from saccade.record.score import Score, total
 from saccade.record.task import Task
 from saccade.record.trajectory import Provenance, StopReason, Trajectory
 from saccade.record.turn import Turn
+from saccade.report.overlay import boxes
 from saccade.report.picture_book import PictureBook
 from saccade.report.plain_text import cut_end
 from saccade.report.regions import Region, regions
-from saccade.report.turn_view import colour, talk, turn_view
-from saccade.report.view import Box, Card, EpisodeView, Fact, Original, Table, Verdict
+from saccade.report.turn_view import talk, turn_view
+from saccade.report.view import Card, EpisodeView, Fact, Original, Table, Verdict
 from saccade.report.words import NONE, count, duration, known_sum, money, some, stop_words
 
 DECIDING: Final = ("correct", "correctness", "accuracy", "exact_match")
@@ -82,29 +82,18 @@ def verdict(scores: Iterable[Score]) -> Verdict:
 
 
 def _originals(task: Task, found: tuple[Region, ...], book: PictureBook) -> tuple[Original, ...]:
-    originals = []
-    for item in task.media:
-        boxes = [_box(region) for region in found if region.name == item.name]
-        for evidence in task.evidence:
-            if evidence.image == item.name:
-                left, top, right, bottom = evidence.xyxy
-                title = f"evidence: {evidence.label}" if evidence.label else "evidence"
-                boxes.append(Box("E", "evidence", left, top, right - left, bottom - top, title, None))
-        label = max(item.part.width, item.part.height) / 26 if isinstance(item.part, ImagePart) else 1.0
-        originals.append(Original(item.name, book.add(item.part), tuple(boxes), label))
-    return tuple(originals)
-
-
-def _box(region: Region) -> Box:
-    left, top, right, bottom = region.box
-    how = {
-        (True, True): "named by the code, and found pixel for pixel in what came back",
-        (True, False): "found pixel for pixel in what came back",
-        (False, True): "named by the code",
-    }[region.seen, region.said]
-    number = region.turn + 1
-    title = f"turn {number} looked at {left:g}, {top:g}, {right:g}, {bottom:g} ({how})"
-    return Box(str(number), colour(number), left, top, right - left, bottom - top, title, number)
+    return tuple(
+        Original(
+            item.name,
+            book.add(item.part),
+            boxes(
+                item.part,
+                [region for region in found if region.name == item.name],
+                [box for box in task.evidence if box.image == item.name],
+            ),
+        )
+        for item in task.media
+    )
 
 
 def _choices(task: Task, answer: str | None) -> tuple[tuple[str, str, str], ...]:

@@ -83,12 +83,14 @@ class Box:
     """What is written at it: the number of the turn, or `E` for evidence."""
     colour: str
     """Name of the class that colours it."""
-    x: float
-    y: float
-    width: float
-    height: float
-    """Pixels of the picture."""
+    edges: tuple[float, float, float, float]
+    """`xyxy` pixels of the picture."""
+    tag: tuple[float, float, float, float]
+    """Where the number stands, `xyxy` pixels of the picture."""
+    place: str
+    """Size and corner in words."""
     title: str
+    """How it is known, or what evidence it is."""
     turn: int | None
     """From 1; None for evidence."""
 
@@ -100,8 +102,12 @@ class Original:
     name: str
     picture: Shown
     boxes: tuple[Box, ...]
-    label: float
-    """Height of the numbers at the boxes, in pixels of the picture."""
+    """In the order in which they are drawn."""
+
+    @property
+    def legend(self) -> tuple[Box, ...]:
+        """The boxes in the order of their turns, evidence last."""
+        return tuple(sorted(self.boxes, key=lambda box: (box.turn is None, box.turn or 0)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,7 +33,7 @@ STATUSES: Final = {
 }
 SOURCES: Final = {
     "figure": "figure",
-    "show": "shown",
+    "show": "image shown",
     "display": "displayed",
     "value": "last value",
     "file": "file",
@@ -49,6 +49,8 @@ def stop_words(stop: StopReason | None) -> str:
 
 def duration(seconds: float) -> str:
     """A time with the unit that suits it: `12 ms`, `3.4 s`, `2 min 5 s`."""
+    if 0 < seconds < 0.0005:
+        return "<1 ms"
     if seconds < 1:
         return f"{1000 * seconds:.0f} ms"
     if seconds < 60:

@@ -10,14 +10,15 @@
   // One episode at a time, where there are several.
   const index = document.getElementById("index");
   const episodes = [...document.querySelectorAll("section.episode")];
+  let scrolled = 0;
   const route = () => {
-    const wanted = decodeURIComponent(location.hash.slice(1));
-    const target = document.getElementById(wanted);
+    const target = document.getElementById(location.hash.slice(1));
     const episode = target && target.closest("section.episode");
+    if (!index.hidden) scrolled = window.scrollY;
     index.hidden = Boolean(episode);
     for (const one of episodes) one.hidden = one !== episode;
-    if (target && episode) target.scrollIntoView();
-    else window.scrollTo(0, 0);
+    if (target && episode) target.scrollIntoView({ behavior: "instant" });
+    else window.scrollTo({ top: scrolled, behavior: "instant" });
   };
   if (index && episodes.length) {
     window.addEventListener("hashchange", route);
@@ -39,12 +40,6 @@
       });
     }
     episode.addEventListener("mouseleave", () => light(""));
-    for (const box of episode.querySelectorAll("g.box[data-turn]")) {
-      box.addEventListener("click", (event) => {
-        event.stopPropagation();
-        document.getElementById(`${episode.id}-t${box.dataset.turn}`).scrollIntoView({ block: "start" });
-      });
-    }
   }
 
   // The lightbox.
@@ -78,7 +73,7 @@
     const frame = event.target.closest("button.frame");
     if (!frame || lightbox.contains(frame)) return;
     const root = frame.closest("section.episode") || document;
-    album = [...root.querySelectorAll("button.frame")].filter((one) => one.offsetParent !== null);
+    album = [...root.querySelectorAll("button.frame")].filter((one) => !one.closest("details:not([open])"));
     lightbox.showModal();
     show(album.indexOf(frame));
   });
