@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import random
+import struct
 from collections.abc import Callable
 from pathlib import Path
 
@@ -133,6 +134,34 @@ def test_a_sound_file_has_no_video_stream() -> None:
         output.mux(stream.encode(frame))
     with pytest.raises(VideoError, match="no video stream"):
         read_frames(io.BytesIO(target.getvalue()))
+
+
+def test_a_larger_frame_of_an_animation_is_refused() -> None:
+    data = bytearray(clips.gif(3))
+    # The left upper corner, width and height of the second picture (its separator follows a block end).
+    at = data.index(b"\x2c", data.index(b"\x21\xf9", data.index(b"\x2c") + 10)) + 5
+    data[at : at + 4] = struct.pack("<HH", 200, 300)
+    with pytest.raises(VideoTooLargeError, match="200x300 pixels is over"):
+        read_frames(io.BytesIO(bytes(data)), FrameLimits(pixels=20_000))
+
+
+def test_whatever_is_broken_is_a_video_error() -> None:
+    """Noise in the bytes of small videos gives frames or a `VideoError`, and nothing else."""
+    noise = random.Random(7)
+    videos = [make() for make, _ in MAKERS.values()]
+    failed = 0
+    for _ in range(150):
+        data = bytearray(noise.choice(videos))
+        for _ in range(noise.choice((1, 5, 20))):
+            data[noise.randrange(len(data))] = noise.randrange(256)
+        try:
+            frames = read_frames(io.BytesIO(bytes(data)), FrameLimits(pixels=100_000, frames=100))
+            line = frames.timeline
+            assert min(line.seconds, line.fps, len(line.starts)) > 0
+            assert frames.picture(len(line.starts) - 1).shape == (line.height, line.width, 3)
+        except (VideoError, MemoryError):
+            failed += 1
+    assert 10 < failed < 140
 
 
 def test_limits_hold_before_pixels_are_decoded() -> None:

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 from PIL import Image
+from PIL.GifImagePlugin import GifImageFile
+from PIL.WebPImagePlugin import WebPImageFile
 
 from .video_timeline import FrameLimits, Pixels, Resize, Timeline, VideoError, VideoTooLargeError, mean_rate
 
@@ -19,11 +21,8 @@ class PictureFrames:
 
     def __init__(self, file: io.RawIOBase | io.BytesIO, limits: FrameLimits) -> None:
         try:
-            # Pillow expects a buffer's `read`, which gives all that is asked for.
-            self._image = Image.open(_whole(file), formats=("GIF", "WEBP"))
+            self._image = _opened(file)
             width, height = self._image.size
-            if width * height > limits.pixels:
-                raise VideoTooLargeError(f"a frame of {width}x{height} pixels is over the limit of {limits.pixels}")
             starts, end = self._times(limits)
         except (VideoError, MemoryError):
             raise
@@ -36,7 +35,7 @@ class PictureFrames:
             seconds=end,
             fps=mean_rate(len(starts), end),
             keys=(0,),
-            container=(self._image.format or "gif").lower(),
+            container=str(self._image.format).lower(),
         )
 
     def picture(self, index: int, size: Resize = None) -> Pixels:
@@ -50,7 +49,9 @@ class PictureFrames:
             raise
         except Exception as error:
             raise VideoError(f"frame {index} cannot be decoded: {error or type(error).__name__}") from error
-        if size is not None and size != shown.size:
+        # A frame of a GIF can be larger than the header said.
+        size = size or (self.timeline.width, self.timeline.height)
+        if size != shown.size:
             shown = shown.resize(size, Image.Resampling.BICUBIC)
         return np.array(shown)
 
@@ -64,11 +65,20 @@ class PictureFrames:
                 image.seek(len(starts))
             except EOFError:
                 return starts, elapsed / 1000
+            width, height = image.size
+            if width * height > limits.pixels:
+                raise VideoTooLargeError(f"a frame of {width}x{height} pixels is over the limit of {limits.pixels}")
             image.load()
             starts.append(elapsed / 1000)
             elapsed += int(image.info.get("duration") or _UNSAID_MS)
         raise VideoTooLargeError(f"the animation has more than {limits.frames} frames")
 
 
-def _whole(file: io.RawIOBase | io.BytesIO) -> Any:
-    return io.BufferedReader(file) if isinstance(file, io.RawIOBase) else file
+def _opened(file: io.RawIOBase | io.BytesIO) -> Image.Image:
+    """The file with its header read. Not by `Image.open`, which warns of sizes that have limits here."""
+    # Pillow expects a buffer's `read`, which gives all that is asked for.
+    whole = io.BufferedReader(file) if isinstance(file, io.RawIOBase) else file
+    beginning = whole.read(4)
+    whole.seek(0)
+    reader = GifImageFile if beginning == b"GIF8" else WebPImageFile
+    return reader(whole)
