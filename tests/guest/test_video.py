@@ -141,7 +141,7 @@ def test_a_larger_frame_of_an_animation_is_refused() -> None:
     # The left upper corner, width and height of the second picture (its separator follows a block end).
     at = data.index(b"\x2c", data.index(b"\x21\xf9", data.index(b"\x2c") + 10)) + 5
     data[at : at + 4] = struct.pack("<HH", 200, 300)
-    with pytest.raises(VideoTooLargeError, match=r"2\d\dx3\d\d pixels is over"):
+    with pytest.raises(VideoTooLargeError, match="x300 pixels is over"):
         read_frames(io.BytesIO(bytes(data)), FrameLimits(pixels=20_000))
 
 
