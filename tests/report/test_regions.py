@@ -1,0 +1,98 @@
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+from tests.report.cases import Scene, answered, noise
+
+from saccade.record.status import Status
+from saccade.report.picture_book import PictureBook
+from saccade.report.pixel_match import only_place, packed
+from saccade.report.regions import Region, regions
+
+BOX = (50, 60, 150, 130)
+
+
+@pytest.fixture
+def scene(tmp_path: Path) -> Scene:
+    return Scene(tmp_path)
+
+
+def found(scene: Scene, *turns: object, dialect: str = "pyvision@1:repo") -> list[Region]:
+    return list(regions(scene.episode(*turns, answered(), dialect=dialect), PictureBook(scene.store)))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("size", [(9, 8), (100, 70), (400, 30), (31, 300)])
+def test_the_only_place_is_found(size: tuple[int, int]) -> None:
+    large = noise()
+    box = (400 - size[0], 300 - size[1], 400, 300)
+    assert only_place(packed(large), packed(large.crop(box))) == box
+
+
+def test_no_place_or_many_are_no_answer() -> None:
+    large = packed(noise())
+    assert only_place(large, packed(noise((20, 20), seed=9))) is None
+    assert only_place(large, packed(noise((500, 20), seed=9))) is None
+    assert only_place(large, large) is None, "the whole picture is no part"
+    flat = packed(Image.new("RGB", (50, 50)))
+    assert only_place(flat, flat[:20, :20]) is None
+    twice = np.concatenate([large[:40, :40], large[:40, :40]])
+    assert only_place(twice, large[:40, :40]) is None
+
+
+def test_code_and_pixels_confirm_each_other(scene: Scene) -> None:
+    turn = scene.ran(f"image_clue_0.crop({BOX}).show()", scene.picture.crop(BOX))
+    assert found(scene, turn) == [Region(0, "photo", BOX, seen=True, said=True)]
+
+
+def test_code_alone_and_pixels_alone(scene: Scene) -> None:
+    zoomed = scene.picture.crop(BOX).resize((400, 280))
+    by_code = scene.ran(f"image_clue_0.crop({BOX}).resize((400, 280)).show()", zoomed)
+    by_pixels = scene.ran("show(cut(image_clue_0, find()))", scene.picture.crop((1, 2, 81, 92)))
+    assert found(scene, by_code, by_pixels) == [
+        Region(0, "photo", BOX, seen=False, said=True),
+        Region(1, "photo", (1, 2, 81, 92), seen=True, said=False),
+    ]
+
+
+@pytest.mark.parametrize("status", [Status.ERROR, Status.TIMEOUT, Status.LOST])
+def test_code_that_failed_looked_at_nothing(scene: Scene, status: Status) -> None:
+    assert found(scene, scene.ran(f"image_clue_0.crop({BOX})", status=status, committed=False)) == []
+
+
+def test_names_are_those_of_the_dialect(scene: Scene) -> None:
+    assert found(scene, scene.ran(f"image_clue_0.crop({BOX})"), dialect="codev@1") == []
+    assert len(found(scene, scene.ran(f"image.crop({BOX})"), dialect="codev@1")) == 1
+    assert len(found(scene, scene.ran(f"Image.open(image_path).crop({BOX})"), dialect="codev@1")) == 1
+    assert found(scene, scene.ran(f"image.crop({BOX})"), dialect="unknown@9") == []
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "box"),
+    [
+        ("crop", {"box": list(BOX)}, BOX),
+        ("image_zoom_in_tool", {"bbox_2d": list(BOX), "label": "x"}, BOX),
+        ("zoom_in", {"bbox": list(BOX), "target_image": 1}, BOX),
+        ("crop", {"box": [0.125, 0.2, 0.5, 0.5], "units": "normalized", "image": "image_0"}, (50, 60, 200, 150)),
+        ("crop", {"box": list(BOX), "image": "image_7"}, None),
+        ("crop", {"box": list(BOX), "image": 7}, None),
+        ("crop", {"box": [1, 2, "x", 4]}, None),
+        ("crop", {"box": "all"}, None),
+        ("crop", {"box": {"a": 1}, "image": ["b"]}, None),
+        ("ocr", {"image": 1}, None),
+    ],
+)
+def test_calls_of_tools(scene: Scene, name: str, arguments: dict[str, object], box: tuple[float, ...] | None) -> None:
+    places = [region.box for region in found(scene, scene.called(name, arguments), dialect="native@1")]
+    assert places == ([] if box is None else [box])
+
+
+def test_a_picture_that_came_back_can_be_cropped_again(scene: Scene) -> None:
+    first = scene.called("crop", {"box": list(BOX)}, scene.picture.crop(BOX))
+    second = scene.called("crop", {"box": [10, 10, 30, 40], "image": "image_1"})
+    assert [region.box for region in found(scene, first, second, dialect="native@1")] == [BOX, (60, 70, 80, 100)]
+
+
+def test_without_media_the_code_still_tells(scene: Scene) -> None:
+    episode = scene.episode(scene.ran(f"image_clue_0.crop({BOX}).show()", scene.picture.crop(BOX)), answered())
+    assert list(regions(episode, PictureBook(None))) == [Region(0, "photo", BOX, seen=False, said=True)]
