@@ -28,6 +28,7 @@ from saccade.dialects.registry import load_dialect
 from saccade.env.example_turns import example_turns
 from saccade.env.observations import Observation, as_text, flat, observation
 from saccade.env.playing import Playing
+from saccade.env.registration import spec_of
 from saccade.env.rubric import ExactMatch, Rubric
 from saccade.env.spaces import PicturesSpace, TextSpace
 from saccade.env.stage import SandboxSource, Stage, StoreSource
@@ -104,6 +105,8 @@ class LookAgainEnv(gymnasium.Env[Observation, str]):
         self._playing: Playing | None = None
         self._stage = Stage(given.sandbox, self.dialect.sandbox, store)
         self._finalizer = weakref.finalize(self, self._stage.close)
+        if given.sandbox is None or callable(given.sandbox):
+            self.spec = spec_of({"tasks": tasks, "dialect": dialect, "store": store, **options})
         self._tasks = task_source(tasks, self._stage.store)
         self.action_space = TextSpace(example_turns(self.dialect))
         self.observation_space = spaces.Dict(  # type: ignore[assignment]  # Gymnasium types it as a dict of Any
@@ -118,7 +121,10 @@ class LookAgainEnv(gymnasium.Env[Observation, str]):
         Raises:
             SettingsError: there is no such task, or the dialect cannot show it, or an option is unknown.
             MediaError: pictures of the task are not in the store.
+            gymnasium.error.ClosedEnvironmentError: it was closed.
         """
+        if not self._finalizer.alive:
+            raise gymnasium.error.ClosedEnvironmentError("this environment was closed; make another one")
         super().reset(seed=seed)
         self._leave()
         plan = Plan(self._choose(options or {}), self.dialect, given_limits=self._limits)
@@ -160,8 +166,10 @@ class LookAgainEnv(gymnasium.Env[Observation, str]):
 
     def close(self) -> None:
         """End the episode and every process of the sandbox; idempotent."""
-        self._playing = None
-        self._finalizer()
+        try:
+            self._leave()
+        finally:
+            self._finalizer()
 
     def _choose(self, options: dict[str, Any]) -> Task:
         unknown = [name for name in options if name != "task"]

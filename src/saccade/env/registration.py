@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Final
+from typing import Any, Final
 
 import gymnasium
+from gymnasium.envs.registration import EnvSpec
 
 ENTRY_POINT: Final = "saccade.env.look_again:LookAgainEnv"
 DIALECT_OF: Final = MappingProxyType(
@@ -25,11 +27,16 @@ DIALECT_OF: Final = MappingProxyType(
 """Id in Gymnasium's registry -> the dialect that is spoken unless `make` is given another."""
 
 
-def register_envs() -> None:
-    """Register every id that is not there yet.
+# Nondeterministic: a model's program may read the clock, or be killed by it; and a trajectory holds its times.
 
-    They count as nondeterministic: a model's program may read the clock, and may be killed by it.
-    """
+
+def spec_of(arguments: Mapping[str, Any]) -> EnvSpec:
+    """The spec of an environment that was made by hand; `make` of it makes another."""
+    return EnvSpec("saccade/LookAgain-v0", ENTRY_POINT, nondeterministic=True, kwargs=dict(arguments))
+
+
+def register_envs() -> None:
+    """Register every id that is not there yet."""
     for name, dialect in DIALECT_OF.items():
         if name not in gymnasium.registry:
             gymnasium.register(name, ENTRY_POINT, nondeterministic=True, kwargs={"dialect": dialect})

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 from gymnasium import spaces
+from gymnasium.spaces.utils import is_space_dtype_shape_equiv
 from gymnasium.vector.utils import batch_differing_spaces, batch_space, create_empty_array
 from numpy.typing import NDArray
 
@@ -153,6 +154,12 @@ def _batched_differing(several: Sequence[TextSpace | PicturesSpace]) -> spaces.T
 
 batch_differing_spaces.register(TextSpace, _batched_differing)
 batch_differing_spaces.register(PicturesSpace, _batched_differing)
+
+
+@is_space_dtype_shape_equiv.register(TextSpace)
+@is_space_dtype_shape_equiv.register(PicturesSpace)
+def _can_share_a_vector(one: TextSpace | PicturesSpace, other: spaces.Space[Any]) -> bool:
+    return type(one) is type(other)
 
 
 @create_empty_array.register(TextSpace)
