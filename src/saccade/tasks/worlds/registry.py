@@ -24,6 +24,7 @@ WORLDS = Registry(
         "spot-difference@1": f"{_HOME}.spot_difference:WORLD",
         "pixel-colour@1": f"{_HOME}.pixel_colour:WORLD",
         "nested-squares@1": f"{_HOME}.nested_squares:WORLD",
+        "geometry@1": f"{_HOME}.geometry:WORLD",
         "grid-count@1": f"{_HOME}.grid_count:WORLD",
         "line-crossings@1": f"{_HOME}.line_crossings:WORLD",
         "shape-count@1": f"{_HOME}.shape_count:WORLD",

@@ -139,7 +139,8 @@ def still_things(rng: Rng, names: list[tuple[str, Shape]], spans: list[Span]) ->
 def lane_thing(rng: Rng, lane: tuple[int, int, bool], name: tuple[str, Shape], span: Span, *, slides: bool) -> Thing:
     """A thing that moves along its lane during its span.
 
-    It makes at most `_SPEED` pixels a second. `lane` is (number, how many there are, whether they are columns). If it `slides`, it may come in over the edge.
+    It makes at most `_SPEED` pixels a second. `lane` is (number, how many there are, whether they are columns).
+    If it `slides`, it may come in over the edge.
     """
     number, count, columns = lane
     across, along = SIZE if columns else SIZE[::-1]
