@@ -1,6 +1,7 @@
 """The environment itself: what reset and step give, how episodes end, what is refused."""
 
 import gc
+import json
 import time
 from pathlib import Path
 from typing import Any
@@ -140,6 +141,26 @@ def test_no_action_terminates(store: MediaStore) -> None:
         _, reward, terminated, truncated, info = env.step("")
         assert info["stop"] is StopReason.NO_ACTION
         assert (reward, terminated, truncated, info["action"]) == (0.0, True, False, "parse_error")
+
+
+def test_typed_tools(store: MediaStore) -> None:
+    with environment(store, "vista", tools=["crop"]) as env:
+        assert "crop" in env.reset(seed=0)[0]["text"]
+        call = '<think>Look.</think><tool_call>{"tool": "%s", "box": [0, 0, 8, 6]}</tool_call>'
+        seen, _, _, _, info = env.step(call % "crop")
+        assert (info["action"], info["status"]) == ("tool_call", Status.OK)
+        assert [picture.shape for picture in seen["pictures"]] == [(6, 8, 3)]
+        _, _, _, _, info = env.step(call % "rotate")
+        assert (info["action"], info["status"]) == ("tool_call", Status.ERROR)
+    with environment(store, "vista", tools=()) as env:
+        assert env._tools is not None
+        assert env._tools.resolve("rotate") == "rotate"
+    with environment(store, "deepeyes") as env:
+        env.reset(seed=0)
+        zoom = {"name": "image_zoom_in_tool", "arguments": {"bbox_2d": [0, 0, 8, 6]}}
+        seen, _, _, _, info = env.step(f"<think>Look.</think><tool_call>{json.dumps(zoom)}</tool_call>")
+        assert info["status"] is Status.OK
+        assert len(seen["pictures"]) == 1
 
 
 def test_the_agents_time_counts(store: MediaStore) -> None:

@@ -9,14 +9,16 @@ string, `gymnasium.make("saccade.env:saccade/PyVision-v0")` does both.
 
 from __future__ import annotations
 
-from importlib.util import find_spec
+from importlib import import_module
 
 from saccade.errors import UnavailableError
 
-if find_spec("gymnasium") is None:
+try:
+    import_module("gymnasium")
+except ModuleNotFoundError as error:
     raise UnavailableError(
         "saccade.env needs Gymnasium, which is not installed: python -m pip install 'saccade[env]'", name="gymnasium"
-    )
+    ) from error
 
 from saccade.env.look_again import LookAgainEnv
 from saccade.env.registration import register_envs
