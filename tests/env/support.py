@@ -39,7 +39,7 @@ def result(code: str) -> RunResult:
 
 def tasks(store: MediaStore, count: int = 3, answer: str = "red") -> list[Task]:
     """Tasks with a small picture each, of another size each."""
-    parts = [store.put_image(Image.new("RGB", (20 + number, 10), (number, 0, 0))) for number in range(count)]
+    parts = [store.put_image(Image.new("RGB", (60 + number, 40), (number, 0, 0))) for number in range(count)]
     return [
         Task(id=f"task-{number}", question="Which colour?", media=(NamedMedia(name="photo", part=part),), answer=answer)
         for number, part in enumerate(parts)

@@ -35,7 +35,7 @@ def test_an_episode(store: MediaStore) -> None:
         assert seen in env.observation_space
         assert "Which colour?" in seen["text"]
         assert seen["text"].count("<image>") == len(seen["pictures"]) == 1
-        assert seen["pictures"][0].shape == (10, 21, 3)
+        assert seen["pictures"][0].shape == (40, 61, 3)
         assert tuple(seen["pictures"][0][0, 0]) == (1, 0, 0)
         assert (info["task"], info["turns"]) == ("task-1", 0)
         assert set(info) == {"task", "turns", "messages"}
@@ -157,7 +157,7 @@ def test_typed_tools(store: MediaStore) -> None:
         assert env._tools.resolve("rotate") == "rotate"
     with environment(store, "deepeyes") as env:
         env.reset(seed=0)
-        zoom = {"name": "image_zoom_in_tool", "arguments": {"bbox_2d": [0, 0, 8, 6]}}
+        zoom = {"name": "image_zoom_in_tool", "arguments": {"bbox_2d": [0, 0, 40, 40]}}
         seen, _, _, _, info = env.step(f"<think>Look.</think><tool_call>{json.dumps(zoom)}</tool_call>")
         assert info["status"] is Status.OK
         assert len(seen["pictures"]) == 1

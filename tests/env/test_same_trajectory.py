@@ -36,7 +36,7 @@ ACTIONS: tuple[Action, ...] = (
     Code(code="raise"),
     ToolCall(name="crop", arguments={"image": "image_0", "box": [0, 0, 5, 5]}),
     ToolCall(name="rotate", arguments={"image": "image_0", "angle": 90}),
-    ToolCall(name="image_zoom_in_tool", arguments={"bbox_2d": [0, 0, 9, 9]}),
+    ToolCall(name="image_zoom_in_tool", arguments={"bbox_2d": [0, 0, 40, 40]}),
     ToolCall(name="no_such_tool", arguments={}),
     Answer(text="red"),
 )
