@@ -10,15 +10,17 @@ from tests.sandbox.providers import linux_only
 
 from saccade.dialects.registry import load_dialect
 from saccade.episode.drive import run_episode
+from saccade.episode.equip import equipped
 from saccade.episode.plan import Plan
 from saccade.media.store import MediaStore
 from saccade.models.scripted import ScriptedModel
-from saccade.record.action import Answer, Code
+from saccade.record.action import Answer, Code, ToolCall
 from saccade.record.content import ImagePart
 from saccade.record.status import Status
 from saccade.record.task import NamedMedia, Task
 from saccade.record.trajectory import StopReason
 from saccade.sandbox.local import LocalSandbox
+from saccade.tasks.from_files import task_from_files
 
 pytest.importorskip("av", reason="the extra `video` is not installed")
 
@@ -50,3 +52,19 @@ async def test_a_program_looks_at_the_video(tmp_path: Path) -> None:
     assert second.execution is not None
     assert second.execution.status is Status.ERROR
     assert "the video has 60, from 0 to 59" in (second.execution.traceback or "")
+
+
+async def test_a_typed_tool_gives_frames(tmp_path: Path) -> None:
+    path = tmp_path / "clip.webm"
+    path.write_bytes(clips.vp9(40))
+    store = MediaStore(tmp_path / "media")
+    dialect, tools = equipped(load_dialect("native"), ["select_frames"])
+    call = ToolCall(name="select_frames", arguments={"frames": [3, 17]})
+    plan = Plan(task_from_files("Which number?", [path], store), dialect)
+    texts = [dialect.write(call, "I look."), "<answer>3</answer>"]
+    trajectory = await run_episode(plan, ScriptedModel(texts), None, store, tools=tools)
+    execution = trajectory.turns[0].execution
+    assert execution is not None
+    assert execution.status is Status.OK, execution
+    shown = [store.open(picture.image).decode() for picture in execution.pictures]
+    assert [clips.number_of(frame) for frame in shown] == [3, 17]
