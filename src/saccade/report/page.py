@@ -41,7 +41,7 @@ def page_html(title: str, body: Markup, sources: Mapping[str, Sources], problems
         "default-src 'none'; img-src data:; base-uri 'none'; form-action 'none'; "
         f"style-src '{_hash(style)}'; script-src '{_hash(script)}'"
     )
-    pictures = {key: [found.thumb, found.large or found.thumb] for key, found in sources.items()}
+    pictures = {key: [found.thumb, *([found.large] if found.large else [])] for key, found in sources.items()}
     return _render(
         "page.html.j2",
         title=one_line(title, 120),

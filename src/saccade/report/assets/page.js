@@ -54,7 +54,7 @@
     const image = frame.querySelector("img");
     const found = sources[image.dataset.picture];
     const copy = document.createElement("img");
-    copy.src = found[1];
+    copy.src = found[1] || found[0];
     copy.alt = image.alt;
     const width = Number(image.getAttribute("width"));
     const height = Number(image.getAttribute("height"));
@@ -75,6 +75,7 @@
     const root = frame.closest("section.episode") || document;
     album = [...root.querySelectorAll("button.frame")].filter((one) => !one.closest("details:not([open])"));
     lightbox.showModal();
+    lightbox.querySelector(".close").focus();
     show(album.indexOf(frame));
   });
   lightbox.addEventListener("keydown", (event) => {

@@ -1,0 +1,145 @@
+from pathlib import Path
+
+import pytest
+from tests.report.cases import Scene, answered, noise
+
+from saccade.record.action import Code, ParseError
+from saccade.record.content import VideoPart
+from saccade.record.score import Score
+from saccade.record.status import Status
+from saccade.record.task import AnswerType, EvidenceBox, NamedMedia
+from saccade.record.trajectory import EpisodeLimits, Provenance, StopReason
+from saccade.record.turn import FinishReason, TokenCounts, Turn
+from saccade.report.episode_view import card, episode_view, verdict
+from saccade.report.picture_book import PictureBook
+from saccade.report.words import STATUSES, STOPS, duration, money
+
+
+@pytest.fixture
+def scene(tmp_path: Path) -> Scene:
+    return Scene(tmp_path)
+
+
+def test_turns_say_what_happened(scene: Scene) -> None:
+    failed = scene.ran("1 / 0", status=Status.ERROR, committed=False)
+    garbage = Turn(text="hm", action=ParseError(reason="no action"), finish_reason=FinishReason.LENGTH)
+    unrun = Turn(text="```python\nx\n```", action=Code(code="x"))
+    book = PictureBook(scene.store)
+    view = episode_view("e1", scene.episode(failed, garbage, unrun, answered()), book)
+    assert [turn.deed for turn in view.turns] == [
+        "ran code",
+        "wrote no action",
+        "wrote code that was not run",
+        "answered",
+    ]
+    ran = view.turns[0].ran
+    assert ran is not None
+    assert (ran.status, ran.good, ran.state, ran.silent) == ("error", False, "state rolled back", True)
+    assert view.turns[1].problem == "no action"
+    assert "cut off" in view.turns[1].warning
+    assert (view.answer, view.answered, view.stop) == ("a cat", True, "The model gave its answer.")
+
+
+def test_each_picture_is_embedded_once_and_huge_ones_are_scaled_down(scene: Scene) -> None:
+    part = noise((60, 40), seed=3)
+    book = PictureBook(scene.store, large=200)
+    view = episode_view("e1", scene.episode(scene.ran("x", part), scene.ran("y", part), answered()), book)
+    assert len(book.sources) == 2, "the task's picture, and the one that came back twice"
+    [original] = view.originals
+    assert (original.picture.size, original.picture.note) == ("400×300", "shown at 200×150")
+
+
+def test_sums_and_settings(scene: Scene) -> None:
+    counts = TokenCounts(context=1000, sampled=20)
+    first = scene.ran("x").model_copy(update={"tokens": counts, "dollars": 0.002, "model_seconds": 1.5})
+    made = Provenance(model="m", dialect="pyvision@1:repo", limits=EpisodeLimits(turns=5))
+    view = episode_view("e1", scene.episode(first, answered(), provenance=made), PictureBook(scene.store))
+    assert view.table.rows[0] == ("1", "code", "1.5 s", "0 ms", "1,000", "–", "20", "$0.0020")
+    assert view.table.total == ("total", "answer", "1.5 s", "0 ms", "1,000", "–", "20", "$0.0020")
+    assert {"model": "m", "limit: turns": "5"}.items() <= {fact.name: fact.value for fact in view.settings}.items()
+    assert {fact.name: fact.value for fact in view.chips}["cost"] == "$0.0020"
+
+
+def test_choices_show_what_was_chosen_and_what_is_right(scene: Scene) -> None:
+    task = scene.task(choices=("cat", "dog", "cow"), answer="dog", answer_type=AnswerType.CHOICE)
+    for said in ("A", "cat"):
+        view = episode_view("e1", scene.episode(answered(said), task=task), PictureBook(scene.store))
+        assert [row[2] for row in view.choices] == ["chosen", "gold", ""]
+
+
+def test_evidence_is_told_from_looks(scene: Scene) -> None:
+    task = scene.task(evidence=(EvidenceBox(image="photo", xyxy=(60, 70, 80, 90), label="sign"),))
+    turn = scene.ran("image_clue_0.crop((50, 60, 150, 130))")
+    view = episode_view("e1", scene.episode(turn, answered(), task=task), PictureBook(scene.store))
+    look, evidence = view.originals[0].legend
+    assert (look.turn, look.edges, look.place) == (1, (50, 60, 150, 130), "100×70 at 50, 60")
+    assert (evidence.turn, evidence.colour, evidence.title) == (None, "evidence", "evidence: sign")
+    assert view.turns[0].looked == 1
+
+
+def test_numbers_of_boxes_do_not_cover_each_other(scene: Scene) -> None:
+    same = [scene.ran(f"image_clue_0.crop((200, 150, 260, {200 + row}))") for row in range(5)]
+    view = episode_view("e1", scene.episode(*same, answered()), PictureBook(scene.store))
+    tags = [box.tag for box in view.originals[0].boxes]
+    for index, one in enumerate(tags):
+        assert 0 <= one[0] < one[2] <= 400
+        assert 0 <= one[1] < one[3] <= 300
+        for other in tags[:index]:
+            assert one[2] <= other[0] or other[2] <= one[0] or one[3] <= other[1] or other[3] <= one[1]
+
+
+@pytest.mark.parametrize(
+    ("scores", "word", "right"),
+    [
+        ([], "not scored", None),
+        ([Score(name="correct", value=1.0)], "right", True),
+        ([Score(name="accuracy", value=0.0), Score(name="format", value=1.0)], "wrong", False),
+        ([Score(name="accuracy", value=0.4)], "accuracy 0.4", None),
+        ([Score(name="correct"), Score(name="format", value=1.0)], "not scored", None),
+    ],
+)
+def test_verdicts(scores: list[Score], word: str, right: bool | None) -> None:
+    found = verdict(scores)
+    assert (found.word, found.right) == (word, right)
+
+
+def test_missing_and_broken_media_are_placeholders_with_a_reason(scene: Scene) -> None:
+    turn = scene.ran("x", noise((30, 30), seed=5), noise((31, 30), seed=6))
+    assert turn.execution is not None
+    gone, broken = (picture.image for picture in turn.execution.pictures)
+    scene.store.path(gone.sha256).unlink()
+    scene.store.path(broken.sha256).write_bytes(b"no picture")
+    view = episode_view("e1", scene.episode(turn, answered()), PictureBook(scene.store))
+    ran = view.turns[0].ran
+    assert ran is not None
+    first, second = (out.picture for out in ran.pictures)
+    assert "missing" in first.problem
+    assert "cannot be shown" in second.problem
+    assert str(scene.root) not in first.problem + second.problem, "a page that is sent on names no folder of its maker"
+    alone = episode_view("e1", scene.episode(turn, answered()), PictureBook(None))
+    assert "missing" in alone.originals[0].picture.problem
+
+
+def test_a_video_is_named(scene: Scene) -> None:
+    part = VideoPart(sha256="0" * 64, width=64, height=48, frames=50, fps=25, seconds=2)
+    task = scene.task(media=(NamedMedia(name="clip", part=part),))
+    view = episode_view("e1", scene.episode(answered(), task=task), PictureBook(scene.store))
+    assert "2.0 s, 50 frames" in view.originals[0].picture.problem
+
+
+def test_an_episode_that_never_began(scene: Scene) -> None:
+    episode = scene.episode(stop=StopReason.MODEL_LOST, stop_detail="503")
+    view = episode_view("e1", episode, PictureBook(scene.store))
+    assert (view.turns, view.answer, view.outage, view.stop_detail) == ((), None, True, "503")
+    assert card("#e1", episode, PictureBook(scene.store)).turns == "0 turns"
+
+
+def test_words_cover_every_type() -> None:
+    assert set(STOPS) == set(StopReason)
+    assert set(STATUSES) == set(Status)
+
+
+def test_units() -> None:
+    times = (0, 0.0001, 0.25, 3.44, 125, 7300)
+    assert [duration(t) for t in times] == ["0 ms", "<1 ms", "250 ms", "3.4 s", "2 min 5 s", "2 h 1 min"]
+    assert [money(d) for d in (None, 0.0, 0.0123, 2.5)] == ["–", "$0.00", "$0.0123", "$2.50"]
