@@ -6,11 +6,12 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from saccade.cli.demo import Cell, cells_for
-from saccade.cli.demo_scene import centre, contact_sheet, draw_street
+from saccade.cli.demo import failures, steps_for
+from saccade.cli.demo_scene import centre, draw_street
 from saccade.cli.main import main
-from saccade.record.status import Status
-from saccade.sandbox.result import Picture, RunResult
+from saccade.record.codec import read_lines
+from saccade.record.task import Task
+from saccade.record.trajectory import Trajectory
 
 
 def test_the_street_is_the_same_every_time_and_holds_its_sign() -> None:
@@ -30,26 +31,17 @@ def test_centre_is_never_empty(size: tuple[int, int]) -> None:
     assert 0 <= top < bottom <= size[1]
 
 
-@pytest.mark.parametrize("count", [1, 2, 3, 4, 7])
-def test_contact_sheet_has_room_for_every_picture(count: int) -> None:
-    sheet = contact_sheet([("wide", Image.new("RGBA", (900, 100), (255, 0, 0, 255)))] * count)
-    colours = {colour: number for number, colour in sheet.getcolors(10**6) or []}
-    assert colours[(255, 0, 0)] >= count * 380 * 40
+def test_steps_compile() -> None:
+    steps = steps_for((1, 2, 3, 4))
+    for step in steps:
+        compile(step.code, "cell", "exec")
+    assert [step.fails for step in steps] == [False, False, False, True, False]
 
 
-def test_cells_compile_and_judge_their_results() -> None:
-    cells = cells_for((1, 2, 3, 4))
-    for cell in cells:
-        compile(cell.code, "cell", "exec")
-    assert [cell.fails for cell in cells] == [False, False, False, True, False]
-    picture = Picture(source="show", mode="L", width=1, height=1, data=b"\0")
-    shows, fails = Cell("", "", shows=True), Cell("", "", fails=True)
-    assert shows.met(RunResult(Status.OK, pictures=(picture,), committed=True))
-    assert not shows.met(RunResult(Status.OK, committed=True))
-    assert not shows.met(RunResult(Status.ERROR, pictures=(picture,)))
-    assert fails.met(RunResult(Status.ERROR))
-    assert not fails.met(RunResult(Status.OK, committed=True))
-    assert not fails.met(RunResult(Status.ERROR, committed=True))
+def test_a_turn_that_does_not_do_its_work_is_found() -> None:
+    steps = steps_for((0, 0, 2, 2))
+    nothing = Trajectory(id="t", task=Task(id="t", question="?"))
+    assert failures(nothing, steps) == [1, 2, 3, 4, 5, 6]
 
 
 def test_photo_that_is_not_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -59,10 +51,15 @@ def test_photo_that_is_not_there(tmp_path: Path, capsys: pytest.CaptureFixture[s
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the local sandbox needs Linux")
 def test_the_demo_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "out"
     photo = tmp_path / "photo.jpg"
     draw_street().picture.resize((1600, 1200)).save(photo)
     for arguments in ([], ["--image", str(photo)]):
-        assert main(["demo", "--out", str(tmp_path / "out"), *arguments]) == 0
-        assert "state rolled back" in capsys.readouterr().out
-        names = {path.name for path in (tmp_path / "out").iterdir()}
-        assert names == {"cell_1_1.png", "cell_2_1.png", "cell_3_1.png", "contact_sheet.png"}
+        assert main(["demo", "--out", str(out), *arguments]) == 0
+        assert "reading is known: False" in capsys.readouterr().out
+    first, second = read_lines(out / "trajectories.jsonl", Trajectory)
+    assert (first.id, second.id) == ("demo#0", "demo#1")
+    assert first.answer == "MARKET LANE / open 7-19 h"
+    page = (out / "index.html").read_text(encoding="utf-8")
+    assert "What is in the middle of the picture?" in page
+    assert failures(first.model_copy(update={"turns": first.turns[1:]}), steps_for((0, 0, 2, 2))) != []

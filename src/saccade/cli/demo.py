@@ -1,118 +1,151 @@
-"""`saccade demo`: cells as a model writes them, run on a picture in the sandbox of this machine.
+"""`saccade demo`: one whole episode on a picture, without a key or a GPU: text, code, what comes back, the answer.
 
-No model is called: the cells are written here. What comes back is what a model would see. The pictures and a contact
-sheet are written to a folder; earlier ones of the same name are replaced.
+No model is called: the turns are written here, and the loop, the dialect and the sandbox are the real ones. Everything
+is kept in a run folder, and a page is made of it.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console, Group, RenderableType
-from rich.panel import Panel
-from rich.syntax import Syntax
-from rich.text import Text
+from rich.console import Console
 
-from saccade.cli.demo_scene import Box, Scene, centre, contact_sheet, draw_street
+from saccade.cli.demo_scene import SIGN_TEXT, Box, Scene, centre, draw_street
 from saccade.errors import DecodeError
-from saccade.sandbox.result import RunResult
+from saccade.record.trajectory import Trajectory
 
 if TYPE_CHECKING:
-    from PIL import Image
+    from saccade.cli.ask_screen import AskScreen
+    from saccade.episode.run_folder import RunFolder
+
+DIALECT = "codedance"
+"""Its sandbox rolls a failed call back, which the demo shows."""
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
-    """One step of the demo: what the model is after, and the code it writes for it."""
+class Step:
+    """One turn of the demo: what the model thinks, and the code it writes."""
 
-    purpose: str
+    thought: str
     code: str
     shows: bool = False
     """Whether a picture must come back."""
     fails: bool = False
     """Whether it must fail and be rolled back."""
-
-    def met(self, result: RunResult) -> bool:
-        """Whether the sandbox did with the cell what it should."""
-        return result.ok is result.committed is not self.fails and bool(result.pictures) is self.shows
+    prints: str = ""
+    """What must be printed."""
 
 
 @app.command()
 def demo(
     image: Annotated[Path | None, typer.Option(help="A photo to look at, instead of the drawn street.")] = None,
-    out: Annotated[Path, typer.Option(help="Folder for the pictures that come back.")] = Path("runs/demo"),
+    out: Annotated[Path, typer.Option(help="Run folder for the episode and its page.")] = Path("runs/demo"),
 ) -> None:
-    """Run a model's cells on a picture and show what comes back."""
+    """Play an episode on a picture and make a page of it."""
+    from saccade.cli.ask_screen import AskScreen
+    from saccade.episode.run_folder import RunFolder
+    from saccade.report.site import Site
+
     scene = draw_street() if image is None else _photo(image)
-    cells = cells_for(scene.look_at)
-    results = asyncio.run(run_cells(scene.picture, cells))
-    console = Console()
-    out.mkdir(parents=True, exist_ok=True)
-    pictures = [("what the model is shown first", scene.picture)]
-    for number, (cell, result) in enumerate(zip(cells, results, strict=True), 1):
-        paths = []
-        for index, picture in enumerate(result.pictures, 1):
-            path = out / f"cell_{number}_{index}.png"
-            picture.image().save(path)
-            paths.append(path)
-            pictures.append((f"cell {number}: {picture.source}", picture.image()))
-        console.print(_panel(number, cell, result, paths))
-    sheet = out / "contact_sheet.png"
-    contact_sheet(pictures).save(sheet)
-    console.print(f"All {len(pictures)} pictures on one sheet: {sheet}")
-    wrong = [
-        number for number, (cell, result) in enumerate(zip(cells, results, strict=True), 1) if not cell.met(result)
-    ]
+    steps = steps_for(scene.look_at)
+    question = "What is written on the small sign?" if image is None else "What is in the middle of the picture?"
+    answer = " / ".join(SIGN_TEXT) if image is None else "(The turns of this demo are written beforehand.)"
+    folder = RunFolder(out)
+    console = Console(highlight=False)
+    console.print("The turns are written beforehand; the loop, the dialect and the sandbox are real.", style="dim")
+    screen = AskScreen(console)
+    trajectory = asyncio.run(play(scene, question, steps, answer, folder, screen))
+    folder.append(trajectory)
+    screen.ended(trajectory)
+    site = Site(out / "index.html", folder.store)
+    site.add(trajectory)
+    console.print(f"The episode as a page: {site.finish().page}")
+    wrong = failures(trajectory, steps)
     if wrong:
-        console.print(f"Cells {wrong} did not give what they should. Run `saccade doctor`, and please report it.")
+        console.print(f"Turns {wrong} did not give what they should. Run `saccade doctor`, and please report it.")
         raise typer.Exit(1)
 
 
-def cells_for(look_at: Box) -> tuple[Cell, ...]:
-    """The cells of the demo, for a picture in which `look_at` (`xyxy` pixels) is worth a second look."""
+def steps_for(look_at: Box) -> tuple[Step, ...]:
+    """The turns of the demo, for a picture in which `look_at` (`xyxy` pixels) is worth a second look."""
     return (
-        Cell(
-            "Look at the whole picture.",
-            "print(image_clue_0.size, image_clue_0.mode)\nimage_clue_0.reduce(4)",
+        Step(
+            "The picture is large. First a smaller copy of all of it.",
+            "print(input_image.size, input_image.mode)\ninput_image.reduce(4)",
             shows=True,
         ),
-        Cell(
-            "Something small is there: crop it.",
-            f"crop = image_clue_0.crop({look_at})\nplt.imshow(crop)\nplt.title('crop')\nplt.show()",
+        Step(
+            "Something small is there. I cut it out.",
+            "import matplotlib.pyplot as plt\n"
+            f"crop = input_image.crop({look_at})\nplt.imshow(crop)\nplt.title('crop')\nplt.show()",
             shows=True,
         ),
-        Cell(
-            "Still small: zoom in.",
-            "zoom = crop.resize((crop.width * 4, crop.height * 4), Image.LANCZOS)\nzoom.show()",
+        Step(
+            "Still small: I enlarge it four times.",
+            "zoom = crop.resize((crop.width * 4, crop.height * 4))\nzoom.show()",
             shows=True,
         ),
-        Cell(
-            "A slip: the names are changed, then the cell fails.",
+        Step(
+            "A slip: names are changed, and then the code fails.",
             "crop = None\nreading = 'half done'\nprint(zoom.getpixel((10**6, 0)))",
             fails=True,
         ),
-        Cell(
-            "Nothing of the failed cell has stayed.",
+        Step(
+            "Nothing of the failed code should have stayed.",
             "print('crop:', crop.size)\nprint('reading is known:', 'reading' in globals())",
+            prints="reading is known: False",
         ),
     )
 
 
-async def run_cells(picture: Image.Image, cells: Sequence[Cell]) -> list[RunResult]:
-    """Run the cells one after the other in one session of a local sandbox, where `picture` is `image_clue_0`."""
-    from saccade.sandbox.base import SessionOptions
+async def play(
+    scene: Scene, question: str, steps: tuple[Step, ...], answer: str, folder: RunFolder, screen: AskScreen
+) -> Trajectory:
+    """The episode, played through the loop in a local sandbox."""
+    from saccade.dialects.registry import load_dialect
+    from saccade.episode.drive import run_episode
+    from saccade.episode.plan import Plan
+    from saccade.models.scripted import ScriptedModel
+    from saccade.record.action import Answer, Code
+    from saccade.record.task import EvidenceBox, NamedMedia, Task
     from saccade.sandbox.local import LocalSandbox
 
-    async with LocalSandbox() as box:
-        session = await box.open({"image_clue_0": picture}, options=SessionOptions(preload=("plt", "Image")))
-        return [await session.run(cell.code) for cell in cells]
+    dialect = load_dialect(DIALECT)
+    task = Task(
+        id="demo",
+        question=question,
+        media=(NamedMedia(name="street", part=folder.store.put_image(scene.picture)),),
+        evidence=(EvidenceBox(image="street", xyxy=scene.look_at),),
+        source="demo",
+    )
+    texts = [dialect.write(Code(code=step.code), step.thought) for step in steps]
+    model = ScriptedModel([*texts, dialect.write(Answer(text=answer), "Now I can read it.")])
+    plan = Plan(task, dialect, rollout=folder.next_rollout(task.id))
+    async with LocalSandbox(limits=dialect.sandbox) as box:
+        return await run_episode(plan, model, box, folder.store, watch=screen)
+
+
+def failures(trajectory: Trajectory, steps: tuple[Step, ...]) -> list[int]:
+    """Numbers, from 1, of the turns that did not do what they should; the answer is the last."""
+    wrong = []
+    for number, step in enumerate(steps):
+        turn = trajectory.turns[number] if number < len(trajectory.turns) else None
+        done = turn.execution if turn is not None else None
+        good = (
+            done is not None
+            and (done.status == "ok") is done.committed is not step.fails
+            and bool(done.pictures) is step.shows
+            and step.prints in done.stdout
+        )
+        if not good:
+            wrong.append(number + 1)
+    return wrong if trajectory.answer is not None else [*wrong, len(steps) + 1]
 
 
 def _photo(path: Path) -> Scene:
@@ -124,16 +157,3 @@ def _photo(path: Path) -> Scene:
         raise DecodeError(f"{path} cannot be read: {error.strerror}. Check the path of --image.") from error
     picture = decode(data)
     return Scene(picture, centre(picture))
-
-
-def _panel(number: int, cell: Cell, result: RunResult, paths: Sequence[Path]) -> Panel:
-    colour = "green" if result.ok else "red"
-    parts: list[RenderableType] = [Syntax(cell.code, "python", word_wrap=True, background_color="default"), Text()]
-    for text in (result.stdout, result.stderr, result.value, result.traceback, *result.notes):
-        if text:
-            parts.append(Text(text.rstrip("\n")))
-    for picture, path in zip(result.pictures, paths, strict=True):
-        parts.append(Text(f"picture ({picture.source}) {picture.width}x{picture.height}: {path}", style="cyan"))
-    kept = "kept" if result.committed else "rolled back"
-    parts.append(Text(f"{result.status.value}, state {kept}, {1000 * result.timings.wall:.1f} ms", style=colour))
-    return Panel(Group(*parts), title=f"cell {number}: {cell.purpose}", title_align="left", border_style=colour)

@@ -1,11 +1,7 @@
-"""What the demo draws: a street with a sign too small to read at a glance, and a sheet of the pictures that came back.
-
-Everything is drawn with Pillow; the street is the same every time.
-"""
+"""What the demo looks at: a street with a sign too small to read at a glance, drawn with Pillow, always the same."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from random import Random
 
@@ -15,9 +11,6 @@ Box = tuple[int, int, int, int]
 
 SIZE = (3200, 2400)
 SIGN_TEXT = ("MARKET LANE", "open 7-19 h")
-_TILE = (400, 300)
-_MARGIN = 16
-_CAPTION = 34
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,23 +46,6 @@ def centre(picture: Image.Image) -> Box:
     width, height = picture.size
     left, top = width // 3, height // 3
     return left, top, max(left + 1, width - left), max(top + 1, height - top)
-
-
-def contact_sheet(pictures: Sequence[tuple[str, Image.Image]]) -> Image.Image:
-    """All pictures with their captions on one sheet, three in a row, scaled down to fit their places."""
-    columns = min(3, max(1, len(pictures)))
-    rows = -(-len(pictures) // columns)
-    step_x, step_y = _TILE[0] + _MARGIN, _TILE[1] + _CAPTION + _MARGIN
-    sheet = Image.new("RGB", (columns * step_x + _MARGIN, rows * step_y + _MARGIN), (245, 245, 242))
-    draw = ImageDraw.Draw(sheet)
-    for index, (caption, picture) in enumerate(pictures):
-        x = _MARGIN + index % columns * step_x
-        y = _MARGIN + index // columns * step_y
-        tile = picture.convert("RGB")
-        tile.thumbnail(_TILE, Image.Resampling.LANCZOS)
-        sheet.paste(tile, (x + (_TILE[0] - tile.width) // 2, y + (_TILE[1] - tile.height) // 2))
-        draw.text((x, y + _TILE[1] + 8), caption, fill=(40, 40, 40), font=_font(18))
-    return sheet
 
 
 def _house(draw: ImageDraw.ImageDraw, random: Random, box: Box) -> None:

@@ -31,8 +31,8 @@ class Verb:
 
 VERBS: dict[str, Verb] = {
     "ask": Verb("saccade.cli.ask:app", "Ask a model about a picture or a video; it looks again with Python."),
-    "bench": Verb("saccade.cli.bench:app", "Measure the sandbox beside its peers."),
-    "demo": Verb("saccade.cli.demo:app", "Run a model's cells on a picture and show what comes back."),
+    "bench": Verb("saccade.cli.bench:app", "Measure the sandbox and the loop."),
+    "demo": Verb("saccade.cli.demo:app", "Play an episode on a picture and make a page of it; no key, no GPU."),
     "doctor": Verb("saccade.cli.doctor:app", "Say which isolation layers this machine gives."),
     "sandbox": Verb("saccade.cli.sandbox:app", "Serve sandboxes to other hosts."),
     "show": Verb("saccade.cli.show:app", "Make a page of a run's episodes, and open it."),
