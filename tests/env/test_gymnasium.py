@@ -150,7 +150,7 @@ def with_vectors(envs: VectorEnv, mode: AutoresetMode) -> None:
         seen, infos = envs.reset(seed=7)
         assert seen in envs.observation_space
         assert list(infos["turns"]) == [0, 0]
-        seen, rewards, ended, cut, infos = envs.step((CODE, CODE))
+        seen, rewards, ended, cut, infos = envs.step(np.array([CODE, CODE]))
         assert seen in envs.observation_space
         assert not (ended | cut).any()
         assert list(infos["status"]) == ["ok", "ok"]
@@ -189,6 +189,6 @@ def test_make_vec(store: MediaStore) -> None:
     envs = gymnasium.make_vec(
         "saccade/CodeV-v0", num_envs=2, vectorization_mode="sync", tasks=tasks(store), store=store, sandbox=scripted
     )
-    envs.reset(seed=1)
+    envs.reset(seed=[1, 2])
     assert list(envs.step((CODE, ANSWER))[4]["action"]) == ["code", "answer"]
     envs.close()

@@ -152,7 +152,7 @@ def test_typed_tools(store: MediaStore) -> None:
         assert [picture.shape for picture in seen["pictures"]] == [(6, 8, 3)]
         _, _, _, _, info = env.step(call % "rotate")
         assert (info["action"], info["status"]) == ("tool_call", Status.ERROR)
-    with environment(store, "vista", tools=()) as env:
+    with environment(store, "vista", tools=None, rubric=None) as env:
         assert env._tools is not None
         assert env._tools.resolve("rotate") == "rotate"
     with environment(store, "deepeyes") as env:

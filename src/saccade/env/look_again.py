@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, TypedDict, Unpack
 
 import gymnasium
@@ -46,16 +46,17 @@ _TERMINAL = frozenset({StopReason.ANSWERED, StopReason.NO_ACTION})
 
 
 class Options(TypedDict, total=False):
-    """What `LookAgainEnv` may be given by name."""
+    """What `LookAgainEnv` may be given by name; None means the default."""
 
     sandbox: SandboxSource
     """A sandbox, which the environment then owns, or a function that makes one. Default: a `LocalSandbox` with the
-    dialect's limits. Whoever lets `gymnasium.make` copy its arguments (`make_vec`, `EnvSpec.make`) gives a function."""
-    rubric: Rubric
+    dialect's limits. Whoever lets Gymnasium copy the arguments (`make_vec`, `EnvSpec.make`) gives a function; with a
+    sandbox itself an environment made by hand has no `spec`, since no second one could be made of it."""
+    rubric: Rubric | None
     """Default: `ExactMatch`."""
     limits: EpisodeLimits | None
     """Default: those of the dialect."""
-    tools: Sequence[str]
+    tools: Sequence[str] | None
     """Names of typed tools to offer. Default: the dialect's own; of `vista`, all."""
     render_mode: str | None
     """`ansi`, or None."""
@@ -64,9 +65,9 @@ class Options(TypedDict, total=False):
 @dataclass(frozen=True, slots=True)
 class _Given:
     sandbox: SandboxSource = None
-    rubric: Rubric = field(default_factory=ExactMatch)
+    rubric: Rubric | None = None
     limits: EpisodeLimits | None = None
-    tools: Sequence[str] = ()
+    tools: Sequence[str] | None = None
     render_mode: str | None = None
 
 
@@ -98,9 +99,9 @@ class LookAgainEnv(gymnasium.Env[Observation, str]):
         if given.render_mode not in (None, *self.metadata["render_modes"]):
             raise SettingsError(f"there is no render mode {given.render_mode!r}; use 'ansi' or None")
         chosen = load_dialect(dialect) if isinstance(dialect, str) else dialect
-        self.dialect, self._tools = equipped(chosen, given.tools)
+        self.dialect, self._tools = equipped(chosen, given.tools or ())
         self.render_mode = given.render_mode
-        self._rubric = given.rubric
+        self._rubric = given.rubric or ExactMatch()
         self._limits = given.limits
         self._playing: Playing | None = None
         self._stage = Stage(given.sandbox, self.dialect.sandbox, store)
