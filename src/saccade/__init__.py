@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from saccade.sandbox.local import LocalSandbox
     from saccade.sandbox.remote import RemoteSandbox
     from saccade.sandbox.result import RunResult
+    from saccade.sandbox.sync import SyncSandbox
 
 __all__ = [
     "Answer",
@@ -45,6 +46,7 @@ __all__ = [
     "Session",
     "SessionOptions",
     "Status",
+    "SyncSandbox",
     "Task",
     "TextPart",
     "ToolCall",
@@ -72,6 +74,7 @@ _HOMES = {
     "Session": "sandbox.base",
     "SessionOptions": "sandbox.base",
     "Status": "record.status",
+    "SyncSandbox": "sandbox.sync",
     "Task": "record.task",
     "TextPart": "record.content",
     "ToolCall": "record.action",
