@@ -65,8 +65,10 @@ def outlines(radius):
     kernel[np.rint(y).astype(int) + radius + 1, np.rint(x).astype(int) + radius + 1] = 1
     kernel /= kernel.sum()
     covered = cv2.filter2D(thick, -1, kernel, borderType=cv2.BORDER_CONSTANT)
-    exact = cv2.filter2D(line, -1, kernel, borderType=cv2.BORDER_CONSTANT)
     kept = []
+    if covered.max() <= 0.95:
+        return kept
+    exact = cv2.filter2D(line, -1, kernel, borderType=cv2.BORDER_CONSTANT)
     for score, x, y in sorted(((exact[y, x], x, y) for y, x in zip(*np.nonzero(covered > 0.95))), reverse=True):
         if all(np.hypot(x - a, y - b) > 0.4 * radius for _, a, b in kept):
             kept.append((score, x, y))

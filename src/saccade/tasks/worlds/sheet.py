@@ -36,27 +36,6 @@ def contact_sheet(samples: Sequence[Sample]) -> Image.Image:
     return sheet
 
 
-def with_evidence(sample: Sample, name: str) -> Image.Image:
-    """A copy of one of the sample's pictures with the evidence boxes that lie in it.
-
-    Raises:
-        KeyError: the sample has no medium of that name.
-        ValueError: it is a clip.
-    """
-    medium = sample.media[name]
-    if isinstance(medium, Clip):
-        raise ValueError(f"{name} is a clip; boxes are drawn on pictures")
-    picture = medium.convert("RGB")
-    pen = ImageDraw.Draw(picture)
-    width = max(2, max(picture.size) // 250)
-    for box in sample.evidence:
-        if box.image == name:
-            x0, y0, x1, y1 = (int(value) for value in box.xyxy)
-            # Outside the box, so that it hides nothing.
-            pen.rectangle((x0 - width - 1, y0 - width - 1, x1 + width, y1 + width), outline=_GOLD, width=width)
-    return picture
-
-
 def _tile(sample: Sample) -> Image.Image:
     tile = Image.new("RGB", TILE, (250, 250, 250))
     width = TILE[0] // max(1, len(sample.media))
@@ -65,10 +44,23 @@ def _tile(sample: Sample) -> Image.Image:
             facts = f"{medium.frames} frames, {medium.fps:g}/s\n{medium.width}x{medium.height}, {medium.mime}"
             ImageDraw.Draw(tile).text((number * width + 12, 12), facts, fill=(20, 20, 20), font=font(16))
             continue
-        shown = with_evidence(sample, name)
-        shown.thumbnail((width - 4, TILE[1]), Image.Resampling.LANCZOS)
+        shown = _with_evidence(sample, name, medium, (width - 4, TILE[1]))
         tile.paste(shown, (number * width + (width - shown.width) // 2, (TILE[1] - shown.height) // 2))
     return tile
+
+
+def _with_evidence(sample: Sample, name: str, picture: Image.Image, most: tuple[int, int]) -> Image.Image:
+    """The picture scaled down to `most` pixels, and the evidence boxes that lie in it, of one line's width."""
+    shown = picture.convert("RGB")
+    shown.thumbnail(most, Image.Resampling.LANCZOS)
+    pen = ImageDraw.Draw(shown)
+    scale = shown.width / picture.width
+    for box in sample.evidence:
+        if box.image == name:
+            x0, y0, x1, y1 = (int(value * scale) for value in box.xyxy)
+            # Outside the box, so that it hides nothing.
+            pen.rectangle((x0 - 3, y0 - 3, x1 + 2, y1 + 2), outline=_GOLD, width=2)
+    return shown
 
 
 def _caption(sample: Sample) -> list[str]:

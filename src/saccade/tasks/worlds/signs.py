@@ -27,7 +27,10 @@ _BRIGHT = frozenset({"orange", "yellow", "pink"})
 DOTS = ("white", "black", "red", "yellow", "green", "blue")
 """Colours of a dot."""
 LETTERS = "ABCEFHJKLMNPRSTUVXYZ"
-"""Capitals that are not mistaken for one another or for digits when they are small."""
+"""Capitals that are told apart at nine pixels."""
+LOOK_ALIKES = ("BEHKRSX", "AHKMNRX", "CELSZB", "FPTYVJ", "AHMNUV")
+"""Letters that a blurred picture confuses; those of one picture come from one of these."""
+_DIGITS = "35689"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,12 +49,12 @@ class Sign:
         return f"{self.colour} {self.shape} sign"
 
 
-def random_content(rng: Rng, detail: Detail, plate: str) -> str:
+def random_content(rng: Rng, detail: Detail, plate: str, letters: str = LETTERS) -> str:
     """What may stand on a plate of that colour."""
     if detail == "letter":
-        return rng.choice(LETTERS)
+        return rng.choice(letters)
     if detail == "number":
-        return str(rng.integer(10, 99))
+        return rng.choice(_DIGITS) + rng.choice(_DIGITS)
     return rng.choice([colour for colour in DOTS if colour != plate])
 
 
@@ -87,7 +90,7 @@ def put_sign(rng: Rng, pen: ImageDraw.ImageDraw, sign: Sign, box: Box, height: i
 def _put_detail(pen: ImageDraw.ImageDraw, sign: Sign, middle: tuple[int, int], height: int) -> None:
     if sign.detail == "dot":
         # Smaller than a letter: a colour shows at sizes at which no shape does.
-        radius = max(3, height // 5)
+        radius = max(2, height // 5)
         x, y = middle
         pen.ellipse((x - radius, y - radius, x + radius, y + radius), fill=COLOURS[sign.content])
         return

@@ -36,10 +36,11 @@ pixels = np.array(image_0.convert("RGB"))
 paper = np.median(pixels.reshape(-1, 3), axis=0)
 ink = np.abs(pixels - paper).max(axis=2) > 60
 # The two most frequent inks are the circles' colours; blended pixels of their rims are rarer.
-colours, counts = np.unique(pixels[ink], axis=0, return_counts=True)
-first = colours[counts.argmax()].astype(int)
+codes, counts = np.unique(pixels[ink].astype(int) @ [65536, 256, 1], return_counts=True)
+colours = np.stack([codes >> 16, codes >> 8 & 255, codes & 255], axis=1)
+first = colours[counts.argmax()]
 far = np.abs(colours - first).max(axis=1) > 60
-second = colours[far][counts[far].argmax()].astype(int)
+second = colours[far][counts[far].argmax()]
 circles = []
 for colour in (first, second):
     mask = np.abs(pixels - colour).max(axis=2) < 100

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import isqrt
-from typing import Literal
+from typing import Annotated, Literal
 
 from PIL import Image, ImageDraw
 from pydantic import Field
@@ -19,7 +19,18 @@ from saccade.record.task import AnswerType, EvidenceBox
 from saccade.tasks.worlds.base import Knobs, Sample, World
 from saccade.tasks.worlds.canvas import Box, free_place
 from saccade.tasks.worlds.rng import Rng
-from saccade.tasks.worlds.signs import DOTS, PLATES, SHAPES, Detail, Sign, plate_side, put_sign, random_content
+from saccade.tasks.worlds.signs import (
+    DOTS,
+    LETTERS,
+    LOOK_ALIKES,
+    PLATES,
+    SHAPES,
+    Detail,
+    Sign,
+    plate_side,
+    put_sign,
+    random_content,
+)
 from saccade.tasks.worlds.textures import backdrop, grain
 from saccade.tasks.worlds.visual_search_programs import colours_program, letters_program, read_program
 
@@ -46,16 +57,23 @@ _ASK: dict[Detail, tuple[str, ...]] = {
 }
 
 
+Area = Annotated[float, Field(ge=0.05, le=16)]
+"""Millions of pixels."""
+
+
 class VisualSearchKnobs(Knobs):
     """Size of the picture and of the detail, and how much else there is."""
 
     kinds: tuple[Kind, ...] = Field(KINDS, min_length=1)
     """The kinds of questions to draw from."""
-    megapixels: tuple[float, float] = (1.0, 4.0)
-    """Least and greatest area in millions of pixels, 0.05..16."""
-    detail: int = Field(8, ge=4, le=40)
-    """Height of the detail in thousandths of the square root of the area; at least 9 pixels."""
-    plate_percent: int = Field(240, ge=220, le=600)
+    megapixels: tuple[Area, Area] = (2.0, 4.0)
+    """Least and greatest area in millions of pixels."""
+    detail: int = Field(5, ge=4, le=20)
+    """Height of the detail in thousandths of the square root of the area; at least 9 pixels.
+
+    With the default, a letter is about three pixels high in the picture shrunk to 0.3 megapixels.
+    """
+    plate_percent: int = Field(260, ge=220, le=400)
     """Side of a plate in per cent of its detail's height."""
     signs: int = Field(8, ge=2, le=24)
     """Signs in the picture, the asked one included; fewer where the picture is full."""
@@ -83,16 +101,17 @@ def draw(rng: Rng, knobs: VisualSearchKnobs) -> Sample:
 
 
 def _attribute(rng: Rng, knobs: VisualSearchKnobs, detail: Detail) -> Sample:
-    target = _random_sign(rng, detail, tuple(PLATES))
+    letters = rng.choice(LOOK_ALIKES)
+    target = _random_sign(rng, detail, tuple(PLATES), letters)
     by_shape = rng.chance(knobs.conjunction)
     others = [colour for colour in PLATES if colour != target.colour]
     signs = [target]
     if by_shape:
         shape = rng.choice([shape for shape in SHAPES if shape != target.shape])
-        signs.append(Sign(target.colour, shape, detail, random_content(rng, detail, target.colour)))
-    signs += [_random_sign(rng, detail, tuple(others)) for _ in range(knobs.signs - len(signs))]
+        signs.append(Sign(target.colour, shape, detail, random_content(rng, detail, target.colour, letters)))
+    signs += [_random_sign(rng, detail, tuple(others), letters) for _ in range(knobs.signs - len(signs))]
     scene = _scene(rng, knobs, signs)
-    choices = _choices(rng, signs)
+    choices = _choices(rng, signs, letters)
     name = target.name if by_shape else f"{target.colour} sign"
     return Sample(
         question=rng.choice(_ASK[detail]).format(sign=name),
@@ -110,7 +129,7 @@ def _attribute(rng: Rng, knobs: VisualSearchKnobs, detail: Detail) -> Sample:
 
 def _side(rng: Rng, knobs: VisualSearchKnobs, *, by_letter: bool) -> Sample:
     colours = rng.shuffled(tuple(PLATES))
-    letters = rng.shuffled("ABCEFHJKLMNPRSTUVXYZ")
+    letters = rng.shuffled(LETTERS)
     signs = []
     for number in range(min(knobs.signs, len(letters))):
         colour = colours[number] if number < 2 else rng.choice(colours if by_letter else colours[2:])
@@ -171,17 +190,17 @@ def _speck(rng: Rng, pen: ImageDraw.ImageDraw, size: tuple[int, int]) -> None:
     pen.rectangle((x, y, x + side, y + side), fill=rng.choice(tuple(PLATES.values())))
 
 
-def _random_sign(rng: Rng, detail: Detail, colours: tuple[str, ...]) -> Sign:
+def _random_sign(rng: Rng, detail: Detail, colours: tuple[str, ...], letters: str) -> Sign:
     colour = rng.choice(colours)
-    return Sign(colour, rng.choice(SHAPES), detail, random_content(rng, detail, colour))
+    return Sign(colour, rng.choice(SHAPES), detail, random_content(rng, detail, colour, letters))
 
 
-def _choices(rng: Rng, signs: list[Sign]) -> tuple[str, ...]:
+def _choices(rng: Rng, signs: list[Sign], letters: str) -> tuple[str, ...]:
     """Four contents: the asked one, then those of other signs, then any."""
     target = signs[0]
     found = [target.content]
     for content in [sign.content for sign in signs[1:]] + [
-        random_content(rng, target.detail, target.colour) for _ in range(60)
+        random_content(rng, target.detail, target.colour, letters) for _ in range(60)
     ]:
         allowed = target.detail != "dot" or (content in DOTS and content != target.colour)
         if allowed and content not in found and len(found) < 4:
@@ -195,7 +214,7 @@ def _evidence(box: Box, label: str) -> EvidenceBox:
 
 def _difficulty(knobs: VisualSearchKnobs) -> float:
     """Small details among many signs are hard."""
-    return round(min(1.0, 3 / knobs.detail + knobs.signs / 48 + knobs.conjunction / 400), 3)
+    return round(min(1.0, 2 / knobs.detail + knobs.signs / 48 + knobs.conjunction / 400), 3)
 
 
 WORLD = World(
