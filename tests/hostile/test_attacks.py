@@ -28,7 +28,11 @@ RACES = {
 """The same, where it depends on the machine's speed whether the attack gets through."""
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module", params=PROVIDERS)
+@pytest_asyncio.fixture(
+    scope="module",
+    loop_scope="module",
+    params=["local", *(pytest.param(name, marks=pytest.mark.slow) for name in PROVIDERS if name != "local")],
+)
 async def runner(request: pytest.FixtureRequest) -> AsyncIterator[AttackRunner]:
     async with AttackRunner(lambda: PROVIDERS[request.param](LIMITS)) as opened:
         yield opened

@@ -43,4 +43,7 @@ PROVIDERS: dict[str, Callable[[Limits], Sandbox]] = {
     "remote": remote,
 }
 
+SUITES = ["local", "remote", pytest.param("without_namespaces", marks=pytest.mark.slow)]
+"""The names as parameters of a suite: the lesser machine only where there is time."""
+
 linux_only = pytest.mark.skipif(sys.platform != "linux", reason="the local sandbox needs Linux")

@@ -5,7 +5,7 @@ from typing import cast
 
 import pytest
 import pytest_asyncio
-from tests.sandbox.providers import PROVIDERS, linux_only
+from tests.sandbox.providers import PROVIDERS, SUITES, linux_only
 
 from saccade.errors import SettingsError
 from saccade.record.status import Status
@@ -19,7 +19,7 @@ SHARED = [check for check in CHECKS if not check.closes]
 CLOSING = [check for check in CHECKS if check.closes]
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module", params=PROVIDERS)
+@pytest_asyncio.fixture(scope="module", loop_scope="module", params=SUITES)
 async def sandbox(request: pytest.FixtureRequest) -> AsyncIterator[Sandbox]:
     async with PROVIDERS[request.param](LIMITS) as opened:
         yield opened
@@ -30,7 +30,7 @@ async def test_conformance(check: Check, sandbox: Sandbox) -> None:
     await check(sandbox)
 
 
-@pytest.mark.parametrize("provider", PROVIDERS)
+@pytest.mark.parametrize("provider", SUITES)
 @pytest.mark.parametrize("check", CLOSING, ids=lambda check: check.name)
 async def test_closing(check: Check, provider: str) -> None:
     async with PROVIDERS[provider](LIMITS) as opened:

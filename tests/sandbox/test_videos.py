@@ -8,7 +8,7 @@ from textwrap import dedent
 import pytest
 import pytest_asyncio
 from tests.media import clips
-from tests.sandbox.providers import PROVIDERS, linux_only
+from tests.sandbox.providers import PROVIDERS, SUITES, linux_only
 
 from saccade.errors import SandboxError
 from saccade.record.status import Status
@@ -26,7 +26,7 @@ VIDEOS = {"video_clue_0": VideoFile("in/a.mp4"), "webm": VideoFile("b.webm"), "m
 OPTIONS = SessionOptions(preload=("VideoReader", "cpu", "np"))
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module", params=PROVIDERS)
+@pytest_asyncio.fixture(scope="module", loop_scope="module", params=SUITES)
 async def sandbox(request: pytest.FixtureRequest) -> AsyncIterator[Sandbox]:
     async with PROVIDERS[request.param](LIMITS) as opened:
         yield opened
