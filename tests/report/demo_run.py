@@ -1,4 +1,9 @@
-"""A run to look at: the demo's street, played by the real loop and sandbox with a scripted model."""
+"""A run to look at: the demo's street, played by the real loop and sandbox with a scripted model.
+
+    python -m tests.report.demo_run runs/street && saccade show runs/street
+
+The picture docs/images/episode.png is the top of that page.
+"""
 
 from __future__ import annotations
 
@@ -25,16 +30,16 @@ STREET = [
     turn(
         "The whole street is 3200 pixels wide, and a sign hangs from the lamp post on the right. "
         "At this size its letters are only a few pixels high, so I crop the area around it first.",
-        "post = image_clue_0.crop((1900, 1000, 2700, 1600))\n"
+        "post = image_clue_0.crop((2020, 1040, 2520, 1360))\n"
         "print('picture:', image_clue_0.size, 'crop:', post.size)\n"
         "post.show()",
     ),
     turn(
         "There is the blue sign, to the right of the post. I zoom in on it.",
         "# The sign in pixels of the first crop, enlarged to read its letters.\n"
-        "sign = post.crop((256, 200, 516, 328))\n"
+        "sign = post.crop((136, 160, 396, 288))\n"
         "zoom = sign.resize((sign.width * 4, sign.height * 4), Image.LANCZOS)\n"
-        "plt.figure(figsize=(8, 4))\nplt.imshow(zoom)\nplt.title('sign, enlarged four times')\nplt.axis('off')\n"
+        "plt.figure(figsize=(7, 3.5))\nplt.imshow(zoom)\nplt.title('sign, enlarged four times')\nplt.axis('off')\n"
         "plt.show()",
     ),
     turn(

@@ -48,6 +48,16 @@ def test_code_that_is_only_quoted_is_told_apart() -> None:
     ]
 
 
+def test_a_quote_is_found_where_it_stands() -> None:
+    text = "x = 1 is what I mean:\n```\nx = 1\n```\nand\n```python\ny"
+    assert pieces(text, ParseError(reason="none")) == [
+        ("thought", "x = 1 is what I mean:"),
+        ("quoted", "x = 1"),
+        ("thought", "and"),
+        ("quoted", "y"),
+    ]
+
+
 @pytest.mark.parametrize("entry", [name for name in DIALECTS.ids() if "video" not in name])
 def test_every_dialect_is_told_apart(entry: str) -> None:
     dialect = load_dialect(entry)

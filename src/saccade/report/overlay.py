@@ -68,8 +68,8 @@ def _place(box: Xyxy) -> str:
 
 def _how(region: Region) -> str:
     if region.seen:
-        return "in the code, confirmed by pixels" if region.said else "found by its pixels"
-    return "in the code"
+        return "asked for, confirmed by pixels" if region.said else "found by its pixels"
+    return "asked for"
 
 
 def _evidence(item: EvidenceBox) -> str:

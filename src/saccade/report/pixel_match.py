@@ -5,7 +5,7 @@ Exact only: a copy that was scaled, compressed or drawn on is not found. A place
 
 from __future__ import annotations
 
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +17,7 @@ Box: TypeAlias = tuple[int, int, int, int]
 SMALLEST: Final = 64
 """Pixels below which a picture may lie anywhere by chance."""
 _PROBES: Final = 24
+_SAMPLE: Final = 4096
 
 
 def packed(picture: Image.Image) -> Packed:
@@ -53,10 +54,12 @@ def only_place(large: Packed, small: Packed) -> Box | None:
 
 
 def _telling(small: Packed) -> list[tuple[int, int]] | None:
-    """Pixels that tell `small` from others: rare colours first; None if it has one colour only."""
-    values, first, counts = np.unique(small, return_index=True, return_counts=True)
+    """Pixels that tell `small` from others, rare colours first; None if a sample of it has one colour only."""
+    flat = small.reshape(-1)
+    sample = np.unique(np.linspace(0, flat.size - 1, _SAMPLE).astype(np.intp))
+    values, first, counts = np.unique(flat[sample], return_index=True, return_counts=True)
     if len(values) < 2:
         return None
-    order = first[np.argsort(counts, kind="stable")][:_PROBES]
-    spread: npt.NDArray[Any] = np.linspace(0, small.size - 1, _PROBES).astype(np.intp)
-    return [(int(place) // small.shape[1], int(place) % small.shape[1]) for place in (*order, *spread)]
+    rare = sample[first[np.argsort(counts, kind="stable")][:_PROBES]]
+    spread = sample[:: max(1, len(sample) // _PROBES)]
+    return [(int(place) // small.shape[1], int(place) % small.shape[1]) for place in (*rare, *spread)]

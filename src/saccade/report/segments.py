@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal, assert_never
 
-from saccade.dialects.text import fences
+from pydantic import JsonValue
+
 from saccade.record.action import Answer, Code, ParseError, ToolCall
 from saccade.record.turn import Turn
 
@@ -21,8 +22,14 @@ Kind = Literal["thought", "code", "quoted", "call", "answer"]
 _TAGS = re.compile(r"</?(?:think|code|answer|tool_call)>")
 _ANSWERS = re.compile(r"<answer>.*?</answer>", re.DOTALL)
 _CALLS = re.compile(r"<tool_call>.*?(?:</tool_call>|\Z)", re.DOTALL)
+_FENCE = re.compile(r"[ \t]*```[ \t]*(?P<language>[\w+-]*)[ \t]*\r?")
+_FENCED = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
 _FENCE_LEFT_OPEN = re.compile(r"\n?[ \t]*```[ \t]*[\w+-]*[ \t]*\Z")
 _FENCE_CLOSED = re.compile(r"\A[ \t]*\n?[ \t]*```[ \t]*(?=\n|\Z|<)")
+
+
+_SHORT = 110
+"""Characters of arguments that stand on one line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +62,7 @@ def _segments(turn: Turn) -> Iterator[Segment]:
                 yield from _prose(_FENCE_CLOSED.sub("", turn.text[place + len(code) :]))
         case ToolCall(name=name, arguments=arguments):
             yield from _prose(_CALLS.sub("", turn.text))
-            yield Segment("call", json.dumps(dict(arguments), ensure_ascii=False, indent=2), name)
+            yield Segment("call", _arguments(arguments), name)
         case Answer(text=text):
             before = _ANSWERS.sub("", turn.text)
             if before.strip() != text.strip():
@@ -67,18 +74,26 @@ def _segments(turn: Turn) -> Iterator[Segment]:
             assert_never(action)
 
 
-_FENCED = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
-
-
 def _prose(text: str) -> Iterator[Segment]:
-    """Thoughts, and the code that they quote."""
-    plain = _TAGS.sub("", text)
-    rest = plain
-    for fence in fences(plain):
-        before, found, after = rest.partition(fence.body) if fence.body else ("", "", "")
-        if not found:
+    """Thoughts, and the code that they quote between fences."""
+    lines: list[str] = []
+    inside = False
+    for line in _TAGS.sub("", text).split("\n"):
+        mark = _FENCE.fullmatch(line)
+        if mark is None or (inside and mark["language"]):
+            lines.append(line)
             continue
-        yield Segment("thought", _FENCE_LEFT_OPEN.sub("", before.rstrip()).strip())
-        yield Segment("quoted", fence.body)
-        rest = _FENCE_CLOSED.sub("", after)
-    yield Segment("thought", rest.strip())
+        yield _piece(lines, inside)
+        lines, inside = [], not inside
+    yield _piece(lines, inside)
+
+
+def _piece(lines: list[str], quoted: bool) -> Segment:
+    text = "\n".join(lines)
+    return Segment("quoted", text) if quoted else Segment("thought", text.strip())
+
+
+def _arguments(arguments: Mapping[str, JsonValue]) -> str:
+    """JSON, on one line where it is short."""
+    line = json.dumps(dict(arguments), ensure_ascii=False)
+    return line if len(line) <= _SHORT else json.dumps(dict(arguments), ensure_ascii=False, indent=2)
