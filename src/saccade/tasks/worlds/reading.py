@@ -21,20 +21,28 @@ SIZES = range(14, 27)
 
 
 @cache
-def typeset(text: str, size: int, bold: bool) -> np.ndarray:
-    """Ink of one line as coverage 0..1, trimmed to what is at least a third covered."""
+def face_of(size: int, bold: bool) -> ImageFont.FreeTypeFont:
+    """The face at a size in pixels per em."""
     name = "DejaVuSans-Bold.ttf" if bold else "DejaVuSans.ttf"
     path = f"{matplotlib.get_data_path()}/fonts/ttf/{name}"
-    face = ImageFont.truetype(path, size, layout_engine=ImageFont.Layout.BASIC)
+    return ImageFont.truetype(path, size, layout_engine=ImageFont.Layout.BASIC)
+
+
+@cache
+def typeset(text: str, size: int, bold: bool) -> np.ndarray:
+    """Ink of one line as coverage 0..1, trimmed to what is at least a third covered."""
     page = Image.new("L", (size * (len(text) + 2), 3 * size))
-    ImageDraw.Draw(page).text((size, size), text, font=face, fill=255)
+    ImageDraw.Draw(page).text((size, size), text, font=face_of(size, bold), fill=255)
     ink = np.asarray(page, np.float32) / 255
     rows, columns = np.nonzero(ink > 0.35)
     return ink[rows.min() : rows.max() + 1, columns.min() : columns.max() + 1]
 
 
 def find_text(grey: np.ndarray, text: str, sizes: range = SIZES) -> tuple[int, int, int, int]:
-    """Box (x0, y0, x1, y1) of the place in a grey picture that looks most like `text`, with blank paper around it."""
+    """Box (x0, y0, x1, y1) of the place in a grey picture that looks most like `text`, with blank paper around it.
+
+    Raises ValueError if nothing looks like it.
+    """
     best, box = -1.0, (0, 0, 0, 0)
     for size in sizes:
         for bold in (False, True):
@@ -48,6 +56,10 @@ def find_text(grey: np.ndarray, text: str, sizes: range = SIZES) -> tuple[int, i
             if scores[y, x] > best:
                 best = float(scores[y, x])
                 box = (int(x) + 3, int(y) + 3, int(x) + width - 3, int(y) + height - 3)
+            if best > 0.985:  # no other size comes as near
+                return box
+    if best < 0.6:
+        raise ValueError(f"{text!r} is not printed here")
     return box
 
 
@@ -63,7 +75,8 @@ def difference(seen: np.ndarray, glyph: np.ndarray) -> float:
     """Mean squared difference of a patch of ink and a glyph, 1 if they differ by more than a pixel in size."""
     if max(abs(seen.shape[0] - glyph.shape[0]), abs(seen.shape[1] - glyph.shape[1])) > 1:
         return 1.0
-    scores = cv2.matchTemplate(np.pad(seen, 1), glyph, cv2.TM_SQDIFF)
+    framed = cv2.copyMakeBorder(seen, 1, 1, 1, 1, cv2.BORDER_CONSTANT, value=0)
+    scores = cv2.matchTemplate(framed, glyph, cv2.TM_SQDIFF)
     return float(scores.min()) / max(seen.size, glyph.size)
 
 
@@ -84,6 +97,8 @@ def read_text(grey: np.ndarray, box: tuple[int, int, int, int], sizes: range = S
             badness = sum(fit for fit, _ in fits)
             if badness < best:
                 best, text = badness, "".join(glyph for _, glyph in fits)
+            if best < 0.001 * len(patches):  # no other size comes as near
+                return text
     return text
 
 
