@@ -48,7 +48,7 @@ OVERLAP = """\
 # An outline of the wanted kind is one that is covered by ink all the way round; all have one size.
 ys, xs = np.nonzero(ink)
 ink = ink[ys.min():ys.max() + 1, xs.min():xs.max() + 1]
-scale = min(1.0, 320 / max(ink.shape))
+scale = min(1.0, 240 / max(ink.shape))
 ink = cv2.resize(ink.astype(np.float32), None, fx=scale, fy=scale, interpolation=cv2.INTER_AREA)
 line = cv2.GaussianBlur(np.pad(ink / ink.max(), 4), (0, 0), 0.8)
 thick = cv2.dilate((line > 0.12).astype(np.float32), np.ones((3, 3)))

@@ -46,7 +46,8 @@ for colour in (first, second):
     mask = np.abs(pixels - colour).max(axis=2) < 100
     mask &= np.abs(pixels - colour).sum(axis=2) < np.abs(pixels - (second if colour is first else first)).sum(axis=2)
     # Whatever lies on the other circle may hide a part: the circle round the rest is the same.
-    (x, y), radius = cv2.minEnclosingCircle(np.argwhere(mask)[:, ::-1].astype(np.float32))
+    hull = cv2.convexHull(np.argwhere(mask)[:, ::-1].astype(np.int32))
+    (x, y), radius = cv2.minEnclosingCircle(hull)
     circles.append((x, y, radius))
     print(f"circle at {x:.1f}, {y:.1f} with radius {radius:.1f}")
 (x0, y0, r0), (x1, y1, r1) = circles
