@@ -34,11 +34,13 @@ class LoopThread:
         """Run `work` on the loop and give its result; interrupted, cancel it and wait until it has ended."""
         if self.is_current():
             work.close()
-            raise SandboxError("SyncSandbox was used on its own event loop, which would wait for itself; await there.")
+            raise SandboxError(
+                "this was called on its own event loop, which would wait for itself; await there."
+            )
         loop = self._running()
         if loop is None:
             work.close()
-            raise SandboxClosedError("this SyncSandbox is closed; make a new one.")
+            raise SandboxClosedError("this is closed; make a new one.")
         future = asyncio.run_coroutine_threadsafe(work, loop)
         try:
             return future.result()
