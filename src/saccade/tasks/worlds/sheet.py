@@ -1,6 +1,6 @@
 """A contact sheet of samples: every picture with its gold boxes, the question and the answer below it.
 
-For people's eyes only; it holds the answers. Of a clip the sheet shows its facts, not its frames.
+For people's eyes only; it holds the answers. Of a clip the sheet shows four frames, evenly spaced, for which it needs PyAV.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ def _tile(sample: Sample) -> Image.Image:
     tile = Image.new("RGB", TILE, (250, 250, 250))
     width = TILE[0] // max(1, len(sample.media))
     for number, (name, medium) in enumerate(sample.media.items()):
+        most = (width - 4, TILE[1])
         if isinstance(medium, Clip):
-            facts = f"{medium.frames} frames, {medium.fps:g}/s\n{medium.width}x{medium.height}, {medium.mime}"
-            ImageDraw.Draw(tile).text((number * width + 12, 12), facts, fill=(20, 20, 20), font=font(16))
-            continue
-        shown = _with_evidence(sample, name, medium, (width - 4, TILE[1]))
+            shown = _four_frames(medium, most)
+        else:
+            shown = _with_evidence(sample, name, medium, most)
         tile.paste(shown, (number * width + (width - shown.width) // 2, (TILE[1] - shown.height) // 2))
     return tile
 
@@ -61,6 +61,17 @@ def _with_evidence(sample: Sample, name: str, picture: Image.Image, most: tuple[
             # Outside the box, so that it hides nothing.
             pen.rectangle((x0 - 3, y0 - 3, x1 + 2, y1 + 2), outline=_GOLD, width=2)
     return shown
+
+
+def _four_frames(clip: Clip, most: tuple[int, int]) -> Image.Image:
+    from saccade.media.video import Uniform, sample_frames
+
+    page = Image.new("RGB", most, (250, 250, 250))
+    for number, frame in enumerate(sample_frames(clip.data, Uniform(4))):
+        shown = frame.image.convert("RGB")
+        shown.thumbnail((most[0] // 2 - 2, most[1] // 2 - 2), Image.Resampling.LANCZOS)
+        page.paste(shown, (number % 2 * most[0] // 2, number // 2 * most[1] // 2))
+    return page
 
 
 def _caption(sample: Sample) -> list[str]:
