@@ -20,6 +20,7 @@
     │   └── ModelLostError     rate limits, server errors or a broken connection, after all retries
     ├── PromptFileError        a user's own prompt file cannot be used
     ├── ToolError              a tool was declared or registered wrongly (never: called wrongly by a model)
+    ├── TrainingError          a trajectory has no token form, or a training run cannot start or go on
     └── UnavailableError       an optional part is not installed; names the command that installs it
 
 A message says what happened, why, and what to do. These are for a person. What a program in the
@@ -106,6 +107,10 @@ class PromptFileError(SaccadeError, ValueError):
 
 class ToolError(SaccadeError):
     """A tool was declared or registered wrongly; a wrong call by a model is a typed status instead."""
+
+
+class TrainingError(SaccadeError, ValueError):
+    """A trajectory has no token form for this checkpoint, or a training run cannot start or go on."""
 
 
 class UnavailableError(SaccadeError, ImportError):

@@ -1,0 +1,121 @@
+"""Token trajectories as one forward pass: rows of a padded rectangle, or one row in which they stand end to end.
+
+Either way a trajectory sees itself alone and has the positions it has alone. Padded: right-hand padding under plain
+causal attention, so no token looks at padding and no attention mask is needed. Packed: positions begin again with each
+trajectory, from which transformers makes block-diagonal attention (sdpa, eager), or the lengths of a flash kernel.
+Imports torch; import this module late.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from saccade.tokens.encoder import Encoder
+from saccade.tokens.pictures import PictureTensors
+from saccade.tokens.segments import Picture, TokenTrajectory
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One trajectory, ready to be placed in a batch."""
+
+    id: str
+    ids: NDArray[np.int64]
+    trained: NDArray[np.bool_]
+    """Which tokens enter the loss, (tokens,)."""
+    pictures: tuple[Picture, ...]
+
+    def __len__(self) -> int:
+        """Tokens."""
+        return len(self.ids)
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Arguments of one forward pass, and where each trajectory lies in it."""
+
+    ids: torch.Tensor
+    """int64 (rows, tokens)."""
+    positions: torch.Tensor
+    """int64 (rows, tokens); with M-RoPE (3, rows, tokens), or (4, rows, tokens) if packed: text positions first."""
+    pictures: dict[str, torch.Tensor]
+    places: tuple[tuple[int, int, int], ...]
+    """Of each trajectory: row, first token, number of tokens."""
+
+    def place(self, values: Sequence[NDArray[Any]], fill: float | bool) -> torch.Tensor:
+        """One array of per-token values for each trajectory, laid out like `ids`; `fill` elsewhere."""
+        laid = torch.full(self.ids.shape, fill, dtype=torch.from_numpy(values[0]).dtype)
+        for value, (row, start, length) in zip(values, self.places, strict=True):
+            laid[row, start : start + length] = torch.from_numpy(value)
+        return laid
+
+
+class Collator:
+    """Makes batches for one model."""
+
+    def __init__(self, encoder: Encoder, pictures: PictureTensors, model: Any, *, packed: bool) -> None:
+        """`model` is the transformers model whose `get_rope_index` gives M-RoPE positions."""
+        self._encoder = encoder
+        self._pictures = pictures
+        self._model = model
+        self._packed = packed
+
+    def __call__(self, rows: Sequence[Row]) -> Batch:
+        """All `rows` in one batch. Raises what `PictureTensors` raises."""
+        pictures = self._pictures([picture for row in rows for picture in row.pictures])
+        lengths = [len(row) for row in rows]
+        if self._packed:
+            starts = np.cumsum([0, *lengths])
+            places = tuple((0, int(start), length) for start, length in zip(starts, lengths, strict=False))
+            shape = (1, sum(lengths))
+        else:
+            places = tuple((number, 0, length) for number, length in enumerate(lengths))
+            shape = (len(rows), max(lengths))
+        ids = torch.full(shape, self._encoder.pad_id)
+        for row, (line, start, length) in zip(rows, places, strict=True):
+            ids[line, start : start + length] = torch.from_numpy(row.ids)
+        return Batch(ids, self._positions(rows, places, shape, pictures), pictures, places)
+
+    def _positions(
+        self,
+        rows: Sequence[Row],
+        places: Sequence[tuple[int, int, int]],
+        shape: tuple[int, int],
+        pictures: dict[str, torch.Tensor],
+    ) -> torch.Tensor:
+        text = torch.arange(shape[1]).repeat(shape[0], 1)  # padding goes on counting
+        if self._packed:
+            for _, start, length in places:
+                text[0, start : start + length] = torch.arange(length)
+        if self._encoder.family.rope_axes == 1:
+            return text
+        positions = text.repeat(3, 1, 1)
+        grids = pictures.get("image_grid_thw")
+        seen = 0
+        for row, (line, start, length) in zip(rows, places, strict=True):
+            if row.pictures:
+                own = None if grids is None else grids[seen : seen + len(row.pictures)]
+                positions[:, line, start : start + length] = self._rope(row, own)
+                seen += len(row.pictures)
+        return torch.cat([text[None], positions]) if self._packed else positions
+
+    def _rope(self, row: Row, grids: torch.Tensor | None) -> torch.Tensor:
+        """(3, tokens)."""
+        ids = torch.from_numpy(row.ids)[None]
+        visual = (ids == self._encoder.placeholder_id).int()
+        positions: torch.Tensor
+        positions, _ = self._model.model.get_rope_index(ids, mm_token_type_ids=visual, image_grid_thw=grids)
+        return positions[:, 0]
+
+
+def row_of(trajectory: TokenTrajectory, trained_turns: Sequence[int] | None = None) -> Row:
+    """The row of a trajectory, with the loss on what was sampled in `trained_turns`; None: in every turn."""
+    turns = trajectory.turns()
+    trained = turns >= 0 if trained_turns is None else np.isin(turns, list(trained_turns))
+    return Row(trajectory.id, trajectory.ids(), trained, trajectory.pictures)

@@ -1,0 +1,172 @@
+"""Pieces to ids for one checkpoint: its tokenizer with special tokens disabled, its image processor, its frame.
+
+The frame is checked against the checkpoint's own chat template when the encoder is made, so what is trained is what
+inference will read. Text that spells a special token becomes the plain characters that it is.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import Any
+
+from saccade.errors import TrainingError
+from saccade.models.local_families import FAMILIES
+from saccade.record.content import ImagePart
+from saccade.tokens.families.base import END_OF_TURN, Frame
+from saccade.tokens.families.known import frame_of
+from saccade.tokens.pieces import Mark, Piece, Shown, joined
+from saccade.tokens.segments import Picture
+
+_CACHED_TEXTS = 4096
+_QUESTION, _REPLY = "How many?", "Two."
+
+
+class Encoder:
+    """What a checkpoint's tokenizer and image processor make of pieces."""
+
+    def __init__(self, name: str, tokenizer: Any, image_processor: Any, config: Any, chat_template: str) -> None:
+        """Loads nothing.
+
+        Args:
+            name: of the checkpoint, for messages.
+            tokenizer: a fast tokenizer of transformers; left as it is.
+            image_processor: the checkpoint's.
+            config: the checkpoint's configuration; its `model_type` names the family.
+            chat_template: the checkpoint's, as Jinja text.
+
+        Raises:
+            TrainingError: the family is not supported, or the template does not write its frame.
+        """
+        self.name = name
+        self.frame: Frame = frame_of(config.model_type, name)
+        self.family = FAMILIES[self.frame.model_type]
+        self.image_processor = image_processor
+        self.config = config
+        self._tokenizer = tokenizer
+        self._vocabulary: dict[str, int] = tokenizer.get_vocab()
+        self._plain = _without_special_tokens(tokenizer)
+        self._special = frozenset(tokenizer.all_special_ids) | {
+            token_id for token_id, token in tokenizer.added_tokens_decoder.items() if token.special
+        }
+        self.end_id = self._id(END_OF_TURN)
+        self.end_ids = frozenset({self.end_id, tokenizer.eos_token_id} - {None})
+        self.pad_id: int = self.end_id if tokenizer.pad_token_id is None else tokenizer.pad_token_id
+        self.placeholder_id = self._id(Mark(self.family.placeholder))
+        self.reserved_ids = frozenset(self._vocabulary[t] for t in self.family.reserved if t in self._vocabulary)
+        names = [tokenizer.convert_ids_to_tokens(token_id) for token_id in self._special | self.reserved_ids]
+        self._spelled = re.compile("|".join(re.escape(name) for name in sorted(names, key=len, reverse=True)))
+        self._text = lru_cache(_CACHED_TEXTS)(self._encode_text)
+        self._count = lru_cache(_CACHED_TEXTS)(self._visual_tokens)
+        self.preamble = self._checked_preamble(chat_template)
+
+    def text(self, text: str) -> tuple[int, ...]:
+        """Ids of a plain text; none of them is a special token, whatever it spells."""
+        return self._text(text)
+
+    def encode(self, pieces: Iterable[Piece]) -> tuple[tuple[int, ...], tuple[Picture, ...]]:
+        """Ids of `pieces`, and the pictures whose placeholders they hold.
+
+        Raises:
+            TrainingError: the image processor refuses a picture's shape.
+        """
+        pictures: list[Picture] = []
+        framed: list[Piece] = []
+        for piece in pieces:
+            if isinstance(piece, Shown):
+                pictures.append(Picture(piece.part, self.count(piece.part)))
+                framed += self.frame.picture(pictures[-1].tokens)
+            else:
+                framed.append(piece)
+        ids: list[int] = []
+        for piece in joined(framed):
+            if isinstance(piece, Mark):
+                ids.append(self._id(piece))
+            elif isinstance(piece, str):
+                ids += self._text(piece)
+        return tuple(ids), tuple(pictures)
+
+    def count(self, part: ImagePart) -> int:
+        """Features of a picture, from its size alone.
+
+        Raises:
+            TrainingError: the image processor refuses its shape.
+        """
+        return self._count(part.width, part.height)
+
+    def decode(self, ids: Iterable[int]) -> str:
+        """The text of `ids`, special tokens by their names; bytes that are no UTF-8 become U+FFFD."""
+        text: str = self._tokenizer.decode(list(ids), skip_special_tokens=False, clean_up_tokenization_spaces=False)
+        return text
+
+    def _id(self, mark: Mark) -> int:
+        if mark.token not in self._vocabulary:
+            raise TrainingError(
+                f"the tokenizer of {self.name} lacks {mark.token}, which its family needs. Get it again."
+            )
+        return self._vocabulary[mark.token]
+
+    def _encode_text(self, text: str) -> tuple[int, ...]:
+        ids = tuple(self._plain.encode(text, add_special_tokens=False).ids)
+        if self._special.isdisjoint(ids) and self.reserved_ids.isdisjoint(ids):
+            return ids
+        # A reserved token that the tokenizer does not call special: each is split after its first character.
+        apart: list[int] = []
+        at = 0
+        for match in self._spelled.finditer(text):
+            for part in (text[at : match.start()], match[0][:1], match[0][1:]):
+                apart += self._plain.encode(part, add_special_tokens=False).ids
+            at = match.end()
+        return (*apart, *self._plain.encode(text[at:], add_special_tokens=False).ids)
+
+    def _visual_tokens(self, width: int, height: int) -> int:
+        try:
+            return self.frame.visual_tokens(width, height, self.image_processor, self.config)
+        except ValueError as error:
+            raise TrainingError(
+                f"the image processor of {self.name} refuses a picture of {width}x{height} pixels: {error}. "
+                "Leave the trajectory out."
+            ) from error
+
+    def _checked_preamble(self, template: str) -> tuple[Piece, ...]:
+        """What the template writes in front of a conversation that has no system message."""
+        user = {"role": "user", "content": _QUESTION}
+        body = self._written((self.frame.head("user"), (_QUESTION,), self.frame.tail("user")))
+        opening = self._written((self.frame.head("assistant"),))
+        rendered = self._rendered([user], template, generation=True)
+        answered = self._rendered([user, {"role": "assistant", "content": _REPLY}, user], template, generation=False)
+        before = rendered.removesuffix(body + opening)
+        tail = self._written((self.frame.tail("assistant"),))
+        if before == rendered or answered != before + body + opening + _REPLY + tail + body:
+            raise TrainingError(
+                f"the chat template of {self.name} does not write the frame of {self.frame.model_type}, so a model "
+                "trained here would read other tokens than it learned. Take a checkpoint with the family's template."
+            )
+        marks = re.split("(" + "|".join(map(re.escape, ("<|im_start|>", "<|im_end|>"))) + ")", before)
+        return tuple(Mark(part) if part.startswith("<|im_") else part for part in marks if part)
+
+    def _rendered(self, messages: list[dict[str, str]], template: str, *, generation: bool) -> str:
+        text: str = self._tokenizer.apply_chat_template(
+            messages, chat_template=template, tokenize=False, add_generation_prompt=generation
+        )
+        return text
+
+    @staticmethod
+    def _written(groups: Iterable[tuple[Piece, ...]]) -> str:
+        pieces = [piece for group in groups for piece in group]
+        return "".join(piece.token if isinstance(piece, Mark) else str(piece) for piece in pieces)
+
+
+def _without_special_tokens(tokenizer: Any) -> Any:
+    """A copy of its backend that reads the name of a special token as plain characters."""
+    from tokenizers import Tokenizer
+
+    backend = getattr(tokenizer, "backend_tokenizer", None)
+    if backend is None:
+        raise TrainingError("this tokenizer has no fast backend; training needs a tokenizer.json beside the checkpoint")
+    copy = Tokenizer.from_str(backend.to_str())
+    copy.encode_special_tokens = True
+    copy.no_truncation()
+    copy.no_padding()
+    return copy

@@ -1,0 +1,1 @@
+"""How each family of checkpoints frames a conversation; one file each."""

@@ -1,0 +1,50 @@
+"""Qwen3-VL: as Qwen2.5-VL, but what a tool gave is said by the user between `<tool_response>` tags."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from PIL import Image
+
+from saccade.record.content import Role
+from saccade.tokens.families.base import CHATML_TAIL, chatml_head, merged_grids, merged_patches, resized
+from saccade.tokens.pieces import Mark, Piece
+
+
+@dataclass(frozen=True, slots=True)
+class Qwen3Vl:
+    """The frame; see `base.Frame`."""
+
+    model_type: str = "qwen3_vl"
+    vision_parts: tuple[str, ...] = ("visual",)
+    projector_parts: tuple[str, ...] = ("visual.merger", "visual.deepstack_merger_list")
+
+    def head(self, role: Role) -> tuple[Piece, ...]:
+        """A tool speaks as the user. Its tags are ordinary text in this vocabulary's eyes: no special tokens."""
+        return (*chatml_head("user"), "<tool_response>\n") if role == "tool" else chatml_head(role)
+
+    def tail(self, role: Role) -> tuple[Piece, ...]:
+        """A tool's message is closed by its tag first."""
+        return ("\n</tool_response>", *CHATML_TAIL) if role == "tool" else CHATML_TAIL
+
+    def picture(self, tokens: int) -> tuple[Piece, ...]:
+        """One placeholder for each 2 by 2 patches."""
+        return (Mark("<|vision_start|>"), *(Mark("<|image_pad|>"),) * tokens, Mark("<|vision_end|>"))
+
+    def visual_tokens(self, width: int, height: int, image_processor: Any, config: Any) -> int:
+        """From the size alone; no pixel is read."""
+        return merged_patches(width, height, image_processor)
+
+    def prepared(self, image: Image.Image, image_processor: Any) -> Image.Image:
+        """At the size to which the processor would bring it."""
+        return resized(image, image_processor)
+
+    def features(self, made: Mapping[str, Any], config: Any) -> tuple[int, ...]:
+        """From the grids."""
+        return merged_grids(made, config)
+
+    def tensor_names(self) -> tuple[str, ...]:
+        """Patches of all pictures in one tensor, and the grid of each."""
+        return ("pixel_values", "image_grid_thw")

@@ -1,0 +1,43 @@
+"""What a message is made of before it is ids: plain texts, tokens of the frame, pictures.
+
+Only a family's frame makes a `Mark`; whatever comes from a record is text, and text never becomes a special token.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from saccade.record.content import ImagePart
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """One token of the frame, by its name in the vocabulary."""
+
+    token: str
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """The place of a picture."""
+
+    part: ImagePart
+
+
+Piece = str | Mark | Shown
+
+
+def joined(pieces: Iterable[Piece]) -> Iterator[Piece]:
+    """The pieces with neighbouring texts as one: a chat template's tokens do not stop at the seam either."""
+    text = ""
+    for piece in pieces:
+        if isinstance(piece, str):
+            text += piece
+            continue
+        if text:
+            yield text
+            text = ""
+        yield piece
+    if text:
+        yield text

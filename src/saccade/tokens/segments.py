@@ -1,0 +1,129 @@
+"""A trajectory as tokens: segments of three kinds, each with its ids and the pictures whose placeholders lie in it.
+
+What enters a loss is a property of the kind: what was sampled does, what was shown does not. A segment is kept or
+dropped as a whole, so placeholders and pictures cannot disagree. Plain data: no tokenizer and no torch here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from itertools import accumulate
+
+import numpy as np
+from numpy.typing import NDArray
+
+from saccade.errors import TrainingError
+from saccade.record.content import ImagePart
+
+
+class Kind(StrEnum):
+    """Who wrote a segment."""
+
+    PROMPT = "prompt"
+    """All that was read before the first turn; always the first segment, never dropped."""
+    SAMPLED = "sampled"
+    """What the model wrote in one turn, with its end-of-turn token where it wrote one."""
+    OBSERVATION = "observation"
+    """What was shown between two turns, with every header and mark around it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """A picture and the number of its placeholders, which is that of its features."""
+
+    part: ImagePart
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """A stretch of tokens of one kind."""
+
+    kind: Kind
+    ids: tuple[int, ...]
+    pictures: tuple[Picture, ...] = ()
+    """In the order of their placeholders."""
+    turn: int | None = None
+    """Of a sampled segment: the number of its turn in the trajectory."""
+    logprobs: tuple[float, ...] | None = None
+    """Of a sampled segment, where the record has them: natural log-probability of each id."""
+
+    def __post_init__(self) -> None:
+        """Raises ValueError for a segment that contradicts itself."""
+        if self.logprobs is not None and len(self.logprobs) != len(self.ids):
+            raise ValueError(f"{len(self.logprobs)} log-probabilities for {len(self.ids)} ids; one each is needed")
+        if (self.kind is Kind.SAMPLED) != (self.turn is not None):
+            raise ValueError("a sampled segment, and no other, belongs to a turn")
+        if self.kind is Kind.SAMPLED and self.pictures:
+            raise ValueError("a model does not write pictures: a sampled segment holds none")
+
+    @property
+    def visual(self) -> int:
+        """Placeholders among `ids`."""
+        return sum(picture.tokens for picture in self.pictures)
+
+
+@dataclass(frozen=True, slots=True)
+class TokenTrajectory:
+    """The segments of one trajectory, in order. Every array has one entry for each token."""
+
+    id: str
+    segments: tuple[Segment, ...]
+
+    def __post_init__(self) -> None:
+        """Raises ValueError unless there is one prompt, at the beginning."""
+        kinds = [segment.kind for segment in self.segments]
+        if kinds[:1] != [Kind.PROMPT] or Kind.PROMPT in kinds[1:]:
+            raise ValueError(f"a trajectory begins with its one prompt; {self.id} has {[kind.value for kind in kinds]}")
+
+    def __len__(self) -> int:
+        """Tokens, text and visual."""
+        return sum(len(segment.ids) for segment in self.segments)
+
+    @property
+    def pictures(self) -> tuple[Picture, ...]:
+        """Every picture that is shown, in the order of the placeholders; one shown twice comes twice."""
+        return tuple(picture for segment in self.segments for picture in segment.pictures)
+
+    def ids(self) -> NDArray[np.int64]:
+        """Token ids, (tokens,)."""
+        return np.fromiter((token for segment in self.segments for token in segment.ids), np.int64, len(self))
+
+    def turns(self) -> NDArray[np.int64]:
+        """The turn in which each token was sampled, -1 where it was not, (tokens,)."""
+        numbers = [-1 if segment.turn is None else segment.turn for segment in self.segments]
+        return np.repeat(np.array(numbers, np.int64), [len(segment.ids) for segment in self.segments])
+
+    def loss_mask(self) -> NDArray[np.bool_]:
+        """Whether each token was sampled, (tokens,)."""
+        mask: NDArray[np.bool_] = self.turns() >= 0
+        return mask
+
+    def logprobs(self) -> NDArray[np.float32]:
+        """Log-probability of each token where it was sampled and recorded, else NaN, (tokens,)."""
+        values = [segment.logprobs or (float("nan"),) * len(segment.ids) for segment in self.segments]
+        return np.fromiter((value for part in values for value in part), np.float32, len(self))
+
+
+def truncated(trajectory: TokenTrajectory, most: int) -> TokenTrajectory:
+    """The longest beginning of `trajectory` with at most `most` tokens that ends in a sampled segment.
+
+    Raises:
+        TrainingError: not even the prompt and the first turn fit.
+    """
+    if len(trajectory) <= most and trajectory.segments[-1].kind is Kind.SAMPLED:
+        return trajectory
+    ends = accumulate(len(segment.ids) for segment in trajectory.segments)
+    kept = [
+        index + 1
+        for index, (segment, end) in enumerate(zip(trajectory.segments, ends, strict=True))
+        if segment.kind is Kind.SAMPLED and end <= most
+    ]
+    if not kept:
+        first = sum(len(segment.ids) for segment in trajectory.segments[:2])
+        raise TrainingError(
+            f"the prompt and first turn of {trajectory.id} take {first} tokens, over the limit of {most}. "
+            "Raise the limit, show smaller pictures, or leave the trajectory out."
+        )
+    return TokenTrajectory(trajectory.id, trajectory.segments[: kept[-1]])
