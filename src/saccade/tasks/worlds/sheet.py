@@ -1,6 +1,6 @@
 """A contact sheet of samples: every picture with its gold boxes, the question and the answer below it.
 
-For people's eyes only; it holds the answers. Of a clip the sheet shows four frames, evenly spaced, for which it needs PyAV.
+For people's eyes only; it holds the answers. Of a clip it shows four frames, evenly spaced, which needs PyAV.
 """
 
 from __future__ import annotations
@@ -41,10 +41,7 @@ def _tile(sample: Sample) -> Image.Image:
     width = TILE[0] // max(1, len(sample.media))
     for number, (name, medium) in enumerate(sample.media.items()):
         most = (width - 4, TILE[1])
-        if isinstance(medium, Clip):
-            shown = _four_frames(medium, most)
-        else:
-            shown = _with_evidence(sample, name, medium, most)
+        shown = _four_frames(medium, most) if isinstance(medium, Clip) else _with_evidence(sample, name, medium, most)
         tile.paste(shown, (number * width + (width - shown.width) // 2, (TILE[1] - shown.height) // 2))
     return tile
 
