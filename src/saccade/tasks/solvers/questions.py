@@ -25,8 +25,9 @@ _NARROWED = re.compile(
     r"\b(bigger|larger|smaller|biggest|largest|smallest|thick\w*|thin\w*|filled|solid|left|right|above|below|"
     r"upper|lower|top|bottom|difference|cross\w*|touch\w*|intersect\w*|not)\b"
 )
-# Written as code would be; the widest pair of brackets in the wording decides.
+# How rows and columns are wanted, by the example that a question gives.
 _PAIR = re.compile(r"\(\s*(\d+|rows?)\s*,\s*(\d+|columns?)\s*\)")
+_BARE_PAIR = re.compile(r"\b\d+\s*,\s*\d+\b")
 
 
 def solver_for(question: str) -> Solver | None:
@@ -46,9 +47,15 @@ def colours_in(words: str) -> tuple[str, ...]:
 
 
 def _rows_columns(words: str) -> Solver | None:
-    if not (re.search(r"\brows?\b", words) and re.search(r"\b(columns?|cols?)\b", words) and _COUNT.search(words)):
+    rows, columns = re.search(r"\brows?\b", words), re.search(r"\bcol(umn)?s?\b", words)
+    if not (_COUNT.search(words) and (rows or columns)) or re.search(r"\b(cells?|words?|empty)\b", words):
         return None
-    form = "({},{})" if _PAIR.search(words) else "rows={{{}}} columns={{{}}}"
+    if not (rows and columns):
+        form = "{0}" if rows else "{1}"
+    elif _PAIR.search(words):
+        form = "({0},{1})"
+    else:
+        form = "{0}, {1}" if _BARE_PAIR.search(words) else "rows={{{0}}} columns={{{1}}}"
     return Solver("rows-columns", "rows_columns", {"form": form})
 
 

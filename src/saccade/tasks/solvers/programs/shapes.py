@@ -21,7 +21,7 @@ threshold = 0.25 * np.percentile(contrast[contrast > contrast.max() / 4], 90)
 # Cut out what is drawn, at a working size at which a line is a few pixels wide.
 ys, xs = np.nonzero(contrast > threshold)
 part = np.pad(contrast, 8)[ys.min() : ys.max() + 17, xs.min() : xs.max() + 17]
-zoom = 600 / max(part.shape)
+zoom = 480 / max(part.shape)
 part = cv2.resize(part, None, fx=zoom, fy=zoom, interpolation=cv2.INTER_CUBIC if zoom > 1 else cv2.INTER_AREA)
 ink = cv2.dilate((part > threshold * min(1, zoom)).astype(np.uint8), np.ones((3, 3), np.uint8))
 # Depths in a band go evenly from 0 to half its width.
@@ -48,7 +48,8 @@ def outline(centre, radius, turn):
 
 found = []
 lines = ink.astype(np.float32)
-for radius in range(int(2 * width), min(part.shape) * 2 // 3, 2):
+largest = min(part.shape) * 2 / 3
+for radius in np.unique(np.geomspace(2 * width, max(2 * width, largest), 60).astype(int)):
     for turn in turns:
         drawn = np.zeros((2 * radius + 3, 2 * radius + 3), np.uint8)
         cv2.polylines(drawn, [outline((radius + 1, radius + 1), radius, turn)], True, 1)
@@ -65,6 +66,6 @@ for _, radius, turn, x, y in sorted(found, reverse=True):
     cv2.polylines(drawn, corners, True, 1)
     if left[drawn > 0].mean() > 0.5:
         count += 1
-        cv2.polylines(left, corners, True, 0, int(2 * width))
+        cv2.polylines(left, corners, True, 0, int(1.5 * width))
         print(f"radius {radius / zoom:.1f} at ({xs.min() + x / zoom - 8:.0f}, {ys.min() + y / zoom - 8:.0f})")
 print(count)

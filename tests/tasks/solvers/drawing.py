@@ -1,0 +1,107 @@
+"""Pictures of the families with exact gold, drawn here: large, then made smaller, so that their edges are smooth."""
+
+from __future__ import annotations
+
+from math import cos, pi, sin
+from random import Random
+
+from PIL import Image, ImageDraw
+
+TAB = ("#1f77b4", "#ff7f0e", "#2ca02c", "#d62728", "#9467bd", "#8c564b", "#e377c2", "#7f7f7f", "#bcbd22", "#17becf")
+FINE = 4
+"""Drawn at this many times the size."""
+Point = tuple[float, float]
+
+
+def canvas(side: int, paper: str = "white") -> tuple[Image.Image, ImageDraw.ImageDraw]:
+    picture = Image.new("RGB", (side * FINE, side * FINE), paper)
+    return picture, ImageDraw.Draw(picture)
+
+
+def done(picture: Image.Image) -> Image.Image:
+    return picture.resize((picture.width // FINE, picture.height // FINE), Image.Resampling.BOX)
+
+
+def corners(centre: Point, radius: float, sides: int, turn: float = 0) -> list[Point]:
+    """Of a regular polygon; the first is at the top, turned clockwise by degrees. Many sides make a circle."""
+    angles = [turn * pi / 180 - pi / 2 + 2 * pi * k / sides for k in range(sides)]
+    return [(centre[0] + radius * cos(angle), centre[1] + radius * sin(angle)) for angle in angles]
+
+
+def outline(pen: ImageDraw.ImageDraw, points: list[Point], ink: str, width: float) -> None:
+    fine = [(x * FINE, y * FINE) for x, y in points]
+    pen.line([*fine, fine[0], fine[1]], fill=ink, width=round(width * FINE), joint="curve")
+
+
+def rings(rng: Random, sides: int, side: int, count: int) -> Image.Image:
+    """Two rows of outlines, each overlapping its neighbours of the other row; `sides` 0 for circles."""
+    picture, pen = canvas(side, rng.choice(("white", "#f4f1e8")))
+    upper = (count + 1) // 2
+    reach = side / (2.4 * upper)
+    radius = rng.uniform(0.55, 0.95) * reach
+    step = (2.1 if not sides else 2 * cos(pi / 10) + 0.1) * radius
+    width, one, turn = rng.uniform(0.7, 2.5), rng.random() < 0.5, 0 if not sides else rng.choice((0, 180))
+    for number in range(count):
+        row, place = divmod(number, upper)
+        centre = side / 2 + (place - (upper - 1) / 2 + row / 2) * step, side * 0.4 + row * radius
+        outline(pen, corners(centre, radius, sides or 180, turn), "black" if one else TAB[number], width)
+    return done(picture)
+
+
+def two_lines(rng: Random, side: int, inks: tuple[str, str]) -> tuple[Image.Image, int]:
+    """Two lines with a bend each, and how often they cross."""
+    picture, pen = canvas(side)
+    ticks = list(range(13))
+    heights = [rng.sample(ticks, 2) for _ in range(3)]
+    width = rng.uniform(1.5, 6) * side / 400
+    for line, ink in enumerate(inks):
+        points = [(side * (0.02 + 0.48 * k), side * (0.04 + 0.92 * heights[k][line] / 12)) for k in range(3)]
+        pen.line([(x * FINE, y * FINE) for x, y in points], fill=ink, width=round(width * FINE), joint="curve")
+    above = [first < second for first, second in heights]
+    return done(picture), sum(above[k] != above[k + 1] for k in (0, 1))
+
+
+def squares(rng: Random, side: int, count: int) -> Image.Image:
+    picture, pen = canvas(side)
+    width = rng.uniform(1.5, 4)
+    size = rng.uniform(0.5, 0.8) * side
+    x, y = rng.uniform(2, side - size - 2), rng.uniform(2, side - size - 2)
+    for _ in range(count):
+        outline(pen, [(x, y), (x + size, y), (x + size, y + size), (x, y + size)], "#102030", width)
+        inner = size * 0.7 - 2 * width
+        free = size - inner - 4 * width
+        x, y = x + 2 * width + rng.uniform(0, free), y + 2 * width + rng.uniform(0, free)
+        size = inner
+    return done(picture)
+
+
+def grid(rng: Random, size: tuple[int, int], rows: int, columns: int, words: bool) -> Image.Image:
+    """A ruled table that fills the picture, its outer lines cut in half by the edge, as BlindTest has them."""
+    picture = Image.new("RGB", size, rng.choice(("white", "#eef4fb")))
+    pen = ImageDraw.Draw(picture)
+    line, ink = rng.choice((2, 5, 9)), rng.choice(("black", "#203080"))
+    for k in range(columns + 1):
+        pen.line([(k * (size[0] - 1) / columns, 0), (k * (size[0] - 1) / columns, size[1])], fill=ink, width=line)
+    for k in range(rows + 1):
+        pen.line([(0, k * (size[1] - 1) / rows), (size[0], k * (size[1] - 1) / rows)], fill=ink, width=line)
+    for k in range(rows * columns if words else 0):
+        at = (k % columns + 0.5) * size[0] / columns, (k // columns + 0.5) * size[1] / rows
+        pen.text(at, rng.choice(("book", "light", "x-ray")), fill=ink, anchor="mm")
+    return picture
+
+
+def two_circles(side: int, radii: Point, gap: float, angle: float, *, outlined: bool = False) -> Image.Image:
+    """Two circles whose rims are `gap` pixels apart; negative: they overlap."""
+    picture, pen = canvas(side)
+    apart = radii[0] + radii[1] + gap
+    dx, dy = apart * cos(angle) / 2, apart * sin(angle) / 2
+    for (x, y), radius, ink in (
+        ((side / 2 - dx, side / 2 - dy), radii[0], TAB[0]),
+        ((side / 2 + dx, side / 2 + dy), radii[1], TAB[6]),
+    ):
+        box = [value * FINE for value in (x - radius, y - radius, x + radius, y + radius)]
+        if outlined:
+            pen.ellipse(box, outline="black", width=2 * FINE)
+        else:
+            pen.ellipse(box, fill=ink)
+    return done(picture)
