@@ -1,54 +1,68 @@
-"""Programs out of functions: the source of Python functions, put together into one text that runs in the sandbox.
+"""Programs out of functions: the source of what a question needs, put together into one text for the sandbox.
 
-So the code that an expert runs on a picture is ordinary code here, checked and tested like any other. It does not
-follow what a function calls: every function is named by the caller.
+So the code that an expert runs on a picture is ordinary code here, checked and tested like any other. Names are
+followed as written: what is only reached by another way, such as `getattr`, is not found.
 """
 
 from __future__ import annotations
 
 import ast
 import inspect
-from collections.abc import Callable
 from functools import cache
 from types import ModuleType
-from typing import Any
 
 
-def compose(*parts: ModuleType | Callable[..., Any], last: str) -> str:
-    """The imports that the parts' modules have, the parts' source, then `last`, which prints the answer.
+def compose(*modules: ModuleType, last: str) -> str:
+    """Imports and definitions that `last` needs, directly or not, then `last`, which prints the answer.
 
-    A part is a whole module or one function; no part's module may import from Saccade but by naming other parts.
+    The modules define no name twice and import nothing but each other and what the sandbox has. Of each statement of
+    theirs that defines a name the source is taken as it stands, in the order of the modules.
     """
-    imports: dict[str, None] = {}
-    bodies = []
-    for part in parts:
-        module, wanted = (part, None) if isinstance(part, ModuleType) else (inspect.getmodule(part), part.__name__)
-        if module is None:
-            raise ValueError(f"{part} has no module, so no source")
-        lines, body = _split(module, wanted)
-        imports |= dict.fromkeys(lines)
-        bodies.append(body)
-    ordered = sorted(imports, key=lambda line: (line.startswith("from"), line))
-    return "\n".join(["from __future__ import annotations", "", *ordered, "", "", *bodies, last.strip(), ""])
+    imports: dict[str, tuple[str, frozenset[str]]] = {}
+    definitions: dict[str, tuple[str, frozenset[str]]] = {}
+    for module in modules:
+        found = _parts(module)
+        imports |= found[0]
+        definitions |= found[1]
+    needed: set[str] = set()
+    waiting = _names(ast.parse(last))
+    while waiting:
+        needed |= waiting
+        used = (definitions[name][1] for name in waiting if name in definitions)
+        waiting = frozenset().union(*used) - needed
+    lines = sorted({imports[name][0] for name in needed & imports.keys()}, key=lambda line: (line[:4] == "from", line))
+    bodies = [source for name, (source, _) in definitions.items() if name in needed]
+    return "\n".join(["from __future__ import annotations", "", *lines, "", *bodies, last.strip(), ""])
+
+
+Parts = dict[str, tuple[str, frozenset[str]]]
+"""By the name that is bound: source, and the names that it uses."""
 
 
 @cache
-def _split(module: ModuleType, wanted: str | None) -> tuple[tuple[str, ...], str]:
-    """Import lines of a module, and the source of the rest of it or of the one function `wanted`."""
+def _parts(module: ModuleType) -> tuple[Parts, Parts]:
+    """The imports and the definitions of a module."""
     source = inspect.getsource(module)
     lines = source.splitlines()
-    imports, kept = [], []
+    imports: Parts = {}
+    definitions: Parts = {}
     for node in ast.parse(source).body:
         if isinstance(node, ast.Import | ast.ImportFrom):
-            text = ast.get_source_segment(source, node) or ""
-            if not text.startswith(("from __future__", "from saccade", "import saccade")):
-                imports.append(text)
-        elif not _is_docstring(node) and wanted in (None, getattr(node, "name", None)):
-            first = min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", []))])
-            blank = "\n\n" if isinstance(node, ast.FunctionDef) else ""
-            kept.append("\n".join(lines[first - 1 : node.end_lineno]) + "\n" + blank)
-    return tuple(imports), "".join(kept)
+            for alias in node.names:
+                text = ast.unparse(
+                    ast.Import([alias]) if isinstance(node, ast.Import) else ast.ImportFrom(node.module, [alias], 0)
+                )
+                if not text.startswith(("from __future__", "from saccade", "import saccade")):
+                    imports[alias.asname or alias.name] = text, frozenset()
+        elif isinstance(node, ast.FunctionDef):
+            first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
+            text = "\n" + "\n".join(lines[first - 1 : node.end_lineno]) + "\n"
+            definitions[node.name] = text, _names(node)
+        elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+            text = "\n".join(lines[node.lineno - 1 : node.end_lineno])
+            definitions[node.targets[0].id] = text, _names(node)
+    return imports, definitions
 
 
-def _is_docstring(node: ast.stmt) -> bool:
-    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
+def _names(tree: ast.AST) -> frozenset[str]:
+    return frozenset(node.id for node in ast.walk(tree) if isinstance(node, ast.Name))

@@ -26,7 +26,7 @@ def draw(rng: Rng, knobs: TableKnobs) -> Sample:
     kind = rng.choice(knobs.kinds)
     asked = table_question(rng, kind, knobs.rows)
     picture, boxes = draw_table(rng, asked.grid)
-    start = 'from fractions import Fraction\n\ngrey = grey_of(np.asarray(image_0.convert("RGB")))\n'
+    start = 'grey = grey_of(np.asarray(image_0.convert("RGB")))\n'
     return Sample(
         question=asked.question,
         media={"image_0": picture},

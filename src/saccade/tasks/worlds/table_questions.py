@@ -182,7 +182,7 @@ def _fraction(rng: Rng, most_rows: int) -> TableQuestion:
     question = f"What fraction of all {noun} in the table belongs to {labels[row]}? Give it in lowest terms."
     lines = (
         _READ_COLUMN.format(header=log.value)
-        + f"part = value_at(grey, {labels[row]!r}, {log.value!r})\nprint(Fraction(int(part), int(sum(numbers))))"
+        + f"part = value_at(grey, {labels[row]!r}, {log.value!r})\nprint(ratio(part, sum(numbers)))"
     )
     used = tuple((index, 1) for index in range(len(labels)))
     return _ratio(rng, Fraction(values[row], sum(values)), question, lines, (_grid(rng, log, labels, values), used))
@@ -199,7 +199,7 @@ def _probability(rng: Rng, most_rows: int) -> TableQuestion:
     )
     lines = (
         f"numbers = [number for row in {list(rows)!r} for number in row_numbers(grey, row)]\nprint(numbers)\n"
-        f"part = value_at(grey, {rows[i]!r}, {columns[j]!r})\nprint(Fraction(int(part), int(sum(numbers))))"
+        f"part = value_at(grey, {rows[i]!r}, {columns[j]!r})\nprint(ratio(part, sum(numbers)))"
     )
     grid = Grid(
         title, ("Kind", *columns), tuple((name, *map(str, line)) for name, line in zip(rows, values, strict=True))

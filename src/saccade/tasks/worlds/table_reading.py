@@ -5,6 +5,8 @@ Knows dark text on light paper, with lines, with stripes or bare. Goes into prog
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import cv2
 import numpy as np
 
@@ -44,3 +46,8 @@ def row_numbers(grey: np.ndarray, row: str) -> list[float]:
     _, y0, x1, y1 = find_text(grey, row)
     found = [box for box in cells(grey) if box[0] > x1 and box[1] < (y0 + y1) / 2 < box[3]]
     return [number(read_text(grey, box)) for box in sorted(found)]
+
+
+def ratio(part: float, whole: float) -> str:
+    """A fraction of two whole numbers in lowest terms."""
+    return str(Fraction(int(part), int(whole)))

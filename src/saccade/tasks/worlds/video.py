@@ -70,7 +70,7 @@ def draw(rng: Rng, knobs: VideoKnobs) -> Sample:
         answer=asked.answer,
         answer_type=asked.answer_type,
         choices=asked.choices,
-        program=compose(reading.show, video_reading, last="video = video_clue_0\n" + asked.lines),
+        program=compose(reading, video_reading, last="video = video_clue_0\n" + asked.lines),
         difficulty=(scene.frames / 900 + len(scene.things) / 8) / 2,
         tags=(kind, codec),
         notes=notes,
