@@ -94,6 +94,20 @@ def test_what_cannot_be_told_is_not_drawn(code: str) -> None:
     assert boxes(code) == []
 
 
+@pytest.mark.parametrize(
+    "code",
+    [
+        "".join(f"{' ' * depth}for x{depth} in range(60):\n" for depth in range(6)) + " " * 6 + "pass",
+        "[" * 6 + "1" + " for x in range(60)]" * 6,
+        "x = (1,)\n" + "x = (x, x)\n" * 500,
+        "x = (1,)\n" + "x = x + x\n" * 500,
+    ],
+)
+def test_code_that_would_run_forever_is_given_up(code: str) -> None:
+    """No end but the time limit of the suite would be the fault."""
+    assert boxes(code, "x = 1") == []
+
+
 def test_names_of_a_cell_that_stopped_half_way_are_not_trusted() -> None:
     book = reader()
     book.distrust("image = image.rotate(90)\n1 / 0")

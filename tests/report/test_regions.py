@@ -8,7 +8,7 @@ from tests.report.cases import Scene, answered, noise
 from saccade.record.status import Status
 from saccade.report.picture_book import PictureBook
 from saccade.report.pixel_match import only_place, packed
-from saccade.report.regions import Region, regions
+from saccade.report.regions import MOST, Region, regions
 
 BOX = (50, 60, 150, 130)
 
@@ -91,6 +91,11 @@ def test_a_picture_that_came_back_can_be_cropped_again(scene: Scene) -> None:
     first = scene.called("crop", {"box": list(BOX)}, scene.picture.crop(BOX))
     second = scene.called("crop", {"box": [10, 10, 30, 40], "image": "image_1"})
     assert [region.box for region in found(scene, first, second, dialect="native@1")] == [BOX, (60, 70, 80, 100)]
+
+
+def test_a_turn_that_looks_everywhere_is_cut(scene: Scene) -> None:
+    turn = scene.ran("for x in range(60):\n    image_clue_0.crop((x, 0, x + 20, 20))")
+    assert len(found(scene, turn, scene.ran(f"image_clue_0.crop({BOX})"))) == MOST + 1
 
 
 def test_without_media_the_code_still_tells(scene: Scene) -> None:

@@ -58,6 +58,13 @@ def test_a_quote_is_found_where_it_stands() -> None:
     ]
 
 
+@pytest.mark.parametrize("text", ["<answer>" * 40_000, "a" + " " * 300_000 + "b", "a" * 300_000, "```\n" * 70_000])
+def test_long_texts_take_linear_time(text: str) -> None:
+    """Quadratic time would reach the time limit of the suite."""
+    for action in (Code(code="b" + "a" * 50_000), Answer(text="x"), ToolCall(name="x", arguments={})):
+        segments(Turn(text=text, action=action))
+
+
 @pytest.mark.parametrize("entry", [name for name in DIALECTS.ids() if "video" not in name])
 def test_every_dialect_is_told_apart(entry: str) -> None:
     dialect = load_dialect(entry)

@@ -48,6 +48,12 @@ def test_beyond_the_budget_each_episode_has_its_own_page(scene: Scene) -> None:
     assert not list(scene.root.rglob("*.part"))
 
 
+def test_a_picture_that_episodes_share_counts_once(scene: Scene) -> None:
+    alone = write_pages(episodes(scene, 1), scene.store, scene.root / "one.html").page.stat().st_size
+    written = write_pages(episodes(scene, 6), scene.store, scene.root / "six.html", budget=2 * alone)
+    assert written.folder is None
+
+
 def test_a_run_without_episodes_says_so(scene: Scene) -> None:
     written = Site(scene.root / "index.html", scene.store).finish()
     assert "no episode to show" in written.page.read_text(encoding="utf-8")

@@ -13,12 +13,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from saccade.report.expressions import Evaluator
+from saccade.report.expressions import Evaluator, TooLongError
 from saccade.report.looks import UNKNOWN, Value, View
 
 LONGEST: Final = 50_000
 """Characters of a cell that is read."""
-_MOST_STEPS: Final = 20_000
 
 
 @dataclass
@@ -37,7 +36,7 @@ class Reader:
         walk = _Walk(Evaluator(dict(self.names), self.files))
         try:
             walk.body(tree.body)
-        except RecursionError:
+        except (RecursionError, TooLongError):
             self.names.clear()
             return ()
         self.names = walk.evaluator.names
@@ -67,13 +66,9 @@ def parsed(code: str) -> ast.Module | None:
 @dataclass
 class _Walk:
     evaluator: Evaluator
-    steps: int = 0
 
     def body(self, statements: list[ast.stmt]) -> None:
         for statement in statements:
-            self.steps += 1
-            if self.steps > _MOST_STEPS:
-                return
             self._statement(statement)
 
     def _statement(self, statement: ast.stmt) -> None:
@@ -110,6 +105,7 @@ class _Walk:
             self.evaluator.bind(target, UNKNOWN)
             return
         for item in items:
+            self.evaluator.count()
             self.evaluator.bind(target, item)
             self.body(body)
 

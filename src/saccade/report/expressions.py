@@ -1,7 +1,7 @@
 """Expressions of model code, as far as numbers, tuples and views of pictures go. Nothing is run.
 
-Total: any expression has a value, most of them `UNKNOWN`. Attributes and calls are those that programs which crop
-pictures use: Pillow, numpy slices, OpenCV's `imread` and `resize`.
+Any expression has a value, most of them `UNKNOWN`, and gets it within a bounded number of steps. Attributes and calls
+are those that programs which crop pictures use: Pillow, numpy slices, OpenCV's `imread` and `resize`.
 """
 
 from __future__ import annotations
@@ -20,6 +20,11 @@ _TO_ARRAY: Final = frozenset({"np.array", "np.asarray", "numpy.array", "numpy.as
 _TO_IMAGE: Final = frozenset({"Image.fromarray", "PIL.Image.fromarray"})
 _SAME: Final = frozenset({"convert", "copy", "astype"})
 """Methods that leave size and place as they are."""
+_MOST_STEPS: Final = 50_000
+
+
+class TooLongError(Exception):
+    """The code would take too long to follow. Never leaves this package."""
 
 
 @dataclass
@@ -30,9 +35,15 @@ class Evaluator:
     files: Mapping[str, View]
     """Path, as the program may write it -> the picture in it."""
     cut: list[View] = field(default_factory=list)
+    steps: int = 0
 
     def value(self, node: ast.expr | None) -> Value:
-        """The value of `node`; its parts are evaluated too, so that no crop in them is missed."""
+        """The value of `node`; its parts are evaluated too, so that no crop in them is missed.
+
+        Raises:
+            TooLongError: after very many steps, as in loops inside loops.
+        """
+        self.count()
         match node:
             case None:
                 return None
@@ -59,6 +70,12 @@ class Evaluator:
             case ast.ListComp(elt=element, generators=[ast.comprehension(ifs=[]) as loop]):
                 return self._comprehension(element, loop)
         return UNKNOWN
+
+    def count(self) -> None:
+        """One more step. Raises `TooLongError` after very many."""
+        self.steps += 1
+        if self.steps > _MOST_STEPS:
+            raise TooLongError
 
     def bind(self, target: ast.expr, value: Value) -> None:
         """Assign `value` to a name or to a tuple of names; other targets hold nothing that is followed."""

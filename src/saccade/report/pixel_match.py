@@ -22,8 +22,8 @@ _SAMPLE: Final = 4096
 
 def packed(picture: Image.Image) -> Packed:
     """The pixels as one number each, height × width; transparency is left out."""
-    rgb = np.asarray(picture.convert("RGB"), dtype=np.uint32)
-    return np.asarray(rgb[..., 0] << 16 | rgb[..., 1] << 8 | rgb[..., 2], dtype=np.uint32)
+    opaque = np.ascontiguousarray(picture.convert("RGB").convert("RGBA"))
+    return np.asarray(opaque.view(np.uint32)[..., 0])
 
 
 def holds_at(large: Packed, small: Packed, left: int, top: int) -> bool:

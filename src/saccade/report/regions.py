@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Final
 
 from saccade.dialects.registry import load_dialect
@@ -23,6 +24,8 @@ from saccade.report.looks import Source, Value, View, numbers
 from saccade.report.picture_book import PictureBook
 from saccade.report.pixel_match import Packed, holds_at, only_place, packed
 
+MOST: Final = 40
+"""Regions of one turn that are kept; more could not be told apart on a page."""
 _BOXES: Final = ("box", "bbox", "bbox_2d")
 _IMAGES: Final = ("image", "target_image", "image_id", "image_index")
 
@@ -53,7 +56,7 @@ class _Opening:
 
 
 def regions(trajectory: Trajectory, book: PictureBook) -> tuple[Region, ...]:
-    """All regions that can be told, in the order of the turns."""
+    """The regions that can be told, in the order of the turns."""
     return tuple(_Search(trajectory, book).run()) if _pictures(trajectory.task) else ()
 
 
@@ -73,7 +76,7 @@ class _Search:
         for number, turn in enumerate(self.trajectory.turns):
             views = self._said(turn)
             seen = dict.fromkeys(self._seen(turn, views))
-            for view in dict.fromkeys((*views, *seen)):
+            for view in islice(dict.fromkeys((*views, *seen)), MOST):
                 yield Region(number, view.name, view.box, seen=view in seen, said=view in views)
             self._number(turn)
 

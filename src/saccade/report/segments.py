@@ -20,14 +20,8 @@ from saccade.record.turn import Turn
 Kind = Literal["thought", "code", "quoted", "call", "answer"]
 
 _TAGS = re.compile(r"</?(?:think|code|answer|tool_call)>")
-_ANSWERS = re.compile(r"<answer>.*?</answer>", re.DOTALL)
-_CALLS = re.compile(r"<tool_call>.*?(?:</tool_call>|\Z)", re.DOTALL)
 _FENCE = re.compile(r"[ \t]*```[ \t]*(?P<language>[\w+-]*)[ \t]*\r?")
-_FENCED = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
-_FENCE_LEFT_OPEN = re.compile(r"\n?[ \t]*```[ \t]*[\w+-]*[ \t]*\Z")
-_FENCE_CLOSED = re.compile(r"\A[ \t]*\n?[ \t]*```[ \t]*(?=\n|\Z|<)")
-
-
+_CLOSING = re.compile(r"[ \t]*\n?[ \t]*```[ \t]*(?=\n|\Z)")
 _SHORT = 110
 """Characters of arguments that stand on one line."""
 
@@ -52,19 +46,12 @@ def _segments(turn: Turn) -> Iterator[Segment]:
     action = turn.action
     match action:
         case Code(code=code):
-            place = turn.text.rfind(code) if code else -1
-            if place < 0:  # the dialect read it from JSON, or changed its indent
-                yield from _prose(_FENCED.sub("", _CALLS.sub("", turn.text)))
-                yield Segment("code", code)
-            else:
-                yield from _prose(_FENCE_LEFT_OPEN.sub("", _TAGS.sub("", turn.text[:place]).rstrip()))
-                yield Segment("code", code)
-                yield from _prose(_FENCE_CLOSED.sub("", turn.text[place + len(code) :]))
+            yield from _around(turn.text, code)
         case ToolCall(name=name, arguments=arguments):
-            yield from _prose(_CALLS.sub("", turn.text))
+            yield from _prose(_without(turn.text, "<tool_call>", "</tool_call>"))
             yield Segment("call", _arguments(arguments), name)
         case Answer(text=text):
-            before = _ANSWERS.sub("", turn.text)
+            before = _without(turn.text, "<answer>", "</answer>")
             if before.strip() != text.strip():
                 yield from _prose(before)
             yield Segment("answer", text)
@@ -72,6 +59,37 @@ def _segments(turn: Turn) -> Iterator[Segment]:
             yield from _prose(turn.text)
         case _:
             assert_never(action)
+
+
+def _around(text: str, code: str) -> Iterator[Segment]:
+    """The code at its last place in the text, and the thoughts before and after it."""
+    # The search from the left is linear in every case, the one from the right is not.
+    behind = text[::-1].find(code[::-1]) if code else -1
+    if behind < 0:  # the dialect read it from JSON, or changed its indent
+        yield from _prose(_without(_without(text, "<tool_call>", "</tool_call>"), "```", "```"))
+        yield Segment("code", code)
+        return
+    start = len(text) - behind - len(code)
+    before = _TAGS.sub("", text[:start]).rstrip()
+    head, _, last = before.rpartition("\n")
+    yield from _prose(head if _FENCE.fullmatch(last) else before)
+    yield Segment("code", code)
+    after = _TAGS.sub("", text[start + len(code) :])
+    closing = _CLOSING.match(after)
+    yield from _prose(after[closing.end() :] if closing else after)
+
+
+def _without(text: str, opening: str, closing: str) -> str:
+    """`text` without what stands between the marks; a block that is not closed runs to the end."""
+    kept = []
+    start = 0
+    while (found := text.find(opening, start)) >= 0:
+        kept.append(text[start:found])
+        end = text.find(closing, found + len(opening))
+        if end < 0:
+            return "".join(kept)
+        start = end + len(closing)
+    return "".join([*kept, text[start:]])
 
 
 def _prose(text: str) -> Iterator[Segment]:

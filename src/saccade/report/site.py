@@ -46,10 +46,6 @@ class _Episode:
     body: Markup
     """As it stands beside others in one file."""
 
-    @property
-    def bytes(self) -> int:
-        return len(self.body) + sum(source.bytes for source in self.sources.values())
-
 
 class Site:
     """The pages of one run, written while its trajectories come in. Not for two runs."""
@@ -62,6 +58,8 @@ class Site:
         self._book = PictureBook(store)
         self._thumbnails = PictureBook(store, thumbnail=_CARD, large=_CARD)
         self._together: list[_Episode] = []
+        self._sources: dict[str, Sources] = {}
+        """Of all episodes together."""
         self._cards: list[Card] = []
         self._apart = False
 
@@ -72,11 +70,13 @@ class Site:
         view = episode_view(f"e{number}", trajectory, self._book)
         self._cards.append(card(f"#e{number}", trajectory, self._thumbnails))
         self._together.append(_Episode(view, self._book.sources, episode_html(view, back="#")))
-        if self._apart or (number > 1 and sum(episode.bytes for episode in self._together) > self._budget):
+        self._sources |= self._book.sources
+        if self._apart or (number > 1 and self._size() > self._budget):
             self._apart = True
             for episode in self._together:
                 self._write_apart(episode)
             self._together.clear()
+            self._sources.clear()
 
     def finish(self, problems: tuple[str, ...] = ()) -> Written:
         """Write what is left; `problems` are sentences about what could not be read."""
@@ -84,9 +84,7 @@ class Site:
             [only] = self._together
             _write(self._target, page_html(only.view.question, episode_html(only.view), only.sources, problems))
             return Written(self._target, 1)
-        sources = dict(self._thumbnails.sources)
-        for episode in self._together:
-            sources |= episode.sources
+        sources = self._thumbnails.sources | self._sources
         cards, facts = tuple(self._cards), _facts(self._cards)
         if self._apart:
             facts += (f"One file would be larger than {self._budget / 1e6:g} MB, so each episode has its own.",)
@@ -94,6 +92,11 @@ class Site:
         body = Markup("").join([index_html(cards, facts), *(episode.body for episode in self._together)])
         _write(self._target, page_html(f"{len(cards)} episodes", body, sources, problems))
         return Written(self._target, len(cards), self._folder if self._apart else None)
+
+    def _size(self) -> int:
+        """Bytes of one file with every episode so far, about."""
+        pictures = sum(source.bytes for source in self._sources.values())
+        return pictures + sum(len(episode.body) for episode in self._together)
 
     def _write_apart(self, episode: _Episode) -> None:
         self._folder.mkdir(parents=True, exist_ok=True)
