@@ -11,7 +11,7 @@ from saccade.record.codec import read_lines
 from saccade.record.trajectory import Trajectory
 from saccade.report.picture_book import PictureBook
 from saccade.report.regions import regions
-from saccade.report.run_folder import open_run
+from saccade.report.stored_run import open_run
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the local sandbox needs Linux")

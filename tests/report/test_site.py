@@ -5,8 +5,8 @@ from tests.report.cases import Scene, answered
 
 from saccade.record.codec import dumps
 from saccade.record.trajectory import Trajectory
-from saccade.report.run_folder import open_run
 from saccade.report.site import Site, write_pages
+from saccade.report.stored_run import open_run
 
 
 @pytest.fixture

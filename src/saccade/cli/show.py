@@ -37,8 +37,8 @@ def show(
     task: Annotated[str | None, typer.Option(help="Show only the episodes of the task of this id.")] = None,
 ) -> None:
     """Make a page of a run's episodes, and open it."""
-    from saccade.report.run_folder import open_run
     from saccade.report.site import Site
+    from saccade.report.stored_run import open_run
 
     run = open_run(path)
     target = out if out is not None else run.file.parent / "index.html"

@@ -6,17 +6,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from saccade.episode.run_folder import MEDIA, TRAJECTORIES
 from saccade.errors import RecordError, SettingsError
 from saccade.media.store import MediaStore
 from saccade.record.codec import loads
 from saccade.record.trajectory import Trajectory
 
-LINES = "trajectories.jsonl"
-MEDIA = "media"
-
 
 @dataclass
-class RunFolder:
+class StoredRun:
     """A file of trajectories and the folder of media beside it. `problems` grows while it is read."""
 
     file: Path
@@ -47,16 +45,16 @@ class RunFolder:
             return sum(1 for _ in lines)
 
 
-def open_run(path: Path) -> RunFolder:
+def open_run(path: Path) -> StoredRun:
     """The run in the folder `path`, or in the `.jsonl` file `path` with its media beside it.
 
     Raises:
         SettingsError: there is no such run.
     """
-    file = path / LINES if path.is_dir() else path
+    file = path / TRAJECTORIES if path.is_dir() else path
     if not file.is_file():
         raise SettingsError(
-            f"{file} is not there. Give the folder of a run, which holds {LINES}, or a .jsonl file of trajectories."
+            f"{file} is not there. Give the folder of a run, which holds {TRAJECTORIES}, or a .jsonl file of trajectories."
         )
     media = file.parent / MEDIA
-    return RunFolder(file, MediaStore(media) if media.is_dir() else None)
+    return StoredRun(file, MediaStore(media) if media.is_dir() else None)
