@@ -1,0 +1,1 @@
+"""Supervised fine-tuning: experts and synthesis, curation, data formats, training."""

@@ -1,0 +1,1 @@
+"""Supervised training of a vision-language model on trajectories, on one machine."""

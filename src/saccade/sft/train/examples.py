@@ -1,0 +1,152 @@
+"""Run folders to rows: which trajectories are learned from, which of their turns, which are held out.
+
+Nothing is left out silently: every trajectory that is not used is counted under its reason.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from saccade.episode.run_folder import MEDIA, TRAJECTORIES
+from saccade.errors import MissingMediaError, TrainingError
+from saccade.media.store import MediaStore
+from saccade.record.action import ParseError
+from saccade.record.codec import read_lines
+from saccade.record.status import Status
+from saccade.record.trajectory import Trajectory
+from saccade.sft.train.settings import DataSettings, LossSettings, SftSettings
+from saccade.tokens.batch import Row, row_of
+from saccade.tokens.build import token_trajectory
+from saccade.tokens.encoder import Encoder
+from saccade.tokens.segments import truncated
+
+_NO_TOKENS = "without a token form"
+
+
+@dataclass(frozen=True, slots=True)
+class Examples:
+    """What a run learns from and is watched on."""
+
+    train: tuple[Row, ...]
+    validation: tuple[Row, ...]
+    left_out: dict[str, int]
+    """How many trajectories were not used, by reason."""
+    refusal: str = ""
+    """Why the first of those without a token form has none."""
+
+    @property
+    def fingerprint(self) -> str:
+        """Changes with any token, mask or picture of the training rows, and with their order."""
+        digest = hashlib.sha256()
+        for row in self.train:
+            digest.update(row.id.encode() + row.ids.tobytes() + row.trained.tobytes())
+            digest.update("".join(picture.part.sha256 for picture in row.pictures).encode())
+        return digest.hexdigest()
+
+
+class ManyStores:
+    """The media of several run folders as one; a `MediaReader`."""
+
+    def __init__(self, runs: Iterable[str]) -> None:
+        self._stores = [MediaStore(Path(run) / MEDIA) for run in runs]
+
+    def get_bytes(self, sha256: str) -> bytes:
+        """The stored bytes. Raises `MissingMediaError` if no folder has them."""
+        for store in self._stores:
+            if sha256 in store:
+                return store.get_bytes(sha256)
+        raise MissingMediaError(f"none of the run folders holds the picture {sha256}; was its media folder copied too?")
+
+
+def read_examples(settings: SftSettings, encoder: Encoder, tell: Callable[[int], None] = lambda _: None) -> Examples:
+    """The rows of `settings.data.runs`, in the order of the files.
+
+    Args:
+        settings: of the run.
+        encoder: the checkpoint's.
+        tell: hears the number of trajectories read so far.
+
+    Raises:
+        RecordError: a run folder cannot be read.
+        TrainingError: nothing is left to learn from.
+    """
+    train: list[Row] = []
+    held: list[Row] = []
+    left_out: Counter[str] = Counter()
+    refusal = ""
+    for number, trajectory in enumerate(_trajectories(settings.data.runs), 1):
+        try:
+            made = _row(trajectory, settings, encoder)
+        except TrainingError as error:
+            made, refusal = _NO_TOKENS, refusal or str(error)
+        if isinstance(made, str):
+            left_out[made] += 1
+        elif not _held_out(trajectory.task.id, settings.validation.fraction):
+            train.append(made)
+        elif len(held) < settings.validation.most:
+            held.append(made)
+        else:
+            left_out["held out beyond validation.most"] += 1
+        tell(number)
+    if not train:
+        reasons = "; ".join(f"{count} {reason}" for reason, count in left_out.most_common()) or "the folders are empty"
+        raise TrainingError(f"there is no trajectory to learn from: {reasons}. {refusal}".rstrip())
+    return Examples(tuple(train), tuple(held), dict(left_out), refusal)
+
+
+def learned_turns(trajectory: Trajectory, settings: LossSettings) -> list[int]:
+    """The numbers of the turns that enter the loss."""
+    observations = [number for number, turn in enumerate(trajectory.turns) if turn.observation is not None]
+    last = observations[-2] if settings.earlier_rounds == "skip" and len(observations) >= 2 else -1
+    return [
+        number
+        for number, turn in enumerate(trajectory.turns)
+        if number > last and not (settings.error_turns == "skip" and _failed(trajectory, number))
+    ]
+
+
+def _trajectories(runs: Sequence[str]) -> Iterator[Trajectory]:
+    if not runs:
+        raise TrainingError("no run folder is named: give at least one with --data, or as data.runs")
+    for run in runs:
+        path = Path(run) / TRAJECTORIES
+        if not path.is_file():
+            raise TrainingError(f"{run} is no run folder: there is no {TRAJECTORIES} in it")
+        yield from read_lines(path, Trajectory)
+
+
+def _row(trajectory: Trajectory, settings: SftSettings, encoder: Encoder) -> Row | str:
+    """The row, or the reason why there is none."""
+    data: DataSettings = settings.data
+    if trajectory.lost or any(_status(trajectory, turn) is Status.LOST for turn in range(len(trajectory.turns))):
+        return "ended by an outage of ours"
+    learned = learned_turns(trajectory, settings.loss)
+    if not learned:
+        return "with no turn that is learned"
+    tokens = token_trajectory(trajectory, encoder, data.sampled_ids)
+    if len(tokens.segments[0].ids) + len(tokens.segments[1].ids) > data.most_tokens:
+        return "whose first turn does not fit data.most_tokens"
+    row = row_of(truncated(tokens, data.most_tokens), learned)
+    return row if np.any(row.trained) else "with no learned turn within data.most_tokens"
+
+
+def _failed(trajectory: Trajectory, turn: int) -> bool:
+    status = _status(trajectory, turn)
+    return isinstance(trajectory.turns[turn].action, ParseError) or status not in (None, Status.OK)
+
+
+def _status(trajectory: Trajectory, turn: int) -> Status | None:
+    execution = trajectory.turns[turn].execution
+    return None if execution is None else execution.status
+
+
+def _held_out(task_id: str, fraction: float) -> bool:
+    """By the task, so that no task is on both sides, whichever other tasks there are."""
+    number = int.from_bytes(hashlib.sha256(b"validation:" + task_id.encode()).digest()[:8])
+    return number < fraction * 2**64

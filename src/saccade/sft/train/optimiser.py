@@ -1,0 +1,61 @@
+"""AdamW with its groups of weights, and the learning rate as a pure function of the step."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+import torch
+
+from saccade.sft.train.settings import OptimiserSettings
+from saccade.sft.train.weights import Trainable
+
+
+def make_optimiser(trained: Trainable, settings: OptimiserSettings) -> torch.optim.AdamW:
+    """AdamW over what is trained; weight decay on matrices alone; each group keeps its full rate as `base_lr`."""
+    groups: dict[tuple[bool, bool], list[torch.nn.Parameter]] = {}
+    for name, parameter in trained.parameters().items():
+        groups.setdefault((trained.is_vision(name), parameter.ndim >= 2), []).append(parameter)
+    made = []
+    for (vision, matrix), parameters in groups.items():
+        rate = settings.vision_learning_rate if vision and settings.vision_learning_rate else settings.learning_rate
+        decay = settings.weight_decay if matrix else 0.0
+        made.append({"params": parameters, "lr": rate, "base_lr": rate, "weight_decay": decay})
+    fused = trained.checkpoint.device.type in ("cpu", "cuda")
+    return torch.optim.AdamW(made, betas=settings.betas, eps=settings.epsilon, fused=fused)
+
+
+def rate_fraction(step: int, total: int, settings: OptimiserSettings) -> float:
+    """Fraction of the full learning rate at step `step` (from 0) of `total`: linear up, then a cosine down."""
+    warm = math.ceil(settings.warmup * total)
+    if step < warm:
+        return (step + 1) / warm
+    done = (step - warm) / max(1, total - warm)
+    return settings.final_fraction + (1.0 - settings.final_fraction) * 0.5 * (1.0 + math.cos(math.pi * done))
+
+
+def set_rate(optimiser: torch.optim.AdamW, fraction: float) -> None:
+    """Give every group its full rate times `fraction`."""
+    for group in optimiser.param_groups:
+        group["lr"] = group["base_lr"] * fraction
+
+
+def optimiser_tensors(
+    optimiser: torch.optim.AdamW, parameters: Mapping[str, torch.nn.Parameter]
+) -> dict[str, torch.Tensor]:
+    """The optimiser's state by the names of the weights, as plain tensors."""
+    return {
+        f"{name}/{key}": value
+        for name, parameter in parameters.items()
+        for key, value in optimiser.state[parameter].items()
+    }
+
+
+def restore_optimiser(
+    optimiser: torch.optim.AdamW, parameters: Mapping[str, torch.nn.Parameter], tensors: Mapping[str, torch.Tensor]
+) -> None:
+    """Put back what `optimiser_tensors` gave."""
+    for name, tensor in tensors.items():
+        weight, _, key = name.rpartition("/")
+        parameter = parameters[weight]
+        optimiser.state[parameter][key] = tensor.to(parameter.device)

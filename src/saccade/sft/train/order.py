@@ -1,0 +1,48 @@
+"""Which rows a step takes, and how they are spread over forward passes: pure functions of the seed and the step.
+
+A run that goes on after a kill computes the same batches again; nothing about the order is stored.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+
+def total_steps(rows: int, per_step: int, epochs: float, steps: int) -> int:
+    """Steps of a run: `steps`, or as many as see every row `epochs` times; at least one."""
+    return steps or max(1, math.ceil(epochs * rows / per_step))
+
+
+def step_rows(step: int, rows: int, per_step: int, seed: int) -> list[int]:
+    """The numbers of the rows of step `step` (from 0).
+
+    Every epoch is a permutation of its own; epochs follow each other without a gap, so a step can hold the end of one
+    and the beginning of the next.
+    """
+    wanted = range(step * per_step, (step + 1) * per_step)
+    epochs = {number // rows for number in wanted}
+    orders = {epoch: np.random.default_rng((seed, epoch)).permutation(rows) for epoch in epochs}
+    return [int(orders[number // rows][number % rows]) for number in wanted]
+
+
+def forward_passes(lengths: Sequence[int], most_tokens: int, *, packed: bool) -> list[list[int]]:
+    """The rows of a step, as indices into `lengths`, in groups for one forward pass each.
+
+    Grouped by length, longest first, so that little is padded. A group takes at most `most_tokens` tokens, padding
+    included; a row that is longer stands alone.
+    """
+    order = sorted(range(len(lengths)), key=lambda index: (-lengths[index], index))
+    groups: list[list[int]] = []
+    taken = 0
+    for index in order:
+        size = lengths[index] if packed else (lengths[groups[-1][0]] if groups else lengths[index])
+        if groups and taken + size <= most_tokens:
+            groups[-1].append(index)
+            taken += size
+        else:
+            groups.append([index])
+            taken = lengths[index]
+    return groups

@@ -1,0 +1,235 @@
+"""A training run: from settings to the exported checkpoint.
+
+    OUT/settings.toml  metrics.jsonl  samples.jsonl  tensorboard/  checkpoints/  model/
+
+A run that was killed at any moment and goes on with `resume` ends with the same weights as one that was not, to the bit
+on one machine's CPU with the same number of threads; on a GPU as far as its kernels are deterministic. One machine;
+weights whole on each device.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TypeVar
+
+import torch
+
+from saccade.errors import SettingsError, TrainingError
+from saccade.record.settings import differences, load_settings, save_settings
+from saccade.sft.train.checkpoints import Checkpoints, State
+from saccade.sft.train.examples import Examples, ManyStores, read_examples
+from saccade.sft.train.journal import Journal
+from saccade.sft.train.loss import token_loss
+from saccade.sft.train.optimiser import make_optimiser, optimiser_tensors, rate_fraction, restore_optimiser, set_rate
+from saccade.sft.train.order import forward_passes, step_rows, total_steps
+from saccade.sft.train.parallel import Processes
+from saccade.sft.train.settings import SftSettings
+from saccade.sft.train.validate import greedy_samples, held_out_loss
+from saccade.sft.train.watch import NoWatch, Watch
+from saccade.sft.train.weights import Trainable, export, load_trainable
+from saccade.tokens.batch import Batch, Collator, Row
+from saccade.tokens.pictures import PictureTensors
+
+_SETTINGS = "settings.toml"
+A = TypeVar("A")
+B = TypeVar("B")
+
+
+def train(settings: SftSettings, out: Path, *, resume: bool = False, watch: Watch | None = None) -> Path:
+    """Train as `settings` say, in the folder `out`; the folder of the trained checkpoint.
+
+    Raises:
+        SettingsError: `out` holds a run already, or one with other settings.
+        TrainingError: there is nothing to learn from, or the data are not those of the run that goes on.
+        ModelRefusedError: the checkpoint cannot be loaded.
+    """
+    processes = Processes()
+    if processes.device.type == "cpu":
+        torch.set_num_threads(settings.threads or os.cpu_count() or 1)
+    if processes.first:
+        _claim(settings, out, resume)
+    processes.wait()
+    trained = load_trainable(settings.model, processes.device, settings.seed)
+    heard = watch if watch is not None and processes.first else NoWatch()
+    examples = read_examples(settings, trained.encoder, heard.reading)
+    run = _Run(settings, out, trained, examples, processes)
+    run.go_on()
+    run.to_the_end(heard)
+    folder = out / "model"
+    if processes.first:
+        export(trained, folder, settings.keep.dtype)
+        heard.saved(folder)
+    processes.wait()
+    return folder
+
+
+def _claim(settings: SftSettings, out: Path, resume: bool) -> None:
+    """Make the folder this run's."""
+    kept = out / _SETTINGS
+    if not kept.exists():
+        if resume and out.exists() and any(out.iterdir()):
+            raise SettingsError(f"there is no run to go on with in {out}: it holds no {_SETTINGS}. Leave out --resume.")
+        out.mkdir(parents=True, exist_ok=True)
+        save_settings(settings, kept)
+        return
+    if not resume:
+        raise SettingsError(f"{out} holds a run already. Go on with it by --resume, or name another folder.")
+    changed = differences(load_settings(SftSettings, kept), settings)
+    if changed:
+        named = "\n".join(f"  {item}" for item in changed)
+        raise SettingsError(
+            f"the run in {out} was begun with other settings:\n{named}\nGive it these, or a new folder."
+        )
+
+
+class _Run:
+    """The state of a run between two steps."""
+
+    def __init__(
+        self, settings: SftSettings, out: Path, trained: Trainable, examples: Examples, processes: Processes
+    ) -> None:
+        self._settings = settings
+        self._out = out
+        self._trained = trained
+        self._examples = examples
+        self._processes = processes
+        self._parameters = trained.parameters()
+        if not self._parameters:
+            raise SettingsError("nothing is trained: model.language and model.vision leave every weight as it is")
+        self._optimiser = make_optimiser(trained, settings.optimiser)
+        batch = settings.batch
+        flash = settings.model.attention.startswith("flash")
+        self._packed = batch.layout == "packed" or (batch.layout == "auto" and flash)
+        media = ManyStores(settings.data.runs)
+        pictures = PictureTensors(trained.encoder, media, settings.data.picture_cache_mib * 2**20)
+        looked_at = PictureTensors(trained.encoder, media, 2**26)
+        self._collate = Collator(trained.encoder, pictures, trained.model, packed=self._packed)
+        self._collate_held = Collator(trained.encoder, looked_at, trained.model, packed=False)
+        self._checkpoints = Checkpoints(out / "checkpoints", settings.keep.checkpoints)
+        self._total = total_steps(len(examples.train), batch.trajectories, settings.epochs, settings.steps)
+        self._state = State(0, 0, examples.fingerprint)
+
+    def go_on(self) -> None:
+        """From the last checkpoint, where there is one."""
+        found = self._checkpoints.latest()
+        if found is None:
+            return
+        state, weights, tensors = found
+        if state.data != self._state.data:
+            raise TrainingError(
+                "the run was begun with other data: the trajectories of its run folders, or how they become tokens, "
+                "have changed. Put the old ones back, or begin anew in another folder."
+            )
+        with torch.no_grad():
+            for name, parameter in self._parameters.items():
+                parameter.copy_(weights[name])
+        restore_optimiser(self._optimiser, self._parameters, tensors)
+        self._state = state
+
+    def to_the_end(self, watch: Watch) -> None:
+        """Every step that is left."""
+        journal = None
+        if self._processes.first:
+            config = self._settings.model_dump(mode="json")
+            journal = Journal(self._out, self._settings.keep, self._state.step, config)
+        watch.begins(self._examples, self._state.step, self._total)
+        self._trained.model.train()
+        steps = range(self._state.step, self._total)
+        try:
+            with ThreadPoolExecutor(1, thread_name_prefix="batches") as thread:
+                for step, batches in _ahead(thread, self._batches, steps):
+                    self._one(step, batches, journal, watch)
+        finally:
+            if journal is not None:
+                journal.close()
+
+    def _one(self, step: int, batches: list[tuple[Batch, torch.Tensor]], journal: Journal | None, watch: Watch) -> None:
+        number = step + 1
+        values = self._step(step, batches)
+        if journal is not None:
+            journal.metrics(number, values)
+            watch.step(number, values)
+        every, last = self._settings.validation.every, number == self._total
+        if self._examples.validation and every and (last or number % every == 0):
+            self._look(number, journal, watch)
+        if (last or number % self._settings.keep.every == 0) and self._processes.first:
+            tensors = optimiser_tensors(self._optimiser, self._parameters)
+            watch.saved(self._checkpoints.save(self._state, self._parameters, tensors))
+
+    def _step(self, step: int, batches: Iterable[tuple[Batch, torch.Tensor]]) -> dict[str, float | int]:
+        """One update of the weights; what to tell of it."""
+        began = time.perf_counter()
+        torch.manual_seed(self._settings.seed * 1_000_003 + step)  # dropout, and nothing else
+        rows = self._rows(step)
+        learned = sum(int(row.trained.sum()) for row in rows)
+        loss, right = 0.0, 0.0
+        for batch, mask in batches:
+            with self._trained.autocast():
+                found = token_loss(self._trained.model, batch, mask, self._trained.checkpoint.forbidden)
+            (found.total / learned).backward()
+            loss, right = loss + float(found.total.detach()), right + found.right
+        parameters = list(self._parameters.values())
+        self._processes.sum_gradients(parameters)
+        loss, right = self._processes.summed([loss, right])
+        clip = self._settings.optimiser.clip or float("inf")
+        norm = float(torch.nn.utils.clip_grad_norm_(parameters, clip))
+        if not (norm < float("inf") and loss < float("inf")):
+            raise TrainingError(
+                f"step {step + 1} gave a loss of {loss / learned} and a gradient of norm {norm}; the weights are as "
+                "they were before. Lower the learning rate, or train in float32."
+            )
+        fraction = rate_fraction(step, self._total, self._settings.optimiser)
+        set_rate(self._optimiser, fraction)
+        self._optimiser.step()
+        self._optimiser.zero_grad(set_to_none=True)
+        tokens = sum(len(row) for row in rows)
+        self._state = State(step + 1, self._state.tokens + tokens, self._state.data)
+        seconds = time.perf_counter() - began
+        return {
+            "loss": loss / learned,
+            "accuracy": right / learned,
+            "learning_rate": self._settings.optimiser.learning_rate * fraction,
+            "gradient_norm": norm,
+            "learned_tokens": learned,
+            "tokens": self._state.tokens,
+            "tokens_per_second": tokens / seconds,
+            "epoch": (step + 1) * len(rows) / len(self._examples.train),
+        }
+
+    def _rows(self, step: int) -> list[Row]:
+        rows = self._examples.train
+        return [rows[i] for i in step_rows(step, len(rows), self._settings.batch.trajectories, self._settings.seed)]
+
+    def _batches(self, step: int) -> list[tuple[Batch, torch.Tensor]]:
+        """This process's forward passes of a step, and the learned tokens of each."""
+        rows = self._rows(step)
+        groups = forward_passes([len(row) for row in rows], self._settings.batch.tokens, packed=self._packed)
+        chosen = [[rows[index] for index in group] for group in self._processes.share(groups)]
+        return [(batch := self._collate(part), batch.place([r.trained for r in part], False)) for part in chosen]
+
+    def _look(self, number: int, journal: Journal | None, watch: Watch) -> None:
+        held: Sequence[Row] = self._examples.validation
+        values = held_out_loss(self._trained, held, self._collate_held, self._settings.batch.tokens, self._processes)
+        if journal is None:
+            return
+        journal.metrics(number, values)
+        watch.validated(number, values)
+        shown = held[: self._settings.validation.samples]
+        for sample in greedy_samples(self._trained, shown, self._collate_held, self._settings.validation.sample_tokens):
+            journal.sample(number, sample)
+
+
+def _ahead(thread: ThreadPoolExecutor, make: Callable[[A], B], items: Iterable[A]) -> Iterator[tuple[A, B]]:
+    """Each item with what `make` gives for it; the next is made in `thread` while the last is used."""
+    waiting = None
+    for item in items:
+        following = (item, thread.submit(make, item))
+        if waiting is not None:
+            yield waiting[0], waiting[1].result()
+        waiting = following
+    if waiting is not None:
+        yield waiting[0], waiting[1].result()

@@ -1,0 +1,78 @@
+"""Looking at held-out rows: their loss, and what the model writes greedily where a turn begins."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+
+import numpy as np
+import torch
+
+from saccade.models.local_generate import Listening, generate
+from saccade.models.local_prompt import Prompt
+from saccade.record.trajectory import Sampling
+from saccade.sft.train.loss import token_loss
+from saccade.sft.train.order import forward_passes
+from saccade.sft.train.parallel import Processes
+from saccade.sft.train.weights import Trainable
+from saccade.tokens.batch import Collator, Row
+
+_UNHEARD = Listening(tell=lambda _: None, is_cancelled=lambda: False)
+
+
+def held_out_loss(
+    trained: Trainable, rows: Sequence[Row], collate: Collator, most_tokens: int, processes: Processes
+) -> dict[str, float]:
+    """Mean loss and accuracy over the learned tokens of `rows`."""
+    sums = [0.0, 0.0, 0.0]
+    groups = forward_passes([len(row) for row in rows], most_tokens, packed=False)
+    with _looking(trained), torch.no_grad(), trained.autocast():
+        for group in processes.share(groups):
+            chosen = [rows[index] for index in group]
+            batch = collate(chosen)
+            mask = batch.place([row.trained for row in chosen], False)
+            found = token_loss(trained.model, batch, mask, trained.checkpoint.forbidden)
+            sums = [sums[0] + float(found.total), sums[1] + found.right, sums[2] + found.tokens]
+    total, right, tokens = processes.summed(sums)
+    return {"validation_loss": total / tokens, "validation_accuracy": right / tokens}
+
+
+def greedy_samples(
+    trained: Trainable, rows: Sequence[Row], collate: Collator, most_tokens: int
+) -> Iterator[dict[str, str]]:
+    """For each row, what the model writes where its first learned turn begins, beside what was written there."""
+    decode = trained.encoder.decode
+    with _looking(trained), trained.autocast():
+        for row in rows:
+            start = int(row.trained.argmax())
+            stop = start + int(np.argmin(np.append(row.trained[start:], False)))
+            prompt = _prompt(row, start, collate, trained)
+            made = generate(trained.checkpoint, prompt, (), Sampling(max_tokens=most_tokens), _UNHEARD)
+            yield {"id": row.id, "wrote": decode(made.token_ids), "expected": decode(row.ids[start:stop].tolist())}
+
+
+def _prompt(row: Row, end: int, collate: Collator, trained: Trainable) -> Prompt:
+    """The first `end` tokens of `row`; what is learned begins outside every picture."""
+    left = int((row.ids[:end] == trained.encoder.placeholder_id).sum())
+    pictures = []
+    for picture in row.pictures:
+        if left <= 0:
+            break
+        pictures.append(picture)
+        left -= picture.tokens
+    cut = replace(row, ids=row.ids[:end], trained=row.trained[:end], pictures=tuple(pictures))
+    batch = collate([cut])
+    device = trained.checkpoint.device
+    tensors = {name: value.to(device) for name, value in batch.pictures.items()}
+    return Prompt(batch.ids.to(device), batch.positions.to(device), tensors, sum(p.tokens for p in pictures))
+
+
+@contextmanager
+def _looking(trained: Trainable) -> Iterator[None]:
+    """Without dropout and gradient checkpointing."""
+    trained.model.eval()
+    try:
+        yield
+    finally:
+        trained.model.train()

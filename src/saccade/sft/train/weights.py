@@ -1,0 +1,142 @@
+"""Which weights of a checkpoint are trained, in which precision, and how they are written at the end."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from saccade.errors import SettingsError, UnavailableError
+from saccade.models.local_settings import LocalSettings
+from saccade.models.local_weights import Checkpoint, load_checkpoint
+from saccade.sft.train.settings import LoraSettings, ModelSettings
+from saccade.tokens.encoder import Encoder
+
+
+@dataclass(frozen=True, slots=True)
+class Trainable:
+    """A checkpoint made ready for training."""
+
+    checkpoint: Checkpoint
+    encoder: Encoder
+    adapter: Any
+    """The `PeftModel` around the checkpoint's model; None without LoRA."""
+    low_precision: bool
+    """Whether forward passes run in bfloat16."""
+
+    @property
+    def model(self) -> Any:
+        """The transformers model, adapters inside."""
+        return self.checkpoint.model
+
+    def parameters(self) -> dict[str, torch.nn.Parameter]:
+        """What is trained, by name."""
+        return {name: value for name, value in self.model.named_parameters() if value.requires_grad}
+
+    def autocast(self) -> torch.autocast:
+        """The context of a forward pass."""
+        return torch.autocast(self.checkpoint.device.type, torch.bfloat16, enabled=self.low_precision)
+
+    def is_vision(self, name: str) -> bool:
+        """Whether the parameter of that name belongs to the vision tower."""
+        return _within(name, self.encoder.frame.vision_parts)
+
+
+def load_trainable(settings: ModelSettings, device: torch.device, seed: int) -> Trainable:
+    """The checkpoint that `settings` name, on `device`; trained weights in float32.
+
+    Raises:
+        ModelRefusedError: it cannot be loaded.
+        TrainingError: its family is not supported.
+        SettingsError: the attention implementation or the size of pictures cannot be had.
+    """
+    low = settings.precision == "bfloat16" or (settings.precision == "auto" and device.type != "cpu")
+    loaded = "bfloat16" if low and settings.language == "lora" else "float32"
+    checkpoint = load_checkpoint(
+        settings.source, LocalSettings(str(device), loaded, revision=settings.revision or None)
+    )
+    model = checkpoint.model
+    _limit_pictures(checkpoint.image_processor, settings.picture_pixels)
+    encoder = Encoder(
+        checkpoint.name, checkpoint.tokenizer, checkpoint.image_processor, model.config, checkpoint.chat_template
+    )
+    try:
+        model.set_attn_implementation(settings.attention)
+    except (ValueError, ImportError) as error:
+        raise SettingsError(f"model.attention = {settings.attention!r} cannot be had here: {error}") from error
+    model.requires_grad_(settings.language == "full")
+    adapter = _adapter(model, settings.lora, seed) if settings.language == "lora" else None
+    for name, parameter in model.named_parameters():
+        if _within(name, encoder.frame.vision_parts):
+            parts = encoder.frame.projector_parts if settings.vision == "projector" else encoder.frame.vision_parts
+            parameter.requires_grad_(settings.vision != "frozen" and _within(name, parts))
+        if low or parameter.requires_grad:
+            parameter.data = parameter.data.to(torch.float32 if parameter.requires_grad else torch.bfloat16)
+    if settings.gradient_checkpointing:
+        model.gradient_checkpointing_enable({"use_reentrant": False})
+    return Trainable(checkpoint, encoder, adapter, low)
+
+
+def export(trained: Trainable, folder: Path, dtype: str) -> None:
+    """Write the trained checkpoint as transformers does; the folder appears complete or not at all.
+
+    Adapters are merged into the weights (and kept beside them, in `adapter`), so `trained` is used up.
+    """
+    partial = folder.with_name(f".{folder.name}.part")
+    shutil.rmtree(partial, ignore_errors=True)
+    partial.mkdir(parents=True)
+    checkpoint = trained.checkpoint
+    model = checkpoint.model
+    if trained.adapter is not None:
+        trained.adapter.save_pretrained(partial / "adapter")
+        model = trained.adapter.merge_and_unload()
+    low = dtype == "bfloat16" or (dtype == "auto" and trained.low_precision)
+    model = model.to(torch.bfloat16 if low else torch.float32)
+    for part in (model, checkpoint.tokenizer, checkpoint.image_processor):
+        part.save_pretrained(partial)
+    (partial / "chat_template.jinja").write_text(checkpoint.chat_template, encoding="utf-8")
+    if folder.exists():
+        shutil.rmtree(folder)
+    partial.rename(folder)
+
+
+def _within(name: str, parts: tuple[str, ...]) -> bool:
+    dotted = f".{name}."
+    return any(f".{part}." in dotted for part in parts)
+
+
+def _adapter(model: Any, settings: LoraSettings, seed: int) -> Any:
+    try:
+        from peft import LoraConfig, get_peft_model
+    except ImportError as error:
+        raise UnavailableError("the package `peft` is not installed. Run: pip install 'saccade[train]'") from error
+    targets = "|".join(map(re.escape, settings.targets))
+    config = LoraConfig(
+        r=settings.rank,
+        lora_alpha=settings.alpha,
+        lora_dropout=settings.dropout,
+        target_modules=rf".*language_model.*\.({targets})",
+    )
+    torch.manual_seed(seed)
+    try:
+        return get_peft_model(model, config)
+    except ValueError as error:
+        raise SettingsError(f"model.lora.targets name no layer of the language model: {error}") from error
+
+
+def _limit_pictures(image_processor: Any, pixels: int) -> None:
+    if not pixels:
+        return
+    size = dict(image_processor.size)
+    if "longest_edge" not in size:
+        raise SettingsError(
+            "model.picture_pixels: this family cuts pictures into tiles of one size and takes no limit of pixels; "
+            "set max_patches in the checkpoint's preprocessor_config.json instead"
+        )
+    if pixels < size["shortest_edge"]:
+        raise SettingsError(f"model.picture_pixels = {pixels} is below the checkpoint's least, {size['shortest_edge']}")
+    image_processor.size = {"shortest_edge": size["shortest_edge"], "longest_edge": pixels}
