@@ -1,0 +1,104 @@
+"""An expert as a model: made for one task, seed and dialect, asked by the loop as any other.
+
+    expert = Expert.of(Plan(task, dialect), notes=sample.notes, settings=ExpertSettings(), seed=7)
+    trajectory = await run_episode(plan, expert, sandbox, store)
+
+It knows the gold answer, the evidence and the program of its task, and plays its part over real observations: it reads
+what came back before each move, and stops (`ExpertStopped`) where it did not get what it needs. The same plan and seed
+give the same texts. It counts no tokens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Self
+
+from saccade.dialects.base import FunctionDialect
+from saccade.dialects.thyme import Thyme
+from saccade.episode.plan import Plan
+from saccade.models.base import Completion, MediaReader, Request
+from saccade.record.action import Code, ToolCall
+from saccade.record.content import Message
+from saccade.record.turn import FinishReason
+from saccade.sft.experts.plays import Move, Part, Play, compute, crop, direct
+from saccade.sft.experts.scene import Scene
+from saccade.sft.experts.seen import Seen, read
+from saccade.sft.experts.settings import ExpertSettings, Style
+from saccade.sft.experts.slips import mistake
+from saccade.sft.experts.styles import choose
+from saccade.tasks.worlds.rng import Rng
+
+_PLAYS: Mapping[Style, Callable[[Part, int], Play]] = {
+    "crop": crop,
+    "compute": compute,
+    "mistake": mistake,
+    "direct": direct,
+}
+
+
+class Expert:
+    """Plays one style through one episode."""
+
+    def __init__(self, part: Part, style: Style) -> None:
+        self.name = f"expert:{style}@1"
+        self.style = style
+        self._dialect = part.scene.dialect
+        self._play = _PLAYS[style](part, part.scene.turns)
+        self._shown = part.scene.opening.pictures
+        self._begun = False
+
+    @classmethod
+    def of(
+        cls,
+        plan: Plan,
+        *,
+        notes: Mapping[str, str] | None = None,
+        settings: ExpertSettings | None = None,
+        seed: int = 0,
+        style: Style | None = None,
+    ) -> Self:
+        """The expert for a plan; its style is drawn among those that fit, unless it is given.
+
+        Raises:
+            SettingsError: the dialect cannot show the task, or no style fits.
+        """
+        scene = Scene(plan.task, plan.dialect, plan.opening, Rng(seed), settings or ExpertSettings(), notes or {})
+        part = Part.of(scene)
+        return cls(part, choose(part) if style is None else style)
+
+    async def complete(
+        self, request: Request, media: MediaReader, *, on_text: Callable[[str], None] | None = None
+    ) -> Completion:
+        """The next turn. Raises `ExpertStopped` if the last one did not bring what was needed."""
+        move = self._next(request.messages)
+        completion = self._written(move, first=not self._begun, stop=request.stop)
+        self._begun = True
+        if on_text is not None and completion.text:
+            on_text(completion.text)
+        return completion
+
+    async def close(self) -> None:
+        """Nothing to give back."""
+
+    def _next(self, messages: tuple[Message, ...]) -> Move:
+        if not self._begun:
+            return next(self._play)
+        return self._play.send(self._seen(messages))
+
+    def _seen(self, messages: tuple[Message, ...]) -> Seen:
+        shown = sum(len(message.media) for message in messages)
+        seen = read(self._dialect, messages[-1].text, shown - self._shown, self._shown)
+        self._shown = shown
+        return seen
+
+    def _written(self, move: Move, *, first: bool, stop: tuple[str, ...]) -> Completion:
+        dialect, action, thought = self._dialect, move.action, move.thought
+        if isinstance(dialect, FunctionDialect) and isinstance(action, Code | ToolCall):
+            call = ToolCall(name="python", arguments={"code": action.code}) if isinstance(action, Code) else action
+            return Completion(thought, FinishReason.TOOL_CALL, (call,), model=self.name)
+        # Only there is a turn the continuation of a message that is open already.
+        opens = {"first": first} if isinstance(dialect, Thyme) else {}
+        text = dialect.write(action, thought, **opens)
+        ended = any(text.endswith(mark) for mark in stop)
+        finish = FinishReason.STOP_STRING if ended else FinishReason.STOP
+        return Completion(text, finish, model=self.name)

@@ -1,0 +1,160 @@
+"""What experts say, as templates for `speech.say`: short for tiny models, long for others.
+
+Slots: `subject` (what the question is about), `noun` (what is asked for), `box`, `answer`, `error`, `what` (the kind of
+task), `place` (a rough place in the picture).
+"""
+
+from __future__ import annotations
+
+NOUNS = {
+    "letter": "letter",
+    "number": "number",
+    "dot": "colour of the dot",
+    "colour": "colour",
+    "count": "number",
+    "value": "value",
+    "difference": "difference",
+    "extreme": "name",
+    "sum": "sum",
+    "side-by-colour": "position",
+    "side-by-letter": "position",
+    "when": "time",
+    "how-long": "duration",
+    "rows": "number of rows",
+    "columns": "number of columns",
+    "length": "length",
+    "where": "place",
+    "dark": "word",
+    "rotated": "word",
+}
+"""Kind of question -> what is asked for; `answer` for others."""
+
+Voice = dict[str, tuple[str, ...]]
+
+SHORT: Voice = {
+    "look": (
+        "[Look|Zoom in] at {subject}.",
+        "{subject}[ is small| is tiny|]: [crop|zoom|cut it out].",
+        "[I need to see|Let me see] {subject} [closer|larger].",
+        "[Crop|Cut out] {subject}[ first|].",
+    ),
+    "wide": (
+        "[Look|Zoom in] around {place}.",
+        "{subject} [should be|may be|is] {place}.",
+        "[First|Start with] {place}.",
+    ),
+    "closer": (
+        "[There it is|I see it][.|:] [closer|zoom in more].",
+        "[Still small|Too small][.|:] [crop again|closer].",
+    ),
+    "next": ("Now {subject}.", "[Next|Then]: {subject}.", "[And|Also] {subject}[, closer|]."),
+    "read": (
+        "[It shows|I see|It is] {answer}.",
+        "The {noun} is {answer}.",
+        "[Now clear|Clear now]: {answer}.",
+        "{noun}: {answer}.",
+    ),
+    "compute": (
+        "[Compute|Measure] the {noun}.",
+        "[Let code|Let Python] [find|measure] the {noun}.",
+        "Run code[ for the {noun}|].",
+    ),
+    "begin": (
+        "[First|Start with] the [tools|helpers].",
+        "Set up[ first|].",
+        "[Prepare|Define] [the steps|what is needed].",
+    ),
+    "go_on": ("[Now|Then] the rest.", "Go on[ to the {noun}|].", "[Finish|Now finish] it."),
+    "result": ("[It prints|Output:|The code says] {answer}.", "The {noun} is {answer}.", "So {answer}."),
+    "frames": ("Look at [some|a few] frames.", "[Show|See] frames first."),
+    "missed": (
+        "[Not there|Wrong place|Nothing here][.|:] [look elsewhere|try again].",
+        "{subject} is not here. [Again|Elsewhere].",
+    ),
+    "repair": ("{error}. [Fix it|Correct it|Again].", "[Failed|Error]: {error}. [Retry|Fix that]."),
+    "direct": ("[I see|It is|Clearly] {answer}.", "The {noun} is {answer}.", "[No code needed|Easy]: {answer}."),
+}
+
+LONG: Voice = {
+    "look": (
+        "[The question is about|I am asked about] {subject}[, which is too small to read here|, and I cannot make out "
+        "enough at this size|]. [Let me|I will] [crop|cut out] the [area|region] [around it|where it is] and "
+        "[enlarge it|look closer|zoom in].",
+        "To [find|read|tell] the {noun} I need [more detail|a closer view]. [{subject} is {place}|It is {place}], so I "
+        "[crop|cut out] {box}[ and enlarge it| and show it|].",
+        "[At this scale|From here] {subject} is [only a few pixels|hard to make out|not clear enough]. [A crop of|"
+        "Zooming into] {box} should [show|settle] it.",
+        "{subject} [seems to be|is] {place}. [I will zoom in there|Let me look at that part at full resolution] "
+        "[before I answer|to get the {noun} right|to be sure].",
+    ),
+    "wide": (
+        "I am not sure [yet |]where exactly {subject} is, [but it looks as if it were|probably] {place}. [I start with|"
+        "First I take] a [generous|wide] crop.",
+        "[Let me|I will] first [look at|cut out] a larger part {place}[, then go closer| to find {subject}|].",
+        "{subject} should be {place}. A [rough|wide] crop [around {box}|there] will [tell|show where it is].",
+    ),
+    "closer": (
+        "[I can see|Now I see] {subject}[ there|], but it is [still small|not large enough yet]. [A tighter crop|"
+        "Cropping {box}] will [show|bring out] the {noun}.",
+        "That is the right [area|part]. [Now|Next] I [go closer|zoom in further], to {box}.",
+        "{subject} is in this crop. To [be sure of|read] the {noun} I [narrow it down|cut tighter].",
+    ),
+    "next": (
+        "[Next|Now] I need {subject}[ as well|], which is {place}.",
+        "That was the first part. [Now|Then] {subject}: I [crop|look at] {box}.",
+        "[The other place to check is|I also have to look at] {subject}, {place}.",
+    ),
+    "read": (
+        "[In the crop|Enlarged,|Now] [I can see it clearly|it is clear|it can be read]: the {noun} is {answer}.",
+        "The [crop|close-up] shows {subject}[ well|], and the {noun} is {answer}. [That answers the question.|]",
+        "[This settles it|Now there is no doubt]: {answer}.",
+        "[Looking at|From] the [enlarged part|crop], I [read|find] {answer}[ as the {noun}|].",
+    ),
+    "compute": (
+        "[This is easier to measure than to guess|Counting or measuring by eye would be risky here], so I [write|use] "
+        "[code|a short program] that [finds|works out] the {noun} [from the pixels|step by step].",
+        "[I will|Let me] [compute|determine] the {noun} [with code|in Python|from the pixels][, and print it|].",
+        "The {noun} can be [found|worked out] [exactly|reliably] [with some image processing|by a program]. [I print "
+        "the result.|Its last line will be the result.|]",
+        "[Rather than trust my eye|To be precise], I [let Python|have code] [work out|find] the {noun}.",
+    ),
+    "begin": (
+        "[I begin with|First come] the [helpers|definitions] that the program needs[ to find the {noun}|].",
+        "[In two steps|Step by step]: [this cell|the first cell] [prepares|sets up] [the picture and the functions|"
+        "what I need], the next one finishes.",
+        "[Let me|I will] [set up|prepare] the [steps|measurement] first.",
+    ),
+    "go_on": (
+        "[That worked|The first part ran]. [Now|Next] [the rest|the second part], which [prints|gives] the {noun}.",
+        "[With that in place|Everything is defined now], I can [compute|get] the {noun}.",
+        "[Good|So far so good]. [Now I finish the computation|What is left is the result itself].",
+    ),
+    "result": (
+        "The [program|code] [prints|gives|reports] {answer}[, so that is the {noun}|, which is the {noun}|].",
+        "[According to the output|From the result], the {noun} is {answer}.",
+        "[The last line says|It printed] {answer}. [That is the answer.|]",
+    ),
+    "frames": (
+        "[Before I measure|First] I [look at|show] [some|a few] frames [of the video|spread over the video] to see "
+        "what [happens|is going on].",
+        "[Let me see|I want to see] what the video [shows|is about]: some frames from beginning to end.",
+    ),
+    "missed": (
+        "[This crop|That part] does not show {subject}[; I was looking in the wrong place|]. [It must be|I should "
+        "look] {place}[ instead|].",
+        "[Hmm,|No,] {subject} is not [in this part|here]. I [try|take] {box} [instead|next].",
+        "[Nothing useful here|That was the wrong place]: {subject} is {place}, so I crop there.",
+    ),
+    "repair": (
+        "[That failed|The call failed] with [an error|this message]: {error}. [My mistake|That was my slip]; [I "
+        "correct it|here is the corrected version|I fix it and run it again].",
+        "[I see the problem|The error is clear] ({error}). [Let me|I will] [fix|correct] that.",
+        "{error}: [I made a mistake in the last step|that was wrong]. [Again, correctly|Once more, done right].",
+    ),
+    "direct": (
+        "[This can be seen|I can see this] [without code|at a glance|directly in the picture]: the {noun} is {answer}.",
+        "[The picture is small and clear|Everything is large enough to see], so I [need no code|can answer at once]: "
+        "{answer}.",
+        "[Looking at|In] the picture, the {noun} is [clearly |]{answer}[; no need to zoom in|].",
+    ),
+}

@@ -1,0 +1,175 @@
+"""The styles: what an expert does, as generators that yield moves and are sent what came back.
+
+A move is made after reading what came back before it. An expert that does not get what it needs stops with
+`ExpertStopped`; it never answers as if it had.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import dataclass
+
+from saccade.errors import ModelRefusedError
+from saccade.record.action import Action, Answer, Code
+from saccade.record.content import VideoPart
+from saccade.sft.experts.hand import Hand, cells
+from saccade.sft.experts.scene import Box, Scene
+from saccade.sft.experts.seen import Seen
+from saccade.sft.experts.voice import Voice
+from saccade.sft.experts.windows import around, groups
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """One turn."""
+
+    action: Action
+    thought: str
+
+
+Play = Generator[Move, Seen, None]
+
+LOOKED = frozenset({"visual-search", "circled-letter", "touching-circles", "nested-squares"})
+"""Worlds whose answer a crop of the evidence shows; a sample may also say so itself, with the note `look: crop`."""
+
+
+class ExpertStopped(ModelRefusedError):  # noqa: N818 - it is no fault of a backend
+    """What came back is not what the expert can go on with; its trajectory is not used."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """The scene, and how it is written and spoken of."""
+
+    scene: Scene
+    hand: Hand
+    voice: Voice
+
+    @classmethod
+    def of(cls, scene: Scene) -> Part:
+        """The part of an expert in `scene`."""
+        return cls(scene, Hand(scene), Voice(scene))
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """A part of a picture to look at."""
+
+    name: str
+    target: Box
+    """What must be seen."""
+    label: str
+
+
+def can_crop(part: Part, left: int) -> bool:
+    """Whether looking at the evidence answers the question, within `left` turns."""
+    scene = part.scene
+    shows = scene.world in LOOKED or scene.notes.get("look") == "crop" or not part.hand.codes
+    return shows and bool(windows(part, left - 1))
+
+
+def can_compute(part: Part, left: int) -> bool:
+    """Whether the task's program can be run, within `left` turns."""
+    program = part.scene.task.program
+    short = program is not None and len(program) <= part.scene.settings.longest_program
+    return part.hand.codes and short and left >= 2
+
+
+def windows(part: Part, most: int) -> list[Window]:
+    """The evidence as at most `most` windows; empty if it cannot be looked at so."""
+    found: list[Window] = []
+    evidence = part.scene.evidence
+    for name in part.scene.pictures:
+        boxes = [box for image, box, _ in evidence if image == name]
+        labels = [label for image, _, label in evidence if image == name]
+        if not boxes:
+            continue
+        chosen = groups(boxes, most)
+        if not chosen:
+            return []
+        single = len(chosen) == len(boxes)
+        found += [Window(name, box, labels[i] if single else "") for i, box in enumerate(chosen)]
+    return found if len(found) <= most else []
+
+
+def crop(part: Part, left: int, opening: str | None = None) -> Play:
+    """Look at the evidence, sometimes first too widely, and say what it shows; `opening` is the first thought."""
+    places = windows(part, left - 1)
+    rng = part.scene.rng
+    spare = left - 1 - len(places)
+    for number, window in enumerate(places):
+        picture = part.scene.pictures[window.name]
+        size = (picture.width, picture.height)
+        occasion = "look" if number == 0 else "next"
+        if number == 0 and opening is None and spare > 0 and rng.chance(part.scene.settings.wide_percent):
+            wide = around(rng, window.target, size, widen=rng.integer(3, 6))
+            thought = part.voice.say("wide", box=wide, name=window.name, label=window.label)
+            _picture(part, (yield Move(part.hand.look(window.name, wide), thought)))
+            occasion = "closer"
+        box = around(rng, window.target, size)
+        thought = part.voice.say(occasion, box=box, name=window.name, label=window.label)
+        if number == 0 and opening is not None:
+            thought = opening
+        _picture(part, (yield Move(part.hand.look(window.name, box), thought)))
+    yield Move(Answer(text=part.scene.answer), part.voice.say("read", answer=part.scene.answer))
+
+
+def compute(part: Part, left: int, opening: str | None = None) -> Play:
+    """Run the world's program in one cell or two and answer what it printed; `opening` is the first thought."""
+    scene = part.scene
+    pieces = program_cells(part, left - 1)
+    spare = left - 1 - len(pieces)
+    frames = frames_code(part)
+    if frames is not None and spare > 0 and opening is None and scene.rng.chance(scene.settings.wide_percent):
+        _picture(part, (yield Move(Code(code=frames), part.voice.say("frames"))))
+    said = ["compute"] if len(pieces) == 1 else ["begin", "go_on"]
+    seen = None
+    for number, (piece, occasion) in enumerate(zip(pieces, said, strict=True)):
+        thought = opening if number == 0 and opening is not None else part.voice.say(occasion)
+        seen = yield Move(Code(code=piece), thought)
+        if seen.error is not None:
+            raise ExpertStopped(f"the program of {scene.task.id} failed in {scene.dialect.id}: {seen.error}")
+    if seen is None or not seen.last:
+        raise ExpertStopped(f"the program of {scene.task.id} printed nothing in {scene.dialect.id}")
+    yield Move(Answer(text=seen.last), part.voice.say("result", answer=seen.last))
+
+
+def direct(part: Part, left: int) -> Play:
+    """Answer at once."""
+    yield Move(Answer(text=part.scene.answer), part.voice.say("direct", answer=part.scene.answer))
+
+
+def program_cells(part: Part, most: int) -> tuple[str, ...]:
+    """The task's program in one cell, or in two where that is allowed and drawn."""
+    scene = part.scene
+    program = part.hand.program(scene.task.program or "")
+    if most >= 2 and scene.rng.chance(scene.settings.cells_percent):
+        return cells(program, scene.rng.integer(0, 100))
+    return (program,)
+
+
+def frames_code(part: Part) -> str | None:
+    """A cell that shows frames from all over the task's video; None without one."""
+    video = next((item for item in part.scene.task.media if isinstance(item.part, VideoPart)), None)
+    if video is None:
+        return None
+    variable, lines, needed = part.hand.opened(video.name)
+    count = part.scene.rng.integer(3, 6)
+    return "\n".join(
+        [
+            *part.hand.imports([*needed, "plt"]),
+            *lines,
+            f"fig, axes = plt.subplots(1, {count}, figsize=({3 * count}, 3))",
+            "for k, ax in enumerate(axes):",
+            f"    index = k * (len({variable}) - 1) // {count - 1}",
+            f"    ax.imshow({variable}[index].asnumpy())",
+            '    ax.set_title(f"frame {index}")',
+            "plt.show()",
+        ]
+    )
+
+
+def _picture(part: Part, seen: Seen) -> None:
+    if seen.error is not None or seen.pictures == 0:
+        said = seen.error or "no picture came back"
+        raise ExpertStopped(f"a look at {part.scene.task.id} failed in {part.scene.dialect.id}: {said}")

@@ -1,0 +1,143 @@
+"""Honest mistakes: moves that really fail, or really show the wrong place, in the dialect at hand.
+
+A slip is chosen among those that the dialect's sandbox cannot repair; what it led to is read from the observation.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from saccade.record.action import Action, Code, ToolCall
+from saccade.sft.experts.hand import rename
+from saccade.sft.experts.plays import (
+    ExpertStopped,
+    Move,
+    Part,
+    Play,
+    Window,
+    can_compute,
+    can_crop,
+    compute,
+    crop,
+    program_cells,
+    windows,
+)
+from saccade.sft.experts.scene import Box
+from saccade.sft.experts.windows import around, elsewhere, zoom
+
+_WRONG_NAMES = ("img", "picture", "photo", "im", "source_image")
+_IMPORT = re.compile(r"^import (?:[\w.]+ as )?(\w+)$", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Slip:
+    """A wrong move."""
+
+    action: Action
+    thought: str
+    fails: bool
+    """Whether it fails; else it shows a wrong place."""
+    window: Window | None = None
+    """What it should have shown; None for a program."""
+
+
+def mistake(part: Part, left: int) -> Play:
+    """Slip, notice, repair, and go on as one of the other styles."""
+    slips = possible_slips(part, left)
+    if not slips:
+        raise ExpertStopped(f"no mistake fits {part.scene.task.id} in {part.scene.dialect.id}")
+    slip = part.scene.rng.choice(slips)
+    seen = yield Move(slip.action, slip.thought)
+    if slip.fails != (seen.error is not None) or (not slip.fails and seen.pictures == 0):
+        raise ExpertStopped(f"a slip on {part.scene.task.id} did not go wrong in {part.scene.dialect.id}")
+    window = slip.window
+    place = {"box": window.target, "name": window.name, "label": window.label} if window is not None else {}
+    if seen.error is not None:
+        thought = part.voice.say("repair", error=_shortened(seen.error), **place)  # type: ignore[arg-type]
+    else:
+        thought = part.voice.say("missed", **place)  # type: ignore[arg-type]
+    yield from (compute if window is None else crop)(part, left - 1, thought)
+
+
+def possible_slips(part: Part, left: int) -> list[Slip]:
+    """Every kind of slip that leaves turns enough to repair it, once each."""
+    scene = part.scene
+    may_fail = scene.dialect.limits.failed_calls is None or scene.dialect.limits.failed_calls > 0
+    places = windows(part, left - 2) if can_crop(part, left - 1) else []
+    found: list[Slip] = []
+    if places:
+        found += _wrong_place(part, places[0])
+        if may_fail:
+            found += _wrong_crops(part, places[0])
+    if may_fail and can_compute(part, left - 1):
+        found += _wrong_programs(part)
+    return found
+
+
+def _wrong_place(part: Part, window: Window) -> list[Slip]:
+    picture = part.scene.pictures[window.name]
+    size = (picture.width, picture.height)
+    target = around(part.scene.rng, window.target, size)
+    box = elsewhere(part.scene.rng, target, size)
+    if box is None or min(box[2] - box[0], box[3] - box[1]) < 32:
+        return []
+    thought = part.voice.say("look", box=box, name=window.name, label=window.label)
+    return [Slip(part.hand.look(window.name, box), thought, fails=False, window=window)]
+
+
+def _wrong_crops(part: Part, window: Window) -> list[Slip]:
+    scene = part.scene
+    picture = scene.pictures[window.name]
+    size = (picture.width, picture.height)
+    box = around(scene.rng, window.target, size)
+    thought = part.voice.say("look", box=box, name=window.name, label=window.label)
+    swapped = (box[2], box[1], box[0], box[3])
+    outside = (size[0] + box[0], box[1], size[0] + box[2], box[3])
+    actions: list[Action] = []
+    if not part.hand.codes:
+        actions += [_call(part, window.name, wrong) for wrong in (swapped, outside)]
+    else:
+        factor = zoom(box, scene.settings.crop_side)
+        right = part.hand.crop_code(window.name, box, factor)
+        actions.append(Code(code=part.hand.crop_code(window.name, swapped, 1)))
+        actions.append(Code(code=right.replace(".crop(", scene.rng.choice((".cut(", ".corp(", ".subimage(")), 1)))
+        variable, opening, _ = part.hand.opened(window.name)
+        if not opening:
+            actions.append(Code(code=rename(right, {variable: _wrong_name(part)})))
+    return [Slip(action, thought, fails=True, window=window) for action in actions]
+
+
+def _wrong_programs(part: Part) -> list[Slip]:
+    """The program over a wrong name, or without one of its imports where nothing brings that back."""
+    session = part.scene.dialect.session
+    program = program_cells(part, 1)[0]
+    thought = part.voice.say("compute")
+    variable, opening, _ = part.hand.opened(part.scene.task.media[0].name)
+    found = []
+    if not opening and part.scene.pictures:
+        found.append(rename(program, {variable: _wrong_name(part)}))
+    if "missing_import" not in session.repairs:
+        lost = [m for m in _IMPORT.finditer(program) if m[1] not in session.preload and f"{m[1]}." in program]
+        if lost:
+            gone = part.scene.rng.choice(lost)
+            found.append(program[: gone.start()] + program[gone.end() :].lstrip("\n"))
+    return [Slip(Code(code=text), thought, fails=True) for text in found]
+
+
+def _call(part: Part, name: str, box: Box) -> ToolCall:
+    action = part.hand.look(name, (0, 0, 1, 1))
+    assert isinstance(action, ToolCall)
+    key = "bbox_2d" if "bbox_2d" in action.arguments else "box"
+    kept = {key: value for key, value in action.arguments.items() if key != "scale"}
+    return action.model_copy(update={"arguments": {**kept, key: list(box)}})
+
+
+def _wrong_name(part: Part) -> str:
+    bound = part.scene.opening.bindings
+    return part.scene.rng.choice([name for name in _WRONG_NAMES if name not in bound])
+
+
+def _shortened(error: str) -> str:
+    """The error as it is quoted: short, and without anything that a dialect could read as a tag."""
+    return re.sub(r"[<>`]", "", error)[:90].rstrip(" .")
