@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -31,18 +32,28 @@ class StoredRun:
                 try:
                     yield loads(line, Trajectory)
                 except RecordError as error:
-                    torn = not line.endswith(b"\n")
-                    self.problems.append(
-                        f"The last line of {self.file.name} was cut short, as when the writer crashed or still writes; "
-                        "all lines before it are shown."
-                        if torn
-                        else f"Line {number} of {self.file.name} is not shown: {error}"
-                    )
+                    self.problems.append(self._problem(number, line, error))
+
+    def _problem(self, number: int, line: bytes, error: RecordError) -> str:
+        if line.endswith(b"\n") or _is_json(line):
+            return f"Line {number} of {self.file.name} is not shown: {error}"
+        return (
+            f"The last line of {self.file.name} was cut short, as when the writer crashed or still writes; all lines "
+            "before it are shown."
+        )
 
     def count(self) -> int:
         """Lines of the file."""
         with self.file.open("rb") as lines:
             return sum(1 for _ in lines)
+
+
+def _is_json(line: bytes) -> bool:
+    try:
+        json.loads(line)
+    except ValueError:
+        return False
+    return True
 
 
 def open_run(path: Path) -> StoredRun:
@@ -54,7 +65,7 @@ def open_run(path: Path) -> StoredRun:
     file = path / TRAJECTORIES if path.is_dir() else path
     if not file.is_file():
         raise SettingsError(
-            f"{file} is not there. Give the folder of a run, which holds {TRAJECTORIES}, or a .jsonl file of trajectories."
+            f"{file} is not there. Give the folder of a run, which holds {TRAJECTORIES}, or a file of such lines."
         )
     media = file.parent / MEDIA
     return StoredRun(file, MediaStore(media) if media.is_dir() else None)
