@@ -30,11 +30,12 @@ class Verb:
 
 
 VERBS: dict[str, Verb] = {
-    "ask": Verb("saccade.cli.ask:app", "Ask a model about a picture or a video; it looks again with Python."),
+    "ask": Verb("saccade.cli.ask:app", "Ask a model about a picture or a video."),
     "bench": Verb("saccade.cli.bench:app", "Measure the sandbox and the loop."),
-    "demo": Verb("saccade.cli.demo:app", "Play an episode on a picture and make a page of it; no key, no GPU."),
+    "demo": Verb("saccade.cli.demo:app", "Play an episode and make a page of it; no key, no GPU."),
     "doctor": Verb("saccade.cli.doctor:app", "Say which isolation layers this machine gives."),
     "sandbox": Verb("saccade.cli.sandbox:app", "Serve sandboxes to other hosts."),
+    "sft": Verb("saccade.cli.sft:app", "Train a model on trajectories."),
     "show": Verb("saccade.cli.show:app", "Make a page of a run's episodes, and open it."),
     "worlds": Verb("saccade.cli.worlds:app", "Draw tasks from a seed, with their gold answers."),
 }
