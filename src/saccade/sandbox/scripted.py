@@ -1,4 +1,4 @@
-"""A sandbox that gives back what it was told to give back and runs nothing: for tests and measurements of what is above.
+r"""A sandbox that gives back what it was told to and runs nothing: for tests and measurements of what is above it.
 
     box = ScriptedSandbox(lambda code: RunResult(Status.OK, stdout="2\n", committed=True))
     box = ScriptedSandbox([first_result, second_result])        # one after the other, whoever asks
