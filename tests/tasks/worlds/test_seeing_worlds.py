@@ -44,7 +44,7 @@ CASES = (
     Case("shape-count@1", ("scatter", "overlap"), "df5f3a585476f576"),
     Case("spot-difference@1", ("count", "where", "colour"), "03741db2de77915e"),
     Case("touching-circles@1", ("contact", "overlap"), "3df878cd8e36ce73"),
-    Case("visual-search@1", ("letter", "number", "dot", "side-by-colour", "side-by-letter"), "ca69753d6da05cdb"),
+    Case("visual-search@1", ("letter", "number", "dot", "side-by-colour", "side-by-letter"), "bcbb48f4ff3ab63f"),
 )
 KINDS = [pytest.param(case, kind, id=f"{case.world}-{kind}") for case in CASES for kind in case.kinds]
 each_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.world)

@@ -17,7 +17,7 @@ from pydantic import Field
 
 from saccade.record.task import AnswerType, EvidenceBox
 from saccade.tasks.worlds.base import Knobs, Sample, World
-from saccade.tasks.worlds.canvas import Box, free_place
+from saccade.tasks.worlds.canvas import Box, free_place, overlaps
 from saccade.tasks.worlds.rng import Rng
 from saccade.tasks.worlds.signs import (
     DOTS,
@@ -160,8 +160,6 @@ def _scene(rng: Rng, knobs: VisualSearchKnobs, signs: list[Sign]) -> _Scene:
     picture = backdrop(rng, size, knobs.clutter)
     pen = ImageDraw.Draw(picture)
     height = max(9, isqrt(size[0] * size[1]) * knobs.detail // 1000)
-    for _ in range(knobs.signs * 6):
-        _speck(rng, pen, size)
     placed: list[tuple[Sign, Box]] = []
     taken: list[Box] = []
     for sign in signs:
@@ -173,6 +171,8 @@ def _scene(rng: Rng, knobs: VisualSearchKnobs, signs: list[Sign]) -> _Scene:
             continue
         taken.append(place)
         placed.append((sign, (place[0], place[1], place[2], place[1] + side)))
+    for _ in range(knobs.signs * 6):
+        _speck(rng, pen, size, taken)
     for sign, box in placed:
         put_sign(rng, pen, sign, box, height)
     return _Scene(grain(rng, picture, knobs.grain), tuple(placed))
@@ -185,9 +185,12 @@ def _canvas(rng: Rng, knobs: VisualSearchKnobs) -> tuple[int, int]:
     return width, width * high_ratio // wide
 
 
-def _speck(rng: Rng, pen: ImageDraw.ImageDraw, size: tuple[int, int]) -> None:
+def _speck(rng: Rng, pen: ImageDraw.ImageDraw, size: tuple[int, int], taken: list[Box]) -> None:
+    """A spot of a sign's colour, clear of all signs: it would look like a piece of one."""
     x, y, side = rng.integer(0, size[0]), rng.integer(0, size[1]), rng.integer(2, 7)
-    pen.rectangle((x, y, x + side, y + side), fill=rng.choice(tuple(PLATES.values())))
+    colour = PLATES[rng.choice(tuple(PLATES))]
+    if not any(overlaps((x, y, x + side, y + side), box, 8) for box in taken):
+        pen.rectangle((x, y, x + side, y + side), fill=colour)
 
 
 def _random_sign(rng: Rng, detail: Detail, colours: tuple[str, ...], letters: str) -> Sign:
