@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from math import cos, pi, sin
 from random import Random
 
@@ -45,6 +46,20 @@ def rings(rng: Random, sides: int, side: int, count: int) -> Image.Image:
         row, place = divmod(number, upper)
         centre = side / 2 + (place - (upper - 1) / 2 + row / 2) * step, side * 0.4 + row * radius
         outline(pen, corners(centre, radius, sides or 180, turn), "black" if one else TAB[number], width)
+    return done(picture)
+
+
+def scattered(counts: Mapping[int, int], *, filled: bool) -> Image.Image:
+    """Shapes apart from each other, as many of each number of sides (0 for circles) as asked for."""
+    picture, pen = canvas(500)
+    shapes = [sides for sides, count in counts.items() for _ in range(count)]
+    for number, sides in enumerate(shapes):
+        centre = 70 + number % 4 * 115, 90 + number // 4 * 130
+        points = corners(centre, 25 + 5 * number, sides or 180, 17 * number)
+        if filled:
+            pen.polygon([(x * FINE, y * FINE) for x, y in points], fill=TAB[number])
+        else:
+            outline(pen, points, TAB[number], 2)
     return done(picture)
 
 

@@ -10,7 +10,7 @@ from random import Random
 import pytest
 from PIL import Image, ImageFilter, ImageOps
 
-from .drawing import grid, rings, squares, two_circles, two_lines
+from .drawing import grid, rings, scattered, squares, two_circles, two_lines
 from .running import plain, printed
 
 
@@ -56,6 +56,12 @@ def test_overlapping_shapes(shape: str, sides: int, seed: int) -> None:
     assert printed(f"How many {shape} are in the image?", picture) == str(count)
 
 
+@pytest.mark.parametrize(("shape", "count"), [("triangles", 3), ("pentagons", 2), ("circles", 1)])
+@pytest.mark.parametrize("filled", [True, False])
+def test_shapes_that_stand_alone(shape: str, count: int, filled: bool) -> None:
+    assert printed(f"Count the {shape} in the image.", scattered({3: 3, 5: 2, 0: 1}, filled=filled)) == str(count)
+
+
 @changed
 def test_changed_shapes(change: str) -> None:
     picture = CHANGES[change](rings(Random(3), 5, 500, 7))
@@ -67,7 +73,7 @@ def test_no_such_shape() -> None:
     assert printed("How many circles are there?", rings(Random(1), 5, 400, 5)) == "0"
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(12))
 def test_crossing_lines(seed: int) -> None:
     rng = Random(seed)
     inks = rng.choice((("blue", "red"), ("navy", "crimson"), ("#1f77b4", "#d62728")))
@@ -76,9 +82,9 @@ def test_crossing_lines(seed: int) -> None:
 
 
 @changed
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 def test_changed_lines(change: str, seed: int) -> None:
-    picture, count = two_lines(Random(seed), 500, ("blue", "red"))
+    picture, count = two_lines(Random(seed), 400, ("blue", "red"))
     assert printed("Count the points where the red and blue lines meet.", CHANGES[change](picture)) == str(count)
 
 
@@ -115,8 +121,8 @@ def test_changed_grids(change: str) -> None:
 
 
 @pytest.mark.parametrize("outlined", [False, True], ids=["discs", "rings"])
-@pytest.mark.parametrize("gap", [-20, -3, 0, 3, 20])
-@pytest.mark.parametrize("angle", [0, pi / 4, pi / 2, 2.1])
+@pytest.mark.parametrize("gap", [-3, 0, 3, 20])
+@pytest.mark.parametrize("angle", [0, pi / 4, 2.1])
 def test_two_circles(gap: int, angle: float, outlined: bool) -> None:
     picture = two_circles(384, (50, 50 if angle else 34), gap, angle, outlined=outlined)
     touch = printed("Are the two circles touching each other? Answer with Yes/No.", picture)
