@@ -37,6 +37,7 @@ VERBS: dict[str, Verb] = {
     "sandbox": Verb("saccade.cli.sandbox:app", "Serve sandboxes to other hosts."),
     "sft": Verb("saccade.cli.sft:app", "Train a model on trajectories."),
     "show": Verb("saccade.cli.show:app", "Make a page of a run's episodes, and open it."),
+    "synth": Verb("saccade.cli.synth:app", "Make trajectories for fine-tuning, by experts or a teacher."),
     "worlds": Verb("saccade.cli.worlds:app", "Draw tasks from a seed, with their gold answers."),
 }
 

@@ -13,19 +13,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Self
 
-from saccade.dialects.base import FunctionDialect
-from saccade.dialects.thyme import Thyme
 from saccade.episode.plan import Plan
 from saccade.models.base import Completion, MediaReader, Request
-from saccade.record.action import Code, ToolCall
 from saccade.record.content import Message
-from saccade.record.turn import FinishReason
 from saccade.sft.experts.plays import Move, Part, Play, compute, crop, direct
 from saccade.sft.experts.scene import Scene
 from saccade.sft.experts.seen import Seen, read
 from saccade.sft.experts.settings import ExpertSettings, Style
 from saccade.sft.experts.slips import mistake
 from saccade.sft.experts.styles import choose
+from saccade.sft.experts.writing import completion
 from saccade.tasks.worlds.rng import Rng
 
 _PLAYS: Mapping[Style, Callable[[Part, int], Play]] = {
@@ -71,11 +68,11 @@ class Expert:
     ) -> Completion:
         """The next turn. Raises `ExpertStopped` if the last one did not bring what was needed."""
         move = self._next(request.messages)
-        completion = self._written(move, first=not self._begun, stop=request.stop)
+        turn = completion(self._dialect, move.action, move.thought, first=not self._begun, model=self.name)
         self._begun = True
-        if on_text is not None and completion.text:
-            on_text(completion.text)
-        return completion
+        if on_text is not None and turn.text:
+            on_text(turn.text)
+        return turn
 
     async def close(self) -> None:
         """Nothing to give back."""
@@ -90,15 +87,3 @@ class Expert:
         seen = read(self._dialect, messages[-1].text, shown - self._shown, self._shown)
         self._shown = shown
         return seen
-
-    def _written(self, move: Move, *, first: bool, stop: tuple[str, ...]) -> Completion:
-        dialect, action, thought = self._dialect, move.action, move.thought
-        if isinstance(dialect, FunctionDialect) and isinstance(action, Code | ToolCall):
-            call = ToolCall(name="python", arguments={"code": action.code}) if isinstance(action, Code) else action
-            return Completion(thought, FinishReason.TOOL_CALL, (call,), model=self.name)
-        # Only there is a turn the continuation of a message that is open already.
-        opens = {"first": first} if isinstance(dialect, Thyme) else {}
-        text = dialect.write(action, thought, **opens)
-        ended = any(text.endswith(mark) for mark in stop)
-        finish = FinishReason.STOP_STRING if ended else FinishReason.STOP
-        return Completion(text, finish, model=self.name)

@@ -13,7 +13,7 @@ from saccade.errors import ModelRefusedError
 from saccade.record.action import Action, Answer, Code
 from saccade.record.content import VideoPart
 from saccade.sft.experts.hand import Hand, cells
-from saccade.sft.experts.scene import Box, Scene
+from saccade.sft.experts.scene import Box, Scene, union
 from saccade.sft.experts.seen import Seen
 from saccade.sft.experts.voice import Voice
 from saccade.sft.experts.windows import around, groups
@@ -85,8 +85,9 @@ def windows(part: Part, most: int) -> list[Window]:
         if not boxes:
             continue
         chosen = groups(boxes, most)
-        if not chosen:
+        if not chosen and part.hand.codes:
             return []
+        chosen = chosen or [union(boxes)]
         single = len(chosen) == len(boxes)
         found += [Window(name, box, labels[i] if single else "") for i, box in enumerate(chosen)]
     return found if len(found) <= most else []

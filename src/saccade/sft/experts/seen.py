@@ -15,7 +15,9 @@ from saccade.record.status import Status
 
 _MARK = "what.was.printed"
 _DUMMY = ExecutionPicture(image=ImagePart(sha256="0" * 64, width=1, height=1), source="figure")
-_ERROR = re.compile(r"\b(?:[A-Z]\w*(?:Error|Exception)|Error|Execution timeout|Timed Out)\b.*")
+_ERROR = re.compile(
+    r"(?:\b(?:[A-Z]\w*(?:Error|Exception)|Error|Execution timeout|Timed Out)\b|(?<=execution failed: )).*"
+)
 
 
 @dataclass(frozen=True, slots=True)

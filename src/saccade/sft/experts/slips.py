@@ -80,7 +80,7 @@ def _wrong_place(part: Part, window: Window) -> list[Slip]:
     size = (picture.width, picture.height)
     target = around(part.scene.rng, window.target, size)
     box = elsewhere(part.scene.rng, target, size)
-    if box is None or min(box[2] - box[0], box[3] - box[1]) < 32:
+    if box is None:
         return []
     thought = part.voice.say("look", box=box, name=window.name, label=window.label)
     return [Slip(part.hand.look(window.name, box), thought, fails=False, window=window)]

@@ -6,6 +6,8 @@ from saccade.sft.experts.scene import Box, area, union
 from saccade.tasks.worlds.rng import Rng
 
 Size = tuple[int, int]
+LEAST = 32
+"""Shortest side of a window in pixels, where the picture has as many."""
 
 
 def around(rng: Rng, box: Box, size: Size, *, widen: int = 1) -> Box:
@@ -15,7 +17,10 @@ def around(rng: Rng, box: Box, size: Size, *, widen: int = 1) -> Box:
     least = max(size) // 100 + 4
     left, right = (widen * (least + width * rng.integer(5, 70) // 100) for _ in range(2))
     top, bottom = (widen * (least + height * rng.integer(5, 70) // 100) for _ in range(2))
-    x0, y0, x1, y1 = max(0, box[0] - left), max(0, box[1] - top), min(size[0], box[2] + right), box[3] + bottom
+    # Some tools refuse crops of less than 32 pixels.
+    right, bottom = (max(right, LEAST - width - left), max(bottom, LEAST - height - top))
+    x0, y0, x1, y1 = max(0, box[0] - left), max(0, box[1] - top), box[2] + right, box[3] + bottom
+    x0, y0 = max(0, min(x0, size[0] - LEAST)), max(0, min(y0, size[1] - LEAST))
     if rng.chance(50):  # people like round numbers
         step = 10 if max(x1 - x0, y1 - y0) >= 80 else 5
         x0, y0, x1, y1 = x0 - x0 % step, y0 - y0 % step, x1 + -x1 % step, y1 + -y1 % step
@@ -24,7 +29,9 @@ def around(rng: Rng, box: Box, size: Size, *, widen: int = 1) -> Box:
 
 def elsewhere(rng: Rng, box: Box, size: Size) -> Box | None:
     """A box of the same size that shows nothing of `box`; None where the picture has no room for one."""
-    width, height = min(box[2] - box[0], size[0] // 2), min(box[3] - box[1], size[1] // 2)
+    width, height = box[2] - box[0], box[3] - box[1]
+    if width > size[0] // 2 or height > size[1] // 2:
+        return None
     for _ in range(40):
         x, y = rng.integer(0, size[0] - width), rng.integer(0, size[1] - height)
         if x + width <= box[0] or x >= box[2] or y + height <= box[1] or y >= box[3]:

@@ -1,0 +1,103 @@
+"""`saccade synth`: trajectories of experts or teachers on generated worlds, as data for fine-tuning."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from saccade.sft.synth.report import Progress
+    from saccade.sft.synth.settings import SynthSettings
+
+app = typer.Typer(add_completion=False, rich_markup_mode=None)
+
+EPILOG = (
+    "Ctrl-C keeps what there is; the same command goes on where it stopped, and refuses other settings (only --n may "
+    "grow). Without --teacher, experts that know each world's program write the turns; all code really runs. With "
+    "--teacher, a model plays the dialect; --set teacher.recipe=densify lets a second model (teacher.writer) rewrite "
+    "its thoughts, teacher.recipe=codify turns reasoning in words into code that is run. Trajectories have the score "
+    "`exact`; wrong ones are kept, for `saccade curate` to sort out. Exit codes: 0 done; 1 done, but jobs came to "
+    "nothing; 2 a name or a setting is wrong, or a backend failed; 130 broken off."
+)
+
+
+@app.command(epilog=EPILOG)
+def synth(
+    worlds: Annotated[list[str], typer.Argument(metavar="WORLD...", help="Worlds; `saccade worlds list` names them.")],
+    dialect: Annotated[str, typer.Option(help="How the turns are written.")],
+    out: Annotated[Path, typer.Option(help="Run folder; made if missing, continued if it is there.")],
+    n: Annotated[int, typer.Option("--n", min=1, help="Tasks of each world.")] = 100,
+    split: Annotated[str, typer.Option(help="train, validation or test.")] = "train",
+    teacher: Annotated[
+        str | None,
+        typer.Option(help="A model in place of the experts, e.g. openai:gpt-4.1 (as `saccade ask --model`)."),
+    ] = None,
+    workers: Annotated[
+        int | None, typer.Option(min=1, help="Episodes at once.  [default: twice the cores; 8 with a teacher]")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Of the experts' choices.")] = 0,
+    option: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="NAME=VALUE",
+            help="samples, start, expert.verbosity (short or long), expert.styles.mistake, expert.crop_side, "
+            "knobs.WORLD.KNOB, teacher.writer, teacher.sampling.temperature, limits.turns, tools, sandbox, ... "
+            "A wrong name lists what is near.",
+        ),
+    ] = None,
+) -> None:
+    """Make trajectories for fine-tuning: N tasks of each world, solved turn by turn."""
+    from saccade.record.settings import load_settings
+    from saccade.sft.synth.settings import SynthSettings
+
+    data = [f"worlds={_list(worlds)}", f"dialect={dialect}", f"n={n}", f"split={split}", f"seed={seed}"]
+    named = [] if teacher is None else [f"teacher.model={teacher}"]
+    settings = load_settings(SynthSettings, overrides=[*data, *named, *(option or [])])
+    at_once = workers or (8 if teacher else 2 * (os.cpu_count() or 1))
+    progress = _made(settings, out, at_once)
+    _tell(progress, out)
+    raise typer.Exit(1 if progress.discarded else 0)
+
+
+def _made(settings: SynthSettings, out: Path, workers: int) -> Progress:
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bar
+
+    from saccade.sft.synth.run import synthesise
+
+    columns = (BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}"), TimeRemainingColumn())
+    with Bar(*columns, console=Console(stderr=True), transient=True, speed_estimate_period=120) as bar:
+        row = bar.add_task("", total=None)
+
+        def show(progress: Progress) -> None:
+            share = f"{100 * progress.right / progress.kept:.0f}% right" if progress.kept else ""
+            lost = sum(progress.discarded.values())
+            told = share + (f", {lost} came to nothing" if lost else "")
+            bar.update(row, total=progress.total, completed=progress.done, description=told)
+
+        try:
+            return asyncio.run(synthesise(settings, out, workers=workers, watch=show))
+        except KeyboardInterrupt:
+            print(f"Broken off; {out} holds what was made. The same command goes on from there.", file=sys.stderr)
+            raise
+
+
+def _tell(progress: Progress, out: Path) -> None:
+    share = f", {progress.right} of them right" if progress.kept else ""
+    before = f" ({progress.skipped} were there before)" if progress.skipped else ""
+    print(f"{progress.kept} trajectories made{share}{before}: {out}")
+    for maker, count in sorted(progress.makers.items()):
+        print(f"  {maker:<32}{count}")
+    for kind, count in sorted(progress.discarded.items()):
+        print(f"  came to nothing, {kind}: {count}; the first: {progress.example[kind]}")
+
+
+def _list(names: list[str]) -> str:
+    return "[" + ", ".join(f'"{name}"' for name in names) + "]"

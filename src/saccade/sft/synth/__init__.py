@@ -1,0 +1,1 @@
+"""Synthesis: many episodes of experts or of teachers, kept as a run of trajectories."""

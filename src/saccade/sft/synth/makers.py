@@ -1,0 +1,98 @@
+"""Who makes a trajectory for a task: an expert, or a teacher that plays the dialect."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from saccade.dialects.base import Dialect
+from saccade.episode.drive import run_episode
+from saccade.episode.plan import Plan, limits_with
+from saccade.media.store import MediaStore
+from saccade.models.base import Model
+from saccade.record.settings import settings_toml
+from saccade.record.task import Task
+from saccade.record.trajectory import Sampling, Trajectory
+from saccade.sandbox.base import Sandbox
+from saccade.sft.experts.expert import Expert
+from saccade.sft.synth.jobs import Job
+from saccade.sft.synth.settings import SynthSettings
+from saccade.tools.toolbox import Toolbox
+
+
+class Maker(Protocol):
+    """Makes one trajectory for one task."""
+
+    async def make(self, job: Job, task: Task, notes: Mapping[str, str]) -> Trajectory:
+        """The trajectory as it was played, not graded.
+
+        Raises:
+            DiscardedError: something that must not be kept came of it.
+            SettingsError: the dialect cannot hold the task.
+        """
+
+    async def close(self) -> None:
+        """Give back what it holds; idempotent."""
+
+
+@dataclass(frozen=True)
+class Stage:
+    """Where episodes are played."""
+
+    settings: SynthSettings
+    dialect: Dialect
+    tools: Toolbox | None
+    sandbox: Sandbox
+    store: MediaStore
+
+    def plan(self, job: Job, task: Task, sampling: Sampling | None = None) -> Plan:
+        """The plan of a job."""
+        return Plan(
+            task,
+            self.dialect,
+            sampling=sampling or Sampling(),
+            given_limits=limits_with(self.dialect.limits, **self.settings.limits.model_dump()),
+            group=task.id if self.settings.samples > 1 else "",
+            rollout=job.sample,
+            settings=settings_toml(self.settings),
+        )
+
+    async def play(self, plan: Plan, model: Model) -> Trajectory:
+        """Play an episode."""
+        return await run_episode(plan, model, self.sandbox, self.store, tools=self.tools)
+
+
+@dataclass(frozen=True)
+class ExpertMaker:
+    """An expert for every task."""
+
+    stage: Stage
+
+    async def make(self, job: Job, task: Task, notes: Mapping[str, str]) -> Trajectory:
+        """See `Maker`."""
+        plan = self.stage.plan(job, task)
+        settings = self.stage.settings
+        expert = Expert.of(plan, notes=notes, settings=settings.expert, seed=job.seed(settings))
+        return await self.stage.play(plan, expert)
+
+    async def close(self) -> None:
+        """See `Maker`."""
+
+
+@dataclass(frozen=True)
+class TeacherMaker:
+    """One model for all tasks, asked in the dialect's own prompt (PyVision-RL)."""
+
+    stage: Stage
+    model: Model
+
+    async def make(self, job: Job, task: Task, notes: Mapping[str, str]) -> Trajectory:
+        """See `Maker`."""
+        given = self.stage.settings.teacher.sampling
+        seeded = given if given.seed is None else given.model_copy(update={"seed": given.seed + job.sample})
+        return await self.stage.play(self.stage.plan(job, task, seeded), self.model)
+
+    async def close(self) -> None:
+        """See `Maker`."""
+        await self.model.close()
