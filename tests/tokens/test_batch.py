@@ -1,0 +1,107 @@
+"""Batches: a trajectory gives the same numbers alone, padded and packed, and its pictures are its own."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from tests.sft.train.support import trajectory, write_run
+from tests.tokens.support import FAMILIES
+
+from saccade.episode.run_folder import RunFolder
+from saccade.errors import TrainingError
+from saccade.models.local_settings import LocalSettings
+from saccade.models.local_weights import Checkpoint, load_checkpoint
+from saccade.models.tiny import save_tiny
+from saccade.sft.train.loss import token_loss
+from saccade.tokens.batch import Collator, Row, row_of
+from saccade.tokens.build import token_trajectory
+from saccade.tokens.encoder import Encoder
+from saccade.tokens.pictures import PictureTensors
+from saccade.tokens.segments import Picture
+
+
+@pytest.fixture(scope="module", params=FAMILIES)
+def checkpoint(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Checkpoint:
+    folder = tmp_path_factory.mktemp("tiny")
+    save_tiny(folder, request.param)
+    return load_checkpoint(str(folder), LocalSettings(device="cpu"))
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> RunFolder:
+    return write_run(tmp_path_factory.mktemp("run"), 0)
+
+
+def encoder_of(checkpoint: Checkpoint) -> Encoder:
+    return Encoder(
+        "tiny", checkpoint.tokenizer, checkpoint.image_processor, checkpoint.model.config, checkpoint.chat_template
+    )
+
+
+def rows(checkpoint: Checkpoint, run: RunFolder) -> list[Row]:
+    encoder = encoder_of(checkpoint)
+    return [
+        row_of(token_trajectory(trajectory(run, number, looks=looks), encoder))
+        for number, looks in enumerate((0, 2, 1))
+    ]
+
+
+def loss(checkpoint: Checkpoint, run: RunFolder, chosen: list[Row], *, packed: bool) -> float:
+    encoder = encoder_of(checkpoint)
+    collate = Collator(encoder, PictureTensors(encoder, run.store), checkpoint.model, packed=packed)
+    batch = collate(chosen)
+    with torch.no_grad():
+        found = token_loss(
+            checkpoint.model, batch, batch.place([row.trained for row in chosen], False), checkpoint.forbidden
+        )
+    assert found.tokens == sum(int(row.trained.sum()) for row in chosen)
+    return float(found.total)
+
+
+def test_alone_padded_and_packed_give_one_loss(checkpoint: Checkpoint, run: RunFolder) -> None:
+    several = rows(checkpoint, run)
+    alone = sum(loss(checkpoint, run, [row], packed=False) for row in several)
+    assert loss(checkpoint, run, several, packed=False) == pytest.approx(alone, rel=1e-5)
+    assert loss(checkpoint, run, several, packed=True) == pytest.approx(alone, rel=1e-5)
+
+
+def test_pictures_follow_their_trajectories(checkpoint: Checkpoint, run: RunFolder) -> None:
+    first, second, third = rows(checkpoint, run)
+    one = loss(checkpoint, run, [first, second, third], packed=False)
+    assert loss(checkpoint, run, [third, first, second], packed=False) == pytest.approx(one, rel=1e-5)
+
+
+def test_positions_are_those_of_the_model(checkpoint: Checkpoint, run: RunFolder) -> None:
+    (row,) = rows(checkpoint, run)[1:2]
+    encoder = encoder_of(checkpoint)
+    batch = Collator(encoder, PictureTensors(encoder, run.store), checkpoint.model, packed=False)([row])
+    ids = torch.from_numpy(row.ids)[None]
+    arguments: dict[str, Any] = {"input_ids": ids, **batch.pictures}
+    if encoder.family.rope_axes == 3:
+        arguments["mm_token_type_ids"] = (ids == encoder.placeholder_id).int()
+    with torch.no_grad():
+        own = checkpoint.model(**arguments).logits
+        ours = checkpoint.model(input_ids=ids, position_ids=batch.positions, **batch.pictures).logits
+    torch.testing.assert_close(ours, own, rtol=1e-5, atol=1e-5)
+
+
+def test_what_is_kept_changes_no_pixel(checkpoint: Checkpoint, run: RunFolder, tmp_path: Path) -> None:
+    encoder = encoder_of(checkpoint)
+    pictures = [picture for row in rows(checkpoint, run) for picture in row.pictures]
+    plain = encoder.image_processor(
+        images=[run.store.open(picture.part).decode() for picture in pictures],
+        return_tensors="pt",
+        **dict(encoder.family.picture_options),
+    )
+    for most in (2**20, 1):
+        shelf = PictureTensors(encoder, run.store, most)
+        for _ in range(2):
+            assert torch.equal(shelf(pictures)["pixel_values"], plain["pixel_values"])
+
+
+def test_a_picture_of_another_size_is_noticed(checkpoint: Checkpoint, run: RunFolder) -> None:
+    encoder = encoder_of(checkpoint)
+    (picture, *_) = rows(checkpoint, run)[0].pictures
+    with pytest.raises(TrainingError, match=r"features and .* placeholders"):
+        PictureTensors(encoder, run.store)([Picture(picture.part, picture.tokens + 1)])

@@ -1,0 +1,176 @@
+"""The frames against chat templates that say what the families' own say, and what is refused."""
+
+from typing import Any
+
+import pytest
+from tests.sft.train.support import said, turn
+from tests.tokens.support import FAMILIES, encoder, features
+
+from saccade.errors import TrainingError
+from saccade.models import tiny
+from saccade.record.action import Answer, Code, ToolCall
+from saccade.record.content import ImagePart, Message, TextPart, VideoPart
+from saccade.record.task import Task
+from saccade.record.trajectory import Trajectory
+from saccade.record.turn import FinishReason, Turn
+from saccade.tokens.build import token_trajectory
+from saccade.tokens.encoder import Encoder
+from saccade.tokens.segments import Kind, Segment, TokenTrajectory, truncated
+
+PART = ImagePart(sha256="a" * 64, width=64, height=48)
+CONTENT = (
+    "{% if m.content is string %}{{ m.content }}{% else %}{% for p in m.content %}"
+    "{% if p.type == 'text' %}{{ p.text }}{% else %}PICTURE{% endif %}{% endfor %}{% endif %}"
+)
+QWEN_PICTURE = "<|vision_start|><|image_pad|><|vision_end|>"
+PLAIN = "<|im_start|>{{ m.role }}\n" + CONTENT + "<|im_end|>\n"
+GENERATION = "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
+# Written here to say what the published templates say about these messages.
+TEMPLATES = {
+    "qwen2_5_vl": (
+        "{% for m in messages %}{% if loop.first and m.role != 'system' %}<|im_start|>system\n"
+        "You are a helpful assistant.<|im_end|>\n{% endif %}" + PLAIN + "{% endfor %}" + GENERATION
+    ).replace("PICTURE", QWEN_PICTURE),
+    "qwen3_vl": (
+        "{% for m in messages %}{% if m.role == 'tool' %}<|im_start|>user\n<tool_response>\n"
+        + CONTENT
+        + "{{ '\n' }}</tool_response><|im_end|>\n{% else %}"
+        + PLAIN
+        + "{% endif %}{% endfor %}"
+        + GENERATION
+    ).replace("PICTURE", QWEN_PICTURE),
+    "internvl": ("{% for m in messages %}" + PLAIN + "{% endfor %}" + GENERATION).replace("PICTURE", "<IMG_CONTEXT>\n"),
+}
+
+
+def templated(message: Message) -> dict[str, Any]:
+    parts = [
+        {"type": "text", "text": part.text} if isinstance(part, TextPart) else {"type": "image"}
+        for part in message.parts
+    ]
+    return {"role": message.role, "content": parts}
+
+
+def as_processors_do(family: str, messages: list[Message]) -> list[int]:
+    """The rendered template with each placeholder repeated, tokenised as one text."""
+    one = encoder(family, TEMPLATES[family])
+    text = one._tokenizer.apply_chat_template([templated(message) for message in messages], tokenize=False)
+    placeholder = one.family.placeholder
+    for part in (part for message in messages for part in message.media):
+        several = "\0" * features(family, part.width, part.height)
+        both = ("<img>" + several + "</img>") if family == "internvl" else several
+        text = text.replace(placeholder, both, 1)
+    ids: list[int] = one._tokenizer.encode(text.replace("\0", placeholder), add_special_tokens=False)
+    return ids
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("system", [True, False])
+@pytest.mark.parametrize("role", ["user", "tool"])
+def test_the_ids_are_those_of_the_chat_template(family: str, system: bool, role: str) -> None:
+    one = encoder(family, TEMPLATES[family])
+    one._tokenizer.chat_template = TEMPLATES[family]
+    prompt = [said("user", "First: ", PART, "\nSecond: ", PART, "What is it?\n\nSay it.")]
+    if system:
+        prompt.insert(0, said("system", "Look closely.\n"))
+    turns = (
+        turn("<code>\nprint(1)\n</code>", Code(code="print(1)"), said(role, "1\n", PART, "Go on.")),
+        turn("<answer>It is red.</answer>", Answer(text="It is red.")),
+    )
+    trajectory = Trajectory(id="t", task=Task(id="t", question="?"), prompt=tuple(prompt), turns=turns)
+    messages = [*prompt, turns[0].message, said(role, "1\n", PART, "Go on."), turns[1].message]
+    expected = as_processors_do(family, messages)
+    line_break = one.text("\n")
+    assert tuple(expected[-len(line_break) :]) == line_break  # which nobody writes
+    assert token_trajectory(trajectory, one).ids().tolist() == expected[: -len(line_break)]
+
+
+def trajectory_of(*turns: Turn, prompt: tuple[Message, ...] = (said("user", "Look."),)) -> Trajectory:
+    return Trajectory(id="t7", task=Task(id="t", question="?"), prompt=prompt, turns=turns)
+
+
+def test_an_observation_of_the_assistant_continues_its_message() -> None:
+    one = encoder("qwen2_5_vl")
+    ids = (*one.text("<code>1</code>"), one.end_id)
+    first = turn("<code>1</code>", Code(code="1"), said("assistant", "<out>1</out>")).model_copy(
+        update={"token_ids": ids, "logprobs": (-1.0,) * len(ids), "finish_reason": FinishReason.STOP}
+    )
+    made = token_trajectory(trajectory_of(first, turn("<answer>1</answer>", Answer(text="1"))), one)
+    assert one.decode(made.ids().tolist()) == (
+        "<|im_start|>user\nLook.<|im_end|>\n<|im_start|>assistant\n"
+        "<code>1</code><out>1</out><answer>1</answer><|im_end|>"
+    )
+    assert [one.decode(segment.ids) for segment in made.segments if segment.kind is Kind.SAMPLED] == [
+        "<code>1</code>",
+        "<answer>1</answer><|im_end|>",
+    ]
+    assert made.segments[1].logprobs == (-1.0,) * (len(ids) - 1)
+
+
+def test_ids_that_were_sampled_are_kept_and_others_refused() -> None:
+    one = encoder("internvl")
+    text = "<answer>red</answer>"
+    cut_otherwise = tuple(one.text(character)[0] for character in text)
+    assert cut_otherwise != one.text(text)
+    plain = turn(text, Answer(text="red"))
+    kept = trajectory_of(plain.model_copy(update={"token_ids": (*cut_otherwise, one.end_id)}))
+    assert token_trajectory(kept, one).segments[1].ids == (*cut_otherwise, one.end_id)
+    assert token_trajectory(kept, one, "text").segments[1].ids == (*one.text(text), one.end_id)
+    with pytest.raises(TrainingError, match=r"turn 0 of t7 .*tokenizer"):
+        token_trajectory(trajectory_of(plain.model_copy(update={"token_ids": (70, 71)})), one)
+    forged = (*cut_otherwise, one.placeholder_id)
+    with pytest.raises(TrainingError, match="<IMG_CONTEXT>"):
+        token_trajectory(trajectory_of(plain.model_copy(update={"token_ids": forged})), one)
+
+
+def test_what_has_no_token_form_is_refused_by_name() -> None:
+    one = encoder("qwen3_vl")
+    answer = turn("x", Answer(text="x"))
+    clip = VideoPart(sha256="c" * 64, width=64, height=64, frames=30, fps=10.0, seconds=3.0)
+    called = turn("", ToolCall(name="crop", arguments={}), said("tool", "1")).model_copy(
+        update={"calls": (ToolCall(name="crop", arguments={}),)}
+    )
+    with pytest.raises(TrainingError, match="t7 shows a video"):
+        token_trajectory(trajectory_of(answer, prompt=(Message(role="user", parts=(clip,)),)), one)
+    with pytest.raises(TrainingError, match="no turn"):
+        token_trajectory(trajectory_of(), one)
+    called_prompt = (said("user", "?"), called.message)
+    with pytest.raises(TrainingError, match="function calling"):
+        token_trajectory(trajectory_of(answer, prompt=called_prompt), one)
+    thin = ImagePart(sha256="a" * 64, width=4000, height=10)
+    with pytest.raises(TrainingError, match="4000x10"):
+        token_trajectory(trajectory_of(answer, prompt=(said("user", thin),)), one)
+
+
+def test_a_checkpoint_that_does_not_fit_is_refused_by_name() -> None:
+    tokenizer, processor = tiny.tiny_tokenizer(), tiny._image_processor("qwen2_5_vl")
+    config = tiny._config("qwen2_5_vl", len(tokenizer))
+
+    def make(template: str = tokenizer.chat_template) -> Encoder:
+        return Encoder("some-model", tokenizer, processor, config, template)
+
+    with pytest.raises(TrainingError, match=r"chat template of some-model .*qwen2_5_vl"):
+        make("{% for m in messages %}[{{ m.role }}] {{ m.content }}{% endfor %}")
+    with pytest.raises(TrainingError, match="chat template"):
+        make(tokenizer.chat_template.replace("assistant\n{% endif %}", "assistant\n<think>\n{% endif %}"))
+    config.model_type = "llava"
+    with pytest.raises(TrainingError, match=r"some-model is of the family 'llava'.*qwen3_vl"):
+        make()
+
+
+def test_truncation_never_takes_the_prompt() -> None:
+    whole = TokenTrajectory("t", (Segment(Kind.PROMPT, (1,) * 10), Segment(Kind.SAMPLED, (2,) * 5, turn=0)))
+    assert truncated(whole, 15) == whole
+    with pytest.raises(TrainingError, match=r"15 tokens.*limit of 14"):
+        truncated(whole, 14)
+    shown = TokenTrajectory("t", (*whole.segments, Segment(Kind.OBSERVATION, (3,))))
+    assert truncated(shown, 99) == whole
+
+
+def test_segments_that_contradict_themselves_are_refused() -> None:
+    with pytest.raises(ValueError, match="log-prob"):
+        Segment(Kind.SAMPLED, (1, 2), turn=0, logprobs=(0.5,))
+    with pytest.raises(ValueError, match="turn"):
+        Segment(Kind.OBSERVATION, (1,), turn=0)
+    with pytest.raises(ValueError, match="prompt"):
+        TokenTrajectory("t", (Segment(Kind.OBSERVATION, (1,)),))
