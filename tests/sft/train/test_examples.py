@@ -1,0 +1,128 @@
+"""From run folders to rows: which turns are learned, what is held out, what is left out and said."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tests.sft.train.support import said, settings, trajectory, write_run
+
+from saccade.episode.run_folder import RunFolder
+from saccade.errors import MissingMediaError, TrainingError
+from saccade.models.local_settings import LocalSettings
+from saccade.models.local_weights import load_checkpoint
+from saccade.record.content import ImagePart, VideoPart
+from saccade.record.content import Message as Said
+from saccade.record.trajectory import StopReason
+from saccade.sft.train.examples import ManyStores, learned_turns, read_examples
+from saccade.sft.train.settings import LossSettings
+from saccade.tokens.encoder import Encoder
+
+
+@pytest.fixture(scope="session")
+def encoder(tiny: Path) -> Encoder:
+    one = load_checkpoint(str(tiny), LocalSettings(device="cpu"))
+    return Encoder("tiny", one.tokenizer, one.image_processor, one.model.config, one.chat_template)
+
+
+def test_which_turns_are_learned(tmp_path: Path) -> None:
+    run = RunFolder(tmp_path)
+    three = trajectory(run, 0, looks=3, broken=True)
+    assert learned_turns(three, LossSettings()) == [0, 1, 2, 3]
+    assert learned_turns(three, LossSettings(error_turns="skip")) == [1, 2, 3]
+    assert learned_turns(three, LossSettings(earlier_rounds="skip")) == [2, 3]
+    one = trajectory(run, 1, looks=1)
+    assert learned_turns(one, LossSettings(earlier_rounds="skip")) == [0, 1]
+
+
+def test_only_the_learned_turns_are_in_the_mask(tmp_path: Path, tiny: Path, encoder: Encoder) -> None:
+    run = RunFolder(tmp_path / "r")
+    run.append(trajectory(run, 0, looks=2, broken=True))
+    (row,) = read_examples(settings(tiny, run.root, loss={"error_turns": "skip"}), encoder).train
+    learned = encoder.decode(row.ids[row.trained].tolist())
+    assert learned == (
+        "<think>I crop.</think><code>plt.imshow(image.crop((0, 0, 32, 33)))</code><|im_end|>"
+        "<answer>red</answer><|im_end|>"
+    )
+
+
+def test_what_is_left_out_is_counted(tmp_path: Path, tiny: Path, encoder: Encoder) -> None:
+    run = RunFolder(tmp_path / "r")
+    whole = trajectory(run, 0, looks=1)
+    clip = VideoPart(sha256="c" * 64, width=64, height=64, frames=30, fps=10.0, seconds=3.0)
+    for number, change in enumerate(
+        [
+            {},
+            {"stop": StopReason.SANDBOX_LOST},
+            {"prompt": (Said(role="user", parts=(clip,)),)},
+            {"prompt": (said("user", "long " * 900),)},
+            {"turns": ()},
+        ]
+    ):
+        run.append(whole.model_copy(update={"id": f"t{number}", **change}))
+    found = read_examples(settings(tiny, run.root, data={"most_tokens": 400}), encoder)
+    assert [row.id for row in found.train] == ["t0"]
+    assert found.left_out == {
+        "ended by an outage of ours": 1,
+        "without a token form": 1,
+        "whose first turn does not fit data.most_tokens": 1,
+        "with no turn that is learned": 1,
+    }
+    assert "t2 shows a video" in found.refusal
+
+
+def test_long_trajectories_lose_their_last_turns(tmp_path: Path, tiny: Path, encoder: Encoder) -> None:
+    run = write_run(tmp_path / "r", 1, looks=3)
+    (long,) = read_examples(settings(tiny, run.root), encoder).train
+    (short,) = read_examples(settings(tiny, run.root, data={"most_tokens": len(long) - 1}), encoder).train
+    assert len(short) < len(long)
+    assert np.array_equal(short.ids, long.ids[: len(short)])
+    assert short.ids[-1] == encoder.end_id
+    assert len(short.pictures) == len(long.pictures) - 1
+
+
+def test_tasks_are_held_out_whole_and_always_the_same(tmp_path: Path, tiny: Path, encoder: Encoder) -> None:
+    run = write_run(tmp_path / "r", 30)
+    for number in range(30):
+        run.append(trajectory(run, number).model_copy(update={"id": f"again{number}"}))
+    found = read_examples(settings(tiny, run.root, validation={"fraction": 0.4, "most": 10}), encoder)
+    held = {row.id for row in found.validation}
+    learned = {row.id for row in found.train}
+    assert len(held) == 10
+    assert found.left_out == {"held out beyond validation.most": 60 - 10 - len(learned)}
+    assert {f"t{number}" in learned for number in range(30)} == {True, False}
+    assert all((f"t{number}" in learned) == (f"again{number}" in learned) for number in range(30))
+
+
+def test_the_fingerprint_tells_data_apart(tmp_path: Path, tiny: Path, encoder: Encoder) -> None:
+    run = write_run(tmp_path / "r", 4, looks=1)
+
+    def fingerprint(**more: object) -> str:
+        return read_examples(settings(tiny, run.root, **more), encoder).fingerprint
+
+    first = fingerprint()
+    assert fingerprint() == first
+    assert fingerprint(loss={"earlier_rounds": "skip"}) == first  # changes no mask here
+    assert fingerprint(data={"sampled_ids": "text"}) == first
+    longest = max(len(row) for row in read_examples(settings(tiny, run.root), encoder).train)
+    assert fingerprint(data={"most_tokens": longest - 1}) != first
+    run.append(trajectory(run, 9))
+    assert fingerprint() != first
+
+
+def test_nothing_to_learn_from_is_an_error_that_says_why(tmp_path: Path, tiny: Path, encoder: Encoder) -> None:
+    with pytest.raises(TrainingError, match="no run folder"):
+        read_examples(settings(tiny, tmp_path / "nothing"), encoder)
+    run = RunFolder(tmp_path / "r")
+    run.append(trajectory(run, 0).model_copy(update={"stop": StopReason.MODEL_LOST}))
+    with pytest.raises(TrainingError, match="1 ended by an outage"):
+        read_examples(settings(tiny, run.root), encoder)
+
+
+def test_media_are_found_in_any_of_the_runs(tmp_path: Path) -> None:
+    runs = [write_run(tmp_path / name, count) for name, count in (("a", 1), ("b", 3))]
+    part = next(trajectory(runs[1], 2).media())
+    assert isinstance(part, ImagePart)
+    both = ManyStores(str(run.root) for run in runs)
+    assert both.get_bytes(part.sha256) == runs[1].store.get_bytes(part.sha256)
+    with pytest.raises(MissingMediaError):
+        both.get_bytes("0" * 64)
