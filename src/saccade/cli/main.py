@@ -32,6 +32,8 @@ class Verb:
 VERBS: dict[str, Verb] = {
     "ask": Verb("saccade.cli.ask:app", "Ask a model about a picture or a video."),
     "bench": Verb("saccade.cli.bench:app", "Measure the sandbox and the loop."),
+    "convert": Verb("saccade.cli.convert:app", "Convert training data between this field's formats."),
+    "curate": Verb("saccade.cli.curate:app", "Filter trajectories, and say what each filter left out."),
     "demo": Verb("saccade.cli.demo:app", "Play an episode and make a page of it; no key, no GPU."),
     "doctor": Verb("saccade.cli.doctor:app", "Say which isolation layers this machine gives."),
     "sandbox": Verb("saccade.cli.sandbox:app", "Serve sandboxes to other hosts."),

@@ -77,7 +77,7 @@ def load_trainable(settings: ModelSettings, device: torch.device, seed: int) -> 
         if low or parameter.requires_grad:
             parameter.data = parameter.data.to(torch.float32 if parameter.requires_grad else torch.bfloat16)
     if settings.gradient_checkpointing:
-        model.gradient_checkpointing_enable({"use_reentrant": False})
+        _checkpoint_activations(model)
     return Trainable(checkpoint, encoder, adapter, low)
 
 
@@ -126,6 +126,11 @@ def _adapter(model: Any, settings: LoraSettings, seed: int) -> Any:
         return get_peft_model(model, config)
     except ValueError as error:
         raise SettingsError(f"model.lora.targets name no layer of the language model: {error}") from error
+
+
+def _checkpoint_activations(model: Any) -> None:
+    enable = getattr(model, "activation_checkpointing_enable", None)  # its name from transformers 5.23 on
+    (enable or model.gradient_checkpointing_enable)()
 
 
 def _limit_pictures(image_processor: Any, pixels: int) -> None:
