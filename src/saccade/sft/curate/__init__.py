@@ -1,0 +1,1 @@
+"""Curation: named filters in a pipeline, and a report of what each left out."""

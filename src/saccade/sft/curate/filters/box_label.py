@@ -1,0 +1,100 @@
+"""Boxes of what a question is about, labelled by a model (CodeDance, table 6): as evidence, or to check it.
+
+Boxes are asked for in pixels of the picture at its stored size. A provider may scale a picture down on its way to the
+model; a judge that answers in pixels of what it got is not noticed where its boxes lie inside the picture.
+"""
+
+from __future__ import annotations
+
+from pydantic import Field, FiniteFloat, TypeAdapter, ValidationError
+
+from saccade.dialects.question import question_text
+from saccade.record.base import Record, Text
+from saccade.record.content import ImagePart
+from saccade.record.task import EvidenceBox, NamedMedia
+from saccade.record.trajectory import Trajectory
+from saccade.sft.curate.judge import JudgedSettings, Question, ask_about, unfenced
+from saccade.sft.curate.stage import KEEP, Drop, Keep, Outcome, Undecided
+
+Box = tuple[FiniteFloat, FiniteFloat, FiniteFloat, FiniteFloat]
+
+_PROMPT = """\
+The picture above is {width} pixels wide and {height} high. Find in it what this question asks about:
+
+{question}
+
+Give the box of every whole object that fits the question best; if the question is about a part, give the object to
+which the part belongs. Reply with a JSON array and nothing else, an empty one if nothing fits. Each entry:
+{{"label": "name of the object", "bbox_2d": [left, top, right, bottom]}}, in pixels, counted from the upper left corner.
+"""
+
+
+class Found(Record):
+    """One entry of a reply."""
+
+    label: Text
+    bbox_2d: tuple[FiniteFloat, FiniteFloat, FiniteFloat, FiniteFloat]
+
+
+_FOUND = TypeAdapter(list[Found])
+
+
+class BoxLabel(JudgedSettings):
+    """Asks a judge for boxes: they become a task's evidence where it has none, and are compared with it where it has.
+
+    Left out are tasks in which the judge finds nothing, and those whose evidence none of its boxes meets. Only tasks
+    with exactly one picture are asked about; others are undecided.
+    """
+
+    iou: float = Field(default=0.5, gt=0, le=1)
+    """Intersection over union that a box and a piece of evidence need, at least once."""
+
+    def question(self, trajectory: Trajectory) -> Question | Outcome:
+        """What the judge is asked."""
+        media = trajectory.task.media
+        if len(media) != 1 or not isinstance(media[0].part, ImagePart):
+            return Undecided("the task has not exactly one picture")
+        named, part = media[0], media[0].part
+        text = _PROMPT.format(width=part.width, height=part.height, question=question_text(trajectory.task))
+        message = ask_about(trajectory, text)
+        if isinstance(message, Undecided):
+            return message
+        return Question(message, lambda reply: self._read(reply, trajectory, named, part))
+
+    def _read(self, reply: str, trajectory: Trajectory, named: NamedMedia, part: ImagePart) -> Outcome | None:
+        boxes = _boxes(reply, named.name, part)
+        if boxes is None:
+            return None
+        if not boxes:
+            return Drop("judge finds nothing that fits the question")
+        known = trajectory.task.evidence
+        if known:
+            best = max(overlap(box.xyxy, evidence.xyxy) for box in boxes for evidence in known)
+            return KEEP if best >= self.iou else Drop("judge's boxes miss the evidence", f"best overlap {best:.2f}")
+        task = trajectory.task.model_copy(update={"evidence": boxes})
+        return Keep(trajectory.model_copy(update={"task": task}))
+
+
+def overlap(one: Box, other: Box) -> float:
+    """Intersection over union of two boxes, `xyxy`."""
+    width = min(one[2], other[2]) - max(one[0], other[0])
+    height = min(one[3], other[3]) - max(one[1], other[1])
+    if width <= 0 or height <= 0:
+        return 0.0
+    both = width * height
+    return both / (_area(one) + _area(other) - both)
+
+
+def _area(box: Box) -> float:
+    return (box[2] - box[0]) * (box[3] - box[1])
+
+
+def _boxes(reply: str, image: str, part: ImagePart) -> tuple[EvidenceBox, ...] | None:
+    """The boxes of a reply; None if it is no array of boxes that lie in the picture."""
+    try:
+        found = _FOUND.validate_json(unfenced(reply), strict=True)
+        boxes = tuple(EvidenceBox(image=image, xyxy=item.bbox_2d, label=item.label) for item in found)
+    except ValidationError:
+        return None
+    inside = all(box.xyxy[2] <= part.width and box.xyxy[3] <= part.height for box in boxes)
+    return boxes if inside else None

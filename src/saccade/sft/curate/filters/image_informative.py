@@ -1,0 +1,52 @@
+"""Pictures with too little in them to look into (CodeDance, table 5)."""
+
+from __future__ import annotations
+
+from saccade.record.base import Record
+from saccade.record.trajectory import Trajectory
+from saccade.sft.curate.judge import JudgedSettings, Question, ask_about, strict_verdict
+from saccade.sft.curate.stage import KEEP, Drop, Outcome, Undecided, task_pictures
+
+_PROMPT = """\
+Look at the whole picture above and say whether questions about its details are worth asking. Judge four things:
+- varied: it shows four kinds of things or more, or six single things or more.
+- distinct: one thing at least is hardly covered by others, takes less than 30% of the area, and is not one of many that
+  look the same.
+- closer_look_helps: that thing, or another, has a detail (lettering, a number, a mark, a texture, a face) that would
+  become clearly easier to make out if its region were enlarged.
+- askable: one can ask about such a detail a question with a definite answer.
+
+Reply with one JSON object and nothing else:
+{"varied": true or false, "distinct": true or false, "closer_look_helps": true or false, "askable": true or false}
+"""
+
+
+class Verdict(Record):
+    """The form of a reply."""
+
+    varied: bool
+    distinct: bool
+    closer_look_helps: bool
+    askable: bool
+
+
+class ImageInformative(JudgedSettings):
+    """Leaves out tasks whose picture a judge finds too poor in detail for looking again.
+
+    All four conditions must hold. A task with several pictures is judged by all of them together.
+    """
+
+    def question(self, trajectory: Trajectory) -> Question | Outcome:
+        """What the judge is asked."""
+        if not task_pictures(trajectory):
+            return Undecided("the task has no picture")
+        message = ask_about(trajectory, _PROMPT)
+        return message if isinstance(message, Undecided) else Question(message, _read)
+
+
+def _read(reply: str) -> Outcome | None:
+    verdict = strict_verdict(reply, Verdict)
+    if verdict is None:
+        return None
+    failed = [name for name, holds in verdict.model_dump().items() if not holds]
+    return Drop("judge finds the picture poor in detail", "not " + ", ".join(failed)) if failed else KEEP

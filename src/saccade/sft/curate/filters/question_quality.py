@@ -1,0 +1,54 @@
+"""Questions that are not worth training on: a wrong gold answer, or nothing to find out (CodeDance, table 7)."""
+
+from __future__ import annotations
+
+from saccade.dialects.question import question_text
+from saccade.record.base import Record
+from saccade.record.trajectory import Trajectory
+from saccade.sft.curate.judge import JudgedSettings, Question, ask_about, strict_verdict
+from saccade.sft.curate.stage import KEEP, Drop, Outcome, Undecided
+
+_PROMPT = """\
+Check a question about the picture above, together with the answer that is taken for correct.
+
+Question: {question}
+Answer taken for correct: {answer}
+
+Judge two things:
+- answer_right: does the picture show that this answer is correct?
+- needs_care: must one look at the picture carefully to answer? It is false where a glance, or common sense without the
+  picture, is enough.
+
+Reply with one JSON object and nothing else: {{"answer_right": true or false, "needs_care": true or false}}
+"""
+
+
+class Verdict(Record):
+    """The form of a reply."""
+
+    answer_right: bool
+    needs_care: bool
+
+
+class QuestionQuality(JudgedSettings):
+    """Leaves out tasks whose gold answer a judge finds wrong, or whose question it finds trivial.
+
+    A task without a gold answer is undecided.
+    """
+
+    def question(self, trajectory: Trajectory) -> Question | Outcome:
+        """What the judge is asked."""
+        gold = trajectory.task.answer
+        if gold is None:
+            return Undecided("no gold answer")
+        message = ask_about(trajectory, _PROMPT.format(question=question_text(trajectory.task), answer=gold))
+        return message if isinstance(message, Undecided) else Question(message, _read)
+
+
+def _read(reply: str) -> Outcome | None:
+    verdict = strict_verdict(reply, Verdict)
+    if verdict is None:
+        return None
+    if not verdict.answer_right:
+        return Drop("judge finds the gold answer wrong")
+    return KEEP if verdict.needs_care else Drop("judge finds the question trivial")

@@ -1,0 +1,49 @@
+"""Trajectories whose texts the dialect would read otherwise today than what was recorded."""
+
+from __future__ import annotations
+
+from saccade.dialects.base import Dialect, FunctionDialect
+from saccade.dialects.registry import load_dialect
+from saccade.errors import RegistryError
+from saccade.record.action import Action, ParseError
+from saccade.record.trajectory import Trajectory
+from saccade.record.turn import FinishReason, Turn
+from saccade.sft.curate.stage import KEEP, Drop, FilterSettings, Outcome, Stage, Surroundings, Undecided, each
+
+
+class WellFormed(FilterSettings):
+    """Leaves out trajectories with a turn that their dialect would not read as the recorded action.
+
+    A trajectory whose dialect is not known is undecided.
+    """
+
+    dialect: str | None = None
+    """Dialect to read all trajectories with; None for each one's own."""
+    parse_errors: bool = False
+    """Whether a turn that was recorded as a parse error, and is one, may stay."""
+
+    def start(self, around: Surroundings) -> Stage:
+        """The stage. Raises `RegistryError` for a dialect that there is not."""
+        if self.dialect is not None:
+            load_dialect(self.dialect)
+        return each(self._decide)
+
+    def _decide(self, trajectory: Trajectory) -> Outcome:
+        name = self.dialect or trajectory.provenance.dialect
+        try:
+            dialect = load_dialect(name)
+        except RegistryError as error:
+            return Undecided(f"no dialect {name!r}", str(error))
+        for number, turn in enumerate(trajectory.turns):
+            read = reads_as(dialect, turn)
+            if read != turn.action:
+                return Drop("a turn reads otherwise", f"turn {number}: {read.kind} for {turn.action.kind}")
+            if isinstance(read, ParseError) and not self.parse_errors:
+                return Drop("a turn holds no action", f"turn {number}: {read.reason}")
+        return KEEP
+
+
+def reads_as(dialect: Dialect, turn: Turn) -> Action:
+    """What `dialect` reads in a turn."""
+    told = dialect.transcribe(turn.text, turn.calls) if isinstance(dialect, FunctionDialect) else turn.text
+    return dialect.parse(told, turn.finish_reason or FinishReason.STOP)

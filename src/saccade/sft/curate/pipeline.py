@@ -1,0 +1,140 @@
+"""A pipeline: a TOML file that lists filters in their order.
+
+    category = "source"            # what the report counts by
+
+    [[filter]]
+    name = "score"
+    at_least = 1.0
+
+    [[filter]]
+    name = "duplicates"
+    label = "near"                 # needed only where a filter comes twice: overrides name it
+
+Overrides are `name.parameter=value` (or `label.parameter=value`); every mistake is reported at once.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, get_args
+
+from pydantic import ValidationError
+
+from saccade.errors import RegistryError, SettingsError
+from saccade.record.suggest import did_you_mean
+from saccade.record.toml_text import to_toml
+from saccade.sft.curate.categories import CategoryRule
+from saccade.sft.curate.registry import FILTERS, load_filter
+from saccade.sft.curate.stage import FilterSettings
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One filter of a pipeline."""
+
+    label: str
+    """Its name in the report; the filter's own where none is given."""
+    filter: str
+    """`id@version`."""
+    settings: FilterSettings
+
+
+@dataclass(frozen=True, slots=True)
+class Pipeline:
+    """Filters in their order."""
+
+    steps: tuple[Step, ...]
+    category: CategoryRule = "source"
+    """What the report counts by."""
+
+    def to_toml(self) -> str:
+        """The resolved pipeline, defaults included; reads back as the same pipeline."""
+        filters = [
+            {"name": step.filter, "label": step.label, **step.settings.model_dump(mode="json")} for step in self.steps
+        ]
+        return to_toml({"category": self.category, "filter": filters})
+
+
+def load_pipeline(path: Path, overrides: Sequence[str] = ()) -> Pipeline:
+    """The pipeline in a file, with overrides.
+
+    Raises:
+        SettingsError: it cannot be read, or something in it is wrong; names every mistake.
+    """
+    try:
+        data = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise SettingsError(f"{path} cannot be read: {error.strerror}. Name a pipeline, a TOML file.") from error
+    except ValueError as error:
+        raise SettingsError(f"{path} is not valid TOML: {error}") from error
+    return parse_pipeline(data, overrides, where=str(path))
+
+
+def parse_pipeline(data: Mapping[str, Any], overrides: Sequence[str] = (), *, where: str = "the pipeline") -> Pipeline:
+    """The pipeline in parsed TOML. Raises as `load_pipeline`."""
+    mistakes: list[str] = []
+    unknown = [name for name in data if name not in ("category", "filter")]
+    mistakes += [f"{name}: no such setting. {did_you_mean(name, ('category', 'filter'))}" for name in unknown]
+    category = data.get("category", "source")
+    if category not in get_args(CategoryRule):
+        mistakes.append(f"category: should be one of {', '.join(get_args(CategoryRule))}, got {category!r}")
+    tables = data.get("filter", [])
+    if not isinstance(tables, list) or not tables or not all(isinstance(table, Mapping) for table in tables):
+        mistakes.append("filter: should be one [[filter]] table or more")
+        tables = []
+    changed = [dict(table) for table in tables]
+    _override(changed, overrides, mistakes)
+    steps = [step for table in changed if (step := _step(table, mistakes)) is not None]
+    labels = [step.label for step in steps]
+    twice = sorted({label for label in labels if labels.count(label) > 1})
+    mistakes += [f"{label}: comes twice; give each a label of its own" for label in twice]
+    if mistakes:
+        raise SettingsError(f"{len(mistakes)} mistake(s) in {where}:\n" + "\n".join(f"  {line}" for line in mistakes))
+    return Pipeline(tuple(steps), category)
+
+
+def _override(tables: list[dict[str, Any]], overrides: Sequence[str], mistakes: list[str]) -> None:
+    names = [str(table.get("label", table.get("name"))) for table in tables]
+    for override in overrides:
+        path, equals, text = override.partition("=")
+        name, dot, parameter = path.strip().rpartition(".")
+        if not equals or not dot:
+            mistakes.append(f"{override!r} is no override: write filter.parameter=value")
+        elif names.count(name) != 1:
+            mistakes.append(f"{name}: no filter of this pipeline, or several. {did_you_mean(name, names)}".rstrip())
+        else:
+            tables[names.index(name)][parameter] = _value(text)
+
+
+def _value(text: str) -> object:
+    """`text` as TOML, or itself where it is none."""
+    try:
+        parsed = tomllib.loads(f"value = {text}")
+    except tomllib.TOMLDecodeError:
+        return text
+    return parsed["value"] if parsed.keys() == {"value"} else text
+
+
+def _step(table: dict[str, Any], mistakes: list[str]) -> Step | None:
+    name = table.pop("name", None)
+    if not isinstance(name, str):
+        mistakes.append(f"filter: a table has no name: {table}")
+        return None
+    label = str(table.pop("label", name.partition("@")[0]))
+    try:
+        kind = load_filter(name)
+        return Step(label, FILTERS.resolve(name), kind.model_validate(table))
+    except RegistryError as error:
+        mistakes.append(f"{label}: {error}")
+    except ValidationError as error:
+        for problem in error.errors(include_url=False, include_context=False):
+            where = ".".join(str(part) for part in problem["loc"]) or "(all settings)"
+            if problem["type"] == "extra_forbidden":
+                hint = did_you_mean(where, kind.model_fields)
+                mistakes.append(f"{label}.{where}: no such setting. {hint}".rstrip())
+            else:
+                mistakes.append(f"{label}.{where}: {problem['msg']}, got {problem['input']!r}")
+    return None

@@ -1,0 +1,44 @@
+"""Filters by name. Other packages add theirs by an entry point of the group `saccade.filters`."""
+
+from __future__ import annotations
+
+from saccade.errors import RegistryError
+from saccade.record.registry import Registry
+from saccade.sft.curate.stage import FilterSettings
+
+_HERE = "saccade.sft.curate.filters"
+
+FILTERS = Registry(
+    "filters",
+    {
+        "score@1": f"{_HERE}.score:MinimumScore",
+        "exact-answer@1": f"{_HERE}.exact_answer:ExactAnswer",
+        "tool-turns@1": f"{_HERE}.tool_turns:ToolTurns",
+        "ended@1": f"{_HERE}.ended:Ended",
+        "errors@1": f"{_HERE}.errors:ErrorTurns",
+        "budget@1": f"{_HERE}.budget:Budget",
+        "well-formed@1": f"{_HERE}.well_formed:WellFormed",
+        "pass-rate@1": f"{_HERE}.pass_rate:PassRate",
+        "strata@1": f"{_HERE}.strata:Strata",
+        "duplicates@1": f"{_HERE}.duplicates:Duplicates",
+        "contamination@1": f"{_HERE}.contamination:Contamination",
+        "cross-check@1": f"{_HERE}.cross_check:CrossCheck",
+        "question-quality@1": f"{_HERE}.question_quality:QuestionQuality",
+        "image-informative@1": f"{_HERE}.image_informative:ImageInformative",
+        "box-label@1": f"{_HERE}.box_label:BoxLabel",
+        "mixture@1": f"{_HERE}.mixture:Mixture",
+        "split@1": f"{_HERE}.split:Split",
+    },
+)
+
+
+def load_filter(wanted: str) -> type[FilterSettings]:
+    """The filter that `wanted` names.
+
+    Raises:
+        RegistryError: nothing has that name (suggests the nearest), or it is no filter.
+    """
+    found = FILTERS.load(wanted)
+    if not (isinstance(found, type) and issubclass(found, FilterSettings)):
+        raise RegistryError(f"{wanted} of filters is no class of FilterSettings; correct its target")
+    return found

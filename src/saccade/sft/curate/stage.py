@@ -1,0 +1,113 @@
+"""What a filter is: settings that make a stage, and a stage that says of every trajectory whether it stays.
+
+A filter that looks at one trajectory at a time is a `Batch` (it sees them in order, some at once, so that a judge can
+ask about several side by side); one that must know the whole set is a `Whole`: it keeps a small note of each
+trajectory and chooses at the end. A filter never reads a gold answer to a model that is curated, and never edits what a
+model wrote; a trajectory that stays may get tags, a split or evidence boxes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, Protocol, TypeAlias
+
+from saccade.record.content import ImagePart
+from saccade.record.settings import Settings
+from saccade.record.trajectory import Trajectory
+
+
+class Media(Protocol):
+    """Where the pictures and videos of the trajectories lie."""
+
+    def get_bytes(self, sha256: str) -> bytes:
+        """The stored bytes. Raises `MissingMediaError`."""
+
+    def path(self, sha256: str) -> Path:
+        """The file that holds them. Raises `MissingMediaError`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Keep:
+    """The trajectory stays."""
+
+    trajectory: Trajectory | None = None
+    """The same one with another tag, split or evidence; None if it stays as it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Drop:
+    """The trajectory goes."""
+
+    reason: str
+    """A few words that many trajectories share: they are counted."""
+    detail: str = ""
+    """What is particular to this one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Undecided:
+    """The filter could not tell: a score was never computed, a judge gave no verdict."""
+
+    reason: str
+    detail: str = ""
+
+
+Outcome: TypeAlias = Keep | Drop | Undecided
+KEEP = Keep()
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Decides in order, one outcome for each trajectory; never called again once the set has ended."""
+
+    decide: Callable[[Sequence[Trajectory]], Sequence[Outcome]]
+    close: Callable[[], None] = field(default=lambda: None)
+
+
+@dataclass(frozen=True, slots=True)
+class Whole:
+    """Decides when all have been seen."""
+
+    note: Callable[[Trajectory], Any]
+    """What to remember of a trajectory; small, since it is kept for all of them."""
+    choose: Callable[[Sequence[Any]], Sequence[Outcome]]
+    """An outcome for each note; a `Keep` without a trajectory."""
+
+
+Stage: TypeAlias = Batch | Whole
+
+
+def each(decide: Callable[[Trajectory], Outcome]) -> Batch:
+    """The stage of a rule that looks at one trajectory alone."""
+    return Batch(lambda batch: [decide(trajectory) for trajectory in batch])
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What a stage may use beside its settings."""
+
+    media: Media
+    cache: Path
+    """Folder in which judges keep their verdicts."""
+
+
+class FilterSettings(Settings):
+    """Base of all filters. The first sentence of the docstring is what `saccade curate --list` shows."""
+
+    undecided: Literal["leave_out", "keep"] = "leave_out"
+    """What becomes of a trajectory that the filter could not decide about; either way it is counted as undecided."""
+
+    def start(self, around: Surroundings) -> Stage:
+        """The stage for one run over a set.
+
+        Raises:
+            SaccadeError: something that the settings name is not there.
+        """
+        raise NotImplementedError
+
+
+def task_pictures(trajectory: Trajectory) -> tuple[ImagePart, ...]:
+    """The pictures of the task, in their order."""
+    return tuple(item.part for item in trajectory.task.media if isinstance(item.part, ImagePart))

@@ -1,0 +1,154 @@
+"""Filters that look at one trajectory alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from tests.sft.curate.cases import Runs, blobs, mumbled, ran, said
+
+from saccade.record.content import Message, TextPart
+from saccade.record.status import Status
+from saccade.record.task import AnswerType
+from saccade.record.trajectory import Provenance, StopReason
+
+
+def test_low_scores_go_and_missing_ones_are_undecided(runs: Runs) -> None:
+    runs.write(
+        runs.trajectory("right", correct=1.0), runs.trajectory("wrong", correct=0.5), runs.trajectory("unscored")
+    )
+    result = runs.curate({"name": "score"})
+    assert result.ids == ["right"]
+    assert result.reasons == {"wrong": "correct below 1", "unscored": "no score correct"}
+    assert result.undecided == ["unscored"]
+
+
+def test_undecided_ones_may_stay(runs: Runs) -> None:
+    runs.write(runs.trajectory("unscored"), runs.trajectory("wrong", correct=0.0))
+    result = runs.curate({"name": "score", "undecided": "keep"})
+    assert result.ids == ["unscored"]
+    assert result.undecided == ["unscored"]
+    assert result.lines[0].kept
+
+
+@pytest.mark.parametrize(
+    ("answer", "fields", "settings", "kept"),
+    [
+        ("5", {}, {}, True),
+        ("5.0", {}, {}, False),
+        ("  A  Cat ", {"answer": "a cat"}, {}, True),
+        ("A Cat", {"answer": "a cat"}, {"fold": False}, False),
+        ("B", {"answer": "red", "choices": ("blue", "red"), "answer_type": AnswerType.CHOICE}, {}, True),
+        ("(B).", {"answer": "red", "choices": ("blue", "red"), "answer_type": AnswerType.CHOICE}, {}, True),
+        ("A", {"answer": "red", "choices": ("blue", "red"), "answer_type": AnswerType.CHOICE}, {}, False),
+        ("B", {"answer": "B", "choices": ("A", "B", "C")}, {}, True),
+        ("B", {"answer": "red", "choices": ("blue", "red")}, {"letters": False}, False),
+        ("C", {"answer": "red", "choices": ("blue", "red")}, {}, False),
+    ],
+)
+def test_exact_answer(runs: Runs, answer: str, fields: dict[str, Any], settings: dict[str, Any], kept: bool) -> None:
+    runs.write(runs.trajectory("one", said(answer), task=fields))
+    assert bool(runs.curate({"name": "exact-answer", **settings}).ids) is kept
+
+
+def test_exact_answer_without_a_gold_or_an_answer(runs: Runs) -> None:
+    runs.write(
+        runs.trajectory("no gold", task={"answer": None}),
+        runs.trajectory("no answer", mumbled(), stop=StopReason.NO_ACTION),
+    )
+    result = runs.curate({"name": "exact-answer"})
+    assert result.undecided == ["no gold"]
+    assert result.reasons["no answer"] == "no answer"
+
+
+def test_tool_turns(runs: Runs) -> None:
+    unseen = ran().model_copy(update={"execution": None, "observation": None})
+    runs.write(
+        runs.trajectory("two", ran(), ran(status=Status.ERROR), said("5")),
+        runs.trajectory("one", ran(), unseen, stop=StopReason.TURN_LIMIT),
+        runs.trajectory("none"),
+        runs.trajectory("four", ran(), ran(), ran(), ran(), said("5")),
+    )
+    assert runs.curate({"name": "tool-turns", "at_most": 3}).ids == ["two"]
+
+
+def test_successful_tool_turns(runs: Runs) -> None:
+    runs.write(runs.trajectory("half", ran(), ran(status=Status.ERROR), said("5")))
+    assert runs.curate({"name": "tool-turns", "successful": True}).ids == []
+
+
+def test_ended(runs: Runs) -> None:
+    runs.write(
+        runs.trajectory("good"),
+        runs.trajectory("long", ran(), ran(), ran(), said("5")),
+        runs.trajectory("cut", ran(), stop=StopReason.TURN_LIMIT),
+        runs.trajectory("running", ran(), stop=None),
+    )
+    result = runs.curate({"name": "ended", "turns": 3})
+    assert result.ids == ["good"]
+    assert result.reasons["cut"] == "ended as turn_limit"
+    assert result.reasons["running"] == "ended as not yet"
+
+
+def test_outages_of_ours_always_go(runs: Runs) -> None:
+    runs.write(
+        runs.trajectory("good", correct=1.0),
+        runs.trajectory("lost", ran(), stop=StopReason.SANDBOX_LOST, stop_detail="it died"),
+    )
+    result = runs.curate({"name": "score", "undecided": "keep"})
+    assert result.ids == ["good"]
+    assert (result.lines[0].filter, result.lines[0].detail) == ("lost", "it died")
+    assert [item.seen for item in result.report.filters] == [2, 1]
+
+
+@pytest.mark.parametrize(
+    ("settings", "kept"),
+    [
+        ({"at_most": 0, "recovered": False}, ["clean"]),
+        ({"at_most": 1, "recovered": False}, ["clean", "mended", "given up", "mumbled"]),
+        ({}, ["clean", "mended", "mumbled", "twice"]),
+        ({"at_most": 1}, ["clean", "mended", "mumbled"]),
+    ],
+)
+def test_error_turns(runs: Runs, settings: dict[str, Any], kept: list[str]) -> None:
+    bad = ran(status=Status.ERROR)
+    runs.write(
+        runs.trajectory("clean", ran(), said("5")),
+        runs.trajectory("mended", bad, ran(), said("5")),
+        runs.trajectory("given up", bad, said("5")),
+        runs.trajectory("mumbled", mumbled(), said("5")),
+        runs.trajectory("twice", bad, ran(status=Status.TIMEOUT), ran(), said("5")),
+    )
+    assert runs.curate({"name": "errors", **settings}).ids == kept
+
+
+def test_well_formed(runs: Runs) -> None:
+    other = said("5").model_copy(update={"text": "<answer>\n\\boxed{6}\n</answer>"})
+    runs.write(
+        runs.trajectory("good", ran(), said("5")),
+        runs.trajectory("other", other),
+        runs.trajectory("stranger", provenance=Provenance(dialect="klingon")),
+    )
+    result = runs.curate({"name": "well-formed"})
+    assert result.ids == ["good"]
+    assert result.reasons["other"] == "a turn reads otherwise"
+    assert result.undecided == ["stranger"]
+
+
+def test_budget_of_pictures_and_tokens(runs: Runs) -> None:
+
+    picture = runs.put(blobs(1, (280, 280)))  # 100 tokens of 28x28 pixels
+    shown = Message(role="user", parts=(picture, TextPart(text="x" * 350)))
+    one = runs.trajectory("one", prompt=(shown,))
+    runs.write(one, runs.trajectory("two", prompt=(shown, shown)))
+    assert runs.curate({"name": "budget", "images": 1}).ids == ["one"]
+    for number, (tokens, kept) in enumerate([(205, []), (220, ["one"]), (420, ["one", "two"])]):
+        runs.out = runs.root / f"out-{number}"
+        assert runs.curate({"name": "budget", "tokens": tokens}).ids == kept
+
+
+def test_budget_of_pixels(runs: Runs) -> None:
+
+    picture = runs.put(blobs(1, (10, 10)))
+    runs.write(runs.trajectory("one", prompt=(Message(role="user", parts=(picture,)),)))
+    assert runs.curate({"name": "budget", "pixels": 99}).ids == []

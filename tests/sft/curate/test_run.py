@@ -1,0 +1,133 @@
+"""The pipeline itself: order, output, report, mistakes."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+
+import pytest
+from tests.sft.curate.cases import Runs, blobs, ran, said
+
+from saccade.errors import MissingMediaError, RecordError, SettingsError
+from saccade.media.store import MediaStore
+from saccade.record.codec import loads
+from saccade.sft.curate.pipeline import load_pipeline, parse_pipeline
+from saccade.sft.curate.registry import FILTERS, load_filter
+from saccade.sft.curate.report import EXAMPLES, CurateReport
+from saccade.sft.curate.run import BATCH, curate
+
+RECIPES = Path(__file__).parents[3] / "recipes" / "curate"
+
+
+def test_order_is_kept_and_media_are_linked(runs: Runs) -> None:
+    pictures = [runs.put(blobs(seed)) for seed in range(2)]
+    count = 2 * BATCH + 3
+    runs.write(*(runs.trajectory(f"{n:03}", picture=pictures[n % 2], correct=float(n % 3 > 0)) for n in range(count)))
+    result = runs.curate({"name": "score"})
+    assert result.ids == [f"{n:03}" for n in range(count) if n % 3]
+    source, store = MediaStore(runs.root / "run" / "media"), MediaStore(runs.out / "media")
+    for part in pictures:
+        assert store.get_bytes(part.sha256) == source.get_bytes(part.sha256)
+        assert store.path(part.sha256).samefile(source.path(part.sha256))
+    assert sorted(path.name for path in runs.out.iterdir()) == [
+        "dropped.jsonl",
+        "media",
+        "pipeline.toml",
+        "report.json",
+        "trajectories.jsonl",
+    ]
+
+
+def test_report_counts_reasons_examples_and_categories(runs: Runs) -> None:
+    wrong = [runs.trajectory(f"w{n}", correct=0.0, task={"source": "charts"}) for n in range(EXAMPLES + 2)]
+    runs.write(*wrong, runs.trajectory("r", ran(), said("5"), correct=1.0, task={"source": "maps"}))
+    report = runs.curate({"name": "score"}, {"name": "tool-turns"}).report
+    assert loads((runs.out / "report.json").read_bytes(), CurateReport) == report
+    _, score, turns = report.filters
+    assert (report.read, report.kept, score.seen, score.dropped, turns.seen) == (EXAMPLES + 3, 0, EXAMPLES + 3, 7, 1)
+    assert score.reasons[0].count == EXAMPLES + 2
+    assert score.reasons[0].examples == tuple(f"w{n}" for n in range(EXAMPLES))
+    assert [(item.category, item.seen, item.kept) for item in score.categories] == [("charts", 7, 0), ("maps", 1, 1)]
+
+
+def test_ids_that_come_again_get_their_runs_name(runs: Runs) -> None:
+    runs.write(runs.trajectory("a", correct=1.0), run="one")
+    runs.write(runs.trajectory("a", correct=1.0), run="two")
+    result = runs.curate({"name": "score"}, runs=("one", "two"))
+    assert result.ids == ["a", "two/a"]
+    assert result.report.renamed == 1
+
+
+def test_same_output_twice(runs: Runs) -> None:
+    runs.write(*(runs.trajectory(str(n), task={"source": "ab"[n % 2]}) for n in range(40)))
+    filters = [{"name": "mixture", "weights": {"a": 1, "b": 3}}, {"name": "split"}]
+    first = runs.curate(*filters)
+    runs.out = runs.root / "again"
+    assert runs.curate(*filters).kept == first.kept
+    for name in ("trajectories.jsonl", "dropped.jsonl", "pipeline.toml"):
+        assert (runs.out / name).read_bytes() == (runs.root / "out" / name).read_bytes()
+
+
+def test_resolved_pipeline_gives_the_same_again(runs: Runs) -> None:
+    runs.write(*(runs.trajectory(str(n), correct=n % 2) for n in range(6)))
+    first = runs.curate({"name": "score", "label": "right"}, {"name": "split", "seed": 4})
+    again = load_pipeline(runs.out / "pipeline.toml")
+    assert curate([runs.root / "run"], again, runs.root / "again", cache=runs.root).filters == first.report.filters
+
+
+def test_nothing_appears_if_it_fails(runs: Runs) -> None:
+    part = runs.put(blobs(1), run="elsewhere")
+    runs.write(runs.trajectory("a", picture=part, correct=1.0))
+    with pytest.raises(MissingMediaError):
+        runs.curate({"name": "score"})
+    assert sorted(path.name for path in runs.root.iterdir()) == ["elsewhere", "run"]
+
+
+def test_an_output_that_exists_is_refused(runs: Runs) -> None:
+    runs.write(runs.trajectory("a"))
+    runs.out.mkdir()
+    (runs.out / "mine").touch()
+    with pytest.raises(RecordError, match="exists already"):
+        runs.curate({"name": "score"})
+    assert (runs.out / "mine").exists()
+
+
+def test_no_run_is_refused(runs: Runs) -> None:
+    with pytest.raises(RecordError, match="no run folder"):
+        runs.curate({"name": "score"})
+
+
+def test_every_mistake_is_named() -> None:
+    data = {
+        "catgory": "x",
+        "filter": [{"name": "scor"}, {"name": "score", "at_leest": 1}, {"name": "tool-turns", "at_least": -1}, {}],
+    }
+    with pytest.raises(SettingsError) as caught:
+        parse_pipeline(data, ["score.at_most", "nothing.at_least=1"])
+    text = str(caught.value)
+    for words in ("'category'", "'score'", "'at_least'", "tool-turns.at_least", "no name", "score.at_most", "nothing"):
+        assert words in text
+    assert text.startswith("7 mistake(s)")
+
+
+def test_a_filter_twice_needs_labels() -> None:
+    table = {"name": "score"}
+    with pytest.raises(SettingsError, match="comes twice"):
+        parse_pipeline({"filter": [table, table]})
+    steps = parse_pipeline({"filter": [table, {**table, "label": "b"}]}, ["b.at_least=0.5", "b.score=format"]).steps
+    assert [(step.label, step.settings.model_dump()["at_least"]) for step in steps] == [("score", 1.0), ("b", 0.5)]
+
+
+def test_every_filter_loads_and_says_what_it_does() -> None:
+    for entry in FILTERS.ids():
+        assert (load_filter(entry).__doc__ or "").strip()
+
+
+@pytest.mark.parametrize("recipe", sorted(RECIPES.glob("*.toml")), ids=lambda path: path.stem)
+def test_shipped_pipelines_are_valid(recipe: Path) -> None:
+    pipeline = load_pipeline(recipe)
+    assert parse_pipeline(tomllib.loads(pipeline.to_toml())) == pipeline
+
+
+def test_there_are_shipped_pipelines() -> None:
+    assert {path.stem for path in RECIPES.glob("*.toml")} >= {"pyvision-rl", "codedance", "vista", "codev"}
