@@ -6,8 +6,7 @@ Cells do not rely on one another: each imports and opens what it uses, unless th
 from __future__ import annotations
 
 import ast
-import io
-import tokenize
+import re
 
 from saccade.dialects.base import ToolDialect
 from saccade.dialects.thyme import OUTPUT_FOLDER
@@ -125,17 +124,10 @@ class Hand:
 
 
 def rename(program: str, names: dict[str, str]) -> str:
-    """The program with identifiers renamed, all else as it is written."""
+    """The program with names changed wherever they stand as whole words."""
     if not names:
         return program
-    lines = program.splitlines(keepends=True)
-    tokens = [t for t in tokenize.generate_tokens(io.StringIO(program).readline) if t.type == tokenize.NAME]
-    for token in reversed(tokens):
-        if token.string in names:
-            row, start = token.start
-            line = lines[row - 1]
-            lines[row - 1] = line[:start] + names[token.string] + line[token.end[1] :]
-    return "".join(lines)
+    return re.sub(rf"\b({'|'.join(map(re.escape, names))})\b", lambda match: names[match[1]], program)
 
 
 def cells(program: str, cut: int) -> tuple[str, ...]:

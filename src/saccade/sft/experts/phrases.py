@@ -32,6 +32,7 @@ NOUNS = {
 Voice = dict[str, tuple[str, ...]]
 
 SHORT: Voice = {
+    "overview": ("[Look at|Show] the [whole|full] picture.", "[First|Start with] the [whole|full] picture."),
     "look": (
         "[Look|Zoom in] at {subject}.",
         "{subject}[ is small| is tiny|]: [crop|zoom|cut it out].",
@@ -76,6 +77,11 @@ SHORT: Voice = {
 }
 
 LONG: Voice = {
+    "overview": (
+        "[I have not seen the picture yet|The picture has not been shown yet], so I [start with|first take] a look at "
+        "[all of it|the whole of it].",
+        "[First|Before anything else] I [show|look at] the [whole|full] picture[ to see where to look closer|].",
+    ),
     "look": (
         "[The question is about|I am asked about] {subject}[, which is too small to read here|, and I cannot make out "
         "enough at this size|]. [Let me|I will] [crop|cut out] the [area|region] [around it|where it is] and "

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 from saccade.errors import ModelRefusedError
 from saccade.record.action import Action, Answer, Code
-from saccade.record.content import VideoPart
+from saccade.record.content import ImagePart, VideoPart
 from saccade.sft.experts.hand import Hand, cells
-from saccade.sft.experts.scene import Box, Scene, union
+from saccade.sft.experts.scene import Box, Scene, area, union
 from saccade.sft.experts.seen import Seen
 from saccade.sft.experts.voice import Voice
 from saccade.sft.experts.windows import around, groups
@@ -64,8 +64,11 @@ class Window:
 def can_crop(part: Part, left: int) -> bool:
     """Whether looking at the evidence answers the question, within `left` turns."""
     scene = part.scene
-    shows = scene.world in LOOKED or scene.notes.get("look") == "crop" or not part.hand.codes
-    return shows and bool(windows(part, left - 1))
+    places = windows(part, left - 1 - unseen(part))
+    if not part.hand.codes:
+        return bool(places)
+    shows = scene.world in LOOKED or scene.notes.get("look") == "crop"
+    return shows and bool(places) and all(_is_part(place, scene.pictures[place.name]) for place in places)
 
 
 def can_compute(part: Part, left: int) -> bool:
@@ -73,6 +76,16 @@ def can_compute(part: Part, left: int) -> bool:
     program = part.scene.task.program
     short = program is not None and len(program) <= part.scene.settings.longest_program
     return part.hand.codes and short and left >= 2
+
+
+def unseen(part: Part) -> bool:
+    """Whether the dialect shows no picture before the program does: then a crop needs a look at the whole first."""
+    return part.scene.opening.pictures == 0
+
+
+def _is_part(place: Window, picture: ImagePart) -> bool:
+    """Whether there is anything to cut away: a crop of nearly everything shows nothing new."""
+    return 2 * area(place.target) <= picture.width * picture.height
 
 
 def windows(part: Part, most: int) -> list[Window]:
@@ -95,9 +108,13 @@ def windows(part: Part, most: int) -> list[Window]:
 
 def crop(part: Part, left: int, opening: str | None = None) -> Play:
     """Look at the evidence, sometimes first too widely, and say what it shows; `opening` is the first thought."""
-    places = windows(part, left - 1)
+    places = windows(part, left - 1 - unseen(part))
     rng = part.scene.rng
-    spare = left - 1 - len(places)
+    spare = left - 1 - len(places) - unseen(part)
+    if unseen(part):
+        whole = next(iter(part.scene.pictures.items()))
+        everything = part.hand.look(whole[0], (0, 0, whole[1].width, whole[1].height))
+        _picture(part, (yield Move(everything, part.voice.say("overview"))))
     for number, window in enumerate(places):
         picture = part.scene.pictures[window.name]
         size = (picture.width, picture.height)

@@ -17,9 +17,19 @@ Box = tuple[int, int, int, int]
 
 # What the evidence boxes of worlds are called where the label is a kind of thing, not a text in the picture.
 _COMMON = frozenset(
-    {"circle", "circles", "crossing", "darkest", "difference", "end", "grid", "hexagon", "label", "lightest", "most"}
-    | {"octagon", "pentagon", "pie", "ring", "square", "start", "triangle", "value", "word"}
+    {"crossing", "difference", "grid", "label", "pie", "ring", "word"}
+    | {"circle", "hexagon", "octagon", "pentagon", "square", "triangle"}
 )
+_PHRASES = {
+    "circles": "the pair of circles",
+    "nested squares": "the drawing with the squares",
+    "start": "the place where it starts",
+    "end": "the place where it ends",
+    "most": "the largest area",
+    "lightest": "the lightest patch",
+    "darkest": "the darkest patch",
+    "value": "the framed patch",
+}
 
 
 @dataclass(frozen=True)
@@ -81,6 +91,8 @@ class Scene:
         """A label of the evidence in words."""
         if not label:
             return self.rng.choice(("the part in question", "the place that matters", "what is asked about"))
+        if label in _PHRASES:
+            return _PHRASES[label]
         if label in _COMMON or " " in label:
             return f"the {label}"
         return f'"{label}"'

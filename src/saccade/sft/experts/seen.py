@@ -18,6 +18,7 @@ _DUMMY = ExecutionPicture(image=ImagePart(sha256="0" * 64, width=1, height=1), s
 _ERROR = re.compile(
     r"(?:\b(?:[A-Z]\w*(?:Error|Exception)|Error|Execution timeout|Timed Out)\b|(?<=execution failed: )).*"
 )
+_HEADED = re.compile(r"Execution Error \((?P<kind>\w+)\) -+\s+(?P<message>.*)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,13 +49,21 @@ def read(dialect: Dialect, text: str, new: int, before: int) -> Seen:
     if matched and printed:
         inside = text[text.rfind(opening) + len(opening) :] if opening else text
         inside = inside.removesuffix(closing)
-    error = _ERROR.search(inside)
+    error = _error_in(inside)
     if error is not None:
-        return Seen(inside.strip(), new, error[0].strip())
+        return Seen(inside.strip(), new, error)
     silent = not printed and new > 0
     if silent or matched or new > 0 or not inside.strip():
         return Seen("" if silent else inside.strip(), new, None)
     return Seen(inside.strip(), new, None if _says_nothing(dialect, text, before) else inside.strip()[:120])
+
+
+def _error_in(text: str) -> str | None:
+    headed = _HEADED.search(text)
+    if headed is not None:
+        return f"{headed['kind']}: {headed['message'].strip()}"
+    found = _ERROR.search(text)
+    return None if found is None else found[0].strip()
 
 
 def _says_nothing(dialect: Dialect, text: str, before: int) -> bool:

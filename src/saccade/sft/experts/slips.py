@@ -21,6 +21,7 @@ from saccade.sft.experts.plays import (
     compute,
     crop,
     program_cells,
+    unseen,
     windows,
 )
 from saccade.sft.experts.scene import Box
@@ -50,7 +51,10 @@ def mistake(part: Part, left: int) -> Play:
     slip = part.scene.rng.choice(slips)
     seen = yield Move(slip.action, slip.thought)
     if slip.fails != (seen.error is not None) or (not slip.fails and seen.pictures == 0):
-        raise ExpertStopped(f"a slip on {part.scene.task.id} did not go wrong in {part.scene.dialect.id}")
+        raise ExpertStopped(
+            f"a slip on {part.scene.task.id} did not go wrong as meant in {part.scene.dialect.id}: "
+            f"{seen.error or seen.text!r}"
+        )
     window = slip.window
     place = {"box": window.target, "name": window.name, "label": window.label} if window is not None else {}
     if seen.error is not None:
@@ -64,7 +68,7 @@ def possible_slips(part: Part, left: int) -> list[Slip]:
     """Every kind of slip that leaves turns enough to repair it, once each."""
     scene = part.scene
     may_fail = scene.dialect.limits.failed_calls is None or scene.dialect.limits.failed_calls > 0
-    places = windows(part, left - 2) if can_crop(part, left - 1) else []
+    places = windows(part, left - 2) if can_crop(part, left - 1) and not unseen(part) else []
     found: list[Slip] = []
     if places:
         found += _wrong_place(part, places[0])
@@ -100,7 +104,8 @@ def _wrong_crops(part: Part, window: Window) -> list[Slip]:
     else:
         factor = zoom(box, scene.settings.crop_side)
         right = part.hand.crop_code(window.name, box, factor)
-        actions.append(Code(code=part.hand.crop_code(window.name, swapped, 1)))
+        if "clamp_crop" not in scene.dialect.session.repairs:
+            actions.append(Code(code=part.hand.crop_code(window.name, swapped, 1)))
         actions.append(Code(code=right.replace(".crop(", scene.rng.choice((".cut(", ".corp(", ".subimage(")), 1)))
         variable, opening, _ = part.hand.opened(window.name)
         if not opening:

@@ -12,19 +12,25 @@ LEAST = 32
 
 def around(rng: Rng, box: Box, size: Size, *, widen: int = 1) -> Box:
     """A box around `box` inside a picture of `size`: margins of its own size or so, times `widen`, each for itself."""
-    width, height = box[2] - box[0], box[3] - box[1]
     # Small things are not hit exactly: the least margin is a hundredth of the picture.
     least = max(size) // 100 + 4
-    left, right = (widen * (least + width * rng.integer(5, 70) // 100) for _ in range(2))
-    top, bottom = (widen * (least + height * rng.integer(5, 70) // 100) for _ in range(2))
-    # Some tools refuse crops of less than 32 pixels.
-    right, bottom = (max(right, LEAST - width - left), max(bottom, LEAST - height - top))
-    x0, y0, x1, y1 = max(0, box[0] - left), max(0, box[1] - top), box[2] + right, box[3] + bottom
-    x0, y0 = max(0, min(x0, size[0] - LEAST)), max(0, min(y0, size[1] - LEAST))
-    if rng.chance(50):  # people like round numbers
-        step = 10 if max(x1 - x0, y1 - y0) >= 80 else 5
-        x0, y0, x1, y1 = x0 - x0 % step, y0 - y0 % step, x1 + -x1 % step, y1 + -y1 % step
-    return x0, y0, min(size[0], x1), min(size[1], y1)
+    # People like round numbers.
+    step = rng.choice((1, 5, 10))
+    edges = []
+    for axis in (0, 1):
+        side = box[axis + 2] - box[axis]
+        before, after = (widen * (least + side * rng.integer(5, 70) // 100) for _ in range(2))
+        low, high = box[axis] - before, box[axis + 2] + after
+        edges.append(_inside(low - low % step, high + -high % step, size[axis]))
+    (x0, x1), (y0, y1) = edges
+    return x0, y0, x1, y1
+
+
+def _inside(low: int, high: int, size: int) -> tuple[int, int]:
+    """The part of the span that lies in 0..size, made `LEAST` long where there is room. Some tools want that much."""
+    low, high = max(0, low), min(size, high)
+    high = min(size, max(high, low + LEAST))
+    return max(0, min(low, high - LEAST)), high
 
 
 def elsewhere(rng: Rng, box: Box, size: Size) -> Box | None:

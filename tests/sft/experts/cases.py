@@ -1,0 +1,49 @@
+"""Scenes and plans on worlds for the tests of experts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from saccade.dialects.registry import load_dialect
+from saccade.episode.equip import equipped
+from saccade.episode.plan import Plan
+from saccade.media.store import MediaStore
+from saccade.record.trajectory import Trajectory
+from saccade.sft.experts.plays import Part
+from saccade.sft.experts.scene import Scene
+from saccade.sft.experts.settings import ExpertSettings
+from saccade.sft.synth.run import synthesise
+from saccade.sft.synth.settings import SynthSettings
+from saccade.tasks.worlds.base import draw_sample, store_sample
+from saccade.tasks.worlds.registry import load_world
+from saccade.tasks.worlds.rng import Rng
+
+
+def plan_for(world: str, dialect: str, root: Path, index: int = 0) -> tuple[Plan, dict[str, str]]:
+    """The plan of a sample, and the sample's notes."""
+    drawn = load_world(world)
+    sample = draw_sample(drawn, "train", index)
+    task = store_sample(sample, MediaStore(root), task_id=f"{drawn.id}/train/{index}", split="train")
+    return Plan(task, equipped(load_dialect(dialect))[0]), dict(sample.notes)
+
+
+def part_for(world: str, dialect: str, root: Path, *, index: int = 0, seed: int = 0, **settings: Any) -> Part:
+    """The part of an expert on a sample."""
+    plan, notes = plan_for(world, dialect, root, index)
+    chosen = ExpertSettings.model_validate(settings)
+    return Part.of(Scene(plan.task, plan.dialect, plan.opening, Rng(seed), chosen, notes))
+
+
+async def trajectories(out: Path, **settings: Any) -> list[Trajectory]:
+    """What a run of these settings makes; no job may come to nothing."""
+    from saccade.record.codec import read_lines
+
+    progress = await synthesise(SynthSettings.model_validate(settings), out, workers=3)
+    assert not progress.discarded, progress.example
+    return list(read_lines(out / "trajectories.jsonl", Trajectory))
+
+
+def is_right(trajectory: Trajectory) -> bool:
+    """Whether it was scored as right."""
+    return [score.value for score in trajectory.scores if score.name == "exact"] == [1.0]
