@@ -36,8 +36,10 @@ def take_single_shapes(picture):
         one_hole_at_most = outer < 0 and (hole < 0 or tree[0][hole][0] < 0)
         if one_hole_at_most and cv2.contourArea(contour) > 0.85 * cv2.contourArea(cv2.convexHull(contour)):
             inner = contours[hole] if hole >= 0 else contour  # thick lines round the corners outside
-            share = cv2.contourArea(inner) / np.pi / cv2.minEnclosingCircle(inner)[1] ** 2
-            count += min(filled, key=lambda n: abs(filled[n] - share)) == corners
+            radius = cv2.minEnclosingCircle(inner)[1]
+            share = cv2.contourArea(inner) / np.pi / radius**2
+            # A speck of a few pixels has no shape.
+            count += radius > 4 * zoom and min(filled, key=lambda n: abs(filled[n] - share)) == corners
             x, y, w, h = (v // zoom for v in cv2.boundingRect(contour))
             picture[max(0, y - 1) : y + h + 2, max(0, x - 1) : x + w + 2] = 0
     return count
