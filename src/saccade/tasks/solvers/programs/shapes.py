@@ -4,7 +4,7 @@ A shape alone is told by its area. For the others an outline of every size is la
 lines run under all of it. Not for filled shapes that overlap, nor for shapes cut by the edge of the picture.
 """
 
-# ruff: noqa: T201, D103
+# ruff: noqa: T201
 # mypy: allow-untyped-defs, allow-untyped-calls
 
 import cv2
@@ -22,6 +22,7 @@ corners = sides or 90
 
 
 def enlarge(picture, zoom):
+    """The picture at `zoom` times its size, smaller or larger."""
     return cv2.resize(picture, None, fx=zoom, fy=zoom, interpolation=cv2.INTER_CUBIC if zoom > 1 else cv2.INTER_AREA)
 
 
