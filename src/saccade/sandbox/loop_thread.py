@@ -34,9 +34,7 @@ class LoopThread:
         """Run `work` on the loop and give its result; interrupted, cancel it and wait until it has ended."""
         if self.is_current():
             work.close()
-            raise SandboxError(
-                "this was called on its own event loop, which would wait for itself; await there."
-            )
+            raise SandboxError("this was called on its own event loop, which would wait for itself; await there.")
         loop = self._running()
         if loop is None:
             work.close()
