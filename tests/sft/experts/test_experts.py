@@ -6,6 +6,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from tests.sft.experts.cases import is_right, plan_for, trajectories
 
 from saccade.dialects.registry import load_dialect
 from saccade.episode.drive import run_episode
@@ -19,7 +20,6 @@ from saccade.record.turn import FinishReason
 from saccade.sft.experts.expert import Expert
 from saccade.sft.experts.settings import STYLES, ExpertSettings, Style, StyleWeights
 from saccade.tasks.worlds.registry import WORLDS
-from tests.sft.experts.cases import is_right, plan_for, trajectories
 
 ONLY: dict[Style, StyleWeights] = {
     style: StyleWeights(**{other: float(other == style) for other in STYLES}) for style in STYLES

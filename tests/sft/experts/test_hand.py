@@ -4,12 +4,12 @@ import ast
 from pathlib import Path
 
 import pytest
+from tests.sft.experts.cases import part_for
 
 from saccade.record.action import Code, ToolCall
 from saccade.sft.experts.hand import cells, rename
 from saccade.tasks.worlds.base import draw_sample
 from saccade.tasks.worlds.registry import load_world
-from tests.sft.experts.cases import part_for
 
 PROGRAM = """\
 from __future__ import annotations

@@ -57,7 +57,8 @@ class Expert:
         """The expert for a plan; its style is drawn among those that fit, unless it is given.
 
         Raises:
-            SettingsError: the dialect cannot show the task, or no style fits.
+            SettingsError: the dialect cannot show the task.
+            UnfitSampleError: it can, but no style fits.
         """
         scene = Scene(plan.task, plan.dialect, plan.opening, Rng(seed), settings or ExpertSettings(), notes or {})
         part = Part.of(scene)

@@ -12,11 +12,15 @@ _SHRUNK = frozenset({"visual-search"})
 """Worlds whose details are lost when a model's input is shrunk."""
 
 
+class UnfitSampleError(SettingsError):
+    """No style of an expert fits the sample in the dialect, as the settings are."""
+
+
 def fitting(part: Part) -> dict[Style, float]:
     """The styles that fit, with their weights.
 
     Raises:
-        SettingsError: none does; names what the dialect lacks.
+        UnfitSampleError: none does; names what the dialect lacks.
     """
     scene, weights = part.scene, part.scene.settings.styles
     left = scene.turns
@@ -31,7 +35,7 @@ def fitting(part: Part) -> dict[Style, float]:
         fits["direct"] = weights.direct
     fits = {style: weight for style, weight in fits.items() if weight > 0}
     if not fits:
-        raise SettingsError(
+        raise UnfitSampleError(
             f"no expert can answer {scene.task.id} in dialect {scene.dialect.id}: it "
             + ("runs no code, and the evidence cannot be cropped." if not part.hand.codes else "has no fitting style.")
             + " Leave the world out, or change the dialect or the styles' weights."

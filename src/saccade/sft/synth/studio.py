@@ -22,6 +22,7 @@ from saccade.record.task import Task
 from saccade.record.trajectory import StopReason
 from saccade.sandbox.base import Sandbox
 from saccade.sandbox.limits import Limits
+from saccade.sft.experts.styles import UnfitSampleError
 from saccade.sft.synth.codify import CodifyMaker
 from saccade.sft.synth.densify import DensifyMaker
 from saccade.sft.synth.jobs import Job, knobs_by_world
@@ -80,6 +81,8 @@ class Studio:
             played = await self._maker.make(job, task, sample.notes)
         except DiscardedError as error:
             return Made(None, error.kind, error.detail)
+        except UnfitSampleError as error:
+            return Made(None, "no style fits", str(error))
         if played.lost or played.stop is StopReason.CANCELLED:
             return Made(None, str(played.stop), played.stop_detail)
         return Made(graded(played))

@@ -1,0 +1,36 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from saccade.cli.main import main
+from saccade.record.codec import read_lines
+from saccade.record.trajectory import Trajectory
+
+
+def test_a_run_is_made_continued_and_guarded(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    command = ["synth", "circled-letter", "--dialect", "vista", "--out", str(tmp_path / "run"), "--n", "3"]
+    assert main(command) == 0
+    assert "3 trajectories made, 3 of them right" in capsys.readouterr().out
+    made = list(read_lines(tmp_path / "run" / "trajectories.jsonl", Trajectory))
+    assert [item.id for item in made] == [f"circled-letter@1/train/{number}#0" for number in range(3)]
+    assert all(item.provenance.model.startswith("expert:") for item in made)
+    assert main(command) == 0
+    assert "3 were there before" in capsys.readouterr().out
+    assert main([*command, "--set", "expert.verbosity=short"]) == 2
+    assert 'expert.verbosity: "long" -> "short"' in capsys.readouterr().err
+
+
+def test_a_dialect_that_cannot_show_a_world_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["synth", "video-events", "--dialect", "vista", "--out", str(tmp_path), "--n", "1"]) == 2
+    assert "shows pictures only" in capsys.readouterr().err
+
+
+def test_wrong_names_suggest_the_right_ones(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = ["--out", str(tmp_path / "run"), "--n", "1"]
+    assert main(["synth", "circled-leter", "--dialect", "vista", *out]) == 2
+    assert "circled-letter" in capsys.readouterr().err
+    assert main(["synth", "maze", "--dialect", "vista", *out, "--set", "expert.verbosty=short"]) == 2
+    assert "verbosity" in capsys.readouterr().err
+    assert not (tmp_path / "run").exists()
