@@ -156,3 +156,35 @@ async def test_videos(dialect: str, tmp_path: Path) -> None:
     made = await trajectories(tmp_path, worlds=("video-events",), dialect=dialect, n=16)
     assert sum(map(is_right, made)) >= 0.95 * len(made)
     assert {item.provenance.model for item in made} >= {"expert:compute@1", "expert:mistake@1"}
+
+
+async def test_a_colour_is_answered_as_the_tool_measured_it(tmp_path: Path) -> None:
+    made = await trajectories(
+        tmp_path,
+        worlds=("pixel-colour",),
+        dialect="vista",
+        n=4,
+        knobs={"pixel-colour": {"kinds": ["value"]}},
+        expert=ExpertSettings(styles=ONLY["consult"]),
+    )
+    assert all(map(is_right, made))
+    assert {item.provenance.model for item in made} == {"expert:consult@1"}
+    for item in made:
+        execution = item.turns[0].execution
+        assert execution is not None
+        assert '"mean"' in (execution.value or execution.stdout)
+
+
+@pytest.mark.slow
+async def test_words_and_tables_are_read(tmp_path: Path) -> None:
+    pytest.importorskip("rapidocr")
+    made = await trajectories(
+        tmp_path,
+        worlds=("table-arithmetic", "rotated-dark-text"),
+        dialect="vista",
+        n=6,
+        knobs={"rotated-dark-text": {"kinds": ["rotated"]}},
+        expert=ExpertSettings(styles=ONLY["consult"]),
+    )
+    assert sum(map(is_right, made)) >= 0.9 * len(made)
+    assert all(turn.execution is not None for item in made for turn in item.turns[:-1])

@@ -15,6 +15,7 @@ SLOTS = {
     "answer": "B",
     "error": "NameError: x",
     "place": "on the left",
+    "tool": "ocr",
 }
 
 

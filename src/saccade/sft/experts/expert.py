@@ -16,6 +16,7 @@ from typing import Self
 from saccade.episode.plan import Plan
 from saccade.models.base import Completion, MediaReader, Request
 from saccade.record.content import Message
+from saccade.sft.experts.consult import consult
 from saccade.sft.experts.plays import Move, Part, Play, compute, crop, direct
 from saccade.sft.experts.scene import Scene
 from saccade.sft.experts.seen import Seen, read
@@ -28,6 +29,7 @@ from saccade.tasks.worlds.rng import Rng
 _PLAYS: Mapping[Style, Callable[[Part, int], Play]] = {
     "crop": crop,
     "compute": compute,
+    "consult": consult,
     "mistake": mistake,
     "direct": direct,
 }

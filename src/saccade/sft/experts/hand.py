@@ -31,8 +31,9 @@ class Hand:
     def __init__(self, scene: Scene) -> None:
         self.scene = scene
         tools = scene.dialect.tools if isinstance(scene.dialect, ToolDialect) else ()
-        names = [tool.name for tool in tools]
-        self.cutter = next((name for name in _CUTTERS if name in names), None)
+        self.tools = frozenset(tool.name for tool in tools)
+        """Names of the typed tools that the dialect offers."""
+        self.cutter = next((name for name in _CUTTERS if name in self.tools), None)
         """The tool that crops; None where pictures are cropped by code."""
         self.codes = self.cutter is None
         self._family = scene.dialect.id.partition("@")[0]

@@ -32,6 +32,8 @@ NOUNS = {
 Voice = dict[str, tuple[str, ...]]
 
 SHORT: Voice = {
+    "consult": ("[Use|Call] {tool}[ here| for the {noun}|].", "[Let|Have] {tool} [find|tell] the {noun}."),
+    "consulted": ("It [returns|gives] {answer}.", "The {noun} is {answer}.", "[So|Hence] {answer}."),
     "overview": ("[Look at|Show] the [whole|full] picture.", "[First|Start with] the [whole|full] picture."),
     "look": (
         "[Look|Zoom in] at {subject}.",
@@ -77,6 +79,18 @@ SHORT: Voice = {
 }
 
 LONG: Voice = {
+    "consult": (
+        "[I need exact values, and my eye does not give them|This should not be guessed]: the tool {tool} [can tell me|"
+        "gives me] what I need for the {noun}.",
+        "To [get|find] the {noun}, I [call|use] {tool} [first|on the picture], [which is more reliable than a look|"
+        "then I can answer].",
+        "[Let me|I will] have {tool} [take care of this|do the measuring and reading].",
+    ),
+    "consulted": (
+        "[From|According to] what the tool returned, the {noun} is {answer}.",
+        "[With this result|Now that I have the values], the [answer is clear|question is settled]: {answer}.",
+        "The [tool's result|output] [gives|leads to] {answer}[ as the {noun}|].",
+    ),
     "overview": (
         "[I have not seen the picture yet|The picture has not been shown yet], so I [start with|first take] a look at "
         "[all of it|the whole of it].",

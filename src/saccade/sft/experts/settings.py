@@ -8,8 +8,8 @@ from pydantic import Field, NonNegativeFloat, model_validator
 
 from saccade.record.settings import Settings
 
-Style = Literal["crop", "compute", "mistake", "direct"]
-STYLES: tuple[Style, ...] = ("crop", "compute", "mistake", "direct")
+Style = Literal["crop", "compute", "consult", "mistake", "direct"]
+STYLES: tuple[Style, ...] = ("crop", "compute", "consult", "mistake", "direct")
 
 
 class StyleWeights(Settings):
@@ -19,8 +19,10 @@ class StyleWeights(Settings):
     """Cut out where the answer can be seen, look, answer."""
     compute: NonNegativeFloat = 4.0
     """Run the world's program, read what it prints, answer."""
+    consult: NonNegativeFloat = 2.0
+    """Call a typed tool that measures or reads, answer what it returned. Reading (`ocr`) takes a second or more."""
     mistake: NonNegativeFloat = 1.5
-    """One of the two with a slip that happens, is noticed and is repaired."""
+    """A crop or a program with a slip that happens, is noticed and is repaired."""
     direct: NonNegativeFloat = 0.5
     """Answer at once, where the picture is small and the sample is easy."""
 

@@ -28,6 +28,8 @@ from saccade.sft.experts.scene import Box
 from saccade.sft.experts.windows import around, elsewhere, zoom
 
 _WRONG_NAMES = ("img", "picture", "photo", "im", "source_image")
+_WRONG_PATHS = ("input.png", "picture.png", "data/0.png", "media.mp4")
+_OPENED = re.compile(r"\b(Image\.open|VideoReader)\([^)]*\)")
 _IMPORT = re.compile(r"^import (?:[\w.]+ as )?(\w+)$", re.MULTILINE)
 
 
@@ -120,8 +122,10 @@ def _wrong_programs(part: Part) -> list[Slip]:
     thought = part.voice.say("compute")
     variable, opening, _ = part.hand.opened(part.scene.task.media[0].name)
     found = []
-    if not opening and part.scene.pictures:
+    if not opening:
         found.append(rename(program, {variable: _wrong_name(part)}))
+    else:
+        found.append(_OPENED.sub(rf'\1("{part.scene.rng.choice(_WRONG_PATHS)}")', program, count=1))
     if "missing_import" not in session.repairs:
         lost = [m for m in _IMPORT.finditer(program) if m[1] not in session.preload and f"{m[1]}." in program]
         if lost:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from saccade.errors import SettingsError
+from saccade.sft.experts.consult import tool_for
 from saccade.sft.experts.hand import weighted_index
 from saccade.sft.experts.plays import Part, can_compute, can_crop
 from saccade.sft.experts.settings import STYLES, Style
@@ -29,6 +30,8 @@ def fitting(part: Part) -> dict[Style, float]:
         fits["crop"] = weights.crop
     if can_compute(part, left):
         fits["compute"] = weights.compute
+    if tool_for(part) is not None:
+        fits["consult"] = weights.consult
     if possible_slips(part, left):
         fits["mistake"] = weights.mistake
     if _plain(part):
