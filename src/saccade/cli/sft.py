@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 from pathlib import Path
 from typing import Annotated
 
@@ -49,6 +50,8 @@ def sft(
     for package in _NEEDED:
         if importlib.util.find_spec(package) is None:
             raise UnavailableError(f"the package `{package}` is not installed. Run: pip install 'saccade[train]'")
+    # Threads of torch that wait by spinning are many times slower when anything else runs on the machine.
+    os.environ.setdefault("GOMP_SPINCOUNT", "1000")
     from saccade.cli.sft_screen import Screen
     from saccade.record.settings import load_settings
     from saccade.sft.train.settings import SftSettings
