@@ -1,0 +1,60 @@
+"""`saccade convert`: training data from one of this field's formats to another."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from saccade.sft.formats.base import Refused
+
+app = typer.Typer(no_args_is_help=True, add_completion=False, rich_markup_mode=None)
+
+_SHOWN = 10
+"""Refused rows that are printed; all of them are in the file."""
+
+
+@app.command()
+def convert(
+    source: Annotated[Path, typer.Argument(help="Folder of a run, a file of rows, or a folder with one.")],
+    target: Annotated[Path, typer.Argument(help="Folder to write; must not exist yet.")],
+    from_: Annotated[str, typer.Option("--from", help="saccade, sharegpt, swift, thyme, thyme-base64 or verl.")],
+    to: Annotated[str, typer.Option("--to", help="One of the same.")],
+    dialect: Annotated[str | None, typer.Option(help="Dialect of rows; by default the one that they name.")] = None,
+    images: Annotated[Path | None, typer.Option(help="Folder of the pictures. [default: that of the rows]")] = None,
+    root: Annotated[str, typer.Option(help="Written before the paths of pictures. [default: nothing]")] = "",
+) -> None:
+    """Convert training data; rows that cannot be are listed with the reason. Exits with 1 if none could be."""
+    from rich.console import Console
+    from rich.progress import Progress
+
+    from saccade.dialects.registry import load_dialect
+    from saccade.sft.formats import convert as work
+    from saccade.sft.formats.base import Options
+    from saccade.sft.formats.registry import load_format
+
+    if dialect is not None:
+        load_dialect(dialect)
+    formats = (load_format(from_), load_format(to))
+    with Progress(console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty()) as progress:
+        bar = progress.add_task("Converting", total=None)
+        done = work.convert(source, target, formats, Options(dialect, images, root), lambda: progress.advance(bar))
+    print(f"{done.written} of {done.read} rows: {target}")
+    _tell(done.refused, target / work.REFUSED)
+    if done.read and not done.written:
+        raise typer.Exit(1)
+
+
+def _tell(refused: tuple[Refused, ...], file: Path) -> None:
+    if not refused:
+        return
+    print(f"{len(refused)} rows were not converted: {file}", file=sys.stderr)
+    for item in refused[:_SHOWN]:
+        print(f"  row {item.row} {item.id}: {item.reason}", file=sys.stderr)
+    if len(refused) > _SHOWN:
+        commonest, count = Counter(item.reason for item in refused).most_common(1)[0]
+        print(f"  and more; the commonest reason, {count} times: {commonest}", file=sys.stderr)

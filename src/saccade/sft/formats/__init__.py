@@ -1,0 +1,1 @@
+"""Readers and writers of the files in which this field keeps training data."""

@@ -1,0 +1,61 @@
+"""`saccade`: a run folder, `trajectories.jsonl` beside `media/`. Holds everything."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from saccade.episode.run_folder import MEDIA, TRAJECTORIES
+from saccade.errors import RecordError
+from saccade.media.store import MediaStore
+from saccade.record.codec import read_lines, write_lines
+from saccade.record.trajectory import Trajectory
+from saccade.sft.curate.output import link_into
+from saccade.sft.curate.stage import Media
+from saccade.sft.formats.base import Options, Refused, Source
+
+
+@dataclass(frozen=True, slots=True)
+class RunFormat:
+    """The format; see the module's head."""
+
+    def read(self, path: Path, options: Options, store: MediaStore) -> Source:
+        """See `Format`. A run that is broken is refused as a whole, with `RecordError`."""
+        file = path if path.is_file() else path / TRAJECTORIES
+        if not file.is_file():
+            raise RecordError(f"{path} is no run folder: it has no {TRAJECTORIES}. Name the folder of a run.")
+        return Source(iter(read_lines(file, Trajectory)), _Store(MediaStore(file.parent / MEDIA)))
+
+    def write(self, trajectories: Iterable[Trajectory], media: Media, folder: Path, options: Options) -> list[Refused]:
+        """See `Format`."""
+        store = MediaStore(folder / MEDIA)
+        write_lines(folder / TRAJECTORIES, _with_media(trajectories, media, store))
+        return []
+
+
+@dataclass(frozen=True, slots=True)
+class _Store:
+    """A store that says so when a file is asked for which it does not hold."""
+
+    store: MediaStore
+
+    def get_bytes(self, sha256: str) -> bytes:
+        """The stored bytes."""
+        return self.store.get_bytes(sha256)
+
+    def path(self, sha256: str) -> Path:
+        """The file that holds them."""
+        if sha256 not in self.store:
+            self.store.get_bytes(sha256)  # raises MissingMediaError, and says what to do
+        return self.store.path(sha256)
+
+
+def _with_media(trajectories: Iterable[Trajectory], media: Media, store: MediaStore) -> Iterator[Trajectory]:
+    for trajectory in trajectories:
+        for part in trajectory.media():
+            link_into(store, media, part.sha256)
+        yield trajectory
+
+
+FORMAT = RunFormat()
