@@ -50,12 +50,15 @@ def train(settings: SftSettings, out: Path, *, resume: bool = False, watch: Watc
     processes = Processes()
     if processes.device.type == "cpu":
         torch.set_num_threads(settings.threads or os.cpu_count() or 1)
-    if processes.first:
-        _claim(settings, out, resume)
+    _check_folder(settings, out, resume)
     processes.wait()
     trained = load_trainable(settings.model, processes.device, settings.seed)
     heard = watch if watch is not None and processes.first else NoWatch()
     examples = read_examples(settings, trained.encoder, heard.reading)
+    if processes.first:  # not before the data and the checkpoint are known to be there
+        out.mkdir(parents=True, exist_ok=True)
+        save_settings(settings, out / _SETTINGS)
+    processes.wait()
     run = _Run(settings, out, trained, examples, processes)
     run.go_on()
     run.to_the_end(heard)
@@ -67,14 +70,12 @@ def train(settings: SftSettings, out: Path, *, resume: bool = False, watch: Watc
     return folder
 
 
-def _claim(settings: SftSettings, out: Path, resume: bool) -> None:
-    """Make the folder this run's."""
+def _check_folder(settings: SftSettings, out: Path, resume: bool) -> None:
+    """Whether a run with these settings may write there."""
     kept = out / _SETTINGS
     if not kept.exists():
         if resume and out.exists() and any(out.iterdir()):
             raise SettingsError(f"there is no run to go on with in {out}: it holds no {_SETTINGS}. Leave out --resume.")
-        out.mkdir(parents=True, exist_ok=True)
-        save_settings(settings, kept)
         return
     if not resume:
         raise SettingsError(f"{out} holds a run already. Go on with it by --resume, or name another folder.")
@@ -98,8 +99,6 @@ class _Run:
         self._examples = examples
         self._processes = processes
         self._parameters = trained.parameters()
-        if not self._parameters:
-            raise SettingsError("nothing is trained: model.language and model.vision leave every weight as it is")
         self._optimiser = make_optimiser(trained, settings.optimiser)
         batch = settings.batch
         flash = settings.model.attention.startswith("flash")
