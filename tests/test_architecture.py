@@ -22,7 +22,7 @@ LAYERS = {
     "record": 1,
     **dict.fromkeys(("media", "sandbox", "models", "tools"), 2),
     **dict.fromkeys(("dialects", "tasks", "grading"), 3),
-    "episode": 4,
+    **dict.fromkeys(("episode", "looks"), 4),
     **dict.fromkeys(("env", "rewards", "tokens"), 5),
     **dict.fromkeys(("evals", "rl", "sft"), 6),
     "report": 7,

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from string import ascii_uppercase
 from typing import Final
 
+from saccade.looks.regions import Region, regions
 from saccade.record.action import Answer
 from saccade.record.score import Score, total
 from saccade.record.task import Task
@@ -14,7 +15,6 @@ from saccade.record.turn import Turn
 from saccade.report.overlay import boxes
 from saccade.report.picture_book import PictureBook
 from saccade.report.plain_text import cut_end
-from saccade.report.regions import Region, regions
 from saccade.report.turn_view import talk, turn_view
 from saccade.report.view import Card, EpisodeView, Fact, Original, Table, Verdict
 from saccade.report.words import NONE, count, duration, known_sum, money, some, stop_words

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import Final
 
+from saccade.looks.regions import Region
+from saccade.looks.views import Xyxy
 from saccade.record.content import MediaPart
 from saccade.record.task import EvidenceBox
-from saccade.report.looks import Xyxy
-from saccade.report.regions import Region
 from saccade.report.turn_view import colour
 from saccade.report.view import Box
 

@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final, TypeGuard
 
-from saccade.report.looks import UNKNOWN, Key, Source, Value, View, Xyxy, as_array, numbers, resized
-from saccade.report.operations import MOST, attribute, computed, function, item, negated, opencv
+from saccade.looks.operations import MOST, attribute, computed, function, item, negated, opencv
+from saccade.looks.views import UNKNOWN, Key, Source, Value, View, Xyxy, as_array, numbers, resized
 
 _OPENERS: Final = frozenset({"Image.open", "PIL.Image.open"})
 _READERS: Final = frozenset({"cv2.imread", "plt.imread", "imageio.imread"})

@@ -13,8 +13,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from saccade.report.expressions import Evaluator, TooLongError
-from saccade.report.looks import UNKNOWN, Value, View
+from saccade.looks.expressions import Evaluator, TooLongError
+from saccade.looks.views import UNKNOWN, Value, View
 
 LONGEST: Final = 50_000
 """Characters of a cell that is read."""

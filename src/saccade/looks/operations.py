@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from itertools import islice
 from typing import Final
 
-from saccade.report.looks import BIGGEST, UNKNOWN, Value, View, is_number, numbers
+from saccade.looks.views import BIGGEST, UNKNOWN, Value, View, is_number, numbers
 
 MOST: Final = 64
 """Items of a loop that are followed."""

@@ -5,10 +5,10 @@ import pytest
 from PIL import Image
 from tests.report.cases import Scene, answered, noise
 
+from saccade.looks.pixel_match import only_place, packed
+from saccade.looks.regions import MOST, Region, regions
 from saccade.record.status import Status
 from saccade.report.picture_book import PictureBook
-from saccade.report.pixel_match import only_place, packed
-from saccade.report.regions import MOST, Region, regions
 
 BOX = (50, 60, 150, 130)
 

@@ -9,25 +9,33 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import Final
+from typing import Final, Protocol
+
+from PIL import Image
 
 from saccade.dialects.registry import load_dialect
 from saccade.errors import SaccadeError
+from saccade.looks.pixel_match import Packed, holds_at, only_place, packed
+from saccade.looks.reader import Reader
+from saccade.looks.views import Source, Value, View, numbers
 from saccade.record.action import Code, ToolCall
 from saccade.record.content import ImagePart
 from saccade.record.status import Status
 from saccade.record.task import Task
 from saccade.record.trajectory import Trajectory
 from saccade.record.turn import Turn
-from saccade.report.code_looks import Reader
-from saccade.report.looks import Source, Value, View, numbers
-from saccade.report.picture_book import PictureBook
-from saccade.report.pixel_match import Packed, holds_at, only_place, packed
 
 MOST: Final = 40
 """Regions of one turn that are kept; more could not be told apart on a page."""
 _BOXES: Final = ("box", "bbox", "bbox_2d")
 _IMAGES: Final = ("image", "target_image", "image_id", "image_index")
+
+
+class Pixels(Protocol):
+    """Where the pixels of recorded pictures are found."""
+
+    def pixels(self, part: ImagePart) -> Image.Image | None:
+        """The picture; None if it cannot be had."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,13 +63,13 @@ class _Opening:
     """Pictures that the model saw before its first turn."""
 
 
-def regions(trajectory: Trajectory, book: PictureBook) -> tuple[Region, ...]:
+def regions(trajectory: Trajectory, book: Pixels) -> tuple[Region, ...]:
     """The regions that can be told, in the order of the turns."""
     return tuple(_Search(trajectory, book).run()) if _pictures(trajectory.task) else ()
 
 
 class _Search:
-    def __init__(self, trajectory: Trajectory, book: PictureBook) -> None:
+    def __init__(self, trajectory: Trajectory, book: Pixels) -> None:
         self.trajectory = trajectory
         self.book = book
         self.opening = _opening(trajectory)

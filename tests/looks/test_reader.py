@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from saccade.report.code_looks import Reader
-from saccade.report.looks import Source, Value, View
+from saccade.looks.reader import Reader
+from saccade.looks.views import Source, Value, View
 
 WHOLE = View.whole("photo", 400, 300)
 
