@@ -46,6 +46,7 @@ def photo(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @linux_only
+@pytest.mark.slow
 def test_every_row_gives_numbers_for_ours_and_exec() -> None:
     report = sandbox.measure(ROWS, TINY, peers=[Exec])
     assert [row.row.name for row in report.rows] == [row.name for row in ROWS]

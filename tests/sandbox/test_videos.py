@@ -144,6 +144,7 @@ async def test_pyav_is_imported_when_it_is_needed(session: Session) -> None:
     assert await ok(session, "print(len(webm))\n" + look) == "40\nTrue True"
 
 
+@pytest.mark.slow
 async def test_a_large_file() -> None:
     large = clips.h264(30)
     large += (100 * MIB).to_bytes(4, "big") + b"free" + bytes(100 * MIB - 8)
