@@ -53,13 +53,18 @@ def fingerprint(image: Image.Image) -> Fingerprint:
     )
 
 
-def stored_fingerprint(part: ImagePart, media: Media) -> Fingerprint:
-    """The fingerprint of a stored picture.
+@dataclass(frozen=True, slots=True)
+class Fingerprints:
+    """Fingerprints of stored pictures, each picture decoded once."""
 
-    Raises:
-        MediaError: it is not there, or cannot be read.
-    """
-    return fingerprint(decode(media.get_bytes(part.sha256)))
+    media: Media
+    _known: dict[str, Fingerprint] = field(default_factory=dict)
+
+    def of(self, part: ImagePart) -> Fingerprint:
+        """The fingerprint of a picture. Raises `MediaError` if it is not there, or cannot be read."""
+        if part.sha256 not in self._known:
+            self._known[part.sha256] = fingerprint(decode(self.media.get_bytes(part.sha256)))
+        return self._known[part.sha256]
 
 
 @dataclass

@@ -26,6 +26,7 @@ _SUFFIXES = {
     "video/webm": ".webm",
 }
 _LONGEST_PATH = 1024
+_SHORT = 80
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,10 +41,13 @@ class MediaIn:
         """The picture that a row names: a path, base64, a data URL, or a mapping with `bytes`, `path` or `image`.
 
         Raises:
-            RecordError: it names nothing that could be a picture, or a file that is not there.
-            MediaError: it is no picture that can be used.
+            RecordError: it names nothing that could be a picture, a file that is not there, or no usable picture.
         """
-        return self.store.put_bytes(self._data(named))
+        data = self._data(named)
+        try:
+            return self.store.put_bytes(data)
+        except MediaError as error:
+            raise RecordError(f"{_short(named)}: {error}") from error
 
     def video(self, named: object) -> VideoPart:
         """The video at the path that a row names. Raises as `image`."""
@@ -61,7 +65,7 @@ class MediaIn:
         if isinstance(named, str) and named:
             data = _decoded(named)
             return data if data is not None else self._file(named).read_bytes()
-        raise RecordError(f"{str(named)[:80]!r} names no picture")
+        raise RecordError(f"{_short(named)} names no picture")
 
     def _file(self, named: str) -> Path:
         if len(named) > _LONGEST_PATH:
@@ -111,6 +115,11 @@ def _decoded(text: str) -> bytes | None:
             raise MediaError("a data URL does not hold base64") from error
         return None
     return data
+
+
+def _short(named: object) -> str:
+    text = named if isinstance(named, str) else repr(named)
+    return text if len(text) <= _SHORT else f"{text[:_SHORT]}…"
 
 
 def listed(row: Mapping[str, Any], *names: str) -> list[Any]:

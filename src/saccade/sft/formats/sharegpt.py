@@ -1,7 +1,7 @@
 """`sharegpt`: `conversations` of `from` and `value`, as LLaMA-Factory trains on them.
 
     {"conversations": [{"from": "human", "value": "<image>..."}, {"from": "gpt", "value": "..."}], "system": "...",
-     "images": ["media/....png"]}
+     "images": ["media/....png"], "videos": []}
 
 Roles are `human`, `gpt` and `observation` (role `tool`); each reply of the model follows one message that is not its
 own, and the conversation ends in a reply, so an episode that ended in an observation is refused. A `dataset_info.json`
@@ -69,10 +69,10 @@ class ShareGPT(ConversationCodec):
 
 
 def media_columns(talk: Conversation, out: MediaOut) -> Row:
-    """The columns `images` and, where there are any, `videos`."""
+    """The columns `images` and `videos`; both in every row, since trainers look for the columns they were told of."""
     images = [out.path(part) for part in talk.media if isinstance(part, ImagePart)]
     videos = [out.path(part) for part in talk.media if not isinstance(part, ImagePart)]
-    return {"images": images, **({"videos": videos} if videos else {})}
+    return {"images": images, "videos": videos}
 
 
 def read_columns(row: Mapping[str, Any], into: MediaIn) -> Parts:
@@ -109,7 +109,7 @@ def _check_alternates(all_lines: Sequence[Line], lines: Sequence[Line]) -> None:
 
 
 def _dataset_info(folder: Path) -> None:
-    columns = {"messages": "conversations", "images": "images", "system": "system"}
+    columns = {"messages": "conversations", "images": "images", "videos": "videos", "system": "system"}
     info = {"saccade": {"file_name": "data.jsonl", "formatting": "sharegpt", "columns": columns}}
     (folder / "dataset_info.json").write_text(json.dumps(info, indent=2) + "\n", encoding="utf-8")
 

@@ -1,7 +1,7 @@
 """`swift`: `messages` of `role` and `content`, as ms-swift trains on them.
 
     {"messages": [{"role": "user", "content": "<image>..."}, {"role": "assistant", "content": "..."}],
-     "images": ["media/....png"]}
+     "images": ["media/....png"], "videos": []}
 
 What is held is said in `conversation.py`. Paths are relative to the folder of the rows: set ROOT_IMAGE_DIR to it, or
 write absolute ones with `--root`. The masks of ms-swift follow roles, so an observation inside the assistant's message

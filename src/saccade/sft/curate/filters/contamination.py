@@ -8,7 +8,7 @@ from pydantic import Field, NonNegativeFloat
 
 from saccade.record.content import ImagePart
 from saccade.record.trajectory import Trajectory
-from saccade.sft.curate.fingerprint import BITS, NearIndex, fingerprint, stored_fingerprint
+from saccade.sft.curate.fingerprint import BITS, Fingerprints, NearIndex, fingerprint
 from saccade.sft.curate.held_out import HeldOut
 from saccade.sft.curate.stage import KEEP, Drop, FilterSettings, Outcome, Stage, Surroundings, each, task_pictures
 from saccade.sft.curate.wording import normal_text
@@ -43,11 +43,13 @@ class Contamination(FilterSettings):
                 for image in item.pictures:
                     pictures.add(fingerprint(image), item.name)
 
+        prints = Fingerprints(around.media)
+
         def decide(trajectory: Trajectory) -> Outcome:
             words = normal_text(trajectory.task.question)
             shown = {part.sha256: part for part in task_pictures(trajectory)}
             shown |= {part.sha256: part for part in _prompt_pictures(trajectory)}
-            near = [name for part in shown.values() for name in pictures.near(stored_fingerprint(part, around.media))]
+            near = [name for part in shown.values() for name in pictures.near(prints.of(part))]
             if self.match == "both":
                 near = [name for name in near if (name, words) in pairs]
             if near:

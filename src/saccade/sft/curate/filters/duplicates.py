@@ -7,7 +7,7 @@ from typing import Literal
 from pydantic import Field, NonNegativeFloat, PositiveInt
 
 from saccade.record.trajectory import Trajectory
-from saccade.sft.curate.fingerprint import BITS, NearIndex, stored_fingerprint
+from saccade.sft.curate.fingerprint import BITS, Fingerprints, NearIndex
 from saccade.sft.curate.stage import KEEP, Drop, FilterSettings, Outcome, Stage, Surroundings, each, task_pictures
 from saccade.sft.curate.wording import normal_text
 
@@ -37,7 +37,7 @@ class _Seen:
     """What came before."""
 
     def __init__(self, settings: Duplicates, around: Surroundings) -> None:
-        self._settings, self._media = settings, around.media
+        self._settings, self._prints = settings, Fingerprints(around.media)
         self._indices: dict[tuple[str, ...], NearIndex] = {}
         """One for each wording, number of pictures, and set of videos."""
         self._counts: dict[str, int] = {}
@@ -62,11 +62,11 @@ class _Seen:
         if not compared:
             return self._alone.setdefault(key, trajectory.id)
         index = self._indices.setdefault(key, NearIndex(self._settings.bits, self._settings.colour))
-        prints = [stored_fingerprint(part, self._media) for part in pictures]
-        matches = [set(index.near(print_)) for print_ in prints]
-        alike = set.intersection(*matches)
-        if alike:
-            return min(alike, key=list(self._counts).index)
+        prints = [self._prints.of(part) for part in pictures]
+        others_near = [set(index.near(print_)) for print_ in prints[1:]]
+        for first in index.near(prints[0]):
+            if all(first in near for near in others_near):
+                return first
         for print_ in prints:
             index.add(print_, trajectory.id)
         return trajectory.id
