@@ -10,19 +10,23 @@ from tests.tokens.support import FAMILIES
 
 from saccade.episode.run_folder import RunFolder
 from saccade.errors import TrainingError
+from saccade.models.base import Request
+from saccade.models.local_prompt import build_prompt
 from saccade.models.local_settings import LocalSettings
 from saccade.models.local_weights import Checkpoint, load_checkpoint
 from saccade.models.tiny import save_tiny
+from saccade.record.conversation import conversation
 from saccade.sft.train.loss import token_loss
 from saccade.tokens.batch import Collator, Row, row_of
 from saccade.tokens.build import token_trajectory
 from saccade.tokens.encoder import Encoder
 from saccade.tokens.pictures import PictureTensors
-from saccade.tokens.segments import Picture
+from saccade.tokens.segments import Picture, TokenTrajectory
 
 
 @pytest.fixture(scope="module", params=FAMILIES)
 def checkpoint(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Checkpoint:
+    torch.set_num_threads(1)  # threads that spin are slow beside other tests
     folder = tmp_path_factory.mktemp("tiny")
     save_tiny(folder, request.param)
     return load_checkpoint(str(folder), LocalSettings(device="cpu"))
@@ -84,6 +88,23 @@ def test_positions_are_those_of_the_model(checkpoint: Checkpoint, run: RunFolder
         own = checkpoint.model(**arguments).logits
         ours = checkpoint.model(input_ids=ids, position_ids=batch.positions, **batch.pictures).logits
     torch.testing.assert_close(ours, own, rtol=1e-5, atol=1e-5)
+
+
+def test_what_is_learned_is_what_inference_reads(checkpoint: Checkpoint, run: RunFolder) -> None:
+    """`LocalModel` renders the conversation by the checkpoint's chat template; the same ids and positions come out."""
+    encoder = encoder_of(checkpoint)
+    one = trajectory(run, 3, looks=2)
+    tokens = token_trajectory(one, encoder)
+    collate = Collator(encoder, PictureTensors(encoder, run.store), checkpoint.model, packed=False)
+    for done in range(3):
+        before = TokenTrajectory("t", tokens.segments[: 2 * done + 1])
+        messages = conversation(one.prompt, one.turns[:done])
+        prompt = build_prompt(Request(messages=messages), run.store, checkpoint)
+        assert prompt.ids[0].tolist() == before.ids().tolist()
+        assert prompt.visual == sum(picture.tokens for picture in before.pictures)
+        batch = collate([row_of(before)])
+        assert torch.equal(batch.positions, prompt.positions)
+        assert torch.equal(batch.pictures["pixel_values"], prompt.pictures["pixel_values"])
 
 
 def test_what_is_kept_changes_no_pixel(checkpoint: Checkpoint, run: RunFolder, tmp_path: Path) -> None:

@@ -71,5 +71,9 @@ def sft(
     from saccade.sft.train.run import train
 
     logging.disable_progress_bar()  # ours is there
-    with Screen() as screen:
-        train(settings, out, resume=resume, watch=screen)
+    try:
+        with Screen() as screen:
+            train(settings, out, resume=resume, watch=screen)
+    except KeyboardInterrupt:
+        print(f"saccade: stopped. The same command with --resume goes on from the last checkpoint in {out}.")
+        raise
