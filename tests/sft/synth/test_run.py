@@ -105,19 +105,35 @@ async def test_outages_in_a_row_end_the_run(tmp_path: Path) -> None:
         await synthesise(settings, tmp_path, models=lambda name: script)
 
 
-@pytest.mark.slow
-def test_a_killed_run_ends_as_one_that_was_never_killed(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "saccade", "synth", "circled-letter", "shape-count", "--dialect", "codedance"]
-    command += ["--n", "12", "--workers", "3", "--out"]
-    cut, lines = tmp_path / "cut", tmp_path / "cut" / "trajectories.jsonl"
-    run = subprocess.Popen([*command, str(cut)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+def started(out: Path, n: int) -> tuple[list[str], subprocess.Popen[bytes]]:
+    """`saccade synth` in a process of its own, as a command and running, with some trajectories on the disk."""
+    program = "import sys; from saccade.cli.main import main; sys.exit(main())"
+    command = [sys.executable, "-c", program, "synth", "circled-letter", "shape-count", "--dialect", "codedance"]
+    command += ["--n", str(n), "--workers", "3", "--out"]
+    run = subprocess.Popen([*command, str(out)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    lines = out / "trajectories.jsonl"
     deadline = time.monotonic() + 60
     while (not lines.exists() or lines.read_bytes().count(b"\n") < 5) and time.monotonic() < deadline:
         time.sleep(0.05)
+    return command, run
+
+
+@pytest.mark.slow
+def test_a_killed_run_ends_as_one_that_was_never_killed(tmp_path: Path) -> None:
+    cut = tmp_path / "cut"
+    command, run = started(cut, 12)
     os.kill(run.pid, signal.SIGKILL)
     run.wait()
-    assert 5 <= lines.read_bytes().count(b"\n") < 24
+    assert 5 <= (cut / "trajectories.jsonl").read_bytes().count(b"\n") < 24
     for target in (cut, tmp_path / "whole"):
         subprocess.run([*command, str(target)], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     assert stored(cut) == stored(tmp_path / "whole")
     assert len(stored(cut)) == 24
+
+
+@pytest.mark.slow
+def test_ctrl_c_keeps_whole_trajectories(tmp_path: Path) -> None:
+    _, run = started(tmp_path / "run", 2000)
+    os.kill(run.pid, signal.SIGINT)
+    assert run.wait(30) == 130
+    assert 5 <= len(stored(tmp_path / "run")) < 4000

@@ -97,10 +97,11 @@ def windows(part: Part, most: int) -> list[Window]:
         labels = [label for image, _, label in evidence if image == name]
         if not boxes:
             continue
-        chosen = groups(boxes, most)
-        if not chosen and part.hand.codes:
+        # A tool that only crops shows all that is asked about, except where parts are read one by one.
+        apart = part.hand.codes or part.scene.world in LOOKED
+        chosen = groups(boxes, most) if apart else [union(boxes)]
+        if not chosen:
             return []
-        chosen = chosen or [union(boxes)]
         single = len(chosen) == len(boxes)
         found += [Window(name, box, labels[i] if single else "") for i, box in enumerate(chosen)]
     return found if len(found) <= most else []
@@ -162,7 +163,7 @@ def program_cells(part: Part, most: int) -> tuple[str, ...]:
     scene = part.scene
     program = part.hand.program(scene.task.program or "")
     if most >= 2 and scene.rng.chance(scene.settings.cells_percent):
-        return cells(program, scene.rng.integer(0, 100))
+        return cells(program, scene.rng.integer(30, 100))
     return (program,)
 
 

@@ -29,6 +29,7 @@ _PHRASES = {
     "lightest": "the lightest patch",
     "darkest": "the darkest patch",
     "value": "the framed patch",
+    "same": "the pair of patches",
 }
 
 

@@ -149,4 +149,5 @@ def _wrong_name(part: Part) -> str:
 
 def _shortened(error: str) -> str:
     """The error as it is quoted: short, and without anything that a dialect could read as a tag."""
-    return re.sub(r"[<>`]", "", error)[:90].rstrip(" .")
+    text = re.sub(r"[<>`]", "", error).rstrip(" .")
+    return text if len(text) <= 90 else text[:90].rpartition(" ")[0].rstrip(" ,.;:×")

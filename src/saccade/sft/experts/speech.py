@@ -14,11 +14,12 @@ from collections.abc import Sequence
 from saccade.tasks.worlds.rng import Rng
 
 _INNERMOST = re.compile(r"\[([^\[\]]*)\]")
+_START = re.compile(r"(?:^|(?<=[.!?] ))[a-z]")
 _SLOT = re.compile(r"\{(\w+)\}")
 
 
 def say(rng: Rng, templates: str | Sequence[str], **slots: object) -> str:
-    """One of the sentences that the templates allow, with its first letter a capital.
+    """One of the sentences that the templates allow, with capitals where sentences begin.
 
     Raises:
         KeyError: a template has a slot that is not given.
@@ -27,4 +28,4 @@ def say(rng: Rng, templates: str | Sequence[str], **slots: object) -> str:
     while match := _INNERMOST.search(text):
         text = text[: match.start()] + rng.choice(match[1].split("|")) + text[match.end() :]
     text = _SLOT.sub(lambda slot: str(slots[slot[1]]), " ".join(text.split()))
-    return text[:1].upper() + text[1:]
+    return _START.sub(lambda start: start[0].upper(), text)
