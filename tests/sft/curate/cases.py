@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from saccade.episode.run_folder import RunFolder
 from saccade.media.store import MediaStore
 from saccade.record.action import Answer, Code, ParseError
-from saccade.record.codec import read_lines
+from saccade.record.codec import read_lines, write_lines
 from saccade.record.content import ImagePart, Message, TextPart
 from saccade.record.execution import Execution
 from saccade.record.score import Score
@@ -76,10 +75,10 @@ class Runs:
         return Trajectory(**{**known, **fields})
 
     def write(self, *trajectories: Trajectory, run: str = "run") -> Path:
-        folder = RunFolder(self.root / run)
-        for trajectory in trajectories:
-            folder.append(trajectory)
-        return folder.root
+        folder = self.root / run
+        folder.mkdir(exist_ok=True)
+        write_lines(folder / "trajectories.jsonl", trajectories)
+        return folder
 
     def curate(self, *filters: Mapping[str, Any], runs: Sequence[str] = ("run",), category: str = "source") -> Result:
         pipeline = parse_pipeline({"category": category, "filter": [dict(table) for table in filters]})

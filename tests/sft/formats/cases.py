@@ -10,10 +10,9 @@ from typing import Any
 from PIL import Image
 
 from saccade.dialects.registry import load_dialect
-from saccade.episode.run_folder import RunFolder
 from saccade.media.store import MediaStore
 from saccade.record.action import Action, Answer, Code, ToolCall
-from saccade.record.codec import read_lines
+from saccade.record.codec import read_lines, write_lines
 from saccade.record.content import ImagePart
 from saccade.record.execution import Execution, ExecutionPicture
 from saccade.record.score import Score
@@ -95,9 +94,8 @@ class Scene:
         return self.episode(dialect_id, steps, **task)
 
     def write(self, *trajectories: Trajectory) -> Path:
-        folder = RunFolder(self.run)
-        for trajectory in trajectories:
-            folder.append(trajectory)
+        self.run.mkdir(exist_ok=True)
+        write_lines(self.run / "trajectories.jsonl", trajectories)
         return self.run
 
     def convert(self, source: Path, from_: str, to: str, **options: Any) -> tuple[Path, Converted]:

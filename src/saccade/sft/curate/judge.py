@@ -3,7 +3,8 @@
 A reply that does not follow the asked form exactly is no verdict: the question is put again, and after the last attempt
 the filter is undecided. An outage is none either; it ends the run with a `ModelError`, and what was answered so far
 need not be asked again. A cached reply is found by model name, messages and attempt, so a changed prompt asks anew;
-that a provider changes a model under the same name is not noticed.
+that a provider changes a model under the same name is not noticed. Replies without a verdict are cached too: delete the
+cache to ask again.
 """
 
 from __future__ import annotations
