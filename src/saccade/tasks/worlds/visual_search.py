@@ -57,7 +57,7 @@ _ASK: dict[Detail, tuple[str, ...]] = {
 }
 
 
-Area = Annotated[float, Field(ge=0.05, le=16)]
+Area = Annotated[float, Field(ge=0.01, le=16)]
 """Millions of pixels."""
 
 

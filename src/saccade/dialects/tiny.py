@@ -1,0 +1,25 @@
+"""What `saccade-tiny` speaks: the wire of the PyVision dialects around the bare question.
+
+A model of a few million parameters learns the form from its trajectories, so the prompt explains nothing. Presets:
+`look` (pictures, the default), `direct` (pictures, but the model is told to answer without code: the baseline of its
+table) and `video`. Not for other models: nothing tells them about tags or variables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from saccade.dialects.base import Dialect
+from saccade.dialects.prompt_file import ANY, Prompts
+from saccade.dialects.pyvision import PyVision
+from saccade.dialects.pyvision_rl import PyVisionRLVideo
+from saccade.record.trajectory import EpisodeLimits
+
+_BARE = Prompts({ANY: "{query}"}, "the prompts of saccade-tiny")
+_DIRECT = Prompts({ANY: "No code.\n{query}"}, "the prompts of saccade-tiny")
+
+PRESETS: Mapping[str, Dialect] = {
+    "look": PyVision("tiny@1:look", prompts=_BARE, limits=EpisodeLimits(turns=4)),
+    "direct": PyVision("tiny@1:direct", prompts=_DIRECT, limits=EpisodeLimits(turns=1)),
+    "video": PyVisionRLVideo("tiny@1:video", EpisodeLimits(turns=4), corrects=True, prompts=_BARE),
+}

@@ -1,0 +1,171 @@
+"""From a recipe to a trained folder: lessons, tokenizer, untrained checkpoint, stages of training.
+
+    OUT/settings.toml  lessons/NAME/...  untrained/  stages/NAME/...  model/
+
+Every part that is there is not made again, and one that was broken off goes on where it stood, so the same call with
+the same recipe ends as if it had never stopped. A changed recipe is refused.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from saccade.episode.run_folder import TRAJECTORIES
+from saccade.errors import SettingsError
+from saccade.record.codec import read_lines
+from saccade.record.settings import differences, load_settings, save_settings
+from saccade.record.trajectory import Trajectory
+from saccade.sft.synth.report import Progress
+from saccade.sft.tiny.lessons import hold
+from saccade.sft.tiny.settings import Lesson, Stage, TinySettings
+from saccade.sft.train.settings import (
+    BatchSettings,
+    DataSettings,
+    KeepSettings,
+    ModelSettings,
+    OptimiserSettings,
+    SftSettings,
+    ValidationSettings,
+)
+from saccade.sft.train.watch import Watch as TrainWatch
+
+_SETTINGS = "settings.toml"
+_FORWARD_TOKENS = 4096
+"""Of one forward pass: beyond that a CPU gains nothing."""
+
+
+class Watch(Protocol):
+    """Hears how a build goes."""
+
+    def part(self, name: str) -> None:
+        """A part of the build begins."""
+
+    def lesson(self, progress: Progress) -> None:
+        """A lesson went on."""
+
+    def trainer(self) -> TrainWatch:
+        """Who hears a stage of training."""
+
+
+@dataclass(frozen=True)
+class Places:
+    """Where the parts of a build lie."""
+
+    root: Path
+
+    def lesson(self, name: str) -> Path:
+        """The run folder of a lesson."""
+        return self.root / "lessons" / name
+
+    def stage(self, name: str) -> Path:
+        """The folder of a stage of training."""
+        return self.root / "stages" / name
+
+    @property
+    def untrained(self) -> Path:
+        """The checkpoint before the first stage."""
+        return self.root / "untrained"
+
+    @property
+    def model(self) -> Path:
+        """The trained model."""
+        return self.root / "model"
+
+
+def build(settings: TinySettings, out: Path, watch: Watch) -> Path:
+    """Make everything that `settings` say, in `out`; the folder of the trained model.
+
+    Raises:
+        SettingsError: `out` was made by another recipe, or a stage names a lesson that there is not.
+    """
+    _check(settings)
+    _claim(settings, out)
+    places = Places(out)
+    for lesson in settings.lessons:
+        watch.part(f"lesson {lesson.name}")
+        asyncio.run(hold(lesson, places.lesson(lesson.name), workers=2 * (os.cpu_count() or 1), watch=watch.lesson))
+    if not places.untrained.exists():
+        watch.part("tokenizer and first weights")
+        _untrained(settings, places)
+    source = places.untrained
+    for stage in settings.stages:
+        source = _trained(settings, stage, source, places, watch)
+    if not places.model.exists():
+        shutil.copytree(source, places.model)
+    return places.model
+
+
+def stage_settings(settings: TinySettings, stage: Stage, source: Path, places: Places) -> SftSettings:
+    """What `saccade sft` is given for a stage."""
+    return SftSettings(
+        data=DataSettings(
+            runs=tuple(str(places.lesson(name)) for name in stage.lessons),
+            sampled_ids="text",
+            most_tokens=settings.text.context,
+        ),
+        model=ModelSettings(source=str(source), vision="full", precision=settings.precision),
+        optimiser=OptimiserSettings(
+            learning_rate=stage.learning_rate,
+            final_fraction=stage.final_fraction,
+            warmup=stage.warmup,
+            weight_decay=stage.weight_decay,
+            betas=(0.9, 0.98),
+        ),
+        batch=BatchSettings(trajectories=stage.trajectories, tokens=_FORWARD_TOKENS),
+        validation=ValidationSettings(fraction=0.02, most=128, every=max(1, stage.steps // 5), samples=4),
+        keep=KeepSettings(every=max(1, stage.steps // 5), checkpoints=1, tensorboard=False),
+        steps=stage.steps,
+        seed=settings.seed,
+    )
+
+
+def _check(settings: TinySettings) -> None:
+    names = {lesson.name for lesson in settings.lessons}
+    missing = sorted({name for stage in settings.stages for name in stage.lessons} - names)
+    if missing:
+        raise SettingsError(f"a stage learns from {', '.join(missing)}, but the lessons are {', '.join(sorted(names))}")
+
+
+def _claim(settings: TinySettings, out: Path) -> None:
+    kept = out / _SETTINGS
+    if not kept.exists():
+        out.mkdir(parents=True, exist_ok=True)
+        save_settings(settings, kept)
+        return
+    changed = [item for item in differences(load_settings(TinySettings, kept), settings) if item.name != "exams"]
+    if changed:
+        listed = "\n".join(f"  {item}" for item in changed)
+        raise SettingsError(f"{out} was begun by another recipe:\n{listed}\nName another folder for this one.")
+
+
+def _untrained(settings: TinySettings, places: Places) -> None:
+    from saccade.sft.tiny.checkpoint import save_untrained
+    from saccade.sft.tiny.tokenizer import make_tokenizer
+
+    tokenizer = make_tokenizer(_all(settings.lessons, places), settings.tokenizer, settings.text.context)
+    partial = places.root / ".untrained.part"
+    shutil.rmtree(partial, ignore_errors=True)
+    save_untrained(partial, tokenizer, settings)
+    partial.rename(places.untrained)
+
+
+def _all(lessons: tuple[Lesson, ...], places: Places) -> Iterator[Trajectory]:
+    for lesson in lessons:
+        yield from read_lines(places.lesson(lesson.name) / TRAJECTORIES, Trajectory)
+
+
+def _trained(settings: TinySettings, stage: Stage, source: Path, places: Places, watch: Watch) -> Path:
+    from saccade.sft.train.run import train
+
+    out = places.stage(stage.name)
+    if not (out / "model").exists():
+        watch.part(f"stage {stage.name}")
+        asked = stage_settings(settings, stage, source, places)
+        train(asked, out, resume=(out / _SETTINGS).exists(), watch=watch.trainer())
+    return out / "model"

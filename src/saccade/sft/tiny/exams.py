@@ -1,0 +1,107 @@
+"""How good a tiny model is: tasks of seeds that no lesson has, with code and without, one row for each family.
+
+Right is the gold answer exactly, as in `env.rubric.ExactMatch`. Every episode is kept in a run folder, for
+`saccade show`. Greedy, so the same weights give the same table on one machine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from math import sqrt
+from pathlib import Path
+from typing import Any
+
+from saccade.dialects.registry import load_dialect
+from saccade.env.rubric import ExactMatch
+from saccade.episode.drive import run_episode
+from saccade.episode.plan import Plan
+from saccade.episode.run_folder import RunFolder
+from saccade.models.base import Model
+from saccade.record.score import Score
+from saccade.record.trajectory import Sampling
+from saccade.sandbox.local import LocalSandbox
+from saccade.sft.synth.jobs import jobs, knobs_by_world
+from saccade.sft.synth.made import EXACT
+from saccade.sft.synth.settings import SynthSettings
+from saccade.sft.tiny.settings import Exam
+from saccade.tasks.worlds.base import draw_sample, store_sample
+from saccade.tasks.worlds.registry import load_world
+
+WITHOUT_CODE = "tiny:direct"
+_MOST_TOKENS = 700
+"""Of a turn: longer than the longest program of a lesson."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """What came of one exam."""
+
+    name: str
+    tasks: int
+    with_code: int
+    """Right answers."""
+    without_code: int | None
+    """None where the dialect has no form without code."""
+    target: float | None
+
+    def as_json(self) -> dict[str, Any]:
+        """For a file."""
+        return asdict(self)
+
+
+async def hold_exam(
+    exam: Exam, n: int, model: Model, out: Path, tell: Callable[[str, int, int], None] = lambda name, done, right: None
+) -> Row:
+    """Ask `n` tasks of the test split of each world of `exam`; episodes go to run folders under `out`.
+
+    Raises:
+        SettingsError: a knob is wrong, or `out` holds other episodes already.
+    """
+    settings = SynthSettings.model_validate(
+        {"worlds": exam.worlds, "dialect": exam.dialect, "n": n, "split": "test", "knobs": exam.knobs}
+    )
+    total = n * len(exam.worlds)
+    right = await _sat(exam.name, settings, model, out / exam.name, tell)
+    if "video" in exam.dialect:
+        return Row(exam.name, total, right, None, exam.target)
+    direct = settings.model_copy(update={"dialect": WITHOUT_CODE})
+    guessed = await _sat(f"{exam.name} without code", direct, model, out / f"{exam.name}-without-code", tell)
+    return Row(exam.name, total, right, guessed, exam.target)
+
+
+async def _sat(
+    name: str, settings: SynthSettings, model: Model, out: Path, tell: Callable[[str, int, int], None]
+) -> int:
+    """Right answers to the tasks of `settings`."""
+    dialect = load_dialect(settings.dialect)
+    folder = RunFolder(out)
+    knobs = knobs_by_world(settings)
+    grade = ExactMatch()
+    right = 0
+    async with LocalSandbox(limits=dialect.sandbox) as sandbox:
+        for number, job in enumerate(jobs(settings), 1):
+            sample = draw_sample(load_world(job.world), job.split, job.index, knobs[job.world])
+            task = store_sample(sample, folder.store, task_id=job.task_id, split=job.split)
+            plan = Plan(task, dialect, sampling=Sampling(temperature=0.0, max_tokens=_MOST_TOKENS))
+            played = await run_episode(plan, model, sandbox, folder.store)
+            (part,) = grade(played)
+            folder.append(played.with_scores([Score(name=EXACT, value=part.value)]))
+            right += part.value == 1.0
+            tell(name, number, right)
+    return right
+
+
+def table(rows: Sequence[Row]) -> str:
+    """The rows as a Markdown table; ± is one standard error of the share."""
+    lines = ["| on unseen seeds | n | without code | with code | target |", "|---|---|---|---|---|"]
+    for row in rows:
+        guessed = "–" if row.without_code is None else _share(row.without_code, row.tasks)
+        aim = "–" if row.target is None else f"{row.target:.0%}"
+        lines.append(f"| {row.name} | {row.tasks} | {guessed} | {_share(row.with_code, row.tasks)} | {aim} |")
+    return "\n".join(lines)
+
+
+def _share(right: int, of: int) -> str:
+    share = right / of
+    return f"{share:.0%} ± {sqrt(share * (1 - share) / of):.0%}"

@@ -1,0 +1,78 @@
+"""Lessons as run folders: what `saccade synth` does, with the demonstrator in the place of its experts.
+
+A folder can be broken off and gone on with, as those of `saccade synth`. Only demonstrations that ended with the gold
+answer are kept; the others are made again when the lesson is gone on with, to no other end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from saccade.episode.run_folder import MEDIA
+from saccade.media.store import MediaStore
+from saccade.record.task import Task
+from saccade.record.trajectory import Trajectory
+from saccade.sft.synth.in_order import in_order
+from saccade.sft.synth.jobs import Job, job_count, jobs
+from saccade.sft.synth.made import is_right
+from saccade.sft.synth.makers import Maker, Stage
+from saccade.sft.synth.report import Progress
+from saccade.sft.synth.resume import opened
+from saccade.sft.synth.settings import SynthSettings
+from saccade.sft.synth.studio import Studio
+from saccade.sft.tiny.demonstrator import Demonstrator
+from saccade.sft.tiny.settings import Lesson
+
+Watch = Callable[[Progress], None]
+
+
+@dataclass(frozen=True)
+class DemonstrationMaker:
+    """A `Maker` of demonstrations."""
+
+    stage: Stage
+
+    async def make(self, job: Job, task: Task, notes: Mapping[str, str]) -> Trajectory:
+        """The demonstration; the notes of the sample are not looked at."""
+        plan = self.stage.plan(job, task)
+        return await self.stage.play(plan, Demonstrator(plan))
+
+    async def close(self) -> None:
+        """Nothing to give back."""
+
+
+class LessonStudio(Studio):
+    """Makes demonstrations in place of experts' trajectories."""
+
+    def _made_for(self, stage: Stage) -> Maker:
+        return DemonstrationMaker(stage)
+
+
+async def hold(lesson: Lesson, out: Path, *, workers: int = 4, watch: Watch = lambda progress: None) -> Progress:
+    """Make what is missing of a lesson in the run folder `out`.
+
+    Raises:
+        SettingsError: the folder was made with other settings, or a knob is wrong.
+        RegistryError: a world or a dialect is unknown.
+    """
+    settings = synth_settings(lesson)
+    studio = LessonStudio(settings, MediaStore(out / MEDIA))
+    run = opened(out, settings)
+    missing = [job for job in jobs(settings) if job.id not in run.done]
+    progress = Progress(job_count(settings), skipped=len(run.done))
+    if not missing:
+        return progress
+    async with studio:
+        async for made in in_order(missing, studio.make, workers):
+            if made.trajectory is not None and is_right(made.trajectory):
+                run.folder.append(made.trajectory)
+            progress.count(made)
+            watch(progress)
+    return progress
+
+
+def synth_settings(lesson: Lesson) -> SynthSettings:
+    """The settings of the run folder: those that `saccade synth` would save."""
+    return SynthSettings.model_validate(lesson.model_dump(exclude={"name"}))
