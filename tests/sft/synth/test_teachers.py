@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from saccade.dialects.registry import load_dialect
+from saccade.errors import SettingsError
 from saccade.models.base import Model
 from saccade.models.scripted import ScriptedModel
 from saccade.record.action import Answer, Code, ToolCall
@@ -146,6 +147,11 @@ async def test_reasoning_that_cannot_be_used_is_counted(teacher: str, code: str,
     progress, made = await run(tmp_path, "codify", replies, dialect="codedance")
     assert made == []
     assert progress.discarded == {kind: 2}
+
+
+async def test_reasoning_cannot_become_code_in_a_dialect_of_tools(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match=r"dialect vista@1 cannot"):
+        await run(tmp_path, "codify", {"teacher": lambda messages: REASONED})
 
 
 SPOKEN: Sequence[tuple[str, str, str]] = [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Protocol
 
 from saccade.dialects.base import Dialect
@@ -55,8 +56,12 @@ class Stage:
             given_limits=limits_with(self.dialect.limits, **self.settings.limits.model_dump()),
             group=task.id if self.settings.samples > 1 else "",
             rollout=job.sample,
-            settings=settings_toml(self.settings),
+            settings=self._told,
         )
+
+    @cached_property
+    def _told(self) -> str:
+        return settings_toml(self.settings)
 
     async def play(self, plan: Plan, model: Model) -> Trajectory:
         """Play an episode."""

@@ -13,11 +13,14 @@ from collections.abc import Callable
 from contextlib import AsyncExitStack
 from typing import Any, Self
 
+from saccade.dialects.base import Dialect
 from saccade.dialects.registry import load_dialect
 from saccade.episode.equip import equipped
+from saccade.errors import SettingsError
 from saccade.media.store import MediaStore
 from saccade.models.base import Model
 from saccade.models.registry import load_model
+from saccade.record.action import Code
 from saccade.record.task import Task
 from saccade.record.trajectory import StopReason
 from saccade.sandbox.base import Sandbox
@@ -96,8 +99,19 @@ class Studio:
             return TeacherMaker(stage, model)
         writer = self._models(teacher.writer) if teacher.writer else model
         if teacher.recipe == "codify":
+            _check_writes_code(stage.dialect)
             return CodifyMaker(stage, model, writer)
         return DensifyMaker(stage, TeacherMaker(stage, model), writer)
+
+
+def _check_writes_code(dialect: Dialect) -> None:
+    try:
+        dialect.write(Code(code="print(1)"))
+    except ValueError as error:
+        raise SettingsError(
+            f"recipe codify writes code, and dialect {dialect.id} cannot ({error}). "
+            "Use codedance, pyvision, codev or thyme."
+        ) from error
 
 
 def _stored(sample: Sample, store: MediaStore, job: Job) -> Task:
