@@ -44,6 +44,7 @@ class Encoder:
         self.family = FAMILIES[self.frame.model_type]
         self.image_processor = image_processor
         self.config = config
+        self.context_tokens = int(config.get_text_config().max_position_embeddings)
         self._tokenizer = tokenizer
         self._vocabulary: dict[str, int] = tokenizer.get_vocab()
         self._plain = _without_special_tokens(tokenizer)

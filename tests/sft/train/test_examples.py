@@ -64,7 +64,7 @@ def test_what_is_left_out_is_counted(tmp_path: Path, tiny: Path, encoder: Encode
     assert found.left_out == {
         "ended by an outage of ours": 1,
         "without a token form": 1,
-        "whose first turn does not fit data.most_tokens": 1,
+        "whose first turn does not fit 400 tokens": 1,
         "with no turn that is learned": 1,
     }
     assert "t2 shows a video" in found.refusal
@@ -78,6 +78,12 @@ def test_long_trajectories_lose_their_last_turns(tmp_path: Path, tiny: Path, enc
     assert np.array_equal(short.ids, long.ids[: len(short)])
     assert short.ids[-1] == encoder.end_id
     assert len(short.pictures) == len(long.pictures) - 1
+
+
+def test_no_trajectory_is_longer_than_the_context(tmp_path: Path, tiny: Path, encoder: Encoder) -> None:
+    run = write_run(tmp_path / "r", 1, looks=30)
+    (row,) = read_examples(settings(tiny, run.root), encoder).train
+    assert len(row) <= encoder.context_tokens == 2048
 
 
 def test_tasks_are_held_out_whole_and_always_the_same(tmp_path: Path, tiny: Path, encoder: Encoder) -> None:

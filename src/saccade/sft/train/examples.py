@@ -130,10 +130,11 @@ def _row(trajectory: Trajectory, settings: SftSettings, encoder: Encoder) -> Row
     if not learned:
         return "with no turn that is learned"
     tokens = token_trajectory(trajectory, encoder, data.sampled_ids)
-    if len(tokens.segments[0].ids) + len(tokens.segments[1].ids) > data.most_tokens:
-        return "whose first turn does not fit data.most_tokens"
-    row = row_of(truncated(tokens, data.most_tokens), learned)
-    return row if np.any(row.trained) else "with no learned turn within data.most_tokens"
+    most = min(data.most_tokens, encoder.context_tokens)
+    if len(tokens.segments[0].ids) + len(tokens.segments[1].ids) > most:
+        return f"whose first turn does not fit {most} tokens"
+    row = row_of(truncated(tokens, most), learned)
+    return row if np.any(row.trained) else f"with no learned turn within {most} tokens"
 
 
 def _failed(trajectory: Trajectory, turn: int) -> bool:

@@ -20,7 +20,8 @@ class DataSettings(Settings):
     sampled_ids: SampledIds = "recorded"
     """`recorded`: the ids that were sampled, where the record has them; `text`: always from the turn's text."""
     most_tokens: PositiveInt = 16_384
-    """Longer trajectories lose their last turns; those whose first turn does not fit are left out."""
+    """Longer trajectories lose their last turns; those whose first turn does not fit are left out. Never more than the
+    checkpoint's context."""
     picture_cache_mib: PositiveInt = 2048
     """Memory for pictures that were read once."""
 
