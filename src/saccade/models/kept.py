@@ -1,0 +1,87 @@
+"""A model whose replies are kept on the disk: the same request to the same model is asked once.
+
+A reply is found by the model's name and everything in the request, its seed included; so whoever wants another reply to
+the same messages asks with another seed. That a provider changes a model under the same name is not noticed. Token ids
+and log-probabilities are not kept: a kept reply is for reading, not for training.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from hashlib import sha256
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from saccade.errors import SettingsError
+from saccade.models.base import Completion, MediaReader, Model, Request
+from saccade.record.action import ToolCall
+from saccade.record.base import Record, Text, clean_text
+from saccade.record.turn import FinishReason
+
+
+class _Reply(Record):
+    text: Text
+    finish: FinishReason
+    tool_calls: tuple[ToolCall, ...] = ()
+    model: Text = ""
+
+
+class KeptModel:
+    """Asks `model` for what `folder` does not hold yet. Any number of processes may share a folder."""
+
+    def __init__(self, model: Model, folder: Path) -> None:
+        self.name = model.name
+        self._model = model
+        self._folder = folder
+
+    async def complete(
+        self, request: Request, media: MediaReader, *, on_text: Callable[[str], None] | None = None
+    ) -> Completion:
+        """The kept reply, or a new one that is kept. Raises what the model raises; a failure is not kept.
+
+        Raises:
+            SettingsError: a file of the folder is no kept reply.
+        """
+        file = self._file(request)
+        try:
+            reply = _Reply.model_validate_json(file.read_bytes())
+        except FileNotFoundError:
+            completion = await self._model.complete(request, media, on_text=on_text)
+            _write(file, completion)
+            return completion
+        except ValidationError as error:
+            raise SettingsError(f"{file} is no kept reply of a model; delete it: {error}") from error
+        if on_text is not None and reply.text:
+            on_text(reply.text)
+        return Completion(text=reply.text, finish=reply.finish, tool_calls=reply.tool_calls, model=reply.model)
+
+    async def close(self) -> None:
+        """Close the model."""
+        await self._model.close()
+
+    def _file(self, request: Request) -> Path:
+        asked = {
+            "model": self.name,
+            "messages": [message.model_dump(mode="json") for message in request.messages],
+            "stop": request.stop,
+            "sampling": request.sampling.model_dump(mode="json"),
+            "tools": [[tool.name, tool.description, tool.parameters] for tool in request.tools],
+        }
+        digest = sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()
+        return self._folder / digest[:2] / f"{digest}.json"
+
+
+def _write(file: Path, completion: Completion) -> None:
+    reply = _Reply(
+        text=clean_text(completion.text),
+        finish=completion.finish,
+        tool_calls=completion.tool_calls,
+        model=clean_text(completion.model),
+    )
+    file.parent.mkdir(parents=True, exist_ok=True)
+    partial = file.with_name(f".{file.name}.{os.getpid()}.part")
+    partial.write_text(reply.model_dump_json(), encoding="utf-8")
+    partial.replace(file)

@@ -1,0 +1,1 @@
+"""Rewards: pure functions over a group of rollouts that return named parts; see docs/rewards.md."""

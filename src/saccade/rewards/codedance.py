@@ -1,0 +1,132 @@
+"""CodeDance's reward for balanced, adaptive tool calls: on the sequence by difficulty, on each turn by its failure.
+
+    R = accuracy + format + R_seq,   R_seq = (0.5 + [right]) · succeeded / calls · w(mu)
+    w(mu) = sigmoid(2 gamma (0.5 - mu)) - beta;   r_t = -0.5 for a failed call;   G_t = r_t + 0.2 G_{t+1}
+
+`paper` takes mu as the group's accuracy and counts code that gave nothing back as failed: the paper names such code as
+its hack. `repo` takes mu as the group's mean score and counts it as a success. The paper's own numbers are lost; the
+constants are those of the code. Failures are typed statuses here: the code searches for the word "Error", and counts
+a printed one as a failure and a hung worker as a success.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from types import MappingProxyType
+from typing import Final, Literal
+
+from pydantic import NonNegativeFloat, PositiveFloat
+
+from saccade.record.score import Score
+from saccade.record.settings import Settings
+from saccade.record.trajectory import Trajectory
+from saccade.rewards.form import tags_in_order
+from saccade.rewards.reading import accuracy, calls, failed, silent, succeeded
+from saccade.rewards.reward import Group, Reward, TurnPart, mean_of, reward_each
+
+_TAGS: Final = ("think", "code", "answer")
+RIGHT: Final = 0.5
+"""Accuracy from which a rollout is right."""
+
+
+class CodeDance(Settings):
+    """Parameters of both levels; the defaults are `paper`."""
+
+    accuracy_weight: float = 1.0
+    format_weight: NonNegativeFloat = 0.2
+    base: float = 0.5
+    """Of R_seq for a wrong rollout; a right one gets 1 more."""
+    gamma: PositiveFloat = 4.0
+    """How sharply w falls with mu."""
+    beta: float = 0.2
+    """How far w falls below zero for easy tasks."""
+    mu: Literal["accuracy", "score"] = "accuracy"
+    """Group mean of the accuracy, or of accuracy and format with their weights."""
+    silent_fails: bool = True
+    """Whether a call that gave nothing back counts as failed."""
+    penalty: float = -0.5
+    """Of a failed call."""
+    discount: NonNegativeFloat = 0.2
+
+    def __call__(self, group: Group) -> tuple[Reward, ...]:
+        """Parts `accuracy`, `format`, `tools`; of the turns: `execution` and its discounted return `returns`.
+
+        Observed beside them: `mu`, `success_rate` and `calls`.
+        """
+        known = [(accuracy(item), self._format(item)) for item in group.trajectories]
+        scores = [
+            None if right is None else right if self.mu == "accuracy" else self._outcome(right, form)
+            for right, form in known
+        ]
+        mu = mean_of(scores)
+        return reward_each(group, lambda number, trajectory: self._reward(trajectory, mu))
+
+    def _outcome(self, right: float, form: float) -> float:
+        return self.accuracy_weight * right + self.format_weight * form
+
+    def _format(self, trajectory: Trajectory) -> float:
+        return 0.0 if tags_in_order(trajectory, _TAGS) else -1.0
+
+    def _reward(self, trajectory: Trajectory, mu: float | None) -> Reward:
+        right = accuracy(trajectory)
+        made = calls(trajectory)
+        good = [turn for turn in made if self._good(trajectory, turn)]
+        rate = len(good) / len(made) if made else 0.0
+        tools = None
+        if right is not None and mu is not None:
+            tools = (self.base + float(right >= RIGHT)) * rate * adaptive_weight(mu, self.gamma, self.beta)
+        penalties = [self._penalty(trajectory, turn) for turn in range(len(trajectory.turns))]
+        returns = discounted(penalties, self.discount)
+        return Reward(
+            parts=(
+                Score(name="accuracy", value=right, weight=self.accuracy_weight),
+                Score(name="format", value=self._format(trajectory), weight=self.format_weight),
+                Score(name="tools", value=tools),
+                Score(name="mu", value=mu, weight=0.0),
+                Score(name="success_rate", value=rate, weight=0.0),
+                Score(name="calls", value=float(len(made)), weight=0.0),
+            ),
+            turns=(
+                TurnPart(name="execution", values=_only(penalties, made)),
+                TurnPart(name="returns", values=_only(returns, made)),
+            ),
+        )
+
+    def _good(self, trajectory: Trajectory, number: int) -> bool:
+        turn = trajectory.turns[number]
+        return succeeded(turn) and not (self.silent_fails and silent(turn))
+
+    def _penalty(self, trajectory: Trajectory, number: int) -> float:
+        turn = trajectory.turns[number]
+        return self.penalty if failed(turn) or (self.silent_fails and silent(turn)) else 0.0
+
+
+def adaptive_weight(mu: float, gamma: float, beta: float) -> float:
+    """w(mu): from 1 - beta for hard tasks to -beta for easy ones."""
+    return 1.0 / (1.0 + math.exp(-2.0 * gamma * (0.5 - mu))) - beta
+
+
+def discounted(rewards: Sequence[float], discount: float) -> list[float]:
+    """G_t = r_t + discount · G_{t+1} for each turn."""
+    returns: list[float] = []
+    later = 0.0
+    for reward in reversed(rewards):
+        later = reward + discount * later
+        returns.insert(0, later)
+    return returns
+
+
+def _only(values: Sequence[float], turns: Sequence[int]) -> tuple[float | None, ...]:
+    return tuple(value if number in turns else None for number, value in enumerate(values))
+
+
+_MATH: Final[dict[str, float]] = {"accuracy_weight": 1.2, "format_weight": 0.4, "base": 1.0}
+PRESETS: Final = MappingProxyType(
+    {
+        "paper": CodeDance(),
+        "paper-math": CodeDance.model_validate(_MATH),
+        "repo": CodeDance(mu="score", silent_fails=False),
+        "repo-math": CodeDance.model_validate({**_MATH, "mu": "score", "silent_fails": False}),
+    }
+)

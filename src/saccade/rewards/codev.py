@@ -1,0 +1,103 @@
+"""CodeV's TAPO: a right answer, and tool outputs that a judge finds to be evidence for the question.
+
+    R = l_acc · accuracy + l_tool · mean over calls of r_t
+
+r_t is the judge's score (1, 0.5 or 0.25: a miss still pays 0.25, as in the paper's template), or the redline's value
+where the turn crosses a line. Tasks without visual search have r_t = 0 but for redlines. Not stated in the paper, so
+chosen here: l_tool (it is said to be below l_acc), the value of a redline, 0 for a rollout without calls. The format
+reward that its training curves show is an extra part, off in `paper` because equation 5 has none.
+"""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import Final, Self
+
+from pydantic import NonNegativeFloat, model_validator
+
+from saccade.record.score import Score
+from saccade.record.settings import Settings
+from saccade.record.task import Task
+from saccade.record.trajectory import Trajectory
+from saccade.rewards.form import tags_in_order
+from saccade.rewards.judges.verdict import NoVerdict, Verdict
+from saccade.rewards.reading import accuracy, is_call
+from saccade.rewards.redlines import Redline, redlines
+from saccade.rewards.reward import Group, Reward, TurnPart, reward_each
+
+_TAGS: Final = ("think", "code", "answer")
+
+
+class CodeV(Settings):
+    """Weights and redlines; the defaults are `paper`."""
+
+    accuracy_weight: float = 1.0
+    tool_weight: float = 0.5
+    redline: float = -1.0
+    """r_t of a turn that crosses a line."""
+    format_weight: NonNegativeFloat = 0.0
+    search_tags: tuple[str, ...] = ("visual_search",)
+    """A task with one of these tags, or with evidence boxes, asks for visual search."""
+
+    @model_validator(mode="after")
+    def _dominated(self) -> Self:
+        if abs(self.tool_weight) >= abs(self.accuracy_weight):
+            raise ValueError("tool_weight must be smaller than accuracy_weight, so that the answer decides")
+        return self
+
+    def __call__(self, group: Group) -> tuple[Reward, ...]:
+        """Parts `accuracy`, `tool` and `format`; of the turns `tool`; observed: `redlines` and `calls`.
+
+        Raises:
+            ValueError: the task asks for search, and the group brings no verdicts.
+        """
+        if any(map(self.needs_verdict, group.trajectories)) and not group.verdicts:
+            raise ValueError("this reward judges tool outputs: give the group a judge's verdicts")
+        return reward_each(group, lambda number, item: self._reward(item, group.verdicts[number : number + 1]))
+
+    def needs_verdict(self, trajectory: Trajectory) -> bool:
+        """Whether a judge must be asked about a trajectory."""
+        return self.searches(trajectory.task) and not trajectory.lost and any(map(is_call, trajectory.turns))
+
+    def searches(self, task: Task) -> bool:
+        """Whether a task asks for visual search."""
+        return bool(task.evidence) or not set(self.search_tags).isdisjoint(task.tags)
+
+    def _reward(self, trajectory: Trajectory, verdicts: tuple[tuple[Verdict | None, ...], ...]) -> Reward:
+        crossed = redlines(trajectory)
+        row = verdicts[0] if verdicts else (None,) * len(trajectory.turns)
+        search = self.searches(trajectory.task)
+        scores = [
+            self._turn(lines, verdict if search else Verdict(score=0.0))
+            for turn, lines, verdict in zip(trajectory.turns, crossed, row, strict=True)
+            if is_call(turn)
+        ]
+        invalid = next((score.invalid for score in scores if score.invalid is not None), None)
+        known = [score.score for score in scores if score.score is not None]
+        tool = None if invalid is not None else sum(known) / len(known) if known else 0.0
+        values = iter(scores)
+        turns = tuple(next(values).score if is_call(turn) else None for turn in trajectory.turns)
+        form = float(tags_in_order(trajectory, _TAGS) and trajectory.answer is not None)
+        return Reward(
+            parts=(
+                Score(name="accuracy", value=accuracy(trajectory), weight=self.accuracy_weight),
+                Score(name="tool", value=tool, weight=self.tool_weight, detail="" if invalid is None else invalid),
+                Score(name="format", value=form, weight=self.format_weight),
+                Score(
+                    name="redlines",
+                    value=float(sum(map(len, crossed))),
+                    weight=0.0,
+                    detail=", ".join(line for lines in crossed for line in lines),
+                ),
+                Score(name="calls", value=float(len(scores)), weight=0.0),
+            ),
+            turns=(TurnPart(name="tool", values=turns),),
+        )
+
+    def _turn(self, lines: tuple[Redline, ...], verdict: Verdict | None) -> Verdict:
+        if lines:
+            return Verdict(score=self.redline)
+        return Verdict(invalid=NoVerdict.UNSEEN) if verdict is None else verdict
+
+
+PRESETS: Final = MappingProxyType({"paper": CodeV(), "with-format": CodeV(format_weight=0.3)})

@@ -1,0 +1,64 @@
+"""Whether the model's own words have the form that a reward asks for. Observations are never looked at."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from typing import Final
+
+from saccade.dialects.faults import find_tag_faults
+from saccade.record.action import Answer, Code, ParseError, ToolCall
+from saccade.record.trajectory import Trajectory
+from saccade.record.turn import Turn
+from saccade.rewards.reading import LONGEST_ANSWER
+
+_THYME: Final = re.compile(r"<think>.*</think>\s<answer>.*</answer>\s*", re.DOTALL)
+_BOXED: Final = re.compile(r"<answer>\n\\boxed\{(.*?)\}\n</answer>", re.DOTALL)
+_PROTOCOL: Final = {
+    "tool_call": re.compile(r"\s*<think>.*</think>\s*<tool_call>.*</tool_call>\s*", re.DOTALL),
+    "answer": re.compile(r"\s*<think>.*</think>\s*<answer>.*</answer>\s*", re.DOTALL),
+}
+
+
+def tags_in_order(trajectory: Trajectory, tags: Collection[str], longest: int = LONGEST_ANSWER) -> bool:
+    """Whether every turn has an action and paired tags, and the answer is shorter than `longest` characters.
+
+    A trajectory without an answer can be in order: DeepEyes and CodeDance do not count that as a matter of form.
+    """
+    if any(isinstance(turn.action, ParseError) or find_tag_faults(turn.text, tags) for turn in trajectory.turns):
+        return False
+    return trajectory.answer is None or len(trajectory.answer) < longest
+
+
+def follows_protocol(trajectory: Trajectory) -> bool:
+    """VISTA's form: each turn thinks and then calls once; the last one thinks and then answers once."""
+    turns = trajectory.turns
+    if not turns or not isinstance(turns[-1].action, Answer):
+        return False
+    return all(_is_turn(turn, "tool_call") for turn in turns[:-1]) and _is_turn(turns[-1], "answer")
+
+
+def boxed_answer(trajectory: Trajectory) -> bool:
+    r"""PyVision-RL's gate: the last turn holds exactly `<answer>\n\boxed{...}\n</answer>`, and nothing of it twice."""
+    if trajectory.answer is None:
+        return False
+    text = trajectory.turns[-1].text
+    found = _BOXED.search(text)
+    if found is None or text.count("<answer>") != text.count("</answer>"):
+        return False
+    return not any(mark in found[1] for mark in ("<interpreter>", "<answer>", "\\boxed"))
+
+
+def one_thought_one_answer(trajectory: Trajectory) -> bool:
+    """Thyme's form: all that was written is one thought, one white space character and one answer."""
+    text = "".join(turn.text for turn in trajectory.turns)
+    once = all(text.count(tag) == 1 for tag in ("<think>", "</think>", "<answer>", "</answer>"))
+    return once and _THYME.fullmatch(text) is not None
+
+
+def _is_turn(turn: Turn, tag: str) -> bool:
+    kinds = (Answer,) if tag == "answer" else (ToolCall, Code)
+    if not isinstance(turn.action, kinds) or find_tag_faults(turn.text, ("think", "tool_call", "answer")):
+        return False
+    once = turn.text.count("<think>") == 1 and turn.text.count(f"<{tag}>") == 1
+    return once and _PROTOCOL[tag].fullmatch(turn.text) is not None

@@ -1,0 +1,1 @@
+"""Judges: was what a call gave back evidence for the question?"""

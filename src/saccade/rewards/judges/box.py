@@ -1,0 +1,118 @@
+"""The exact judge: where the evidence is known, did a call cut it out?
+
+Where a call looked is found by `saccade.looks` from code, arguments and the pixels of what came back. A region scores
+`whole` if it holds most of a gold box and is not much larger than it, `part` if it holds some of it, else `miss`. A
+large region holds everything and shows nothing, so it is a miss. Only the best region of a call counts. A call that
+gave no picture back scores 0: it brought no visual evidence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from pydantic import Field
+
+from saccade.record.content import ImagePart
+from saccade.record.settings import Settings
+from saccade.record.task import EvidenceBox, Task
+from saccade.record.trajectory import Trajectory
+from saccade.rewards.judges.verdict import NoVerdict, Verdict
+from saccade.rewards.reading import is_call
+
+Box = tuple[float, float, float, float]
+
+
+class Looked(Protocol):
+    """A part of a task's picture that a turn looked at; `saccade.looks.regions.Region` is one."""
+
+    @property
+    def turn(self) -> int:
+        """From 0."""
+
+    @property
+    def name(self) -> str:
+        """Of the picture in the task's media."""
+
+    @property
+    def box(self) -> Box:
+        """`xyxy` pixels."""
+
+
+class BoxRule(Settings):
+    """What counts as evidence."""
+
+    whole: float = 1.0
+    part: float = 0.5
+    miss: float = 0.25
+    """The three levels of CodeV's tool judge; 0.25 for a miss is the paper's."""
+    contained: float = Field(default=0.75, gt=0, le=1)
+    """Fraction of a gold box that a whole hit holds."""
+    touched: float = Field(default=0.25, gt=0, le=1)
+    """Fraction of a gold box that a partial hit holds."""
+    largest: float = Field(default=0.5, gt=0, le=1)
+    """Fraction of the picture from which a region shows nothing in particular."""
+
+
+@dataclass(frozen=True, slots=True)
+class BoxJudge:
+    """Scores calls by gold boxes; pure, given how regions are found."""
+
+    find: Callable[[Trajectory], Sequence[Looked]]
+    rule: BoxRule = field(default_factory=BoxRule)
+
+    async def judge(self, trajectory: Trajectory) -> tuple[Verdict | None, ...]:
+        """A verdict for each turn that called something."""
+        return self.verdicts(trajectory)
+
+    def verdicts(self, trajectory: Trajectory) -> tuple[Verdict | None, ...]:
+        """The same, without an event loop."""
+        if not trajectory.task.evidence:
+            none = Verdict(invalid=NoVerdict.NO_EVIDENCE)
+            return tuple(none if is_call(turn) else None for turn in trajectory.turns)
+        found = self.find(trajectory)
+        return tuple(
+            self._verdict(trajectory, number, found) if is_call(turn) else None
+            for number, turn in enumerate(trajectory.turns)
+        )
+
+    def _verdict(self, trajectory: Trajectory, number: int, found: Sequence[Looked]) -> Verdict:
+        run = trajectory.turns[number].execution
+        if run is None or not run.pictures:
+            return Verdict(score=0.0, detail="no picture came back")
+        looked = [item for item in found if item.turn == number]
+        if not looked:
+            return Verdict(score=self.rule.miss, detail="no part of a picture was cut out")
+        return Verdict(score=max(self._level(trajectory.task, item) for item in looked))
+
+    def _level(self, task: Task, looked: Looked) -> float:
+        whole = next((item.part for item in task.media if item.name == looked.name), None)
+        if not isinstance(whole, ImagePart) or area(looked.box) > self.rule.largest * whole.width * whole.height:
+            return self.rule.miss
+        held = max((containment(gold, looked) for gold in task.evidence), default=0.0)
+        if held >= self.rule.contained:
+            return self.rule.whole
+        return self.rule.part if held >= self.rule.touched else self.rule.miss
+
+
+def area(box: Box) -> float:
+    """Pixels inside a box; 0 for an empty or reversed one."""
+    return max(box[2] - box[0], 0.0) * max(box[3] - box[1], 0.0)
+
+
+def overlap(one: Box, other: Box) -> float:
+    """Pixels that both boxes hold."""
+    return area((max(one[0], other[0]), max(one[1], other[1]), min(one[2], other[2]), min(one[3], other[3])))
+
+
+def iou(one: Box, other: Box) -> float:
+    """Intersection over union, 0 to 1; 0 if both are empty."""
+    shared = overlap(one, other)
+    union = area(one) + area(other) - shared
+    return shared / union if union > 0 else 0.0
+
+
+def containment(gold: EvidenceBox, looked: Looked) -> float:
+    """Fraction of the gold box that the region holds, 0 to 1."""
+    return overlap(gold.xyxy, looked.box) / area(gold.xyxy) if gold.image == looked.name else 0.0

@@ -1,0 +1,49 @@
+"""What a judge says of one call: a score, or the typed reason why there is none.
+
+No verdict is an outcome of its own and never a zero: a rollout whose reward would need it is left out of training.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Protocol, Self
+
+from pydantic import FiniteFloat, model_validator
+
+from saccade.record.base import Record, Text
+from saccade.record.trajectory import Trajectory
+
+
+class NoVerdict(StrEnum):
+    """Why a judge gave no score."""
+
+    MALFORMED = "malformed"
+    """The judge's replies did not follow the asked form."""
+    OUTAGE = "outage"
+    """The judge could not be reached."""
+    NO_EVIDENCE = "no_evidence"
+    """The task has no gold boxes for a judge that needs them."""
+    UNSEEN = "unseen"
+    """The pictures of the call could not be read or placed."""
+
+
+class Verdict(Record):
+    """A score from 0 to 1, or why there is none."""
+
+    score: FiniteFloat | None = None
+    invalid: NoVerdict | None = None
+    detail: Text = ""
+    """For a person."""
+
+    @model_validator(mode="after")
+    def _one(self) -> Self:
+        if (self.score is None) == (self.invalid is None):
+            raise ValueError("a verdict has either a score or the reason why there is none")
+        return self
+
+
+class Judge(Protocol):
+    """Judges the calls of a trajectory by what they gave back."""
+
+    async def judge(self, trajectory: Trajectory) -> tuple[Verdict | None, ...]:
+        """A verdict for each turn; None for a turn that called nothing."""
