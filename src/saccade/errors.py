@@ -20,6 +20,7 @@
     │   └── ModelLostError     rate limits, server errors or a broken connection, after all retries
     ├── PromptFileError        a user's own prompt file cannot be used
     ├── ToolError              a tool was declared or registered wrongly (never: called wrongly by a model)
+    ├── GradingError           a task cannot be graded: no gold answer, or one of another form
     ├── TrainingError          a trajectory has no token form, or a training run cannot start or go on
     └── UnavailableError       an optional part is not installed; names the command that installs it
 
@@ -107,6 +108,10 @@ class PromptFileError(SaccadeError, ValueError):
 
 class ToolError(SaccadeError):
     """A tool was declared or registered wrongly; a wrong call by a model is a typed status instead."""
+
+
+class GradingError(SaccadeError, ValueError):
+    """A task cannot be graded; an answer that cannot be graded is a wrong answer instead."""
 
 
 class TrainingError(SaccadeError, ValueError):

@@ -1,0 +1,72 @@
+"""ANLS, the average normalised Levenshtein similarity of DocVQA (Biten et al. 2019), for one answer.
+
+    1 - distance / longer length, if that is more than 0.5, else 0; the best over all gold answers
+
+`anls` differs from the published score in one point: a gold answer that is a number gives full or no credit, since 1000
+is not almost 100. `anls-published` is the published score, for comparison with papers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from saccade.grading.base import Verdict, golds_of, judged
+from saccade.grading.clean import folded
+from saccade.grading.quantities import quantity
+from saccade.grading.text import same_text
+from saccade.record.task import Task
+
+_THRESHOLD = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class AnlsGrader:
+    """Similarity of text from 0 to 1; the gold answer may be a JSON array of several accepted ones."""
+
+    strict_numbers: bool = True
+    """Whether a gold answer that is a number must be met exactly."""
+
+    def grade(self, answer: str | None, task: Task) -> Verdict:
+        """The verdict; see `Grader.grade`."""
+        golds = golds_of(task)
+
+        def compare(said: str) -> Verdict:
+            best = max(self._similarity(said, gold) for gold in golds)
+            return Verdict(best, f"similarity {best:.3f}", said)
+
+        return judged(answer, compare)
+
+    def _similarity(self, said: str, gold: str) -> float:
+        if self.strict_numbers:
+            if same_text(said, gold):
+                return 1.0
+            if any(sign.isdigit() for sign in gold) and quantity(gold) is not None:
+                return 0.0
+        return similarity(folded(said), folded(gold))
+
+
+def similarity(left: str, right: str) -> float:
+    """One less the Levenshtein distance over the longer length; 0 where that is 0.5 or less."""
+    longest = max(len(left), len(right))
+    if left == right:
+        return 1.0
+    if min(len(left), len(right)) <= _THRESHOLD * longest:
+        return 0.0
+    score = 1 - _distance(left, right, int(longest * (1 - _THRESHOLD)) + 1) / longest
+    return score if score > _THRESHOLD else 0.0
+
+
+def _distance(left: str, right: str, enough: int) -> int:
+    """Levenshtein distance, or some number of at least `enough` once it is that large."""
+    row = list(range(len(right) + 1))
+    for i, sign in enumerate(left, start=1):
+        previous, row[0] = row[0], i
+        for j, other in enumerate(right, start=1):
+            previous, row[j] = row[j], min(row[j] + 1, row[j - 1] + 1, previous + (sign != other))
+        if min(row) >= enough:
+            return enough
+    return row[-1]
+
+
+ANLS = AnlsGrader()
+PUBLISHED = AnlsGrader(strict_numbers=False)

@@ -1,0 +1,114 @@
+"""What a grader is, what it says, and the steps that all graders share.
+
+A verdict is data for a person and for metrics; no model may read it during an episode. An answer that cannot be graded
+(none given, several different ones, far too long) is wrong with that reason. A task that cannot be graded (no gold
+answer, or one that the grader cannot read) is a fault of the data and raises.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from saccade.errors import GradingError
+from saccade.grading.clean import clipped
+from saccade.grading.extract import final_answer
+from saccade.record.task import Task
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Whether an answer is right, and why."""
+
+    correct: float
+    """From 0 to 1; what lies between is partial credit, which only ANLS, VQA accuracy, MRA and IoU give."""
+    reason: str
+    """For a person, never for a model."""
+    extracted: str = ""
+    """What was taken for the answer, at most 200 characters of it."""
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.correct <= 1:
+            raise ValueError(f"correct is {self.correct}, not from 0 to 1")
+        object.__setattr__(self, "extracted", clipped(self.extracted))
+
+    @property
+    def accepted(self) -> bool:
+        """Whether the answer has full credit."""
+        return self.correct == 1
+
+
+class Grader(Protocol):
+    """Compares the answer of an episode with the gold answer of its task."""
+
+    def grade(self, answer: str | None, task: Task) -> Verdict:
+        """The verdict on `answer`: a whole final message or what a dialect took out of it; None if there was none.
+
+        The same arguments give the same verdict. No text of an answer makes it raise.
+
+        Raises:
+            GradingError: the task has no gold answer, or one that this grader cannot read.
+        """
+        ...
+
+
+Compare = Callable[[str], Verdict]
+"""Judges the one candidate that an answer holds."""
+
+
+def right(reason: str, extracted: str) -> Verdict:
+    """Full credit."""
+    return Verdict(1.0, reason, extracted)
+
+
+def wrong(reason: str, extracted: str = "") -> Verdict:
+    """No credit."""
+    return Verdict(0.0, reason, extracted)
+
+
+def judged(answer: str | None, compare: Compare) -> Verdict:
+    """What `compare` says of the single candidate in `answer`; wrong if there is none or more than one."""
+    if answer is None:
+        return wrong("no answer was given")
+    found = final_answer(answer)
+    if found.text is None:
+        return wrong(found.problem)
+    return compare(found.text)
+
+
+def gold_of(task: Task) -> str:
+    """The gold answer.
+
+    Raises:
+        GradingError: the task has none.
+    """
+    if task.answer is None or not task.answer.strip():
+        raise GradingError(f"task {task.id} has no gold answer, so it cannot be graded. Leave it out, or give it one.")
+    return task.answer
+
+
+def golds_of(task: Task) -> tuple[str, ...]:
+    """All accepted answers: the texts of a JSON array of texts, or the gold answer alone.
+
+    Raises:
+        GradingError: the task has none.
+    """
+    gold = gold_of(task)
+    if gold.lstrip().startswith("["):
+        try:
+            several = json.loads(gold)
+        except (ValueError, RecursionError):
+            return (gold,)
+        if isinstance(several, list) and several and all(isinstance(item, str) and item.strip() for item in several):
+            return tuple(several)
+    return (gold,)
+
+
+def unreadable(task: Task, what: str) -> GradingError:
+    """The error of a gold answer that is not `what` it must be for this grader."""
+    return GradingError(
+        f"the gold answer {clipped(task.answer or '')!r} of task {task.id} is no {what}. "
+        "Correct the data, or choose the grader that fits it."
+    )

@@ -1,0 +1,82 @@
+"""Boxes: `x0, y0, x1, y1` in pixels of the task's picture, compared by intersection over union.
+
+The gold box is the task's answer, or else its first evidence. Numbers from 0 to 1 are read as pixels like all others: a
+dialect whose models answer in another scale converts before this.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from saccade.grading.base import Verdict, judged, unreadable, wrong
+from saccade.grading.clean import clean
+from saccade.record.task import Task
+
+Box = tuple[float, float, float, float]
+_NUMBER = r"(-?[0-9]{1,7}(?:\.[0-9]{1,17})?)"
+_FOUR = re.compile(rf"(?<![0-9.\w]){_NUMBER}" + rf"\s{{0,9}}[,\s]\s{{0,9}}{_NUMBER}" * 3 + r"(?![0-9\w]|\.[0-9])")
+
+
+@dataclass(frozen=True, slots=True)
+class BoxGrader:
+    """Full credit from an IoU of `threshold` on."""
+
+    threshold: float = 0.5
+
+    def grade(self, answer: str | None, task: Task) -> Verdict:
+        """The verdict; see `Grader.grade`."""
+        gold = _gold(task)
+
+        def compare(said: str) -> Verdict:
+            box = read_box(said)
+            if box is None:
+                return wrong("states no single box x0, y0, x1, y1", said)
+            return self._credit(iou(box, gold), said)
+
+        return judged(answer, compare)
+
+    def _credit(self, overlap: float, said: str) -> Verdict:
+        return Verdict(float(overlap >= self.threshold), f"IoU {overlap:.3f}", said)
+
+
+@dataclass(frozen=True, slots=True)
+class IouGrader(BoxGrader):
+    """The IoU itself."""
+
+    def _credit(self, overlap: float, said: str) -> Verdict:
+        return Verdict(overlap, f"IoU {overlap:.3f}", said)
+
+
+def read_box(text: str) -> Box | None:
+    """The one box in `text`; None if there is none, more than one, or one without area."""
+    plain = clean(text)
+    found = _FOUR.findall(plain)
+    if len(found) != 1 or len(re.findall(r"(?<![\w.])-?[0-9]+(?:\.[0-9]+)?", plain)) != 4:
+        return None
+    x0, y0, x1, y1 = (float(number) for number in found[0])
+    return (x0, y0, x1, y1) if x0 < x1 and y0 < y1 else None
+
+
+def iou(left: Box, right: Box) -> float:
+    """Intersection over union, from 0 to 1."""
+    width = min(left[2], right[2]) - max(left[0], right[0])
+    height = min(left[3], right[3]) - max(left[1], right[1])
+    if width <= 0 or height <= 0:
+        return 0.0
+    common = width * height
+    both = sum((box[2] - box[0]) * (box[3] - box[1]) for box in (left, right))
+    return min(1.0, common / (both - common))
+
+
+def _gold(task: Task) -> Box:
+    if task.answer is None and task.evidence:
+        return task.evidence[0].xyxy
+    box = read_box(task.answer or "")
+    if box is None:
+        raise unreadable(task, "box x0, y0, x1, y1")
+    return box
+
+
+BOX = BoxGrader()
+IOU = IouGrader()

@@ -1,0 +1,63 @@
+"""When two quantities are the same: units, the percent sign, tolerance.
+
+Units are converted where both are known and of one dimension (`100 cm` is `1 m`). A unit may be left out on
+either side. Percent, with a sign on one side alone: a gold answer with the sign is met by the bare number and by the
+fraction (`5%` by `5` and `0.05`); a gold answer without it is taken as a fraction if it is at most 1 (`0.05` is `5%`),
+and otherwise as written in percent (`5` is `5%`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+
+from saccade.grading.quantities import Quantity
+from saccade.grading.units import ORDINAL
+
+_HUNDRED = Fraction(100)
+
+
+@dataclass(frozen=True, slots=True)
+class Tolerance:
+    """How far an answer may lie from the gold one; zero, zero means equal."""
+
+    relative: Fraction = Fraction(0)
+    """As a share of the gold value: 1/20 is 5 %."""
+    absolute: Fraction = Fraction(0)
+
+    @property
+    def exact(self) -> bool:
+        """Whether nothing but the same value will do."""
+        return not self.relative and not self.absolute
+
+    def holds(self, answer: Fraction, gold: Fraction) -> bool:
+        """Whether `answer` is near enough; the bound itself is near enough."""
+        return abs(answer - gold) <= max(abs(gold) * self.relative, self.absolute)
+
+
+EXACT = Tolerance()
+
+
+def same_quantity(answer: Quantity, gold: Quantity, tolerance: Tolerance = EXACT) -> bool:
+    """Whether `answer` is `gold` within `tolerance`. "About 5" is never exactly 5."""
+    if answer.about and tolerance.exact:
+        return False
+    return any(tolerance.holds(*values) for values in comparable(answer, gold))
+
+
+def comparable(answer: Quantity, gold: Quantity) -> Iterator[tuple[Fraction, Fraction]]:
+    """The values of both in one unit, in each reading that counts; none if their units do not agree."""
+    if answer.percent and gold.unit is None:
+        yield (answer.value / _HUNDRED if abs(gold.value) <= 1 else answer.value), gold.value
+    elif gold.percent and answer.unit is None:
+        yield answer.value, gold.value
+        yield answer.value * _HUNDRED, gold.value
+    elif gold.unit is None:
+        if answer.unit is None or answer.unit.dimension != ORDINAL:
+            yield answer.value, gold.value
+    elif answer.unit is None:
+        if gold.unit.dimension != ORDINAL:
+            yield answer.value, gold.value
+    elif answer.unit.dimension == gold.unit.dimension:
+        yield answer.value * answer.unit.factor, gold.value * gold.unit.factor

@@ -1,0 +1,123 @@
+"""Lists: every item and nothing else, in the order of the gold answer or, for sets, in any order.
+
+Items are separated by commas, semicolons, line breaks, "and" or, between two numbers, a multiplication sign; brackets,
+a JSON array and LaTeX braces may stand around them. Items are compared as `text` compares: as text, or as numbers where
+the gold item is one. Items may carry names (`rows={8} columns={9}`, `8 rows and 9 columns`): if both sides name theirs,
+names decide which item meets which.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+
+from saccade.grading.base import Verdict, gold_of, judged, right, unreadable, wrong
+from saccade.grading.clean import clean, folded
+from saccade.grading.quantities import quantity
+from saccade.grading.text import bare, same_text
+from saccade.grading.wrappers import unwrapped
+from saccade.record.task import Task
+
+MOST_ITEMS = 200
+_BRACKETS = re.compile(r"\s*(?:rgb\s?)?(?:\\\{(?P<a>.*)\\\}|\((?P<b>.*)\)|\[(?P<c>.*)\]|\{(?P<d>.*)\})\s*", re.I | re.S)
+_SEPARATOR = re.compile(r"\s*(?:;|\n|,(?![0-9]{3}(?![0-9]))|,\s)\s*(?:and\s)?|\s+and\s+", re.IGNORECASE)
+_TIGHT = re.compile(r"\s*,\s*")
+_BY = re.compile(r"(?P<first>[0-9]{1,9})\s?(?:x|×|by|\\times)\s?(?P<second>[0-9]{1,9})", re.IGNORECASE)
+_NAMED = re.compile(r"(?P<name>[A-Za-z][A-Za-z ]{0,40}?)\s?[=:]\s?\{?(?P<value>[^{}]+)\}?")
+_CURLIES = re.compile(r"(?<=\})[\s,]+(?=[A-Za-z])")
+
+
+@dataclass(frozen=True, slots=True)
+class ListGrader:
+    """A list: same items, same number of them."""
+
+    ordered: bool = True
+    """Whether the order counts; names of items go before it."""
+
+    def grade(self, answer: str | None, task: Task) -> Verdict:
+        """The verdict; see `Grader.grade`."""
+        gold = items(gold_of(task))
+        if not gold:
+            raise unreadable(task, "list")
+        return judged(answer, lambda said: self._compare(said, gold))
+
+    def _compare(self, said: str, gold: tuple[str, ...]) -> Verdict:
+        given = items(said)
+        if len(given) != len(gold):
+            return wrong(f"{len(given)} items where the gold answer has {len(gold)}", said)
+        named, wanted = _by_name(given), _by_name(gold)
+        if named is not None and wanted is not None:
+            same = named.keys() == wanted.keys() and all(same_text(named[name], wanted[name]) for name in wanted)
+        elif self.ordered:
+            same = all(_same_item(*pair) for pair in zip(given, gold, strict=True))
+        else:
+            same = _same_set(given, gold)
+        return right("same items", said) if same else wrong("other items", said)
+
+
+def items(text: str) -> tuple[str, ...]:
+    """The items of a list as it is written; more than `MOST_ITEMS` are no list."""
+    plain = unwrapped(clean(text))
+    array = _json_array(plain)
+    if array is not None:
+        return array
+    inner = _BRACKETS.fullmatch(plain)
+    if inner is not None:
+        plain = next(group for group in inner.groups() if group is not None)
+    by = _BY.fullmatch(plain.strip())
+    if by is not None:
+        return (by["first"], by["second"])
+    plain = _CURLIES.sub("\n", plain)
+    # `1,234` is one number in running text, but brackets close up their lists: `(1,234,56)`.
+    parts = (_TIGHT if inner is not None and ", " not in plain else _SEPARATOR).split(plain)
+    found = tuple(unwrapped(part.strip().lstrip("-*• ") if not re.match(r"-[0-9.]", part) else part) for part in parts)
+    return found if len(found) <= MOST_ITEMS and all(found) else ()
+
+
+def _json_array(text: str) -> tuple[str, ...] | None:
+    if not text.startswith("["):
+        return None
+    try:
+        array = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(array, list) or not 0 < len(array) <= MOST_ITEMS:
+        return None
+    plain = all(isinstance(item, str | int | float) and not isinstance(item, bool) for item in array)
+    return tuple(str(item) for item in array) if plain else None
+
+
+def _by_name(given: tuple[str, ...]) -> dict[str, str] | None:
+    """Items by their names; None if one has none, or two have the same."""
+    named: dict[str, str] = {}
+    for item in given:
+        match = _NAMED.fullmatch(item)
+        words = re.fullmatch(r"(?P<value>[0-9][0-9.,]*)\s(?P<name>[A-Za-z ]{1,40})", item) if match is None else match
+        if words is None:
+            return None
+        named.setdefault(folded(words["name"]), words["value"])
+    return named if len(named) == len(given) else None
+
+
+def _same_item(given: str, gold: str) -> bool:
+    named, wanted = _NAMED.fullmatch(given), _NAMED.fullmatch(gold)
+    if named is not None and wanted is None and quantity(gold) is not None:
+        given = named["value"]
+    elif wanted is not None and named is None:
+        gold = wanted["value"]
+    return same_text(given, gold)
+
+
+def _same_set(given: tuple[str, ...], gold: tuple[str, ...]) -> bool:
+    left = list(gold)
+    for item in sorted(given, key=bare):
+        match = next((wanted for wanted in left if _same_item(item, wanted)), None)
+        if match is None:
+            return False
+        left.remove(match)
+    return not left
+
+
+ORDERED = ListGrader()
+SET = ListGrader(ordered=False)

@@ -1,0 +1,84 @@
+"""English number words as digits: `twenty-one` -> `21`, `one hundred and five` -> `105`. Below a million alone."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+_SMALL: Final = {
+    word: value
+    for value, word in enumerate(
+        [
+            "zero",
+            "one",
+            "two",
+            "three",
+            "four",
+            "five",
+            "six",
+            "seven",
+            "eight",
+            "nine",
+            "ten",
+            "eleven",
+            "twelve",
+            "thirteen",
+            "fourteen",
+            "fifteen",
+            "sixteen",
+            "seventeen",
+            "eighteen",
+            "nineteen",
+        ]
+    )
+}
+_TENS: Final = {
+    word: 10 * value
+    for value, word in enumerate(
+        ["twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"], start=2
+    )
+}
+_HUNDRED, _THOUSAND = "hundred", "thousand"
+_WORD: Final = "|".join(sorted([*_SMALL, *_TENS, _HUNDRED, _THOUSAND], key=len, reverse=True))
+_RUN = re.compile(rf"(?<![\w-])(?:{_WORD})(?:(?:\s|-|\sand\s)(?:{_WORD}))*(?![\w-])", re.IGNORECASE)
+# As a pronoun ("the left one", "no one") it counts nothing.
+_COUNTS_BEFORE_ONE = re.compile(
+    r"(?:^|[=:(]|\b(?:is|are|was|were|has|have|see|only|just|exactly|contains|shows))\s*$", re.I
+)
+
+
+def with_digits(text: str) -> str:
+    """`text` with its number words as digits; a run of words that is no number stays."""
+    return _RUN.sub(lambda found: _digits(found, text), text)
+
+
+def _digits(found: re.Match[str], text: str) -> str:
+    words = [word for word in re.split(r"[\s-]+", found[0].casefold()) if word != "and"]
+    if words == ["one"] and not _COUNTS_BEFORE_ONE.search(text[max(0, found.start() - 20) : found.start()]):
+        return found[0]
+    value = _value(words)
+    return found[0] if value is None else str(value)
+
+
+def _value(words: list[str]) -> int | None:
+    if _THOUSAND in words:
+        at = words.index(_THOUSAND)
+        head, tail = _below_thousand(words[:at]), _below_thousand(words[at + 1 :]) if words[at + 1 :] else 0
+        return None if head is None or tail is None else 1000 * head + tail
+    return _below_thousand(words)
+
+
+def _below_thousand(words: list[str]) -> int | None:
+    if _HUNDRED in words:
+        at = words.index(_HUNDRED)
+        head, tail = _below_hundred(words[:at]), _below_hundred(words[at + 1 :]) if words[at + 1 :] else 0
+        return None if head is None or tail is None or not 1 <= head <= 9 else 100 * head + tail
+    return _below_hundred(words)
+
+
+def _below_hundred(words: list[str]) -> int | None:
+    if len(words) == 1:
+        return _SMALL.get(words[0], _TENS.get(words[0]))
+    if len(words) == 2 and words[0] in _TENS and 1 <= _SMALL.get(words[1], 0) <= 9:
+        return _TENS[words[0]] + _SMALL[words[1]]
+    return None

@@ -1,0 +1,53 @@
+"""Relaxed accuracy of ChartQA (Masry et al. 2022): numbers within 5 %, years and all else exact.
+
+A year is a whole number from 1800 to 2100 written as four bare digits. The published script knows no years (2019 passes
+for 2010 there) and leaves out the percent sign; here `5%` and `0.05` are the same number (see `compare`). A gold
+answer in square brackets is a list; each of its items is compared by this rule.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from fractions import Fraction
+
+from saccade.grading.base import Verdict, gold_of, judged, right, wrong
+from saccade.grading.clean import folded
+from saccade.grading.compare import Tolerance, same_quantity
+from saccade.grading.lists import items
+from saccade.grading.quantities import quantity
+from saccade.grading.text import same_text
+from saccade.record.task import Task
+
+_FIVE_PERCENT = Tolerance(relative=Fraction(1, 20))
+_YEAR = re.compile(r"18[0-9]{2}|19[0-9]{2}|20[0-9]{2}|2100")
+
+
+@dataclass(frozen=True, slots=True)
+class RelaxedGrader:
+    """Numbers within 5 % of the gold answer, years and text exact."""
+
+    def grade(self, answer: str | None, task: Task) -> Verdict:
+        """The verdict; see `Grader.grade`."""
+        gold = gold_of(task)
+        return judged(answer, lambda said: _compare(said, gold))
+
+
+def _compare(said: str, gold: str) -> Verdict:
+    wanted = items(gold) if gold.strip().startswith("[") and gold.strip().endswith("]") else (gold,)
+    given = items(said) if len(wanted) > 1 else (said,)
+    if len(wanted) == len(given) and all(_same(*pair) for pair in zip(given, wanted, strict=True)):
+        return right("same text, or within 5 %", said)
+    return wrong("another text, or not within 5 %", said)
+
+
+def _same(said: str, gold: str) -> bool:
+    if same_text(said, gold):
+        return True
+    answer, wanted = quantity(said), quantity(gold)
+    if answer is None or wanted is None or _YEAR.fullmatch(folded(gold)):
+        return False
+    return any(sign.isdigit() for sign in gold) and same_quantity(answer, wanted, _FIVE_PERCENT)
+
+
+RELAXED = RelaxedGrader()

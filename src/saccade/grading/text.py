@@ -1,0 +1,53 @@
+"""Text: the same words, but for letter case, white space, markup, quotes and punctuation at the ends.
+
+Nothing is left out, stemmed or found inside a longer text. A number is also met by another spelling of the same number,
+unless it is written with leading zeros, which makes it a code.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from saccade.grading.base import Verdict, golds_of, judged, right, wrong
+from saccade.grading.clean import clean, folded
+from saccade.grading.compare import same_quantity
+from saccade.grading.quantities import quantity
+from saccade.grading.wrappers import unwrapped
+from saccade.record.task import Task
+
+_NUMERIC = re.compile(r"[-+$€£¥]{0,2}(?:0?\.|0(?![0-9])|[1-9])[0-9.,/\s]{0,80}[%°]?|-?\\frac.{0,80}")
+
+
+@dataclass(frozen=True, slots=True)
+class TextGrader:
+    """Exact text; the gold answer may be a JSON array of several accepted ones."""
+
+    def grade(self, answer: str | None, task: Task) -> Verdict:
+        """The verdict; see `Grader.grade`."""
+        golds = golds_of(task)
+        return judged(answer, lambda said: _compare(said, golds))
+
+
+def bare(text: str) -> str:
+    """`text` as it is compared."""
+    return folded(unwrapped(clean(text))).strip(" .,;:!\"'")
+
+
+def same_text(said: str, gold: str) -> bool:
+    """Whether both are the same words, or, for a gold answer that is a bare number, the same number."""
+    if bare(said) == bare(gold):
+        return bare(gold) != "" or said.strip() == gold.strip()
+    if _NUMERIC.fullmatch(bare(gold)) is None:
+        return False
+    answer, wanted = quantity(said), quantity(gold)
+    return answer is not None and wanted is not None and same_quantity(answer, wanted)
+
+
+def _compare(said: str, golds: tuple[str, ...]) -> Verdict:
+    if any(same_text(said, gold) for gold in golds):
+        return right("same text", said)
+    return wrong("another text", said)
+
+
+TEXT = TextGrader()

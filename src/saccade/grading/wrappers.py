@@ -1,0 +1,72 @@
+"""Markup around an answer: markdown, quotes, formula signs and text commands of LaTeX, a full stop at the end.
+
+Only what surrounds or spaces an answer is taken away; the rest of a formula is left for `latex`.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+_TEXT_COMMAND = re.compile(r"\\(?:text|textbf|textit|textrm|mathrm|mathbf|mbox|operatorname)\s?\{([^{}\\]*)\}")
+_PAIRS: Final = (
+    ("***", "***"),
+    ("**", "**"),
+    ("__", "__"),
+    ("*", "*"),
+    ("$$", "$$"),
+    ("$", "$"),
+    ("\\(", "\\)"),
+    ("\\[", "\\]"),
+    ('"', '"'),
+    ("'", "'"),
+)
+_SPACING: Final = (
+    ("{,}", ","),
+    ("\\!", ""),
+    ("\\,", " "),
+    ("\\;", " "),
+    ("\\:", " "),
+    ("\\quad", " "),
+    ("\\ ", " "),
+    ("\\%", "%"),
+    ("\\$", "$"),
+    ("^{\\circ}", "°"),
+    ("^\\circ", "°"),
+    ("\\circ", "°"),
+    ("\\degree", "°"),
+    ("\\left", ""),
+    ("\\right", ""),
+    ("\\dfrac", "\\frac"),
+    ("\\tfrac", "\\frac"),
+)
+
+
+def unwrapped(text: str) -> str:
+    """`text` without the markup around it."""
+    for old, new in _SPACING:
+        text = text.replace(old, new)
+    text = _TEXT_COMMAND.sub(r"\1", text).strip()
+    for _ in range(8):
+        bare = _without_pair(_without_stop(text)).strip()
+        if bare == text:
+            break
+        text = bare
+    return text
+
+
+def _without_stop(text: str) -> str:
+    """Without the full stop that ends a sentence; that of `P.M.` or `…` stays."""
+    head = text.rstrip("*_ ")
+    if head.endswith(".") and not head.endswith("..") and not re.search(r"(?:^|[\s.])[A-Za-z]\.[A-Za-z]\.$", head):
+        return head[:-1] + text[len(head) :]
+    return text
+
+
+def _without_pair(text: str) -> str:
+    for opening, closing in _PAIRS:
+        inner = text[len(opening) : len(text) - len(closing)]
+        whole = len(text) > len(opening) + len(closing) and text.startswith(opening) and text.endswith(closing)
+        if whole and opening not in inner and closing not in inner:
+            return inner
+    return text
