@@ -2,8 +2,8 @@
 
 Letters follow the order in which the task lists its choices (`A` is the first), as every dialect shows them; beyond 26
 choices they are numbers from 1. A letter counts where it stands alone, is marked as one ("(B)", "B.", "b)",
-"option B"), or follows "the answer is"; never inside a word, and never as the article "a". An answer that names several options,
-denies one, or gives a letter with another option's text is wrong.
+"option B"), or follows "the answer is"; never inside a word, and never as the article "a". An answer
+that names several options, denies one, or gives a letter with another option's text is wrong.
 """
 
 from __future__ import annotations

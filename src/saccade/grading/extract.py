@@ -130,7 +130,7 @@ def _phrased(text: str) -> Iterator[str]:
     found: list[str] = []
     for line in reversed(text.split("\n")):
         heads = [head for head in _PHRASE.finditer(line) if head["colon"] or _VERB.search(head[0])]
-        ends = [*(head.start() for head in heads[1:]), len(line)]
+        ends = [*(head.start() for head in heads[1:]), *([len(line)] if heads else [])]
         for head, end in zip(heads, ends, strict=True):
             said = _SENTENCE_END.split(line[head.end() : end], maxsplit=1)[0]
             found.append(said if said.strip(" *_:") else following)

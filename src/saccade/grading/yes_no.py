@@ -19,8 +19,8 @@ _YES: Final = frozenset({"yes", "yeah", "yep", "true"})
 _NO: Final = frozenset({"no", "nope", "false"})
 _SINGLE: Final = {**dict.fromkeys((*_YES, "y"), True), **dict.fromkeys((*_NO, "n"), False)}
 _FIRST = re.compile(
-    r"(?P<word>yes|yeah|yep|true|no|nope|false)[*_\"']{0,3}(?:\s*(?:[,.;:!\n(]|- )|\s+(?=(?:i|it|they|there|the|this|that|"
-    r"we|these|those|he|she|because|not)\b))(?P<rest>.*)",
+    r"(?P<word>yes|yeah|yep|true|no|nope|false)[*_\"']{0,3}(?:\s*(?:[,.;:!\n(]|- )|\s+(?=(?:i|it|they|there|the|this|"
+    r"that|we|these|those|he|she|because|not)\b))(?P<rest>.*)",
     re.DOTALL,
 )
 _LAST = re.compile(r"(?P<before>.*)\b(?P<word>yes|no|true|false)", re.DOTALL)

@@ -1,0 +1,57 @@
+"""Mathematics: equal formulas, by math-verify where neither text nor number decides.
+
+Numbers and plain text are compared as `number` and `text` do; only what is left, and is a small formula on both
+sides, goes to the algebra system, in a process of its own (`math_process`). Decimals there count to six
+places: 0.333333 is 1/3 and 0.333 is not. `x = 5` is 5. What could not be decided within the limits is wrong, and the verdict says so.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from saccade.grading.base import Verdict, gold_of, judged, right, wrong
+from saccade.grading.compare import same_quantity
+from saccade.grading.latex import comparable_formula
+from saccade.grading.math_process import shared_comparer
+from saccade.grading.quantities import quantity
+from saccade.grading.text import same_text
+from saccade.grading.wrappers import unwrapped
+from saccade.record.task import Task
+
+
+@dataclass(frozen=True, slots=True)
+class MathGrader:
+    """Equality of formulas: fractions, roots, sets, intervals, equations."""
+
+    def grade(self, answer: str | None, task: Task) -> Verdict:
+        """The verdict; see `Grader.grade`.
+
+        Raises:
+            UnavailableError: a formula has to be compared, and math-verify is not installed.
+        """
+        gold = gold_of(task)
+        return judged(answer, lambda said: _compare(said, gold))
+
+
+def _compare(said: str, gold: str) -> Verdict:
+    if same_text(said, gold) or _tight(said) == _tight(gold) != "":
+        return right("same text", said)
+    number, wanted = quantity(said), quantity(gold)
+    if number is not None and wanted is not None:
+        same = same_quantity(number, wanted)
+        return right("same number", said) if same else wrong("another number or unit", said)
+    formulas = comparable_formula(unwrapped(gold)), comparable_formula(said)
+    if formulas[0] is None or formulas[1] is None:
+        return wrong("another text, and not two formulas that can be compared", said)
+    same_formula = shared_comparer().same(formulas[0], formulas[1])
+    if same_formula is None:
+        return wrong("could not be compared within the limits", said)
+    return right("equal formulas", said) if same_formula else wrong("another formula", said)
+
+
+def _tight(text: str) -> str:
+    """`text` without spaces, as LaTeX does not read them; letter case counts in formulas."""
+    return "".join(unwrapped(text).split())
+
+
+MATH = MathGrader()
