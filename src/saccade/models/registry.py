@@ -6,6 +6,7 @@
     transformers:FOLDER@http://host:8000/v1     (what `transformers serve` serves)
     local:FOLDER                                local:Qwen/Qwen2.5-VL-7B-Instruct
     scripted:FILE.json                          replay:FILE.jsonl
+    tiny                                        (the weights that come with Saccade; needs no name)
 
 A client package is imported when a model that needs it is made. Whether the provider knows the model shows only when it
 is asked.
@@ -26,6 +27,7 @@ from saccade.models.openai import OpenAIModel
 from saccade.models.openai_wire import SERVERS
 from saccade.models.replay import replay_from_file
 from saccade.models.scripted import scripted_from_file
+from saccade.models.tiny_weights import tiny_weights
 from saccade.record.suggest import did_you_mean
 
 _ADDRESS = re.compile(r"(?P<model>.+)@(?P<url>https?://\S+)")
@@ -47,6 +49,12 @@ def _local(rest: str) -> Model:
     return LocalModel(rest)
 
 
+def _tiny(rest: str) -> Model:
+    if rest:
+        raise RegistryError(f"tiny is one model and takes no name, so not {rest!r}; your own weights are local:FOLDER")
+    return LocalModel(str(tiny_weights()))
+
+
 def _protocol(server: str) -> Callable[[str], Model]:
     return lambda rest: OpenAIModel(_endpoint(rest), server=server)
 
@@ -57,6 +65,7 @@ PROVIDERS: Mapping[str, Callable[[str], Model]] = {
     "local": _local,
     "scripted": _scripted,
     "replay": _replay,
+    "tiny": _tiny,
 }
 """Provider -> how to make a model of it from what follows the colon."""
 
@@ -75,7 +84,7 @@ def load_model(wanted: str) -> Model:
         raise RegistryError(
             f"there is no provider of models {provider!r}. {did_you_mean(provider, PROVIDERS)}".rstrip()
         )
-    if not colon or not rest:
+    if provider != "tiny" and (not colon or not rest):
         raise RegistryError(f"{wanted!r} names no model: write {provider}:NAME, as in openai:gpt-4.1")
     return PROVIDERS[provider](rest)
 

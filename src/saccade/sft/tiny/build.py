@@ -111,6 +111,7 @@ def stage_settings(settings: TinySettings, stage: Stage, source: Path, places: P
         ),
         model=ModelSettings(source=str(source), vision="full", precision=settings.precision),
         optimiser=OptimiserSettings(
+            method=stage.method,
             learning_rate=stage.learning_rate,
             final_fraction=stage.final_fraction,
             warmup=stage.warmup,

@@ -1,14 +1,15 @@
 """Who shows a tiny model how it is done: a `Model` that plays one task in the plainest form, always the same.
 
-Three plays. A task that is asked directly gets its gold answer. A detail to be looked for gets a crop whose place is
-written in hundredths of the picture, then the gold answer. Anything else gets the program that its wording asks for
-(`tasks.solvers` where a family of those fits, else the world's own), and the answer that the program printed: the gold
-answer is not looked at. So what is learned from these turns can be done without knowing the answer.
+Three plays. A task that is asked directly gets its gold answer, and first the shape of the sign if it is about one:
+what is easy to see teaches where to look. A detail to be looked for gets a crop whose place is written in hundredths of
+the picture, then the gold answer. Anything else gets the program that its wording asks for (`tasks.solvers` where a
+family of those fits, else the world's own), and the answer that the program printed: the gold answer is not looked at.
+So what is learned from these turns can be done without knowing the answer.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from saccade.dialects.base import Dialect, Opening
 from saccade.episode.plan import Plan
@@ -41,8 +42,10 @@ class Demonstrator:
 
     name = "demonstrator@1"
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: Plan, notes: Mapping[str, str]) -> None:
+        """`notes` are those of the world's sample."""
         self._task = plan.task
+        self._shape = notes.get("shape", "") if plan.dialect.id == DIRECT else ""
         self._dialect = plan.dialect
         self._first = first_action(plan.task, plan.dialect, plan.opening)
         self._shown = plan.opening.pictures
@@ -57,7 +60,7 @@ class Demonstrator:
         """
         seen = self._seen(request.messages)
         action = self._first if seen is None else self._answer(seen)
-        text = self._dialect.write(action)
+        text = self._dialect.write(action, f"It is {self._shape}." if self._shape else "")
         ended = any(text.endswith(mark) for mark in request.stop)
         return Completion(text, FinishReason.STOP_STRING if ended else FinishReason.STOP, model=self.name)
 

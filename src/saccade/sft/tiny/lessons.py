@@ -35,9 +35,9 @@ class DemonstrationMaker:
     stage: Stage
 
     async def make(self, job: Job, task: Task, notes: Mapping[str, str]) -> Trajectory:
-        """The demonstration; the notes of the sample are not looked at."""
+        """The demonstration."""
         plan = self.stage.plan(job, task)
-        return await self.stage.play(plan, Demonstrator(plan))
+        return await self.stage.play(plan, Demonstrator(plan, notes))
 
     async def close(self) -> None:
         """Nothing to give back."""

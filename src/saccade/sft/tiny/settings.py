@@ -71,6 +71,7 @@ class Stage(Settings):
     steps: PositiveInt
     trajectories: PositiveInt = 32
     """Of a step."""
+    method: Literal["adamw", "muon"] = "muon"
     learning_rate: PositiveFloat = 1.5e-3
     final_fraction: float = Field(0.05, ge=0, lt=1)
     """Of the learning rate, at the last step."""

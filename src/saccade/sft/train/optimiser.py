@@ -1,4 +1,4 @@
-"""AdamW with its groups of weights, and the learning rate as a pure function of the step."""
+"""The optimiser with its groups of weights, and the learning rate as a pure function of the step."""
 
 from __future__ import annotations
 
@@ -7,20 +7,25 @@ from collections.abc import Mapping
 
 import torch
 
+from saccade.sft.train.muon import Muon
 from saccade.sft.train.settings import OptimiserSettings
 from saccade.sft.train.weights import Trainable
 
 
-def make_optimiser(trained: Trainable, settings: OptimiserSettings) -> torch.optim.AdamW:
-    """AdamW over what is trained; weight decay on matrices alone; each group keeps its full rate as `base_lr`."""
-    groups: dict[tuple[bool, bool], list[torch.nn.Parameter]] = {}
+def make_optimiser(trained: Trainable, settings: OptimiserSettings) -> torch.optim.Optimizer:
+    """The optimiser over what is trained; weight decay on matrices; each group keeps its full rate as `base_lr`."""
+    groups: dict[tuple[bool, bool, bool], list[torch.nn.Parameter]] = {}
     for name, parameter in trained.parameters().items():
-        groups.setdefault((trained.is_vision(name), parameter.ndim >= 2), []).append(parameter)
+        orthogonal = settings.method == "muon" and parameter.ndim == 2 and "embed" not in name
+        groups.setdefault((trained.is_vision(name), parameter.ndim >= 2, orthogonal), []).append(parameter)
     made = []
-    for (vision, matrix), parameters in groups.items():
+    for (vision, matrix, orthogonal), parameters in groups.items():
         rate = settings.vision_learning_rate if vision and settings.vision_learning_rate else settings.learning_rate
         decay = settings.weight_decay if matrix else 0.0
-        made.append({"params": parameters, "lr": rate, "base_lr": rate, "weight_decay": decay})
+        group = {"params": parameters, "lr": rate, "base_lr": rate, "weight_decay": decay}
+        made.append(group | ({"orthogonal": orthogonal} if settings.method == "muon" else {}))
+    if settings.method == "muon":
+        return Muon(made, settings.betas, settings.epsilon)
     fused = trained.checkpoint.device.type in ("cpu", "cuda")
     return torch.optim.AdamW(made, betas=settings.betas, eps=settings.epsilon, fused=fused)
 
@@ -34,14 +39,14 @@ def rate_fraction(step: int, total: int, settings: OptimiserSettings) -> float:
     return settings.final_fraction + (1.0 - settings.final_fraction) * 0.5 * (1.0 + math.cos(math.pi * done))
 
 
-def set_rate(optimiser: torch.optim.AdamW, fraction: float) -> None:
+def set_rate(optimiser: torch.optim.Optimizer, fraction: float) -> None:
     """Give every group its full rate times `fraction`."""
     for group in optimiser.param_groups:
         group["lr"] = group["base_lr"] * fraction
 
 
 def optimiser_tensors(
-    optimiser: torch.optim.AdamW, parameters: Mapping[str, torch.nn.Parameter]
+    optimiser: torch.optim.Optimizer, parameters: Mapping[str, torch.nn.Parameter]
 ) -> dict[str, torch.Tensor]:
     """The optimiser's state by the names of the weights, as plain tensors."""
     return {
@@ -52,7 +57,7 @@ def optimiser_tensors(
 
 
 def restore_optimiser(
-    optimiser: torch.optim.AdamW, parameters: Mapping[str, torch.nn.Parameter], tensors: Mapping[str, torch.Tensor]
+    optimiser: torch.optim.Optimizer, parameters: Mapping[str, torch.nn.Parameter], tensors: Mapping[str, torch.Tensor]
 ) -> None:
     """Put back what `optimiser_tensors` gave."""
     for name, tensor in tensors.items():

@@ -67,8 +67,10 @@ class ModelSettings(Settings):
 
 
 class OptimiserSettings(Settings):
-    """AdamW with linear warm-up and cosine decay."""
+    """The optimiser, with linear warm-up and cosine decay."""
 
+    method: Literal["adamw", "muon"] = "adamw"
+    """`muon` is for models trained from nothing."""
     learning_rate: PositiveFloat = 1e-5
     vision_learning_rate: NonNegativeFloat = 0.0
     """Of the vision tower's trained weights; 0: the same."""

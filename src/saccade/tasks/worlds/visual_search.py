@@ -123,7 +123,7 @@ def _attribute(rng: Rng, knobs: VisualSearchKnobs, detail: Detail) -> Sample:
         evidence=(_evidence(scene.placed[0][1], name),),
         difficulty=_difficulty(knobs),
         tags=(detail, "attribute"),
-        notes={"target": name, "plate": target.colour},
+        notes={"target": name, "plate": target.colour, "shape": target.shape},
     )
 
 

@@ -1,0 +1,20 @@
+"""A recipe as small as it gets."""
+
+from saccade.sft.tiny.settings import Exam, Lesson, Stage, TextShape, TinySettings, TokenizerSettings, VisionShape
+
+NEAR = {"kinds": ["letter", "dot"], "megapixels": [0.0126, 0.0126], "detail": 20, "signs": 2, "conjunction": 0}
+RECIPE = TinySettings(
+    lessons=(
+        Lesson(name="close-up", worlds=("sign-close-up",), dialect="tiny:direct", n=6),
+        Lesson(name="look", worlds=("visual-search",), n=3, knobs={"visual-search": NEAR}),
+        Lesson(name="count", worlds=("touching-circles",), n=3),
+    ),
+    tokenizer=TokenizerSettings(vocabulary=400),
+    text=TextShape(hidden=32, layers=1, heads=2, key_heads=1, intermediate=48, rope_sections=(2, 3, 3)),
+    vision=VisionShape(hidden=32, layers=1, heads=2, intermediate=32),
+    stages=(
+        Stage(name="read", lessons=("close-up",), steps=2, trajectories=4),
+        Stage(name="all", lessons=("close-up", "look", "count"), steps=2, trajectories=4),
+    ),
+    exams=(Exam(name="look", worlds=("visual-search",), knobs={"visual-search": NEAR}, target=0.9),),
+)

@@ -1,0 +1,73 @@
+"""From nothing to a folder that answers, and the table."""
+
+from pathlib import Path
+
+import pytest
+from tests.sft.tiny.cases import RECIPE
+
+from saccade.errors import SettingsError
+from saccade.models.local import LocalModel
+from saccade.sft.synth.report import Progress
+from saccade.sft.tiny.build import Places, build, stage_settings
+from saccade.sft.tiny.exams import Row, hold_exam, table
+from saccade.sft.tiny.settings import Stage
+from saccade.sft.train.watch import NoWatch
+from saccade.sft.train.watch import Watch as TrainWatch
+
+
+class Heard:
+    def __init__(self) -> None:
+        self.parts: list[str] = []
+
+    def part(self, name: str) -> None:
+        self.parts.append(name)
+
+    def lesson(self, progress: Progress) -> None:
+        pass
+
+    def trainer(self) -> TrainWatch:
+        return NoWatch()
+
+
+def test_a_stage_that_learns_from_nothing_is_refused(tmp_path: Path) -> None:
+    lost = RECIPE.model_copy(update={"stages": (Stage(name="x", lessons=("nowhere",), steps=1),)})
+    with pytest.raises(SettingsError, match="nowhere"):
+        build(lost, tmp_path / "out", Heard())
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_stage_is_a_run_of_sft(tmp_path: Path) -> None:
+    places = Places(tmp_path)
+    settings = stage_settings(RECIPE, RECIPE.stages[0], places.untrained, places)
+    assert settings.data.runs == (str(tmp_path / "lessons" / "close-up"),)
+    assert (settings.model.vision, settings.model.language) == ("full", "full")
+    assert settings.steps == 2
+
+
+def test_the_table_says_how_many_and_how_sure() -> None:
+    text = table([Row("look", 100, 90, 25, 0.9), Row("video", 50, 40, None, None)])
+    assert text.splitlines()[2:] == [
+        "| look | 100 | 25% ± 4% | 90% ± 3% | 90% |",
+        "| video | 50 | – | 80% ± 6% | – |",
+    ]
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+async def test_from_nothing_to_a_table(tmp_path: Path) -> None:
+    import asyncio
+
+    heard = Heard()
+    model = await asyncio.to_thread(build, RECIPE, tmp_path / "out", heard)
+    assert [part.split()[0] for part in heard.parts] == ["lesson", "lesson", "lesson", "tokenizer", "stage", "stage"]
+    assert (model / "model.safetensors").is_file()
+    again = Heard()
+    await asyncio.to_thread(build, RECIPE, tmp_path / "out", again)
+    assert not any(part.startswith("stage") for part in again.parts)
+    with pytest.raises(SettingsError, match="another recipe"):
+        await asyncio.to_thread(build, RECIPE.model_copy(update={"seed": 1}), tmp_path / "out", Heard())
+    made = LocalModel(str(model))
+    row = await hold_exam(RECIPE.exams[0], 2, made, tmp_path / "exams")
+    await made.close()
+    assert row.tasks == 2
+    assert 0 <= row.with_code <= 2
