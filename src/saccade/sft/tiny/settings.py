@@ -44,9 +44,9 @@ class TextShape(Settings):
     intermediate: PositiveInt = 512
     context: PositiveInt = 2048
     """Tokens of prompt and answer together."""
-    rope_theta: PositiveFloat = 100.0
+    rope_theta: PositiveFloat = 20.0
     """Small: with the usual 10 000 and more, places a few visual tokens apart would look the same."""
-    rope_sections: tuple[int, int, int] = (4, 10, 10)
+    rope_sections: tuple[int, int, int] = (2, 11, 11)
     """Pairs of dimensions of a head for time, height and width."""
 
 

@@ -16,14 +16,14 @@ _ITERATIONS = 5
 _MOMENTUM = 0.95
 
 
-class Muon(torch.optim.Optimizer):
+class Muon(torch.optim.Optimizer):  # type: ignore[misc]
     """One optimiser over groups; those with `orthogonal` true hold matrices alone."""
 
     def __init__(self, groups: Iterable[dict[str, Any]], betas: tuple[float, float], epsilon: float) -> None:
         super().__init__(list(groups), {"betas": betas, "eps": epsilon, "orthogonal": False})
 
-    @torch.no_grad()
-    def step(self, closure: Callable[[], float] | None = None) -> None:  # type: ignore[override]
+    @torch.no_grad()  # type: ignore[untyped-decorator]
+    def step(self, closure: Callable[[], float] | None = None) -> None:
         """One update of every weight that has a gradient; `closure` is not asked."""
         for group in self.param_groups:
             for weight in group["params"]:

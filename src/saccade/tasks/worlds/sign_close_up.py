@@ -45,15 +45,16 @@ def draw(rng: Rng, knobs: SignCloseUpKnobs) -> Sample:
         int(low + high - knobs.window) // 2 + rng.integer(-knobs.off_centre, knobs.off_centre)
         for low, high in ((box[0], box[2]), (box[1], box[3]))
     )
-    cut = sample.media["image_0"].crop((left, top, left + knobs.window, top + knobs.window))
+    picture = sample.media["image_0"]
+    assert isinstance(picture, Image.Image)
+    cut = picture.crop((left, top, left + knobs.window, top + knobs.window))
     factor = knobs.side / knobs.window
     shown = [round((value - start) * factor) for value, start in zip(box, (left, top, left, top), strict=True)]
     inside = [min(max(value, 0), knobs.side) for value in shown]
     where = EvidenceBox(image="image_0", xyxy=(inside[0], inside[1], inside[2], inside[3]), label=evidence.label)
-    picture = cut.resize((knobs.side, knobs.side), Image.Resampling.BICUBIC)
     return replace(
         sample,
-        media={"image_0": picture},
+        media={"image_0": cut.resize((knobs.side, knobs.side), Image.Resampling.BICUBIC)},
         evidence=(where,),
         difficulty=0.2,
         tags=(sample.tags[0], "close-up"),
