@@ -1,0 +1,144 @@
+"""A recipe: everything that makes one paper's training differ from another's, as one TOML file.
+
+    recipe = load_recipe("recipes/codedance.toml", profile="tiny", overrides=["seed=3"])
+
+A recipe has no code of its own: it names a dialect, a reward, a selection, an advantage and a loss, with their
+parameters. A table `[profile.NAME]` holds what is different on another machine. Loading checks every name and every
+parameter; whether the run is a good idea is not looked at.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Annotated, Literal
+
+from pydantic import Field, JsonValue, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
+
+from saccade.dialects.registry import load_dialect
+from saccade.errors import SettingsError
+from saccade.record.settings import Settings, load_settings
+from saccade.record.suggest import did_you_mean
+from saccade.record.trajectory import EpisodeLimits, Sampling
+from saccade.rewards.registry import load_reward
+from saccade.rewards.reward import RewardPreset
+from saccade.rl.advantages.rules import AdvantageRule, Grpo
+from saccade.rl.losses.settings import LossSettings
+from saccade.rl.select.curriculum import Band
+from saccade.rl.select.dynamic import DynamicSampling
+from saccade.rl.select.oversample import OversampleFilterRank, RepoRank
+from saccade.rl.select.plain import KeepAll, PassRate
+from saccade.rl.select.rounds import RoundLimits
+
+Selecting = Annotated[
+    KeepAll | PassRate | OversampleFilterRank | RepoRank | DynamicSampling, Field(discriminator="rule")
+]
+
+
+class RewardSettings(Settings):
+    """Which reward."""
+
+    preset: str
+    """As `saccade.rewards.registry` names it."""
+    parameters: dict[str, JsonValue] = Field(default_factory=dict)
+    """In the place of the preset's own."""
+    judge: Literal["none", "boxes", "model"] = "none"
+    """Who judges tool outputs, for a reward that needs it."""
+    judge_model: str = ""
+    """For `model`: as `saccade ask --model` names it."""
+
+
+class RolloutSettings(Settings):
+    """How tasks are rolled out."""
+
+    group: PositiveInt = 8
+    """Rollouts of a task."""
+    sampling: Sampling = Sampling(temperature=1.0)
+    limits: EpisodeLimits | None = None
+    """None: those of the dialect."""
+
+
+class OptimiserSettings(Settings):
+    """AdamW with linear warm-up and then a constant rate."""
+
+    learning_rate: PositiveFloat = 1e-6
+    warmup_steps: NonNegativeInt = 0
+    weight_decay: NonNegativeFloat = 0.01
+    betas: tuple[float, float] = (0.9, 0.999)
+    clip: NonNegativeFloat = 1.0
+    """Largest norm of the gradient; 0 for no limit."""
+    updates: PositiveInt = 1
+    """Updates that a step's rollouts are divided into."""
+    epochs: PositiveInt = 1
+    """How often a step's rollouts are used."""
+
+
+class Recipe(Settings):
+    """One way to train."""
+
+    dialect: str
+    """As `saccade.dialects.registry` names it."""
+    rollout: RolloutSettings = RolloutSettings()
+    reward: RewardSettings
+    rounds: RoundLimits = RoundLimits()
+    selection: Selecting = KeepAll()
+    curriculum: Band | None = None
+    """Which tasks are trained on, by how the last checkpoint did; None for all."""
+    advantage: AdvantageRule = Grpo()
+    loss: LossSettings = LossSettings()
+    optimiser: OptimiserSettings = OptimiserSettings()
+    steps: PositiveInt = 200
+    seed: NonNegativeInt = 0
+    profile: dict[str, dict[str, JsonValue]] = Field(default_factory=dict)
+    """What other machines change, by name; `load_recipe` applies one and drops the table."""
+
+    def load_reward(self) -> RewardPreset:
+        """The reward with its parameters. Raises `RegistryError` or `SettingsError`."""
+        return load_reward(self.reward.preset, self.reward.parameters)
+
+
+def load_recipe(path: str | os.PathLike[str], profile: str | None = None, overrides: Sequence[str] = ()) -> Recipe:
+    """The recipe in a TOML file, then the changes of a profile, then overrides `a.b=value`.
+
+    Raises:
+        SettingsError: names every mistake, or suggests the nearest profile.
+        RegistryError: the dialect or the reward does not exist; suggests the nearest.
+    """
+    whole = load_settings(Recipe, path)
+    changes: list[str] = []
+    if profile is not None:
+        if profile not in whole.profile:
+            hint = did_you_mean(profile, whole.profile) or f"It has: {', '.join(whole.profile) or 'none'}."
+            raise SettingsError(f"{path} has no profile {profile!r}. {hint}")
+        changes = list(_overrides((), whole.profile[profile]))
+    recipe = load_settings(Recipe, path, [*changes, *overrides]).model_copy(update={"profile": {}})
+    load_dialect(recipe.dialect)
+    recipe.load_reward()
+    _check(recipe, str(path))
+    return recipe
+
+
+def _check(recipe: Recipe, path: str) -> None:
+    """What no single setting can know."""
+    mistakes = []
+    wanted = getattr(recipe.selection, "groups", None)
+    if wanted is not None and recipe.rounds.groups > wanted:
+        mistakes.append(f"rounds.groups ({recipe.rounds.groups}) is more than selection.groups ({wanted}) can give")
+    if recipe.rounds.groups > recipe.rounds.tasks * recipe.rounds.rounds:
+        mistakes.append(f"rounds.groups ({recipe.rounds.groups}) is more than all rounds roll out")
+    if recipe.reward.judge == "model" and not recipe.reward.judge_model:
+        mistakes.append("reward.judge_model: is needed for reward.judge = model")
+    if 0 < recipe.loss.dual_clip <= 1:
+        mistakes.append(f"loss.dual_clip: must be above 1, or 0 for none, got {recipe.loss.dual_clip}")
+    if mistakes:
+        raise SettingsError(f"{len(mistakes)} mistake(s) in {path}:\n" + "\n".join(f"  {line}" for line in mistakes))
+
+
+def _overrides(path: tuple[str, ...], table: Mapping[str, JsonValue]) -> Iterator[str]:
+    """The table as overrides, each value written as TOML reads it."""
+    for key, value in table.items():
+        if isinstance(value, dict):
+            yield from _overrides((*path, key), value)
+        else:
+            yield f"{'.'.join((*path, key))}={json.dumps(value)}"

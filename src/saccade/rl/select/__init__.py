@@ -1,0 +1,1 @@
+"""Selection: which groups, and which of their rollouts, are trained on."""
