@@ -59,10 +59,10 @@ def test_an_episode(store: MediaStore) -> None:
         assert seen == {"text": "", "pictures": ()}
         assert (info["action"], info["stop"], info["answer"]) == ("answer", StopReason.ANSWERED, "red")
         assert info["lost"] is False
-        assert info["scores"] == {"exact_match": 1.0}
+        assert info["scores"] == {"correct": 1.0}
         trajectory = info["trajectory"]
         assert [turn.text for turn in trajectory.turns] == [SHOW, "Let me think.", ANSWER]
-        assert trajectory.scores == (Score(name="exact_match", value=1.0),)
+        assert trajectory.scores == (Score(name="correct", value=1.0, detail="exact match"),)
         with pytest.raises(gymnasium.error.ResetNeeded):
             env.step(ANSWER)
 
@@ -131,7 +131,7 @@ def test_limits_truncate(store: MediaStore, limits: dict[str, Any], texts: list[
         *_, (_, reward, terminated, truncated, info) = [env.step(text) for text in texts]
         assert info["stop"] is stop
         assert (reward, terminated, truncated) == (0.0, False, True)
-        assert info["scores"] == {"exact_match": 0.0}
+        assert info["scores"] == {"correct": 0.0}
         assert info["turns"] == len(texts) - (stop is StopReason.WALL_LIMIT)
 
 
@@ -222,7 +222,7 @@ def test_rubrics(store: MediaStore) -> None:
         env.step(CODE)
         _, reward, _, _, info = env.step(ANSWER)
         assert reward == pytest.approx(0.7)
-        assert info["scores"] == {"exact_match": 1.0, "turns": 2.0}
+        assert info["scores"] == {"correct": 1.0, "turns": 2.0}
 
 
 def test_without_gold_there_is_no_score(store: MediaStore) -> None:
@@ -230,7 +230,7 @@ def test_without_gold_there_is_no_score(store: MediaStore) -> None:
     env = LookAgainEnv(bare, store=store, sandbox=lambda: ScriptedSandbox(result))
     env.reset(seed=0)
     _, reward, _, _, info = env.step(ANSWER)
-    assert (reward, info["scores"]) == (0.0, {"exact_match": None})
+    assert (reward, info["scores"]) == (0.0, {"correct": None})
     env.close()
 
 

@@ -13,7 +13,7 @@ def score(gold: str | None, answer: str | None) -> float | None:
     turns = () if answer is None else (Turn(text=answer, action=Answer(text=answer)),)
     trajectory = Trajectory(id="t", task=Task(id="t", question="?", answer=gold), turns=turns)
     (part,) = ExactMatch()(trajectory)
-    assert part.name == "exact_match"
+    assert part.name == "correct"
     return part.value
 
 

@@ -93,8 +93,8 @@ def test_numbers_of_boxes_do_not_cover_each_other(scene: Scene) -> None:
     [
         ([], "not scored", None),
         ([Score(name="correct", value=1.0)], "right", True),
-        ([Score(name="accuracy", value=0.0), Score(name="format", value=1.0)], "wrong", False),
-        ([Score(name="accuracy", value=0.4)], "accuracy 0.4", None),
+        ([Score(name="correct", value=0.0), Score(name="format", value=1.0)], "wrong", False),
+        ([Score(name="correct", value=0.4)], "correct 0.4", None),
         ([Score(name="correct"), Score(name="format", value=1.0)], "not scored", None),
     ],
 )

@@ -10,7 +10,7 @@ import unicodedata
 from dataclasses import dataclass
 from typing import Protocol
 
-from saccade.record.score import Score
+from saccade.record.score import CORRECT, Score
 from saccade.record.trajectory import Trajectory
 
 
@@ -23,7 +23,7 @@ class Rubric(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ExactMatch:
-    """One part, `exact_match`: 1.0 if the answer is the gold answer, else 0.0; None for a task without gold answer.
+    """One part, `correct`: 1.0 if the answer is the gold answer, else 0.0; None for a task without gold answer.
 
     Equal means the same text but for letter case, kinds and amounts of white space, and Unicode's ways to write one
     character (NFC). Nothing else is forgiven: no letter for a choice, no unit, no `4.0` for `4`, no full stop.
@@ -35,7 +35,7 @@ class ExactMatch:
         """The part."""
         gold, answer = trajectory.task.answer, trajectory.answer
         value = None if gold is None else float(answer is not None and _plain(answer) == _plain(gold))
-        return (Score(name="exact_match", value=value, weight=self.weight),)
+        return (Score(name=CORRECT, value=value, weight=self.weight, detail="exact match"),)
 
 
 def _plain(text: str) -> str:

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Final
 
 from pydantic import FiniteFloat
 
 from saccade.record.base import Name, Record, Text
+
+CORRECT: Final = "correct"
+"""Name of the score that says how right the answer is, from 0 to 1, whoever graded it; `detail` says how."""
 
 
 class Score(Record):

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from string import ascii_uppercase
-from typing import Final
 
 from saccade.looks.regions import Region, regions
 from saccade.record.action import Answer
-from saccade.record.score import Score, total
+from saccade.record.score import CORRECT, Score, total
 from saccade.record.task import Task
 from saccade.record.trajectory import Provenance, StopReason, Trajectory
 from saccade.record.turn import Turn
@@ -18,9 +17,6 @@ from saccade.report.plain_text import cut_end
 from saccade.report.turn_view import talk, turn_view
 from saccade.report.view import Card, EpisodeView, Fact, Original, Table, Verdict
 from saccade.report.words import NONE, count, duration, known_sum, money, some, stop_words
-
-DECIDING: Final = ("correct", "correctness", "accuracy", "exact_match")
-"""Names of scores that say whether the answer is right, the first that is there decides."""
 
 
 def episode_view(anchor: str, trajectory: Trajectory, book: PictureBook) -> EpisodeView:
@@ -71,14 +67,12 @@ def card(href: str, trajectory: Trajectory, book: PictureBook) -> Card:
 
 
 def verdict(scores: Iterable[Score]) -> Verdict:
-    """Whether the answer is right, by the first of the deciding scores that has a value."""
-    known = {score.name: score.value for score in scores}
-    for name in DECIDING:
-        value = known.get(name)
-        if value is not None:
-            right = True if value >= 1 else False if value <= 0 else None
-            return Verdict({True: "right", False: "wrong", None: f"{name} {value:g}"}[right], right)
-    return Verdict("not scored", None)
+    """Whether the answer is right, by the score `correct`."""
+    value = next((score.value for score in scores if score.name == CORRECT), None)
+    if value is None:
+        return Verdict("not scored", None)
+    right = True if value >= 1 else False if value <= 0 else None
+    return Verdict({True: "right", False: "wrong", None: f"{CORRECT} {value:g}"}[right], right)
 
 
 def _originals(task: Task, found: tuple[Region, ...], book: PictureBook) -> tuple[Original, ...]:

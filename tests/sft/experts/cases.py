@@ -46,4 +46,4 @@ async def trajectories(out: Path, **settings: Any) -> list[Trajectory]:
 
 def is_right(trajectory: Trajectory) -> bool:
     """Whether it was scored as right."""
-    return [score.value for score in trajectory.scores if score.name == "exact"] == [1.0]
+    return [score.value for score in trajectory.scores if score.name == "correct"] == [1.0]

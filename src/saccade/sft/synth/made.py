@@ -6,11 +6,8 @@ from dataclasses import dataclass
 
 from saccade.env.rubric import ExactMatch
 from saccade.errors import SaccadeError
-from saccade.record.score import Score
+from saccade.record.score import CORRECT
 from saccade.record.trajectory import Trajectory
-
-EXACT = "exact"
-"""Name of the score: 1.0 if the answer is the gold answer but for case and white space, else 0.0."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,11 +30,10 @@ class DiscardedError(SaccadeError):
 
 
 def graded(trajectory: Trajectory) -> Trajectory:
-    """The trajectory with its score `exact`: strict equality, as the environment's default rubric has it."""
-    (part,) = ExactMatch()(trajectory)
-    return trajectory.with_scores([Score(name=EXACT, value=part.value)])
+    """The trajectory with its score `correct`: strict equality, as the environment's default rubric has it."""
+    return trajectory.with_scores(ExactMatch()(trajectory))
 
 
 def is_right(trajectory: Trajectory) -> bool:
     """Whether the score `exact` is 1."""
-    return any(score.name == EXACT and score.value == 1.0 for score in trajectory.scores)
+    return any(score.name == CORRECT and score.value == 1.0 for score in trajectory.scores)

@@ -22,7 +22,7 @@ from saccade.record.score import Score
 from saccade.record.trajectory import Sampling
 from saccade.sandbox.local import LocalSandbox
 from saccade.sft.synth.jobs import jobs, knobs_by_world
-from saccade.sft.synth.made import EXACT
+from saccade.record.score import CORRECT
 from saccade.sft.synth.settings import SynthSettings
 from saccade.sft.tiny.settings import Exam
 from saccade.tasks.worlds.base import draw_sample, store_sample
@@ -86,7 +86,7 @@ async def _sat(
             plan = Plan(task, dialect, sampling=Sampling(temperature=0.0, max_tokens=_MOST_TOKENS))
             played = await run_episode(plan, model, sandbox, folder.store)
             (part,) = grade(played)
-            folder.append(played.with_scores([Score(name=EXACT, value=part.value)]))
+            folder.append(played.with_scores([Score(name=CORRECT, value=part.value)]))
             right += part.value == 1.0
             tell(name, number, right)
     return right
