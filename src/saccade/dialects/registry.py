@@ -28,6 +28,7 @@ DIALECTS = Registry(
         "deepeyes@1": "saccade.dialects.deepeyes:PRESETS",
         "vista@1": "saccade.dialects.vista:PRESETS",
         "native@1": "saccade.dialects.native:PRESETS",
+        "direct@1": "saccade.dialects.direct:PRESETS",
         "tiny@1": "saccade.dialects.tiny:PRESETS",
     },
 )

@@ -1,6 +1,7 @@
 """The folder in which episodes are kept: `trajectories.jsonl`, which only grows, and the media store `media/`.
 
-A trajectory is on the disk, whole, when `append` returns. One process at a time may write to a run folder.
+A trajectory is on the disk, whole, when `append` returns. One process at a time may write to a run folder. Opening one
+reads the ids of its trajectories and nothing else, so that a long run is continued at once.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from pathlib import Path
 
 from saccade.errors import RecordError
 from saccade.media.store import MediaStore
-from saccade.record.codec import append_line, read_lines
+from saccade.record.codec import append_line, read_ids
 from saccade.record.trajectory import Trajectory
 
 TRAJECTORIES = "trajectories.jsonl"
@@ -30,8 +31,16 @@ class RunFolder:
             raise RecordError(f"{root} is a file, and a run needs a folder. Name a folder, existing or new.")
         self.root = root
         self.store = MediaStore(root / MEDIA)
-        stored = read_lines(self.path, Trajectory) if self.path.exists() else ()
-        self._rollouts = Counter(item.task.id for item in stored)
+        self._ids = set(read_ids(self.path, Trajectory)) if self.path.exists() else set()
+        self._rollouts = Counter(name.rpartition("#")[0] for name in self._ids)
+
+    def __contains__(self, trajectory_id: str) -> bool:
+        return trajectory_id in self._ids
+
+    @property
+    def ids(self) -> frozenset[str]:
+        """Ids of the trajectories that are here."""
+        return frozenset(self._ids)
 
     @property
     def path(self) -> Path:
@@ -40,10 +49,14 @@ class RunFolder:
 
     def next_rollout(self, task_id: str) -> int:
         """A number that no trajectory of this task has here."""
-        return self._rollouts[task_id]
+        number = self._rollouts[task_id]
+        while f"{task_id}#{number}" in self._ids:
+            number += 1
+        return number
 
     def append(self, trajectory: Trajectory) -> None:
         """Keep `trajectory`; its media must lie in `store` already."""
         self.root.mkdir(parents=True, exist_ok=True)
         append_line(self.path, trajectory)
+        self._ids.add(trajectory.id)
         self._rollouts[trajectory.task.id] += 1

@@ -16,6 +16,7 @@ from typing import Any, Self
 from saccade.dialects.base import Dialect
 from saccade.dialects.registry import load_dialect
 from saccade.episode.equip import equipped
+from saccade.episode.settings import sandbox_at
 from saccade.errors import SettingsError
 from saccade.media.store import MediaStore
 from saccade.models.base import Model
@@ -23,8 +24,6 @@ from saccade.models.registry import load_model
 from saccade.record.action import Code
 from saccade.record.task import Task
 from saccade.record.trajectory import StopReason
-from saccade.sandbox.base import Sandbox
-from saccade.sandbox.limits import Limits
 from saccade.sft.experts.styles import UnfitSampleError
 from saccade.sft.synth.codify import CodifyMaker
 from saccade.sft.synth.densify import DensifyMaker
@@ -60,7 +59,7 @@ class Studio:
 
     async def __aenter__(self) -> Self:
         async with AsyncExitStack() as stack:
-            sandbox = await stack.enter_async_context(_provider(self.settings.sandbox, self._dialect.sandbox))
+            sandbox = await stack.enter_async_context(sandbox_at(self.settings.sandbox, self._dialect.sandbox))
             self._maker = self._made_for(Stage(self.settings, self._dialect, self._tools, sandbox, self._store))
             stack.push_async_callback(self._maker.close)
             self._stack = stack.pop_all()
@@ -116,13 +115,3 @@ def _check_writes_code(dialect: Dialect) -> None:
 
 def _stored(sample: Sample, store: MediaStore, job: Job) -> Task:
     return store_sample(sample, store, task_id=job.task_id, split=job.split)
-
-
-def _provider(where: str, limits: Limits) -> Sandbox:
-    if where == "local":
-        from saccade.sandbox.local import LocalSandbox
-
-        return LocalSandbox(limits=limits)
-    from saccade.sandbox.remote import RemoteSandbox
-
-    return RemoteSandbox(where)

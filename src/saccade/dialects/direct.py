@@ -1,0 +1,97 @@
+"""`direct`: the question and its pictures, no tools; what a model can do without looking again.
+
+Presets: `reason` (the model thinks in words and then answers in `<answer>`, the default) and `short` (it answers at
+once). A text without the tag is an answer as a whole, unless it was cut off or withheld: what a grader makes of it is the
+grader's. There is one turn, and no second try. Videos are refused: a baseline must say which frames it saw, so give
+frames as pictures. This is no published prompt; a file of your own replaces it (`--prompt-file`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import Self
+
+from saccade.dialects.base import Observation, Opening
+from saccade.dialects.layout import question_parts
+from saccade.dialects.prompt_file import ANY, Prompts
+from saccade.dialects.question import pictures_of, question_text
+from saccade.dialects.text import answer_in, blocks
+from saccade.record.action import Action, Answer, ParseError
+from saccade.record.base import clean_text
+from saccade.record.content import Message
+from saccade.record.execution import Execution
+from saccade.record.task import Task
+from saccade.record.trajectory import EpisodeLimits
+from saccade.record.turn import FinishReason
+from saccade.sandbox.base import SessionOptions
+from saccade.sandbox.limits import Limits
+
+REASON = Prompts(
+    {ANY: "{query}\n\nThink about it step by step, then write the final answer inside <answer> and </answer>."},
+    "the prompt of direct:reason",
+)
+SHORT = Prompts(
+    {ANY: "{query}\n\nWrite nothing but the answer, inside <answer> and </answer>."}, "that of direct:short"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Direct:
+    """The dialect; see the module's head."""
+
+    id: str
+    prompts: Prompts
+    stop: tuple[str, ...] = ("</answer>",)
+    session: SessionOptions = field(default_factory=SessionOptions)
+    sandbox: Limits = field(default_factory=Limits)
+    limits: EpisodeLimits = field(default_factory=lambda: EpisodeLimits(turns=1))
+
+    def with_prompts(self, prompts: Prompts) -> Self:
+        """The same dialect with the template `*` of `prompts`."""
+        prompts.parse(ANY)
+        return replace(self, prompts=prompts)
+
+    def open(self, task: Task) -> Opening:
+        """One user message. Raises `SettingsError` for a task with a video."""
+        pictures = pictures_of(task, self.id)
+        text = self.prompts.fill(ANY, {"query": question_text(task)})
+        parts = question_parts(text, [part for _, part in pictures])
+        return Opening((Message(role="user", parts=parts),), bindings={}, files={}, pictures=len(pictures))
+
+    def parse(self, text: str, finish: FinishReason) -> Action:
+        """The last answer in tags, or the whole text."""
+        text = clean_text(text)
+        if finish is FinishReason.FILTERED:
+            return ParseError(reason="The provider withheld the text.")
+        answers = [answer_in(block.body) for block in blocks(text, "answer") if block.closed]
+        if answers:
+            return Answer(text=answers[-1])
+        if finish is FinishReason.LENGTH:
+            return ParseError(reason="The text was cut off by the token limit before there was an answer.")
+        return Answer(text=text.strip()) if text.strip() else ParseError(reason="The text is empty.")
+
+    def write(self, action: Action, thought: str = "") -> str:
+        """The thought and the answer in tags. Raises ValueError for anything but an answer."""
+        if not isinstance(action, Answer):
+            raise ValueError(f"{self.id} cannot say an action of kind {action.kind!r}; it knows answers alone")
+        text = f"{thought}\n" * bool(thought) + f"<answer>{action.text}</answer>"
+        if self.parse(text, FinishReason.STOP_STRING) != action:
+            raise ValueError(f"{self.id} cannot say this answer or thought: its text would be read otherwise")
+        return text
+
+    def observe(self, execution: Execution, pictures: int) -> Observation:
+        """Raises ValueError: there is nothing that could be executed."""
+        raise ValueError(f"{self.id} has no tools, so there is no execution to show")
+
+    def correct(self, reason: str, pictures: int) -> None:
+        """No second try."""
+
+    def ask_for_answer(self) -> None:
+        """No last request: there is one turn."""
+
+
+PRESETS: Mapping[str, Direct] = MappingProxyType(
+    {"reason": Direct("direct@1:reason", REASON), "short": Direct("direct@1:short", SHORT)}
+)

@@ -1,0 +1,47 @@
+"""A run folder that can be broken off and continued: its settings lie beside it, and what it holds is not made again.
+
+Continuing is exact where a trajectory depends on nothing but the settings and its id. One command at a time may write
+to a folder.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from pathlib import Path
+
+from saccade.episode.run_folder import TRAJECTORIES, RunFolder
+from saccade.errors import SettingsError
+from saccade.record.codec import recover_lines
+from saccade.record.settings import Settings, differences, load_settings, save_settings
+
+SETTINGS = "settings.toml"
+
+
+def continued(root: Path, settings: Settings, *, may_differ: Collection[str] = ()) -> RunFolder:
+    """The folder of a run, new or to be continued, with `settings` saved in it; a torn last line is cut off.
+
+    Raises:
+        SettingsError: it was made with other settings (names what differs but for `may_differ`), or it holds another
+            command's run.
+        RecordError: its trajectories cannot be read.
+    """
+    saved, lines = root / SETTINGS, root / TRAJECTORIES
+    if saved.exists():
+        _check(root, load_settings(type(settings), saved), settings, may_differ)
+    elif lines.exists():
+        raise SettingsError(f"{root} holds trajectories of another command. Name a folder of its own for this run.")
+    if lines.exists():
+        recover_lines(lines)
+    folder = RunFolder(root)
+    root.mkdir(parents=True, exist_ok=True)
+    save_settings(settings, saved)
+    return folder
+
+
+def _check(root: Path, before: Settings, now: Settings, may_differ: Collection[str]) -> None:
+    changed = [item for item in differences(before, now) if item.name not in may_differ]
+    if changed:
+        listed = "\n".join(f"  {item}" for item in changed)
+        raise SettingsError(
+            f"{root} was made with other settings:\n{listed}\nUse the same ones to continue it, or another folder."
+        )

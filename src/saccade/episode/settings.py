@@ -1,0 +1,60 @@
+"""Settings that every command with episodes shares: how a model is spoken to, with what limits, and where code runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from saccade.dialects.base import Dialect
+from saccade.dialects.prompt_file import Prompted, read_prompt_file
+from saccade.dialects.registry import load_dialect
+from saccade.episode.equip import equipped
+from saccade.errors import SettingsError
+from saccade.record.settings import Settings
+from saccade.record.trajectory import EpisodeLimits, Sampling
+from saccade.sandbox.base import Sandbox
+from saccade.sandbox.limits import Limits
+from saccade.tools.toolbox import Toolbox
+
+
+class EpisodeSettings(Settings):
+    """Everything but the model and the task that decides how an episode is played."""
+
+    dialect: str = "pyvision"
+    prompt_file: str = ""
+    sampling: Sampling = Sampling()
+    limits: EpisodeLimits = EpisodeLimits()
+    """Those that are set stand in place of the dialect's."""
+    tools: tuple[str, ...] = ()
+    """Typed tools to offer, for a dialect whose models call tools; none: see `saccade.episode.equip`."""
+    sandbox: str = "local"
+    """`local`, or the address of a `saccade sandbox serve`."""
+
+    def spoken(self) -> tuple[Dialect, Toolbox | None]:
+        """The dialect with the user's prompt and tools, and the toolbox.
+
+        Raises:
+            SettingsError: it takes no prompt, or no tools.
+            PromptFileError: the prompt file cannot be used.
+            RegistryError: there is no such dialect or tool.
+        """
+        dialect = load_dialect(self.dialect)
+        if self.prompt_file:
+            if not isinstance(dialect, Prompted):
+                raise SettingsError(f"dialect {dialect.id} has no prompt that a file could replace. Leave it out.")
+            dialect = dialect.with_prompts(read_prompt_file(Path(self.prompt_file)))
+        return equipped(dialect, self.tools)
+
+    def provider(self, dialect: Dialect) -> Sandbox:
+        """The sandbox, with the limits of the dialect; those of a remote one are its server's."""
+        return sandbox_at(self.sandbox, dialect.sandbox)
+
+
+def sandbox_at(where: str, limits: Limits) -> Sandbox:
+    """The sandbox of this machine (`local`), or the one that is served at an address."""
+    if where == "local":
+        from saccade.sandbox.local import LocalSandbox
+
+        return LocalSandbox(limits=limits)
+    from saccade.sandbox.remote import RemoteSandbox
+
+    return RemoteSandbox(where)

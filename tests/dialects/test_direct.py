@@ -1,0 +1,78 @@
+"""`direct`: what is shown and what is read, exactly."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from saccade.dialects.direct import PRESETS, Direct
+from saccade.dialects.prompt_file import Prompts
+from saccade.errors import PromptFileError, SettingsError
+from saccade.record.action import Answer, Code, ParseError
+from saccade.record.execution import Execution
+from saccade.record.status import Status
+from saccade.record.turn import FinishReason
+
+from .cases import GOLDEN, PHOTO, PLAN, SECRET, choice_task, plain, task, video_task
+
+each = pytest.mark.parametrize("name", PRESETS)
+REASON = PRESETS["reason"]
+
+
+@each
+def test_what_is_shown(name: str) -> None:
+    shown = []
+    for what in (task(), choice_task(), task("Is <image> the plan of <image>?", (PHOTO, PLAN))):
+        opening = PRESETS[name].open(what)
+        assert (dict(opening.bindings), dict(opening.files)) == ({}, {})
+        shown += [str(plain(message)) for message in opening.messages]
+    text = "\n".join(shown) + "\n"
+    assert SECRET not in text
+    assert text == Path(GOLDEN / f"direct-{name}.txt").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("text", "finish", "answer"),
+    [
+        ("I see.\n<answer>7</answer>", FinishReason.STOP_STRING, "7"),
+        ("<answer>6</answer> No: <answer>\\boxed{7}</answer>", FinishReason.STOP, "7"),
+        ("The answer is 7.", FinishReason.STOP, "The answer is 7."),
+        ("<answer>7", FinishReason.STOP, "<answer>7"),
+        ("I count: 1, 2, 3", FinishReason.LENGTH, None),
+        ("<answer>7</answer> and", FinishReason.LENGTH, "7"),
+        ("", FinishReason.STOP, None),
+        ("<answer>7</answer>", FinishReason.FILTERED, None),
+    ],
+)
+def test_what_is_read(text: str, finish: FinishReason, answer: str | None) -> None:
+    action = REASON.parse(text, finish)
+    assert action == Answer(text=answer) if answer is not None else isinstance(action, ParseError)
+
+
+@given(st.text(max_size=40))
+def test_an_answer_reads_back(text: str) -> None:
+    try:
+        written = REASON.write(Answer(text=text), "I think.")
+    except ValueError:
+        return
+    assert REASON.parse(written, FinishReason.STOP) == Answer(text=text)
+
+
+def test_there_are_no_tools_and_no_videos() -> None:
+    with pytest.raises(ValueError, match="answers alone"):
+        REASON.write(Code(code="1"))
+    with pytest.raises(ValueError, match="no tools"):
+        REASON.observe(Execution(status=Status.OK), 1)
+    with pytest.raises(SettingsError, match="video"):
+        REASON.open(video_task())
+    assert REASON.limits.turns == 1
+
+
+def test_another_prompt() -> None:
+    other: Direct = REASON.with_prompts(Prompts({"*": "Q: {query}"}, "mine"))
+    assert other.open(task()).messages[0].text.startswith("\nQ: What is it?")
+    with pytest.raises(PromptFileError):
+        REASON.with_prompts(Prompts({"*": "no question"}, "mine"))
