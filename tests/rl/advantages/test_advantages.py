@@ -1,0 +1,135 @@
+"""Advantages: numbers worked by hand, and what holds for any rewards."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.rl.support import group
+
+from saccade.record.score import Score
+from saccade.rewards.reward import Reward, TurnPart
+from saccade.rl.advantages.group_relative import Array, leave_one_out, mean_baseline, standardised
+from saccade.rl.advantages.rules import Grpo, Rloo, Tapo, TurnLevel
+from saccade.rl.advantages.turns import as_returns, batch_normalised, per_token
+from saccade.rl.select.oversample import RepoRank
+from saccade.rl.select.plain import KeepAll
+
+ESTIMATES = [mean_baseline, standardised, leave_one_out]
+each_estimate = pytest.mark.parametrize("estimate", ESTIMATES)
+
+
+@st.composite
+def batches(draw: st.DrawFn) -> tuple[Array, np.ndarray]:  # type: ignore[type-arg]
+    size = draw(st.integers(1, 12))
+    rewards = draw(st.lists(st.floats(-5, 5), min_size=size, max_size=size))
+    groups = draw(st.lists(st.integers(0, 3), min_size=size, max_size=size))
+    return np.array(rewards), np.array(groups)
+
+
+def test_by_hand() -> None:
+    rewards, groups = np.array([1.0, 0.0, 0.0, 1.0, 3.0]), np.array([7, 7, 7, 7, 2])
+    assert mean_baseline(rewards, groups) == pytest.approx([0.5, -0.5, -0.5, 0.5, 0])
+    # Standard deviation with one degree of freedom: sqrt(1/3).
+    assert standardised(rewards, groups) == pytest.approx([0.8660, -0.8660, -0.8660, 0.8660, 0], abs=1e-4)
+    assert leave_one_out(rewards, groups) == pytest.approx([2 / 3, -2 / 3, -2 / 3, 2 / 3, 0])
+
+
+@each_estimate
+@settings(max_examples=80, deadline=None)
+@given(batch=batches())
+def test_sums_to_zero_in_each_group(estimate, batch) -> None:  # type: ignore[no-untyped-def]
+    rewards, groups = batch
+    advantages = estimate(rewards, groups)
+    for number in set(groups):
+        assert advantages[groups == number].sum() == pytest.approx(0, abs=1e-6)
+
+
+@each_estimate
+@settings(max_examples=80, deadline=None)
+@given(batch=batches(), shift=st.floats(-3, 3), scale=st.floats(0.5, 4))
+def test_shift_and_scale(estimate, batch, shift: float, scale: float) -> None:  # type: ignore[no-untyped-def]
+    rewards, groups = np.round(batch[0], 2), batch[1]
+    plain = estimate(rewards, groups)
+    assert estimate(rewards + shift, groups) == pytest.approx(plain, abs=1e-6)
+    factor = 1 if estimate is standardised else scale
+    assert estimate(scale * rewards, groups) == pytest.approx(factor * plain, abs=2e-3)
+
+
+@each_estimate
+@settings(max_examples=80, deadline=None)
+@given(batch=batches(), seed=st.integers(0, 99))
+def test_permutations_permute(estimate, batch, seed: int) -> None:  # type: ignore[no-untyped-def]
+    rewards, groups = batch
+    order = np.random.default_rng(seed).permutation(len(rewards))
+    assert estimate(rewards[order], groups[order]) == pytest.approx(estimate(rewards, groups)[order], abs=1e-9)
+
+
+@each_estimate
+def test_equal_rewards_give_zero_and_bad_ones_are_refused(estimate) -> None:  # type: ignore[no-untyped-def]
+    assert estimate(np.full(4, 0.7), np.zeros(4, np.int64)) == pytest.approx(np.zeros(4))
+    with pytest.raises(ValueError, match="finite"):
+        estimate(np.array([np.nan, 1]), np.array([0, 0]))
+    with pytest.raises(ValueError, match="shapes"):
+        estimate(np.array([1.0]), np.array([0, 0]))
+
+
+def test_turn_terms_by_hand() -> None:
+    # All known returns: -0.5, 0, -0.1, -0.5; mean -0.275, population deviation 0.22776.
+    rows = [as_returns([-0.5, 0, None]), as_returns([-0.1, -0.5, None]), as_returns([None])]
+    first, second, third = batch_normalised(rows)
+    assert first == pytest.approx([-0.98788, 1.20742, 0], abs=1e-4)
+    assert second == pytest.approx([0.76836, -0.98788, 0], abs=1e-4)
+    assert third == pytest.approx([0])
+
+
+@given(st.lists(st.lists(st.one_of(st.none(), st.floats(-1, 0)), max_size=4), max_size=5))
+def test_turn_terms_sum_to_zero_over_the_batch(values: list[list[float | None]]) -> None:
+    terms = batch_normalised([as_returns(row) for row in values])
+    assert [len(term) for term in terms] == [len(row) for row in values]
+    assert sum(float(term.sum()) for term in terms) == pytest.approx(0, abs=1e-6)
+    for row, term in zip(values, terms, strict=True):
+        assert all(number == 0 for value, number in zip(row, term, strict=True) if value is None)
+
+
+def test_tokens_get_the_term_of_their_turn_and_observations_get_nothing() -> None:
+    turns = np.array([-1, 0, 0, -1, -1, 1, -1])
+    tokens = per_token(1.0, turns, np.array([0.5, -0.25]))
+    assert tokens == pytest.approx([0, 1.5, 1.5, 0, 0, 0.75, 0])
+    assert per_token(1.0, turns) == pytest.approx([0, 1, 1, 0, 0, 1, 0])
+    with pytest.raises(ValueError, match="turn 1"):
+        per_token(1.0, turns, np.array([0.5]))
+
+
+def test_rules_name_every_kept_rollout_once() -> None:
+    selection = KeepAll()([group("a", [1, 0, 0, 1]), group("b", [2, 0])])
+    made = Tapo()(selection, {})
+    assert [(item.group, item.id) for item in made] == [(k.group.id, name) for k in selection.kept for name in k.ids]
+    assert [item.sequence for item in made] == pytest.approx([0.5, -0.5, -0.5, 0.5, 1, -1])
+    assert [item.sequence for item in Grpo(divide_by_std=False)(selection, {})] == [item.sequence for item in made]
+    assert [item.sequence for item in Rloo()(selection, {})][4:] == pytest.approx([2, -2])
+
+
+def test_the_full_groups_baseline_counts_what_was_filtered_out() -> None:
+    over = group("a", [1, 1, 0], broken=[2])
+    selection = RepoRank()([over])
+    values = {
+        name: [a.sequence for a in Grpo(divide_by_std=False, baseline=name)(selection, {})]
+        for name in ("group", "kept")
+    }  # type: ignore[arg-type]
+    assert values["group"] == pytest.approx([1 / 3, 1 / 3])
+    assert values["kept"] == pytest.approx([0, 0])
+
+
+def test_turn_level_adds_a_fifth_of_the_term() -> None:
+    selection = KeepAll()([group("a", [1, 0])])
+    returns = {"a#0": (-0.5, None), "a#1": (0.0, None)}
+    rewards = {
+        name: Reward(parts=(Score(name="x", value=0.0),), turns=(TurnPart(name="returns", values=row),))
+        for name, row in returns.items()
+    }
+    first, second = TurnLevel()(selection, rewards)
+    assert first.turns == pytest.approx([-0.2, 0], abs=1e-5)
+    assert second.turns == pytest.approx([0.2, 0], abs=1e-5)
+    assert first.tokens(np.array([0, -1, 1])) == pytest.approx([0.70711 - 0.2, 0, 0.70711], abs=1e-4)

@@ -1,0 +1,182 @@
+"""Losses: numbers worked by hand, gradients against a direct computation on a tiny model, steps cut into passes."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from torch import Tensor  # noqa: E402
+
+from saccade.rl.losses.aggregate import sequence_mean, sequence_sum, token_mean  # noqa: E402
+from saccade.rl.losses.entropy import entropy  # noqa: E402
+from saccade.rl.losses.kl import k3  # noqa: E402
+from saccade.rl.losses.policy import Clip, clipped, clipped_policy_loss  # noqa: E402
+from saccade.rl.losses.settings import LossSettings  # noqa: E402
+from saccade.rl.losses.total import LossInputs, Totals, policy_loss  # noqa: E402
+
+MASK = torch.tensor([[1.0, 1.0, 0.0], [1.0, 0.0, 0.0]])
+
+
+def row(*values: float) -> Tensor:
+    return torch.tensor([values])
+
+
+@pytest.mark.parametrize(
+    ("ratio", "advantage", "loss", "bounded"),
+    [
+        (1.0, 2.0, -2.0, False),
+        (1.5, 1.0, -1.28, True),
+        (1.5, -1.0, 1.5, False),
+        (0.5, 1.0, -0.5, False),
+        (0.5, -1.0, 0.8, True),
+        (5.0, -1.0, 3.0, True),
+        (5.0, 1.0, -1.28, True),
+    ],
+)
+def test_clip_by_hand(ratio: float, advantage: float, loss: float, bounded: bool) -> None:
+    clip = Clip(low=0.2, high=0.28, dual=3.0)
+    given = (row(math.log(ratio)), row(0.0), row(advantage), clip)
+    assert clipped_policy_loss(*given).item() == pytest.approx(loss)
+    assert clipped(*given).item() is bounded
+
+
+def test_without_dual_clip_a_far_token_pulls_without_bound() -> None:
+    assert clipped_policy_loss(row(math.log(5)), row(0.0), row(-1.0), Clip(dual=None)).item() == pytest.approx(5)
+
+
+@pytest.mark.parametrize("bounds", [{"low": -0.1}, {"high": -0.1}, {"dual": 1.0}, {"low": 1.5}])
+def test_bounds_that_bound_nothing_are_refused(bounds: dict[str, float]) -> None:
+    with pytest.raises(ValueError, match="clip needs"):
+        Clip(**bounds)
+
+
+def test_aggregation_by_hand() -> None:
+    values = torch.tensor([[1.0, 2.0, 100.0], [6.0, 100.0, 100.0]])
+    assert token_mean(values, MASK).item() == pytest.approx(3)
+    assert sequence_mean(values, MASK).item() == pytest.approx(3.75)
+    assert sequence_sum(values, MASK, scale=3).item() == pytest.approx(1.5)
+    nothing = torch.zeros_like(MASK)
+    assert [f(values, nothing).item() for f in (token_mean, sequence_mean)] == [0, 0]
+
+
+def test_k3_by_hand() -> None:
+    assert k3(row(0.0), row(0.0)).item() == 0
+    assert k3(row(0.0), row(math.log(2))).item() == pytest.approx(2 - math.log(2) - 1)
+    assert (k3(torch.randn(50), torch.randn(50)) >= 0).all()
+
+
+def test_entropy_by_hand() -> None:
+    assert entropy(torch.zeros(1, 1, 4)).item() == pytest.approx(math.log(4))
+    logits = torch.tensor([[[0.0, 0.0, -torch.inf]]], requires_grad=True)
+    value = entropy(logits)
+    value.sum().backward()
+    assert value.item() == pytest.approx(math.log(2))
+    assert logits.grad is not None
+    assert torch.isfinite(logits.grad).all()
+
+
+class Policy(torch.nn.Module):
+    """A policy of 60 weights: embedding, then logits of the next token."""
+
+    def __init__(self, vocabulary: int = 6) -> None:
+        super().__init__()
+        generator = torch.Generator().manual_seed(0)
+        self.embedding = torch.nn.Parameter(torch.randn(vocabulary, 5, generator=generator))
+        self.head = torch.nn.Parameter(torch.randn(5, vocabulary, generator=generator))
+
+    def logits(self, ids: Tensor) -> Tensor:
+        return torch.tanh(self.embedding[ids[:, :-1]]) @ self.head
+
+    def logprobs(self, ids: Tensor) -> Tensor:
+        every = torch.log_softmax(self.logits(ids), dim=-1)
+        return every.gather(-1, ids[:, 1:, None]).squeeze(-1)
+
+
+IDS = torch.tensor([[0, 1, 2, 3], [0, 4, 5, 5]])
+ADVANTAGES = torch.tensor([[1.0, -1.0, 5.0], [0.5, -2.0, 5.0]])
+SAMPLED = torch.tensor([[1.0, 1.0, 0.0], [1.0, 1.0, 0.0]])
+DRIFT = torch.tensor([[0.3, -0.5, 0.0], [0.05, 0.1, 0.0]])
+
+
+def gradient(policy: Policy, loss: Tensor) -> Tensor:
+    return torch.cat([g.flatten() for g in torch.autograd.grad(loss, list(policy.parameters()))])
+
+
+def inputs(policy: Policy) -> LossInputs:
+    logprobs = policy.logprobs(IDS)
+    return LossInputs(
+        logprobs, logprobs.detach() - DRIFT, ADVANTAGES, SAMPLED, logprobs.detach() + 0.4, policy.logits(IDS)
+    )
+
+
+def test_gradient_on_policy_is_reinforce() -> None:
+    policy = Policy()
+    made = inputs(policy)
+    on_policy = LossInputs(made.logprobs, made.logprobs.detach(), ADVANTAGES, SAMPLED)
+    loss, sums = policy_loss(on_policy, LossSettings())
+    direct = -(ADVANTAGES * SAMPLED * policy.logprobs(IDS)).sum() / 4
+    assert torch.allclose(gradient(policy, loss), gradient(policy, direct), atol=1e-6)
+    assert (sums.tokens, sums.clipped, sums.largest_gap) == (4, 0, 0)
+
+
+@pytest.mark.parametrize("aggregate", ["token-mean", "sequence-mean", "sequence-sum"])
+def test_gradient_is_that_of_a_direct_computation(aggregate: str) -> None:
+    policy = Policy()
+    settings = LossSettings.model_validate(
+        {"clip_high": 0.28, "aggregate": aggregate, "scale": 3.0, "kl_weight": 0.1, "entropy_weight": 0.01}
+    )
+    loss, sums = policy_loss(inputs(policy), settings)
+    expected = 0.0
+    weights = {"token-mean": 1 / 4, "sequence-mean": 1 / 2 / 2, "sequence-sum": 1 / 2 / 3}
+    for i in range(2):
+        for t in range(2):
+            probabilities = torch.softmax(policy.logits(IDS)[i, t], dim=-1)
+            chosen = probabilities[IDS[i, t + 1]]
+            before = chosen.detach() * math.exp(-DRIFT[i, t].item())
+            reference = chosen.detach() * math.exp(0.4)
+            ratio, a = chosen / before, ADVANTAGES[i, t].item()
+            term = -min(ratio * a, ratio.clamp(0.8, 1.28) * a, key=lambda x: x.item())
+            apart = reference / chosen
+            term = term + 0.1 * (apart - torch.log(apart) - 1)
+            term = term + 0.01 * (probabilities * torch.log(probabilities)).sum()
+            expected = expected + weights[aggregate] * term
+    assert isinstance(expected, Tensor)
+    assert loss.item() == pytest.approx(expected.item(), abs=1e-5)
+    assert torch.allclose(gradient(policy, loss), gradient(policy, expected), atol=1e-5)
+    # Ratios are e^0.3 with A > 0 (above 1.28) and e^-0.5 with A < 0 (below 0.8); the others lie inside.
+    assert sums.clipped == 2
+    assert sums.largest_gap == pytest.approx(0.5, abs=1e-6)
+
+
+@pytest.mark.parametrize("aggregate", ["token-mean", "sequence-mean", "sequence-sum"])
+def test_a_step_cut_into_passes_has_the_gradient_of_the_whole(aggregate: str) -> None:
+    policy = Policy()
+    settings = LossSettings.model_validate({"aggregate": aggregate, "scale": 2.0})
+    whole = inputs(policy)
+    mask = torch.tensor([[1.0, 1.0, 1.0], [1.0, 0.0, 0.0]])
+    parts = [
+        LossInputs(whole.logprobs[i : i + 1], whole.behaviour[i : i + 1], ADVANTAGES[i : i + 1], mask[i : i + 1])
+        for i in range(2)
+    ]
+    uncut, _ = policy_loss(LossInputs(whole.logprobs, whole.behaviour, ADVANTAGES, mask), settings)
+    passes = [policy_loss(part, settings, Totals(tokens=4, sequences=2))[0] for part in parts]
+    assert sum(passes).item() == pytest.approx(uncut.item(), abs=1e-6)  # type: ignore[union-attr]
+
+
+def test_what_is_masked_has_no_gradient() -> None:
+    logprobs = torch.zeros(1, 3, requires_grad=True)
+    mask = torch.tensor([[1.0, 0.0, 1.0]])
+    loss, _ = policy_loss(LossInputs(logprobs, torch.zeros(1, 3), torch.ones(1, 3), mask), LossSettings())
+    loss.backward()
+    assert logprobs.grad is not None
+    assert logprobs.grad.tolist() == [[-0.5, 0.0, -0.5]]
+
+
+@pytest.mark.parametrize("setting", ["kl_weight", "entropy_weight"])
+def test_a_missing_tensor_is_named(setting: str) -> None:
+    made = LossInputs(MASK, MASK, MASK, MASK)
+    with pytest.raises(ValueError, match=setting):
+        policy_loss(made, LossSettings.model_validate({setting: 0.1}))

@@ -1,0 +1,104 @@
+"""What each rule keeps, on groups small enough to check by eye."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from tests.rl.support import group
+
+from saccade.rl.rollouts import Broken, RolloutGroup
+from saccade.rl.select.dynamic import DynamicSampling
+from saccade.rl.select.oversample import OversampleFilterRank, RepoRank
+from saccade.rl.select.plain import KeepAll, PassRate
+from saccade.rl.select.selection import Reason, Selection
+
+
+def names(selection: Selection) -> list[str]:
+    return [item.group.id for item in selection.kept]
+
+
+FLAT = group("flat", [1, 1, 1, 1])
+NARROW = group("narrow", [1, 1.1, 1, 1])
+WIDE = group("wide", [0, 1, 0, 1])
+LEANING = group("leaning", [0, 1, 1, 1])
+
+
+def test_paper_ranks_whole_groups_by_spread() -> None:
+    chosen = OversampleFilterRank(groups=2)([FLAT, NARROW, LEANING, WIDE])
+    assert names(chosen) == ["wide", "leaning"]
+    assert chosen.reasons() == {Reason.NO_SPREAD: 4, Reason.RANKED_OUT: 4}
+    assert len(chosen) == 8
+
+
+def test_paper_keeps_the_given_order_among_equals() -> None:
+    copies = [RolloutGroup(name, tuple(replace(r, id=f"{name}{r.id}") for r in WIDE.rollouts)) for name in "cab"]
+    assert names(OversampleFilterRank(groups=2)(copies)) == ["c", "a"]
+
+
+def test_paper_drops_a_group_only_if_all_of_it_is_broken() -> None:
+    partly = group("partly", [0, 1, 1, 1], broken=[0])
+    wholly = group("wholly", [0, 1], broken=[0, 1])
+    assert names(OversampleFilterRank()([partly, wholly])) == ["partly"]
+    assert len(OversampleFilterRank()([partly])) == 4
+    # Without its broken rollout nothing differs any more.
+    chosen = OversampleFilterRank(broken="rollout")([partly])
+    assert chosen.reasons() == {Reason.BROKEN: 1, Reason.NO_SPREAD: 3}
+
+
+def test_rounding_is_no_spread() -> None:
+    rounded = group("rounded", [0.1 + 0.2, 0.3])
+    assert rounded.rollouts[0].reward != rounded.rollouts[1].reward
+    assert names(OversampleFilterRank()([rounded])) == []
+    assert names(OversampleFilterRank(tolerance=0)([rounded])) == ["rounded"]
+
+
+def test_a_group_that_shrank_to_one_is_gone() -> None:
+    shrunk = group("shrunk", [1, None, 0], lost=[2])
+    assert OversampleFilterRank()([shrunk]).reasons() == {Reason.UNUSABLE: 2, Reason.TOO_FEW: 1}
+
+
+def test_repo_filters_rollouts_and_ranks_only_a_surplus() -> None:
+    silent = RolloutGroup("silent", tuple(replace(r, id=f"s{r.id}", pictures=0) for r in WIDE.rollouts))
+    chosen = RepoRank(rollouts=100)([LEANING, silent, WIDE])
+    assert names(chosen) == ["leaning", "wide"]
+    assert chosen.reasons() == {Reason.NO_PICTURES: 4}
+    cut = RepoRank(rollouts=6)([LEANING, WIDE])
+    assert [(item.group.id, len(item.ids)) for item in cut.kept] == [("wide", 4), ("leaning", 2)]
+    assert cut.reasons() == {Reason.RANKED_OUT: 2}
+
+
+def test_repo_trains_on_errors_and_not_on_overlong_ones() -> None:
+    errors = frozenset({Broken.EXECUTION_ERROR})
+    rollouts = [replace(WIDE.rollouts[0], broken=errors), *group("wide", [0, 1, 0, 1], broken=[1]).rollouts[1:]]
+    chosen = RepoRank()([RolloutGroup("wide", tuple(rollouts))])
+    assert chosen.kept[0].ids == ("wide#0", "wide#2", "wide#3")
+    # Equal rewards are left, but the group had a spread when it was looked at, and keeps its baseline.
+    assert len(chosen.kept[0].group.rollouts) == 4
+
+
+def test_dynamic_sampling_takes_the_first_mixed_groups() -> None:
+    assert names(DynamicSampling(groups=1)([FLAT, LEANING, WIDE])) == ["leaning"]
+    assert names(DynamicSampling()([NARROW])) == []
+    assert names(DynamicSampling(by="reward")([NARROW])) == ["narrow"]
+
+
+def test_pass_rate_has_both_ends() -> None:
+    easy, middle, hard = group("e", [1] * 8), group("m", [1, 1, 1, 0, 0, 0, 0, 0]), group("h", [0] * 8)
+    tail = PassRate(lowest=0.125, highest=0.375)([easy, middle, hard])
+    assert names(tail) == ["m"]
+    assert tail.reasons() == {Reason.TOO_EASY: 8, Reason.TOO_HARD: 8}
+    with pytest.raises(ValueError, match="above"):
+        PassRate(lowest=0.5, highest=0.4)
+
+
+def test_keep_all_keeps_uniform_groups() -> None:
+    assert names(KeepAll()([FLAT, WIDE])) == ["flat", "wide"]
+    assert KeepAll()([group("x", [None, 1], lost=[1])]).kept == ()
+
+
+def test_groups_and_rollouts_are_told_apart_by_id() -> None:
+    with pytest.raises(ValueError, match="share an id"):
+        KeepAll()([FLAT, FLAT])
+    with pytest.raises(ValueError, match="unique"):
+        KeepAll()([FLAT, RolloutGroup("other", FLAT.rollouts)])

@@ -1,0 +1,98 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from saccade.errors import RegistryError, SettingsError
+from saccade.record.settings import load_settings, save_settings
+from saccade.rl.advantages.rules import Grpo, Tapo, TurnLevel
+from saccade.rl.recipe import Recipe, load_recipe
+from saccade.rl.select.curriculum import TAIL_PATCH
+from saccade.rl.select.oversample import OversampleFilterRank
+
+RECIPES = Path(__file__).resolve().parents[2] / "recipes"
+NAMES = ["pyvision-image", "pyvision-video", "codedance", "vista-r1", "codev"]
+MINIMAL = 'dialect = "codev@1"\n[reward]\npreset = "deepeyes@1"\n[rounds]\ngroups = 1\n'
+
+
+@pytest.mark.parametrize("profile", [None, "tiny"])
+@pytest.mark.parametrize("name", NAMES)
+def test_recipes_load_and_save_resolved(name: str, profile: str | None, tmp_path: Path) -> None:
+    recipe = load_recipe(RECIPES / f"{name}.toml", profile)
+    save_settings(recipe, tmp_path / "resolved.json")
+    assert load_settings(Recipe, tmp_path / "resolved.json") == recipe
+    assert recipe.profile == {}
+    assert recipe.dialect.partition("-")[0].partition("@")[0] == name.partition("-")[0]
+
+
+def test_recipes_say_what_the_papers_say() -> None:
+    image, codedance, vista, codev = (load_recipe(RECIPES / f"{n}.toml") for n in NAMES if n != "pyvision-video")
+    assert image.advantage == Grpo(divide_by_std=False)
+    assert image.selection == OversampleFilterRank(groups=16)
+    assert (image.rounds.tasks, image.rollout.group, image.steps) == (32, 8, 700)
+    assert codedance.advantage == TurnLevel(weight=0.2)
+    assert codedance.loss.kl_weight == 0
+    assert (vista.rollout.sampling.temperature, vista.loss.kl_weight) == (0.7, 1e-3)
+    assert vista.optimiser.learning_rate == 5e-7
+    assert codev.advantage == Tapo()
+    assert codev.curriculum is not None
+    assert codev.curriculum.highest == 0.9
+
+
+def test_profiles_change_only_what_they_name() -> None:
+    plain, tiny = load_recipe(RECIPES / "codev.toml"), load_recipe(RECIPES / "codev.toml", "tiny", ["seed=3"])
+    assert (plain.reward.judge, tiny.reward.judge) == ("model", "boxes")
+    assert tiny.reward.preset == plain.reward.preset
+    assert tiny.rounds.rounds == plain.rounds.rounds
+    assert (plain.seed, tiny.seed) == (0, 3)
+    tail = load_recipe(RECIPES / "vista-r1.toml", "tail-patch").curriculum
+    assert tail is not None
+    assert (tail.lowest, tail.highest) == (TAIL_PATCH.lowest, TAIL_PATCH.highest)
+
+
+def test_overrides_win_over_a_profile() -> None:
+    assert load_recipe(RECIPES / "codedance.toml", "tiny", ["steps=7"]).steps == 7
+
+
+@pytest.mark.parametrize(
+    ("more", "match"),
+    [
+        ("[loss]\nkl_wieght = 1\n", "kl_weight"),
+        ("[loss]\ndual_clip = 0.5\n", "dual_clip"),
+        ('[selection]\nrule = "best"\n', "selection"),
+        ('[selection]\nrule = "dynamic-sampling"\ngroups = 1\n[rollout]\ngroup = 0\n', "rollout.group"),
+        ("steps = 0\n", "steps"),
+    ],
+)
+def test_mistakes_are_named(more: str, match: str, tmp_path: Path) -> None:
+    path = tmp_path / "recipe.toml"
+    path.write_text(more + MINIMAL if more.startswith("steps") else MINIMAL + more)
+    with pytest.raises(SettingsError, match=match):
+        load_recipe(path)
+
+
+@pytest.mark.parametrize(
+    ("overrides", "match"),
+    [
+        (["rounds.groups=999"], "roll out"),
+        (["selection.rule=dynamic-sampling", "selection.groups=4", "rounds.groups=8"], "can give"),
+        (["reward.judge=model"], "judge_model"),
+        (["reward.parameters={tool_wieght = 1.0}"], "tool_weight"),
+    ],
+)
+def test_settings_that_do_not_fit_together(overrides: list[str], match: str, tmp_path: Path) -> None:
+    path = tmp_path / "recipe.toml"
+    path.write_text(MINIMAL)
+    with pytest.raises(SettingsError, match=match):
+        load_recipe(path, overrides=overrides)
+
+
+def test_unknown_names_suggest_the_nearest(tmp_path: Path) -> None:
+    path = tmp_path / "recipe.toml"
+    path.write_text(MINIMAL)
+    for override, match in (("dialect=codex@1", "codev"), ("reward.preset=deepeye", "deepeyes")):
+        with pytest.raises(RegistryError, match=match):
+            load_recipe(path, overrides=[override])
+    with pytest.raises(SettingsError, match="tiny"):
+        load_recipe(RECIPES / "codev.toml", "tinny")
