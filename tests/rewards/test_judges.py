@@ -1,0 +1,191 @@
+"""Judges: exact where boxes are known, strict where a model speaks, and never a silent zero."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from tests.rewards.rollouts import GOLD, SEARCH, answered, part, ran, rollout
+
+from saccade.errors import ModelLostError, ModelRefusedError, SettingsError
+from saccade.looks.regions import Region
+from saccade.models.base import Request
+from saccade.models.kept import KeptModel
+from saccade.models.scripted import ScriptedModel
+from saccade.record.content import Message, TextPart
+from saccade.record.status import Status
+from saccade.record.trajectory import Sampling, Trajectory
+from saccade.rewards.judges.box import BoxJudge, BoxRule, iou
+from saccade.rewards.judges.model import JudgeRules, ModelJudge, read_score
+from saccade.rewards.judges.scripted import ScriptedJudge
+from saccade.rewards.judges.verdict import NoVerdict, Verdict
+
+
+class NoMedia:
+    def get_bytes(self, sha256: str) -> bytes:
+        raise AssertionError("a scripted model reads no pictures")
+
+
+def at(*box: float, turn: int = 0, name: str = "photo") -> Region:
+    return Region(turn, name, (box[0], box[1], box[2], box[3]), seen=True, said=True)
+
+
+def finding(*found: Region) -> Callable[[Trajectory], tuple[Region, ...]]:
+    return lambda trajectory: found
+
+
+LOOKED = rollout(ran("a", "a"), answered(), task=SEARCH)
+x0, y0, x1, y1 = GOLD.xyxy
+
+
+@pytest.mark.parametrize(
+    ("box", "score"),
+    [
+        ((x0, y0, x1, y1), 1.0),
+        ((90, 90, 200, 200), 1.0),
+        ((100, 100, 140, 130), 1.0),
+        ((100, 100, 140, 129), 0.5),
+        ((100, 100, 110, 140), 0.5),
+        ((100, 100, 109, 140), 0.25),
+        ((200, 200, 240, 240), 0.25),
+        ((0, 0, 400, 300), 0.25),
+        ((0, 0, 300, 200), 1.0),
+        ((0, 0, 301, 200), 0.25),
+        ((120, 120, 120, 120), 0.25),
+    ],
+)
+def test_box_judge(box: tuple[float, ...], score: float) -> None:
+    assert BoxJudge(finding(at(*box))).verdicts(LOOKED) == (Verdict(score=score), None)
+
+
+def test_box_judge_takes_the_best_region_of_the_turn_and_of_no_other() -> None:
+    two = rollout(ran("a", "a"), ran("b", "b"), answered(), task=SEARCH)
+    judge = BoxJudge(finding(at(0, 0, 9, 9), at(*GOLD.xyxy), at(0, 0, 9, 9, turn=1)))
+    assert [verdict and verdict.score for verdict in judge.verdicts(two)] == [1.0, 0.25, None]
+
+
+def test_box_judge_without_a_picture_a_region_or_gold() -> None:
+    judge = BoxJudge(finding())
+    silent = rollout(ran("a"), ran("b", "b", status=Status.LOST), answered(), task=SEARCH)
+    assert [verdict and verdict.score for verdict in judge.verdicts(silent)] == [0.0, None, None]
+    assert judge.verdicts(LOOKED)[0] == Verdict(score=0.25, detail="no part of a picture was cut out")
+    unknown = BoxJudge(finding(at(*GOLD.xyxy))).verdicts(rollout(ran("a", "a"), answered()))
+    assert unknown == (Verdict(invalid=NoVerdict.NO_EVIDENCE), None)
+
+
+def test_box_judge_looks_at_the_picture_that_is_meant() -> None:
+    other = BoxJudge(finding(at(*GOLD.xyxy, name="other")), BoxRule(miss=0.0))
+    assert other.verdicts(LOOKED)[0] == Verdict(score=0.0)
+
+
+async def test_box_judge_is_a_judge() -> None:
+    judge = BoxJudge(finding(at(*GOLD.xyxy)))
+    assert await judge.judge(LOOKED) == judge.verdicts(LOOKED)
+
+
+def test_iou() -> None:
+    assert iou((0, 0, 2, 2), (1, 1, 3, 3)) == pytest.approx(1 / 7)
+    assert iou((0, 0, 2, 2), (0, 0, 2, 2)) == 1
+    assert iou((0, 0, 0, 0), (0, 0, 0, 0)) == 0
+    assert iou((2, 2, 0, 0), (0, 0, 2, 2)) == 0
+
+
+@pytest.mark.parametrize(
+    ("reply", "score"),
+    [
+        ('{"score": 1}', 1.0),
+        ('```json\n{"score": 0.5}\n```', 0.5),
+        (' {"score": 0.25}\n', 0.25),
+        ("1", None),
+        ('The score is {"score": 1}', None),
+        ('{"score": "1"}', None),
+        ('{"score": 0.9}', None),
+        ('{"score": 1, "why": "clear"}', None),
+        ('{"score": true}', None),
+        ('{"score": null}', None),
+        ("", None),
+    ],
+)
+def test_only_the_asked_form_is_a_score(reply: str, score: float | None) -> None:
+    assert read_score(reply, (1.0, 0.5, 0.25)) == score
+
+
+async def test_model_judge_asks_again_and_then_says_that_it_got_no_verdict() -> None:
+    judge = ModelJudge(ScriptedModel(["Good!", '{"score": 1}']), NoMedia())
+    assert await judge.judge(LOOKED) == (Verdict(score=1), None)
+    stubborn = ModelJudge(ScriptedModel(["Good!", "Fine!"]), NoMedia(), JudgeRules(attempts=2))
+    (verdict, _) = await stubborn.judge(LOOKED)
+    assert verdict == Verdict(invalid=NoVerdict.MALFORMED, detail="Fine!")
+
+
+async def test_model_judge_sees_the_question_and_the_pictures_alone() -> None:
+    seen: list[Message] = []
+
+    def reply(messages: tuple[Message, ...]) -> str:
+        seen.extend(messages)
+        return '{"score": 0.5}'
+
+    secret = rollout(ran("SECRET", "a", stdout="SECRET\n"), answered("SECRET"), task=SEARCH)
+    await ModelJudge(ScriptedModel(reply), NoMedia()).judge(secret)
+    (message,) = seen
+    assert [item.sha256 for item in message.media] == [part("a").sha256]
+    assert SEARCH.question in message.text
+    assert "SECRET" not in message.text
+
+
+async def test_model_judge_without_a_picture_asks_nobody() -> None:
+    judge = ModelJudge(ScriptedModel([]), NoMedia())
+    (verdict, nothing) = await judge.judge(rollout(ran("a"), answered(), task=SEARCH))
+    assert verdict is not None
+    assert verdict.score == 0
+    assert nothing is None
+
+
+async def test_an_outage_of_the_judge_is_a_verdict_of_its_own_and_a_refusal_ends_the_run() -> None:
+    lost = ModelJudge(ScriptedModel([ModelLostError("down")]), NoMedia())
+    assert (await lost.judge(LOOKED))[0] == Verdict(invalid=NoVerdict.OUTAGE, detail="down")
+    refused = ModelJudge(ScriptedModel([ModelRefusedError("bad key")]), NoMedia())
+    with pytest.raises(ModelRefusedError):
+        await refused.judge(LOOKED)
+
+
+async def test_replies_are_kept_on_the_disk(tmp_path: Path) -> None:
+    first = ModelJudge(KeptModel(ScriptedModel(["?", '{"score": 1}']), tmp_path), NoMedia())
+    assert await first.judge(LOOKED) == (Verdict(score=1), None)
+    again = ModelJudge(KeptModel(ScriptedModel([]), tmp_path), NoMedia())
+    assert await again.judge(LOOKED) == (Verdict(score=1), None)
+
+
+async def test_a_kept_reply_answers_its_own_request_only(tmp_path: Path) -> None:
+    model = KeptModel(ScriptedModel(["one", "two", "three", ModelLostError("down"), "five"]), tmp_path)
+
+    async def ask(text: str, seed: int = 0) -> str:
+        message = Message(role="user", parts=(TextPart(text=text),))
+        request = Request((message,), sampling=Sampling(seed=seed))
+        return (await model.complete(request, NoMedia())).text
+
+    assert [await ask("a"), await ask("a"), await ask("a", 1), await ask("b")] == ["one", "one", "two", "three"]
+    with pytest.raises(ModelLostError):
+        await ask("c")
+    assert await ask("c") == "five"
+    for file in tmp_path.rglob("*.json"):
+        file.write_text("{}")
+    with pytest.raises(SettingsError, match="delete it"):
+        await ask("a")
+    await model.close()
+
+
+async def test_scripted_judge() -> None:
+    two = rollout(ran("a"), ran("b"), answered())
+    assert await ScriptedJudge([1, 0.5]).judge(two) == (Verdict(score=1), Verdict(score=0.5), None)
+    unsure = Verdict(invalid=NoVerdict.UNSEEN)
+    assert await ScriptedJudge(lambda turn: unsure).judge(two) == (unsure, unsure, None)
+    with pytest.raises(ValueError, match="2 calls"):
+        await ScriptedJudge([1]).judge(two)
+
+
+def test_a_verdict_is_a_score_or_a_reason() -> None:
+    for fields in ({}, {"score": 1.0, "invalid": NoVerdict.OUTAGE}):
+        with pytest.raises(ValueError, match="either"):
+            Verdict.model_validate(fields)

@@ -1,0 +1,204 @@
+"""What rewards read, and the rules that are our own: redlines, repetition, form, the registry."""
+
+from __future__ import annotations
+
+import pytest
+from tests.rewards.rollouts import answered, boxed, called, file, lost, part, ran, rollout, wrote
+
+from saccade.errors import RegistryError, SettingsError
+from saccade.record.execution import ExecutionPicture, ExecutionRepair
+from saccade.record.status import Status
+from saccade.record.turn import Turn
+from saccade.rewards.form import boxed_answer, follows_protocol, one_thought_one_answer, tags_in_order
+from saccade.rewards.judges.verdict import Verdict
+from saccade.rewards.reading import accuracy, calls, failed, silent
+from saccade.rewards.redlines import Redline, redlines
+from saccade.rewards.registry import REWARDS, load_reward, presets
+from saccade.rewards.repetition import Repetition, repetition
+from saccade.rewards.reward import Group, Reward
+from saccade.tools.problem import ProblemKind
+
+
+def test_accuracy() -> None:
+    assert accuracy(rollout(answered(), correct=0.7)) == 0.7
+    assert accuracy(rollout(ran())) == 0.0
+    assert accuracy(rollout(answered("r" * 999))) == 1.0
+    assert accuracy(rollout(answered("r" * 1000))) == 0.0
+    assert accuracy(rollout(answered(), correct=None)) is None
+    assert accuracy(rollout(answered(), scores=())) is None
+    assert accuracy(lost(answered())) is None
+
+
+def test_calls_and_failures_are_statuses() -> None:
+    turns = (ran(), ran(status=Status.TIMEOUT), ran(status=Status.LOST), wrote("Hm."), answered())
+    assert calls(rollout(*turns)) == (0, 1)
+    assert [failed(turn) for turn in turns] == [False, True, False, False, False]
+    assert not failed(called(status=Status.ERROR, problem=ProblemKind.TOOL_FAILURE))
+    assert failed(called(status=Status.ERROR, problem=ProblemKind.ARGUMENT_NAME))
+
+
+@pytest.mark.parametrize(
+    ("turn", "expected"),
+    [
+        (ran(stdout=""), True),
+        (ran(stdout=" \n"), True),
+        (ran(stdout="0"), False),
+        (ran("a", "a", stdout=""), False),
+        (ran(stdout="", value="3"), False),
+        (ran(stdout="", stderr="warning"), False),
+        (ran(stdout="", status=Status.ERROR), False),
+        (answered(), False),
+    ],
+)
+def test_silent(turn: Turn, expected: bool) -> None:
+    assert silent(turn) is expected
+
+
+def crossed(*turns: Turn) -> list[tuple[Redline, ...]]:
+    return list(redlines(rollout(*turns)))
+
+
+def test_redline_coordinates() -> None:
+    clamped = ran("a", "a", repairs=(ExecutionRepair(name="clamp_crop", note="clipped"),))
+    other = ran("b", "b", repairs=(ExecutionRepair(name="missing_import"),))
+    refused = called(status=Status.ERROR, problem=ProblemKind.ARGUMENT_FORMAT)
+    assert crossed(clamped, other) == [(Redline.INVALID_COORDINATES,), ()]
+    assert crossed(refused) == [(Redline.INVALID_COORDINATES, Redline.AVOIDABLE_ERROR)]
+
+
+def test_redline_repetition() -> None:
+    crop = ran("a", "a")
+    assert crossed(crop, crop, ran("b", "b", "a"), answered()) == [(), (Redline.REPEATED_NOOP,), (), ()]
+    assert crossed(ran("show", "photo")) == [(Redline.REPEATED_NOOP,)]
+    assert crossed(ran(), ran()) == [(), ()]
+
+
+def test_redline_scratch_files() -> None:
+    picture = ExecutionPicture(image=part("a"), source="file", path="a.png")
+    back = ran("save")
+    assert back.execution is not None
+    returned = back.model_copy(
+        update={"execution": back.execution.model_copy(update={"pictures": (picture,), "files": (file("a.png"),)})}
+    )
+    assert crossed(returned, ran("save", files=(file("notes.txt"),))) == [(), (Redline.SCRATCH_FILE,)]
+
+
+@pytest.mark.parametrize(
+    ("turn", "lines"),
+    [
+        (ran(status=Status.ERROR), (Redline.AVOIDABLE_ERROR,)),
+        (ran(status=Status.KILLED), (Redline.AVOIDABLE_ERROR,)),
+        (ran(stdout="Error: Traceback"), ()),
+        (ran(status=Status.LOST), ()),
+        (called(status=Status.REFUSED, problem=ProblemKind.UNAVAILABLE), ()),
+    ],
+)
+def test_redline_errors(turn: Turn, lines: tuple[Redline, ...]) -> None:
+    assert crossed(turn) == [lines]
+
+
+@pytest.mark.parametrize(
+    ("text", "level"),
+    [
+        ("", 0),
+        ("a" * 31, 0),
+        ("a" * 32, 1),
+        ("a" * 64, 2),
+        ("!" * 128, 3),
+        ("-" * 500, 0),
+        ("| --- " * 40, 0),
+        (" " * 500, 0),
+        ("no " * 7, 0),
+        ("no " * 8, 1),
+        ("no " * 16, 2),
+        ("no " * 32, 3),
+        ("look again, " * 3, 0),
+        ("look again, " * 4, 1),
+        ("look again, " * 8, 2),
+        ("look again, " * 16, 3),
+        ("one two three four five six seven eight nine ten " * 4, 1),
+        (" ".join(f"w{number}" for number in range(21)) * 4, 0),
+        ("The sign is red, because the sign in the crop is red and not blue.", 0),
+        ("grid = [[0, 1, 0], [1, 0, 1], [0, 1, 0]]\nprint(sum(map(sum, grid)))", 0),
+    ],
+)
+def test_repetition(text: str, level: int) -> None:
+    assert repetition([text]) == Repetition(level)
+
+
+def test_the_same_turn_again_is_a_repetition() -> None:
+    turn = "<think>Crop it.</think><tool_call>{}</tool_call>"
+    levels = [repetition([turn] * number) for number in (1, 3, 4, 8, 16)]
+    assert levels == [0, 0, 1, 2, 3]
+    assert repetition([turn, "other"] * 8) == Repetition.NONE
+    assert repetition([]) == Repetition.NONE
+
+
+THINK = "<think>So.</think>"
+
+
+@pytest.mark.parametrize(
+    ("text", "fits"),
+    [
+        (f"{THINK}\n<answer>red</answer>", True),
+        ("<answer>red</answer>", False),
+        (f"{THINK}<answer>red</answer> done", False),
+        (f"{THINK}{THINK}<answer>red</answer>", False),
+        (f"<think><answer>red</answer></think>", False),  # noqa: F541
+        (f"{THINK}<answer>red</answer><answer>red</answer>", False),
+        (f"{THINK}<answer>red", False),
+    ],
+)
+def test_protocol(text: str, fits: bool) -> None:
+    assert follows_protocol(rollout(called(), wrote(text, answered().action))) is fits
+
+
+def test_protocol_of_calls() -> None:
+    assert follows_protocol(rollout(answered()))
+    assert not follows_protocol(rollout(called()))
+    assert not follows_protocol(rollout(wrote("<tool_call>{}</tool_call>", called().action), answered()))
+    assert not follows_protocol(rollout(wrote("Hm."), answered()))
+
+
+def test_other_forms() -> None:
+    assert tags_in_order(rollout(ran(), answered()), ("think", "code", "answer"))
+    assert tags_in_order(rollout(ran()), ("think", "code", "answer"))
+    assert not tags_in_order(rollout(wrote("Hm."), answered()), ("think",))
+    assert boxed_answer(rollout(boxed()))
+    assert not boxed_answer(rollout(answered()))
+    assert not boxed_answer(rollout(ran()))
+    assert one_thought_one_answer(rollout(answered()))
+    assert not one_thought_one_answer(rollout(ran(), answered()))
+    assert not one_thought_one_answer(rollout(wrote(f"{THINK}\n\n<answer>red</answer>", answered().action)))
+
+
+def test_a_group_is_of_one_task_and_its_verdicts_fit() -> None:
+    other = rollout(answered(), task=rollout().task.model_copy(update={"id": "u"}))
+    with pytest.raises(ValueError, match="one task"):
+        Group((rollout(), other))
+    with pytest.raises(ValueError, match="verdicts need"):
+        Group((rollout(answered()),), ((Verdict(score=1), None),))
+
+
+def test_presets_are_found_and_changed() -> None:
+    names = {entry: presets(entry) for entry in REWARDS.ids()}
+    assert names["codedance@1"] == ("paper", "paper-math", "repo", "repo-math")
+    for entry, found in names.items():
+        assert [load_reward(f"{entry}:{name}") for name in found]
+        assert load_reward(entry) == load_reward(f"{entry}:{found[0]}")
+    assert load_reward("pyvision-rl", {"tool_weight": 0.0}) != load_reward("pyvision-rl")
+    with pytest.raises(RegistryError, match="paper"):
+        load_reward("codedance@1:papre")
+    with pytest.raises(SettingsError, match="tool_weight"):
+        load_reward("pyvision-rl", {"tool_wieght": 0.0})
+    with pytest.raises(SettingsError, match="gamma"):
+        load_reward("codedance", {"gamma": -1})
+
+
+def test_parts_by_name() -> None:
+    (reward,) = load_reward("codedance")(Group((rollout(ran(), answered()),)))
+    assert Reward.model_validate_json(reward.model_dump_json()) == reward
+    with pytest.raises(KeyError):
+        reward.part("nothing")
+    with pytest.raises(KeyError):
+        reward.turn_part("nothing")
