@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from saccade.grading.base import Verdict, judged, unreadable, wrong
 from saccade.grading.clean import clean
+from saccade.grading.quantities import DOUBT
 from saccade.record.task import Task
 
 Box = tuple[float, float, float, float]
@@ -52,6 +53,8 @@ def read_box(text: str) -> Box | None:
     """The one box in `text`; None if there is none, more than one, or one without area."""
     plain = clean(text)
     found = _FOUR.findall(plain)
+    if DOUBT.search(re.sub(r'"[^"]{0,200}"', "", plain)):
+        return None
     if len(found) != 1 or len(re.findall(r"(?<![\w.])-?[0-9]+(?:\.[0-9]+)?", plain)) != 4:
         return None
     x0, y0, x1, y1 = (float(number) for number in found[0])

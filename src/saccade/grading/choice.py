@@ -61,9 +61,9 @@ def label(index: int, count: int) -> str:
 
 def read_choice(said: str, choices: Sequence[str]) -> int | None:
     """Index of the option that `said` names, or None if it names none, or more than one."""
-    whole = _by_text(said, choices)
-    if whole:
-        return whole[0] if len({bare(choices[index]) for index in whole}) == 1 else None
+    exact = [index for index, choice in enumerate(choices) if bare(said) == bare(choice)]
+    if exact:
+        return exact[0]
     alone = _index(said.strip(" .*_()[]\"'"), len(choices))
     if alone is not None:
         return alone
@@ -73,12 +73,10 @@ def read_choice(said: str, choices: Sequence[str]) -> int | None:
         index = _index(next((groups[name] for name in groups if name != "rest" and groups[name]), ""), len(choices))
         if index is not None:
             return index if _agrees(groups["rest"] or "", index, choices) else None
+    same = [index for index, choice in enumerate(choices) if same_text(said, choice)]
+    if same:
+        return same[0] if len({bare(choices[index]) for index in same}) == 1 else None
     return _in_sentence(said, choices)
-
-
-def _by_text(said: str, choices: Sequence[str]) -> list[int]:
-    exact = [index for index, choice in enumerate(choices) if bare(said) == bare(choice)]
-    return exact or [index for index, choice in enumerate(choices) if same_text(said, choice)]
 
 
 def _index(name: str, count: int) -> int | None:
@@ -92,7 +90,7 @@ def _agrees(rest: str, index: int, choices: Sequence[str]) -> bool:
         return True
     if bare(rest).startswith(bare(choices[index])) and bare(choices[index]):
         rest = bare(rest)[len(bare(choices[index])) :]
-    elif DOUBT.search(rest) or _by_text(rest, choices):
+    elif any(same_text(rest, choice) for choice in choices):
         return False
     others = set(_mentioned(rest, choices)) - {index}
     capitals = {_index(word, len(choices)) for word in re.findall(r"(?<![\w'])[B-HJ-Z](?![\w'])", rest)} - {None, index}

@@ -36,19 +36,20 @@ _ONE_FORM: Final = str.maketrans(
         "\u2029": "\n",
     }
 )
+_UNUSUAL = re.compile(r"[^\n -~]")
 _DIGIT_GAP = re.compile("(?<=[0-9])[\u00a0\u2007\u2009\u202f](?=[0-9]{3}(?![0-9]))")
 
 
 def clean(text: str) -> str:
     """`text` in one spelling; at most `LONGEST_ANSWER` characters of it are looked at."""
     text = clean_text(text[:LONGEST_ANSWER])
-    if text.isascii() and text.isprintable():
-        return text
+    if text.isascii():
+        return _UNUSUAL.sub(_visible, text.replace("\r", "\n"))
     text = _SUPER.sub(lambda found: "^" + found[0].translate(_PLAIN), text)
     text = _VULGAR.sub(_spelt_fraction, text)
     text = _DIGIT_GAP.sub("", text.translate(_ONE_FORM))
     text = unicodedata.normalize("NFKC", text).translate(_ONE_FORM)
-    return "".join(_visible(sign) for sign in text)
+    return _UNUSUAL.sub(_visible, text)
 
 
 def folded(text: str) -> str:
@@ -66,7 +67,8 @@ def _spelt_fraction(found: re.Match[str]) -> str:
     return f"{found['before']} {above}/{below}" if found["before"] else f"{above}/{below}"
 
 
-def _visible(sign: str) -> str:
-    if sign == "\n" or sign.isprintable():
+def _visible(found: re.Match[str]) -> str:
+    sign = found[0]
+    if sign.isprintable():
         return sign
     return "" if unicodedata.category(sign) == "Cf" else " "

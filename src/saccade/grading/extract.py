@@ -4,7 +4,8 @@ r"""The final answer in a text: where it is looked for, in this order, and what 
 2. inside `\boxed{…}`, braces matched;
 3. after "the answer is", "Answer:" and their like, up to the end of the line or sentence;
 4. inside `{…}` that belongs to no formula, as BlindTest asks for it;
-5. the whole text, or the last line that is not empty.
+5. the whole text, or its last line, unless a line before it looks like an answer too: lettered, or of up to three
+   words without a stop.
 
 The first rule that finds something decides. If it finds different things, the text has no answer: nobody may answer
 twice and be graded by the better one. What a model thinks between `<think>` tags is no answer.
@@ -18,22 +19,23 @@ from dataclasses import dataclass
 from typing import Final
 
 from saccade.grading.clean import LONGEST_ANSWER, LONGEST_CANDIDATE, clean
-from saccade.grading.wrappers import unwrapped
+from saccade.grading.wrappers import tight, unwrapped
 
 _TAG_OPEN: Final = "<answer>"
 _TAG_CLOSE: Final = "</answer>"
-_BOX = re.compile(r"\\f?boxed\s?(?=\{)")
+_BOX = re.compile(r"\\(?:boxed|fbox)\s?(?=\{)")
 _PHRASE = re.compile(
     r"\b(?:answer|final\s(?:answer|result)|(?:correct|right|best)\s(?:answer|option|choice))"
     r"(?:\s(?:to\s(?:the|this)\squestion\s)?(?:is|are|should\sbe|would\sbe|must\sbe)\b)?[*_]{0,3}\s?(?P<colon>[:=])?[*_]{0,3}",
     re.IGNORECASE,
 )
-_VERB = re.compile(r"(?:is|are|be)[*_]{0,3}\s?$", re.IGNORECASE)
+_VERB = re.compile(r"\b(?:is|are|be)[*_\s]*$", re.IGNORECASE)
 _BRACE = re.compile(r"(?<!\\)[{}]")
 _SENTENCE_END = re.compile(
     r"(?:(?<=[^\W_]{2})|(?<=[)%°}*\"']))(?<!\bMr)(?<!\bMs)(?<!\bMrs)(?<!\bDr)(?<!\bSt)(?<!\bMt)(?<!\bNo)(?<!\bvs)"
     r"[.!]\s+(?=[A-Z*(])|\s(?:because|since)\s"
 )
+_LETTERED = re.compile(r"[*_\-\s(\[]{0,4}[A-Za-z][.):\]]+(?:\s|\*|$)")
 _CURLY = re.compile(r"(?<![\\^_}\]A-Za-z0-9])\{(?P<inside>[^{}\\\":]{1,200})\}")
 
 
@@ -67,7 +69,16 @@ def _inside(text: str) -> Extraction:
         candidates = list(rule(text))
         if candidates:
             return _single(candidates)
-    lines = [line for line in text.split("\n") if line.strip()]
+    return _last_line(text)
+
+
+def _last_line(text: str) -> Extraction:
+    """The last line, if no line before it looks like an answer too: a list of candidates is no answer."""
+    lines = [line.strip() for line in text.split("\n") if line.strip()]
+    for line in lines[:-1]:
+        prose = line.endswith((".", ":", "!", "?")) or len(line.split()) > 3 or line.startswith("#")
+        if line != lines[-1] and (not prose or _LETTERED.match(line)):
+            return Extraction(None, f"lines before the last one look like answers too: {line[:40]!r}")
     return _single(lines[-1:])
 
 
@@ -75,7 +86,7 @@ def _single(candidates: list[str]) -> Extraction:
     distinct: dict[str, str] = {}
     for candidate in dict.fromkeys(candidates):
         plain = unwrapped(candidate[: LONGEST_CANDIDATE + 1])
-        distinct.setdefault("".join(plain.casefold().split()), plain)
+        distinct.setdefault(tight(" ".join(plain.casefold().split())), plain)
         if len(distinct) > 4:
             break
     distinct.pop("", None)
@@ -133,7 +144,7 @@ def _phrased(text: str) -> Iterator[str]:
         ends = [*(head.start() for head in heads[1:]), *([len(line)] if heads else [])]
         for head, end in zip(heads, ends, strict=True):
             said = _SENTENCE_END.split(line[head.end() : end], maxsplit=1)[0]
-            found.append(said if said.strip(" *_:") else following)
+            found.append(said.strip().strip("*") if said.strip(" *_:") else following)
         following = line if line.strip() else following
     for said in found:
         yield from list(_curly(said)) or [said]

@@ -1,8 +1,9 @@
 r"""A gate before the algebra: which formulas may be compared at all, and their spelling for it.
 
 Only short formulas of known commands pass: no unknown command, no word, no exponent in an exponent, no exponent beyond
-two digits, no factorial, no sum or integral, bounded depth and bounded numbers. So neither a tower of powers nor a text
-that is no formula reaches the algebra system. Plain spellings (`2*sqrt(3)`, `pi/4`) become LaTeX.
+two digits (one digit on a bracket), no factorial, no sum or integral, bounded depth and bounded numbers. So neither a
+tower of powers nor a text that is no formula reaches the algebra system. Plain spellings (`2*sqrt(3)`, `pi/4`) become
+LaTeX.
 """
 
 from __future__ import annotations
@@ -61,6 +62,9 @@ def _is_small(text: str) -> bool:
         return False
     for exponent in _EXPONENT.finditer(text):
         inside = next((group for group in exponent.groups() if group is not None), "")
+        group = text[: exponent.start()].rstrip()[-1:] in (")", "}", "]")
+        if group and re.search(r"[0-9]{2}|[A-Za-z]{2}", inside):
+            return False
         if "^" in inside or re.search(r"[0-9]{3}", inside) or re.match(r"\s*\^", text[exponent.end() :]):
             return False
     return text.count("^") <= 12 and text.count("\\sqrt") <= 8 and text.count("(") <= 16

@@ -1,8 +1,8 @@
 """Mathematics: equal formulas, by math-verify where neither text nor number decides.
 
 Numbers and plain text are compared as `number` and `text` do; only what is left, and is a small formula on both
-sides, goes to the algebra system, in a process of its own (`math_process`). Decimals there count to six
-places: 0.333333 is 1/3 and 0.333 is not. `x = 5` is 5. What could not be decided within the limits is wrong, and the verdict says so.
+sides, goes to the algebra system, in a process of its own (`math_process`). 1/3 is not 0.333; a decimal against a root
+counts to six places. `x = 5` is 5. What could not be decided within the limits is wrong, and the verdict says so.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from saccade.grading.latex import comparable_formula
 from saccade.grading.math_process import shared_comparer
 from saccade.grading.quantities import quantity
 from saccade.grading.text import same_text
-from saccade.grading.wrappers import unwrapped
+from saccade.grading.wrappers import tight, unwrapped
 from saccade.record.task import Task
 
 
@@ -34,7 +34,7 @@ class MathGrader:
 
 
 def _compare(said: str, gold: str) -> Verdict:
-    if same_text(said, gold) or _tight(said) == _tight(gold) != "":
+    if same_text(said, gold) or tight(unwrapped(said)) == tight(unwrapped(gold)) != "":
         return right("same text", said)
     number, wanted = quantity(said), quantity(gold)
     if number is not None and wanted is not None:
@@ -47,11 +47,6 @@ def _compare(said: str, gold: str) -> Verdict:
     if same_formula is None:
         return wrong("could not be compared within the limits", said)
     return right("equal formulas", said) if same_formula else wrong("another formula", said)
-
-
-def _tight(text: str) -> str:
-    """`text` without spaces, as LaTeX does not read them; letter case counts in formulas."""
-    return "".join(unwrapped(text).split())
 
 
 MATH = MathGrader()

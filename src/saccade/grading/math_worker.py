@@ -15,7 +15,7 @@ import signal
 import sys
 from typing import Any
 
-PROCESSOR_SECONDS = 2.0
+PROCESSOR_SECONDS = 1.0
 MEMORY_BYTES = 3 << 30
 
 

@@ -25,11 +25,11 @@ DOUBT = re.compile(
 """Words that take an assertion back, or leave it open."""
 _BOUND_BEFORE = re.compile(
     r"(?:\b(?:more|less|greater|fewer|larger|smaller|higher|lower)\sthan|\bat\s(?:least|most)|[<>≤≥≠]|\\(?:leq?|geq?|neq?)"
-    r"|\b(?:over|under|above|below|up\sto|nearly|almost|between|beyond|exceeds))\s*$",
+    r"|\b(?:over|under|above|below|up\sto|nearly|almost|between|beyond|exceeds|before|after|since|until))\s*$",
     re.IGNORECASE,
 )
 _BOUND_AFTER = re.compile(
-    r"^\s*(?:\+|-\s?\w|!|or\s(?:so|more|less|fewer)\b|and\s(?:above|below|up|more|over)\b|\w*\s?at\s(?:least|most)\b)",
+    r"^\s*(?:\+|-\s?\w|!|or\s(?:so|more|less|fewer)\b|and\s(?:above|below|up|more|over|a\s|one\s)|\w*\s?at\s(?:least|most)\b)",
     re.IGNORECASE,
 )
 _ABOUT = re.compile(

@@ -31,7 +31,8 @@ class TextGrader:
 
 def bare(text: str) -> str:
     """`text` as it is compared."""
-    return folded(unwrapped(clean(text))).strip(" .,;:!\"'")
+    plain = folded(unwrapped(clean(text))).strip(" .,;:\"'")
+    return re.sub(r"(?<=[^\W\d_]{2})!+$", "", plain)  # "Yes!", but not `4!` or `n!`
 
 
 def same_text(said: str, gold: str) -> bool:

@@ -9,6 +9,7 @@ import re
 from typing import Final
 
 _TEXT_COMMAND = re.compile(r"\\(?:text|textbf|textit|textrm|mathrm|mathbf|mbox|operatorname)\s?\{([^{}\\]*)\}")
+_LOOSE = re.compile(r"(?<![0-9A-Za-z])\s+|\s+(?![0-9A-Za-z])")
 _PAIRS: Final = (
     ("***", "***"),
     ("**", "**"),
@@ -55,6 +56,11 @@ def unwrapped(text: str) -> str:
     return text
 
 
+def tight(text: str) -> str:
+    """`text` without the spaces that mean nothing in a formula; those between two digits or letters stay."""
+    return _LOOSE.sub("", text.strip())
+
+
 def _without_stop(text: str) -> str:
     """Without the full stop that ends a sentence; that of `P.M.` or `…` stays."""
     head = text.rstrip("*_ ")
@@ -69,4 +75,4 @@ def _without_pair(text: str) -> str:
         whole = len(text) > len(opening) + len(closing) and text.startswith(opening) and text.endswith(closing)
         if whole and opening not in inner and closing not in inner:
             return inner
-    return text
+    return text.removeprefix("**").removesuffix("**") if text.count("**") == 1 else text

@@ -1,0 +1,114 @@
+"""Texts made to crash, hang or take over a grader: each is simply wrong, and soon."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.grading.samples import EXAMPLES, Gold
+
+N = 100_000
+HOSTILE = {
+    "megabyte": "5" * 1_000_000,
+    "megabyte of words": "the answer is " * 80_000,
+    "many answer heads": "answer:" * (N // 7),
+    "heads and blank lines": "answer: " * 3_000 + "\n" * 30_000 + "5",
+    "digits": "1" * N,
+    "commas": "1," * (N // 2),
+    "decimal points": "1." * (N // 2),
+    "groups": "1,234" + ",567" * 20_000,
+    "spaces": "5" + " " * N + "x",
+    "minus signs": "-" * N + "5",
+    "open boxes": "\\boxed{" * (N // 7),
+    "nested boxes": "\\boxed{" * 5_000 + "5" + "}" * 5_000,
+    "open braces": "{" * N,
+    "open brackets": "[" * N,
+    "nested arrays": "[" * 1_900 + "5" + "]" * 1_900,
+    "open tags": "<answer>" * (N // 8),
+    "many tags": "<answer>5</answer>" * 3_000,
+    "thinking": "<think>" * (N // 7),
+    "fractions": "\\frac{" * 300 + "1" + "}{2}" * 300,
+    "fraction tower": "\\frac{1}{" * 40 + "2" + "}" * 40,
+    "roots": "\\sqrt{" * 60 + "2" + "}" * 60,
+    "tower": "9**9**9**9",
+    "tower in formula": "9^{9^{9^{9}}}",
+    "exponent": "1e999999999",
+    "power of ten": "10^999999999",
+    "negative power": "2 × 10^-999999999",
+    "factorial": "99999999!",
+    "division": "1/0",
+    "division in formula": "\\frac{1}{0}",
+    "expansion": "(a+b+c+d+e+f)^{9}(a-b+c-d+e-f)^{9}",
+    "word numbers": "one " * 20_000,
+    "word powers": "hundred thousand " * 10_000,
+    "regex bomb": "a" * 50_000 + "!",
+    "alternating": "(a)" * 30_000,
+    "markdown": "*" * N,
+    "quotes": "\"'" * (N // 2),
+    "semicolons": ";" * N,
+    "ands": " and " * 20_000,
+    "equals": "=" * N,
+    "names": "a=1, " * 20_000,
+    "yes": "yes " * 25_000,
+    "no": "no, " * 25_000,
+    "options": "(A) (B) (C) " * 8_000,
+    "nul": "4\x002",
+    "nul only": "\x00" * 1_000,
+    "bidi": "\u202e24\u202c",
+    "zero width": "\u200b" * N,
+    "surrogate": "\ud800 4 2 \udfff",
+    "combining": "4" + "\u0301" * 50_000,
+    "other digits": "٤٢",
+    "ligature": "\ufdfa" * 5_000,
+    "emoji": "🤔" * 30_000,
+    "infinity": "inf",
+    "nan": "nan",
+    "escape": "\\" * N,
+    "percent": "%s%n{0}" * 5_000,
+    "json": '{"a":' * 20_000,
+}
+
+
+@pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE.keys())
+def test_hostile_text_is_wrong_and_soon(text: str) -> None:
+    for gold in EXAMPLES:
+        start = time.monotonic()
+        allowed = gold.answer == "42" and text in (HOSTILE["zero width"],)
+        assert gold.grade(text) < 1 or allowed, gold
+        assert time.monotonic() - start < 5, f"{gold.grader} does not come back"  # generous: a loaded machine
+
+
+@pytest.mark.parametrize("gold", EXAMPLES, ids=lambda gold: gold.grader)
+@pytest.mark.parametrize(
+    "code",
+    [
+        "__import__('pathlib').Path({path!r}).touch()",
+        "open({path!r}, 'w')",
+        "np.savetxt({path!r}, [1])",
+        "\\boxed{{open({path!r}, 'w')}}",
+        "${{__import__('os').system('touch {path}')}}$",
+        "(lambda: open({path!r}, 'w'))()",
+    ],
+)
+def test_nothing_is_executed(gold: Gold, code: str, tmp_path: Path) -> None:
+    target = tmp_path / "written"
+    assert gold.grade(code.format(path=str(target))) == 0
+    assert not target.exists()
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.sampled_from([gold for gold in EXAMPLES if gold.grader != "math@1"]), st.text(max_size=300))
+def test_any_text_has_a_verdict(gold: Gold, text: str) -> None:
+    assert 0 <= gold.grade(text) <= 1
+
+
+SIGNS = st.text("0123456789.,/-+*^=%$°{}[]()\\ \n<>abcxyz√πABC\"'_&|:;!?", max_size=60)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.sampled_from([gold for gold in EXAMPLES if gold.grader != "math@1"]), SIGNS)
+def test_any_mixture_of_signs_has_a_verdict(gold: Gold, text: str) -> None:
+    assert 0 <= gold.grade(text) <= 1

@@ -1,0 +1,95 @@
+"""The helper process of formulas: limits, restarts, threads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from saccade.errors import UnavailableError
+from saccade.grading import math_process
+from saccade.grading.latex import comparable_formula
+from saccade.grading.math_process import FormulaComparer
+
+WORKER = Path(math_process.__file__).with_name("math_worker.py")
+
+
+@pytest.fixture
+def comparer() -> Iterator[FormulaComparer]:
+    made = FormulaComparer(WORKER)
+    yield made
+    made.close()
+
+
+def test_comparison_without_end_is_given_up_and_the_next_one_works(comparer: FormulaComparer) -> None:
+    assert comparer.same("5\\sqrt{2}", "(a+b+c+d+e+f+g)^{99}") is None
+    assert comparer.same("\\sqrt{50}", "5\\sqrt{2}") is True
+    assert comparer.same("\\sqrt{50}", "5\\sqrt{3}") is False
+
+
+def test_threads_share_a_process(comparer: FormulaComparer) -> None:
+    pairs = [(f"{n}\\sqrt{{2}}", f"\\sqrt{{{2 * n * n}}}") for n in range(2, 10)]
+    with ThreadPoolExecutor(4) as pool:
+        assert all(pool.map(lambda pair: comparer.same(*pair), pairs))
+
+
+def test_silent_process_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    worker = tmp_path / "worker.py"
+    worker.write_text("import sys, time\nprint('ready', flush=True)\nsys.stdin.readline()\ntime.sleep(600)\n")
+    monkeypatch.setattr(math_process, "REPLY_SECONDS", 0.2)
+    comparer = FormulaComparer(worker)
+    assert comparer.same("1", "2") is None
+    comparer.close()
+
+
+def test_process_that_cannot_start_is_an_error(tmp_path: Path) -> None:
+    worker = tmp_path / "worker.py"
+    worker.write_text("raise SystemExit(1)\n")
+    with pytest.raises(UnavailableError, match="did not start"):
+        FormulaComparer(worker).same("1", "2")
+
+
+def test_missing_package_names_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(UnavailableError, match=r"saccade\[math\]"):
+        FormulaComparer(WORKER).same("1", "2")
+
+
+@pytest.mark.parametrize(
+    ("text", "formula"),
+    [
+        ("2*sqrt(3)", "2\\cdot \\sqrt{3}"),
+        ("pi/4", "\\pi /4"),
+        ("x**2", "x^2"),
+        ("\\frac{1}{2}", "\\frac{1}{2}"),
+    ],
+)
+def test_plain_spellings_become_latex(text: str, formula: str) -> None:
+    assert comparable_formula(text) == formula
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "the answer",
+        "9^{9^9}",
+        "9^9^9",
+        "2^{100}",
+        "(a+b)^{12}",
+        "n!",
+        "\\sum i",
+        "\\input{x}",
+        "\\def\\a{\\a}",
+        "x" * 301,
+        "(" * 9 + "1" + ")" * 9,
+        "1234567890123456",
+        "__import__('os')",
+        "a; b",
+        "\\write18{ls}",
+    ],
+)
+def test_gate_refuses(text: str) -> None:
+    assert comparable_formula(text) is None

@@ -1,0 +1,78 @@
+from __future__ import annotations
+
+import pytest
+
+from saccade.errors import GradingError, RegistryError
+from saccade.grading.base import Verdict, golds_of
+from saccade.grading.registry import DEFAULTS, GRADERS, grader_for, load_grader
+from saccade.record.content import ImagePart
+from saccade.record.task import AnswerType, EvidenceBox, NamedMedia, Task
+
+
+@pytest.mark.parametrize("wanted", GRADERS.ids())
+def test_every_grader_loads(wanted: str) -> None:
+    assert load_grader(wanted) is load_grader(wanted)
+
+
+def test_every_type_of_answer_has_a_grader() -> None:
+    assert set(DEFAULTS) == set(AnswerType)
+    task = Task(id="t", question="q", answer="7", answer_type=AnswerType.NUMBER)
+    assert grader_for(task).grade("7.0", task).accepted
+
+
+def test_miss_suggests() -> None:
+    with pytest.raises(RegistryError, match="relaxed"):
+        load_grader("relaxd")
+
+
+@pytest.mark.parametrize("wanted", GRADERS.ids())
+def test_task_without_gold_answer_raises(wanted: str) -> None:
+    with pytest.raises(GradingError):
+        load_grader(wanted).grade("5", Task(id="t", question="q"))
+
+
+@pytest.mark.parametrize(
+    ("wanted", "gold"),
+    [
+        ("number@1", "many"),
+        ("number@1", "3 or 4"),
+        ("count@1", "2.5"),
+        ("count@1", "50%"),
+        ("year@1", "99"),
+        ("yes-no@1", "perhaps"),
+        ("mra@1", "far"),
+        ("box@1", "1, 2, 3"),
+        ("box@1", "[5, 5, 5, 9]"),
+        ("choice@1", "cat"),
+        ("list@1", "a,, b"),
+    ],
+)
+def test_gold_answer_of_another_form_raises_and_says_so(wanted: str, gold: str) -> None:
+    with pytest.raises(GradingError, match="task t"):
+        load_grader(wanted).grade("5", Task(id="t", question="q", answer=gold))
+
+
+def test_box_falls_back_on_evidence() -> None:
+    picture = ImagePart(sha256="0" * 64, width=100, height=100, mode="RGB")
+    task = Task(
+        id="t",
+        question="Where is it?",
+        media=(NamedMedia(name="image_0", part=picture),),
+        evidence=(EvidenceBox(image="image_0", xyxy=(10, 10, 50, 50)),),
+        answer_type=AnswerType.BOX,
+    )
+    assert grader_for(task).grade("[10, 10, 50, 48]", task).accepted
+
+
+def test_several_gold_answers() -> None:
+    assert golds_of(Task(id="t", question="q", answer='["a", "b"]')) == ("a", "b")
+    for single in ("[1, 2]", "[]", "[a", '["a", 1]', '["a", ""]'):
+        assert golds_of(Task(id="t", question="q", answer=single)) == (single,)
+
+
+def test_verdict_is_checked_and_its_text_is_cut() -> None:
+    with pytest.raises(ValueError, match="from 0 to 1"):
+        Verdict(1.5, "")
+    verdict = Verdict(0.5, "half", "x" * 500 + "\ud800")
+    assert len(verdict.extracted) == 200
+    assert not verdict.accepted
