@@ -1,8 +1,8 @@
 """`direct`: the question and its pictures, no tools; what a model can do without looking again.
 
 Presets: `reason` (the model thinks in words and then answers in `<answer>`, the default) and `short` (it answers at
-once). A text without the tag is an answer as a whole, unless it was cut off or withheld: what a grader makes of it is the
-grader's. There is one turn, and no second try. Videos are refused: a baseline must say which frames it saw, so give
+once). A text without the tag is an answer as a whole, unless it was cut off or withheld: what a grader makes of it
+is its own. There is one turn, and no second try. Videos are refused: a baseline must say which frames it saw, so give
 frames as pictures. This is no published prompt; a file of your own replaces it (`--prompt-file`).
 """
 

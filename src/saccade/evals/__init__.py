@@ -1,0 +1,1 @@
+"""Evaluation: runs of a model over tasks, graded, summed up, compared and exported."""

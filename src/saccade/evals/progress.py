@@ -1,0 +1,73 @@
+"""How a run goes: counts that a screen shows while it runs and at its end."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from saccade.errors import ModelLostError, ModelRefusedError, SaccadeError, SandboxLostError
+from saccade.evals.failures import Failure
+from saccade.record.score import CORRECT
+from saccade.record.trajectory import StopReason, Trajectory
+
+OUTAGES = 8
+"""So many outages in a row (or as many as there are workers, if those are more) end the run."""
+
+_OUTAGE: dict[str, type[SaccadeError]] = {
+    StopReason.MODEL_LOST.value: ModelLostError,
+    StopReason.MODEL_REFUSED.value: ModelRefusedError,
+    StopReason.SANDBOX_LOST.value: SandboxLostError,
+}
+
+
+@dataclass
+class Progress:
+    """Counts so far, of this call of the command but for `skipped`."""
+
+    total: int
+    """Samples of the run."""
+    skipped: int = 0
+    """Samples that were there before."""
+    played: int = 0
+    graded: int = 0
+    credit: float = 0.0
+    """Sum of the scores of the graded ones."""
+    failed: int = 0
+    """Samples that came to nothing."""
+    most_outages: int = OUTAGES
+    _outages: int = 0
+
+    @property
+    def done(self) -> int:
+        """Samples that are over."""
+        return self.skipped + self.played + self.failed
+
+    @property
+    def accuracy(self) -> float | None:
+        """Mean score of those played now; None before the first."""
+        return self.credit / self.graded if self.graded else None
+
+    def count(self, outcome: Trajectory | Failure) -> None:
+        """Count one sample.
+
+        Raises:
+            SaccadeError: the last `most_outages` ones were outages; says what the last one was.
+        """
+        if isinstance(outcome, Failure):
+            self._count_failure(outcome)
+            return
+        self._outages = 0
+        self.played += 1
+        value = next((score.value for score in outcome.scores if score.name == CORRECT), None)
+        if value is not None:
+            self.graded += 1
+            self.credit += value
+
+    def _count_failure(self, failure: Failure) -> None:
+        self.failed += 1
+        outage = _OUTAGE.get(failure.kind)
+        self._outages = self._outages + 1 if outage is not None else 0
+        if outage is not None and self._outages >= self.most_outages:
+            raise outage(
+                f"{self._outages} samples in a row came to nothing ({failure.kind}): {failure.detail} "
+                "What was played before is kept; correct the cause and run the same command again."
+            )

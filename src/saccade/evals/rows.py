@@ -1,0 +1,159 @@
+"""The samples of a stored run as rows: what metrics, comparisons and exports need, without texts, pictures and times.
+
+Rows come in the order of the tasks' ids (numbers in them by their value) and then of the rollouts, whatever order they
+were stored in. So two runs that hold the same samples have the same rows, byte for byte.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from saccade.episode.continued import SETTINGS
+from saccade.episode.run_folder import TRAJECTORIES
+from saccade.errors import RecordError, SettingsError
+from saccade.evals.grades import grade_of
+from saccade.record.base import SCHEMA_VERSION
+from saccade.record.score import CORRECT, Score
+from saccade.record.trajectory import StopReason
+from saccade.record.turn import TokenCounts
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One sample."""
+
+    id: str
+    task: str
+    """Id of the task."""
+    rollout: int
+    source: str
+    split: str
+    tags: tuple[str, ...]
+    question: str
+    choices: tuple[str, ...]
+    gold: str | None
+    answer: str | None
+    """What the episode ended with."""
+    correct: float | None
+    """From 0 to 1; None if the task could not be graded, or was not."""
+    extracted: str
+    reason: str
+    grader: str
+    stop: str
+    turns: int
+    calls: int
+    """Executions of code and of tools."""
+    sampled_tokens: int | None
+    """Tokens that the model wrote; None if its backend does not say."""
+    context_tokens: int | None
+    """The longest context that it read."""
+
+
+class _Lean(BaseModel):
+    """Reads a few fields and skips the others."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+
+class _Task(_Lean):
+    id: str
+    question: str
+    choices: tuple[str, ...] = ()
+    answer: str | None = None
+    source: str = ""
+    split: str = ""
+    tags: tuple[str, ...] = ()
+
+
+class _Action(_Lean):
+    kind: str
+    text: str | None = None
+
+
+class _Turn(_Lean):
+    action: _Action
+    execution: _Lean | None = None
+    tokens: TokenCounts = TokenCounts()
+
+
+class _Line(_Lean):
+    schema_version: int
+    id: str
+    task: _Task
+    rollout: int = 0
+    turns: tuple[_Turn, ...] = ()
+    stop: StopReason | None = None
+    scores: tuple[Score, ...] = ()
+
+
+def read_rows(run: Path) -> list[Row]:
+    """The rows of a run folder, in order; of two trajectories of one id the later one counts.
+
+    Raises:
+        SettingsError: it is no run folder.
+        RecordError: a trajectory cannot be read.
+    """
+    file = run / TRAJECTORIES
+    if not file.is_file() and (run / SETTINGS).is_file():
+        return []  # begun, and nothing came of it yet
+    if not file.is_file():
+        raise SettingsError(f"{run} is no run folder: it has no {TRAJECTORIES}. Name the folder of a run.")
+    rows = {row.id: row for row in _rows(file)}
+    return sorted(rows.values(), key=row_order)
+
+
+def row_order(row: Row) -> tuple[Sequence[tuple[int, str]], int, str]:
+    """Sorts rows by task and rollout."""
+    return natural(row.task), row.rollout, row.id
+
+
+def natural(text: str) -> tuple[tuple[int, str], ...]:
+    """Sorts `t2` before `t10`."""
+    return tuple((int(piece), "") if piece.isdecimal() else (-1, piece) for piece in re.split(r"(\d{1,18})", text))
+
+
+def _rows(file: Path) -> Iterator[Row]:
+    with file.open("rb") as lines:
+        for number, line in enumerate(lines, 1):
+            try:
+                data = _Line.model_validate_json(line)
+            except ValidationError as error:
+                raise RecordError(f"{file}, line {number} is no trajectory: {error.errors()[0]['msg']}") from error
+            if data.schema_version != SCHEMA_VERSION:
+                raise RecordError(f"{file}, line {number} has schema version {data.schema_version}.")
+            yield _row(data)
+
+
+def _row(line: _Line) -> Row:
+    last = line.turns[-1].action if line.turns else None
+    score = next((score for score in line.scores if score.name == CORRECT), Score(name=CORRECT))
+    grade = grade_of(score.detail)
+    sampled = [turn.tokens.sampled for turn in line.turns if turn.tokens.sampled is not None]
+    contexts = [turn.tokens.context for turn in line.turns if turn.tokens.context is not None]
+    task = line.task
+    return Row(
+        id=line.id,
+        task=task.id,
+        rollout=line.rollout,
+        source=task.source,
+        split=task.split,
+        tags=task.tags,
+        question=task.question,
+        choices=task.choices,
+        gold=task.answer,
+        answer=last.text if last is not None and last.kind == "answer" else None,
+        correct=score.value,
+        extracted=grade.extracted,
+        reason=grade.reason,
+        grader=grade.grader,
+        stop=line.stop.value if line.stop else "",
+        turns=len(line.turns),
+        calls=sum(turn.execution is not None for turn in line.turns),
+        sampled_tokens=sum(sampled) if sampled else None,
+        context_tokens=max(contexts) if contexts else None,
+    )

@@ -1,0 +1,170 @@
+"""A run of an evaluation: every sample that is not there yet, played, graded and kept as soon as it is over.
+
+A trajectory is on the disk when it is counted. A run that is killed or broken off goes on where it stood when it is
+started again with the same settings (`n` and `k` may grow), and ends with the same results: a sample depends on the
+settings, its task and its number alone, as far as the model does. Samples are stored in the order in which they end;
+results and summary are in the order of the tasks.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from saccade.dialects.base import Dialect
+from saccade.episode.as_done import as_done
+from saccade.episode.continued import SETTINGS, continued
+from saccade.episode.drive import run_episode
+from saccade.episode.plan import Plan, limits_with
+from saccade.errors import MediaError, SettingsError
+from saccade.evals.failures import Failure, add_failure, mend_failures, open_failures
+from saccade.evals.grades import graded
+from saccade.evals.progress import OUTAGES, Progress
+from saccade.evals.rows import read_rows
+from saccade.evals.samples import Sample, samples
+from saccade.evals.settings import MAY_GROW, EvalSettings
+from saccade.evals.sources import chosen
+from saccade.evals.summary import Summary, summarise, write_summary
+from saccade.grading.registry import load_grader
+from saccade.media.store import MediaStore
+from saccade.models.base import Model
+from saccade.models.registry import load_model
+from saccade.record.settings import load_settings, settings_toml
+from saccade.record.trajectory import StopReason, Trajectory
+from saccade.sandbox.base import Sandbox
+from saccade.tools.toolbox import Toolbox
+
+Watch = Callable[[Progress], None]
+"""Hears the counts after every sample."""
+Player = Callable[[Plan], Model]
+"""Who plays an episode: a baseline that looks at its plan, in place of one model for all."""
+
+
+@dataclass(frozen=True)
+class Evaluated:
+    """What came of a run."""
+
+    progress: Progress
+    summary: Summary
+
+
+async def evaluate(
+    settings: EvalSettings,
+    out: Path,
+    *,
+    workers: int = 16,
+    player: Player | None = None,
+    watch: Watch = lambda progress: None,
+) -> Evaluated:
+    """Play what is missing in the run folder `out`, `workers` samples at once, and sum up what it holds.
+
+    With a `player` the name of the model in the settings is a label only.
+
+    Raises:
+        SettingsError: a source is wrong, the folder was made with other settings, or the dialect takes no such tools.
+        RegistryError: a dialect, tool, grader or model is unknown.
+        ModelError, SandboxError: outages that do not end.
+    """
+    settings.spoken()
+    if settings.grader:
+        load_grader(settings.grader)
+    items = chosen(settings)
+    _check_growth(settings, out)
+    folder = continued(out, settings, may_differ=MAY_GROW)
+    mend_failures(out)
+    listed = list(samples(items, settings.k))
+    missing = [sample for sample in listed if sample.id not in folder]
+    progress = Progress(len(listed), skipped=len(listed) - len(missing), most_outages=max(OUTAGES, workers))
+    watch(progress)
+    if missing:
+        async with _stage(settings, folder.store, player) as stage:
+            async for outcome in as_done(missing, stage.play, workers):
+                if isinstance(outcome, Failure):
+                    add_failure(out, outcome)
+                else:
+                    folder.append(outcome)
+                progress.count(outcome)
+                watch(progress)
+    return Evaluated(progress, sum_up(out, settings))
+
+
+def sum_up(out: Path, settings: EvalSettings) -> Summary:
+    """Write results and summary of the run folder `out` from what it holds."""
+    rows = read_rows(out)
+    failures = open_failures(out, {row.id for row in rows})
+    summary = summarise(rows, k=settings.k, missing=len(failures), seed=settings.seed)
+    write_summary(out, rows, summary)
+    return summary
+
+
+@dataclass(frozen=True)
+class Stage:
+    """Everything that samples are played with."""
+
+    settings: EvalSettings
+    dialect: Dialect
+    tools: Toolbox | None
+    sandbox: Sandbox
+    store: MediaStore
+    player: Player
+    told: str
+    """The settings as text, for the record."""
+
+    async def play(self, sample: Sample) -> Trajectory | Failure:
+        """Play and grade one sample. What only this sample suffers from is a failure of its own."""
+        try:
+            plan = await asyncio.to_thread(self._plan, sample)
+            played = await run_episode(plan, self.player(plan), self.sandbox, self.store, tools=self.tools)
+        except (SettingsError, MediaError) as error:
+            return Failure(id=sample.id, kind=type(error).__name__, detail=str(error))
+        if played.lost or played.stop is StopReason.CANCELLED:
+            return Failure(id=sample.id, kind=str(played.stop), detail=played.stop_detail)
+        return await asyncio.to_thread(graded, played, self.settings.grader or sample.item.grader)
+
+    def _plan(self, sample: Sample) -> Plan:
+        settings = self.settings
+        sampling = settings.sampling
+        if settings.seeded:
+            base = settings.seed if sampling.seed is None else sampling.seed
+            sampling = sampling.model_copy(update={"seed": sample.seed(base)})
+        return Plan(
+            sample.item.make(self.store),
+            self.dialect,
+            sampling=sampling,
+            given_limits=limits_with(self.dialect.limits, **settings.limits.model_dump()),
+            group=sample.item.id,
+            rollout=sample.rollout,
+            settings=self.told,
+        )
+
+
+@asynccontextmanager
+async def _stage(settings: EvalSettings, store: MediaStore, player: Player | None) -> AsyncIterator[Stage]:
+    dialect, tools = settings.spoken()
+    async with AsyncExitStack() as stack:
+        if player is None:
+            model = load_model(settings.model)
+            stack.push_async_callback(model.close)
+            player = _always(model)
+        sandbox = await stack.enter_async_context(settings.provider(dialect))
+        yield Stage(settings, dialect, tools, sandbox, store, player, settings_toml(settings))
+
+
+def _always(model: Model) -> Player:
+    return lambda plan: model
+
+
+def _check_growth(settings: EvalSettings, out: Path) -> None:
+    saved = out / SETTINGS
+    if not saved.exists():
+        return
+    before = load_settings(EvalSettings, saved)
+    all_tasks = float("inf")
+    if settings.k < before.k or (settings.n or all_tasks) < (before.n or all_tasks):
+        raise SettingsError(
+            f"{out} was made with n = {before.n or 'all'} and k = {before.k}; both may grow and not shrink. "
+            "Use the same or larger ones, or another folder."
+        )

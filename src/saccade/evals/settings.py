@@ -1,0 +1,49 @@
+"""The settings of `saccade eval`: everything that decides which samples a run holds and how they are played."""
+
+from __future__ import annotations
+
+from typing import Literal, Self
+
+from pydantic import Field, model_validator
+
+from saccade.episode.settings import EpisodeSettings
+
+MAY_GROW = ("n", "k")
+"""Settings that a run may be continued with larger ones of: what is there stays as it is."""
+
+
+class EvalSettings(EpisodeSettings):
+    """One run of an evaluation."""
+
+    model: str
+    sources: tuple[str, ...] = Field(min_length=1)
+    """As `saccade.evals.sources` reads them."""
+    data: str = ""
+    """Folder of the data, where a source needs one."""
+    split: Literal["train", "validation", "test"] = "test"
+    """Of generated worlds."""
+    n: int | None = Field(None, ge=1)
+    """Tasks of each source: the same ones for every model, and those of a smaller `n` among them. None: all."""
+    k: int = Field(1, ge=1)
+    """Samples of each task."""
+    seed: int = 0
+    """Of the choice of `n` tasks and of the samples' own seeds."""
+    seeded: bool = True
+    """Whether each sample is asked for with a seed of its own; false for a backend that knows no seed."""
+    grader: str = ""
+    """Grader of all tasks; empty: the one that the source names, or else the one for the type of the answer."""
+    shard: str = Field("1/1", pattern=r"^[1-9][0-9]{0,5}/[1-9][0-9]{0,5}$")
+    """`i/n`: the i-th of n parts of the tasks."""
+
+    @property
+    def shards(self) -> tuple[int, int]:
+        """Number of the shard, from 0, and how many there are."""
+        number, _, count = self.shard.partition("/")
+        return int(number) - 1, int(count)
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        number, count = self.shards
+        if number >= count:
+            raise ValueError(f"shard {self.shard}: shards are 1/{count} to {count}/{count}")
+        return self

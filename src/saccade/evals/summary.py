@@ -1,0 +1,122 @@
+"""The summary of a run: its figures as a whole, for each source and for each tag. No times are in it.
+
+`results.jsonl` holds a line for each sample and `summary.json` the figures. Both depend on the samples alone: a run
+that was killed and continued writes the same bytes as one that was not.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from statistics import fmean
+
+from saccade.evals.intervals import Interval, bootstrap
+from saccade.evals.metrics import by_task, mean_pass
+from saccade.evals.rows import Row
+
+RESULTS = "results.jsonl"
+SUMMARY = "summary.json"
+_NO_CATEGORY = ("choices-",)
+"""Beginnings of tags that say how a task was prepared."""
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """The figures of some tasks."""
+
+    tasks: int
+    """With at least one graded sample."""
+    samples: int
+    """Graded ones."""
+    avg: float | None
+    """avg@k: the mean over tasks of the mean over samples; None without tasks."""
+    interval: Interval | None
+    """Of `avg`, 95%."""
+    pass_at: Mapping[int, float]
+    majority: float | None
+    """majority@k; None where tasks have one sample each."""
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """Everything that is said of a run."""
+
+    k: int
+    total: Figures
+    sources: Mapping[str, Figures]
+    tags: Mapping[str, Figures]
+    """Empty where there is no more than one."""
+    ungraded: int
+    """Samples whose task could not be graded."""
+    missing: int
+    """Samples that came to nothing and are not there."""
+    stops: Mapping[str, int]
+    graders: Mapping[str, int]
+    turns: float | None
+    """Mean over samples, as are the following ones."""
+    calls: float | None
+    sampled_tokens: float | None
+
+
+def summarise(rows: Sequence[Row], *, k: int = 1, missing: int = 0, seed: int = 0) -> Summary:
+    """The summary of `rows`; `seed` is the bootstrap's."""
+    tags = sorted({tag for row in rows for tag in row.tags if not tag.startswith(_NO_CATEGORY)})
+    tokens = [row.sampled_tokens for row in rows if row.sampled_tokens is not None]
+    return Summary(
+        k=k,
+        total=figures(rows, k, seed),
+        sources={name: figures([row for row in rows if row.source == name], k, seed) for name in _names(rows)},
+        tags={tag: figures([row for row in rows if tag in row.tags], k, seed) for tag in tags} if len(tags) > 1 else {},
+        ungraded=sum(row.correct is None for row in rows),
+        missing=missing,
+        stops=_counted(row.stop for row in rows),
+        graders=_counted(row.grader for row in rows),
+        turns=fmean(row.turns for row in rows) if rows else None,
+        calls=fmean(row.calls for row in rows) if rows else None,
+        sampled_tokens=fmean(tokens) if tokens else None,
+    )
+
+
+def figures(rows: Sequence[Row], k: int = 1, seed: int = 0) -> Figures:
+    """The figures of `rows`."""
+    results = by_task(rows)
+    averages = [result.average for result in results]
+    several = any(result.samples > 1 for result in results)
+    return Figures(
+        tasks=len(results),
+        samples=sum(result.samples for result in results),
+        avg=fmean(averages) if averages else None,
+        interval=bootstrap(averages, seed=seed) if averages else None,
+        pass_at=mean_pass(results, k),
+        majority=fmean(result.majority for result in results) if several else None,
+    )
+
+
+def write_summary(root: Path, rows: Iterable[Row], summary: Summary) -> None:
+    """Write both files into a run folder; each appears complete or not at all."""
+    _write(root / RESULTS, "".join(json.dumps(asdict(row), ensure_ascii=False) + "\n" for row in rows))
+    _write(root / SUMMARY, json.dumps(_plain(summary), ensure_ascii=False, indent=2) + "\n")
+
+
+def _plain(summary: Summary) -> Mapping[str, object]:
+    data = asdict(summary)
+    for part in (data["total"], *data["sources"].values(), *data["tags"].values()):
+        part["interval"] = None if part["interval"] is None else list(part["interval"])
+    return data
+
+
+def _write(path: Path, text: str) -> None:
+    partial = path.with_name(f".{path.name}.part")
+    partial.write_text(text, encoding="utf-8")
+    partial.replace(path)
+
+
+def _names(rows: Collection[Row]) -> list[str]:
+    return sorted({row.source for row in rows})
+
+
+def _counted(names: Iterable[str]) -> Mapping[str, int]:
+    return dict(sorted(Counter(names).items()))

@@ -1,0 +1,165 @@
+"""Runs: what they hold, how they go on, what they refuse, and what an outage leaves."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from saccade.episode.plan import Plan
+from saccade.errors import MissingMediaError, ModelLostError, RecordError, SettingsError
+from saccade.evals.failures import open_failures
+from saccade.evals.grades import grade_of
+from saccade.evals.rows import read_rows
+from saccade.evals.run import evaluate
+from saccade.evals.samples import samples
+from saccade.evals.sources import chosen
+from saccade.models.base import Model
+from saccade.record.codec import read_lines
+from saccade.record.score import CORRECT
+from saccade.record.trajectory import Trajectory
+
+from .support import LostModel, oracle, results, saying, settings, stored, write_tasks
+
+
+def five_first(plan: Plan) -> str:
+    """Right where the sum is below ten."""
+    return str(min(8, int(plan.task.answer or 0)))
+
+
+async def test_a_run_is_graded_summed_up_and_in_order(tmp_path: Path) -> None:
+    tasks = write_tasks(tmp_path / "tasks", 12)
+    made = await evaluate(settings(tasks), tmp_path / "run", workers=3, player=saying(five_first))
+    assert (made.progress.played, made.progress.accuracy) == (12, 5 / 12)
+    assert made.summary.total.avg == 5 / 12
+    assert [row["task"] for row in results(tmp_path / "run")] == [f"t{number}" for number in range(12)]
+    assert (made.summary.tags["odd"].tasks, made.summary.tags["odd"].avg) == (6, 2 / 6)
+    summary = json.loads((tmp_path / "run" / "summary.json").read_text())
+    low, high = summary["total"]["interval"]
+    assert 0.1 < low < 5 / 12 < high < 0.75
+    (first, *_) = read_lines(tmp_path / "run" / "trajectories.jsonl", Trajectory)
+    (score,) = first.scores
+    assert score.name == CORRECT
+    assert grade_of(score.detail).grader == "number@1"
+    assert first.provenance.settings.startswith("dialect = ")
+
+
+async def test_a_run_goes_on_and_only_grows(tmp_path: Path) -> None:
+    tasks = write_tasks(tmp_path / "tasks", 9)
+    small, whole = settings(tasks, n=3), settings(tasks, n=7, k=2)
+    first = await evaluate(small, tmp_path / "a", player=oracle)
+    assert (first.progress.played, first.progress.skipped) == (3, 0)
+    again = await evaluate(small, tmp_path / "a", player=oracle)
+    assert (again.progress.played, again.progress.skipped, again.summary) == (0, 3, first.summary)
+    more = await evaluate(whole, tmp_path / "a", player=oracle)
+    assert (more.progress.played, more.progress.skipped) == (11, 3)
+    await evaluate(whole, tmp_path / "b", workers=1, player=oracle)
+    for name in ("results.jsonl", "summary.json", "settings.toml"):
+        assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
+    with pytest.raises(SettingsError, match="may grow"):
+        await evaluate(small, tmp_path / "a", player=oracle)
+
+
+async def test_other_settings_are_refused_by_name(tmp_path: Path) -> None:
+    tasks = write_tasks(tmp_path / "tasks", 2)
+    await evaluate(settings(tasks), tmp_path / "run", player=oracle)
+    before = stored(tmp_path / "run")
+    for change, told in (
+        ({"seed": 4}, "seed: 0 -> 4"),
+        ({"dialect": "direct:short"}, "dialect: "),
+        ({"split": "train"}, "split"),
+    ):
+        with pytest.raises(SettingsError, match=told):
+            await evaluate(settings(tasks, **change), tmp_path / "run", player=oracle)
+    assert stored(tmp_path / "run") == before
+
+
+async def test_an_outage_is_no_wrong_answer_and_is_played_again(tmp_path: Path) -> None:
+    tasks = write_tasks(tmp_path / "tasks", 4)
+    lost = LostModel(ModelLostError("the server is down"))
+
+    def half(plan: Plan) -> Model:
+        return lost if plan.task.id in ("t1", "t2") else oracle(plan)
+
+    made = await evaluate(settings(tasks), tmp_path / "run", player=half)
+    assert (made.progress.played, made.progress.failed) == (2, 2)
+    assert (made.summary.total.avg, made.summary.total.tasks, made.summary.missing) == (1.0, 2, 2)
+    (failure, _) = open_failures(tmp_path / "run", set()).values()
+    assert (failure.kind, failure.detail) == ("model_lost", "the server is down")
+    healed = await evaluate(settings(tasks), tmp_path / "run", player=oracle)
+    assert (healed.progress.played, healed.summary.missing, healed.summary.total.tasks) == (2, 0, 4)
+
+
+async def test_outages_that_do_not_end_end_the_run(tmp_path: Path) -> None:
+    tasks = write_tasks(tmp_path / "tasks", 30)
+    with pytest.raises(ModelLostError, match=r"8 samples in a row.*no route.*same command again"):
+        await evaluate(settings(tasks), tmp_path, workers=2, player=lambda plan: LostModel(ModelLostError("no route")))
+    assert 8 <= len(open_failures(tmp_path, set())) < 30
+
+
+async def test_a_task_that_cannot_be_shown_fails_alone(tmp_path: Path) -> None:
+    part = {"sha256": "a" * 64, "width": 4, "height": 4}
+    media = [{"name": "p", "part": {"kind": "image", **part}}]
+    tasks = write_tasks(tmp_path / "tasks", 1, media=media)
+    made = await evaluate(settings(tasks), tmp_path / "run", player=oracle)
+    (failure,) = open_failures(tmp_path / "run", set()).values()
+    assert (made.progress.failed, failure.kind) == (1, MissingMediaError.__name__)
+
+
+async def test_a_task_without_gold_answer_is_counted_apart(tmp_path: Path) -> None:
+    tasks = write_tasks(tmp_path / "tasks", 2, answer=None)
+    made = await evaluate(settings(tasks), tmp_path / "run", player=saying(lambda plan: "4"))
+    assert (made.summary.ungraded, made.summary.total.tasks, made.summary.total.avg) == (2, 0, None)
+    assert "no gold answer" in read_rows(tmp_path / "run")[0].reason
+
+
+def test_which_tasks_are_chosen_depends_on_the_seed_alone(tmp_path: Path) -> None:
+    tasks = write_tasks(tmp_path / "tasks", 40)
+    few, more = ([item.id for item in chosen(settings(tasks, n=n))] for n in (5, 11))
+    assert len(few) == 5 < len(more) == 11
+    assert set(few) < set(more)
+    assert more == sorted(more, key=lambda name: int(name[1:]))
+    assert few != [item.id for item in chosen(settings(tasks, n=5, seed=1))]
+    whole = {item.id for item in chosen(settings(tasks, n=11))}
+    parts = [{item.id for item in chosen(settings(tasks, n=11, shard=f"{number}/3"))} for number in (1, 2, 3)]
+    assert set.union(*parts) == whole
+    assert sum(map(len, parts)) == 11
+
+
+def test_every_sample_has_a_seed_of_its_own(tmp_path: Path) -> None:
+    items = chosen(settings(write_tasks(tmp_path, 20)))
+    seeds = {sample.seed(0) for sample in samples(items, 5)}
+    assert len(seeds) == 100
+    assert all(0 <= seed < 2**31 for seed in seeds)
+    assert [sample.id for sample in samples(items[:2], 2)] == ["t0#0", "t1#0", "t0#1", "t1#1"]
+
+
+@pytest.mark.parametrize(
+    ("source", "changes", "told"),
+    [
+        ("visual-serch", {}, "Did you mean 'visual-search'"),
+        ("visual-search", {}, "--n 100"),
+    ],
+)
+def test_a_source_that_is_none(source: str, changes: dict[str, int], told: str) -> None:
+    with pytest.raises(SettingsError, match=told):
+        chosen(settings(source, **changes))
+
+
+def test_a_source_that_cannot_be_read(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match=r"holds no tasks\.jsonl"):
+        chosen(settings(tmp_path))
+    (tmp_path / "tasks.jsonl").write_text("{}\n")
+    with pytest.raises(RecordError, match="line 1"):
+        chosen(settings(tmp_path))
+    write_tasks(tmp_path, 2, id="same")
+    with pytest.raises(SettingsError, match="two tasks have the id same"):
+        chosen(settings(tmp_path))
+
+
+async def test_a_world_is_a_source(tmp_path: Path) -> None:
+    made = await evaluate(settings("world:circled-letter", n=2), tmp_path / "run", player=oracle)
+    assert made.summary.total.avg == 1.0
+    assert [row["task"] for row in results(tmp_path / "run")] == ["circled-letter@1/test/0", "circled-letter@1/test/1"]
+    assert len([path for path in (tmp_path / "run" / "media").rglob("*") if path.is_file()]) == 2
