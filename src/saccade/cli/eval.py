@@ -1,0 +1,138 @@
+"""`saccade eval`: tasks played by a model, graded, kept and summed up."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from saccade.evals.run import Evaluated, Player
+    from saccade.evals.settings import EvalSettings
+
+app = typer.Typer(add_completion=False, rich_markup_mode=None)
+
+SOLVER = "solver"
+"""Name of the baseline that writes programs from the question's wording."""
+
+EPILOG = (
+    "SOURCE is a folder or file of tasks (as `saccade worlds sample` writes) or a generated world. Ctrl-C keeps what "
+    "there is; the same command goes on where it stopped and refuses other settings (--n and --k may grow). Outages "
+    "are kept apart from wrong answers and tried again. --dialect direct asks without tools. --model solver is a "
+    "baseline without a model. With --shard 1/4 to 4/4 on four hosts, `saccade merge` puts the run together. Exit "
+    "codes: 0 done; 1 done, but samples came to nothing; 2 a name or a setting is wrong, or a backend failed; 130 "
+    "broken off."
+)
+
+
+@app.command("eval", epilog=EPILOG)
+def evaluate(
+    sources: Annotated[list[str], typer.Argument(metavar="SOURCE...", help="Where the tasks come from.")],
+    out: Annotated[Path, typer.Option(help="Run folder; made if missing, continued if it is there.")],
+    model: Annotated[str | None, typer.Option(help="As `saccade ask --model`, or solver.")] = None,
+    dialect: Annotated[
+        str | None, typer.Option(help="How the model is spoken to; direct: without tools.  [default: pyvision]")
+    ] = None,
+    data: Annotated[Path | None, typer.Option(help="Folder of the data, where a source needs one.")] = None,
+    n: Annotated[int | None, typer.Option("--n", min=1, help="Tasks of each source.  [default: all]")] = None,
+    k: Annotated[int | None, typer.Option("--k", min=1, help="Samples of each task.  [default: 1]")] = None,
+    split: Annotated[str | None, typer.Option(help="Of generated worlds: train, validation or test.")] = None,
+    seed: Annotated[int | None, typer.Option(help="Of the choice of tasks and of each sample.  [default: 0]")] = None,
+    grader: Annotated[str | None, typer.Option(help="One grader for all tasks, e.g. relaxed.")] = None,
+    shard: Annotated[str | None, typer.Option(metavar="I/N", help="The I-th of N parts of the tasks.")] = None,
+    prompt_file: Annotated[Path | None, typer.Option(help="A prompt file of your own.")] = None,
+    workers: Annotated[int, typer.Option(min=1, help="Samples at once.")] = 16,
+    settings: Annotated[Path | None, typer.Option(help="TOML file with settings; options come first.")] = None,
+    option: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="NAME=VALUE",
+            help="sampling.temperature, sampling.max_tokens, limits.turns, tools, sandbox, seeded, ... A wrong name "
+            "lists what is near.",
+        ),
+    ] = None,
+) -> None:
+    """Play tasks with a model, grade the answers, and say how many are right."""
+    named = {
+        "model": model,
+        "dialect": dialect,
+        "data": data,
+        "split": split,
+        "grader": grader,
+        "shard": shard,
+        "prompt_file": prompt_file,
+    }
+    numbers = {"n": n, "k": k, "seed": seed}
+    given = [f"sources={json.dumps(sources)}"]
+    given += [f"{name}={json.dumps(str(value))}" for name, value in named.items() if value is not None]
+    given += [f"{name}={value}" for name, value in numbers.items() if value is not None]
+    resolved = resolve(settings, [*(option or []), *given])
+    made = _evaluated(resolved, out, workers)
+    _tell(made, out)
+    raise typer.Exit(1 if made.progress.failed else 0)
+
+
+def resolve(file: Path | None, overrides: Sequence[str]) -> EvalSettings:
+    """The settings of a file with `overrides` over it. Raises `SettingsError`."""
+    from saccade.cli.ask_settings import NO_MODEL
+    from saccade.errors import SettingsError
+    from saccade.evals.settings import EvalSettings
+    from saccade.record.settings import load_settings
+
+    if file is None and not any(item.startswith("model=") for item in overrides):
+        raise SettingsError(NO_MODEL)
+    settings = load_settings(EvalSettings, file, overrides)
+    if settings.model.startswith("anthropic:"):  # whose API knows no seed
+        settings = settings.model_copy(update={"seeded": False})
+    return settings
+
+
+def _evaluated(settings: EvalSettings, out: Path, workers: int) -> Evaluated:
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    from saccade.evals.progress import Progress as Counts
+    from saccade.evals.run import evaluate as play
+
+    columns = (BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}"), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True, speed_estimate_period=120) as bar:
+        row = bar.add_task("", total=None)
+        started = False
+
+        def show(counts: Counts) -> None:
+            nonlocal started
+            if not started:  # so that samples that were there before do not make the rest look quick
+                bar.reset(row, total=counts.total, completed=counts.skipped)
+                started = True
+            told = "" if counts.accuracy is None else f"{100 * counts.accuracy:.1f}% right"
+            told += f", {counts.failed} came to nothing" if counts.failed else ""
+            bar.update(row, completed=counts.done, description=told)
+
+        try:
+            return asyncio.run(play(settings, out, workers=workers, player=_player(settings), watch=show))
+        except KeyboardInterrupt:
+            print(f"Broken off; {out} holds what was played. The same command goes on from there.", file=sys.stderr)
+            raise
+
+
+def _player(settings: EvalSettings) -> Player | None:
+    if settings.model != SOLVER:
+        return None
+    from saccade.sft.experts.solver_model import SolverModel
+
+    return SolverModel
+
+
+def _tell(made: Evaluated, out: Path) -> None:
+    from saccade.evals.tables import summary_text
+
+    progress = made.progress
+    print(summary_text(made.summary))
+    before = f", {progress.skipped} were there before" if progress.skipped else ""
+    print(f"\n{progress.played} samples played{before}: {out}; see them with: saccade show {out}")

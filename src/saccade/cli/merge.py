@@ -1,0 +1,23 @@
+"""`saccade merge`: the shards of an evaluation as one run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+app = typer.Typer(add_completion=False, rich_markup_mode=None)
+
+
+@app.command()
+def merge(
+    shards: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Run folders made with --shard.")],
+    out: Annotated[Path, typer.Option(help="A new run folder.")],
+) -> None:
+    """Put the shards of an evaluation together and sum them up."""
+    from saccade.evals.merge import merge as merged
+    from saccade.evals.tables import summary_text
+
+    print(summary_text(merged(shards, out)))
+    print(f"\n{len(shards)} shards: {out}")

@@ -1,0 +1,144 @@
+"""The samples of a run as a table in the columns that VLMEvalKit writes, as far as it has them, and some of our own.
+
+`index`, `question`, options `A` on, `answer`, `category`, `split`, `prediction` and `hit` are VLMEvalKit's; of a choice
+`answer` is the letter. `hit` is 1, 0, partial credit, or empty where there is no grade. The file appears complete or
+not at all. Texts are written as texts: no cell becomes a formula.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import re
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from string import ascii_uppercase
+from typing import Final
+
+from saccade.errors import SettingsError, UnavailableError
+from saccade.evals.rows import Row
+
+Cell = str | int | float | None
+Table = Sequence[Mapping[str, Cell]]
+
+_FIRST: Final = ("index", "question")
+_LAST: Final = (
+    *("answer", "category", "split", "prediction", "hit"),
+    *("task_id", "rollout", "source", "gold", "extracted", "grader", "reason", "stop", "turns", "calls"),
+    "sampled_tokens",
+)
+_LONGEST_CELL: Final = 32_767
+"""Characters that a cell of a spreadsheet holds."""
+_UNPRINTABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
+
+
+def export(rows: Sequence[Row], path: Path, form: str = "") -> None:
+    """Write the rows to `path` as `form`, or as its suffix says: jsonl, csv, tsv, parquet or xlsx.
+
+    Raises:
+        SettingsError: the form is another.
+        UnavailableError: parquet or xlsx is asked for, and what writes it is not installed.
+    """
+    wanted = form or path.suffix.lstrip(".").lower()
+    if wanted not in WRITERS:
+        raise SettingsError(f"{wanted or path} is no form of a table: name one of {', '.join(WRITERS)} with --format.")
+    partial = path.with_name(f".{path.name}.{os.getpid()}.part")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        WRITERS[wanted](table(rows), partial)
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def table(rows: Sequence[Row]) -> list[dict[str, Cell]]:
+    """The rows with the same columns each."""
+    most = min(len(ascii_uppercase), max((len(row.choices) for row in rows), default=0))
+    return [_cells(number, row, ascii_uppercase[:most]) for number, row in enumerate(rows)]
+
+
+def _cells(number: int, row: Row, letters: str) -> dict[str, Cell]:
+    options = dict(zip(letters, row.choices, strict=False))
+    letter = next((name for name, text in options.items() if text == row.gold), None)
+    known: dict[str, Cell] = {
+        "index": number,
+        "question": row.question,
+        **{name: options.get(name) for name in letters},
+        "answer": letter or row.gold,
+        "category": row.tags[0] if row.tags else None,
+        "split": row.split,
+        "prediction": row.answer,
+        "hit": row.correct,
+        "task_id": row.task,
+        "rollout": row.rollout,
+        "source": row.source,
+        "gold": row.gold,
+        "extracted": row.extracted,
+        "grader": row.grader,
+        "reason": row.reason,
+        "stop": row.stop,
+        "turns": row.turns,
+        "calls": row.calls,
+        "sampled_tokens": row.sampled_tokens,
+    }
+    return {name: known[name] for name in (*_FIRST, *letters, *_LAST)}
+
+
+def _columns(data: Table) -> list[str]:
+    return list(data[0]) if data else [*_FIRST, *_LAST]
+
+
+def _jsonl(data: Table, path: Path) -> None:
+    path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in data), encoding="utf-8")
+
+
+def _separated(separator: str) -> Callable[[Table, Path], None]:
+    def write(data: Table, path: Path) -> None:
+        with path.open("w", encoding="utf-8", newline="") as file:
+            writer = csv.DictWriter(file, _columns(data), delimiter=separator, lineterminator="\n")
+            writer.writeheader()
+            writer.writerows(data)
+
+    return write
+
+
+def _parquet(data: Table, path: Path) -> None:
+    try:
+        import pyarrow
+        import pyarrow.parquet
+    except ImportError as error:
+        raise UnavailableError("parquet needs pyarrow: pip install 'saccade[data]'") from error
+    pyarrow.parquet.write_table(pyarrow.Table.from_pylist(list(data)), path)
+
+
+def _xlsx(data: Table, path: Path) -> None:
+    try:
+        from openpyxl import Workbook
+        from openpyxl.cell import WriteOnlyCell
+    except ImportError as error:
+        raise UnavailableError("xlsx needs openpyxl: pip install 'saccade[data]'") from error
+    book = Workbook(write_only=True)
+    sheet = book.create_sheet("samples")
+
+    def cell(value: Cell) -> object:
+        if not isinstance(value, str):
+            return value
+        made = WriteOnlyCell(sheet, _UNPRINTABLE.sub("\ufffd", value)[:_LONGEST_CELL])
+        made.data_type = "s"  # a text that begins with = stays a text
+        return made
+
+    sheet.append(_columns(data))
+    for row in data:
+        sheet.append([cell(value) for value in row.values()])
+    book.save(path)
+
+
+WRITERS: Mapping[str, Callable[[Table, Path], None]] = {
+    "jsonl": _jsonl,
+    "csv": _separated(","),
+    "tsv": _separated("\t"),
+    "parquet": _parquet,
+    "xlsx": _xlsx,
+}
+"""Form -> what writes it."""

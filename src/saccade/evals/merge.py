@@ -1,0 +1,79 @@
+"""Shards of one run, put together into a new run folder, and its summary written.
+
+Trajectories and media of the shards are copied; nothing of the shards is changed. Shards may be merged before they are
+complete: the merged run is one like any other and can be continued, as shard 1/1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from saccade.episode.continued import SETTINGS
+from saccade.episode.run_folder import MEDIA, TRAJECTORIES
+from saccade.errors import SettingsError
+from saccade.evals.failures import FAILURES, Failure
+from saccade.evals.run import sum_up
+from saccade.evals.settings import EvalSettings
+from saccade.evals.summary import Summary
+from saccade.media.store import MediaStore
+from saccade.record.codec import read_lines, write_lines
+from saccade.record.settings import differences, load_settings, save_settings
+from saccade.record.trajectory import Trajectory
+
+
+def merge(shards: Sequence[Path], out: Path) -> Summary:
+    """Put the run folders `shards` together in the new folder `out`.
+
+    Raises:
+        SettingsError: one is no run of `saccade eval`, their settings differ by more than the shard, two are the same
+            shard, or `out` is there already.
+        RecordError: trajectories cannot be read.
+    """
+    settings = [run_settings(shard) for shard in shards]
+    _check(shards, settings)
+    if (out / SETTINGS).exists() or (out / TRAJECTORIES).exists():
+        raise SettingsError(f"{out} holds a run already. Name a new folder for the merged one.")
+    whole = settings[0].model_copy(update={"shard": "1/1"})
+    store = MediaStore(out / MEDIA)
+    out.mkdir(parents=True, exist_ok=True)
+    write_lines(out / FAILURES, (item for shard in shards for item in _failures(shard)))
+    write_lines(out / TRAJECTORIES, (item for shard in shards for item in _copied(shard, store)))
+    save_settings(whole, out / SETTINGS)
+    return sum_up(out, whole)
+
+
+def run_settings(run: Path) -> EvalSettings:
+    """The settings of a run folder. Raises `SettingsError` if it is no run of `saccade eval`."""
+    saved = run / SETTINGS
+    if not saved.is_file():
+        raise SettingsError(f"{run} is no run of `saccade eval`: it has no {SETTINGS}. Name the folder of a run.")
+    return load_settings(EvalSettings, saved)
+
+
+def _copied(shard: Path, store: MediaStore) -> Iterator[Trajectory]:
+    """The trajectories of a shard, each after its media were copied into `store`."""
+    if not (shard / TRAJECTORIES).exists():
+        return
+    own = MediaStore(shard / MEDIA)
+    for trajectory in read_lines(shard / TRAJECTORIES, Trajectory):
+        for part in trajectory.media():
+            if part not in store:
+                store.put_blob(own.get_bytes(part.sha256))
+        yield trajectory
+
+
+def _failures(shard: Path) -> Iterator[Failure]:
+    if (shard / FAILURES).exists():
+        yield from read_lines(shard / FAILURES, Failure)
+
+
+def _check(shards: Sequence[Path], settings: Sequence[EvalSettings]) -> None:
+    for shard, other in zip(shards[1:], settings[1:], strict=True):
+        changed = [item for item in differences(settings[0], other) if item.name != "shard"]
+        if changed:
+            listed = "\n".join(f"  {item}" for item in changed)
+            raise SettingsError(f"{shards[0]} and {shard} are no shards of one run; their settings differ:\n{listed}")
+    names = [item.shard for item in settings]
+    if len(set(names)) < len(names):
+        raise SettingsError(f"two of these folders are the same shard: {', '.join(names)}. Name each shard once.")

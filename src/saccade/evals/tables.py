@@ -1,0 +1,104 @@
+"""Summaries and comparisons as text for a terminal, in Markdown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from saccade.evals.compare import Comparison, Pair
+from saccade.evals.summary import Figures, Summary
+
+_SHOWN = 20
+"""Differing tasks that are listed."""
+
+
+def summary_text(summary: Summary) -> str:
+    """The figures of a run."""
+    parts: list[tuple[str, Figures]] = list(summary.sources.items()) if len(summary.sources) > 1 else []
+    parts += list(summary.tags.items())
+    whole = next(iter(summary.sources), "all") if len(summary.sources) == 1 else "all"
+    lines = [*_figures([(whole or "all", summary.total), *parts], summary.k), ""]
+    lines.append("stops: " + ", ".join(f"{name} {count}" for name, count in summary.stops.items()))
+    if summary.turns is not None and summary.calls is not None:
+        tokens = "" if summary.sampled_tokens is None else f", {summary.sampled_tokens:.0f} tokens written"
+        lines.append(f"per sample: {summary.turns:.1f} turns, {summary.calls:.1f} calls{tokens}")
+    if summary.ungraded:
+        lines.append(f"{summary.ungraded} samples could not be graded and are in no average; results.jsonl says why.")
+    if summary.missing:
+        lines.append(
+            f"{summary.missing} samples came to nothing and are in no average (failures.jsonl says why); "
+            "the same command tries them again."
+        )
+    return "\n".join(lines)
+
+
+def comparison_text(found: Comparison, left: str, right: str) -> str:
+    """What two runs say of each other."""
+    sides = (sum(pair.left for pair in found.pairs), sum(pair.right for pair in found.pairs))
+    count = len(found.pairs)
+    lines = [
+        *markdown(
+            ("run", "avg", "better in", "only here"),
+            [
+                (left, _percent(sides[0] / count), str(found.wins), str(found.only_left)),
+                (right, _percent(sides[1] / count), str(found.losses), str(found.only_right)),
+            ],
+        ),
+        "",
+        f"{count} tasks in both: {found.ties} the same ({found.both_right} right in both), {found.wins} better in the "
+        f"first, {found.losses} in the second",
+        f"difference {100 * found.difference:+.1f} points, 95% interval {100 * found.interval.low:+.1f} to "
+        f"{100 * found.interval.high:+.1f}; McNemar's exact test p = {found.p:.3g}",
+    ]
+    differing = found.differing
+    if differing:
+        lines += [
+            "",
+            *markdown(
+                ("task", "first", "second"),
+                [(pair.task, f"{pair.left:.2f}", f"{pair.right:.2f}") for pair in _ends(differing)],
+            ),
+        ]
+        if len(differing) > _SHOWN:
+            lines.append(f"({len(differing)} differ; --json lists all)")
+    return "\n".join(lines)
+
+
+def markdown(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    """A table, columns padded; the first column left-aligned, the others right."""
+    cells = [list(head), *map(list, rows)]
+    widths = [max(len(row[column]) for row in cells) for column in range(len(head))]
+    lines = [_line(row, widths) for row in cells]
+    rule = "|".join(["", "-" * (widths[0] + 2), *(f"{'-' * (width + 1)}:" for width in widths[1:]), ""])
+    return [lines[0], rule, *lines[1:]]
+
+
+def _line(row: Sequence[str], widths: Sequence[int]) -> str:
+    first, *rest = (
+        text.ljust(width) if column == 0 else text.rjust(width)
+        for column, (text, width) in enumerate(zip(row, widths, strict=True))
+    )
+    return "| " + " | ".join([first, *rest]) + " |"
+
+
+def _figures(parts: Sequence[tuple[str, Figures]], k: int) -> list[str]:
+    total = parts[0][1]
+    passes = [count for count in total.pass_at if count > 1]
+    head = ["tasks of", "tasks", "samples", f"avg@{k}", "95%", *(f"pass@{count}" for count in passes)]
+    head += [f"maj@{k}"] if total.majority is not None else []
+    rows = []
+    for name, figures in parts:
+        interval = figures.interval
+        row = [name, str(figures.tasks), str(figures.samples), _percent(figures.avg)]
+        row.append("–" if interval is None else f"{100 * interval.low:.1f}–{100 * interval.high:.1f}")
+        row += [_percent(figures.pass_at.get(count)) for count in passes]
+        row += [_percent(figures.majority)] if total.majority is not None else []
+        rows.append(row)
+    return markdown(head, rows)
+
+
+def _percent(value: float | None) -> str:
+    return "–" if value is None else f"{100 * value:.1f}"
+
+
+def _ends(differing: Sequence[Pair]) -> Sequence[Pair]:
+    return differing if len(differing) <= _SHOWN else [*differing[: _SHOWN // 2], *differing[-_SHOWN // 2 :]]

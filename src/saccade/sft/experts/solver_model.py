@@ -1,0 +1,62 @@
+"""A baseline that is no model: it writes the program of `saccade.tasks.solvers` for its question and reads the result.
+
+It knows the question's wording and nothing else of the task: neither its gold answer nor its program. A question of no
+family that the solvers know, a dialect that writes no code and a program that fails are answered with `UNKNOWN`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from saccade.episode.plan import Plan
+from saccade.models.base import Completion, MediaReader, Request
+from saccade.record.action import Action, Answer, Code
+from saccade.sft.experts.seen import read
+from saccade.sft.experts.writing import completion
+from saccade.tasks.solvers.questions import solver_for
+
+UNKNOWN = "unknown"
+
+
+class SolverModel:
+    """Plays one episode: the program, then its last line as the answer."""
+
+    name = "solver"
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+        self._asked = 0
+
+    async def complete(
+        self, request: Request, media: MediaReader, *, on_text: Callable[[str], None] | None = None
+    ) -> Completion:
+        """The next turn."""
+        self._asked += 1
+        code = self._program() if self._asked == 1 else None
+        action, thought = (Code(code=code), "I measure it.") if code else (self._answer(request), "That is the result.")
+        turn = completion(self._plan.dialect, action, thought, first=self._asked == 1, model=self.name)
+        if on_text is not None and turn.text:
+            on_text(turn.text)
+        return turn
+
+    async def close(self) -> None:
+        """Nothing to give back."""
+
+    def _program(self) -> str | None:
+        """The program, or None if there is none for this question in this dialect."""
+        solver = solver_for(self._plan.task.question)
+        name = next(iter(self._plan.opening.bindings), None)
+        if solver is None or name is None:
+            return None
+        code = solver.program(name)
+        try:
+            self._plan.dialect.write(Code(code=code))
+        except ValueError:
+            return None
+        return code
+
+    def _answer(self, request: Request) -> Action:
+        if self._asked == 1:
+            return Answer(text=UNKNOWN)
+        seen = read(self._plan.dialect, request.messages[-1].text, 0, self._plan.opening.pictures)
+        return Answer(text=UNKNOWN if seen.error else seen.last or UNKNOWN)
