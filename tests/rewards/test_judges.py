@@ -6,17 +6,20 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.rewards.rollouts import GOLD, SEARCH, answered, part, ran, rollout
+from tests.report.cases import Scene
+from tests.rewards.rollouts import GOLD, SEARCH, answered, lost, part, ran, rollout
 
-from saccade.errors import ModelLostError, ModelRefusedError, SettingsError
-from saccade.looks.regions import Region
-from saccade.models.base import Request
+from saccade.errors import ModelLostError, ModelRefusedError
+from saccade.looks.regions import Region, regions
+from saccade.looks.stored import StoredPixels
 from saccade.models.kept import KeptModel
 from saccade.models.scripted import ScriptedModel
-from saccade.record.content import Message, TextPart
+from saccade.record.content import Message
 from saccade.record.status import Status
-from saccade.record.trajectory import Sampling, Trajectory
+from saccade.record.task import EvidenceBox
+from saccade.record.trajectory import Trajectory
 from saccade.rewards.judges.box import BoxJudge, BoxRule, iou
+from saccade.rewards.judges.group import judged
 from saccade.rewards.judges.model import JudgeRules, ModelJudge, read_score
 from saccade.rewards.judges.scripted import ScriptedJudge
 from saccade.rewards.judges.verdict import NoVerdict, Verdict
@@ -157,25 +160,6 @@ async def test_replies_are_kept_on_the_disk(tmp_path: Path) -> None:
     assert await again.judge(LOOKED) == (Verdict(score=1), None)
 
 
-async def test_a_kept_reply_answers_its_own_request_only(tmp_path: Path) -> None:
-    model = KeptModel(ScriptedModel(["one", "two", "three", ModelLostError("down"), "five"]), tmp_path)
-
-    async def ask(text: str, seed: int = 0) -> str:
-        message = Message(role="user", parts=(TextPart(text=text),))
-        request = Request((message,), sampling=Sampling(seed=seed))
-        return (await model.complete(request, NoMedia())).text
-
-    assert [await ask("a"), await ask("a"), await ask("a", 1), await ask("b")] == ["one", "one", "two", "three"]
-    with pytest.raises(ModelLostError):
-        await ask("c")
-    assert await ask("c") == "five"
-    for file in tmp_path.rglob("*.json"):
-        file.write_text("{}")
-    with pytest.raises(SettingsError, match="delete it"):
-        await ask("a")
-    await model.close()
-
-
 async def test_scripted_judge() -> None:
     two = rollout(ran("a"), ran("b"), answered())
     assert await ScriptedJudge([1, 0.5]).judge(two) == (Verdict(score=1), Verdict(score=0.5), None)
@@ -183,6 +167,29 @@ async def test_scripted_judge() -> None:
     assert await ScriptedJudge(lambda turn: unsure).judge(two) == (unsure, unsure, None)
     with pytest.raises(ValueError, match="2 calls"):
         await ScriptedJudge([1]).judge(two)
+
+
+async def test_judged_asks_about_what_counts() -> None:
+    judge = ScriptedJudge(lambda turn: Verdict(score=1))
+    asked = rollout(ran("a"), answered())
+    group = await judged(judge, (asked, lost(ran("a"))))
+    assert group.verdicts == ((Verdict(score=1), None), (None,))
+    assert (await judged(None, (asked,))).verdicts == ()
+    assert (await judged(judge, (asked,), lambda trajectory: False)).verdicts == ((None, None),)
+
+
+def test_boxes_are_found_in_what_code_really_cut_out(tmp_path: Path) -> None:
+    scene = Scene(tmp_path)
+    task = scene.task(evidence=(EvidenceBox(image="photo", xyxy=(100, 100, 140, 140)),))
+    near, far = (90, 90, 190, 190), (200, 100, 300, 200)
+    turns = [
+        scene.ran(f"crop = image_clue_0.crop({box}).resize((200, 200))\nplt.imshow(crop)\nplt.show()", scene.picture)
+        for box in (near, far)
+    ]
+    pasted = scene.ran("show(find_it())", scene.picture.crop(near))
+    episode = scene.episode(*turns, pasted, task=task)
+    judge = BoxJudge(lambda trajectory: regions(trajectory, StoredPixels(scene.store)))
+    assert [verdict and verdict.score for verdict in judge.verdicts(episode)] == [1.0, 0.25, 1.0]
 
 
 def test_a_verdict_is_a_score_or_a_reason() -> None:

@@ -78,6 +78,7 @@ def test_mistakes_are_named(more: str, match: str, tmp_path: Path) -> None:
         (["rounds.groups=999"], "roll out"),
         (["selection.rule=dynamic-sampling", "selection.groups=4", "rounds.groups=8"], "can give"),
         (["reward.judge=model"], "judge_model"),
+        (["reward.preset=codev@1"], "boxes"),
         (["reward.parameters={tool_wieght = 1.0}"], "tool_weight"),
     ],
 )

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from pydantic import FiniteFloat
 
@@ -71,6 +71,14 @@ class RewardPreset(Protocol):
 
     def __call__(self, group: Group) -> tuple[Reward, ...]:
         """A reward for each trajectory, in order."""
+
+
+@runtime_checkable
+class NeedsJudge(Protocol):
+    """A preset whose groups need a judge's verdicts."""
+
+    def needs_verdict(self, trajectory: Trajectory) -> bool:
+        """Whether the judge must be asked about a trajectory."""
 
 
 def reward_each(group: Group, reward: Callable[[int, Trajectory], Reward]) -> tuple[Reward, ...]:

@@ -22,7 +22,7 @@ from saccade.record.settings import Settings, load_settings
 from saccade.record.suggest import did_you_mean
 from saccade.record.trajectory import EpisodeLimits, Sampling
 from saccade.rewards.registry import load_reward
-from saccade.rewards.reward import RewardPreset
+from saccade.rewards.reward import NeedsJudge, RewardPreset
 from saccade.rl.advantages.rules import AdvantageRule, Grpo
 from saccade.rl.losses.settings import LossSettings
 from saccade.rl.select.curriculum import Band
@@ -127,6 +127,8 @@ def _check(recipe: Recipe, path: str) -> None:
         mistakes.append(f"rounds.groups ({recipe.rounds.groups}) is more than selection.groups ({wanted}) can give")
     if recipe.rounds.groups > recipe.rounds.tasks * recipe.rounds.rounds:
         mistakes.append(f"rounds.groups ({recipe.rounds.groups}) is more than all rounds roll out")
+    if recipe.reward.judge == "none" and isinstance(recipe.load_reward(), NeedsJudge):
+        mistakes.append(f"reward.judge: {recipe.reward.preset} judges tool outputs; name `boxes` or `model`")
     if recipe.reward.judge == "model" and not recipe.reward.judge_model:
         mistakes.append("reward.judge_model: is needed for reward.judge = model")
     if 0 < recipe.loss.dual_clip <= 1:

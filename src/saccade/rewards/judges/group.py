@@ -1,0 +1,29 @@
+"""A group with what a judge says of it: the one step of a reward that does IO."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+
+from saccade.record.trajectory import Trajectory
+from saccade.rewards.judges.verdict import Judge, Verdict
+from saccade.rewards.reward import Group
+
+
+async def judged(
+    judge: Judge | None, trajectories: Sequence[Trajectory], needed: Callable[[Trajectory], bool] = lambda _: True
+) -> Group:
+    """The rollouts of one task with the verdicts of `judge`; without a judge, none.
+
+    Only rollouts that are not lost, and for which a verdict is `needed` (`NeedsJudge.needs_verdict`), are judged.
+    Raises what the judge raises.
+    """
+    if judge is None:
+        return Group(tuple(trajectories))
+
+    async def one(trajectory: Trajectory) -> tuple[Verdict | None, ...]:
+        if trajectory.lost or not needed(trajectory):
+            return (None,) * len(trajectory.turns)
+        return await judge.judge(trajectory)
+
+    return Group(tuple(trajectories), tuple(await asyncio.gather(*map(one, trajectories))))
