@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from saccade.grading.base import Verdict, golds_of, judged
 from saccade.grading.clean import folded
 from saccade.grading.quantities import quantity
-from saccade.grading.text import same_text
+from saccade.grading.text import same_text, starts_as_number
 from saccade.record.task import Task
 
 _THRESHOLD = 0.5
@@ -40,7 +40,7 @@ class AnlsGrader:
         if self.strict_numbers:
             if same_text(said, gold):
                 return 1.0
-            if any(sign.isdigit() for sign in gold) and quantity(gold) is not None:
+            if starts_as_number(gold) and quantity(gold) is not None:
                 return 0.0
         return similarity(folded(said), folded(gold))
 

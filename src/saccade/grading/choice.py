@@ -30,6 +30,10 @@ _NAMED = re.compile(
     rf"(?:option|choice|letter)\s+[\"']?{_LABEL.format('label')}[\"']?(?P<rest>(?:[\s,.;:].*)?)", re.I | re.S
 )
 _CAPITAL = re.compile(r"(?P<label>[A-Z])(?P<rest>(?:,|\s(?:because|since|as|is|-)\s|\s\().*)", re.DOTALL)
+_DENIED = re.compile(
+    DOUBT.pattern + r"|\b(?:(?:all|any|anything|everything) but|other than|rather than|excluding|opposite)\b",
+    re.IGNORECASE,
+)
 _MENTION = re.compile(r"[(\[]\s?(?P<bracketed>[A-Z])\s?[)\]]|\b(?:option|choice)\s+(?P<named>[A-Z])\b")
 
 
@@ -94,7 +98,7 @@ def _agrees(rest: str, index: int, choices: Sequence[str]) -> bool:
         return False
     others = set(_mentioned(rest, choices)) - {index}
     capitals = {_index(word, len(choices)) for word in re.findall(r"(?<![\w'])[B-HJ-Z](?![\w'])", rest)} - {None, index}
-    return not others and not capitals and DOUBT.search(rest) is None
+    return not others and not capitals and _DENIED.search(rest) is None
 
 
 def _in_sentence(said: str, choices: Sequence[str]) -> int | None:
@@ -109,7 +113,7 @@ def _in_sentence(said: str, choices: Sequence[str]) -> int | None:
     rest = bare(said)
     for choice in choices:
         rest = rest.replace(bare(choice), " ")
-    return found.pop() if len(found) == 1 and DOUBT.search(rest) is None else None
+    return found.pop() if len(found) == 1 and _DENIED.search(rest) is None else None
 
 
 def _mentioned(text: str, choices: Sequence[str]) -> list[int]:

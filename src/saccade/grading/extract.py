@@ -36,6 +36,7 @@ _SENTENCE_END = re.compile(
     r"[.!]\s+(?=[A-Z*(])|\s(?:because|since)\s"
 )
 _LETTERED = re.compile(r"[*_\-\s(\[]{0,4}[A-Za-z][.):\]]+(?:\s|\*|$)")
+_FORMULA = re.compile(r"\\[A-Za-z]+\s*\{|[\^_]\s*\{")
 _CURLY = re.compile(r"(?<![\\^_}\]A-Za-z0-9])\{(?P<inside>[^{}\\\":]{1,200})\}")
 
 
@@ -151,9 +152,10 @@ def _phrased(text: str) -> Iterator[str]:
 
 
 def _curly(text: str) -> Iterator[str]:
-    """Groups in braces; named ones (`rows={5} columns={6}`) are one answer together, and left as they are."""
-    groups = list(_CURLY.finditer(text))
-    names = [re.search(r"([A-Za-z]+)\s?=\s?$", text[max(0, found.start() - 30) : found.start()]) for found in groups]
+    """Groups in braces; named ones (`rows={5} columns={6}`) are one answer together. Lines with formulas have none."""
+    plain = "\n".join(line for line in text.split("\n") if _FORMULA.search(line) is None)
+    groups = list(_CURLY.finditer(plain))
+    names = [re.search(r"([A-Za-z]+)\s?=\s?$", plain[max(0, found.start() - 30) : found.start()]) for found in groups]
     if len(groups) > 1 and all(names):
         yield ", ".join(f"{name[1]}={found['inside']}" for name, found in zip(names, groups, strict=True) if name)
     else:

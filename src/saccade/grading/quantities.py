@@ -25,16 +25,18 @@ DOUBT = re.compile(
 """Words that take an assertion back, or leave it open."""
 _BOUND_BEFORE = re.compile(
     r"(?:\b(?:more|less|greater|fewer|larger|smaller|higher|lower)\sthan|\bat\s(?:least|most)|[<>≤≥≠]|\\(?:leq?|geq?|neq?)"
-    r"|\b(?:over|under|above|below|up\sto|nearly|almost|between|beyond|exceeds|before|after|since|until))\s*$",
+    r"|\b(?:over|under|above|below|up\sto|nearly|almost|between|beyond|exceeds|before|after|since|until|twice|double|half|(?:root|square|cube|inverse|half)\sof))\s*$",
     re.IGNORECASE,
 )
 _BOUND_AFTER = re.compile(
-    r"^\s*(?:\+|-\s?\w|!|or\s(?:so|more|less|fewer)\b|and\s(?:above|below|up|more|over|a\s|one\s)|\w*\s?at\s(?:least|most)\b)",
+    r"^\s*(?:\+|-\s?\w|!|or\s(?:so|more|less|fewer)\b|and\s(?:above|below|up|more|over|a\s|one\s)|\w*\s?at\s(?:least|most)\b"
+    r"|(?:squared|cubed|times|plus|minus|factorial)\b)",
     re.IGNORECASE,
 )
 _ABOUT = re.compile(
     r"(?:\b(?:about|approximately|around|roughly|approx\.?|circa|some|ca\.)|[~≈]|\\approx|\\sim)\s*$", re.I
 )
+_MINUS = re.compile(r"\b(?:minus|negative)\s*$", re.IGNORECASE)
 _UNIT = re.compile(r"°\s?[CcFf]?(?!\w)|[%$€£¥¢]|[^\W\d_]+[²³]?")
 _POWER = re.compile(r"(?<![A-Za-z])(?P<unit>[kcdm]?m|in|ft|yd|mi|units?)\s?\^?\{?(?P<power>[23])\}?(?![0-9.,])")
 _SQUARE = re.compile(r"^(?P<power>square|sq\.?|cubic)\s(?P<unit>[^\W\d_]+)", re.IGNORECASE)
@@ -93,8 +95,6 @@ class Quantity:
 
     value: Fraction
     unit: Unit | None = None
-    unit_known: bool = False
-    """Whether the unit is in the table; any other is a word that follows the number."""
     about: bool = False
 
     @property
@@ -135,17 +135,18 @@ def _read(text: str, number: Numeral) -> Quantity | None:
         return None
     about = _ABOUT.search(before) is not None
     scale, after = _scale(after)
+    value = number.value * (-scale if _MINUS.search(before) else scale)
     word = _unit_word(after)
     if number.currency and (not word or not is_known(word)):
         word = number.currency
     if word and not after.startswith(" ") and unit_named(word).dimension.startswith("word:"):
         return None  # letters grown onto the digits that are no unit: a name, a variable, a code
     if not word:
-        return Quantity(number.value * scale, about=about)
+        return Quantity(value, about=about)
     unit = unit_named(word)
     if unit.dimension == ORDINAL and after.startswith(" "):
         return None
-    return Quantity(number.value * scale, unit, is_known(word), about)
+    return Quantity(value, unit, about)
 
 
 def _is_formula(text: str) -> bool:

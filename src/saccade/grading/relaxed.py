@@ -16,7 +16,7 @@ from saccade.grading.clean import folded
 from saccade.grading.compare import Tolerance, same_quantity
 from saccade.grading.lists import items
 from saccade.grading.quantities import quantity
-from saccade.grading.text import same_text
+from saccade.grading.text import same_text, starts_as_number
 from saccade.record.task import Task
 
 _FIVE_PERCENT = Tolerance(relative=Fraction(1, 20))
@@ -47,7 +47,7 @@ def _same(said: str, gold: str) -> bool:
     answer, wanted = quantity(said), quantity(gold)
     if answer is None or wanted is None or _YEAR.fullmatch(folded(gold)):
         return False
-    return any(sign.isdigit() for sign in gold) and same_quantity(answer, wanted, _FIVE_PERCENT)
+    return starts_as_number(gold) and same_quantity(answer, wanted, _FIVE_PERCENT)
 
 
 RELAXED = RelaxedGrader()

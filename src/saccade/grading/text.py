@@ -45,6 +45,11 @@ def same_text(said: str, gold: str) -> bool:
     return answer is not None and wanted is not None and same_quantity(answer, wanted)
 
 
+def starts_as_number(text: str) -> bool:
+    """Whether `text` is a number with what may follow one, and no name with a number in it, such as "Top 5"."""
+    return re.match(r"[-+~]?\s?[$€£¥]?\s?-?\.?[0-9]", bare(text)) is not None
+
+
 def _compare(said: str, golds: tuple[str, ...]) -> Verdict:
     if any(same_text(said, gold) for gold in golds):
         return right("same text", said)

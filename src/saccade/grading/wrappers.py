@@ -9,6 +9,7 @@ import re
 from typing import Final
 
 _TEXT_COMMAND = re.compile(r"\\(?:text|textbf|textit|textrm|mathrm|mathbf|mbox|operatorname)\s?\{([^{}\\]*)\}")
+_BOLD = re.compile(r"(?<![\w*])\*\*(?=[^\s*])([^*]{1,200})(?<=\S)\*\*(?![\w*])")  # never the power `9**9**9`
 _LOOSE = re.compile(r"(?<![0-9A-Za-z])\s+|\s+(?![0-9A-Za-z])")
 _PAIRS: Final = (
     ("***", "***"),
@@ -47,7 +48,7 @@ def unwrapped(text: str) -> str:
     """`text` without the markup around it."""
     for old, new in _SPACING:
         text = text.replace(old, new)
-    text = _TEXT_COMMAND.sub(r"\1", text).strip()
+    text = _BOLD.sub(r"\1", _TEXT_COMMAND.sub(r"\1", text)).strip()
     for _ in range(8):
         bare = _without_pair(_without_stop(text)).strip()
         if bare == text:
