@@ -22,7 +22,7 @@ from tests.grading.samples import (
 from saccade.grading.text import bare
 from saccade.grading.vqa import normalised
 
-quick = settings(max_examples=60, deadline=None)
+quick = settings(max_examples=40, deadline=None)
 WRAPPERS = (
     "{}",
     " {}\n",

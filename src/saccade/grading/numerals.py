@@ -25,6 +25,7 @@ _NUMBER = re.compile(
     r"|(?P<over1>[0-9])\s?(?P<under1>[0-9])))"
     rf"|(?P<mixed>{_INT})(?:\s|\s?\+\s?|\sand\s)(?P<above>{_INT})\s?/\s?(?P<below>{_INT})"
     rf"|(?P<top>{_INT})\s?/\s?(?P<bottom>{_INT})"
+    r"|10\s?(?:\^|\*\*)\s?[{(]?\s?(?P<ten>[+-]?[0-9]{1,4})\s?[)}]?"
     rf"|(?P<decimal>{_DECIMAL})(?:[eE](?P<exponent>[+-]?[0-9]{{1,4}})|{_TIMES_TEN})?"
     r")(?P<end>(?![0-9_^/:]|\s?\*\*|\s?\^|,[0-9]|\.[0-9]|\s?\\frac))"
 )
@@ -59,15 +60,15 @@ def numerals(text: str) -> tuple[Numeral, ...] | None:
 
 def _value(match: re.Match[str]) -> Fraction | None:
     negative = ((match["sign"] or "").strip() == "-") != bool(match["late_sign"])
-    value = _fraction(match) if match["decimal"] is None else _decimal(match)
+    value = _fraction(match) if match["decimal"] is None and match["ten"] is None else _decimal(match)
     return -value if value is not None and negative else value
 
 
 def _decimal(match: re.Match[str]) -> Fraction | None:
-    exponent = int(match["exponent"] or match["power"] or 0)
+    exponent = int(match["exponent"] or match["power"] or match["ten"] or 0)
     if abs(exponent) > LARGEST_EXPONENT:
         return None
-    digits = match["decimal"].replace(",", "")
+    digits = (match["decimal"] or "1").replace(",", "")
     return Fraction("0" + digits if digits.startswith(".") else digits) * Fraction(10) ** exponent
 
 
