@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -97,3 +99,10 @@ def test_unknown_names_suggest_the_nearest(tmp_path: Path) -> None:
             load_recipe(path, overrides=[override])
     with pytest.raises(SettingsError, match="tiny"):
         load_recipe(RECIPES / "codev.toml", "tinny")
+
+
+def test_a_recipe_is_read_without_torch() -> None:
+    path = str(RECIPES / "codev.toml")
+    code = f"import sys; from saccade.rl.recipe import load_recipe; load_recipe({path!r}); print(*sys.modules)"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert not {"torch", "transformers", "cv2"} & set(run.stdout.split())

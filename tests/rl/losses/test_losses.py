@@ -175,6 +175,23 @@ def test_what_is_masked_has_no_gradient() -> None:
     assert logprobs.grad.tolist() == [[-0.5, 0.0, -0.5]]
 
 
+@pytest.mark.parametrize("rubbish", [float("nan"), -float("inf"), 1e9])
+def test_what_was_not_sampled_may_be_anything(rubbish: float) -> None:
+    policy, settings = Policy(), LossSettings(kl_weight=0.1)
+    clean = inputs(policy)
+    expected, sums = policy_loss(inputs(policy), settings)
+    hole = SAMPLED == 0
+    dirty = [
+        tensor.masked_fill(hole, rubbish)
+        for tensor in (clean.logprobs, clean.behaviour, clean.advantages, clean.reference)
+        if tensor is not None
+    ]
+    loss, again = policy_loss(LossInputs(dirty[0], dirty[1], dirty[2], SAMPLED.bool(), dirty[3]), settings)
+    assert loss.item() == expected.item()
+    assert torch.equal(gradient(policy, loss), gradient(policy, expected))
+    assert again == sums
+
+
 @pytest.mark.parametrize("setting", ["kl_weight", "entropy_weight"])
 def test_a_missing_tensor_is_named(setting: str) -> None:
     made = LossInputs(MASK, MASK, MASK, MASK)

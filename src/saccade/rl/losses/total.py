@@ -30,7 +30,7 @@ class LossInputs:
     """Of the same ids under the policy that sampled them."""
     advantages: Tensor
     mask: Tensor
-    """1 for sampled tokens, else 0; every other tensor may hold anything finite where it is 0."""
+    """Whether each token was sampled (bool or 0 and 1); the other tensors may hold anything where it was not."""
     reference: Tensor | None = None
     """Of the same ids under the reference policy; needed for a kl_weight above 0."""
     logits: Tensor | None = None
@@ -67,29 +67,32 @@ def policy_loss(inputs: LossInputs, settings: LossSettings, totals: Totals | Non
     Without `totals` the pass is the whole step. Raises ValueError for a missing reference or missing logits.
     """
     clip = Clip(settings.clip_low, settings.clip_high, settings.dual_clip or None)
-    values = clipped_policy_loss(inputs.logprobs, inputs.behaviour, inputs.advantages, clip)
+    mask = inputs.mask.bool()
+    # What was not sampled may be NaN or -inf, and 0 · NaN is NaN: in the loss and in its gradient.
+    logprobs, behaviour, advantages = (
+        tensor.masked_fill(~mask, 0.0) for tensor in (inputs.logprobs, inputs.behaviour, inputs.advantages)
+    )
+    values = clipped_policy_loss(logprobs, behaviour, advantages, clip)
     distance = spread = torch.zeros_like(values)
     if settings.kl_weight:
         if inputs.reference is None:
             raise ValueError("a kl_weight above 0 needs log-probabilities under a reference policy")
-        distance = k3(inputs.logprobs, inputs.reference)
+        distance = k3(logprobs, inputs.reference.masked_fill(~mask, 0.0))
         values = values + settings.kl_weight * distance
     if settings.entropy_weight:
         if inputs.logits is None:
             raise ValueError("an entropy_weight other than 0 needs logits")
         spread = entropy(inputs.logits)
         values = values - settings.entropy_weight * spread
-    loss = _aggregate(values, inputs.mask, settings, totals)
+    loss = _aggregate(values, mask, settings, totals)
     with torch.no_grad():
-        mask = inputs.mask
-        held = clipped(inputs.logprobs, inputs.behaviour, inputs.advantages, clip)
-        gap = ((inputs.logprobs - inputs.behaviour).abs() * mask).max() if mask.numel() else mask.sum()
+        held = clipped(logprobs, behaviour, advantages, clip)
         sums = LossSums(
             tokens=float(mask.sum()),
-            clipped=float((held * mask).sum()),
+            clipped=float((held & mask).sum()),
             kl=float((distance * mask).sum()),
             entropy=float((spread * mask).sum()),
-            largest_gap=float(gap),
+            largest_gap=float((logprobs - behaviour).abs().max()) if mask.numel() else 0.0,
         )
     return loss, sums
 

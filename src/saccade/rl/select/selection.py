@@ -117,13 +117,15 @@ def keep_rollouts(selection: Selection, reason: Reason, wanted: Callable[[Rollou
 
 def keep_groups(selection: Selection, reason: Reason, wanted: Callable[[Kept], bool]) -> Selection:
     """The selection with only the groups that are `wanted`."""
-    kept = tuple(item for item in selection.kept if wanted(item))
-    gone = [item for item in selection.kept if item not in kept]
+    kept: list[Kept] = []
+    gone: list[Kept] = []
+    for item in selection.kept:
+        (kept if wanted(item) else gone).append(item)
     dropped = [Dropped(item.group.id, name, reason) for item in gone for name in item.ids]
-    return Selection(kept, (*selection.dropped, *dropped))
+    return Selection(tuple(kept), (*selection.dropped, *dropped))
 
 
 def best(selection: Selection, groups: int) -> Selection:
     """The first `groups` groups; the others were ranked out."""
-    first = selection.kept[:groups]
-    return keep_groups(selection, Reason.RANKED_OUT, lambda item: item in first)
+    first = {item.group.id for item in selection.kept[:groups]}
+    return keep_groups(selection, Reason.RANKED_OUT, lambda item: item.group.id in first)
