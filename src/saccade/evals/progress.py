@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from saccade.errors import ModelLostError, ModelRefusedError, SaccadeError, SandboxLostError
+from saccade.errors import ModelLostError, ModelRefusedError, SaccadeError, SandboxLostError, SettingsError
 from saccade.evals.failures import Failure
 from saccade.record.score import CORRECT
 from saccade.record.trajectory import StopReason, Trajectory
@@ -50,7 +50,7 @@ class Progress:
         """Count one sample.
 
         Raises:
-            SaccadeError: the last `most_outages` ones were outages; says what the last one was.
+            SaccadeError: the last `most_outages` ones were outages, or the first ones all came to nothing; says why.
         """
         if isinstance(outcome, Failure):
             self._count_failure(outcome)
@@ -66,8 +66,9 @@ class Progress:
         self.failed += 1
         outage = _OUTAGE.get(failure.kind)
         self._outages = self._outages + 1 if outage is not None else 0
-        if outage is not None and self._outages >= self.most_outages:
-            raise outage(
-                f"{self._outages} samples in a row came to nothing ({failure.kind}): {failure.detail} "
+        if self._outages >= self.most_outages or (self.failed >= self.most_outages and not self.played + self.skipped):
+            raise (outage or SettingsError)(
+                f"{self.failed if outage is None else self._outages} samples in a row came to nothing "
+                f"({failure.kind}): {failure.detail} "
                 "What was played before is kept; correct the cause and run the same command again."
             )
