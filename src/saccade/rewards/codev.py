@@ -25,7 +25,8 @@ from saccade.rewards.reading import accuracy, is_call
 from saccade.rewards.redlines import Redline, redlines
 from saccade.rewards.reward import Group, Reward, TurnPart, reward_each
 
-_TAGS: Final = ("think", "code", "answer")
+_TAGS: Final = ("code", "answer")
+"""A turn stops at the end of its code, inside the thought; so thoughts need not be closed."""
 
 
 class CodeV(Settings):

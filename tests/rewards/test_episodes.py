@@ -1,0 +1,127 @@
+"""Rewards on episodes that really ran: what the sandbox records is what the rules read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+from tests.rewards.rollouts import rollout, wrote
+
+from saccade.dialects.registry import load_dialect
+from saccade.episode.drive import run_episode
+from saccade.episode.plan import Plan, limits_with
+from saccade.looks.regions import regions
+from saccade.looks.stored import StoredPixels
+from saccade.media.store import MediaStore
+from saccade.models.scripted import ScriptedModel
+from saccade.record.action import Answer, Code, ToolCall
+from saccade.record.score import Score
+from saccade.record.status import Status
+from saccade.record.task import EvidenceBox, NamedMedia, Task
+from saccade.record.trajectory import Trajectory
+from saccade.record.turn import FinishReason, Turn
+from saccade.rewards.form import boxed_answer, follows_protocol, tags_in_order
+from saccade.rewards.judges.box import BoxJudge
+from saccade.rewards.reading import silent
+from saccade.rewards.redlines import Redline, redlines
+from saccade.rewards.registry import load_reward
+from saccade.rewards.reward import Group
+from saccade.rl.rollouts import Broken, broken
+from saccade.sandbox.local import LocalSandbox
+
+NEAR, FAR = (90, 90, 190, 190), (250, 150, 330, 230)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> MediaStore:
+    return MediaStore(tmp_path / "media")
+
+
+async def play(store: MediaStore, dialect: str, *cells: str) -> Trajectory:
+    noise = np.random.default_rng(0).integers(0, 256, (300, 400, 3), dtype=np.uint8)
+    part = store.put_image(Image.fromarray(noise))
+    evidence = (EvidenceBox(image="photo", xyxy=(100, 100, 140, 140)),)
+    media = (NamedMedia(name="photo", part=part),)
+    task = Task(id="t", question="Which?", media=media, answer="a", evidence=evidence)
+    chosen = load_dialect(dialect)
+    script = [f"<think>Look.</think>\n<code>\n```python\n{cell}\n```\n</code>" for cell in cells]
+    plan = Plan(task, chosen, given_limits=limits_with(chosen.limits, turns=20))
+    async with LocalSandbox() as sandbox:
+        episode = await run_episode(
+            plan, ScriptedModel([*script, "<think>So.</think>\n<answer>a</answer>"]), sandbox, store
+        )
+    return episode.with_scores([Score(name="correct", value=1.0)])
+
+
+def crop(box: tuple[int, int, int, int], name: str) -> str:
+    return f"part = image.crop({box})\npart.save('{name}.png')\nprint('{name}.png')"
+
+
+async def test_codev(store: MediaStore) -> None:
+    episode = await play(
+        store,
+        "codev",
+        crop(NEAR, "one"),
+        crop(NEAR, "two"),
+        crop(FAR, "three"),
+        crop((300, 200, 900, 900), "four"),
+        "open('notes.txt', 'w').write('x')",
+        "part.nothing()",
+        "print('Error: all is well')",
+    )
+    assert redlines(episode) == (
+        (),
+        (Redline.REPEATED_NOOP,),
+        (),
+        (Redline.INVALID_COORDINATES,),
+        (Redline.SCRATCH_FILE,),
+        (Redline.AVOIDABLE_ERROR,),
+        (),
+        (),
+    )
+    judge = BoxJudge(lambda trajectory: regions(trajectory, StoredPixels(store)))
+    verdicts = judge.verdicts(episode)
+    assert [verdict and verdict.score for verdict in verdicts] == [1, 1, 0.25, 0.25, 0, 0, 0, None]
+    (reward,) = load_reward("codev")(Group((episode,), (verdicts,)))
+    assert reward.turn_part("tool") == (1, -1, 0.25, -1, -1, -1, 0, None)
+    assert reward.total == pytest.approx(1 + 0.5 * -2.75 / 7)
+
+
+async def test_codedance(store: MediaStore) -> None:
+    episode = await play(
+        store, "codedance", "input_image.crop((0, 0, 90, 90))", "# only a comment", "1 / 0", "print('Error')"
+    )
+    statuses = [turn.execution and turn.execution.status for turn in episode.turns]
+    assert statuses == [Status.OK, Status.OK, Status.ERROR, Status.OK, None]
+    assert [silent(turn) for turn in episode.turns] == [False, True, False, False, False]
+    assert broken(episode) == {Broken.EXECUTION_ERROR}
+    (reward,) = load_reward("codedance")(Group((episode,)))
+    assert reward.part("format").value == 0
+    assert reward.part("success_rate").value == 0.5
+    assert reward.turn_part("execution") == (0, -0.5, -0.5, 0, None)
+    assert reward.turn_part("returns") == pytest.approx((-0.12, -0.6, -0.5, 0, None))
+
+
+@pytest.mark.parametrize(
+    ("dialect", "fits"),
+    [
+        ("vista", follows_protocol),
+        ("pyvision-rl-image", boxed_answer),
+        ("codedance", lambda item: tags_in_order(item, ("think", "code", "answer"))),
+        ("codev", lambda item: tags_in_order(item, ("code", "answer"))),
+        ("deepeyes", lambda item: tags_in_order(item, ("think", "tool_call", "answer"))),
+    ],
+)
+def test_what_a_dialect_writes_has_the_form_that_its_reward_asks_for(
+    dialect: str, fits: Callable[[Trajectory], bool]
+) -> None:
+    chosen = load_dialect(dialect)
+    look = ToolCall(name="image_zoom_in_tool", arguments={"bbox_2d": [1, 2, 90, 90]})
+    actions = (look if dialect in ("vista", "deepeyes") else Code(code="print(1)"), Answer(text="red"))
+    texts = [chosen.write(action, "Look.") for action in actions]
+    turns = [Turn(text=text, action=chosen.parse(text, FinishReason.STOP_STRING)) for text in texts]
+    assert fits(rollout(*turns))
+    assert not fits(rollout(wrote("</answer> Hm. <think>"), turns[1].model_copy(update={"text": "<answer>red"})))
