@@ -1,0 +1,77 @@
+"""The commands of an evaluation, from the first sample to the table."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from saccade.cli.eval import resolve
+from saccade.cli.main import main
+
+WORLD = "nested-squares"
+
+
+def evaluate(out: Path, *more: str) -> int:
+    return main(["eval", WORLD, "--n", "3", "--out", str(out), "--workers", "2", *more])
+
+
+def test_a_baseline_with_and_without_tools(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    tools, direct = tmp_path / "tools", tmp_path / "direct"
+    assert evaluate(tools, "--model", "solver", "--dialect", "codedance") == 0
+    assert "| nested-squares@1 |" in capsys.readouterr().out
+    assert evaluate(tools, "--model", "solver", "--dialect", "codedance") == 0
+    assert "3 were there before" in capsys.readouterr().out
+    assert evaluate(direct, "--model", "solver", "--dialect", "direct") == 0
+    capsys.readouterr()
+    assert main(["compare", str(tools), str(direct), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["wins"], found["losses"], len(found["differing"])) == (3, 0, 3)
+    assert main(["compare", str(tools), str(direct)]) == 0
+    assert "difference +100.0 points" in capsys.readouterr().out
+    assert evaluate(tools, "--model", "solver", "--dialect", "pyvision") == 2
+    assert 'dialect: "codedance" -> "pyvision"' in capsys.readouterr().err
+
+
+def test_shards_grades_and_tables(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for number in ("1", "2"):
+        assert evaluate(tmp_path / number, "--model", "solver", "--dialect", "direct", "--shard", f"{number}/2") == 0
+    merged = tmp_path / "merged"
+    assert main(["merge", str(tmp_path / "1"), str(tmp_path / "2"), "--out", str(merged)]) == 0
+    assert "2 shards" in capsys.readouterr().out
+    assert main(["regrade", str(merged), "--grader", "text"]) == 0
+    assert "0 of 3 scores changed" in capsys.readouterr().out
+    assert main(["export", str(merged), "--format", "csv"]) == 0
+    assert (merged / "samples.csv").read_text().count("\n") == 4
+    assert main(["export", str(merged), "--out", str(tmp_path / "a.doc")]) == 2
+
+
+def test_an_outage_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    script = tmp_path / "script.json"
+    script.write_text('["<answer>4</answer>"]')
+    assert evaluate(tmp_path / "run", "--model", f"scripted:{script}", "--dialect", "direct") == 1
+    told = capsys.readouterr().out
+    assert "2 samples came to nothing" in told
+    assert "1 samples played" in told
+    assert "model_refused" in (tmp_path / "run" / "failures.jsonl").read_text()
+
+
+def test_wrong_names_are_told_before_anything_is_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for more, told in (
+        ((), "no model is named"),
+        (("--model", "solver", "--dialect", "pyvison"), "pyvision"),
+        (("--model", "solver", "--grader", "relaxd"), "relaxed"),
+        (("--model", "solver", "--set", "sampling.temprature=1"), "temperature"),
+        (("--model", "solver", "--shard", "3/2"), "shard 3/2"),
+    ):
+        assert evaluate(tmp_path / "run", *more) == 2
+        assert told in capsys.readouterr().err
+    assert not (tmp_path / "run").exists()
+
+
+def test_settings_come_from_a_file_too(tmp_path: Path) -> None:
+    file = tmp_path / "eval.toml"
+    file.write_text('model = "anthropic:some"\nsources = ["maze"]\nn = 5\n')
+    found = resolve(file, ["n=7"])
+    assert (found.n, found.seeded, found.dialect) == (7, False, "pyvision")

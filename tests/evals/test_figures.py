@@ -1,0 +1,144 @@
+"""Metrics and tests against worked examples and brute force."""
+
+from __future__ import annotations
+
+from itertools import combinations
+from statistics import fmean
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from saccade.errors import SettingsError
+from saccade.evals.compare import compare
+from saccade.evals.intervals import bootstrap, mcnemar
+from saccade.evals.metrics import by_task, majority, mean_pass, pass_at
+from saccade.evals.rows import natural
+from saccade.evals.summary import figures, summarise
+from saccade.evals.tables import comparison_text, summary_text
+
+from .rows import row
+
+
+@given(st.lists(st.booleans(), min_size=1, max_size=7), st.data())
+def test_pass_at_k_is_the_share_of_draws_with_a_right_one(outcomes: list[bool], data: st.DataObject) -> None:
+    k = data.draw(st.integers(1, len(outcomes)))
+    draws = [any(draw) for draw in combinations(outcomes, k)]
+    assert pass_at(k, len(outcomes), sum(outcomes)) == pytest.approx(fmean(draws))
+
+
+def test_pass_at_more_than_there_is_raises() -> None:
+    with pytest.raises(ValueError, match="pass@3"):
+        pass_at(3, 2, 1)
+
+
+@pytest.mark.parametrize(
+    ("votes", "credit"),
+    [
+        ([("7", 1.0), ("8", 0.0), (" 7 ", 1.0)], 1.0),
+        ([("7", 1.0), ("8", 0.0), ("8", 0.0)], 0.0),
+        ([("7", 1.0), ("8", 0.0)], 0.5),
+        ([("Cat", 1.0), ("cat", 1.0), ("dog", 0.0)], 1.0),
+        ([("", 0.0), ("", 0.0), ("7", 1.0)], 1.0),
+        ([("", 0.0)], 0.0),
+        ([], 0.0),
+    ],
+)
+def test_majority(votes: list[tuple[str, float]], credit: float) -> None:
+    assert majority(votes) == credit
+
+
+def test_tasks_count_alike_however_many_samples_they_have() -> None:
+    rows = [row("a", 1.0, 0), row("a", 0.0, 1), row("b", 1.0, 0), row("b", 1.0, 1), row("b", 1.0, 2), row("c", None)]
+    found = figures(rows, k=3)
+    assert (found.tasks, found.samples, found.avg) == (2, 5, 0.75)
+    assert dict(found.pass_at) == {1: 0.75, 2: 1.0}
+    assert found.majority == (0.5 + 1) / 2
+    assert [result.solved for result in by_task(rows)] == [1, 3]
+
+
+def test_partial_credit_is_kept_in_avg_and_is_no_pass() -> None:
+    found = figures([row("a", 0.5), row("b", 1.0)])
+    assert (found.avg, found.pass_at[1], found.majority) == (0.75, 0.5, None)
+
+
+def test_pass_at_goes_by_powers_of_two_and_to_the_end() -> None:
+    rows = [row("a", float(number == 0), number) for number in range(6)]
+    assert list(mean_pass(by_task(rows), 6)) == [1, 2, 4, 6]
+    assert mean_pass([], 6) == {}
+
+
+def test_the_bootstrap_is_seeded_and_finds_the_known_interval() -> None:
+    values = [1.0] * 80 + [0.0] * 20
+    low, high = bootstrap(values)
+    assert (low, high) == bootstrap(values) != bootstrap(values, seed=1)
+    # A normal approximation: 0.8 +- 1.96 * sqrt(0.8 * 0.2 / 100).
+    assert low == pytest.approx(0.8 - 0.0784, abs=0.015)
+    assert high == pytest.approx(0.8 + 0.0784, abs=0.015)
+    assert bootstrap([1.0]) == (1.0, 1.0)
+    with pytest.raises(ValueError, match="no values"):
+        bootstrap([])
+
+
+@pytest.mark.parametrize(
+    ("wins", "losses", "p"), [(0, 0, 1.0), (5, 5, 1.0), (5, 0, 0.0625), (8, 1, 0.0390625), (1, 8, 0.0390625)]
+)
+def test_mcnemar_is_exact(wins: int, losses: int, p: float) -> None:
+    assert mcnemar(wins, losses) == p
+
+
+def test_mcnemar_of_thousands() -> None:
+    assert 0 < mcnemar(5200, 4800) < 1e-4
+
+
+def test_categories_are_sources_and_tags() -> None:
+    rows = [
+        row("a", 1.0, source="x", tags=("easy", "choices-seed=3")),
+        row("b", 0.0, source="x", tags=("hard",)),
+        row("c", 0.0, source="y", tags=("hard", "red"), stop="turn_limit", answer=None, extracted=""),
+    ]
+    found = summarise(rows, missing=2)
+    assert {name: part.avg for name, part in found.sources.items()} == {"x": 0.5, "y": 0.0}
+    assert {name: part.tasks for name, part in found.tags.items()} == {"easy": 1, "hard": 2, "red": 1}
+    assert found.stops == {"answered": 2, "turn_limit": 1}
+    text = summary_text(found)
+    assert "| hard" in text
+    assert "2 samples came to nothing" in text
+
+
+def test_a_summary_of_nothing() -> None:
+    found = summarise([])
+    assert (found.total.avg, found.total.interval, found.turns) == (None, None, None)
+    assert "–" in summary_text(found)
+
+
+def test_two_runs_are_paired_by_task() -> None:
+    left = [row("a", 1.0), row("b", 1.0), row("c", 0.0), row("t10", 1.0), row("t9", 1.0), row("only", 1.0)]
+    right = [row("a", 1.0), row("b", 0.0), row("c", 1.0), row("t10", 0.0), row("t9", 0.0), row("none", None)]
+    found = compare(left, right)
+    assert (len(found.pairs), found.only_left, found.only_right) == (5, 1, 0)
+    assert (found.wins, found.losses, found.ties, found.both_right) == (3, 1, 1, 1)
+    assert found.difference == pytest.approx(0.4)
+    assert found.p == mcnemar(3, 1) == 0.625
+    assert [pair.task for pair in found.differing] == ["b", "t9", "t10", "c"]
+    text = comparison_text(found, "A", "B")
+    assert "difference +40.0 points" in text
+    assert text.index("| t9 ") < text.index("| t10 ")
+    mirrored = compare(right, left)
+    assert (mirrored.wins, mirrored.difference) == (1, pytest.approx(-0.4))
+
+
+def test_runs_of_other_tasks_are_refused() -> None:
+    with pytest.raises(SettingsError, match="no graded task in common"):
+        compare([row("a", 1.0)], [row("b", 1.0)])
+    with pytest.raises(SettingsError, match="another question or gold"):
+        compare([row("a", 1.0)], [row("a", 1.0, gold="6")])
+
+
+@given(st.text(max_size=12), st.text(max_size=12))
+def test_natural_order_compares_any_texts(left: str, right: str) -> None:
+    assert (natural(left) < natural(right)) or (natural(right) <= natural(left))
+
+
+def test_natural_order_reads_numbers() -> None:
+    assert sorted(["t10", "t9", "t1/2", "t1/10", "a"], key=natural) == ["a", "t1/2", "t1/10", "t9", "t10"]

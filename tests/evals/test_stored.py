@@ -1,0 +1,160 @@
+"""Runs on the disk: merged, graded anew, exported."""
+
+from __future__ import annotations
+
+import csv
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from saccade.errors import RecordError, RegistryError, SettingsError
+from saccade.evals.export import WRITERS, export, table
+from saccade.evals.grades import grade_of
+from saccade.evals.merge import merge
+from saccade.evals.regrade import regrade
+from saccade.evals.rows import read_rows
+from saccade.evals.run import evaluate
+
+from .rows import row
+from .support import oracle, saying, settings, stored, write_tasks
+
+
+async def test_shards_put_together_are_the_whole_run(tmp_path: Path) -> None:
+    for number in (1, 2, 3):
+        part = settings("circled-letter", n=4, k=2, shard=f"{number}/3")
+        await evaluate(part, tmp_path / str(number), workers=2, player=oracle)
+    shards = [tmp_path / str(number) for number in (3, 1, 2)]
+    merged = merge(shards, tmp_path / "merged")
+    whole = await evaluate(settings("circled-letter", n=4, k=2), tmp_path / "whole", player=oracle)
+    assert merged == whole.summary
+    for name in ("results.jsonl", "summary.json", "settings.toml"):
+        assert (tmp_path / "merged" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+    pictures = [sorted(path.name for path in (tmp_path / run / "media").rglob("*")) for run in ("merged", "whole")]
+    assert pictures[0] == pictures[1]
+    again = await evaluate(settings("circled-letter", n=5, k=2), tmp_path / "merged", player=oracle)
+    assert (again.progress.skipped, again.progress.played) == (8, 2)
+
+
+async def test_what_is_no_shard_of_one_run_is_refused(tmp_path: Path) -> None:
+    tasks = write_tasks(tmp_path / "tasks", 4)
+    for name, changes in (("a", {"shard": "1/2"}), ("b", {"shard": "2/2", "seed": 1}), ("c", {"shard": "1/2"})):
+        await evaluate(settings(tasks, **changes), tmp_path / name, player=oracle)
+    with pytest.raises(SettingsError, match="seed: 0 -> 1"):
+        merge([tmp_path / "a", tmp_path / "b"], tmp_path / "out")
+    with pytest.raises(SettingsError, match="same shard"):
+        merge([tmp_path / "a", tmp_path / "c"], tmp_path / "out")
+    with pytest.raises(SettingsError, match="holds a run already"):
+        merge([tmp_path / "a"], tmp_path / "b")
+    with pytest.raises(SettingsError, match="no run of `saccade eval`"):
+        merge([tasks], tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("shard", ["0/2", "3/2", "1", "a/b", "1/0"])
+def test_a_shard_that_is_none(shard: str) -> None:
+    with pytest.raises(ValueError, match="shard"):
+        settings("maze", shard=shard)
+
+
+async def test_a_run_is_graded_anew_without_its_model(tmp_path: Path) -> None:
+    tasks = write_tasks(tmp_path / "tasks", 4)
+    near = saying(lambda plan: str(float(plan.task.answer or 0) * 1.04))
+    await evaluate(settings(tasks), tmp_path / "run", player=near)
+    before = stored(tmp_path / "run")
+    same = regrade(tmp_path / "run")
+    assert (same.changes, same.summary.total.avg, same.samples) == ([], 0.25, 4)
+    assert stored(tmp_path / "run") == before
+    found = regrade(tmp_path / "run", "relaxed")
+    assert sorted(change.id for change in found.changes) == ["t1#0", "t2#0", "t3#0"]
+    assert {(change.before, change.after) for change in found.changes} == {(0.0, 1.0)}
+    assert found.summary.total.avg == 1.0
+    after = stored(tmp_path / "run")
+    assert {grade_of(item["scores"][0]["detail"]).grader for item in after} == {"relaxed@1"}
+    for item in (*before, *after):
+        del item["scores"]
+    assert after == before
+    assert json.loads((tmp_path / "run" / "summary.json").read_text())["graders"] == {"relaxed@1": 4}
+    goes_on = await evaluate(settings(tasks, grader="relaxed"), tmp_path / "run", player=near)
+    assert goes_on.progress.skipped == 4
+
+
+async def test_what_cannot_be_graded_anew(tmp_path: Path) -> None:
+    await evaluate(settings(write_tasks(tmp_path / "tasks", 1)), tmp_path / "run", player=oracle)
+    with pytest.raises(RegistryError, match="relaxed"):
+        regrade(tmp_path / "run", "relaxd")
+    (tmp_path / "run" / "trajectories.jsonl").unlink()
+    with pytest.raises(SettingsError, match="no trajectories yet"):
+        regrade(tmp_path / "run")
+    with pytest.raises(SettingsError, match="no run"):
+        regrade(tmp_path / "tasks")
+
+
+ROWS = [
+    row(
+        "a", 1.0, choices=("red", "blue"), gold="blue", answer="B", tags=("colour", "x"), question='Say "=1+1",\n\tnow'
+    ),
+    row("b", None, answer=None, gold="=SUM(1)", reason="no\x07bell"),
+]
+
+
+def read_back(form: str, path: Path) -> list[dict[str, Any]]:
+    if form == "jsonl":
+        return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    if form == "parquet":
+        parquet = pytest.importorskip("pyarrow.parquet")
+        found: list[dict[str, Any]] = parquet.read_table(path).to_pylist()
+        return found
+    if form == "xlsx":
+        openpyxl = pytest.importorskip("openpyxl")
+        head, *lines = openpyxl.load_workbook(path).active.iter_rows(values_only=True)
+        return [dict(zip(head, line, strict=True)) for line in lines]
+    with path.open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file, delimiter="," if form == "csv" else "\t"))
+
+
+@pytest.mark.parametrize("form", WRITERS)
+def test_every_form_gives_the_cells_back(form: str, tmp_path: Path) -> None:
+    pytest.importorskip({"parquet": "pyarrow", "xlsx": "openpyxl"}.get(form, "csv"))
+    path = tmp_path / "new" / f"samples.{form}"
+    export(ROWS, path)
+    first, second = read_back(form, path)
+    assert list(first)[:5] == ["index", "question", "A", "B", "answer"]
+    assert (first["question"], first["A"], first["answer"], first["prediction"]) == (ROWS[0].question, "red", "B", "B")
+    assert (first["category"], float(first["hit"]), int(first["turns"])) == ("colour", 1.0, 2)
+    assert second["answer"] == "=SUM(1)"
+    assert second["hit"] in (None, "")
+    assert [item.name for item in path.parent.iterdir()] == [path.name]
+
+
+def test_the_form_may_be_named(tmp_path: Path) -> None:
+    export(ROWS, tmp_path / "a.txt", "tsv")
+    assert (tmp_path / "a.txt").read_text().startswith("index\tquestion\tA\tB\tanswer")
+    with pytest.raises(SettingsError, match="name one of jsonl, csv"):
+        export(ROWS, tmp_path / "a.doc")
+
+
+def test_a_table_of_nothing(tmp_path: Path) -> None:
+    assert table([]) == []
+    export([], tmp_path / "a.csv")
+    assert (tmp_path / "a.csv").read_text().startswith("index,question,answer")
+
+
+async def test_rows_are_read_strictly(tmp_path: Path) -> None:
+    await evaluate(settings(write_tasks(tmp_path / "tasks", 2)), tmp_path / "run", player=oracle)
+    (first, second) = read_rows(tmp_path / "run")
+    assert (first.task, first.answer, first.correct, first.turns, first.calls) == ("t0", "0", 1.0, 1, 0)
+    assert second.question == "What is 1 + 1?"
+    file = tmp_path / "run" / "trajectories.jsonl"
+    whole = file.read_bytes()
+    file.write_bytes(whole.replace(b'"schema_version":1', b'"schema_version":9'))
+    with pytest.raises(RecordError, match="schema version 9"):
+        read_rows(tmp_path / "run")
+    file.write_bytes(whole + b"{}\n")
+    with pytest.raises(RecordError, match="line 3"):
+        read_rows(tmp_path / "run")
+    shutil.rmtree(tmp_path / "run")
+    with pytest.raises(SettingsError, match="no run folder"):
+        read_rows(tmp_path / "run")
