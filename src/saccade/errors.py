@@ -6,6 +6,7 @@
     ├── RecordError            a stored record cannot be read
     │   ├── SchemaVersionError written by another version of the schema
     │   └── TornRecordError    the last line of a file was cut short by a crash; can be recovered
+    ├── DataError              a data set is not there, or cannot be read as its card says
     ├── MediaError             a picture or a video cannot be used
     │   ├── DecodeError        broken, truncated or of an unknown format
     │   ├── TooLargeError      more pixels or bytes than the budget allows
@@ -52,6 +53,10 @@ class SchemaVersionError(RecordError):
 
 class TornRecordError(RecordError):
     """The last line of a file of records was cut short, as a crash does it; the lines before it are whole."""
+
+
+class DataError(SaccadeError, LookupError):
+    """A data set is not there, or cannot be read as its card says."""
 
 
 class MediaError(SaccadeError):

@@ -33,6 +33,7 @@ VERBS: dict[str, Verb] = {
     "ask": Verb("saccade.cli.ask:app", "Ask a model about a picture or a video."),
     "bench": Verb("saccade.cli.bench:app", "Measure the sandbox and the loop."),
     "compare": Verb("saccade.cli.compare:app", "Compare two runs of an evaluation, task by task."),
+    "cards": Verb("saccade.cli.cards:app", "List benchmarks, and check their data on this disk."),
     "convert": Verb("saccade.cli.convert:app", "Convert training data between this field's formats."),
     "curate": Verb("saccade.cli.curate:app", "Filter trajectories, and say what each filter left out."),
     "demo": Verb("saccade.cli.demo:app", "Play an episode and make a page of it; no key, no GPU."),

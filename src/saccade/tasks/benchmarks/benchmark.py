@@ -1,0 +1,115 @@
+"""A benchmark that lies on the disk: its card, its folder, and its tasks as a stream.
+
+    benchmark = open_benchmark(load_card("blindtest"), Path("data"))
+    for item in benchmark.tasks(store):      # a Task, or a RowProblem in the place of one
+
+Nothing is downloaded. The folder is `DATA/<name of the card>`, or `DATA` itself if the files lie there.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from saccade.errors import DataError
+from saccade.media.store import MediaStore
+from saccade.record.task import Task
+from saccade.tasks.benchmarks.card import Card
+from saccade.tasks.benchmarks.loaders.registry import load_loader
+from saccade.tasks.benchmarks.make_task import make_task
+from saccade.tasks.benchmarks.pictures import MediaReader
+from saccade.tasks.benchmarks.problem import FieldError, RowProblem
+from saccade.tasks.benchmarks.row_files import Row
+from saccade.tasks.benchmarks.values import matches
+from saccade.tasks.benchmarks.variants import cycled
+
+VARIABLE = "SACCADE_DATA"
+"""Environment variable that names the folder of the data sets."""
+
+
+@dataclass(frozen=True, slots=True)
+class Benchmark:
+    """A card and where its data lie."""
+
+    card: Card
+    folder: Path
+    files: tuple[Path, ...]
+
+    def count(self) -> int:
+        """How many rows the files hold: at least as many as tasks, unless choices are cycled. For a progress bar.
+
+        Raises:
+            DataError: a file cannot be read.
+            UnavailableError: what reads it is not installed.
+        """
+        return load_loader(self.card.loader.id).count(self.files)
+
+    def tasks(self, store: MediaStore) -> Iterator[Task | RowProblem]:
+        """The tasks in the order of the files, their media in `store`; for a broken row what is wrong with it.
+
+        Rows that the card leaves out (`only`) do not appear. Two rows of one id: the second is a problem. Choices stand
+        as the source gives them or are cycled; a shuffle is left to who plays the tasks.
+
+        Raises:
+            DataError: a file cannot be read.
+            UnavailableError: what reads it, or its videos, is not installed.
+        """
+        rows = load_loader(self.card.loader.id).rows(self.files)
+        yield from tasks_of_rows(rows, self.card, self.folder, store)
+
+
+def open_benchmark(card: Card, data: Path | None = None) -> Benchmark:
+    """The benchmark in folder `data`, by default the one that `SACCADE_DATA` names.
+
+    Raises:
+        DataError: it is not there; says what to download, from where, and into which folder.
+    """
+    given = data if data is not None else Path(os.environ[VARIABLE]) if os.environ.get(VARIABLE) else None
+    loader = load_loader(card.loader.id)
+    for folder in () if given is None else (given / card.name, given):
+        files = loader.find(folder, card)
+        if files:
+            return Benchmark(card, folder, files)
+    raise DataError(_missing(card, given))
+
+
+def tasks_of_rows(
+    rows: Iterable[Row | RowProblem | Mapping[str, Any]], card: Card, folder: Path, store: MediaStore
+) -> Iterator[Task | RowProblem]:
+    """Tasks of rows that are at hand, as those of a Hugging Face data set; paths in them are relative to `folder`.
+
+    A mapping stands for a row of no file. Otherwise as `Benchmark.tasks`.
+    """
+    media = MediaReader(folder, card.loader.media, store)
+    seen: set[str] = set()
+    for number, given in enumerate(rows):
+        row = Row("", number, {**given, "_row": number}) if isinstance(given, Mapping) else given
+        if isinstance(row, RowProblem):
+            yield row
+            continue
+        if not matches(row.fields, card.only):
+            continue
+        try:
+            task = make_task(row.fields, card, media)
+        except FieldError as error:
+            yield row.problem(error.field, error.reason)
+            continue
+        if task.id in seen:
+            yield row.problem("id", f"{task.id!r} is the id of an earlier row")
+            continue
+        seen.add(task.id)
+        yield from cycled(task) if card.choices.order == "cycle" else (task,)
+
+
+def _missing(card: Card, data: Path | None) -> str:
+    folder = (data if data is not None else Path("data")) / card.name
+    where = f"no {VARIABLE} is set and no folder was named" if data is None else f"there is nothing in {folder}"
+    return (
+        f"{card.title} ({card.id}) is not there: {where} (files looked for: {', '.join(card.loader.files)}). "
+        f"Get it from {card.source.url} (licence: {card.source.licence}): "
+        f"{card.source.get.replace('{folder}', str(folder))}. "
+        f"Then name the folder above it with --data or {VARIABLE}."
+    )

@@ -1,0 +1,200 @@
+"""The card of a benchmark: everything that is particular to it, as frozen data from one short TOML file.
+
+A card holds no code and no prompt. It names its loader and its graders by id, as text; whether these exist is asked
+when they are used. Sizes and scores are those of the stated source, not measured here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Final, Literal, Self
+
+from pydantic import BeforeValidator, Field, FiniteFloat, JsonValue, NonNegativeInt, PositiveInt, model_validator
+
+from saccade.record.settings import Settings
+from saccade.record.task import AnswerType, Task
+
+
+def _as_tuple(value: object) -> object:
+    return (value,) if isinstance(value, str) else value
+
+
+def _as_table(value: object) -> object:
+    return {"id": value} if isinstance(value, str) else value
+
+
+Id = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9._-]*@(0|[1-9][0-9]*)$")]
+"""A versioned id, `name@version`."""
+
+Names = Annotated[tuple[str, ...], BeforeValidator(_as_tuple)]
+"""One text, or several of which the first that a row has counts. See `values.py` for what a field may be."""
+
+SAME_QUESTION: Final = "@question"
+"""In place of a field in `Fields.group`: rows with the same question about the same media are one group."""
+
+
+class Source(Settings):
+    """Where the data come from."""
+
+    name: str
+    """Repository or hub name."""
+    url: str
+    licence: str = "see the source"
+    get: str
+    """What a person does to get the data into `{folder}`: a command, or a sentence."""
+    paper: str = ""
+
+
+class Reading(Settings):
+    """Which loader reads which files."""
+
+    id: Id
+    files: Names
+    """Glob patterns relative to the data set's folder; all files of the first pattern that matches any."""
+    media: tuple[str, ...] = ()
+    """Further folders, relative to the data set's, where media that rows name may lie."""
+
+
+class Fields(Settings):
+    """From fields of a row to those of a task."""
+
+    id: Names = ("_row",)
+    question: Names
+    hint: Names = ()
+    """A text that stands before the question."""
+    images: Names = ()
+    videos: Names = ()
+    answer: Names = ()
+    answer_is: Literal["text", "letter", "letter-or-text", "index-0", "index-1", "first-choice"] = "text"
+    """How the gold answer of a row with choices names its choice."""
+    choices: Names = ()
+    choices_from: Literal["field", "columns", "question"] = "field"
+    """`columns`: fields `A`, `B`, ...; `question`: options written into the question, which are taken out of it."""
+    boxes: Names = ()
+    """Where the answer can be seen in the first picture: a list of boxes in pixels, or one box."""
+    boxes_are: Literal["xyxy", "xywh"] = "xyxy"
+    box_labels: Names = ()
+    """What each box shows: a text, or a list with one for each box."""
+    split: Names = ()
+    """The split of a row, where rows name it; by default the card's."""
+    group: Names = ()
+    """What variants of one question share."""
+    variant: Names = ()
+    tags: Mapping[str, Names] = {}
+
+
+class Case(Settings):
+    """Rows whose fields have these values have another type of answer; `*` in a value stands for anything."""
+
+    when: Mapping[str, Names]
+    answer_type: AnswerType
+
+
+class Choices(Settings):
+    """In which order choices are shown."""
+
+    order: Literal["given", "shuffle", "cycle"] = "given"
+    """`shuffle`: by `seed` and the task's id, where the source's gold position is constant; who plays the tasks does
+    it (`saccade.grading.shuffle`). `cycle`: each task once for every rotation of its choices; the loader does it."""
+    seed: NonNegativeInt = 0
+    why: str = ""
+
+
+class GraderChoice(Settings):
+    """A grader by id."""
+
+    id: Id
+    parameters: Mapping[str, JsonValue] = {}
+
+
+class Metric(Settings):
+    """What the headline number is."""
+
+    id: Id = "accuracy@1"
+    by: tuple[str, ...] = ()
+    """Tags for which the number is also given."""
+    note: str = ""
+
+
+class PaperSettings(Settings):
+    """How a paper ran the benchmark; None where it does not say."""
+
+    source: str
+    temperature: FiniteFloat | None = None
+    top_k: PositiveInt | None = None
+    turns: PositiveInt | None = None
+    samples: PositiveInt | None = None
+    """Answers for each task, whose accuracies are averaged."""
+    context_tokens: PositiveInt | None = None
+
+
+class Score(Settings):
+    """A published result."""
+
+    model: str
+    score: FiniteFloat
+    """Percent."""
+    source: str
+    part: str = ""
+    """The part of the benchmark, if it is not all of it."""
+    faithful: FiniteFloat | None = None
+    """Percent of all samples that are right and whose tool use is faithful, where published."""
+
+
+class Size(Settings):
+    """How many tasks there should be."""
+
+    tasks: PositiveInt | None = None
+    source: str = ""
+
+
+class Card(Settings):
+    """A benchmark."""
+
+    id: Id
+    title: str
+    split: str
+    """As tasks record it."""
+    media: Literal["image", "images", "video", "text"]
+    prompt: Literal["choice", "short", "count", "yes-no", "free", "mixed"]
+    """Style of the question, for a person and for dialects that have several; it adds nothing to the text."""
+    answer_type: AnswerType
+    """Of rows without choices for which no case says otherwise; rows with choices are `choice`."""
+    source: Source
+    loader: Reading
+    fields: Fields
+    only: Mapping[str, Names] = {}
+    """Only rows whose fields have one of these values belong to the benchmark; `*` as in a case."""
+    cases: tuple[Case, ...] = ()
+    choices: Choices = Choices()
+    graders: Mapping[AnswerType, Annotated[GraderChoice, BeforeValidator(_as_table)]]
+    metric: Metric = Metric()
+    settings: tuple[PaperSettings, ...] = ()
+    scores: tuple[Score, ...] = ()
+    size: Size = Size()
+    notes: str = ""
+
+    @property
+    def name(self) -> str:
+        """The id without its version; also the name of the data set's folder."""
+        return self.id.partition("@")[0]
+
+    def grader_of(self, task: Task) -> GraderChoice:
+        """The grader of a task of this benchmark."""
+        return self.graders[task.answer_type]
+
+    @model_validator(mode="after")
+    def _graders_for_all(self) -> Self:
+        needed = {self.answer_type, *(case.answer_type for case in self.cases)}
+        if self.fields.choices or self.fields.choices_from != "field":
+            needed.add(AnswerType.CHOICE)
+        missing = sorted(needed - self.graders.keys())
+        if missing:
+            raise ValueError(f"tasks may be of type {', '.join(missing)}, for which `graders` names none")
+        if self.media in ("image", "images") and not self.fields.images:
+            raise ValueError("a benchmark of pictures needs `fields.images`")
+        if self.media == "video" and not self.fields.videos:
+            raise ValueError("a benchmark of videos needs `fields.videos`")
+        if not self.fields.answer and self.fields.answer_is != "first-choice":
+            raise ValueError("`fields.answer` names no field")
+        return self

@@ -1,0 +1,77 @@
+"""What a data set holds, beside what its card expects."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from string import ascii_uppercase
+
+from saccade.record.task import Task
+from saccade.tasks.benchmarks.card import Card
+from saccade.tasks.benchmarks.problem import RowProblem
+
+_MOST_VALUES = 12
+"""Values of a tag that are shown; a tag with more of them tells rows apart and not kinds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """Counts over all rows of a data set."""
+
+    card: Card
+    tasks: int
+    problems: tuple[RowProblem, ...]
+    answer_types: Mapping[str, int]
+    choice_counts: Mapping[int, int]
+    """How many tasks have so many choices."""
+    gold_positions: Mapping[int, int]
+    """How many tasks have their gold answer at that place, from 0, as the source orders the choices."""
+    tags: Mapping[str, Mapping[str, int]]
+
+    def lines(self) -> Iterator[str]:
+        """The findings for a person."""
+        yield f"{self.card.title} ({self.card.id})"
+        yield f"tasks         {self.tasks}{self._against_expected()}"
+        yield f"broken rows   {len(self.problems)}"
+        yield f"answer types  {_counts(self.answer_types)}"
+        if self.gold_positions:
+            yield f"choices       {_counts({f'{count} choices': tasks for count, tasks in self.choice_counts.items()})}"
+            gold = {ascii_uppercase[place] if place < 26 else str(place): n for place, n in self.gold_positions.items()}
+            constant = len(gold) == 1 and self.card.choices.order == "given" and self.tasks > 1
+            yield f"gold is at    {_counts(gold)}{'  (always the same: shuffle the choices)' if constant else ''}"
+        for name, values in sorted(self.tags.items()):
+            shown = _counts(values) if len(values) <= _MOST_VALUES else f"{len(values)} different values"
+            yield f"{name:<14}{shown}"
+
+    def _against_expected(self) -> str:
+        expected = self.card.size.tasks
+        if expected is None:
+            return "  (the card states no size)"
+        same = "as expected" if expected == self.tasks else f"expected {expected}"
+        return f"  ({same}, {self.card.size.source})"
+
+
+def survey(card: Card, items: Iterable[Task | RowProblem]) -> Findings:
+    """Count over what `Benchmark.tasks` gives."""
+    problems: list[RowProblem] = []
+    types: Counter[str] = Counter()
+    counts: Counter[int] = Counter()
+    gold: Counter[int] = Counter()
+    tags: dict[str, Counter[str]] = {}
+    for item in items:
+        if isinstance(item, RowProblem):
+            problems.append(item)
+            continue
+        types[item.answer_type.value] += 1
+        if item.choices and item.answer in item.choices:
+            counts[len(item.choices)] += 1
+            gold[item.choices.index(item.answer)] += 1
+        for tag in item.tags:
+            name, _, value = tag.partition("=")
+            tags.setdefault(name, Counter())[value] += 1
+    return Findings(card, types.total(), tuple(problems), types, counts, gold, tags)
+
+
+def _counts(values: Mapping[str, int]) -> str:
+    return ", ".join(f"{name}: {number}" for name, number in sorted(values.items())) or "none"

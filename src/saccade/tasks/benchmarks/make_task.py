@@ -1,0 +1,146 @@
+"""A row becomes a task, as its card says; or a `FieldError` names the field that is wrong."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from hashlib import sha256
+from string import ascii_uppercase
+from typing import Any
+
+from pydantic import ValidationError
+
+from saccade.record.content import ImagePart, VideoPart
+from saccade.record.task import AnswerType, NamedMedia, Task
+from saccade.tasks.benchmarks.boxes import evidence
+from saccade.tasks.benchmarks.card import SAME_QUESTION, Card
+from saccade.tasks.benchmarks.options import choices_of, split_question
+from saccade.tasks.benchmarks.pictures import MediaReader
+from saccade.tasks.benchmarks.problem import FieldError, short
+from saccade.tasks.benchmarks.values import as_list, as_text, found, matches
+
+_LONGEST_ID = 200
+_TIGHT_PLACEHOLDER = re.compile(r"<image(\d{1,4})>")
+
+
+def make_task(row: Mapping[str, Any], card: Card, media: MediaReader) -> Task:
+    """The task of a row. The same row, card and media give an equal task.
+
+    Raises:
+        FieldError: a field of the task cannot be had.
+        UnavailableError: the row has a video, and what reads videos is not installed.
+    """
+    question, choices = _question(row, card)
+    parts = _media(row, card, media)
+    answer_type = _answer_type(row, card, choices)
+    fields = {
+        "id": task_id(card, as_text(_needed(row, card.fields.id, "id"), "id")),
+        "question": question,
+        "media": parts,
+        "choices": choices,
+        "answer": _answer(row, card, choices),
+        "answer_type": answer_type,
+        "evidence": evidence(row, card.fields, parts),
+        "source": card.id,
+        "split": as_text(found(row, card.fields.split) or card.split, "split"),
+        "tags": _tags(row, card, question, parts),
+    }
+    try:
+        return Task.model_validate(fields)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_context=False)[0]
+        raise FieldError(".".join(map(str, first["loc"])) or "task", first["msg"]) from error
+
+
+def task_id(card: Card, own: str) -> str:
+    """The id of the task whose row is called `own`; the end of a very long one is its sha256."""
+    whole = f"{card.id}/{own}"
+    return whole if len(whole) <= _LONGEST_ID else f"{whole[:150]}-{sha256(whole.encode()).hexdigest()[:32]}"
+
+
+def _question(row: Mapping[str, Any], card: Card) -> tuple[str, tuple[str, ...]]:
+    question = as_text(_needed(row, card.fields.question, "question"), "question").strip()
+    choices: tuple[str, ...]
+    if card.fields.choices_from == "question":
+        question, choices = split_question(question)
+    else:
+        choices = choices_of(row, card.fields)
+    hint = found(row, card.fields.hint)
+    if hint is not None:
+        question = f"{as_text(hint, 'hint').strip()}\n{question}"
+    return _TIGHT_PLACEHOLDER.sub(r"<image \1>", question), choices
+
+
+def _answer_type(row: Mapping[str, Any], card: Card, choices: Sequence[str]) -> AnswerType:
+    for case in card.cases:
+        if matches(row, case.when):
+            return case.answer_type
+    return AnswerType.CHOICE if choices else card.answer_type
+
+
+def _answer(row: Mapping[str, Any], card: Card, choices: Sequence[str]) -> str:
+    if choices and card.fields.answer_is == "first-choice":
+        return choices[0]
+    value = _needed(row, card.fields.answer, "answer")
+    if not choices or card.fields.answer_is == "text":
+        return as_text(value, "answer").strip()
+    if card.fields.answer_is in ("index-0", "index-1"):
+        return _by_index(value, 1 if card.fields.answer_is == "index-1" else 0, choices)
+    return _by_letter(as_text(value, "answer").strip(), choices, card.fields.answer_is == "letter-or-text")
+
+
+def _by_index(value: object, first: int, choices: Sequence[str]) -> str:
+    text = as_text(value, "answer")
+    if not re.fullmatch(r"[0-9]{1,4}", text) or not 0 <= int(text) - first < len(choices):
+        raise FieldError(
+            "answer", f"{short(value)} is no number of a choice, from {first} to {len(choices) - 1 + first}"
+        )
+    return choices[int(text) - first]
+
+
+def _by_letter(text: str, choices: Sequence[str], or_text: bool) -> str:
+    letter = re.fullmatch(r"\(?([A-Za-z])\)?\.?", text)
+    index = ascii_uppercase.index(letter[1].upper()) if letter else len(choices)
+    named = choices[index] if index < len(choices) else None
+    written = text if or_text and text in choices else None
+    if named is not None and written is not None and named != written:
+        raise FieldError("answer", f"{text!r} is the letter of {named!r} and the text of another choice")
+    gold = written if written is not None else named
+    if gold is None:
+        raise FieldError("answer", f"{short(text)} names none of the {len(choices)} choices")
+    return gold
+
+
+def _media(row: Mapping[str, Any], card: Card, media: MediaReader) -> tuple[NamedMedia, ...]:
+    parts: list[NamedMedia] = []
+    if card.fields.images:
+        images: tuple[ImagePart, ...] = media.images(_needed(row, card.fields.images, "images"))
+        parts += [NamedMedia(name=f"image_{number}", part=part) for number, part in enumerate(images)]
+    if card.fields.videos:
+        videos: list[VideoPart] = [media.video(v) for v in as_list(_needed(row, card.fields.videos, "videos"))]
+        parts += [NamedMedia(name=f"video_{number}", part=part) for number, part in enumerate(videos)]
+    if not parts and card.media != "text":
+        raise FieldError("media", "it names no picture and no video")
+    return tuple(parts)
+
+
+def _tags(row: Mapping[str, Any], card: Card, question: str, media: Sequence[NamedMedia]) -> tuple[str, ...]:
+    tags = [(name, found(row, names)) for name, names in card.fields.tags.items()]
+    if card.fields.group == (SAME_QUESTION,):
+        same = "\0".join([question, *(item.part.sha256 for item in media)])
+        tags.append(("group", sha256(same.encode()).hexdigest()[:16]))
+    else:
+        tags.append(("group", found(row, card.fields.group)))
+    tags.append(("variant", found(row, card.fields.variant)))
+    return tuple(f"{name}={_tag(value, name)}" for name, value in tags if value is not None)
+
+
+def _tag(value: object, name: str) -> str:
+    return ", ".join(as_text(item, name) for item in as_list(value))
+
+
+def _needed(row: Mapping[str, Any], names: Sequence[str], field: str) -> Any:
+    value = found(row, names)
+    if value is None:
+        raise FieldError(field, f"the row has no value for {' or '.join(names)}")
+    return value

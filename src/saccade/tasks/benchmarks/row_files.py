@@ -1,0 +1,138 @@
+"""Files of rows as streams: TSV, JSON lines, a JSON list, a JSON object of rows, parquet.
+
+A row that cannot be read is a `RowProblem` in its place; a file that cannot be read at all raises. JSON lists and
+objects are in memory as a whole, everything else a few rows at a time.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from saccade.errors import DataError, UnavailableError
+from saccade.tasks.benchmarks.problem import RowProblem
+
+_GROUP = 32
+"""Rows of a parquet file in memory together; a row can hold a picture of many megabytes."""
+_LONGEST_CELL = 2**31 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One row of a source."""
+
+    file: str
+    number: int
+    fields: Mapping[str, Any]
+
+    def problem(self, field: str, reason: str) -> RowProblem:
+        """What is wrong with it."""
+        return RowProblem(self.file, self.number, field, reason)
+
+
+def read_rows(file: Path) -> Iterator[Row | RowProblem]:
+    """The rows of a file by its suffix: `.tsv`, `.jsonl`, `.json` or `.parquet`, in their order.
+
+    Raises:
+        DataError: the file as a whole cannot be read.
+        UnavailableError: it is parquet, and pyarrow is not installed.
+    """
+    for number, raw in enumerate(_READERS.get(file.suffix.lower(), _unknown)(file)):
+        if isinstance(raw, str):
+            yield RowProblem(file.name, number, "row", raw)
+        else:
+            yield Row(file.name, number, {**raw, "_row": number, "_file": file.stem})
+
+
+def count_rows(file: Path) -> int:
+    """How many rows `read_rows` gives, broken ones included; of text files found by reading them. Raises the same."""
+    if file.suffix.lower() == ".parquet":
+        _, parquet = load_pyarrow()
+        with _reading(file), parquet.ParquetFile(file) as table:
+            return int(table.metadata.num_rows)
+    return sum(1 for _ in _READERS.get(file.suffix.lower(), _unknown)(file))
+
+
+def load_pyarrow() -> tuple[Any, Any]:
+    """The modules `pyarrow` and `pyarrow.parquet`.
+
+    Raises:
+        UnavailableError: pyarrow is not installed.
+    """
+    try:
+        import pyarrow
+        from pyarrow import parquet
+    except ImportError as error:
+        raise UnavailableError("parquet files need pyarrow: pip install 'saccade[data]'") from error
+    return pyarrow, parquet
+
+
+@contextmanager
+def _reading(file: Path) -> Iterator[None]:
+    """Turn what libraries raise about a file into a `DataError`."""
+    try:
+        yield
+    except (OSError, ValueError, RecursionError, csv.Error) as error:  # pyarrow's errors are among these
+        raise DataError(f"{file} cannot be read: {error}. Download it again, or name another.") from error
+
+
+def _read_tsv(file: Path) -> Iterator[dict[str, Any] | str]:
+    # The limit is the module's own and small; a cell of these files holds a whole picture as base64.
+    csv.field_size_limit(_LONGEST_CELL)
+    with _reading(file), file.open(encoding="utf-8-sig", newline="") as text:
+        lines = csv.reader(text, delimiter="\t")
+        names = next(lines, None)
+        if names is None:
+            return
+        for cells in lines:
+            if len(cells) == len(names):
+                yield dict(zip(names, cells, strict=True))
+            elif cells:
+                yield f"it has {len(cells)} cells where the head has {len(names)}"
+
+
+def _read_jsonl(file: Path) -> Iterator[dict[str, Any] | str]:
+    with _reading(file), file.open("rb") as lines:
+        for line in lines:
+            if line.strip():
+                yield _parsed(line)
+
+
+def _parsed(line: bytes) -> dict[str, Any] | str:
+    try:
+        row = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        return f"it is no JSON: {error}"
+    return row if isinstance(row, dict) else "it is no JSON object"
+
+
+def _read_json(file: Path) -> Iterator[dict[str, Any] | str]:
+    with _reading(file):
+        data = json.loads(file.read_bytes())
+    if isinstance(data, dict) and not all(isinstance(row, dict) for row in data.values()):
+        data = next((rows for rows in data.values() if isinstance(rows, list)), None)
+    if isinstance(data, dict):
+        yield from ({**row, "_key": key} for key, row in data.items())
+    elif isinstance(data, list):
+        yield from (row if isinstance(row, dict) else "it is no JSON object" for row in data)
+    else:
+        raise DataError(f"{file} holds neither a list nor an object of rows. Name another file.")
+
+
+def _read_parquet(file: Path) -> Iterator[dict[str, Any] | str]:
+    _, parquet = load_pyarrow()
+    with _reading(file), parquet.ParquetFile(file) as table:
+        for batch in table.iter_batches(batch_size=_GROUP):
+            yield from batch.to_pylist()
+
+
+def _unknown(file: Path) -> Iterator[dict[str, Any] | str]:
+    raise DataError(f"{file} is of an unknown kind; rows are read from {', '.join(_READERS)}")
+
+
+_READERS = {".tsv": _read_tsv, ".jsonl": _read_jsonl, ".json": _read_json, ".parquet": _read_parquet}

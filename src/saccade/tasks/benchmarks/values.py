@@ -1,0 +1,112 @@
+"""Values of a row: how cards name them, and how they become texts.
+
+A card names a field in one of these ways; of several names the first that has a value counts.
+
+    question             the field of that name
+    metadata.split       a field inside a field
+    tables/{id}.png      a text with fields put into it; it has a value only if all of them have
+    image_#              the fields image_1, image_2, ... that have a value, as a list (from 1, or from 0)
+
+Loaders add `_row` (number in its file), `_file` (the file's name without its suffix) and, where rows have keys, `_key`.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Mapping, Sequence
+from fnmatch import fnmatchcase
+from typing import Any
+
+from saccade.record.base import clean_text
+from saccade.tasks.benchmarks.problem import FieldError, short
+
+Fields = Mapping[str, Any]
+
+_SLOT = re.compile(r"\{([^{}]+)\}")
+_MOST_NUMBERED = 100
+
+
+def found(fields: Fields, names: Sequence[str]) -> Any:
+    """The value of the first name that has one, or None."""
+    for name in names:
+        value = _named(fields, name)
+        if not missing(value):
+            return value
+    return None
+
+
+def missing(value: object) -> bool:
+    """Whether a value is none: null, an empty text or list, or NaN, as tables write empty cells."""
+    if isinstance(value, float):
+        return math.isnan(value)
+    return value is None or (isinstance(value, str | bytes | list | tuple | dict) and not value)
+
+
+def as_text(value: object, field: str) -> str:
+    """A value as text: whole numbers without a point, truth as yes or no, lists as a JSON array of texts.
+
+    Raises:
+        FieldError: it is neither text, number nor a list of these.
+    """
+    if isinstance(value, list | tuple):
+        return json.dumps([_item(item, field) for item in value], ensure_ascii=False)
+    return _item(value, field)
+
+
+def as_list(value: object) -> list[Any]:
+    """A list as it is; anything else as the only item of one."""
+    return list(value) if isinstance(value, list | tuple) else [value]
+
+
+def matches(fields: Fields, wanted: Mapping[str, Sequence[str]]) -> bool:
+    """Whether each named field has one of its wanted values, as texts; an empty one stands for no value."""
+    for name, values in wanted.items():
+        value = found(fields, (name,))
+        try:
+            text = "" if value is None else as_text(value, name)
+        except FieldError:
+            return False
+        if not any(text == pattern or ("*" in pattern and fnmatchcase(text, pattern)) for pattern in values):
+            return False
+    return True
+
+
+def _item(value: object, field: str) -> str:
+    if isinstance(value, str):
+        return clean_text(value)
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int):
+        return str(value)
+    if isinstance(value, float) and math.isfinite(value):
+        return str(int(value)) if value.is_integer() and abs(value) < 1e15 else repr(value)
+    raise FieldError(field, f"{short(value)} is neither text nor number")
+
+
+def _named(fields: Fields, name: str) -> Any:
+    if name.endswith("#"):
+        return _numbered(fields, name[:-1])
+    if "{" in name:
+        return _filled(fields, name)
+    if name in fields:
+        return fields[name]
+    value: Any = fields
+    for step in name.split("."):
+        if not isinstance(value, Mapping) or step not in value:
+            return None
+        value = value[step]
+    return value
+
+
+def _numbered(fields: Fields, stem: str) -> list[Any]:
+    values = (fields.get(f"{stem}{number}") for number in range(_MOST_NUMBERED))
+    return [value for value in values if not missing(value)]
+
+
+def _filled(fields: Fields, template: str) -> str | None:
+    values = {name: found(fields, (name,)) for name in _SLOT.findall(template)}
+    if any(value is None for value in values.values()):
+        return None
+    return _SLOT.sub(lambda slot: as_text(values[slot[1]], slot[1]), template)
