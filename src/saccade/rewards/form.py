@@ -23,7 +23,8 @@ _PROTOCOL: Final = {
 def tags_in_order(trajectory: Trajectory, tags: Collection[str], longest: int = LONGEST_ANSWER) -> bool:
     """Whether every turn has an action and pairs of each tag, and the answer is shorter than `longest` characters.
 
-    Tags may lie inside each other, as CodeV writes code inside a thought. A trajectory without an answer can be in order: DeepEyes and CodeDance do not count that as a matter of form.
+    Tags may lie inside each other, as CodeV writes code inside a thought. A trajectory without an answer can be in
+    order: DeepEyes and CodeDance do not count that as a matter of form.
     """
     for turn in trajectory.turns:
         if isinstance(turn.action, ParseError) or any(find_tag_faults(turn.text, (tag,)) for tag in tags):
