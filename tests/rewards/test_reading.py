@@ -15,7 +15,7 @@ from saccade.rewards.reading import accuracy, calls, failed, silent
 from saccade.rewards.redlines import Redline, redlines
 from saccade.rewards.registry import REWARDS, load_reward, presets
 from saccade.rewards.repetition import Repetition, repetition
-from saccade.rewards.reward import Group, Reward
+from saccade.rewards.reward import Group, Reward, with_reward
 from saccade.tools.problem import ProblemKind
 
 
@@ -205,3 +205,19 @@ def test_parts_by_name() -> None:
         reward.part("nothing")
     with pytest.raises(KeyError):
         reward.turn_part("nothing")
+
+
+def test_a_reward_is_kept_beside_the_grade() -> None:
+    trajectory = rollout(called(), answered(), correct=1.0)
+    (reward,) = load_reward("vista-r1")(Group((trajectory,)))
+    kept = with_reward(trajectory, reward)
+    assert {score.name: score.value for score in kept.scores} == {
+        "correct": 1,
+        "reward.repetition": 0,
+        "reward.format": 1,
+        "reward.correct": 1,
+    }
+
+
+def test_the_box_is_found_in_bounded_time() -> None:
+    assert not boxed_answer(rollout(wrote("<answer>\n\\boxed{" * 20_000, answered().action)))

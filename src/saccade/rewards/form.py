@@ -13,7 +13,7 @@ from saccade.record.turn import Turn
 from saccade.rewards.reading import LONGEST_ANSWER
 
 _THYME: Final = re.compile(r"<think>.*</think>\s<answer>.*</answer>\s*", re.DOTALL)
-_BOXED: Final = re.compile(r"<answer>\n\\boxed\{(.*?)\}\n</answer>", re.DOTALL)
+_BOX: Final = ("<answer>\n\\boxed{", "}\n</answer>")
 _PROTOCOL: Final = {
     "tool_call": re.compile(r"\s*<think>.*</think>\s*<tool_call>.*</tool_call>\s*", re.DOTALL),
     "answer": re.compile(r"\s*<think>.*</think>\s*<answer>.*</answer>\s*", re.DOTALL),
@@ -45,10 +45,11 @@ def boxed_answer(trajectory: Trajectory) -> bool:
     if trajectory.answer is None:
         return False
     text = trajectory.turns[-1].text
-    found = _BOXED.search(text)
-    if found is None or text.count("<answer>") != text.count("</answer>"):
+    _, opened, rest = text.partition(_BOX[0])
+    inside, closed, _ = rest.partition(_BOX[1])
+    if not opened or not closed or text.count("<answer>") != text.count("</answer>"):
         return False
-    return not any(mark in found[1] for mark in ("<interpreter>", "<answer>", "\\boxed"))
+    return not any(mark in inside for mark in ("<interpreter>", "<answer>", "\\boxed"))
 
 
 def one_thought_one_answer(trajectory: Trajectory) -> bool:

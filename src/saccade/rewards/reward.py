@@ -49,6 +49,14 @@ class Reward(Record):
         return {part.name: part for part in self.turns}[name].values
 
 
+def with_reward(trajectory: Trajectory, reward: Reward) -> Trajectory:
+    """The trajectory with every part as a score named `reward.PART`, beside what graders and judges gave it.
+
+    The scores of weight 0 among them are those that are only observed; parts of turns stay in the `Reward`.
+    """
+    return trajectory.with_scores(part.model_copy(update={"name": f"reward.{part.name}"}) for part in reward.parts)
+
+
 @dataclass(frozen=True, slots=True)
 class Group:
     """Rollouts of one task, in the order in which rewards are returned."""
