@@ -18,11 +18,10 @@ from saccade.episode.drive import run_episode
 from saccade.episode.plan import Plan
 from saccade.episode.run_folder import RunFolder
 from saccade.models.base import Model
-from saccade.record.score import Score
+from saccade.record.score import CORRECT, Score
 from saccade.record.trajectory import Sampling
 from saccade.sandbox.local import LocalSandbox
 from saccade.sft.synth.jobs import jobs, knobs_by_world
-from saccade.record.score import CORRECT
 from saccade.sft.synth.settings import SynthSettings
 from saccade.sft.tiny.settings import Exam
 from saccade.tasks.worlds.base import draw_sample, store_sample

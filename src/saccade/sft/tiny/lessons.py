@@ -24,6 +24,8 @@ from saccade.sft.synth.settings import SynthSettings
 from saccade.sft.synth.studio import Studio
 from saccade.sft.tiny.demonstrator import Demonstrator
 from saccade.sft.tiny.settings import Lesson
+from saccade.sft.tiny.wordings import reworded
+from saccade.tasks.worlds.rng import Rng
 
 Watch = Callable[[Progress], None]
 
@@ -33,10 +35,13 @@ class DemonstrationMaker:
     """A `Maker` of demonstrations."""
 
     stage: Stage
+    reword: bool
+    """Whether the questions get other wordings."""
 
     async def make(self, job: Job, task: Task, notes: Mapping[str, str]) -> Trajectory:
         """The demonstration."""
-        plan = self.stage.plan(job, task)
+        asked = reworded(task, Rng(job.seed(self.stage.settings))) if self.reword else task
+        plan = self.stage.plan(job, asked)
         return await self.stage.play(plan, Demonstrator(plan, notes))
 
     async def close(self) -> None:
@@ -46,8 +51,12 @@ class DemonstrationMaker:
 class LessonStudio(Studio):
     """Makes demonstrations in place of experts' trajectories."""
 
+    def __init__(self, settings: SynthSettings, store: MediaStore, *, reword: bool) -> None:
+        super().__init__(settings, store)
+        self._reword = reword
+
     def _made_for(self, stage: Stage) -> Maker:
-        return DemonstrationMaker(stage)
+        return DemonstrationMaker(stage, self._reword)
 
 
 async def hold(lesson: Lesson, out: Path, *, workers: int = 4, watch: Watch = lambda progress: None) -> Progress:
@@ -58,7 +67,7 @@ async def hold(lesson: Lesson, out: Path, *, workers: int = 4, watch: Watch = la
         RegistryError: a world or a dialect is unknown.
     """
     settings = synth_settings(lesson)
-    studio = LessonStudio(settings, MediaStore(out / MEDIA))
+    studio = LessonStudio(settings, MediaStore(out / MEDIA), reword=lesson.reword)
     run = opened(out, settings)
     missing = [job for job in jobs(settings) if job.id not in run.done]
     progress = Progress(job_count(settings), skipped=len(run.done))
@@ -75,4 +84,4 @@ async def hold(lesson: Lesson, out: Path, *, workers: int = 4, watch: Watch = la
 
 def synth_settings(lesson: Lesson) -> SynthSettings:
     """The settings of the run folder: those that `saccade synth` would save."""
-    return SynthSettings.model_validate(lesson.model_dump(exclude={"name"}))
+    return SynthSettings.model_validate(lesson.model_dump(exclude={"name", "reword"}))

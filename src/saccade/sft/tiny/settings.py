@@ -23,6 +23,8 @@ class Lesson(Settings):
     start: int = Field(0, ge=0)
     """Index of the first task."""
     knobs: dict[str, dict[str, Any]] = Field(default_factory=dict)
+    reword: bool = False
+    """Whether questions of the counting and touching families get other wordings."""
 
 
 class TokenizerSettings(Settings):

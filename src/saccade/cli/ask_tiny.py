@@ -1,0 +1,42 @@
+"""What `saccade ask` does where no model is named: the model that comes with Saccade, for questions that it knows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from saccade.errors import SettingsError, UnavailableError
+from saccade.models.tiny_weights import tiny_weights
+from saccade.tasks.known_questions import known_kind
+
+LEARNED: Mapping[str, str] = {
+    "counting": "count circles or polygons of one kind",
+    "line-crossings": "count the crossings of two coloured lines",
+    "nested-squares": "count squares inside one another",
+    "rows-columns": "count rows and columns of a table",
+    "two-circles": "tell whether two circles touch or overlap",
+}
+"""The kinds of questions in which the shipped weights reached their targets (docs/tiny.md), by `known_kind`."""
+
+
+def tiny_by_default(question: str, otherwise: str) -> Sequence[str]:
+    """The settings, as `name=value`, that ask the tiny model.
+
+    Args:
+        question: the user's.
+        otherwise: how a model is named, for the message.
+
+    Raises:
+        SettingsError: the question is of no kind that it learned; says what it can do, and how to name a model.
+    """
+    if known_kind(question) not in LEARNED:
+        raise SettingsError(f"saccade-tiny, which answers where no model is named, can only {_list()}. {otherwise}")
+    try:
+        tiny_weights()
+    except UnavailableError as error:
+        raise SettingsError(f"{otherwise} ({error})") from error
+    return ("model=tiny", "dialect=tiny")
+
+
+def _list() -> str:
+    *others, last = LEARNED.values()
+    return f"{', '.join(others)} and {last}"

@@ -1,0 +1,33 @@
+"""Which kind of question a wording asks, among the kinds that the generated worlds have.
+
+By the wording alone, so a question may be of a known kind and its picture of none. A question that might be of several
+kinds, or asks for more than its kind has, is of none: better to say so than to guess.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from saccade.tasks.solvers.questions import solver_for
+
+_KINDS: Mapping[str, re.Pattern[str]] = {
+    "sign": re.compile(r"\b(letter|dot)\b.*\bsign\b|\bsign\b.*\b(letter|dot)\b"),
+    "chart": re.compile(
+        r"\bvalues? (of|for|above|largest|smallest)\b|\b(largest|smallest) value\b|\b[xy] value\b|\bcategor(y|ies)\b|"
+        r"\bpercentage of the whole\b|\bshares?\b.*\b(largest|smallest|larger)\b|\bpoints are in the chart\b"
+    ),
+    "geometry": re.compile(r"\bmarked x\b|\bis x\b|\bfind x\b|\b(area|perimeter) of the\b|\bwhat is its area\b"),
+    "word": re.compile(r"\bwords?\b.*\b(dark|turned|mirrored|written)\b|\b(dark|turned|mirrored)\b.*\bword\b"),
+    "colour": re.compile(r"\bcolour covers\b|\bframed (patch|patches|squares?)\b|\bpercentage of the picture\b"),
+}
+
+
+def known_kind(question: str) -> str | None:
+    """The kind of a question: a family of `tasks.solvers`, or `sign`, `chart`, `geometry`, `word`, `colour`."""
+    solver = solver_for(question)
+    if solver is not None:
+        return solver.family
+    words = " ".join(question.lower().replace("color", "colour").split())
+    found = [kind for kind, pattern in _KINDS.items() if pattern.search(words)]
+    return found[0] if len(found) == 1 else None
