@@ -34,7 +34,10 @@ def ask(
     question: Annotated[str, typer.Argument(help="What you want to know.")],
     model: Annotated[
         str | None,
-        typer.Option(help="openai:gpt-4.1, anthropic:NAME, vllm:NAME@http://host:8000/v1, local:FOLDER, ..."),
+        typer.Option(
+            help="openai:gpt-4.1, anthropic:NAME, vllm:NAME@http://host:8000/v1, local:FOLDER, ...  "
+            "[default: tiny, for the kinds of questions that it learned; docs/tiny.md]"
+        ),
     ] = None,
     dialect: Annotated[
         str | None, typer.Option(help="How the model is spoken to; a wrong name lists all.  [default: pyvision]")
@@ -64,9 +67,14 @@ def ask(
     ] = False,
 ) -> None:
     """Ask a model about a picture; it writes Python, looks at what comes back, and answers."""
-    from saccade.cli.ask_settings import resolve
+    from saccade.cli.ask_settings import NO_MODEL, resolve
 
-    resolved = resolve(settings, option or [], model=model, dialect=dialect, prompt_file=prompt_file)
+    options = option or []
+    if settings is None and model is None and not any(item.startswith("model=") for item in options):
+        from saccade.cli.ask_tiny import tiny_by_default
+
+        options = [*tiny_by_default(question, NO_MODEL), *options]
+    resolved = resolve(settings, options, model=model, dialect=dialect, prompt_file=prompt_file)
     paths = [media, *(image or [])]
     trajectory = asyncio.run(_ask(resolved, paths, question, choice or [], out, as_json))
     if as_json:

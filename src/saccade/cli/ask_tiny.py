@@ -23,17 +23,21 @@ def tiny_by_default(question: str, otherwise: str) -> Sequence[str]:
 
     Args:
         question: the user's.
-        otherwise: how a model is named, for the message.
+        otherwise: the message that no model is named, and how one is.
 
     Raises:
-        SettingsError: the question is of no kind that it learned; says what it can do, and how to name a model.
+        SettingsError: this installation has no weights, or the question is of no kind that they learned; says what
+            they can do, and how to name a model.
     """
-    if known_kind(question) not in LEARNED:
-        raise SettingsError(f"saccade-tiny, which answers where no model is named, can only {_list()}. {otherwise}")
     try:
         tiny_weights()
-    except UnavailableError as error:
-        raise SettingsError(f"{otherwise} ({error})") from error
+    except UnavailableError:
+        raise SettingsError(otherwise) from None
+    if known_kind(question) not in LEARNED:
+        raise SettingsError(
+            f"{otherwise} Without one, the model that comes with Saccade answers, but this question is of none of the "
+            f"kinds that it learned: it can {_list()}."
+        )
     return ("model=tiny", "dialect=tiny")
 
 

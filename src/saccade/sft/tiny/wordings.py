@@ -28,7 +28,7 @@ _QUESTIONS = {
     "line-crossings": (
         "Count the intersection points where the {first} and {second} lines meet.",
         "How many times do the {first} and {second} lines touch each other?",
-        "How often do the {first} line and the {second} line intersect?",
+        "In how many places do the {first} line and the {second} line intersect?",
         "Count the crossings of the {first} and {second} lines.",
     ),
     "two-circles touching": (
