@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,7 +15,8 @@ from saccade.evals.grades import grade_of
 from saccade.evals.rows import read_rows
 from saccade.evals.run import evaluate
 from saccade.evals.samples import samples
-from saccade.evals.sources import chosen
+from saccade.evals.sources import chosen, open_sources
+from saccade.media.store import MediaStore
 from saccade.models.base import Model
 from saccade.record.codec import read_lines
 from saccade.record.score import CORRECT
@@ -114,21 +116,27 @@ async def test_a_task_without_gold_answer_is_counted_apart(tmp_path: Path) -> No
     assert "no gold answer" in read_rows(tmp_path / "run")[0].reason
 
 
-def test_which_tasks_are_chosen_depends_on_the_seed_alone(tmp_path: Path) -> None:
+async def names(source: Path | str, out: Path, **changes: Any) -> list[str]:
+    """Ids of the tasks of a run."""
+    wanted = settings(source, **changes)
+    return [item.id for item in await chosen(open_sources(wanted), wanted, out, MediaStore(out / "media"))]
+
+
+async def test_which_tasks_are_chosen_depends_on_the_seed_alone(tmp_path: Path) -> None:
     tasks = write_tasks(tmp_path / "tasks", 40)
-    few, more = ([item.id for item in chosen(settings(tasks, n=n))] for n in (5, 11))
+    few, more = [await names(tasks, tmp_path, n=n) for n in (5, 11)]
     assert len(few) == 5 < len(more) == 11
     assert set(few) < set(more)
     assert more == sorted(more, key=lambda name: int(name[1:]))
-    assert few != [item.id for item in chosen(settings(tasks, n=5, seed=1))]
-    whole = {item.id for item in chosen(settings(tasks, n=11))}
-    parts = [{item.id for item in chosen(settings(tasks, n=11, shard=f"{number}/3"))} for number in (1, 2, 3)]
-    assert set.union(*parts) == whole
-    assert sum(map(len, parts)) == 11
+    assert few != await names(tasks, tmp_path, n=5, seed=1)
+    parts = [await names(tasks, tmp_path, n=11, shard=f"{number}/3") for number in (1, 2, 3)]
+    assert sorted(name for part in parts for name in part) == sorted(more)
+    assert all(parts)
 
 
-def test_every_sample_has_a_seed_of_its_own(tmp_path: Path) -> None:
-    items = chosen(settings(write_tasks(tmp_path, 20)))
+async def test_every_sample_has_a_seed_of_its_own(tmp_path: Path) -> None:
+    wanted = settings(write_tasks(tmp_path, 20))
+    items = await chosen(open_sources(wanted), wanted, tmp_path, MediaStore(tmp_path / "media"))
     seeds = {sample.seed(0) for sample in samples(items, 5)}
     assert len(seeds) == 100
     assert all(0 <= seed < 2**31 for seed in seeds)
@@ -136,26 +144,30 @@ def test_every_sample_has_a_seed_of_its_own(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("source", "changes", "told"),
+    ("source", "told"),
     [
-        ("visual-serch", {}, "Did you mean 'visual-search'"),
-        ("visual-search", {}, "--n 100"),
+        ("visual-serch", "Did you mean 'visual-search'"),
+        ("blindtst", "Did you mean 'blindtest'"),
+        ("visual-search", "--n 100"),
+        (".", r"holds no tasks\.jsonl"),
     ],
 )
-def test_a_source_that_is_none(source: str, changes: dict[str, int], told: str) -> None:
+def test_a_source_that_is_none(source: str, told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
     with pytest.raises(SettingsError, match=told):
-        chosen(settings(source, **changes))
+        open_sources(settings(source))
 
 
-def test_a_source_that_cannot_be_read(tmp_path: Path) -> None:
-    with pytest.raises(SettingsError, match=r"holds no tasks\.jsonl"):
-        chosen(settings(tmp_path))
+async def test_a_source_that_cannot_be_read(tmp_path: Path) -> None:
     (tmp_path / "tasks.jsonl").write_text("{}\n")
     with pytest.raises(RecordError, match="line 1"):
-        chosen(settings(tmp_path))
+        await names(tmp_path, tmp_path)
     write_tasks(tmp_path, 2, id="same")
     with pytest.raises(SettingsError, match="two tasks have the id same"):
-        chosen(settings(tmp_path))
+        await names(tmp_path, tmp_path)
+    write_tasks(tmp_path, 0)
+    with pytest.raises(RecordError, match="no tasks"):
+        await names(tmp_path, tmp_path)
 
 
 async def test_a_world_is_a_source(tmp_path: Path) -> None:

@@ -20,13 +20,14 @@ from saccade.episode.continued import SETTINGS, continued
 from saccade.episode.drive import run_episode
 from saccade.episode.plan import Plan, limits_with
 from saccade.errors import MediaError, SettingsError
+from saccade.evals.benchmarks import BROKEN_ROW
 from saccade.evals.failures import Failure, add_failure, mend_failures, open_failures
 from saccade.evals.grades import graded
 from saccade.evals.progress import OUTAGES, Progress
 from saccade.evals.rows import read_rows
 from saccade.evals.samples import Sample, samples
 from saccade.evals.settings import MAY_GROW, EvalSettings
-from saccade.evals.sources import chosen
+from saccade.evals.sources import chosen, open_sources
 from saccade.evals.summary import Summary, summarise, write_summary
 from saccade.grading.registry import load_grader
 from saccade.media.store import MediaStore
@@ -71,10 +72,11 @@ async def evaluate(
     settings.spoken()
     if settings.grader:
         load_grader(settings.grader)
-    items = chosen(settings)
+    sources = open_sources(settings)
     _check_growth(settings, out)
     folder = continued(out, settings, may_differ=MAY_GROW)
     mend_failures(out)
+    items = await chosen(sources, settings, out, folder.store)
     listed = list(samples(items, settings.k))
     missing = [sample for sample in listed if sample.id not in folder]
     progress = Progress(len(listed), skipped=len(listed) - len(missing), most_outages=max(OUTAGES, workers))
@@ -95,7 +97,8 @@ def sum_up(out: Path, settings: EvalSettings) -> Summary:
     """Write results and summary of the run folder `out` from what it holds."""
     rows = read_rows(out)
     failures = open_failures(out, {row.id for row in rows})
-    summary = summarise(rows, k=settings.k, missing=len(failures), seed=settings.seed)
+    broken = sum(failure.kind == BROKEN_ROW for failure in failures.values())
+    summary = summarise(rows, k=settings.k, missing=len(failures) - broken, broken_rows=broken, seed=settings.seed)
     write_summary(out, rows, summary)
     return summary
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from hashlib import sha256
 
-from saccade.evals.sources import Item
+from saccade.evals.items import Item
 
 _SEEDS = 2**31
 """Backends take seeds of 32 bits with a sign."""

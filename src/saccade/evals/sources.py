@@ -1,79 +1,51 @@
 """Where the tasks of an evaluation come from, by what a user writes on the command line.
 
+    blindtest, my-card.toml   a benchmark by its card; its data lie in the folder of --data
     tasks.jsonl, FOLDER       records of tasks, with their media store beside them (as `saccade worlds sample` writes)
     visual-search, world:maze a generated world
 
-A source lists its tasks by id without touching a picture; a task is made, its media put into the run's store, when it
-is played. So a long run is continued at once, and a run folder holds the pictures of what was played.
+Of worlds and records a task is made, its media put into the run's store, only when it is played.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from hashlib import sha256
-from heapq import nsmallest
-from itertools import count, islice
 from pathlib import Path
-from typing import Protocol
 
 from saccade.episode.run_folder import MEDIA
 from saccade.errors import RecordError, RegistryError, SettingsError
+from saccade.evals.benchmarks import open_card
+from saccade.evals.items import Item, Source, drawn, of_shard
 from saccade.evals.settings import EvalSettings
 from saccade.media.store import MediaStore
 from saccade.record.codec import read_lines
 from saccade.record.suggest import did_you_mean
 from saccade.record.task import Task
-from saccade.tasks.worlds.base import Split, make_task
+from saccade.tasks.benchmarks.registry import card_ids
+from saccade.tasks.worlds.base import make_task
 from saccade.tasks.worlds.registry import WORLDS, load_world
 
 TASKS = "tasks.jsonl"
 _WORLD = "world:"
 
 
-@dataclass(frozen=True, slots=True)
-class Item:
-    """One task that can be made."""
-
-    id: str
-    make: Callable[[MediaStore], Task]
-    """Makes the task and puts its media into a store; may be called in any thread."""
-    grader: str = ""
-    """Id of the grader that the source wants; empty: that of the answer's type."""
-
-
-class Source(Protocol):
-    """A list of tasks."""
-
-    @property
-    def endless(self) -> bool:
-        """Whether it has as many tasks as are asked for."""
-
-    def items(self) -> Iterator[Item]:
-        """All tasks, in their order.
-
-        Raises:
-            RecordError: the list cannot be read.
-        """
-
-
 @dataclass(frozen=True)
 class WorldSource:
-    """A generated world with its knobs at their defaults."""
+    """A generated world with its knobs at their defaults; of its tasks the first `n`."""
 
     name: str
-    split: Split
-    endless: bool = True
 
-    def items(self) -> Iterator[Item]:
+    async def items(self, settings: EvalSettings, out: Path, store: MediaStore) -> Sequence[Item]:
         """See `Source`."""
+        places = range(settings.n or 0)
+        return of_shard([self._item(index, settings) for index in places], settings, frozenset(places))
+
+    def _item(self, index: int, settings: EvalSettings) -> Item:
         world = load_world(self.name)
-        for index in count():
-
-            def make(store: MediaStore, index: int = index) -> Task:
-                return make_task(world, self.split, index, store)
-
-            yield Item(f"{world.id}/{self.split}/{index}", make)
+        return Item(
+            f"{world.id}/{settings.split}/{index}", lambda store: make_task(world, settings.split, index, store)
+        )
 
 
 @dataclass(frozen=True)
@@ -82,75 +54,76 @@ class FileSource:
 
     file: Path
     store: MediaStore
-    endless: bool = False
 
-    def items(self) -> Iterator[Item]:
+    async def items(self, settings: EvalSettings, out: Path, store: MediaStore) -> Sequence[Item]:
         """See `Source`."""
-        for task in read_lines(self.file, Task):
+        tasks = list(read_lines(self.file, Task))
+        if not tasks:
+            raise RecordError(f"{self.file} holds no tasks.")
+        chosen = drawn([task.id for task in tasks], settings.n, settings.seed)
+        return [self._item(task) for task in of_shard(tasks, settings, chosen)]
 
-            def make(store: MediaStore, task: Task = task) -> Task:
-                for item in task.media:
-                    if item.part not in store:
-                        store.put_blob(self.store.get_bytes(item.part.sha256))
-                return task
+    def _item(self, task: Task) -> Item:
+        def make(store: MediaStore) -> Task:
+            for item in task.media:
+                if item.part not in store:
+                    store.put_blob(self.store.get_bytes(item.part.sha256))
+            return task
 
-            yield Item(task.id, make)
-
-
-def open_source(name: str, settings: EvalSettings) -> Source:
-    """The source that `name` names.
-
-    Raises:
-        SettingsError: nothing has that name.
-    """
-    if name.startswith(_WORLD):
-        return WorldSource(load_world(name.removeprefix(_WORLD)).id, settings.split)
-    path = Path(name)
-    file = path / TASKS if path.is_dir() else path
-    if file.is_file():
-        return FileSource(file, MediaStore(Path(settings.data) if settings.data else file.parent / MEDIA))
-    if path.is_dir():
-        raise SettingsError(f"{path} holds no {TASKS}. `saccade worlds sample` writes such folders.")
-    try:
-        return WorldSource(load_world(name).id, settings.split)
-    except RegistryError:
-        known = {entry.partition("@")[0] for entry in WORLDS.ids()}
-        raise SettingsError(
-            f"{name!r} is neither a file of tasks nor a generated world. {did_you_mean(name, known)}".rstrip()
-        ) from None
+        return Item(task.id, make)
 
 
-def chosen(settings: EvalSettings) -> tuple[Item, ...]:
-    """The tasks of a run: `n` of each source in the source's order, and of them this shard's.
-
-    Which ones are chosen depends on the seed and their ids alone; a larger `n` adds to those of a smaller one. Of an
-    endless source they are the first.
+def open_sources(settings: EvalSettings) -> Mapping[str, Source]:
+    """The sources of a run by their names; nothing of their tasks is read yet.
 
     Raises:
-        SettingsError: a source is unknown, two tasks share an id, or an endless source is asked for all its tasks.
-        RecordError: a list of tasks cannot be read.
+        SettingsError: a name means nothing, or a world is asked for all its tasks.
+        RegistryError: a card names a grader that does not exist.
+        DataError: the data of a benchmark are not on this disk; says how to get them.
     """
-    number, shards = settings.shards
+    return {name: _open(name, settings) for name in settings.sources}
+
+
+async def chosen(
+    sources: Mapping[str, Source], settings: EvalSettings, out: Path, store: MediaStore
+) -> tuple[Item, ...]:
+    """The tasks of a run: of each source `n`, and of them this shard's.
+
+    Raises:
+        SettingsError: two tasks share an id.
+        RecordError, DataError: the tasks of a source cannot be read.
+    """
     found: dict[str, Item] = {}
-    for name in dict.fromkeys(settings.sources):
-        source = open_source(name, settings)
-        if settings.n is None and source.endless:
-            raise SettingsError(f"{name} has no end: say how many tasks of it with --n, as in --n 100.")
-        items = tuple(islice(source.items(), settings.n if source.endless else None))
-        if not items:
-            raise RecordError(f"{name} holds no tasks.")
-        wanted = _drawn(items, settings)
-        for place, item in enumerate(items):
-            if item.id not in wanted or place % shards != number:
-                continue
+    for name, source in sources.items():
+        for item in await source.items(settings, out, store):
             if item.id in found:
                 raise SettingsError(f"two tasks have the id {item.id} ({name}). Ids must differ; name a source once.")
             found[item.id] = item
     return tuple(found.values())
 
 
-def _drawn(items: tuple[Item, ...], settings: EvalSettings) -> set[str]:
-    if settings.n is None or settings.n >= len(items):
-        return {item.id for item in items}
-    ranks = nsmallest(settings.n, ((sha256(f"{settings.seed}:{item.id}".encode()).digest(), item.id) for item in items))
-    return {name for _, name in ranks}
+def _open(name: str, settings: EvalSettings) -> Source:
+    path = Path(name)
+    file = path / TASKS if path.is_dir() else path
+    if name.endswith(".toml") or name in _names(card_ids()):
+        return open_card(name, settings)
+    if file.is_file():
+        return FileSource(file, MediaStore(Path(settings.data) if settings.data else file.parent / MEDIA))
+    if path.is_dir():
+        raise SettingsError(f"{path} holds no {TASKS}. `saccade worlds sample` writes such folders.")
+    try:
+        world = load_world(name.removeprefix(_WORLD))
+    except RegistryError:
+        known = _names(card_ids()) | _names(WORLDS.ids())
+        near = did_you_mean(name.removeprefix(_WORLD), known)
+        raise SettingsError(
+            f"{name!r} is no benchmark, no file of tasks and no generated world. {near or 'See: saccade cards list.'}"
+        ) from None
+    if settings.n is None:
+        raise SettingsError(f"{name} has no end: say how many tasks of it with --n, as in --n 100.")
+    return WorldSource(world.id)
+
+
+def _names(ids: Sequence[str]) -> set[str]:
+    """Ids with and without their versions."""
+    return {*ids, *(entry.partition("@")[0] for entry in ids)}

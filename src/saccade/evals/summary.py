@@ -7,20 +7,23 @@ that was killed and continued writes the same bytes as one that was not.
 from __future__ import annotations
 
 import json
-from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import fmean
 
+from saccade.evals.card_metrics import card_numbers
 from saccade.evals.intervals import Interval, bootstrap
 from saccade.evals.metrics import by_task, mean_pass
-from saccade.evals.rows import Row
+from saccade.evals.rows import Row, natural
 
 RESULTS = "results.jsonl"
 SUMMARY = "summary.json"
-_NO_CATEGORY = ("choices-",)
-"""Beginnings of tags that say how a task was prepared."""
+_NO_CATEGORY = ("choices-", "group=", "variant=")
+"""Beginnings of tags that say how a task was prepared, or which one it is."""
+_MOST_VALUES = 40
+"""A tag `name=value` with more values than this tells tasks apart and not kinds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,11 +51,15 @@ class Summary:
     total: Figures
     sources: Mapping[str, Figures]
     tags: Mapping[str, Figures]
-    """Empty where there is no more than one."""
+    """Kinds of tasks; empty where there is no more than one."""
+    card_numbers: Mapping[str, Mapping[str, float]]
+    """Source -> name -> number, where a benchmark is known by another number than the mean over its tasks."""
     ungraded: int
     """Samples whose task could not be graded."""
     missing: int
     """Samples that came to nothing and are not there."""
+    broken_rows: int
+    """Rows of a benchmark that gave no task."""
     stops: Mapping[str, int]
     graders: Mapping[str, int]
     turns: float | None
@@ -61,17 +68,23 @@ class Summary:
     sampled_tokens: float | None
 
 
-def summarise(rows: Sequence[Row], *, k: int = 1, missing: int = 0, seed: int = 0) -> Summary:
+def summarise(rows: Sequence[Row], *, k: int = 1, missing: int = 0, broken_rows: int = 0, seed: int = 0) -> Summary:
     """The summary of `rows`; `seed` is the bootstrap's."""
-    tags = sorted({tag for row in rows for tag in row.tags if not tag.startswith(_NO_CATEGORY)})
     tokens = [row.sampled_tokens for row in rows if row.sampled_tokens is not None]
+    by_source = _grouped((row.source, row) for row in rows)
+    by_tag = _grouped((tag, row) for row in rows for tag in row.tags if not tag.startswith(_NO_CATEGORY))
+    kinds = Counter(tag.partition("=")[0] for tag in by_tag if "=" in tag)
+    tags = {tag: group for tag, group in by_tag.items() if kinds[tag.partition("=")[0]] <= _MOST_VALUES}
+    numbers = {name: card_numbers(name, group) for name, group in by_source.items()}
     return Summary(
         k=k,
         total=figures(rows, k, seed),
-        sources={name: figures([row for row in rows if row.source == name], k, seed) for name in _names(rows)},
-        tags={tag: figures([row for row in rows if tag in row.tags], k, seed) for tag in tags} if len(tags) > 1 else {},
+        sources={name: figures(group, k, seed) for name, group in by_source.items()},
+        tags={tag: figures(group, k, seed) for tag, group in tags.items()} if len(tags) > 1 else {},
+        card_numbers={name: found for name, found in numbers.items() if found},
         ungraded=sum(row.correct is None for row in rows),
         missing=missing,
+        broken_rows=broken_rows,
         stops=_counted(row.stop for row in rows),
         graders=_counted(row.grader for row in rows),
         turns=fmean(row.turns for row in rows) if rows else None,
@@ -114,8 +127,11 @@ def _write(path: Path, text: str) -> None:
     partial.replace(path)
 
 
-def _names(rows: Collection[Row]) -> list[str]:
-    return sorted({row.source for row in rows})
+def _grouped(named: Iterable[tuple[str, Row]]) -> dict[str, list[Row]]:
+    groups: dict[str, list[Row]] = defaultdict(list)
+    for name, row in named:
+        groups[name].append(row)
+    return {name: groups[name] for name in sorted(groups, key=natural)}
 
 
 def _counted(names: Iterable[str]) -> Mapping[str, int]:

@@ -17,12 +17,16 @@ def summary_text(summary: Summary) -> str:
     parts += list(summary.tags.items())
     whole = next(iter(summary.sources), "all") if len(summary.sources) == 1 else "all"
     lines = [*_figures([(whole or "all", summary.total), *parts], summary.k), ""]
+    for source, numbers in summary.card_numbers.items():
+        lines += [f"{source}, {name}: {_percent(value)}" for name, value in numbers.items()]
     lines.append("stops: " + ", ".join(f"{name} {count}" for name, count in summary.stops.items()))
     if summary.turns is not None and summary.calls is not None:
         tokens = "" if summary.sampled_tokens is None else f", {summary.sampled_tokens:.0f} tokens written"
         lines.append(f"per sample: {summary.turns:.1f} turns, {summary.calls:.1f} calls{tokens}")
     if summary.ungraded:
         lines.append(f"{summary.ungraded} samples could not be graded and are in no average; results.jsonl says why.")
+    if summary.broken_rows:
+        lines.append(f"{summary.broken_rows} rows of the data gave no task (failures.jsonl says why).")
     if summary.missing:
         lines.append(
             f"{summary.missing} samples came to nothing and are in no average (failures.jsonl says why); "

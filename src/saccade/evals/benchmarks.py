@@ -1,0 +1,121 @@
+"""The tasks of a benchmark for one run: chosen by row, read once, and kept in the run folder from then on.
+
+Rows hold pictures, so tasks are made once, as `tasks/NAME-KEY.jsonl` beside the trajectories, their media in the run's
+store; a run that is continued reads them there. `n` counts rows that the card takes: a row whose choices are
+cycled gives several tasks, which stay together. Rows that give no task are kept among the run's failures.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+
+from saccade.errors import SettingsError
+from saccade.evals.failures import Failure, add_failure
+from saccade.evals.items import Item, drawn, of_shard
+from saccade.evals.settings import EvalSettings
+from saccade.grading.registry import load_grader
+from saccade.grading.shuffle import shuffled
+from saccade.media.store import MediaStore
+from saccade.record.codec import dumps, read_lines
+from saccade.record.task import Task
+from saccade.tasks.benchmarks.benchmark import Benchmark, open_benchmark, tasks_of_rows
+from saccade.tasks.benchmarks.card import Card
+from saccade.tasks.benchmarks.loaders.registry import load_loader
+from saccade.tasks.benchmarks.problem import RowProblem
+from saccade.tasks.benchmarks.registry import load_card
+from saccade.tasks.benchmarks.row_files import Row
+from saccade.tasks.benchmarks.values import matches
+
+FOLDER = "tasks"
+BROKEN_ROW = "broken_row"
+"""Kind of the failure of a row that gives no task."""
+
+
+@dataclass(frozen=True)
+class CardSource:
+    """A benchmark that lies on the disk."""
+
+    benchmark: Benchmark
+
+    async def items(self, settings: EvalSettings, out: Path, store: MediaStore) -> Sequence[Item]:
+        """See `Source`. Tasks that are not in `out` yet are made now.
+
+        Raises:
+            DataError: a file of the data cannot be read.
+            UnavailableError: what reads it is not installed.
+        """
+        card = self.benchmark.card
+        path = out / FOLDER / f"{card.name}-{_key(card, settings)}.jsonl"
+        if not path.exists():
+            await self._make(settings, path, store)
+        return [_item(task, card.grader_of(task).id) for task in read_lines(path, Task)]
+
+    async def _make(self, settings: EvalSettings, path: Path, store: MediaStore) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        partial = path.with_name(f".{path.name}.part")
+        card = self.benchmark.card
+        with partial.open("wb") as file:
+            for item in tasks_of_rows(self._rows(settings), card, self.benchmark.folder, store):
+                if isinstance(item, RowProblem):
+                    add_failure(path.parent.parent, _failure(card, item))
+                else:
+                    file.write(dumps(_ordered(item, card)).encode() + b"\n")
+                await asyncio.sleep(0)  # lets Ctrl-C through
+            file.flush()
+            os.fsync(file.fileno())
+        partial.replace(path)
+
+    def _rows(self, settings: EvalSettings) -> Iterator[Row | RowProblem]:
+        """The chosen rows of this shard; those that cannot be read go to the first one."""
+        card = self.benchmark.card
+        places = [number for number, row in enumerate(self._all()) if not isinstance(row, RowProblem)]
+        chosen = drawn([f"{card.id}/{place}" for place in range(len(places))], settings.n, settings.seed)
+        wanted = set(of_shard(places, settings, chosen))
+        for number, row in enumerate(self._all()):
+            if number in wanted or (isinstance(row, RowProblem) and settings.shards[0] == 0):
+                yield row
+
+    def _all(self) -> Iterator[Row | RowProblem]:
+        """The rows that the card takes."""
+        for row in load_loader(self.benchmark.card.loader.id).rows(self.benchmark.files):
+            if isinstance(row, RowProblem) or matches(row.fields, self.benchmark.card.only):
+                yield row
+
+
+def open_card(name: str, settings: EvalSettings) -> CardSource:
+    """The benchmark of a card, by its id or the path of its file.
+
+    Raises:
+        RegistryError: there is no such card, or it names a grader that does not exist.
+        SettingsError: the card is wrong.
+        DataError: its data are not on this disk; says how to get them.
+    """
+    card = load_card(name)
+    for grader in card.graders.values():
+        load_grader(grader.id)
+        if grader.parameters:
+            raise SettingsError(f"{card.id} gives grader {grader.id} parameters; register a grader that has them.")
+    return CardSource(open_benchmark(card, Path(settings.data) if settings.data else None))
+
+
+def _item(task: Task, grader: str) -> Item:
+    return Item(task.id, lambda store: task, grader)
+
+
+def _ordered(task: Task, card: Card) -> Task:
+    return shuffled(task, card.choices.seed) if card.choices.order == "shuffle" else task
+
+
+def _key(card: Card, settings: EvalSettings) -> str:
+    named = [card.model_dump_json(), settings.n, settings.seed, settings.shard]
+    return sha256(json.dumps(named).encode()).hexdigest()[:12]
+
+
+def _failure(card: Card, problem: RowProblem) -> Failure:
+    return Failure(id=f"{card.id}/{problem.file}:{problem.row}"[:200], kind=BROKEN_ROW, detail=str(problem))

@@ -1,0 +1,56 @@
+"""What a source of tasks gives a run: tasks that can be made, of which a seed chooses `n` and a shard takes its part.
+
+Which tasks are chosen depends on the seed and their names alone, so every model gets the same ones, and a larger `n`
+adds to those of a smaller one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from heapq import nsmallest
+from pathlib import Path
+from typing import Protocol, TypeVar
+
+from saccade.evals.settings import EvalSettings
+from saccade.media.store import MediaStore
+from saccade.record.task import Task
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One task that can be made."""
+
+    id: str
+    make: Callable[[MediaStore], Task]
+    """Gives the task and puts its media into a store; may be called in any thread."""
+    grader: str = ""
+    """Id of the grader that the source wants; empty: that of the answer's type."""
+
+
+class Source(Protocol):
+    """Tasks for runs."""
+
+    async def items(self, settings: EvalSettings, out: Path, store: MediaStore) -> Sequence[Item]:
+        """The tasks of the run in folder `out`, in the source's order.
+
+        Raises:
+            RecordError, DataError: the tasks cannot be read.
+        """
+
+
+def drawn(names: Sequence[str], n: int | None, seed: int) -> frozenset[int]:
+    """Places of the `n` names that the seed chooses; all of them if there are no more, or `n` is None."""
+    if n is None or n >= len(names):
+        return frozenset(range(len(names)))
+    ranks = ((sha256(f"{seed}:{name}".encode()).digest(), place) for place, name in enumerate(names))
+    return frozenset(place for _, place in nsmallest(n, ranks))
+
+
+def of_shard(items: Sequence[T], settings: EvalSettings, chosen: frozenset[int]) -> list[T]:
+    """The items at the chosen places that are the shard's: every n-th of all places, whatever is chosen."""
+    number, shards = settings.shards
+    return [item for place, item in enumerate(items) if place in chosen and place % shards == number]
