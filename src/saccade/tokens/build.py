@@ -7,7 +7,7 @@ A turn in which nothing was written stays, as an end of turn.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Literal
 
 from saccade.errors import TrainingError
@@ -34,7 +34,7 @@ def token_trajectory(trajectory: Trajectory, encoder: Encoder, ids: SampledIds =
     if not trajectory.turns:
         raise TrainingError(f"{trajectory.id} has no turn, so there is nothing to learn from it; leave it out")
     segments: list[Segment] = []
-    builder = _Builder(encoder, trajectory.id)
+    builder = Framing(encoder, trajectory.id)
     shown: Iterable[Message] = trajectory.prompt
     kind = Kind.PROMPT
     for number, turn in enumerate(trajectory.turns):
@@ -50,10 +50,14 @@ def token_trajectory(trajectory: Trajectory, encoder: Encoder, ids: SampledIds =
     return TokenTrajectory(trajectory.id, tuple(segments))
 
 
-class _Builder:
-    """Keeps track of whether the assistant's message is still open, and whether its end was written."""
+class Framing:
+    """What stands around a conversation's texts, as it goes on.
+
+    Keeps track of whether the assistant's message is still open, and whether its end was written.
+    """
 
     def __init__(self, encoder: Encoder, name: str) -> None:
+        """`name` is the trajectory's, for messages."""
         self._encoder = encoder
         self._frame = encoder.frame
         self._name = name
@@ -88,13 +92,18 @@ class _Builder:
             self._ended = ends
             return Segment(Kind.SAMPLED, (*made, self._encoder.end_id) if ends else made, turn=number)
         self._check(number, turn, recorded)
-        kept = len(recorded)
-        if goes_on:  # what was read next had no end of turn here
-            while kept and recorded[kept - 1] in self._encoder.end_ids:
-                kept -= 1
-        self._ended = kept > 0 and recorded[kept - 1] == self._encoder.end_id
+        kept = self.kept(recorded, goes_on=goes_on)
         logprobs = None if turn.logprobs is None else turn.logprobs[:kept]
         return Segment(Kind.SAMPLED, recorded[:kept], turn=number, logprobs=logprobs)
+
+    def kept(self, ids: Sequence[int], *, goes_on: bool) -> int:
+        """How many of the sampled `ids` are read by the next turn: its end goes where the message is continued."""
+        kept = len(ids)
+        if goes_on:
+            while kept and ids[kept - 1] in self._encoder.end_ids:
+                kept -= 1
+        self._ended = kept > 0 and ids[kept - 1] == self._encoder.end_id
+        return kept
 
     def _close(self) -> tuple[Piece, ...]:
         """The end of an open message; its end-of-turn token only if the model did not write it."""

@@ -1,0 +1,1 @@
+"""Engines: who samples the tokens of rollouts."""

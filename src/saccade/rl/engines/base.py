@@ -1,0 +1,81 @@
+"""The interface of an engine: a seat for each episode, asked for the tokens of its next turn.
+
+An engine gets ids and gives ids; nothing is tokenised twice. Seats that were taken together decode together, so a seat
+whose episode is over must be left, or the others wait for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from saccade.record.turn import FinishReason
+from saccade.tokens.stream import News
+
+
+class ContextFullError(Exception):
+    """What is to be read leaves no room for a token; the episode ends at its context limit. Never leaves `rl`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What a seat reads, and how it writes."""
+
+    news: News
+    stop: tuple[str, ...] = ()
+    temperature: float = 1.0
+    """0 is greedy."""
+    max_tokens: int | None = None
+    """Most tokens of the turn; None for what the context leaves."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sampled:
+    """One turn."""
+
+    ids: tuple[int, ...]
+    """The end-of-turn token included, if it was sampled."""
+    logprobs: tuple[float, ...]
+    """Natural, of each id, under the softmax of logits / temperature (1 if greedy) over what may be sampled."""
+    text: str
+    """Up to the end of the first stop string; the last token may go beyond it."""
+    finish: FinishReason
+    context: int
+    """Tokens that were read before, text and visual."""
+
+
+class Seat(Protocol):
+    """One episode at an engine."""
+
+    @property
+    def ids(self) -> tuple[int, ...]:
+        """Everything read and sampled so far."""
+
+    async def ask(self, question: Question) -> Sampled:
+        """The next turn.
+
+        Raises:
+            ContextFullError: nothing can be sampled after what is to be read.
+            ModelError: the engine failed.
+        """
+
+    def leave(self) -> None:
+        """The episode is over; idempotent."""
+
+
+class Engine(Protocol):
+    """Samples for any number of episodes."""
+
+    name: str
+    """As it is recorded."""
+
+    @property
+    def busy_seconds(self) -> float:
+        """Seconds spent sampling since the engine was made, 0 where it cannot tell."""
+
+    def seats(self, seeds: Sequence[int]) -> list[Seat]:
+        """A seat for each seed, decoding together. The same seeds and questions give the same tokens."""
+
+    async def close(self) -> None:
+        """Give back what it holds; idempotent."""

@@ -1,0 +1,204 @@
+"""Episodes that decode together: when the last of them asks, one wave samples a turn for each.
+
+What a wave samples depends on seeds and questions alone, never on who asked first or how long a sandbox took: so a run
+can be repeated to the bit. While one cohort decodes, the sandboxes of another work.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+
+import numpy as np
+import torch
+
+from saccade.models.local_text import TextOfTokens
+from saccade.models.stops import StopWatch
+from saccade.record.turn import FinishReason
+from saccade.rl.engines.base import ContextFullError, Question, Sampled
+from saccade.rl.engines.draw import draw
+from saccade.rl.engines.rows import Line, Policy, Rows
+
+
+@dataclass
+class _Turn:
+    """A turn while it is written."""
+
+    watch: StopWatch
+    text: TextOfTokens
+    left: int
+    """Tokens that may still be sampled."""
+    temperature: float
+    context: int
+    logprobs: list[float] = field(default_factory=list)
+    finish: FinishReason | None = None
+
+    def take(self, token: int, logprob: float, ends: bool) -> None:
+        """One more token; `ends` tells that it is an end of turn."""
+        self.logprobs.append(logprob)
+        self.left -= 1
+        if ends:
+            self.finish = FinishReason.STOP
+            return
+        self.watch.feed(self.text.add(token))
+        if self.watch.stopped is not None:
+            self.finish = FinishReason.STOP_STRING
+        elif self.left < 1:
+            self.finish = FinishReason.LENGTH
+
+    def done(self, line: Line) -> Sampled:
+        """What came of it."""
+        self.watch.feed(self.text.end())
+        ids = tuple(line.ids[-len(self.logprobs) :])
+        return Sampled(ids, tuple(self.logprobs), self.watch.text, self.finish or FinishReason.LENGTH, self.context)
+
+
+class CohortSeat:
+    """See `base.Seat`."""
+
+    def __init__(self, cohort: Cohort, line: Line) -> None:
+        self._cohort = cohort
+        self._line = line
+
+    @property
+    def ids(self) -> tuple[int, ...]:
+        """See `base.Seat`."""
+        return tuple(self._line.ids)
+
+    async def ask(self, question: Question) -> Sampled:
+        """See `base.Seat`. A cancelled question is the seat's last."""
+        try:
+            return await self._cohort.ask(self._line, question)
+        except asyncio.CancelledError:
+            self.leave()
+            raise
+
+    def leave(self) -> None:
+        """See `base.Seat`."""
+        self._cohort.leave(self._line)
+
+
+class Cohort:
+    """Some seats, their rows, and the wave that is under way."""
+
+    def __init__(
+        self, policy: Policy, make: Callable[[Sequence[Line]], Rows], seeds: Sequence[int], thread: ThreadPoolExecutor
+    ) -> None:
+        """`make` puts lines into a cache; waves run in `thread`."""
+        self._policy = policy
+        self._thread = thread
+        lines = [Line(np.random.default_rng(seed)) for seed in seeds]
+        self._rows: Rows | None = make(lines)
+        self._seated = set(lines)
+        self._asked: dict[Line, tuple[Question, asyncio.Future[Sampled]]] = {}
+        self._wave: asyncio.Task[None] | None = None
+        self.seats = [CohortSeat(self, line) for line in lines]
+        self.busy_seconds = 0.0
+
+    async def ask(self, line: Line, question: Question) -> Sampled:
+        """The next turn of `line`, together with those of all others."""
+        news = question.news
+        if line not in self._seated:
+            raise RuntimeError("this seat was left; its episode is over")
+        length = len(line.ids) - news.unread + len(news.ids)
+        if length >= self._policy.encoder.context_tokens:
+            raise ContextFullError(
+                f"{length} tokens are to be read, and the checkpoint reads at most "
+                f"{self._policy.encoder.context_tokens}"
+            )
+        future: asyncio.Future[Sampled] = asyncio.get_running_loop().create_future()
+        self._asked[line] = (question, future)
+        self._go()
+        return await future
+
+    def leave(self, line: Line) -> None:
+        """Forget `line`."""
+        self._seated.discard(line)
+        self._asked.pop(line, None)
+        if self._seated:
+            self._go()
+        elif self._wave is None:
+            self._rows = None
+
+    def _go(self) -> None:
+        if self._wave is None and self._asked and len(self._asked) == len(self._seated):
+            asked, self._asked = self._asked, {}
+            self._wave = asyncio.get_running_loop().create_task(self._sample(asked))
+
+    async def _sample(self, asked: dict[Line, tuple[Question, asyncio.Future[Sampled]]]) -> None:
+        questions = {line: question for line, (question, _) in asked.items()}
+        try:
+            done = await asyncio.get_running_loop().run_in_executor(self._thread, self._turns, questions)
+            for line, (_, future) in asked.items():
+                if not future.done():
+                    future.set_result(done[line])
+        except BaseException as error:
+            for _, future in asked.values():
+                if not future.done():
+                    future.set_exception(error)
+            if not isinstance(error, Exception):
+                raise
+        finally:
+            self._wave = None
+            if not self._seated:
+                self._rows = None
+            self._go()
+
+    @torch.inference_mode()
+    def _turns(self, questions: dict[Line, Question]) -> dict[Line, Sampled]:
+        """A turn for each line; in the engine's thread."""
+        began = time.perf_counter()
+        rows = self._rows
+        if rows is None:
+            raise RuntimeError("the cohort was given up while it was asked")
+        active = self._gathered(rows, questions)
+        turns = {line: self._begun(line, question) for line, question in questions.items()}
+        ends = self._policy.checkpoint.end_ids
+        while active:
+            logits = rows.read(active)
+            lines = rows.lines[:active]
+            tokens, logprobs = draw(
+                logits,
+                self._policy.checkpoint.forbidden,
+                [turns[line].temperature for line in lines],
+                [line.random.random() for line in lines],
+            )
+            for line, token, logprob in zip(lines, tokens, logprobs, strict=True):
+                line.ids.append(token)
+                line.unread = 1
+                turns[line].take(token, logprob, token in ends)
+            for place in reversed(range(active)):
+                if turns[rows.lines[place]].finish is not None:
+                    active -= 1
+                    rows.swap(place, active)
+        self.busy_seconds += time.perf_counter() - began
+        return {line: turn.done(line) for line, turn in turns.items()}
+
+    @staticmethod
+    def _gathered(rows: Rows, questions: dict[Line, Question]) -> int:
+        """Bring the lines that are asked to the front; how many there are."""
+        active = len(rows.lines)
+        for place in reversed(range(len(rows.lines))):
+            if rows.lines[place] not in questions:
+                active -= 1
+                rows.swap(place, active)
+        return active
+
+    def _begun(self, line: Line, question: Question) -> _Turn:
+        news = question.news
+        if news.unread:
+            del line.ids[-news.unread :]
+        line.unread += len(news.ids) - news.unread
+        line.ids += news.ids
+        line.pictures = news.pictures
+        room = self._policy.encoder.context_tokens - len(line.ids)
+        return _Turn(
+            StopWatch(question.stop),
+            TextOfTokens(self._policy.checkpoint.tokenizer),
+            min(room, question.max_tokens or room),
+            question.temperature,
+            len(line.ids),
+        )

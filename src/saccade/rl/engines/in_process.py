@@ -1,0 +1,53 @@
+"""An engine over a checkpoint in this process: the one that is being trained.
+
+Episodes decode turn by turn in cohorts, keys and values kept from turn to turn. Waves of all cohorts run in one thread,
+one after the other; weights must not change while episodes run. Imports torch; import this module late.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+from saccade.models.base import MediaReader
+from saccade.rl.engines.base import Seat
+from saccade.rl.engines.cohort import Cohort
+from saccade.rl.engines.rows import Line, Policy, Rows
+from saccade.tokens.pictures import PictureTensors
+
+
+class TransformersEngine:
+    """See `base.Engine`."""
+
+    def __init__(self, policy: Policy, media: MediaReader, *, most_tokens: int = 8192) -> None:
+        """`media` has the pictures; `most_tokens` bounds a forward pass that reads, padding included."""
+        self.name = f"local:{policy.checkpoint.name}"
+        self._policy = policy
+        self._pictures = PictureTensors(policy.encoder, media)
+        self._most = most_tokens
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="engine")
+        self._cohorts: list[Cohort] = []
+        self._busy = 0.0
+
+    @property
+    def busy_seconds(self) -> float:
+        """Seconds in which waves ran."""
+        return self._busy + sum(cohort.busy_seconds for cohort in self._cohorts)
+
+    def seats(self, seeds: Sequence[int]) -> list[Seat]:
+        """A cohort."""
+        cohort = Cohort(self._policy, self._rows, seeds, self._thread)
+        self._cohorts.append(cohort)
+        return list(cohort.seats)
+
+    def forget(self) -> None:
+        """Drop the caches of cohorts; none of their episodes may be running."""
+        self._busy = self.busy_seconds
+        self._cohorts.clear()
+
+    async def close(self) -> None:
+        """End the thread."""
+        self._thread.shutdown(wait=True)
+
+    def _rows(self, lines: Sequence[Line]) -> Rows:
+        return Rows(self._policy, self._pictures, lines, self._most)

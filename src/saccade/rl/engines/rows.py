@@ -1,0 +1,181 @@
+"""The rows of a cohort: their tokens, their cached keys and values, and the forward passes that extend them.
+
+Only new tokens are computed. Equal prompts are computed once. Positions are explicit, M-RoPE included, so a row has the
+positions that it has alone. To be used in one thread at a time, and always under `torch.inference_mode`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+
+from saccade.models.local_weights import Checkpoint
+from saccade.rl.engines.ragged_cache import RaggedCache
+from saccade.tokens.encoder import Encoder
+from saccade.tokens.pictures import PictureTensors
+from saccade.tokens.segments import Picture
+
+
+class Policy(Protocol):
+    """What samples: a checkpoint made ready for training is one."""
+
+    @property
+    def checkpoint(self) -> Checkpoint:
+        """Weights, and which ids are forbidden."""
+
+    @property
+    def encoder(self) -> Encoder:
+        """Its tokens."""
+
+    def autocast(self) -> AbstractContextManager[Any]:
+        """The context of a forward pass."""
+
+
+@dataclass(eq=False)
+class Line:
+    """One episode's tokens in the cache."""
+
+    random: np.random.Generator
+    ids: list[int] = field(default_factory=list)
+    """Read and sampled."""
+    unread: int = 0
+    """Of `ids`, at their end: not in the cache yet."""
+    pictures: tuple[Picture, ...] = ()
+    """Those with placeholders among the unread ids."""
+    position: int = 0
+    """Of the first unread token."""
+
+    @property
+    def fresh(self) -> tuple[int, ...]:
+        """The unread ids."""
+        return tuple(self.ids[len(self.ids) - self.unread :])
+
+
+class Rows:
+    """Lines at their places in one cache."""
+
+    def __init__(self, policy: Policy, pictures: PictureTensors, lines: Sequence[Line], most_tokens: int) -> None:
+        """`most_tokens` bounds a forward pass that reads, padding included."""
+        self._policy = policy
+        self._pictures = pictures
+        self._most = most_tokens
+        self._cache = RaggedCache(len(lines))
+        self.lines = list(lines)
+
+    def swap(self, one: int, other: int) -> None:
+        """Lines change places."""
+        self._cache.swap(one, other)
+        self.lines[one], self.lines[other] = self.lines[other], self.lines[one]
+
+    def read(self, count: int) -> torch.Tensor:
+        """Read what the first `count` lines have not read; logits (count, vocabulary) of what follows."""
+        hidden: dict[int, torch.Tensor] = {}
+        twins = self._twins(count)
+        for part in self._parts([place for place in range(count) if place not in twins]):
+            hidden |= dict(zip(part, self._forward(part), strict=True))
+        for place, leader in twins.items():
+            line, known = self.lines[place], self.lines[leader]
+            self._cache.copy(leader, place)
+            line.position, line.unread, line.pictures = known.position, 0, ()
+            hidden[place] = hidden[leader]
+        return self._logits(torch.stack([hidden[place] for place in range(count)]))
+
+    def _twins(self, count: int) -> dict[int, int]:
+        """Lines whose whole prompt another reads too, and that other."""
+        leaders: dict[tuple[Any, ...], int] = {}
+        twins = {}
+        for place, line in enumerate(self.lines[:count]):
+            if line.unread == len(line.ids):
+                key = (line.fresh, tuple(picture.part.sha256 for picture in line.pictures))
+                if leaders.setdefault(key, place) != place:
+                    twins[place] = leaders[key]
+        return twins
+
+    def _parts(self, places: Sequence[int]) -> Iterator[list[int]]:
+        """`places` in their order, cut where a forward pass would be too large."""
+        part: list[int] = []
+        longest = 0
+        for place in places:
+            longest = max(longest, self.lines[place].unread)
+            if part and longest * (len(part) + 1) > self._most:
+                yield part
+                part, longest = [], self.lines[place].unread
+            part.append(place)
+        if part:
+            yield part
+
+    def _forward(self, places: Sequence[int]) -> list[torch.Tensor]:
+        """Hidden state (size,) of the last token of each line at `places`, which is read by then."""
+        checkpoint, encoder = self._policy.checkpoint, self._policy.encoder
+        lines = [self.lines[place] for place in places]
+        counts = [line.unread for line in lines]
+        pictures = self._pictures([picture for line in lines for picture in line.pictures])
+        ids, positions = self._single(lines) if max(counts) == 1 else self._laid(lines, pictures.get("image_grid_thw"))
+        axes = encoder.family.rope_axes
+        device, dtype = checkpoint.device, next(checkpoint.model.parameters()).dtype
+        tensors = {
+            name: value.to(device, dtype) if value.is_floating_point() else value.to(device)
+            for name, value in pictures.items()
+        }
+        with self._policy.autocast():
+            hidden = checkpoint.model.model(
+                input_ids=ids.to(device),
+                position_ids=(positions if axes > 1 else positions[0]).to(device),
+                attention_mask=self._cache.begin(places, counts, device, self._mask_dtype(dtype)),
+                past_key_values=self._cache,
+                use_cache=True,
+                **tensors,
+            ).last_hidden_state
+        self._cache.end()
+        return [hidden[number, count - 1] for number, count in enumerate(counts)]
+
+    def _single(self, lines: Sequence[Line]) -> tuple[torch.Tensor, torch.Tensor]:
+        """The same for one text token each, as decoding has them."""
+        ids = torch.tensor([line.ids[-1:] for line in lines])
+        at = torch.tensor([[line.position] for line in lines])
+        for line in lines:
+            line.position += 1
+            line.unread = 0
+        return ids, at.expand(self._policy.encoder.family.rope_axes, *at.shape)
+
+    def _laid(self, lines: Sequence[Line], grids: torch.Tensor | None) -> tuple[torch.Tensor, torch.Tensor]:
+        """Unread ids (lines, tokens) and their positions (axes, lines, tokens), padded on the right; now read."""
+        longest = max(line.unread for line in lines)
+        ids = torch.full((len(lines), longest), self._policy.encoder.pad_id)
+        positions = torch.zeros((self._policy.encoder.family.rope_axes, len(lines), longest), dtype=torch.int64)
+        seen = 0
+        for number, line in enumerate(lines):
+            fresh = torch.tensor(line.fresh)
+            ids[number, : len(fresh)] = fresh
+            own = None if grids is None or not line.pictures else grids[seen : seen + len(line.pictures)]
+            seen += len(line.pictures)
+            found = line.position + self._rope(fresh, own)
+            positions[:, number, : len(fresh)] = found
+            line.position = int(found.max()) + 1
+            line.unread, line.pictures = 0, ()
+        return ids, positions
+
+    def _mask_dtype(self, dtype: torch.dtype) -> torch.dtype:
+        device = self._policy.checkpoint.device.type
+        return torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else dtype
+
+    def _rope(self, fresh: torch.Tensor, grids: torch.Tensor | None) -> torch.Tensor:
+        """Positions (axes, tokens) of unread tokens, from 0."""
+        axes = self._policy.encoder.family.rope_axes
+        if axes == 1 or grids is None:
+            return torch.arange(len(fresh)).repeat(axes, 1)
+        visual = (fresh == self._policy.encoder.placeholder_id).int()[None]
+        model = self._policy.checkpoint.model.model
+        found: torch.Tensor
+        found, _ = model.get_rope_index(fresh[None], mm_token_type_ids=visual, image_grid_thw=grids)
+        return found[:, 0]
+
+    def _logits(self, hidden: torch.Tensor) -> torch.Tensor:
+        with self._policy.autocast():
+            logits: torch.Tensor = self._policy.checkpoint.model.get_output_embeddings()(hidden)
+        return logits.float()

@@ -1,0 +1,1 @@
+"""Rollouts: groups of episodes played with an engine and a sandbox."""

@@ -1,0 +1,163 @@
+"""Playing groups of rollouts: every episode by the one loop, tokens from an engine, code in branches of one session.
+
+    player = Player(Stage(engine, encoder, sandbox, store), PlaySettings())
+    played = await player.play([(plan, seed), ...])
+
+Episodes are split into cohorts by their groups; sandboxes of one cohort work while another decodes. A rollout that an
+outage ended is played again, a bounded number of times; one that stays lost is given back as lost, and nothing trains
+on it. A rollout that breaks through its own doing harms no other.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+
+from pydantic import NonNegativeInt, PositiveInt
+
+from saccade.episode.drive import drive
+from saccade.episode.effects import Effect, Reply, Stopped
+from saccade.episode.performer import Performer
+from saccade.episode.plan import Plan
+from saccade.episode.trajectories import trajectory
+from saccade.episode.workbench import Workbench
+from saccade.media.store import MediaStore
+from saccade.record.settings import Settings
+from saccade.record.trajectory import StopReason, Trajectory
+from saccade.rl.engines.base import ContextFullError, Engine, Seat
+from saccade.rl.play.branches import GroupSandbox
+from saccade.rl.play.gates import checked_tokens
+from saccade.rl.play.seat_model import SeatModel
+from saccade.sandbox.base import Sandbox
+from saccade.tokens.encoder import Encoder
+from saccade.tokens.segments import TokenTrajectory
+from saccade.tokens.stream import TokenStream
+from saccade.tools.toolbox import Toolbox
+
+
+class PlaySettings(Settings):
+    """How episodes are spread over time; changes nothing in what an episode may say."""
+
+    at_once: PositiveInt = 128
+    """Episodes that run side by side."""
+    cohorts: PositiveInt = 2
+    """Parts that decode in turns. With 1, decoding waits for every sandbox."""
+    replays: NonNegativeInt = 2
+    """How often a lost rollout is played again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """What rollouts are played with."""
+
+    engine: Engine
+    encoder: Encoder
+    sandbox: Sandbox | None
+    store: MediaStore
+    tools: Toolbox | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Played:
+    """A rollout."""
+
+    trajectory: Trajectory
+    tokens: TokenTrajectory | None
+    """None where nothing can be trained on: it was lost, or ended before a turn was written."""
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """Where the time went, in seconds."""
+
+    wall: float
+    decoding: float
+    """The engine was at work."""
+    replayed: int
+    """Lost rollouts that were played again."""
+
+    @property
+    def waiting(self) -> float:
+        """No decoding: sandboxes and tools were waited for."""
+        return max(0.0, self.wall - self.decoding)
+
+
+class _Performer(Performer):
+    """Knows what it means that the context is full."""
+
+    async def perform(self, effect: Effect) -> Reply:
+        """See `Performer`."""
+        try:
+            return await super().perform(effect)
+        except ContextFullError as error:
+            return Stopped(StopReason.CONTEXT_LIMIT, str(error))
+
+
+async def play(plans: Sequence[Plan], stage: Stage, settings: PlaySettings, seed: int) -> tuple[list[Played], Timing]:
+    """A rollout for each plan, in their order. Plans that share a `group` are of one task.
+
+    Raises:
+        IsolationError: the sandbox refuses to start on this machine.
+        MediaError: media of a task are not in the store.
+        TrainingError: a gate was violated, or a task has no token form.
+    """
+    began, busy = time.perf_counter(), stage.engine.busy_seconds
+    done: dict[str, Played] = {}
+    replayed = 0
+    for attempt in range(settings.replays + 1):
+        left = [plan for plan in plans if plan.id not in done or done[plan.id].trajectory.lost]
+        if not left:
+            break
+        replayed += len(left) if attempt else 0
+        for start in range(0, len(left), settings.at_once):
+            part = left[start : start + settings.at_once]
+            done |= {played.trajectory.id: played for played in await _together(part, stage, settings, (seed, attempt))}
+    wall = time.perf_counter() - began
+    return [done[plan.id] for plan in plans], Timing(wall, stage.engine.busy_seconds - busy, replayed)
+
+
+async def _together(plans: Sequence[Plan], stage: Stage, settings: PlaySettings, seed: tuple[int, int]) -> list[Played]:
+    """All `plans` at once."""
+    names = list(dict.fromkeys(plan.group for plan in plans))
+    groups = {name: [plan for plan in plans if plan.group == name] for name in names}
+    sandboxes = {name: None if stage.sandbox is None else GroupSandbox(stage.sandbox) for name in names}
+    work = []
+    for number in range(min(settings.cohorts, len(names))):
+        cohort = [plan for name in names[number :: settings.cohorts] for plan in groups[name]]
+        seats = stage.engine.seats([_seed(plan, seed) for plan in cohort])
+        work += [_episode(plan, seat, stage, sandboxes[plan.group]) for plan, seat in zip(cohort, seats, strict=True)]
+    try:
+        async with asyncio.TaskGroup() as tasks:
+            made = [tasks.create_task(item) for item in work]
+    except BaseExceptionGroup as error:
+        raise error.exceptions[0] from error
+    finally:
+        for sandbox in sandboxes.values():
+            if sandbox is not None:
+                await sandbox.close()
+    return [task.result() for task in made]
+
+
+async def _episode(plan: Plan, seat: Seat, stage: Stage, sandbox: Sandbox | None) -> Played:
+    workbench = Workbench(plan, sandbox, stage.store, stage.tools)
+    model = SeatModel(stage.engine.name, seat, TokenStream(stage.encoder, plan.id))
+    performer = _Performer(model, workbench, stage.store)
+    began = performer.clock()
+    try:
+        outcome = await drive(plan, performer)
+    finally:
+        seat.leave()
+        await workbench.close()
+    made = trajectory(plan, outcome, model=stage.engine.name, seconds=performer.clock() - began)
+    if made.lost or not made.turns:
+        return Played(made, None)
+    return Played(made, checked_tokens(made, stage.encoder, seat.ids))
+
+
+def _seed(plan: Plan, seed: tuple[int, int]) -> int:
+    """Of an episode: depends on the run's seed, the attempt and the episode's id alone."""
+    digest = sha256(f"{seed[0]}:{seed[1]}:{plan.id}".encode()).digest()
+    return int.from_bytes(digest[:8])

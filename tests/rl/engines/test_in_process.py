@@ -1,0 +1,181 @@
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+from tests.rl.policies import TinyPolicy, full_logprobs, policy, said
+
+from saccade.media.store import MediaStore
+from saccade.models.local_generate import Listening, generate
+from saccade.models.local_prompt import Prompt
+from saccade.models.tiny import save_tiny
+from saccade.record.content import ImagePart
+from saccade.record.trajectory import Sampling
+from saccade.record.turn import FinishReason
+from saccade.rl.engines.base import ContextFullError, Question, Sampled, Seat
+from saccade.rl.engines.in_process import TransformersEngine
+from saccade.tokens.batch import Collator, row_of
+from saccade.tokens.pictures import PictureTensors
+from saccade.tokens.segments import Kind, Segment, TokenTrajectory
+from saccade.tokens.stream import News, TokenStream
+
+FAMILIES = ("qwen2_5_vl", "qwen3_vl", "internvl")
+
+
+@pytest.fixture(scope="module", params=FAMILIES)
+def any_policy(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> TinyPolicy:
+    folder = tmp_path_factory.mktemp("tiny") / request.param
+    save_tiny(folder, request.param)
+    return policy(folder)
+
+
+@pytest.fixture(scope="module")
+def qwen(tmp_path_factory: pytest.TempPathFactory) -> TinyPolicy:
+    folder = tmp_path_factory.mktemp("tiny") / "qwen"
+    save_tiny(folder, "qwen2_5_vl")
+    return policy(folder)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> MediaStore:
+    return MediaStore(tmp_path / "media")
+
+
+def picture(store: MediaStore, number: int) -> ImagePart:
+    colour = ("red", "green", "blue", "gold")[number % 4]
+    image = Image.new("RGB", (56 + 28 * (number % 3), 56), colour)
+    image.paste((0, 0, 0), (5, 5, 20 + number, 30))
+    return store.put_image(image)
+
+
+def conversations(store: MediaStore) -> list[list[list[object]]]:
+    """What four episodes are shown before each of their turns: ragged, some without pictures."""
+    return [
+        [[picture(store, 0), "Which colour?"], ["Here: ", picture(store, 1)], ["And?"]],
+        [["Say something."], ["Here: ", picture(store, 2), picture(store, 3)]],
+        [[picture(store, 2), "Which colour is the square in this rather long question?"]],
+        [[picture(store, 0), "Which colour?"], ["Nothing came back."], [picture(store, 1)]],
+    ]
+
+
+async def episode(seat: Seat, made: TinyPolicy, shown: list[list[object]], heat: float, most: int) -> TokenTrajectory:
+    messages = [said("system", "Look.")]
+    stream = TokenStream(made.encoder, "test")
+    segments: list[Segment] = []
+    for number, parts in enumerate(shown):
+        messages.append(said("user", *parts))  # type: ignore[arg-type]
+        news = stream.read(messages)
+        done = await seat.ask(Question(news, temperature=heat, max_tokens=most + number))
+        stream.wrote(done.ids, done.text)
+        segments.append(Segment(Kind.OBSERVATION if segments else Kind.PROMPT, news.ids, news.pictures))
+        segments.append(Segment(Kind.SAMPLED, done.ids, turn=number, logprobs=done.logprobs))
+        if done.text:
+            messages.append(said("assistant", done.text))
+    seat.leave()
+    tokens = TokenTrajectory("test", tuple(segments))
+    assert tuple(tokens.ids().tolist()) == seat.ids
+    return tokens
+
+
+async def rolled(made: TinyPolicy, store: MediaStore, heat: float = 0.8, **more: int) -> list[TokenTrajectory]:
+    engine = TransformersEngine(made, store, **more)
+    shown = conversations(store)
+    seats = engine.seats(range(len(shown)))
+    try:
+        async with asyncio.timeout(60):
+            pairs = zip(seats, shown, strict=True)
+            work = [episode(seat, made, parts, heat, 9 + 4 * n) for n, (seat, parts) in enumerate(pairs)]
+            return list(await asyncio.gather(*work))
+    finally:
+        await engine.close()
+
+
+async def test_logprobs_are_those_of_one_pass_over_the_whole_episode(any_policy: TinyPolicy, store: MediaStore) -> None:
+    for tokens in await rolled(any_policy, store):
+        recorded = tokens.logprobs()[tokens.loss_mask()]
+        np.testing.assert_allclose(recorded, full_logprobs(any_policy, tokens, store, 0.8), atol=1e-5)
+
+
+async def test_same_seeds_same_tokens_and_small_passes_change_nothing(qwen: TinyPolicy, store: MediaStore) -> None:
+    once, again = await rolled(qwen, store), await rolled(qwen, store)
+    assert [t.ids().tolist() for t in once] == [t.ids().tolist() for t in again]
+    assert all(np.array_equal(a.logprobs(), b.logprobs(), equal_nan=True) for a, b in zip(once, again, strict=True))
+    small = await rolled(qwen, store, most_tokens=1)
+    assert [t.ids().tolist() for t in once] == [t.ids().tolist() for t in small]
+
+
+async def test_greedy_is_what_a_single_answer_is(qwen: TinyPolicy, store: MediaStore) -> None:
+    stream = TokenStream(qwen.encoder, "test")
+    news = stream.read([said("user", picture(store, 0), "Which colour?")])
+    engine = TransformersEngine(qwen, store)
+    (seat,) = engine.seats([0])
+    made = await seat.ask(Question(news, temperature=0.0, max_tokens=24))
+    await engine.close()
+    row = row_of(TokenTrajectory("test", (Segment(Kind.PROMPT, news.ids, news.pictures),)))
+    batch = Collator(qwen.encoder, PictureTensors(qwen.encoder, store), qwen.checkpoint.model, packed=False)([row])
+    prompt = Prompt(batch.ids, batch.positions, batch.pictures, 0)
+    unheard = Listening(lambda _: None, lambda: False)
+    wanted = generate(qwen.checkpoint, prompt, (), Sampling(max_tokens=24), unheard)
+    assert (made.ids, made.text, made.finish) == (wanted.token_ids, wanted.text, wanted.finish)
+    np.testing.assert_allclose(made.logprobs, wanted.logprobs, atol=1e-5)
+
+
+async def test_forbidden_ids_are_never_sampled(qwen: TinyPolicy, store: MediaStore) -> None:
+    forbidden = set(torch.nonzero(qwen.checkpoint.forbidden)[:, 0].tolist())
+    for tokens in await rolled(qwen, store, heat=50.0):
+        sampled = tokens.ids()[tokens.loss_mask()]
+        assert forbidden.isdisjoint(sampled.tolist())
+
+
+def plain(made: TinyPolicy, text: str) -> News:
+    return News(made.encoder.text(text))
+
+
+async def test_stop_strings_end_a_turn_with_the_token_that_completes_them(qwen: TinyPolicy, store: MediaStore) -> None:
+    engine = TransformersEngine(qwen, store)
+    one, other = engine.seats([1, 1])
+    ask = Question(plain(qwen, "Say it."), max_tokens=40)
+    first, _ = await asyncio.gather(one.ask(ask), other.ask(ask))
+    one.leave(), other.leave()
+    stop = first.text[3:5]
+    (again,) = engine.seats([1])
+    stopped = await again.ask(Question(ask.news, (stop,), max_tokens=40))
+    await engine.close()
+    assert stopped.finish is FinishReason.STOP_STRING
+    assert stopped.text == first.text[: first.text.index(stop) + len(stop)]
+    assert stopped.ids == first.ids[: len(stopped.ids)]
+
+
+async def test_a_full_context_ends_one_episode_and_no_other(qwen: TinyPolicy, store: MediaStore) -> None:
+    engine = TransformersEngine(qwen, store)
+    one, other = engine.seats([1, 2])
+    long = News((5,) * (qwen.encoder.context_tokens - 2))
+    first, second = await asyncio.gather(one.ask(Question(long)), other.ask(Question(plain(qwen, "Hi"), max_tokens=3)))
+    assert len(first.ids) <= 2
+    assert len(second.ids) <= 3
+
+    async def full() -> None:
+        with pytest.raises(ContextFullError):
+            await one.ask(Question(plain(qwen, "More")))
+        one.leave()
+
+    _, third = await asyncio.gather(full(), other.ask(Question(plain(qwen, "More"), max_tokens=2)))
+    await engine.close()
+    assert isinstance(third, Sampled)
+
+
+async def test_a_cancelled_question_lets_the_others_go_on(qwen: TinyPolicy, store: MediaStore) -> None:
+    engine = TransformersEngine(qwen, store)
+    one, other = engine.seats([1, 2])
+    waiting = asyncio.ensure_future(one.ask(Question(plain(qwen, "Hi"), max_tokens=3)))
+    await asyncio.sleep(0)
+    waiting.cancel()
+    done = await asyncio.wait_for(other.ask(Question(plain(qwen, "Hi"), max_tokens=3)), 30)
+    await engine.close()
+    assert done.ids
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
