@@ -9,7 +9,8 @@ understood all the same; a `strict` dialect takes no turn with a fault. Tools ar
 Pictures have numbers, `image_0` on, under which tools find them.
 
 Presets: `paper` (flat calls, results in an `output` fence, three turns, a call beside an answer is a fault) and `repo`
-(the released environment: `parameters`, results without a wrapper, ten turns, a call beside an answer wins).
+(the released environment: `parameters`, results without a wrapper, ten turns, a call beside an answer wins), and
+`tools-only` (the paper's ablation: the same without thoughts; its other one, thoughts alone, is the dialect `direct`).
 Not reproduced: text without tags taken for an answer, gold answers in feedback, cut-outs that the model never sees.
 """
 
@@ -64,6 +65,8 @@ class Vista:
     strict: bool = False
     call_beside_answer: bool = False
     """Whether a call is run although the turn answers too; otherwise that is a parse error."""
+    thinks: bool = True
+    """Whether turns open with a thought; without, the prompt asks for none and `write` leaves it out."""
     fenced: bool = True
     """Whether results stand in an `output` fence."""
     stop: tuple[str, ...] = ("</tool_call>", "</answer>")
@@ -79,7 +82,7 @@ class Vista:
         """The first messages. Raises `SettingsError` for a task with a video."""
         pictures = pictures_of(task, self.id)
         question = question_parts(question_text(task), [part for _, part in pictures], _LABEL)
-        system = TextPart(text=_system_prompt(self.tools, self.shapes[0]))
+        system = TextPart(text=_system_prompt(self.tools, self.shapes[0], self.thinks))
         return Opening(
             messages=(Message(role="system", parts=(system,)), Message(role="user", parts=question)),
             bindings={f"{_LABEL}{number}": name for number, (name, _) in enumerate(pictures)},
@@ -98,7 +101,7 @@ class Vista:
 
     def write(self, action: Action, thought: str = "") -> str:
         """The canonical text. Raises ValueError for an action that cannot be said in this dialect."""
-        opening = f"<think>{thought}</think>"
+        opening = f"<think>{thought}</think>" if self.thinks else ""
         if isinstance(action, ToolCall):
             text = f"{opening}<tool_call>{self._call_text(action)}</tool_call>"
         elif isinstance(action, Answer):
@@ -122,7 +125,8 @@ class Vista:
 
     def correct(self, reason: str, pictures: int) -> Observation:
         """The reason, a sentence of `parse`, as a result."""
-        text = self._result(f"Error: {reason} Think in <think>, then write one <tool_call> or one <answer>.")
+        form = "Think in <think>, then write" if self.thinks else "Write"
+        text = self._result(f"Error: {reason} {form} one <tool_call> or one <answer>.")
         return Observation(Message(role="user", parts=(TextPart(text=text),)), {}, pictures)
 
     def ask_for_answer(self) -> Message:
@@ -190,8 +194,13 @@ def _nothing(text: str, finish: FinishReason) -> Fault:
     return Fault(FaultKind.NO_ACTION, "There is neither a call in <tool_call> nor an answer in <answer>.")
 
 
-def _system_prompt(tools: tuple[ToolSpec, ...], shape: CallShape) -> str:
+def _system_prompt(tools: tuple[ToolSpec, ...], shape: CallShape, thinks: bool) -> str:
     """How a turn is written, and each tool with its schema."""
+    begins = (
+        "Every turn opens with your thoughts in <think> and </think> and then does one of two things:"
+        if thinks
+        else "Every turn does one of two things, without any thoughts or other text before it:"
+    )
     example = {
         CallShape.FLAT: '{"tool": "...", "task": "..."}, where further arguments stand beside "tool"',
         CallShape.PARAMETERS: '{"tool": "...", "parameters": {...}}',
@@ -201,7 +210,7 @@ def _system_prompt(tools: tuple[ToolSpec, ...], shape: CallShape) -> str:
         [
             "You answer questions about pictures with the help of tools.",
             "",
-            "Every turn opens with your thoughts in <think> and </think> and then does one of two things:",
+            begins,
             f"1. It calls a tool in <tool_call> and </tool_call>, as JSON: {example}.",
             "2. It answers in <answer> and </answer>.",
             "Never do both in one turn. Use a fitting tool before you answer, and rest the answer on what it returned.",
@@ -223,5 +232,6 @@ PRESETS: Mapping[str, Vista] = MappingProxyType(
             fenced=False,
             limits=EpisodeLimits(turns=10),
         ),
+        "tools-only": Vista(id="vista@1:tools-only", thinks=False),
     }
 )
