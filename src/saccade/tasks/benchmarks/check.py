@@ -38,11 +38,16 @@ class Findings:
         if self.gold_positions:
             yield f"choices       {_counts({f'{count} choices': tasks for count, tasks in self.choice_counts.items()})}"
             gold = {ascii_uppercase[place] if place < 26 else str(place): n for place, n in self.gold_positions.items()}
-            constant = len(gold) == 1 and self.card.choices.order == "given" and self.tasks > 1
-            yield f"gold is at    {_counts(gold)}{'  (always the same: shuffle the choices)' if constant else ''}"
+            yield f"gold is at    {_counts(gold)}{self._about_order()}"
         for name, values in sorted(self.tags.items()):
             shown = _counts(values) if len(values) <= _MOST_VALUES else f"{len(values)} different values"
             yield f"{name:<14}{shown}"
+
+    def _about_order(self) -> str:
+        if self.card.choices.order == "shuffle":
+            return f"  (as the source has it; shuffled when played, seed {self.card.choices.seed})"
+        constant = len(self.gold_positions) == 1 and self.tasks > 1
+        return "  (always the same: shuffle the choices)" if constant else ""
 
     def _against_expected(self) -> str:
         expected = self.card.size.tasks

@@ -33,12 +33,15 @@ def make_task(row: Mapping[str, Any], card: Card, media: MediaReader) -> Task:
     question, choices = _question(row, card)
     parts = _media(row, card, media)
     answer_type = _answer_type(row, card, choices)
+    answer = _answer(row, card, choices)
+    if answer_type is AnswerType.CHOICE:
+        _check_choice(answer, choices)
     fields = {
         "id": task_id(card, as_text(_needed(row, card.fields.id, "id"), "id")),
         "question": question,
         "media": parts,
         "choices": choices,
-        "answer": _answer(row, card, choices),
+        "answer": answer,
         "answer_type": answer_type,
         "evidence": evidence(row, card.fields, parts),
         "source": card.id,
@@ -87,6 +90,13 @@ def _answer(row: Mapping[str, Any], card: Card, choices: Sequence[str]) -> str:
     if card.fields.answer_is in ("index-0", "index-1"):
         return _by_index(value, 1 if card.fields.answer_is == "index-1" else 0, choices)
     return _by_letter(as_text(value, "answer").strip(), choices, card.fields.answer_is == "letter-or-text")
+
+
+def _check_choice(answer: str, choices: Sequence[str]) -> None:
+    if not choices:
+        raise FieldError("choices", "the card says that there are some, and the row has none")
+    if answer not in choices:
+        raise FieldError("answer", f"{short(answer)} is none of the choices {short(list(choices))}")
 
 
 def _by_index(value: object, first: int, choices: Sequence[str]) -> str:

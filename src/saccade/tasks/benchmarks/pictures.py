@@ -11,7 +11,8 @@ import base64
 import binascii
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from hashlib import sha256
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -37,6 +38,8 @@ class MediaReader:
     further: tuple[str, ...]
     """Folders inside it where media may lie."""
     store: MediaStore
+    _seen: dict[bytes, ImagePart] = field(default_factory=dict, repr=False)
+    """What was read already, by sha256: variants of one question repeat its picture, and decoding is the slow part."""
 
     def images(self, value: object) -> tuple[ImagePart, ...]:
         """All pictures that a value names: one, or a list, which may be written as a JSON array.
@@ -65,7 +68,11 @@ class MediaReader:
         try:
             if isinstance(value, Image.Image):
                 return self.store.put_image(value)
-            return self.store.put_bytes(self._data(value))
+            data = self._data(value)
+            digest = sha256(data).digest()
+            if digest not in self._seen:
+                self._seen[digest] = self.store.put_bytes(data)
+            return self._seen[digest]
         except (MediaError, OSError) as error:
             raise FieldError("images", f"{short(value)}: {error}") from error
 

@@ -52,8 +52,7 @@ def read_rows(file: Path) -> Iterator[Row | RowProblem]:
 def count_rows(file: Path) -> int:
     """How many rows `read_rows` gives, broken ones included; of text files found by reading them. Raises the same."""
     if file.suffix.lower() == ".parquet":
-        _, parquet = load_pyarrow()
-        with _reading(file), parquet.ParquetFile(file) as table:
+        with _parquet(file) as table:
             return int(table.metadata.num_rows)
     return sum(1 for _ in _READERS.get(file.suffix.lower(), _unknown)(file))
 
@@ -77,7 +76,7 @@ def _reading(file: Path) -> Iterator[None]:
     """Turn what libraries raise about a file into a `DataError`."""
     try:
         yield
-    except (OSError, ValueError, RecursionError, csv.Error) as error:  # pyarrow's errors are among these
+    except (OSError, ValueError, RecursionError, csv.Error) as error:
         raise DataError(f"{file} cannot be read: {error}. Download it again, or name another.") from error
 
 
@@ -125,10 +124,21 @@ def _read_json(file: Path) -> Iterator[dict[str, Any] | str]:
 
 
 def _read_parquet(file: Path) -> Iterator[dict[str, Any] | str]:
-    _, parquet = load_pyarrow()
-    with _reading(file), parquet.ParquetFile(file) as table:
+    with _parquet(file) as table:
         for batch in table.iter_batches(batch_size=_GROUP):
             yield from batch.to_pylist()
+
+
+@contextmanager
+def _parquet(file: Path) -> Iterator[Any]:
+    """An open parquet file."""
+    pyarrow, parquet = load_pyarrow()
+    with _reading(file):
+        try:
+            with parquet.ParquetFile(file) as table:
+                yield table
+        except pyarrow.ArrowException as error:
+            raise ValueError(str(error)) from error
 
 
 def _unknown(file: Path) -> Iterator[dict[str, Any] | str]:

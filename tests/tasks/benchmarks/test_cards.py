@@ -1,0 +1,132 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.tasks.benchmarks.cases import card_of, read, write_jsonl
+
+from saccade.errors import DataError, RegistryError, SettingsError
+from saccade.grading.registry import load_grader
+from saccade.record.settings import load_settings, settings_toml
+from saccade.record.task import AnswerType, Task
+from saccade.tasks.benchmarks.benchmark import VARIABLE, open_benchmark
+from saccade.tasks.benchmarks.card import Card
+from saccade.tasks.benchmarks.loaders.registry import load_loader
+from saccade.tasks.benchmarks.registry import card_ids, load_card
+
+each_card = pytest.mark.parametrize("name", card_ids())
+
+WANTED = """
+    vstar hrbench-4k hrbench-8k tir-bench countbench pixmo-count mathvista mathverse mathvision wemath dynamath mmmu
+    mme-realworld-lite chartqa charxiv-reasoning charxiv-descriptive blindtest vsi-bench tabmwp geometry3k
+"""
+VISTA_IN = """
+    figureqa chartqa geometry3k geoqa unigeo mathvision mathv360 mapqa infographicvqa thinkvl vizwiz scienceqa docvqa
+    clevr aokvqa
+"""
+VISTA_OUT = "tabmwp ai2d plotqa clevr-math iconqa mathvista"
+VISTA = f"{VISTA_IN} {VISTA_OUT}".split()
+
+
+def test_the_benchmarks_of_the_five_papers_have_cards() -> None:
+    names = {entry.partition("@")[0] for entry in card_ids()}
+    assert {*WANTED.split(), *(f"vista-{name}" for name in VISTA)} <= names
+
+
+def test_sizes_of_vista_are_those_of_its_table() -> None:
+    sizes = {name: load_card(f"vista-{name}").size.tasks or 0 for name in VISTA}
+    tested = [name for name in sizes if load_card(f"vista-{name}").split == "test"]
+    assert sum(sizes[name] for name in tested) == 12_310
+    assert sum(sizes[name] for name in VISTA_OUT.split()) == 970 + 810 + 2000 + 930 + 1500 + 1000
+
+
+@each_card
+def test_card_names_a_loader_and_graders_that_exist(name: str) -> None:
+    card = load_card(name)
+    load_loader(card.loader.id)
+    for grader in card.graders.values():
+        load_grader(grader.id)
+    assert card.id == name
+    assert "{folder}" in card.source.get
+
+
+@each_card
+def test_card_states_a_source_for_every_number(name: str) -> None:
+    card = load_card(name)
+    assert all(score.source and 0 <= score.score <= 100 for score in card.scores)
+    assert card.size.tasks is None or card.size.source
+    assert all(settings.source for settings in card.settings)
+    keys = [(score.model, score.part, score.source) for score in card.scores]
+    assert len(set(keys)) == len(keys), "one score twice"
+
+
+@each_card
+def test_card_is_read_back_as_it_is_shown(name: str, tmp_path: Path) -> None:
+    card = load_card(name)
+    file = tmp_path / "card.toml"
+    file.write_text(settings_toml(card), encoding="utf-8")
+    assert load_card(str(file)) == card
+
+
+@each_card
+def test_missing_data_say_what_to_get_from_where_into_which_folder(name: str, tmp_path: Path) -> None:
+    card = load_card(name)
+    with pytest.raises(DataError) as caught:
+        open_benchmark(card, tmp_path)
+    text = str(caught.value)
+    assert card.source.url in text
+    assert str(tmp_path / card.name) in text
+    assert card.source.get.partition("{")[0] in text
+
+
+def test_no_folder_at_all_names_the_variable(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=VARIABLE):
+        open_benchmark(load_card("vstar"))
+    monkeypatch.setenv(VARIABLE, str(tmp_path))
+    write_jsonl(tmp_path / "made-up" / "data.jsonl", [])
+    assert open_benchmark(card_of()).folder == tmp_path / "made-up"
+
+
+def test_folder_may_be_the_data_sets_own(tmp_path: Path) -> None:
+    write_jsonl(tmp_path / "data.jsonl", [])
+    assert open_benchmark(card_of(), tmp_path).folder == tmp_path
+    assert read(card_of(), tmp_path, tmp_path / "store") == []
+
+
+def test_unknown_card_suggests_the_nearest() -> None:
+    with pytest.raises(RegistryError, match="hrbench-4k"):
+        load_card("hrbench-4")
+
+
+def test_every_mistake_of_a_card_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "wrong.toml"
+    text = settings_toml(card_of()).replace('media = "image"', 'media = "sound"').replace("title", "titel")
+    file.write_text(text, encoding="utf-8")
+    with pytest.raises(SettingsError) as caught:
+        load_settings(Card, file)
+    for word in ("media", "titel", "title"):
+        assert word in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("changes", "word"),
+    [
+        ({"answer_type": "number"}, "graders"),
+        ({"graders": {"choice": "choice@1"}, "answer_type": "list"}, "graders"),
+        ({"fields": {"images": []}}, "fields.images"),
+        ({"media": "video"}, "fields.videos"),
+        ({"fields": {"answer": []}}, "fields.answer"),
+        ({"id": "Made Up"}, "id"),
+    ],
+)
+def test_card_that_cannot_work_is_refused(changes: dict[str, object], word: str) -> None:
+    with pytest.raises(ValueError, match=word):
+        card_of(**changes)
+
+
+def test_grader_follows_the_type_of_the_answer() -> None:
+    card = load_card("vsi-bench")
+    number = Task(id="a", question="q", answer="3", answer_type=AnswerType.NUMBER)
+    choice = Task(id="b", question="q", answer="x", choices=("x", "y"), answer_type=AnswerType.CHOICE)
+    assert card.grader_of(number).id == "mra@1"
+    assert card.grader_of(choice).id == "choice@1"
