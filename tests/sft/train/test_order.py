@@ -5,9 +5,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from saccade.sft.train.optimiser import rate_fraction
-from saccade.sft.train.order import forward_passes, step_rows, total_steps
-from saccade.sft.train.settings import OptimiserSettings
+from saccade.sft.train.order import step_rows, total_steps
+from saccade.training.optimiser import rate_fraction
+from saccade.training.passes import forward_passes
+from saccade.training.settings import OptimiserSettings
 
 
 def test_every_epoch_sees_every_row_once() -> None:

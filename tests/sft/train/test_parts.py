@@ -12,15 +12,15 @@ import torch
 from tests.sft.train.support import settings
 
 from saccade.errors import TrainingError, UnavailableError
-from saccade.sft.train.checkpoints import Checkpoints, State
 from saccade.sft.train.examples import ManyStores, read_examples
-from saccade.sft.train.journal import Journal
 from saccade.sft.train.loss import token_loss
-from saccade.sft.train.optimiser import make_optimiser
-from saccade.sft.train.settings import KeepSettings, OptimiserSettings
-from saccade.sft.train.weights import Trainable, load_trainable
 from saccade.tokens.batch import Collator
 from saccade.tokens.pictures import PictureTensors
+from saccade.training.checkpoints import Checkpoints, State
+from saccade.training.journal import Journal
+from saccade.training.optimiser import make_optimiser
+from saccade.training.settings import KeepSettings, OptimiserSettings
+from saccade.training.weights import Trainable, load_trainable
 
 
 @pytest.fixture

@@ -147,13 +147,19 @@ class Cohort:
                 self._rows = None
             self._go()
 
-    @torch.inference_mode()
     def _turns(self, questions: dict[Line, Question]) -> dict[Line, Sampled]:
         """A turn for each line; in the engine's thread."""
         began = time.perf_counter()
         rows = self._rows
         if rows is None:
             raise RuntimeError("the cohort was given up while it was asked")
+        with torch.inference_mode():
+            turns = self._written(rows, questions)
+        self.busy_seconds += time.perf_counter() - began
+        return {line: turn.done(line) for line, turn in turns.items()}
+
+    def _written(self, rows: Rows, questions: dict[Line, Question]) -> dict[Line, _Turn]:
+        """Token by token, until every turn has ended."""
         active = self._gathered(rows, questions)
         turns = {line: self._begun(line, question) for line, question in questions.items()}
         ends = self._policy.checkpoint.end_ids
@@ -174,8 +180,7 @@ class Cohort:
                 if turns[rows.lines[place]].finish is not None:
                     active -= 1
                     rows.swap(place, active)
-        self.busy_seconds += time.perf_counter() - began
-        return {line: turn.done(line) for line, turn in turns.items()}
+        return turns
 
     @staticmethod
     def _gathered(rows: Rows, questions: dict[Line, Question]) -> int:

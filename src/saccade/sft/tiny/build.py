@@ -27,13 +27,11 @@ from saccade.sft.tiny.settings import Lesson, Stage, TinySettings
 from saccade.sft.train.settings import (
     BatchSettings,
     DataSettings,
-    KeepSettings,
-    ModelSettings,
-    OptimiserSettings,
     SftSettings,
     ValidationSettings,
 )
 from saccade.sft.train.watch import Watch as TrainWatch
+from saccade.training.settings import KeepSettings, ModelSettings, OptimiserSettings
 
 _SETTINGS = "settings.toml"
 _FORWARD_TOKENS = 4096

@@ -1,12 +1,11 @@
-"""Which rows a step takes, and how they are spread over forward passes: pure functions of the seed and the step.
+"""Which rows a step takes: a pure function of the seed and the step.
 
-A run that goes on after a kill computes the same batches again; nothing about the order is stored.
+A run that goes on after a kill computes the same steps again; nothing about the order is stored.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 
 import numpy as np
 
@@ -26,23 +25,3 @@ def step_rows(step: int, rows: int, per_step: int, seed: int) -> list[int]:
     epochs = {number // rows for number in wanted}
     orders = {epoch: np.random.default_rng((seed, epoch)).permutation(rows) for epoch in epochs}
     return [int(orders[number // rows][number % rows]) for number in wanted]
-
-
-def forward_passes(lengths: Sequence[int], most_tokens: int, *, packed: bool) -> list[list[int]]:
-    """The rows of a step, as indices into `lengths`, in groups for one forward pass each.
-
-    Grouped by length, longest first, so that little is padded. A group takes at most `most_tokens` tokens, padding
-    included; a row that is longer stands alone.
-    """
-    order = sorted(range(len(lengths)), key=lambda index: (-lengths[index], index))
-    groups: list[list[int]] = []
-    taken = 0
-    for index in order:
-        size = lengths[index] if packed else (lengths[groups[-1][0]] if groups else lengths[index])
-        if groups and taken + size <= most_tokens:
-            groups[-1].append(index)
-            taken += size
-        else:
-            groups.append([index])
-            taken = lengths[index]
-    return groups

@@ -20,19 +20,20 @@ import torch
 
 from saccade.errors import SettingsError, TrainingError
 from saccade.record.settings import differences, load_settings, save_settings
-from saccade.sft.train.checkpoints import Checkpoints, State
 from saccade.sft.train.examples import Examples, ManyStores, read_examples
-from saccade.sft.train.journal import Journal
 from saccade.sft.train.loss import token_loss
-from saccade.sft.train.optimiser import make_optimiser, optimiser_tensors, rate_fraction, restore_optimiser, set_rate
-from saccade.sft.train.order import forward_passes, step_rows, total_steps
-from saccade.sft.train.parallel import Processes
+from saccade.sft.train.order import step_rows, total_steps
 from saccade.sft.train.settings import SftSettings
 from saccade.sft.train.validate import greedy_samples, held_out_loss
 from saccade.sft.train.watch import NoWatch, Watch
-from saccade.sft.train.weights import Trainable, export, load_trainable
 from saccade.tokens.batch import Batch, Collator, Row
 from saccade.tokens.pictures import PictureTensors
+from saccade.training.checkpoints import Checkpoints, State
+from saccade.training.journal import Journal
+from saccade.training.optimiser import make_optimiser, optimiser_tensors, rate_fraction, restore_optimiser, set_rate
+from saccade.training.parallel import Processes
+from saccade.training.passes import forward_passes
+from saccade.training.weights import Trainable, export, load_trainable
 
 _SETTINGS = "settings.toml"
 A = TypeVar("A")

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Literal
 
-from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
+from pydantic import NonNegativeInt, PositiveFloat, PositiveInt
 
 from saccade.record.settings import Settings
 from saccade.tokens.build import SampledIds
-
-Fraction = Annotated[float, Field(ge=0.0, lt=1.0)]
+from saccade.training.settings import Fraction, KeepSettings, ModelSettings, OptimiserSettings
 
 
 class DataSettings(Settings):
@@ -35,57 +34,6 @@ class LossSettings(Settings):
     """`skip`: with two or more observations, only what follows the last but one is learned (Thyme's SFT)."""
 
 
-class LoraSettings(Settings):
-    """Low-rank adapters on the language model."""
-
-    rank: PositiveInt = 32
-    alpha: PositiveInt = 64
-    dropout: Fraction = 0.05
-    targets: tuple[str, ...] = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
-    """Names of the linear layers that get one."""
-
-
-class ModelSettings(Settings):
-    """The checkpoint, and which of its weights are trained."""
-
-    source: str = ""
-    """A folder, or a name on the hub."""
-    revision: str = ""
-    """Branch, tag or commit on the hub; empty for its default."""
-    language: Literal["full", "lora"] = "full"
-    lora: LoraSettings = LoraSettings()
-    vision: Literal["frozen", "projector", "full"] = "frozen"
-    """What of the vision tower is trained: nothing, what maps its features to the language model, everything."""
-    precision: Literal["auto", "float32", "bfloat16"] = "auto"
-    """Of the arithmetic. `bfloat16` keeps trained weights in float32. `auto`: bfloat16 on a GPU, float32 on a CPU."""
-    attention: str = "sdpa"
-    """As transformers names it: `sdpa`, `eager`, `flash_attention_2`, ..."""
-    gradient_checkpointing: bool = False
-    """Less memory for a third more time."""
-    picture_pixels: NonNegativeInt = 0
-    """Most pixels of a picture as the model sees it; saved with the trained model. 0: what the checkpoint says."""
-
-
-class OptimiserSettings(Settings):
-    """The optimiser, with linear warm-up and cosine decay."""
-
-    method: Literal["adamw", "muon"] = "adamw"
-    """`muon` is for models trained from nothing."""
-    learning_rate: PositiveFloat = 1e-5
-    vision_learning_rate: NonNegativeFloat = 0.0
-    """Of the vision tower's trained weights; 0: the same."""
-    final_fraction: Fraction = 0.0
-    """Learning rate at the last step, as a fraction."""
-    warmup: Fraction = 0.03
-    """Fraction of the steps."""
-    weight_decay: NonNegativeFloat = 0.0
-    """On matrices alone."""
-    betas: tuple[float, float] = (0.9, 0.999)
-    epsilon: PositiveFloat = 1e-8
-    clip: NonNegativeFloat = 1.0
-    """Largest norm of the gradient; 0 for no limit."""
-
-
 class BatchSettings(Settings):
     """What goes into one step, and into one forward pass of it."""
 
@@ -109,22 +57,6 @@ class ValidationSettings(Settings):
     samples: NonNegativeInt = 4
     """Prompts that the model answers greedily each time, into samples.jsonl."""
     sample_tokens: PositiveInt = 256
-
-
-class KeepSettings(Settings):
-    """What is written."""
-
-    every: PositiveInt = 200
-    """Steps between checkpoints."""
-    checkpoints: PositiveInt = 2
-    """How many of them stay."""
-    tensorboard: bool = True
-    """Where the package is installed."""
-    tracker: Literal["none", "wandb", "trackio"] = "none"
-    project: str = "saccade"
-    """Name of the tracker's project."""
-    dtype: Literal["auto", "float32", "bfloat16"] = "auto"
-    """Of the exported weights; `auto`: that of the arithmetic."""
 
 
 class SftSettings(Settings):

@@ -13,10 +13,10 @@ from saccade.models.local_generate import Listening, generate
 from saccade.models.local_prompt import Prompt
 from saccade.record.trajectory import Sampling
 from saccade.sft.train.loss import token_loss
-from saccade.sft.train.order import forward_passes
-from saccade.sft.train.parallel import Processes
-from saccade.sft.train.weights import Trainable
 from saccade.tokens.batch import Collator, Row
+from saccade.training.parallel import Processes
+from saccade.training.passes import forward_passes
+from saccade.training.weights import Trainable
 
 _UNHEARD = Listening(tell=lambda _: None, is_cancelled=lambda: False)
 

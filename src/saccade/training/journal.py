@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from saccade.errors import UnavailableError
-from saccade.sft.train.settings import KeepSettings
+from saccade.training.settings import KeepSettings
 
 Values = Mapping[str, float | int | str]
 

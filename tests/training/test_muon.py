@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from saccade.sft.train.muon import Muon, orthogonalised
+from saccade.training.muon import Muon, orthogonalised
 
 
 @pytest.mark.parametrize("shape", [(8, 8), (5, 20), (20, 5)])

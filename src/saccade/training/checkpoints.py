@@ -13,7 +13,7 @@ import os
 import re
 import shutil
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +34,9 @@ class State:
     tokens: int
     """Tokens read so far."""
     data: str
-    """Fingerprint of the training rows."""
+    """Fingerprint of what is trained on."""
+    more: Mapping[str, Any] = field(default_factory=dict)
+    """What else a trainer must know to go on, as JSON has it."""
 
 
 class Checkpoints:

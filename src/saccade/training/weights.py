@@ -13,8 +13,8 @@ import torch
 from saccade.errors import SettingsError, UnavailableError
 from saccade.models.local_settings import LocalSettings
 from saccade.models.local_weights import Checkpoint, load_checkpoint
-from saccade.sft.train.settings import LoraSettings, ModelSettings
 from saccade.tokens.encoder import Encoder
+from saccade.training.settings import LoraSettings, ModelSettings
 
 
 @dataclass(frozen=True, slots=True)

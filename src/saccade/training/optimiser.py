@@ -7,9 +7,9 @@ from collections.abc import Mapping
 
 import torch
 
-from saccade.sft.train.muon import Muon
-from saccade.sft.train.settings import OptimiserSettings
-from saccade.sft.train.weights import Trainable
+from saccade.training.muon import Muon
+from saccade.training.settings import OptimiserSettings
+from saccade.training.weights import Trainable
 
 
 def make_optimiser(trained: Trainable, settings: OptimiserSettings) -> torch.optim.Optimizer:

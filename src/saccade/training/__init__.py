@@ -1,0 +1,1 @@
+"""What every trainer needs: weights, optimiser, checkpoints, a journal, several processes."""
