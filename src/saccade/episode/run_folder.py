@@ -11,7 +11,7 @@ from pathlib import Path
 
 from saccade.errors import RecordError
 from saccade.media.store import MediaStore
-from saccade.record.codec import append_line, read_ids
+from saccade.record.codec import append_lines, read_ids
 from saccade.record.trajectory import Trajectory
 
 TRAJECTORIES = "trajectories.jsonl"
@@ -54,9 +54,9 @@ class RunFolder:
             number += 1
         return number
 
-    def append(self, trajectory: Trajectory) -> None:
-        """Keep `trajectory`; its media must lie in `store` already."""
+    def append(self, *trajectories: Trajectory) -> None:
+        """Keep the trajectories; their media must lie in `store` already."""
         self.root.mkdir(parents=True, exist_ok=True)
-        append_line(self.path, trajectory)
-        self._ids.add(trajectory.id)
-        self._rollouts[trajectory.task.id] += 1
+        append_lines(self.path, trajectories)
+        self._ids.update(item.id for item in trajectories)
+        self._rollouts.update(item.task.id for item in trajectories)

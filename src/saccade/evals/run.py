@@ -9,7 +9,7 @@ results and summary are in the order of the tasks.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +19,7 @@ from saccade.episode.as_done import as_done
 from saccade.episode.continued import SETTINGS, continued
 from saccade.episode.drive import run_episode
 from saccade.episode.plan import Plan, limits_with
+from saccade.episode.run_folder import RunFolder
 from saccade.errors import MediaError, SettingsError
 from saccade.evals.benchmarks import BROKEN_ROW
 from saccade.evals.failures import Failure, add_failure, mend_failures, open_failures
@@ -83,14 +84,21 @@ async def evaluate(
     watch(progress)
     if missing:
         async with _stage(settings, folder.store, player) as stage:
-            async for outcome in as_done(missing, stage.play, workers):
-                if isinstance(outcome, Failure):
-                    add_failure(out, outcome)
-                else:
-                    folder.append(outcome)
-                progress.count(outcome)
+            async for outcomes in as_done(missing, stage.play, workers):
+                # In a thread: other samples go on while the disk writes.
+                await asyncio.to_thread(_keep, folder, outcomes)
+                for outcome in outcomes:
+                    progress.count(outcome)
                 watch(progress)
     return Evaluated(progress, sum_up(out, settings))
+
+
+def _keep(folder: RunFolder, outcomes: Sequence[Trajectory | Failure]) -> None:
+    if trajectories := [outcome for outcome in outcomes if isinstance(outcome, Trajectory)]:
+        folder.append(*trajectories)
+    for outcome in outcomes:
+        if isinstance(outcome, Failure):
+            add_failure(folder.root, outcome)
 
 
 def sum_up(out: Path, settings: EvalSettings) -> Summary:

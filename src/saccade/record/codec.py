@@ -61,11 +61,20 @@ def append_line(path: str | os.PathLike[str], record: Record) -> None:
     Raises:
         TornRecordError: the file's last line was cut short; nothing was written.
     """
-    line = dumps(record).encode() + b"\n"
+    append_lines(path, (record,))
+
+
+def append_lines(path: str | os.PathLike[str], records: Iterable[Record]) -> None:
+    """Append records to a file of lines (made if missing) and wait once until all are on the disk.
+
+    Raises:
+        TornRecordError: the file's last line was cut short; nothing was written.
+    """
+    lines = b"".join(dumps(record).encode() + b"\n" for record in records)
     with open(path, "ab+") as file:
         if file.tell() and _last_byte(file.fileno(), file.tell()) != b"\n":
             raise TornRecordError(_torn_message(Path(path)))
-        file.write(line)
+        file.write(lines)
         file.flush()
         os.fsync(file.fileno())
 
