@@ -96,6 +96,24 @@ def test_any_row_of_loaders_with_a_format_of_their_own(loader: str, row: dict[st
     assert isinstance(items[0], Task | RowProblem)
 
 
+@settings(max_examples=40, deadline=None)
+@given(content=st.binary(max_size=40) | st.sampled_from([b"{}", b"[]", b'{"id": 1}']), named=st.booleans())
+def test_any_folder(content: bytes, named: bool) -> None:
+    with TemporaryDirectory() as folder:
+        place = Path(folder) / "7"
+        write_png(place / "img_diagram.png")
+        (place / "data.json").write_bytes(b'{"problem_text": "x"}' if named else content)
+        (place / "logic_form.json").write_bytes(content)
+        write_png(Path(folder) / "direct_attributes/a.jpg")
+        (Path(folder) / "direct_attributes/a.json").write_bytes(content)
+        (Path(folder) / "direct_attributes/no_picture.json").write_bytes(b"{}")
+        for name, rows in (("geometry3k", 1), ("vstar", 2)):
+            items = read(name, Path(folder), Path(folder) / "store")
+            assert len(items) <= rows
+            assert all(isinstance(item, RowProblem) for item in items)
+            assert name == "geometry3k" or "images" in [item.field for item in items if isinstance(item, RowProblem)]
+
+
 SOUND_ROW = {"id": "1", "question": "Which?", "image": "1.png", "answer": "B", "options": ["x", "y"]}
 
 

@@ -206,6 +206,55 @@ def test_mathverse_options_inside_the_question(tmp_path: Path) -> None:
     assert "variant=Text Lite" in free.tags
 
 
+def test_options_in_a_question_that_the_answer_does_not_name_stay_there(tmp_path: Path) -> None:
+    rows = [
+        {"id": 1, "prompt": "Which is it?\nA. red\nB. blue", "answer": "A", "task": "color"},
+        {"id": 2, "prompt": "Order the pieces <image1>.\nA: left\nB: right", "answer": [2, 1], "task": "jigsaw"},
+    ]
+    write_json(tmp_path / "TIR-Bench.json", [{**row, "image_1": "data/1.png", "image_2": None} for row in rows])
+    write_png(tmp_path / "data/1.png")
+    choice, free = only_tasks(read("tir-bench", tmp_path, tmp_path / "store"))
+    assert (choice.question, choice.choices, choice.answer) == ("Which is it?", ("red", "blue"), "red")
+    assert (free.question, free.choices) == ("Order the pieces <image 1>.\nA: left\nB: right", ())
+    assert (free.answer, free.answer_type) == ('["2", "1"]', AnswerType.TEXT)
+
+
+def test_pixmo_count_finds_pictures_by_their_hash(tmp_path: Path) -> None:
+    row = {"image_url": "https://example.org/1.jpg", "image_sha256": "ab12", "count": 4, "label": "people"}
+    write_parquet(tmp_path / "data/test-0.parquet", [row])
+    write_png(tmp_path / "images/ab12.jpg")
+    (task,) = only_tasks(read("pixmo-count", tmp_path, tmp_path / "store"))
+    assert (task.question, task.answer) == ("How many people are there in the image?", "4")
+
+
+def test_mathvision_letters_as_options(tmp_path: Path) -> None:
+    common = {
+        "image": "images/1.jpg",
+        "decoded_image": {"bytes": png(), "path": None},
+        "level": 2,
+        "subject": "algebra",
+    }
+    rows = [
+        {"id": "1", "question": "Which one?\n<image1>", "options": ["A", "B", "C"], "answer": "B"},
+        {"id": "2", "question": "How many?\n<image1>", "options": [], "answer": "9"},
+    ]
+    write_parquet(tmp_path / "data/test-0.parquet", [{**row, **common} for row in rows])
+    choice, free = only_tasks(read("mathvision", tmp_path, tmp_path / "store"))
+    assert (choice.question, choice.choices, choice.answer) == ("Which one?\n<image 1>", ("A", "B", "C"), "B")
+    assert free.answer_type is AnswerType.TEXT
+
+
+def test_mme_realworld_options_as_text_of_a_list(tmp_path: Path) -> None:
+    options = "['(A) red', '(B) blue', '(E) The image does not feature the color']"
+    row = {"index": "0", "image": base64_png(), "question": "Colour?", "multi-choice options": options, "answer": "E"}
+    whole = "['(A) red', '(B) blue', '(C) green', '(D) grey', '(E) none of these']"
+    second = {**row, "index": "1", "multi-choice options": whole}
+    write_tsv(tmp_path / "mme_realworld_lite.tsv", [{**row, "category": "x"}, {**second, "category": "x"}])
+    first, task = read("mme-realworld-lite", tmp_path, tmp_path / "store")
+    assert isinstance(first, RowProblem), "the letter E is beyond three options"
+    assert only_tasks([task])[0].answer == "none of these"
+
+
 def test_wemath_options_in_one_text(tmp_path: Path) -> None:
     row = {"ID": "1", "key": "2steps_1", "question": "How long?", "option": "A. 3 m; B. 4 m; C. No correct answer"}
     write_parquet(

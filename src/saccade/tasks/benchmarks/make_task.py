@@ -62,16 +62,24 @@ def task_id(card: Card, own: str) -> str:
 
 
 def _question(row: Mapping[str, Any], card: Card) -> tuple[str, tuple[str, ...]]:
-    question = as_text(_needed(row, card.fields.question, "question"), "question").strip()
-    choices: tuple[str, ...]
+    """The question and the choices. What looks like options inside a question is none if no gold answer names one."""
+    whole = as_text(_needed(row, card.fields.question, "question"), "question").strip()
+    question, choices = whole, choices_of(row, card.fields)
     if card.fields.choices_from == "question":
-        question, choices = split_question(question)
-    else:
-        choices = choices_of(row, card.fields)
+        question, choices = split_question(whole)
+        if choices and not _names_one(row, card, choices):
+            question, choices = whole, ()
     hint = found(row, card.fields.hint)
     if hint is not None:
         question = f"{as_text(hint, 'hint').strip()}\n{question}"
     return _TIGHT_PLACEHOLDER.sub(r"<image \1>", question), choices
+
+
+def _names_one(row: Mapping[str, Any], card: Card, choices: Sequence[str]) -> bool:
+    try:
+        return _answer(row, card, choices) in choices
+    except FieldError:
+        return False
 
 
 def _answer_type(row: Mapping[str, Any], card: Card, choices: Sequence[str]) -> AnswerType:

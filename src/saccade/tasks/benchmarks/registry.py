@@ -1,4 +1,7 @@
-"""The cards that come with the package, and cards of a user's own by their path."""
+"""The cards that come with the package, those of installed packages, and a user's own by their path.
+
+Further packages add cards by the entry point group `saccade.cards`: the name is the card's id, the target a `Card`.
+"""
 
 from __future__ import annotations
 
@@ -14,8 +17,8 @@ from saccade.tasks.benchmarks.card import Card
 
 
 def card_ids() -> tuple[str, ...]:
-    """The ids of all cards of the package, sorted."""
-    return tuple(sorted(_shipped()))
+    """The ids of all cards, sorted."""
+    return _known().ids()
 
 
 def load_card(wanted: str) -> Card:
@@ -27,9 +30,17 @@ def load_card(wanted: str) -> Card:
     """
     if wanted.endswith(".toml"):
         return load_settings(Card, wanted)
-    # The registry knows how ids are resolved and what is near to a wrong one; its targets are not used.
-    known = Registry("cards", dict.fromkeys(_shipped(), "saccade.tasks.benchmarks.card:Card"))
-    return _shipped()[known.resolve(wanted)]
+    known = _known()
+    entry = known.resolve(wanted)
+    card = _shipped()[entry] if entry in _shipped() else known.load(entry)
+    if not isinstance(card, Card) or card.id != entry:
+        raise RegistryError(f"{entry} of cards is no Card of that id; correct its target")
+    return card
+
+
+def _known() -> Registry:
+    # The package's own cards are files; no target is imported for them.
+    return Registry("cards", dict.fromkeys(_shipped(), f"{__name__}:load_card"))
 
 
 @cache

@@ -22,13 +22,14 @@ from typing import Any
 from saccade.record.base import clean_text
 from saccade.tasks.benchmarks.problem import FieldError, short
 
-Fields = Mapping[str, Any]
+RowFields = Mapping[str, Any]
+"""A row as its source names its fields."""
 
 _SLOT = re.compile(r"\{([^{}]+)\}")
 _MOST_NUMBERED = 100
 
 
-def found(fields: Fields, names: Sequence[str]) -> Any:
+def found(fields: RowFields, names: Sequence[str]) -> Any:
     """The value of the first name that has one, or None."""
     for name in names:
         value = _named(fields, name)
@@ -60,7 +61,7 @@ def as_list(value: object) -> list[Any]:
     return list(value) if isinstance(value, list | tuple) else [value]
 
 
-def matches(fields: Fields, wanted: Mapping[str, Sequence[str]]) -> bool:
+def matches(fields: RowFields, wanted: Mapping[str, Sequence[str]]) -> bool:
     """Whether each named field has one of its wanted values, as texts; an empty one stands for no value."""
     for name, values in wanted.items():
         value = found(fields, (name,))
@@ -85,7 +86,7 @@ def _item(value: object, field: str) -> str:
     raise FieldError(field, f"{short(value)} is neither text nor number")
 
 
-def _named(fields: Fields, name: str) -> Any:
+def _named(fields: RowFields, name: str) -> Any:
     if name.endswith("#"):
         return _numbered(fields, name[:-1])
     if "{" in name:
@@ -100,12 +101,12 @@ def _named(fields: Fields, name: str) -> Any:
     return value
 
 
-def _numbered(fields: Fields, stem: str) -> list[Any]:
+def _numbered(fields: RowFields, stem: str) -> list[Any]:
     values = (fields.get(f"{stem}{number}") for number in range(_MOST_NUMBERED))
     return [value for value in values if not missing(value)]
 
 
-def _filled(fields: Fields, template: str) -> str | None:
+def _filled(fields: RowFields, template: str) -> str | None:
     values = {name: found(fields, (name,)) for name in _SLOT.findall(template)}
     if any(value is None for value in values.values()):
         return None
