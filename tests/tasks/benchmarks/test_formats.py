@@ -255,6 +255,29 @@ def test_mme_realworld_options_as_text_of_a_list(tmp_path: Path) -> None:
     assert only_tasks([task])[0].answer == "none of these"
 
 
+def test_blindtest_as_the_hub_has_it(tmp_path: Path) -> None:
+    golds = {
+        "Line Plot Intersections": "2",
+        "Touching Circles": "Yes",
+        "Circled Letter": "o",
+        "Counting Grid - Blank Grids": "5,4",
+    }
+    common = {"image": {"bytes": png(), "path": None}, "prompt": "How many?", "metadata": "{}"}
+    rows = [{**common, "task": task, "groundtruth": gold} for task, gold in golds.items()]
+    write_parquet(tmp_path / "data/valid-0.parquet", rows)
+    tasks = only_tasks(read("blindtest", tmp_path, tmp_path / "store"))
+    assert [task.answer for task in tasks] == list(golds.values())
+    types = [AnswerType.NUMBER, AnswerType.YES_NO, AnswerType.TEXT, AnswerType.LIST]
+    assert [task.answer_type for task in tasks] == types
+
+
+def test_charxiv_reasoning(tmp_path: Path) -> None:
+    row = {"image": {"bytes": png(), "path": None}, "category": "cs", "descriptive_q1": 4, "descriptive_a1": "0.2"}
+    write_parquet(tmp_path / "val.parquet", [{**row, "reasoning_q": "Which is higher?", "reasoning_a": "Ours"}])
+    (task,) = only_tasks(read("charxiv-reasoning", tmp_path, tmp_path / "store"))
+    assert (task.question, task.answer, task.tags) == ("Which is higher?", "Ours", ("category=cs",))
+
+
 def test_wemath_options_in_one_text(tmp_path: Path) -> None:
     row = {"ID": "1", "key": "2steps_1", "question": "How long?", "option": "A. 3 m; B. 4 m; C. No correct answer"}
     write_parquet(
