@@ -136,6 +136,7 @@ SOUND_ROW = {"id": "1", "question": "Which?", "image": "1.png", "answer": "B", "
         ({"options": [["x"], {"y": 1}]}, "choices"),
         ({"box": [1, 2, 3]}, "boxes"),
         ({"box": [50, 50, 60, 60]}, "boxes"),
+        ({"box": [0, 0, 10**400, 5]}, "boxes"),
     ],
 )
 def test_problem_names_row_and_field(tmp_path: Path, change: dict[str, Any], field: str) -> None:

@@ -15,6 +15,9 @@ from saccade.tasks.benchmarks.card import Fields
 from saccade.tasks.benchmarks.problem import FieldError, short
 from saccade.tasks.benchmarks.values import as_list, as_text, found
 
+_LARGEST = 2**53
+"""Beyond it a whole number is no coordinate, and may be too large for a float."""
+
 
 def evidence(row: Mapping[str, Any], fields: Fields, media: Sequence[NamedMedia]) -> tuple[EvidenceBox, ...]:
     """The boxes that a row names; none if its card or the row has none.
@@ -58,4 +61,6 @@ def _clipped(box: object, by_size: bool, size: tuple[int, int]) -> tuple[float, 
 
 
 def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value)
+    if isinstance(value, int) and not isinstance(value, bool):
+        return abs(value) < _LARGEST
+    return isinstance(value, float) and isfinite(value)
