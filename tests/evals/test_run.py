@@ -77,6 +77,18 @@ async def test_other_settings_are_refused_by_name(tmp_path: Path) -> None:
     assert stored(tmp_path / "run") == before
 
 
+async def test_places_may_change_and_nothing_else(tmp_path: Path) -> None:
+    write_tasks(tmp_path / "a", 3)
+    source = str(tmp_path / "a")
+    here = settings(source, model="vllm:some@http://one:8000/v1", n=2)
+    there = settings(source, model="vllm:some@https://two/v1", n=3, data=str(tmp_path / "a" / "media"))
+    await evaluate(here, tmp_path / "run", player=oracle)
+    made = await evaluate(there, tmp_path / "run", player=oracle)
+    assert (made.progress.skipped, made.progress.played) == (2, 1)
+    with pytest.raises(SettingsError, match="model: "):
+        await evaluate(settings(source, model="vllm:other@http://one:8000/v1"), tmp_path / "run", player=oracle)
+
+
 async def test_an_outage_is_no_wrong_answer_and_is_played_again(tmp_path: Path) -> None:
     tasks = write_tasks(tmp_path / "tasks", 4)
     lost = LostModel(ModelLostError("the server is down"))

@@ -38,7 +38,7 @@ VERBS: dict[str, Verb] = {
     "curate": Verb("saccade.cli.curate:app", "Filter trajectories, and say what each filter left out."),
     "demo": Verb("saccade.cli.demo:app", "Play an episode and make a page of it; no key, no GPU."),
     "doctor": Verb("saccade.cli.doctor:app", "Say which isolation layers this machine gives."),
-    "eval": Verb("saccade.cli.eval:app", "Play a benchmark and grade it; continued exactly where it stopped."),
+    "eval": Verb("saccade.cli.eval:app", "Play a benchmark with a model, and grade it."),
     "export": Verb("saccade.cli.export:app", "Write a run's samples as a table: jsonl, csv, tsv, parquet, xlsx."),
     "merge": Verb("saccade.cli.merge:app", "Put the shards of an evaluation together."),
     "regrade": Verb("saccade.cli.regrade:app", "Grade a stored run anew, without the model."),

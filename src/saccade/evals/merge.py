@@ -26,8 +26,8 @@ def merge(shards: Sequence[Path], out: Path) -> Summary:
     """Put the run folders `shards` together in the new folder `out`.
 
     Raises:
-        SettingsError: one is no run of `saccade eval`, their settings differ by more than the shard, two are the same
-            shard, or `out` is there already.
+        SettingsError: one is no run of `saccade eval`, their settings differ by more than the shard and the
+            places of data and servers, two are the same shard, or `out` is there already.
         RecordError: trajectories cannot be read.
     """
     settings = [run_settings(shard) for shard in shards]
@@ -70,7 +70,8 @@ def _failures(shard: Path) -> Iterator[Failure]:
 
 def _check(shards: Sequence[Path], settings: Sequence[EvalSettings]) -> None:
     for shard, other in zip(shards[1:], settings[1:], strict=True):
-        changed = [item for item in differences(settings[0], other) if item.name != "shard"]
+        free = {"shard", *other.may_differ(settings[0])} - {"n", "k"}
+        changed = [item for item in differences(settings[0], other) if item.name not in free]
         if changed:
             listed = "\n".join(f"  {item}" for item in changed)
             raise SettingsError(f"{shards[0]} and {shard} are no shards of one run; their settings differ:\n{listed}")

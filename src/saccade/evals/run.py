@@ -27,7 +27,7 @@ from saccade.evals.grades import graded
 from saccade.evals.progress import OUTAGES, Progress
 from saccade.evals.rows import read_rows
 from saccade.evals.samples import Sample, samples
-from saccade.evals.settings import MAY_GROW, EvalSettings
+from saccade.evals.settings import EvalSettings
 from saccade.evals.sources import chosen, open_sources
 from saccade.evals.summary import Summary, summarise, write_summary
 from saccade.grading.registry import load_grader
@@ -74,8 +74,7 @@ async def evaluate(
     if settings.grader:
         load_grader(settings.grader)
     sources = open_sources(settings)
-    _check_growth(settings, out)
-    folder = continued(out, settings, may_differ=MAY_GROW)
+    folder = _opened(settings, out)
     mend_failures(out)
     items = await chosen(sources, settings, out, folder.store)
     listed = list(samples(items, settings.k))
@@ -168,14 +167,12 @@ def _always(model: Model) -> Player:
     return lambda plan: model
 
 
-def _check_growth(settings: EvalSettings, out: Path) -> None:
+def _opened(settings: EvalSettings, out: Path) -> RunFolder:
     saved = out / SETTINGS
-    if not saved.exists():
-        return
-    before = load_settings(EvalSettings, saved)
-    all_tasks = float("inf")
-    if settings.k < before.k or (settings.n or all_tasks) < (before.n or all_tasks):
+    before = load_settings(EvalSettings, saved) if saved.exists() else settings
+    if not settings.continues(before):
         raise SettingsError(
             f"{out} was made with n = {before.n or 'all'} and k = {before.k}; both may grow and not shrink. "
             "Use the same or larger ones, or another folder."
         )
+    return continued(out, settings, may_differ=settings.may_differ(before))

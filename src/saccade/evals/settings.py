@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
 from saccade.episode.settings import EpisodeSettings
 
-MAY_GROW = ("n", "k")
-"""Settings that a run may be continued with larger ones of: what is there stays as it is."""
+_ADDRESS = re.compile(r"@https?://\S+$")
 
 
 class EvalSettings(EpisodeSettings):
@@ -40,6 +40,19 @@ class EvalSettings(EpisodeSettings):
         """Number of the shard, from 0, and how many there are."""
         number, _, count = self.shard.partition("/")
         return int(number) - 1, int(count)
+
+    @property
+    def asked(self) -> str:
+        """The model without the address of its server."""
+        return _ADDRESS.sub("", self.model)
+
+    def continues(self, before: EvalSettings) -> bool:
+        """Whether `n` and `k` are no smaller than before: what is there stays as it is."""
+        return self.k >= before.k and (self.n is None or (before.n is not None and self.n >= before.n))
+
+    def may_differ(self, other: EvalSettings) -> tuple[str, ...]:
+        """Settings that say where something lies, or how much of it is wanted, and not what is played."""
+        return ("n", "k", "data", "sandbox", *(("model",) if self.asked == other.asked else ()))
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:

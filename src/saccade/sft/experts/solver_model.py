@@ -45,10 +45,14 @@ class SolverModel:
     def _program(self) -> str | None:
         """The program, or None if there is none for this question in this dialect."""
         solver = solver_for(self._plan.task.question)
-        name = next(iter(self._plan.opening.bindings), None)
-        if solver is None or name is None:
+        opening = self._plan.opening
+        bound, path = next(iter(opening.bindings), None), next(iter(opening.files), None)
+        if solver is None or (bound is None and path is None):
             return None
-        code = solver.program(name)
+        if bound is not None:
+            code = solver.program(bound)
+        else:
+            code = f"from PIL import Image\n\npicture = Image.open({path!r})\n{solver.program('picture')}"
         try:
             self._plan.dialect.write(Code(code=code))
         except ValueError:
