@@ -85,18 +85,23 @@ class Cohort:
     """Some seats, their rows, and the wave that is under way."""
 
     def __init__(
-        self, policy: Policy, make: Callable[[Sequence[Line]], Rows], seeds: Sequence[int], thread: ThreadPoolExecutor
+        self,
+        policy: Policy,
+        rows: Callable[[Sequence[Line]], Rows],
+        seeds: Sequence[int],
+        thread: ThreadPoolExecutor,
+        spent: Callable[[float], None],
     ) -> None:
-        """`make` puts lines into a cache; waves run in `thread`."""
+        """`rows` puts lines into a cache; waves run in `thread`; `spent` hears the seconds of each."""
         self._policy = policy
         self._thread = thread
         lines = [Line(np.random.default_rng(seed)) for seed in seeds]
-        self._rows: Rows | None = make(lines)
+        self._rows: Rows | None = rows(lines)
+        self._spent = spent
         self._seated = set(lines)
         self._asked: dict[Line, tuple[Question, asyncio.Future[Sampled]]] = {}
         self._wave: asyncio.Task[None] | None = None
         self.seats = [CohortSeat(self, line) for line in lines]
-        self.busy_seconds = 0.0
 
     async def ask(self, line: Line, question: Question) -> Sampled:
         """The next turn of `line`, together with those of all others."""
@@ -155,7 +160,7 @@ class Cohort:
             raise RuntimeError("the cohort was given up while it was asked")
         with torch.inference_mode():
             turns = self._written(rows, questions)
-        self.busy_seconds += time.perf_counter() - began
+        self._spent(time.perf_counter() - began)
         return {line: turn.done(line) for line, turn in turns.items()}
 
     def _written(self, rows: Rows, questions: dict[Line, Question]) -> dict[Line, _Turn]:

@@ -26,24 +26,11 @@ class TransformersEngine:
         self._pictures = PictureTensors(policy.encoder, media)
         self._most = most_tokens
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="engine")
-        self._cohorts: list[Cohort] = []
-        self._busy = 0.0
-
-    @property
-    def busy_seconds(self) -> float:
-        """Seconds in which waves ran."""
-        return self._busy + sum(cohort.busy_seconds for cohort in self._cohorts)
+        self.busy_seconds = 0.0
 
     def seats(self, seeds: Sequence[int]) -> list[Seat]:
         """A cohort."""
-        cohort = Cohort(self._policy, self._rows, seeds, self._thread)
-        self._cohorts.append(cohort)
-        return list(cohort.seats)
-
-    def forget(self) -> None:
-        """Drop the caches of cohorts; none of their episodes may be running."""
-        self._busy = self.busy_seconds
-        self._cohorts.clear()
+        return list(Cohort(self._policy, self._rows, seeds, self._thread, self._spent).seats)
 
     async def close(self) -> None:
         """End the thread."""
@@ -51,3 +38,6 @@ class TransformersEngine:
 
     def _rows(self, lines: Sequence[Line]) -> Rows:
         return Rows(self._policy, self._pictures, lines, self._most)
+
+    def _spent(self, seconds: float) -> None:
+        self.busy_seconds += seconds

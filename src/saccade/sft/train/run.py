@@ -18,8 +18,8 @@ from typing import TypeVar
 
 import torch
 
-from saccade.errors import SettingsError, TrainingError
-from saccade.record.settings import differences, load_settings, save_settings
+from saccade.errors import TrainingError
+from saccade.record.settings import save_settings
 from saccade.sft.train.examples import Examples, ManyStores, read_examples
 from saccade.sft.train.loss import token_loss
 from saccade.sft.train.order import step_rows, total_steps
@@ -29,13 +29,13 @@ from saccade.sft.train.watch import NoWatch, Watch
 from saccade.tokens.batch import Batch, Collator, Row
 from saccade.tokens.pictures import PictureTensors
 from saccade.training.checkpoints import Checkpoints, State
+from saccade.training.folder import SETTINGS, check_folder
 from saccade.training.journal import Journal
 from saccade.training.optimiser import make_optimiser, optimiser_tensors, rate_fraction, restore_optimiser, set_rate
 from saccade.training.parallel import Processes
 from saccade.training.passes import forward_passes
 from saccade.training.weights import Trainable, export, load_trainable
 
-_SETTINGS = "settings.toml"
 A = TypeVar("A")
 B = TypeVar("B")
 
@@ -51,14 +51,14 @@ def train(settings: SftSettings, out: Path, *, resume: bool = False, watch: Watc
     processes = Processes()
     if processes.device.type == "cpu":
         torch.set_num_threads(settings.threads or os.cpu_count() or 1)
-    _check_folder(settings, out, resume)
+    check_folder(settings, out, resume)
     processes.wait()
     trained = load_trainable(settings.model, processes.device, settings.seed)
     heard = watch if watch is not None and processes.first else NoWatch()
     examples = read_examples(settings, trained.encoder, heard.reading)
     if processes.first:  # not before the data and the checkpoint are known to be there
         out.mkdir(parents=True, exist_ok=True)
-        save_settings(settings, out / _SETTINGS)
+        save_settings(settings, out / SETTINGS)
     processes.wait()
     run = _Run(settings, out, trained, examples, processes)
     run.go_on()
@@ -69,23 +69,6 @@ def train(settings: SftSettings, out: Path, *, resume: bool = False, watch: Watc
         heard.saved(folder)
     processes.wait()
     return folder
-
-
-def _check_folder(settings: SftSettings, out: Path, resume: bool) -> None:
-    """Whether a run with these settings may write there."""
-    kept = out / _SETTINGS
-    if not kept.exists():
-        if resume and out.exists() and any(out.iterdir()):
-            raise SettingsError(f"there is no run to go on with in {out}: it holds no {_SETTINGS}. Leave out --resume.")
-        return
-    if not resume:
-        raise SettingsError(f"{out} holds a run already. Go on with it by --resume, or name another folder.")
-    changed = differences(load_settings(SftSettings, kept), settings)
-    if changed:
-        named = "\n".join(f"  {item}" for item in changed)
-        raise SettingsError(
-            f"the run in {out} was begun with other settings:\n{named}\nGive it these, or a new folder."
-        )
 
 
 class _Run:

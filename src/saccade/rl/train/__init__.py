@@ -1,0 +1,1 @@
+"""Reinforcement learning on one machine: rollouts, rewards, selection, advantages, update."""

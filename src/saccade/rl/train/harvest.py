@@ -1,0 +1,127 @@
+"""What a step trains on: rounds of rollouts until a selection has enough, and their advantages."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from saccade.dialects.base import Dialect
+from saccade.episode.plan import Plan
+from saccade.errors import TrainingError
+from saccade.record.task import Task
+from saccade.rl.advantages.rules import Advantage
+from saccade.rl.play.rollouts import PlaySettings, Stage, play
+from saccade.rl.recipe import Recipe
+from saccade.rl.rollouts import RolloutGroup, group_of
+from saccade.rl.select.curriculum import pass_rates
+from saccade.rl.select.rounds import Generate, Rounds, decide
+from saccade.rl.select.selection import Selection
+from saccade.rl.train.scoring import Scored, Scorer
+from saccade.rl.train.tasks import TaskList
+
+
+@dataclass
+class Seconds:
+    """Where the time of a step went."""
+
+    decoding: float = 0.0
+    sandbox: float = 0.0
+    """No decoding: sandboxes and tools were waited for."""
+    scoring: float = 0.0
+    update: float = 0.0
+
+
+@dataclass
+class Harvest:
+    """The rollouts of a step."""
+
+    selection: Selection = field(default_factory=lambda: Selection(()))
+    advantages: list[Advantage] = field(default_factory=list)
+    scored: dict[str, Scored] = field(default_factory=dict)
+    """Every rollout, by its id."""
+    groups: tuple[RolloutGroup, ...] = ()
+    place: int = 0
+    """Of the next task in the row of epochs."""
+    replayed: int = 0
+    seconds: Seconds = field(default_factory=Seconds)
+
+
+@dataclass(frozen=True)
+class Field:
+    """Where harvests come from."""
+
+    recipe: Recipe
+    dialect: Dialect
+    stage: Stage
+    play: PlaySettings
+    scorer: Scorer
+
+    async def harvest(self, tasks: TaskList, place: int) -> Harvest:
+        """The rollouts of a step whose first task is at `place`.
+
+        Raises:
+            TrainingError: every rollout was lost.
+        """
+        made = Harvest(place=place)
+        state = Rounds(self.recipe.rounds)
+        while isinstance(following := decide(state, self.recipe.selection), Generate):
+            places = range(made.place, made.place + following.tasks)
+            made.place = places.stop
+            drawn = await asyncio.to_thread(self._drawn, tasks, places)
+            state = state.with_groups(await self.round(drawn, made))
+        if all(item.trajectory.lost for item in made.scored.values()):
+            detail = next(iter(made.scored.values())).trajectory.stop_detail
+            raise TrainingError(f"every rollout of a step was lost to outages, the first to this one: {detail}")
+        made.groups = state.groups
+        made.selection = following.selection
+        rewards = {name: item.reward for name, item in made.scored.items()}
+        made.advantages = self.recipe.advantage(following.selection, rewards)
+        return made
+
+    async def round(self, tasks: dict[int, Task], made: Harvest) -> list[RolloutGroup]:
+        """One round over `tasks`, by their places; what it takes and gives is added to `made`."""
+        size = self.recipe.rollout.group
+        plans = [
+            self.plan(task, place * size + number, f"{task.id}@{place}")
+            for place, task in tasks.items()
+            for number in range(size)
+        ]
+        played, timing = await play(plans, self.stage, self.play, self.recipe.seed)
+        made.replayed += timing.replayed
+        made.seconds.decoding += timing.decoding
+        made.seconds.sandbox += timing.waiting
+        began = time.perf_counter()
+        parts = [played[start : start + size] for start in range(0, len(played), size)]
+        scored: Sequence[list[Scored]] = await asyncio.gather(*map(self.scorer, parts))
+        made.seconds.scoring += time.perf_counter() - began
+        made.scored |= {item.trajectory.id: item for part in scored for item in part}
+        return [group_of([item.trajectory for item in part], [item.reward for item in part]) for part in scored]
+
+    async def rates(self, tasks: TaskList) -> dict[str, tuple[float, int]]:
+        """Of every task its share of right rollouts and the number of usable ones, from one group of rollouts each."""
+        rates: dict[str, tuple[float, int]] = {}
+        size = self.recipe.rounds.tasks
+        for start in range(0, len(tasks.ids), size):
+            part = {start + at: name for at, name in enumerate(tasks.ids[start : start + size])}
+            drawn = {place: tasks.make(name, self.stage.store) for place, name in part.items()}
+            groups = await self.round(drawn, Harvest())
+            found = pass_rates(groups)
+            rates |= {name: found[f"{name}@{place}"] for place, name in part.items() if f"{name}@{place}" in found}
+        return rates
+
+    def _drawn(self, tasks: TaskList, places: range) -> dict[int, Task]:
+        return {place: tasks.make(tasks.at(place, self.recipe.seed), self.stage.store) for place in places}
+
+    def plan(self, task: Task, rollout: int, group: str, *, greedy: bool = False) -> Plan:
+        """One episode; a `rollout` number is used once in a run."""
+        sampling = self.recipe.rollout.sampling
+        return Plan(
+            task,
+            self.dialect,
+            sampling.model_copy(update={"temperature": 0.0}) if greedy else sampling,
+            self.recipe.rollout.limits,
+            group,
+            rollout,
+        )

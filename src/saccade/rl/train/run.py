@@ -1,0 +1,242 @@
+"""A run of reinforcement learning: from a recipe, a checkpoint and tasks to the exported policy.
+
+    OUT/settings.toml  metrics.jsonl  samples.jsonl  rollouts/  tensorboard/  checkpoints/  model/
+
+A step: rollouts → grades → reward parts → selection → advantages → tokens → loss → update. A run that was killed at any
+moment and goes on with `resume` ends with the same weights as one that was not, to the bit on one machine's CPU with
+the same number of threads, as long as no program in a sandbox is random or runs into a limit of time. One process.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import os
+import time
+from contextlib import AsyncExitStack
+from dataclasses import replace
+from hashlib import sha256
+from pathlib import Path
+
+import torch
+
+from saccade.dialects.registry import load_dialect
+from saccade.episode.equip import equipped
+from saccade.episode.settings import sandbox_at
+from saccade.errors import TrainingError
+from saccade.record.settings import save_settings
+from saccade.rl.engines.in_process import TransformersEngine
+from saccade.rl.play.rollouts import Stage, play
+from saccade.rl.play.seat_model import check_sampling
+from saccade.rl.select.curriculum import Band, in_band
+from saccade.rl.train.harvest import Field, Harvest
+from saccade.rl.train.keeping import kept_rollouts
+from saccade.rl.train.samples import samples_of
+from saccade.rl.train.scoring import Scorer, load_judge
+from saccade.rl.train.settings import RlSettings, check_settings
+from saccade.rl.train.tasks import TaskList, is_file, open_tasks
+from saccade.rl.train.telling import NoWatch, Watch, rollout_values, step_values
+from saccade.rl.train.update import UpdateLimits, Updater, UpdateSums
+from saccade.tokens.batch import Collator
+from saccade.tokens.pictures import PictureTensors
+from saccade.training.checkpoints import Checkpoints, State
+from saccade.training.folder import SETTINGS, check_folder
+from saccade.training.journal import Journal
+from saccade.training.optimiser import make_optimiser, optimiser_tensors, restore_optimiser
+from saccade.training.settings import ModelSettings, OptimiserSettings
+from saccade.training.weights import Trainable, export, load_trainable
+
+_SHOWN = 4
+"""Held-out answers that go into samples.jsonl."""
+
+
+def train(settings: RlSettings, out: Path, *, resume: bool = False, watch: Watch | None = None) -> Path:
+    """Train as `settings` say, in the folder `out`; the folder of the trained checkpoint.
+
+    Raises:
+        SettingsError: a setting is missing or wrong, or `out` holds a run already, or one with other settings.
+        TrainingError: every rollout of a step was lost, or sampling and training disagree.
+        ModelRefusedError: the checkpoint cannot be loaded.
+        IsolationError: this machine cannot isolate a sandbox.
+    """
+    check_settings(settings)
+    check_sampling(settings.recipe.rollout.sampling)
+    check_folder(settings, out, resume)
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    if device.type == "cpu":
+        torch.set_num_threads(settings.threads or os.cpu_count() or 1)
+    trained = load_trainable(_without_dropout(settings.model), device, settings.recipe.seed)
+    tasks = open_tasks(settings.tasks.source, "train", settings.tasks.most)
+    out.mkdir(parents=True, exist_ok=True)
+    save_settings(settings, out / SETTINGS)
+    heard = watch or NoWatch()
+    asyncio.run(_Run(settings, out, trained, tasks, heard).whole())
+    folder = out / "model"
+    export(trained, folder, settings.keep.dtype)
+    heard.saved(folder)
+    return folder
+
+
+class _Run:
+    """The state of a run between two steps."""
+
+    def __init__(self, settings: RlSettings, out: Path, trained: Trainable, tasks: TaskList, watch: Watch) -> None:
+        recipe = settings.recipe
+        self._settings = settings
+        self._recipe = recipe
+        self._out = out
+        self._trained = trained
+        self._tasks = tasks
+        self._watch = watch
+        self._parameters = trained.parameters()
+        self._optimiser = make_optimiser(trained, _optimiser(settings))
+        self._checkpoints = Checkpoints(out / "checkpoints", settings.keep.checkpoints)
+        digest = sha256("\n".join(tasks.ids).encode()).hexdigest()
+        self._state = State(0, 0, digest)
+        reference = None
+        if recipe.loss.kl_weight and trained.adapter is None:  # before the weights of a checkpoint replace the first
+            reference = replace(trained, checkpoint=replace(trained.checkpoint, model=copy.deepcopy(trained.model)))
+        self._go_on()
+        self._folder = kept_rollouts(out / "rollouts", self._place)
+        pictures = PictureTensors(trained.encoder, self._folder.store)
+        gap = settings.largest_gap or (1.0 if trained.low_precision else 1e-3)
+        self._updater = Updater(
+            trained,
+            self._optimiser,
+            Collator(trained.encoder, pictures, trained.model, packed=False),
+            reference,
+            UpdateLimits(settings.forward_tokens, gap),
+        )
+
+    @property
+    def _place(self) -> int:
+        """Of the next task in the row of epochs."""
+        return int(self._state.more.get("place", 0))
+
+    def _go_on(self) -> None:
+        """From the last checkpoint, where there is one."""
+        found = self._checkpoints.latest()
+        if found is None:
+            return
+        state, weights, tensors = found
+        if state.data != self._state.data:
+            raise TrainingError(
+                "the run was begun with other tasks. Put the old ones back, or begin anew in another folder."
+            )
+        with torch.no_grad():
+            for name, parameter in self._parameters.items():
+                parameter.copy_(weights[name])
+        restore_optimiser(self._optimiser, self._parameters, tensors)
+        self._state = state
+
+    async def whole(self) -> None:
+        """Every step that is left."""
+        settings, recipe = self._settings, self._recipe
+        fresh = not (self._out / "metrics.jsonl").exists()
+        journal = Journal(self._out, settings.keep, self._state.step, settings.model_dump(mode="json"))
+        self._watch.begins(self._state.step, recipe.steps)
+        try:
+            async with AsyncExitStack() as stack:
+                field = await self._field(stack)
+                held = self._held_out()
+                if fresh:
+                    await self._look(0, field, held, journal)
+                await self._choose(field)
+                for step in range(self._state.step, recipe.steps):
+                    await self._one(step, field, journal)
+                    last = step + 1 == recipe.steps
+                    if settings.validation.every and (last or (step + 1) % settings.validation.every == 0):
+                        await self._look(step + 1, field, held, journal)
+                    if last or (step + 1) % settings.keep.every == 0:
+                        self._save()
+        finally:
+            journal.close()
+
+    async def _field(self, stack: AsyncExitStack) -> Field:
+        settings, recipe = self._settings, self._recipe
+        dialect, tools = equipped(load_dialect(recipe.dialect))
+        sandbox = await stack.enter_async_context(sandbox_at(settings.sandbox, dialect.sandbox))
+        engine = TransformersEngine(self._trained, self._folder.store, most_tokens=settings.forward_tokens)
+        stack.push_async_callback(engine.close)
+        stage = Stage(engine, self._trained.encoder, sandbox, self._folder.store, tools)
+        judge = load_judge(recipe.reward, self._folder.store, self._out / "judge")
+        return Field(recipe, dialect, stage, settings.play, Scorer(recipe.load_reward(), judge))
+
+    def _held_out(self) -> TaskList | None:
+        told, source = self._settings.validation, self._settings.tasks.source
+        if not (told.every and told.tasks) or (not told.source and is_file(source)):
+            return None
+        return open_tasks(told.source or source, "validation", told.tasks)
+
+    async def _choose(self, field: Field) -> None:
+        """The tasks that a curriculum leaves, from how the first policy does on all of them."""
+        band: Band | None = self._recipe.curriculum
+        if band is None:
+            return
+        chosen = self._state.more.get("tasks")
+        if chosen is None:
+            self._trained.model.eval()
+            chosen = in_band(await field.rates(self._tasks), band)
+            self._state = replace(self._state, more={"place": len(self._tasks.ids), "tasks": list(chosen)})
+        if not chosen:
+            raise TrainingError(
+                f"no task has a pass rate from {band.lowest} to {band.highest} under this policy (curriculum). "
+                "Widen the band, or take other tasks."
+            )
+        self._tasks = TaskList(tuple(chosen), self._tasks.make)
+
+    async def _one(self, step: int, field: Field, journal: Journal) -> None:
+        self._trained.model.eval()
+        harvest = await field.harvest(self._tasks, self._place)
+        began = time.perf_counter()
+        sums = await asyncio.to_thread(self._update, step, harvest)
+        harvest.seconds.update = time.perf_counter() - began
+        tokens = self._state.tokens + int(sums.tokens)
+        self._state = State(step + 1, tokens, self._state.data, {**self._state.more, "place": harvest.place})
+        every = self._settings.rollouts.every
+        if every and (step + 1) % every == 0:
+            for item in harvest.scored.values():
+                self._folder.append(item.trajectory)
+        values = step_values(harvest, sums, float(self._optimiser.param_groups[0]["lr"]))
+        journal.metrics(step + 1, values)
+        self._watch.step(step + 1, values)
+
+    def _update(self, step: int, harvest: Harvest) -> UpdateSums:
+        """Nothing where the selection is empty."""
+        samples = samples_of(harvest, self._recipe.rollout.sampling.temperature)
+        if not samples:
+            return UpdateSums()
+        if self._settings.model.gradient_checkpointing:  # which transformers does in this mode alone
+            self._trained.model.train()
+        recipe = self._recipe
+        return self._updater.step(samples, recipe.loss, recipe.optimiser, step, recipe.seed)
+
+    async def _look(self, number: int, field: Field, held: TaskList | None, journal: Journal) -> None:
+        """Greedy answers to held-out tasks."""
+        if held is None:
+            return
+        self._trained.model.eval()
+        made = [await asyncio.to_thread(held.make, name, field.stage.store) for name in held.ids]
+        plans = [field.plan(task, 0, task.id, greedy=True) for task in made]
+        played, _ = await play(plans, field.stage, field.play, self._recipe.seed)
+        scored = [(await field.scorer([item]))[0] for item in played]
+        values = {f"validation/{name}": value for name, value in rollout_values(scored).items()}
+        journal.metrics(number, values)
+        for item in scored[:_SHOWN]:
+            wrote = "\n".join(turn.text for turn in item.trajectory.turns)
+            gold = item.trajectory.task.answer or ""
+            journal.sample(number, {"id": item.trajectory.id, "wrote": wrote, "expected": gold})
+        self._watch.validated(number, values)
+
+    def _save(self) -> None:
+        tensors = optimiser_tensors(self._optimiser, self._parameters)
+        self._watch.saved(self._checkpoints.save(self._state, self._parameters, tensors))
+
+
+def _without_dropout(settings: ModelSettings) -> ModelSettings:
+    return settings.model_copy(update={"lora": settings.lora.model_copy(update={"dropout": 0.0})})
+
+
+def _optimiser(settings: RlSettings) -> OptimiserSettings:
+    told = settings.recipe.optimiser
+    return OptimiserSettings(learning_rate=told.learning_rate, weight_decay=told.weight_decay, betas=told.betas)

@@ -1,0 +1,86 @@
+"""From the rollouts of one task to their rewards: grades, verdicts of a judge, named parts."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from saccade.errors import GradingError
+from saccade.grading.registry import grader_for
+from saccade.looks.regions import Region, regions
+from saccade.looks.stored import StoredPixels
+from saccade.media.store import MediaStore
+from saccade.models.kept import KeptModel
+from saccade.models.registry import load_model
+from saccade.record.base import clean_text
+from saccade.record.score import CORRECT, Score
+from saccade.record.trajectory import Trajectory
+from saccade.rewards.judges.box import BoxJudge
+from saccade.rewards.judges.group import judged
+from saccade.rewards.judges.model import ModelJudge
+from saccade.rewards.judges.verdict import Judge
+from saccade.rewards.reward import Reward, RewardPreset, unscored
+from saccade.rl.play.rollouts import Played
+from saccade.rl.recipe import RewardSettings
+
+
+@dataclass(frozen=True, slots=True)
+class Scored:
+    """A rollout and what it is worth."""
+
+    played: Played
+    reward: Reward
+
+    @property
+    def trajectory(self) -> Trajectory:
+        """With its score `correct`."""
+        return self.played.trajectory
+
+
+@dataclass(frozen=True, slots=True)
+class Scorer:
+    """A reward with its judge."""
+
+    preset: RewardPreset
+    judge: Judge | None = None
+
+    async def __call__(self, group: Sequence[Played]) -> list[Scored]:
+        """The rollouts of one task with their rewards; one that cannot be trained on has none."""
+        graded = await asyncio.to_thread(lambda: [with_grade(item.trajectory) for item in group])
+        rewards = self.preset(await judged(self.judge, graded))
+        return [
+            Scored(
+                Played(trajectory, item.tokens),
+                unscored(reward, "it has no turn to be trained on") if item.tokens is None else reward,
+            )
+            for item, trajectory, reward in zip(group, graded, rewards, strict=True)
+        ]
+
+
+def with_grade(trajectory: Trajectory) -> Trajectory:
+    """The trajectory with the score `correct`; without a value where its task cannot be graded."""
+    try:
+        verdict = grader_for(trajectory.task).grade(trajectory.answer, trajectory.task)
+    except GradingError as error:
+        return trajectory.with_scores([Score(name=CORRECT, detail=clean_text(str(error)))])
+    return trajectory.with_scores([Score(name=CORRECT, value=verdict.correct, detail=clean_text(verdict.reason))])
+
+
+def load_judge(settings: RewardSettings, store: MediaStore, kept: Path) -> Judge | None:
+    """The judge that a recipe names; replies of a model are kept in the folder `kept`.
+
+    Raises:
+        RegistryError: there is no such model.
+    """
+    if settings.judge == "none":
+        return None
+    if settings.judge == "boxes":
+        return BoxJudge(partial(_looked, store))
+    return ModelJudge(KeptModel(load_model(settings.judge_model), kept), store)
+
+
+def _looked(store: MediaStore, trajectory: Trajectory) -> Sequence[Region]:
+    return regions(trajectory, StoredPixels(store))

@@ -1,0 +1,94 @@
+"""Everything that decides a run of `saccade rl`: the recipe, and what of it belongs to this machine."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+from pydantic import NonNegativeFloat, NonNegativeInt, PositiveInt
+
+from saccade.errors import SettingsError
+from saccade.record.settings import Settings, load_settings
+from saccade.rl.play.rollouts import PlaySettings
+from saccade.rl.recipe import Recipe, load_recipe
+from saccade.training.settings import KeepSettings, ModelSettings
+
+
+class TaskSettings(Settings):
+    """What is trained on."""
+
+    source: str = ""
+    """A generated world, a file of tasks, or a folder with `tasks.jsonl` and `media/`."""
+    most: PositiveInt = 4096
+    """Tasks of it, the first; a world has no end."""
+
+
+class ValidationSettings(Settings):
+    """How the run is watched: greedy answers to tasks that are not trained on."""
+
+    source: str = ""
+    """As `tasks.source`; empty: the validation split, where that is a world, else none."""
+    tasks: PositiveInt = 32
+    every: NonNegativeInt = 20
+    """Steps; 0 for never. The last step always counts."""
+
+
+class KeptRollouts(Settings):
+    """Which rollouts stay on the disk, in OUT/rollouts."""
+
+    every: NonNegativeInt = 10
+    """Steps between those whose rollouts are kept; 0 for none."""
+
+
+class RlSettings(Settings):
+    """The settings of `saccade rl`."""
+
+    recipe: Recipe
+    model: ModelSettings = ModelSettings()
+    """LoRA's dropout counts as 0: the policy that learns must be the one that sampled."""
+    tasks: TaskSettings = TaskSettings()
+    validation: ValidationSettings = ValidationSettings()
+    play: PlaySettings = PlaySettings()
+    keep: KeepSettings = KeepSettings(every=10)
+    rollouts: KeptRollouts = KeptRollouts()
+    forward_tokens: PositiveInt = 16_384
+    """Most tokens of a forward pass, padding included."""
+    largest_gap: NonNegativeFloat = 0.0
+    """Largest difference of a token's log-probability between sampling and training, in nats, before the run fails;
+    0: 1e-3 in float32, 1.0 in bfloat16."""
+    sandbox: str = "local"
+    """`local`, or the address of a `saccade sandbox serve`."""
+    threads: NonNegativeInt = 1
+    """Threads of torch on a CPU; 0: one for each core. Sandboxes need cores too."""
+
+
+def load_rl_settings(
+    path: str | os.PathLike[str], profile: str | None = None, overrides: Sequence[str] = ()
+) -> RlSettings:
+    """A recipe with its profile, and overrides `a.b=value` of it and of everything else.
+
+    Raises:
+        SettingsError: names every mistake.
+        RegistryError: the recipe names a dialect or reward that does not exist.
+    """
+    own = [item for item in overrides if item.partition("=")[0].split(".")[0].strip() in _MACHINE]
+    recipe = load_recipe(path, profile, [item for item in overrides if item not in own])
+    settings = load_settings(_Machine, None, own)
+    return RlSettings(recipe=recipe, **{name: getattr(settings, name) for name in _MACHINE})
+
+
+class _Machine(RlSettings):
+    """The same without a recipe."""
+
+    recipe: Recipe | None = None  # type: ignore[assignment]
+
+
+_MACHINE = frozenset(RlSettings.model_fields) - {"recipe"}
+
+
+def check_settings(settings: RlSettings) -> None:
+    """Raises `SettingsError` for what is missing."""
+    if not settings.model.source:
+        raise SettingsError("no checkpoint is named: give one with --model")
+    if not settings.tasks.source:
+        raise SettingsError("no tasks are named: give a world or a file with --tasks")

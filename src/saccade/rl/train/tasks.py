@@ -1,0 +1,76 @@
+"""The tasks of a run, and their order: epochs, each a shuffle of its own, without a gap between them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+from saccade.episode.run_folder import MEDIA
+from saccade.errors import RegistryError, SettingsError
+from saccade.media.store import MediaStore
+from saccade.record.codec import read_lines
+from saccade.record.suggest import did_you_mean
+from saccade.record.task import Task
+from saccade.rl.select.curriculum import epoch_order
+from saccade.tasks.worlds.base import Split, make_task
+from saccade.tasks.worlds.registry import WORLDS, load_world
+
+TASKS = "tasks.jsonl"
+_order = lru_cache(2)(epoch_order)
+
+
+@dataclass(frozen=True)
+class TaskList:
+    """Tasks that can be made."""
+
+    ids: tuple[str, ...]
+    make: Callable[[str, MediaStore], Task]
+    """The task of that id; its media are put into the store."""
+
+    def at(self, place: int, seed: int) -> str:
+        """The id of the task at `place` (from 0) of an endless row of epochs."""
+        return _order(self.ids, seed, place // len(self.ids))[place % len(self.ids)]
+
+
+def open_tasks(source: str, split: Split, most: int) -> TaskList:
+    """The first `most` tasks of a world's split, or of a file, which has no splits.
+
+    Raises:
+        SettingsError: nothing has that name, or it holds no task.
+        RecordError: the file cannot be read.
+    """
+    path = Path(source)
+    file = path / TASKS if path.is_dir() else path
+    if file.is_file():
+        return _from_file(file, most)
+    try:
+        world = load_world(source.removeprefix("world:"))
+    except RegistryError:
+        known = {entry.partition("@")[0] for entry in WORLDS.ids()}
+        raise SettingsError(
+            f"{source!r} is neither a file of tasks nor a generated world. {did_you_mean(source, known)}".rstrip()
+        ) from None
+    numbers = {f"{world.id}/{split}/{number}": number for number in range(most)}
+    return TaskList(tuple(numbers), lambda name, store: make_task(world, split, numbers[name], store))
+
+
+def is_file(source: str) -> bool:
+    """Whether `source` names a file or folder of tasks."""
+    return Path(source).exists()
+
+
+def _from_file(file: Path, most: int) -> TaskList:
+    tasks = {task.id: task for _, task in zip(range(most), read_lines(file, Task), strict=False)}
+    if not tasks:
+        raise SettingsError(f"{file} holds no tasks")
+    media = MediaStore(file.parent / MEDIA)
+
+    def make(name: str, store: MediaStore) -> Task:
+        for item in tasks[name].media:
+            if item.part.sha256 not in store:
+                store.put_blob(media.get_bytes(item.part.sha256))
+        return tasks[name]
+
+    return TaskList(tuple(tasks), make)

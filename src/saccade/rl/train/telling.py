@@ -1,0 +1,109 @@
+"""What a run says about a step: numbers by name, for metrics.jsonl and the screen."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Protocol
+
+from saccade.record.trajectory import Trajectory
+from saccade.rewards.reading import accuracy, calls, returned_pictures
+from saccade.rl.rollouts import Broken
+from saccade.rl.train.harvest import Harvest
+from saccade.rl.train.scoring import Scored
+from saccade.rl.train.update import UpdateSums
+
+Values = Mapping[str, float | int]
+
+
+class Watch(Protocol):
+    """Hears what a run does; decides nothing."""
+
+    def begins(self, done: int, total: int) -> None:
+        """Training begins after `done` of `total` steps."""
+
+    def step(self, number: int, values: Values) -> None:
+        """Step `number` (from 1) is done."""
+
+    def validated(self, number: int, values: Values) -> None:
+        """Held-out tasks were answered after `number` steps."""
+
+    def saved(self, path: Path) -> None:
+        """A checkpoint, or the trained model, was written there."""
+
+
+class NoWatch:
+    """Hears and says nothing."""
+
+    def begins(self, done: int, total: int) -> None:
+        """Nothing."""
+
+    def step(self, number: int, values: Values) -> None:
+        """Nothing."""
+
+    def validated(self, number: int, values: Values) -> None:
+        """Nothing."""
+
+    def saved(self, path: Path) -> None:
+        """Nothing."""
+
+
+def rollout_values(scored: Sequence[Scored]) -> dict[str, float]:
+    """Means over rollouts that were not lost: reward and its parts, accuracy, calls, lengths."""
+    known = [item for item in scored if not item.trajectory.lost]
+    values = {"lost": len(scored) - len(known), "reward": _mean(item.reward.total for item in known)}
+    values["accuracy"] = _mean(accuracy(item.trajectory) for item in known)
+    values["tool_calls"] = _mean(len(calls(item.trajectory)) for item in known)
+    values["turns"] = _mean(len(item.trajectory.turns) for item in known)
+    values["pictures"] = _mean(returned_pictures(item.trajectory) for item in known)
+    values["response_length"] = _mean(_written(item.trajectory) for item in known)
+    names = dict.fromkeys(part.name for item in known for part in item.reward.parts)
+    for name in names:
+        parts = [part.value for item in known for part in item.reward.parts if part.name == name]
+        values[f"reward/{name}"] = _mean(parts)
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def step_values(harvest: Harvest, sums: UpdateSums, rate: float) -> dict[str, float]:
+    """Everything that is told of a step."""
+    scored = list(harvest.scored.values())
+    values = rollout_values(scored)
+    rollouts = [rollout for group in harvest.groups for rollout in group.rollouts]
+    broken = Counter(kind for rollout in rollouts for kind in rollout.broken)
+    values |= {f"broken/{kind.value}": broken[kind] / len(rollouts) for kind in Broken}
+    values |= {f"dropped/{reason.value}": count for reason, count in harvest.selection.reasons().items()}
+    right = {rollout.id for rollout in rollouts if rollout.right}
+    signs = [item.sequence < 0 for item in harvest.advantages if item.id in right]
+    tokens = max(1.0, sums.tokens)
+    seconds = harvest.seconds
+    sampled = sum(_written(item.trajectory) for item in scored)
+    return values | {
+        "rollouts": len(rollouts),
+        "trained_rollouts": len(harvest.advantages),
+        "replayed": harvest.replayed,
+        "right_with_negative_advantage": sum(signs) / max(1, len(signs)),
+        "loss": sums.loss,
+        "gradient_norm": sums.gradient_norm,
+        "clip_fraction": sums.clipped / tokens,
+        "kl": sums.kl / tokens,
+        "entropy": sums.entropy / tokens,
+        "logprob_gap": sums.gap,
+        "updates": sums.updates,
+        "learning_rate": rate,
+        "sampled_tokens": sampled,
+        "sampled_tokens_per_second": sampled / max(1e-9, seconds.decoding + seconds.sandbox),
+        "seconds/decoding": seconds.decoding,
+        "seconds/sandbox": seconds.sandbox,
+        "seconds/scoring": seconds.scoring,
+        "seconds/update": seconds.update,
+    }
+
+
+def _written(trajectory: Trajectory) -> int:
+    return sum(len(turn.token_ids or ()) for turn in trajectory.turns)
+
+
+def _mean(values: Iterable[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return sum(known) / len(known) if known else None

@@ -1,0 +1,33 @@
+"""The folder of a training run: begun once, gone on with only by the same settings."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pydantic import BaseModel
+
+from saccade.errors import SettingsError
+from saccade.record.settings import differences, load_settings
+
+SETTINGS = "settings.toml"
+
+
+def check_folder(settings: BaseModel, out: Path, resume: bool) -> None:
+    """Whether a run with these settings may write to `out`.
+
+    Raises:
+        SettingsError: it holds a run and `resume` is not said, or no run, or one with other settings.
+    """
+    kept = out / SETTINGS
+    if not kept.exists():
+        if resume and out.exists() and any(out.iterdir()):
+            raise SettingsError(f"there is no run to go on with in {out}: it holds no {SETTINGS}. Leave out --resume.")
+        return
+    if not resume:
+        raise SettingsError(f"{out} holds a run already. Go on with it by --resume, or name another folder.")
+    changed = differences(load_settings(type(settings), kept), settings)
+    if changed:
+        named = "\n".join(f"  {item}" for item in changed)
+        raise SettingsError(
+            f"the run in {out} was begun with other settings:\n{named}\nGive it these, or a new folder."
+        )

@@ -1,0 +1,43 @@
+"""Runs in processes of their own, killed at any moment."""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from tests.rl.train.support import rl_settings
+
+from saccade.record.settings import save_settings
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(500)]
+ROOT = Path(__file__).resolve().parents[3]
+
+
+def command(settings: Path, out: Path) -> list[str]:
+    return [sys.executable, "-m", "tests.rl.train.support", str(settings), str(out)]
+
+
+def test_killed_at_random_moments_and_resumed_equals_never_killed(tiny: Path, tasks: Path, tmp_path: Path) -> None:
+    path = tmp_path / "settings.toml"
+    save_settings(rl_settings(tiny, tasks, keep={"every": 2, "tensorboard": False}, recipe={"steps": 6}), path)
+    began = time.monotonic()
+    subprocess.run(command(path, tmp_path / "whole"), check=True, capture_output=True, cwd=ROOT)
+    whole = time.monotonic() - began
+    chance = random.Random(0)
+    out = tmp_path / "killed"
+    kills = 0
+    while not (out / "model").exists() and kills < 30:
+        process = subprocess.Popen(command(path, out), stderr=subprocess.DEVNULL, cwd=ROOT)
+        try:
+            process.wait(chance.uniform(0.5, 1.0) * whole)
+        except subprocess.TimeoutExpired:
+            os.kill(process.pid, signal.SIGKILL)
+            process.wait()
+            kills += 1
+    assert kills
+    for name in ("model/model.safetensors", "checkpoints/step-00000006/optimiser.safetensors"):
+        assert (out / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()

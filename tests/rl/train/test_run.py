@@ -1,0 +1,127 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from safetensors.torch import load_file
+from tests.rl.train.support import rl_settings, toy
+
+from saccade.errors import SettingsError, TrainingError
+from saccade.record.codec import read_lines
+from saccade.record.trajectory import Trajectory
+from saccade.rl.train.run import train
+from saccade.rl.train.telling import NoWatch
+
+
+def metrics(out: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
+
+
+def untimed(out: Path) -> list[dict[str, Any]]:
+    return [{k: v for k, v in line.items() if "second" not in k} for line in metrics(out)]
+
+
+class Stop(NoWatch):
+    """Breaks the run off after a step, before its checkpoint."""
+
+    def __init__(self, at: int) -> None:
+        self.at = at
+
+    def step(self, number: int, values: object) -> None:
+        if number == self.at:
+            raise KeyboardInterrupt
+
+
+def test_a_run_with_pictures_in_later_turns(
+    tiny: Path, tasks: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    toy(monkeypatch)
+    out = tmp_path / "run"
+    loss = {"kl_weight": 1e-3, "entropy_weight": 1e-3}
+    optimiser = {"learning_rate": 1e-3, "updates": 2, "epochs": 2, "warmup_steps": 2}
+    recipe = {"steps": 2, "loss": loss, "optimiser": optimiser}
+    more = {"validation": {"every": 2, "source": str(tasks), "tasks": 2}}
+    model = train(rl_settings(tiny, tasks, recipe=recipe, **more), out)
+    lines = metrics(out)
+    assert [line["step"] for line in lines] == [0, 1, 2, 2]
+    assert {"validation/accuracy", "validation/reward"} <= lines[0].keys()
+    first = lines[1]
+    assert first["rollouts"] == 8
+    assert first["tool_calls"] == 1
+    assert first["turns"] == 2
+    assert 0 < first["response_length"] <= 12
+    assert first["logprob_gap"] < 1e-5
+    assert first["entropy"] > 1
+    assert first["updates"] == 4
+    assert (first["learning_rate"], lines[2]["learning_rate"]) == (5e-4, 1e-3)
+    assert {
+        "reward/letters",
+        "broken/timeout",
+        "seconds/sandbox",
+        "seconds/update",
+        "clip_fraction",
+        "kl",
+    } <= first.keys()
+    kept = list(read_lines(out / "rollouts" / "trajectories.jsonl", Trajectory))
+    assert len({item.id for item in kept}) == len(kept) == 16
+    before, after = load_file(tiny / "model.safetensors"), load_file(model / "model.safetensors")
+    assert any(not before[name].equal(after[name]) for name in after)
+
+
+def test_broken_off_anywhere_and_resumed_equals_never_broken_off(
+    tiny: Path, tasks: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    toy(monkeypatch)
+    settings = rl_settings(tiny, tasks, keep={"every": 2, "tensorboard": False}, recipe={"steps": 3})
+    whole, cut = tmp_path / "whole", tmp_path / "cut"
+    train(settings, whole)
+    with pytest.raises(KeyboardInterrupt):
+        train(settings, cut, watch=Stop(3))
+    with pytest.raises(SettingsError, match="holds a run already"):
+        train(settings, cut)
+    train(settings, cut, resume=True)
+    assert (whole / "model/model.safetensors").read_bytes() == (cut / "model/model.safetensors").read_bytes()
+    assert untimed(whole) == untimed(cut)
+    names = [[item.id for item in read_lines(out / "rollouts/trajectories.jsonl", Trajectory)] for out in (whole, cut)]
+    assert names[0] == names[1]
+
+
+def test_sampling_and_training_that_disagree_end_the_run(
+    tiny: Path, tasks: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    toy(monkeypatch, talkative=True)
+    with pytest.raises(TrainingError, match="between sampling and training"):
+        train(rl_settings(tiny, tasks, largest_gap=1e-12), tmp_path / "run")
+
+
+def test_other_tasks_are_refused_when_a_run_goes_on(
+    tiny: Path, tasks: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    toy(monkeypatch, talkative=True)
+    settings = rl_settings(tiny, tasks, recipe={"steps": 1})
+    train(settings, tmp_path / "run")
+    fewer = settings.model_copy(update={"tasks": settings.tasks.model_copy(update={"most": 2})})
+    with pytest.raises(SettingsError, match=r"tasks\.most"):
+        train(fewer, tmp_path / "run", resume=True)
+
+
+def test_a_curriculum_without_a_task_in_its_band_says_so(
+    tiny: Path, tasks: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    toy(monkeypatch, talkative=True)
+    with pytest.raises(TrainingError, match=r"pass rate from 0\.5"):
+        train(rl_settings(tiny, tasks, recipe={"curriculum": {"lowest": 0.5}}), tmp_path / "run")
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_what_is_paid_for_is_learned(tiny: Path, tasks: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    toy(monkeypatch, talkative=True)
+    rollout = {"group": 16, "sampling": {"temperature": 1.0, "max_tokens": 8}}
+    recipe = {"steps": 40, "rollout": rollout, "optimiser": {"learning_rate": 3e-3}}
+    out = tmp_path / "run"
+    train(rl_settings(tiny, tasks, recipe=recipe, keep={"every": 40, "tensorboard": False}), out)
+    rewards = [line["reward/letters"] for line in metrics(out)]
+    assert sum(rewards[-5:]) / 5 > sum(rewards[:5]) / 5 + 0.2
