@@ -175,3 +175,14 @@ async def test_blindtest_by_its_card(tmp_path: Path) -> None:
     assert made.summary.turns == 2
     answers: list[dict[str, Any]] = stored(tmp_path / "run")
     assert all(item["turns"][0]["execution"]["status"] == "ok" for item in answers)
+
+
+@needs_files
+async def test_gold_answers_of_real_data_are_right(tmp_path: Path) -> None:
+    sources = ("blindtest", "tabmwp", "geometry3k")
+    wanted = settings("", data=str(FOLDER.parent), n=40).model_copy(update={"sources": sources})
+    made = await evaluate(wanted, tmp_path, player=oracle)
+    assert {name: part.avg for name, part in made.summary.sources.items()} == dict.fromkeys(
+        (f"{name}@1" for name in sources), 1.0
+    )
+    assert (made.summary.ungraded, made.summary.broken_rows, made.summary.missing) == (0, 0, 0)

@@ -22,6 +22,7 @@ from saccade.evals.settings import EvalSettings
 from saccade.grading.registry import load_grader
 from saccade.grading.shuffle import shuffled
 from saccade.media.store import MediaStore
+from saccade.record.base import clean_text
 from saccade.record.codec import dumps, read_lines
 from saccade.record.task import Task
 from saccade.tasks.benchmarks.benchmark import Benchmark, open_benchmark, tasks_of_rows
@@ -118,4 +119,4 @@ def _key(card: Card, settings: EvalSettings) -> str:
 
 
 def _failure(card: Card, problem: RowProblem) -> Failure:
-    return Failure(id=f"{card.id}/{problem.file}:{problem.row}"[:200], kind=BROKEN_ROW, detail=str(problem))
+    return Failure(id=f"{card.id}/{problem.file}:{problem.row}"[:200], kind=BROKEN_ROW, detail=clean_text(str(problem)))

@@ -34,6 +34,7 @@ from saccade.grading.registry import load_grader
 from saccade.media.store import MediaStore
 from saccade.models.base import Model
 from saccade.models.registry import load_model
+from saccade.record.base import clean_text
 from saccade.record.settings import load_settings, settings_toml
 from saccade.record.trajectory import StopReason, Trajectory
 from saccade.sandbox.base import Sandbox
@@ -129,7 +130,7 @@ class Stage:
             plan = await asyncio.to_thread(self._plan, sample)
             played = await run_episode(plan, self.player(plan), self.sandbox, self.store, tools=self.tools)
         except (SettingsError, MediaError) as error:
-            return Failure(id=sample.id, kind=type(error).__name__, detail=str(error))
+            return Failure(id=sample.id, kind=type(error).__name__, detail=clean_text(str(error)))
         if played.lost or played.stop is StopReason.CANCELLED:
             return Failure(id=sample.id, kind=str(played.stop), detail=played.stop_detail)
         return await asyncio.to_thread(graded, played, self.settings.grader or sample.item.grader)
