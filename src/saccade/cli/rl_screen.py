@@ -50,9 +50,8 @@ class Screen:
 
     def step(self, number: int, values: Mapping[str, float | int]) -> None:
         """Move the bar."""
-        told = "  ".join(
-            f"{name} {values[name]:.3f}" for name in ("reward", "accuracy", "tool_calls") if name in values
-        )
+        shown = [name for name in ("reward", "accuracy", "tool_calls") if name in values]
+        told = "  ".join(f"{name} {values[name]:.3f}" for name in shown)
         self._progress.update(self._steps, completed=number, told=told)
         if not self._console.is_terminal and (number % max(1, self._total // _LINES) == 0 or number == self._total):
             self._print(f"step {number}/{self._total}  {told}")

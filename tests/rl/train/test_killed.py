@@ -33,7 +33,7 @@ def test_killed_at_random_moments_and_resumed_equals_never_killed(tiny: Path, ta
     while not (out / "model").exists() and kills < 30:
         process = subprocess.Popen(command(path, out), stderr=subprocess.DEVNULL, cwd=ROOT)
         try:
-            process.wait(chance.uniform(0.5, 1.0) * whole)
+            assert process.wait(chance.uniform(0.5, 1.0) * whole) == 0
         except subprocess.TimeoutExpired:
             os.kill(process.pid, signal.SIGKILL)
             process.wait()
