@@ -138,9 +138,9 @@ def _verdict(row: RowResult, report: Report) -> str:
     return "not judged" if met is None else "met" if met else "MISSED"
 
 
-def loop_table(figures: Sequence[LoopFigure]) -> Table:
-    """The figures of `saccade bench loop`."""
-    shown = Table(title="saccade bench loop", title_justify="left")
+def loop_table(figures: Sequence[LoopFigure], title: str = "saccade bench loop") -> Table:
+    """The figures of `saccade bench loop`, or of another benchmark of the same form."""
+    shown = Table(title=title, title_justify="left")
     for column in ("what", "value", "beside", "that", "ratio", "target", ""):
         shown.add_column(column, justify="right" if column in ("value", "that", "ratio") else "left")
     for figure in figures:

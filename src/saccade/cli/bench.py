@@ -1,16 +1,21 @@
-"""`saccade bench`: time and memory of the sandbox and of the loop, on this machine, now."""
+"""`saccade bench`: time and memory of the sandbox, the loop and an evaluation, on this machine, now."""
 
 from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
 
 from saccade.errors import SettingsError
+
+if TYPE_CHECKING:
+    from saccade.bench.loop import LoopFigure
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, rich_markup_mode=None)
 
@@ -59,23 +64,42 @@ def loop(
     json_file: Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write the figures there.")] = None,
 ) -> None:
     """The loop with a model that answers in no time: turns per second, its own cost, memory over many episodes."""
+    from saccade.bench.loop import FULL_LOOP, QUICK_LOOP, measure_loop
+
+    _measured("saccade bench loop", partial(measure_loop, QUICK_LOOP if quick else FULL_LOOP), json_file)
+
+
+@app.command("eval")
+def evaluation(
+    quick: Annotated[bool, typer.Option("--quick", help="Fewer samples: some seconds.")] = False,
+    json_file: Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write the figures there.")] = None,
+) -> None:
+    """An evaluation with a model that answers after 50 ms: samples per second, memory, how soon a long run goes on."""
+    from saccade.bench.evaluation import FULL_EVAL, QUICK_EVAL, measure_eval
+
+    _measured("saccade bench eval", partial(measure_eval, QUICK_EVAL if quick else FULL_EVAL), json_file)
+
+
+def _measured(
+    title: str, measure: Callable[[Callable[[str], None]], Sequence[LoopFigure]], json_file: Path | None
+) -> None:
+    """Measure, show the figures, and write them to a file."""
     from dataclasses import asdict
 
-    from saccade.bench.loop import FULL_LOOP, QUICK_LOOP, measure_loop
     from saccade.bench.machine import this_machine
     from saccade.bench.present import loop_table
 
     machine = this_machine()
     console = Console(width=None if sys.stdout.isatty() else 150)
     with Console(stderr=True).status("starting") as status:
-        figures = measure_loop(QUICK_LOOP if quick else FULL_LOOP, told=lambda what: status.update(f"measuring {what}"))
+        figures = measure(lambda what: status.update(f"measuring {what}"))
     console.print(
         f"{machine.processor}, {machine.cores} cores, Python {machine.python}, load {machine.load:.2f}"
         + ("; WARNING: the machine was busy, trust ratios only" if machine.busy else ""),
         highlight=False,
         markup=False,
     )
-    console.print(loop_table(figures))
+    console.print(loop_table(figures, title))
     if json_file is not None:
         report = {"machine": machine.as_dict(), "figures": [asdict(figure) for figure in figures]}
         json_file.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")

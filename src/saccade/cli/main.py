@@ -31,7 +31,7 @@ class Verb:
 
 VERBS: dict[str, Verb] = {
     "ask": Verb("saccade.cli.ask:app", "Ask a model about a picture or a video."),
-    "bench": Verb("saccade.cli.bench:app", "Measure the sandbox and the loop."),
+    "bench": Verb("saccade.cli.bench:app", "Measure the sandbox, the loop, an evaluation."),
     "compare": Verb("saccade.cli.compare:app", "Compare two runs of an evaluation, task by task."),
     "cards": Verb("saccade.cli.cards:app", "List benchmarks, and check their data on this disk."),
     "convert": Verb("saccade.cli.convert:app", "Convert training data between this field's formats."),

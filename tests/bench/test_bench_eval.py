@@ -1,0 +1,34 @@
+"""The benchmark of an evaluation does its work and says so; no figure is judged here."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from tests.sandbox.providers import linux_only
+
+from saccade.bench import evaluation
+from saccade.bench.evaluation import EvalScale
+from saccade.cli.main import main
+from saccade.errors import SandboxError
+from saccade.record.action import Answer
+
+
+@linux_only
+def test_every_figure_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(evaluation, "QUICK_EVAL", EvalScale(at_once=4, samples=8, bare_samples=16, stored=50))
+    file = tmp_path / "eval.json"
+    assert main(["bench", "eval", "--quick", "--json", str(file)]) == 0
+    code, straight, bare, growth, again = json.loads(file.read_text())["figures"]
+    assert code["value"] > 0
+    assert code["other"] <= straight["value"]
+    assert 0 < bare["value"] <= bare["other"] == 80
+    assert growth["other"] > 0
+    assert 0 < again["value"] < 60
+
+
+def test_samples_that_do_not_do_their_work_are_no_figure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(evaluation, "Answer", lambda text: Answer(text="3"))
+    with pytest.raises(SandboxError, match="did not do their work"):
+        evaluation._play(tmp_path / "a", evaluation.WITHOUT, 2, 2)
