@@ -1,8 +1,8 @@
 """`saccade bench eval`: what an evaluation costs beside its model and its sandbox, and how soon a long one goes on.
 
 The model is this process's own: it answers after a fixed time and costs nothing, so no HTTP is in the figures. With
-code the bound is the slower of model and sandbox; the sandbox's own rate is measured in the same run, by the same calls made
-straight to it.
+code the bound is the slower of model and sandbox; the sandbox's own rate is measured in the same run, by the same calls
+made straight to it. The start of the sandbox is in both.
 """
 
 from __future__ import annotations
@@ -90,8 +90,8 @@ def measure_eval(scale: EvalScale, told: Callable[[str], None] = lambda what: No
             "MiB",
             "all memory of this process",
             after / 2**20,
-            "flat: ≤ 2 % of it",
-            after - before <= 0.02 * after,
+            "flat: ≤ 5 % of it",
+            after - before <= 0.05 * after,
         ),
         LoopFigure(f"a run of {scale.stored} samples, until it goes on", again, "s", target="≤ 2", met=again <= 2),
     ]
@@ -145,6 +145,7 @@ async def _straight(scale: EvalScale) -> float:
     """Sessions with one call per second."""
     dialect = load_dialect(WITH_CODE)
     left = iter(range(scale.samples))
+    start = time.perf_counter()
     async with LocalSandbox(limits=dialect.sandbox) as box:
 
         async def worker() -> None:
@@ -154,7 +155,6 @@ async def _straight(scale: EvalScale) -> float:
                     raise SandboxError("a benchmark cell did not print 2")
                 await session.close()
 
-        start = time.perf_counter()
         await asyncio.gather(*(worker() for _ in range(scale.at_once)))
         return scale.samples / (time.perf_counter() - start)
 
