@@ -47,7 +47,7 @@ _QUESTIONS = {
         "Give the number of rows and the number of columns.",
     ),
 }
-_NUMBER = (
+_NUMBER: tuple[str, ...] = (
     "",
     "",
     " Answer with only the number.",
@@ -56,8 +56,11 @@ _NUMBER = (
     " Put your answer in curly brackets, e.g., {{{example}}}.",
     " Answer with only the number in numerical format in curly brackets e.g. {{{example}}}.",
 )
-_YES_NO = ("", " Answer with Yes/No.", " Answer yes or no.")
-_PAIRS = (" For example, rows={{{example}}} columns={{{other}}}", " Answer as rows={{{example}}} columns={{{other}}}.")
+_YES_NO: tuple[str, ...] = ("", " Answer with Yes/No.", " Answer yes or no.")
+_PAIRS: tuple[str, ...] = (
+    " For example, rows={{{example}}} columns={{{other}}}",
+    " Answer as rows={{{example}}} columns={{{other}}}.",
+)
 
 
 def reworded(task: Task, rng: Rng) -> Task:
