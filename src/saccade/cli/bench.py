@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
+import os
 import sys
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -12,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
-from saccade.errors import SettingsError
+from saccade.errors import SettingsError, UnavailableError
 
 if TYPE_CHECKING:
     from saccade.bench.loop import LoopFigure
@@ -78,6 +80,25 @@ def evaluation(
     from saccade.bench.evaluation import FULL_EVAL, QUICK_EVAL, measure_eval
 
     _measured("saccade bench eval", partial(measure_eval, QUICK_EVAL if quick else FULL_EVAL), json_file)
+
+
+@app.command()
+def rollout(
+    model: Annotated[str, typer.Option(help="Checkpoint: a folder; without, a tiny one with random weights.")] = "",
+    threads: Annotated[int, typer.Option(min=1, help="Threads of torch on a CPU.")] = 1,
+    quick: Annotated[bool, typer.Option("--quick", help="Fewer and shorter episodes: some seconds.")] = False,
+    json_file: Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write the figures there.")] = None,
+) -> None:
+    """The rollout engine beside `generate` on the whole context at every turn: tokens per second, waiting."""
+    for package in ("torch", "transformers", "accelerate"):
+        if importlib.util.find_spec(package) is None:
+            raise UnavailableError(f"the package `{package}` is not installed. Run: pip install 'saccade[train]'")
+    # Threads of torch that wait by spinning are many times slower when sandboxes run beside them.
+    os.environ.setdefault("GOMP_SPINCOUNT", "1000")
+    from saccade.bench.rollout import FULL_ROLLOUT, QUICK_ROLLOUT, measure_rollout
+
+    scale = QUICK_ROLLOUT if quick else FULL_ROLLOUT
+    _measured("saccade bench rollout", partial(measure_rollout, scale, model, threads), json_file)
 
 
 def _measured(

@@ -1,4 +1,4 @@
-"""What `saccade rl` shows while it works: one bar with reward, accuracy and time left; plain lines without a terminal."""
+"""What `saccade rl` shows while it works: a bar with reward, accuracy and time left, or plain lines."""
 
 from __future__ import annotations
 
