@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
+from saccade.cli import demo_tiny
 from saccade.cli.demo import failures, steps_for
 from saccade.cli.demo_scene import centre, draw_street
 from saccade.cli.main import main
@@ -50,14 +51,18 @@ def test_photo_that_is_not_there(tmp_path: Path, capsys: pytest.CaptureFixture[s
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the local sandbox needs Linux")
-def test_the_demo_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_demo_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(demo_tiny, "WORLDS", demo_tiny.WORLDS[:1])
     out = tmp_path / "out"
     photo = tmp_path / "photo.jpg"
     draw_street().picture.resize((1600, 1200)).save(photo)
     for arguments in ([], ["--image", str(photo)]):
         assert main(["demo", "--out", str(out), *arguments]) == 0
-        assert "reading is known: False" in capsys.readouterr().out
-    first, second = read_lines(out / "trajectories.jsonl", Trajectory)
+        shown = capsys.readouterr().out
+        assert "reading is known: False" in shown
+        assert arguments or "saccade-tiny on generated questions" in shown or "Left out" in shown
+    kept = list(read_lines(out / "trajectories.jsonl", Trajectory))
+    first, second = (item for item in kept if item.task.source == "demo")
     assert (first.id, second.id) == ("demo#0", "demo#1")
     assert first.answer == "MARKET LANE / open 7-19 h"
     page = (out / "index.html").read_text(encoding="utf-8")

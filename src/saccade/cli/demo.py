@@ -1,7 +1,8 @@
-"""`saccade demo`: one whole episode on a picture, without a key or a GPU: text, code, what comes back, the answer.
+"""`saccade demo`: whole episodes without a key or a GPU: text, code, what comes back, the answer.
 
-No model is called: the turns are written here, and the loop, the dialect and the sandbox are the real ones. Everything
-is kept in a run folder, and a page is made of it.
+In the first no model is called: its turns are written here; the loop, the dialect and the sandbox are the real ones.
+Then the model that comes with Saccade answers generated questions by itself (see `demo_tiny`). Everything is kept in a
+run folder, and a page is made of it.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import typer
 from rich.console import Console
 
 from saccade.cli.demo_scene import SIGN_TEXT, Box, Scene, centre, draw_street
-from saccade.errors import DecodeError
+from saccade.errors import DecodeError, UnavailableError
 from saccade.record.trajectory import Trajectory
 
 if TYPE_CHECKING:
@@ -65,11 +66,27 @@ def demo(
     screen.ended(trajectory)
     site = Site(out / "index.html", folder.store)
     site.add(trajectory)
-    console.print(f"The episode as a page: {site.finish().page}")
+    for other in [] if image is not None else _tiny(folder, console):
+        site.add(other)
+    console.print(f"The episodes as a page: {site.finish().page}")
     wrong = failures(trajectory, steps)
     if wrong:
         console.print(f"Turns {wrong} did not give what they should. Run `saccade doctor`, and please report it.")
         raise typer.Exit(1)
+
+
+def _tiny(folder: RunFolder, console: Console) -> list[Trajectory]:
+    """What the model that comes with Saccade does, where it can be had."""
+    from saccade.cli.demo_tiny import play_tiny, print_tiny
+
+    try:
+        with Console(stderr=True).status("saccade-tiny reads, writes and runs"):
+            played = asyncio.run(play_tiny(folder))
+    except UnavailableError as error:
+        console.print(f"Left out, the model that comes with Saccade: {error}", style="yellow")
+        return []
+    print_tiny(console, played)
+    return played
 
 
 def steps_for(look_at: Box) -> tuple[Step, ...]:
