@@ -73,7 +73,7 @@ def test_a_run_with_pictures_in_later_turns(
 def test_broken_off_anywhere_and_resumed_equals_never_broken_off(
     tiny: Path, tasks: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    toy(monkeypatch)
+    toy(monkeypatch, talkative=True)
     settings = rl_settings(tiny, tasks, keep={"every": 2, "tensorboard": False}, recipe={"steps": 3})
     whole, cut = tmp_path / "whole", tmp_path / "cut"
     train(settings, whole)
@@ -86,6 +86,21 @@ def test_broken_off_anywhere_and_resumed_equals_never_broken_off(
     assert untimed(whole) == untimed(cut)
     names = [[item.id for item in read_lines(out / "rollouts/trajectories.jsonl", Trajectory)] for out in (whole, cut)]
     assert names[0] == names[1]
+
+
+@pytest.mark.filterwarnings("ignore:`is_gradient_checkpointing` is deprecated:FutureWarning")  # by peft
+def test_adapters_learn_near_the_policy_without_them(
+    tiny: Path, tasks: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    toy(monkeypatch, talkative=True)
+    recipe = {"steps": 2, "loss": {"kl_weight": 0.1}}
+    model = {"source": str(tiny), "language": "lora", "lora": {"rank": 2, "dropout": 0.5}}
+    out = tmp_path / "run"
+    train(rl_settings(tiny, tasks, recipe=recipe, model=model), out)
+    first, second = metrics(out)
+    assert first["kl"] == pytest.approx(0, abs=1e-9)
+    assert second["kl"] > 1e-6
+    assert second["logprob_gap"] < 1e-4
 
 
 def test_sampling_and_training_that_disagree_end_the_run(

@@ -75,20 +75,23 @@ def step_values(harvest: Harvest, sums: UpdateSums, rate: float) -> dict[str, fl
     values |= {f"dropped/{reason.value}": count for reason, count in harvest.selection.reasons().items()}
     right = {rollout.id for rollout in rollouts if rollout.right}
     signs = [item.sequence < 0 for item in harvest.advantages if item.id in right]
-    tokens = max(1.0, sums.tokens)
+    if sums.updates:  # without one these have no value
+        values |= {
+            "loss": sums.loss,
+            "gradient_norm": sums.gradient_norm,
+            "clip_fraction": sums.clipped / sums.tokens,
+            "kl": sums.kl / sums.tokens,
+            "entropy": sums.entropy / sums.tokens,
+            "logprob_gap": sums.gap,
+        }
+    if signs:
+        values["right_with_negative_advantage"] = sum(signs) / len(signs)
     seconds = harvest.seconds
     sampled = sum(_written(item.trajectory) for item in scored)
     return values | {
         "rollouts": len(rollouts),
         "trained_rollouts": len(harvest.advantages),
         "replayed": harvest.replayed,
-        "right_with_negative_advantage": sum(signs) / max(1, len(signs)),
-        "loss": sums.loss,
-        "gradient_norm": sums.gradient_norm,
-        "clip_fraction": sums.clipped / tokens,
-        "kl": sums.kl / tokens,
-        "entropy": sums.entropy / tokens,
-        "logprob_gap": sums.gap,
         "updates": sums.updates,
         "learning_rate": rate,
         "sampled_tokens": sampled,
