@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.table import Table
 
+from saccade.record.action import Code
 from saccade.record.score import CORRECT
 from saccade.record.trajectory import Trajectory
 
