@@ -16,6 +16,7 @@ from saccade.record.action import Answer
 
 
 @linux_only
+@pytest.mark.slow
 def test_every_figure_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(evaluation, "QUICK_EVAL", EvalScale(at_once=4, samples=8, bare_samples=16, stored=50))
     file = tmp_path / "eval.json"

@@ -24,6 +24,7 @@ SMALL = LoopScale(concurrent=2, episodes=4, bare_episodes=5, memory_episodes=8, 
 
 
 @linux_only
+@pytest.mark.slow
 def test_every_figure_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     heard: list[str] = []
     figures = measure_loop(SMALL, heard.append)

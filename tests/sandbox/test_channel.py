@@ -16,6 +16,11 @@ from saccade.guest import wire
 from saccade.sandbox.channel import GuestChannel, GuestFaultError, parse
 
 
+def never() -> asyncio.Future[None]:
+    """What is never done."""
+    return asyncio.get_running_loop().create_future()
+
+
 @pytest.fixture
 def ends() -> Iterator[tuple[GuestChannel, socket.socket]]:
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -34,7 +39,7 @@ async def test_a_message_and_its_answer(ends: Ends) -> None:
     received = wire.receive(guest)
     assert received == ({"op": "run", "code": "x = 'ä\ud800'"}, [])
     guest.send(b'{"op":"ready","pid":5}')
-    assert await channel.expect("ready", 1) == {"op": "ready", "pid": 5}
+    assert await channel.expect("ready", 1, never()) == {"op": "ready", "pid": 5}
 
 
 async def test_a_large_message_travels_whole(ends: Ends) -> None:
@@ -55,14 +60,14 @@ async def test_what_is_no_object_is_a_fault(ends: Ends, body: bytes) -> None:
     channel, guest = ends
     guest.send(body)
     with pytest.raises(GuestFaultError):
-        await asyncio.wait_for(channel.receive(), 5)
+        await asyncio.wait_for(channel.receive_unless(never()), 5)
 
 
 async def test_a_frame_that_is_too_large_is_a_fault(ends: Ends) -> None:
     channel, guest = ends
     guest.send(json.dumps({"op": "x" * (wire.MAX_FRAME + 10)}).encode())
     with pytest.raises(GuestFaultError, match="too large"):
-        await channel.receive()
+        await channel.receive_unless(never())
 
 
 async def test_descriptors_of_a_guest_are_not_taken(ends: Ends) -> None:
@@ -70,17 +75,17 @@ async def test_descriptors_of_a_guest_are_not_taken(ends: Ends) -> None:
     before = len(os.listdir("/proc/self/fd"))
     fds = array.array("i", [guest.fileno()] * 50)
     guest.sendmsg([b'{"op":"ready"}'], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, fds)])
-    assert await channel.receive() == {"op": "ready"}
+    assert await channel.receive_unless(never()) == {"op": "ready"}
     assert len(os.listdir("/proc/self/fd")) == before
 
 
 async def test_silence_and_the_wrong_word_are_faults(ends: Ends) -> None:
     channel, guest = ends
     with pytest.raises(GuestFaultError, match="did not say 'ready'"):
-        await channel.expect("ready", 0.01)
+        await channel.expect("ready", 0.01, never())
     guest.send(b'{"op":"adopt"}')
     with pytest.raises(GuestFaultError, match="'adopt' instead of 'ready'"):
-        await channel.expect("ready", 1)
+        await channel.expect("ready", 1, never())
 
 
 async def test_a_guest_that_does_not_read_does_not_block_the_host(ends: Ends) -> None:
@@ -100,10 +105,18 @@ async def test_drain_forgets_what_the_dead_have_said(ends: Ends) -> None:
         guest.send(b"garbage")
     channel.drain()
     guest.send(b'{"op":"ready"}')
-    assert await channel.receive() == {"op": "ready"}
+    assert await channel.receive_unless(never()) == {"op": "ready"}
 
 
 @given(st.binary(max_size=300))
 def test_parse_gives_an_object_or_a_fault(body: bytes) -> None:
     with contextlib.suppress(GuestFaultError):
         assert isinstance(parse(body), dict)
+
+
+async def test_who_waits_hears_of_the_end(ends: Ends) -> None:
+    channel, _ = ends
+    over = never()
+    asyncio.get_running_loop().call_later(0.01, over.set_result, None)
+    with pytest.raises(GuestFaultError, match="ended before it said 'ready'"):
+        await channel.expect("ready", 30, over)

@@ -23,7 +23,10 @@ from saccade.tokens.build import token_trajectory
 from saccade.tokens.segments import Kind, TokenTrajectory, truncated
 
 ALL_DIALECTS = [
-    f"{entry}:{preset}" if preset else entry for entry in DIALECTS.ids() for preset in (presets(entry) or ("",))
+    f"{entry}:{preset}" if preset else entry
+    for entry in DIALECTS.ids()
+    if not entry.startswith("direct")  # its episodes have no observations
+    for preset in (presets(entry) or ("",))
 ]
 HOSTILE = st.lists(
     st.one_of(st.sampled_from(SPECIAL), st.sampled_from(["\n", " ", "assistant\n", "<image>"]), st.text(max_size=8)),

@@ -41,14 +41,6 @@ class GuestChannel:
             if big is not None:
                 os.close(big)
 
-    async def receive(self) -> dict[str, Any]:
-        """The next frame. Raises `GuestFaultError` if it is not a JSON object of the allowed size."""
-        try:
-            body = await asyncio.get_running_loop().sock_recv(self._sock, wire.MAX_FRAME + 1)
-        except OSError as error:
-            raise GuestFaultError(f"the session's socket broke: {error}") from error
-        return self._frame(body)
-
     def _frame(self, body: bytes) -> dict[str, Any]:
         if not body:
             raise GuestFaultError("the session closed its socket")
@@ -81,12 +73,17 @@ class GuestChannel:
         except OSError as error:
             raise GuestFaultError(f"the session's socket broke: {error}") from error
 
-    async def expect(self, op: str, seconds: float) -> dict[str, Any]:
-        """The next frame, which must be an `op`. Raises `GuestFaultError` if it is not, or does not come in time."""
+    async def expect(self, op: str, seconds: float, unless: asyncio.Future[Any]) -> dict[str, Any]:
+        """The next frame, which must be an `op`.
+
+        Raises `GuestFaultError` if it is not, does not come in time, or `unless` is done before it has come.
+        """
         try:
-            frame = await asyncio.wait_for(self.receive(), seconds)
+            frame = await asyncio.wait_for(self.receive_unless(unless), seconds)
         except TimeoutError:
             raise GuestFaultError(f"the session did not say {op!r} within {seconds:g} s") from None
+        if frame is None:
+            raise GuestFaultError(f"the session's process ended before it said {op!r}")
         if frame.get("op") != op:
             said = frame.get("error") if frame.get("op") == "failed" else frame.get("op")
             raise GuestFaultError(f"the session said {str(said)[:500]!r} instead of {op!r}")

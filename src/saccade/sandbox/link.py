@@ -80,6 +80,8 @@ class Link:
         self.layout = outbox_layout(limits.output_bytes, limits.total_pixels)
         self.lazy: dict[str, LazyImage] = {}
         self._over = asyncio.Event()
+        self._gone: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        """Done when `_over` is set: what waits for a frame stops waiting then."""
         self._oom_kills = 0
         self._calling = False
         self._leaf = 0
@@ -102,6 +104,8 @@ class Link:
         """The zygote says that a process of this session has ended."""
         if message["op"] == "ended":
             self._over.set()
+            if not self._gone.done():
+                self._gone.set_result(None)
         if not self._died.done():
             self._died.set_result(Death(int(message.get("code", 0)), float(message.get("cpu", 0.0))))
 
@@ -266,7 +270,7 @@ class Link:
         """A frame of kind `op` that carries a process id, unless the session ends first."""
         if self.ended:
             raise GuestFaultError("the session's process has ended")
-        frame = await self._channel.expect(op, ANSWER_SECONDS)
+        frame = await self._channel.expect(op, ANSWER_SECONDS, self._gone)
         pid = frame.get("pid", 1)
         if not isinstance(pid, int) or not 0 < pid < 1 << 31:
             raise GuestFaultError("an impossible process id")
