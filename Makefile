@@ -22,7 +22,7 @@ $(STAMP): pyproject.toml requirements/lock.txt
 	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
 	touch $@
 
-demo: setup  ## What this machine isolates, then a model's cells run on a picture
+demo: setup  ## What this machine isolates, an episode, and the small model that comes along
 	$(BIN)/saccade doctor
 	$(BIN)/saccade demo
 
