@@ -217,3 +217,19 @@ def test_the_generator_can_be_closed_at_any_time() -> None:
     play = flow(plan())
     next(play)
     play.close()
+
+
+@pytest.mark.parametrize(
+    ("dialect", "body", "shape"),
+    [
+        ("vista", '{"tool": "crop", "box": [0, 0, 9, 9]}', "flat"),
+        ("vista", '{"tool": "crop", "parameters": {"box": [0, 0, 9, 9]}}', "parameters"),
+        ("vista", '{"name": "crop", "arguments": {"box": [0, 0, 9, 9]}}', "arguments"),
+        ("deepeyes", '{"name": "image_zoom_in_tool", "arguments": {"bbox_2d": [0, 0, 9, 9]}}', "arguments"),
+    ],
+)
+def test_how_a_call_was_written_is_kept(dialect: str, body: str, shape: str) -> None:
+    call = f"<think>Look.</think><tool_call>{body}</tool_call>"
+    effects, outcome = by_hand(plan(dialect), [call, OK, "<think>So.</think><answer>x</answer>"])
+    assert isinstance(effects[1], Call)
+    assert [turn.call_shape for turn in outcome.turns] == [shape, ""]

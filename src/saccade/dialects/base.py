@@ -74,6 +74,14 @@ class ToolDialect(Protocol):
         """The same dialect, offering `tools`."""
 
 
+@runtime_checkable
+class ShapedDialect(Protocol):
+    """A dialect that reads typed calls in several shapes."""
+
+    def call_shape(self, text: str) -> str:
+        """The shape in which the call was written that `parse` reads from `text`; empty if it holds none."""
+
+
 class Dialect(Protocol):
     """One way of speaking. Ids are versioned: `pyvision@1`."""
 

@@ -12,7 +12,6 @@ call or an answer is told so and does not end the episode; nothing evaluates mod
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
@@ -24,7 +23,7 @@ from saccade.dialects.layout import join_texts, question_parts
 from saccade.dialects.outcome import failure, reject_lost, with_notes
 from saccade.dialects.question import pictures_of, question_text
 from saccade.dialects.tags import TagGuard
-from saccade.dialects.text import answer_in, blocks
+from saccade.dialects.text import answer_in, blocks, outside_thoughts
 from saccade.models.base import ToolSpec
 from saccade.record.action import Action, Answer, ParseError, ToolCall
 from saccade.record.base import clean_text
@@ -62,7 +61,6 @@ USER_PROMPT = (
 )
 
 _GUARD = TagGuard(("think", "tool_call", "tool_response", "tools", "answer", "image"))
-_THOUGHT = re.compile(r"<think>.*?</think>", re.DOTALL)
 _SESSION = SessionOptions()
 _SANDBOX = Limits()
 _LIMITS = EpisodeLimits(turns=5, images=32)
@@ -102,10 +100,7 @@ class DeepEyes:
 
     def parse(self, text: str, finish: FinishReason) -> Action:
         """An answer that is not empty wins; else the first or last call; else a parse error."""
-        text = clean_text(text)
-        outside = _THOUGHT.sub("", text)
-        if "<tool_call>" not in outside and "<answer>" not in outside:
-            outside = text
+        outside = outside_thoughts(clean_text(text))
         answers = [answer_in(block.body) for block in blocks(outside, "answer") if block.closed]
         answer = next(filter(None, answers), None)
         if answer is not None:
@@ -118,6 +113,12 @@ class DeepEyes:
             return ParseError(reason="There is neither a call in <tool_call> nor an answer in <answer>.")
         read = read_call(calls[-1 if self.runs == "last" else 0].body)
         return _named_box(read.call) if isinstance(read, ReadCall) else ParseError(reason=read.reason)
+
+    def call_shape(self, text: str) -> str:
+        """The shape of the call that counts; empty if there is none that can be read."""
+        calls = blocks(outside_thoughts(clean_text(text)), "tool_call")
+        read = read_call(calls[-1 if self.runs == "last" else 0].body) if calls else None
+        return str(read.shape) if isinstance(read, ReadCall) else ""
 
     def write(self, action: Action, thought: str = "") -> str:
         """The canonical text. Raises ValueError for an action that cannot be said in this dialect."""

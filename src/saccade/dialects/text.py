@@ -12,6 +12,7 @@ from dataclasses import dataclass
 _FENCE = re.compile(r"[ \t]*```[ \t]*(?P<language>[\w+-]*)[ \t]*\r?")
 _BOXED = "\\boxed{"
 _BRACES = re.compile(r"\\boxed\{|\\.|[{}]", re.DOTALL)
+_THOUGHT = re.compile(r"<think>.*?</think>", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,3 +128,9 @@ def cut_middle(text: str, *, longest: int, mark: str = "...") -> str:
     """`text`, or its first and last `longest // 2` characters with `mark` between if it is longer than `longest`."""
     half = longest // 2
     return text if len(text) <= longest else text[:half] + mark + text[len(text) - half :]
+
+
+def outside_thoughts(text: str) -> str:
+    """`text` without its closed thoughts, unless every tool call and answer in it stands in them."""
+    outside = _THOUGHT.sub("", text)
+    return outside if "<tool_call>" in outside or "<answer>" in outside else text

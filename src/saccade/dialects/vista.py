@@ -30,7 +30,7 @@ from saccade.dialects.layout import join_texts, labelled, question_parts
 from saccade.dialects.outcome import failure, reject_lost, with_notes
 from saccade.dialects.question import pictures_of, question_text
 from saccade.dialects.tags import TagGuard
-from saccade.dialects.text import answer_in, blocks
+from saccade.dialects.text import answer_in, blocks, outside_thoughts
 from saccade.models.base import ToolSpec
 from saccade.record.action import Action, Answer, ParseError, ToolCall
 from saccade.record.base import clean_text
@@ -46,7 +46,6 @@ from saccade.sandbox.limits import Limits
 _TAGS = ("think", "tool_call", "answer")
 _GUARD = TagGuard((*_TAGS, "image"))
 _CALL = re.compile(r"<tool_call>(.*?)</?tool_call>", re.DOTALL)
-_THOUGHT = re.compile(r"<think>.*?</think>", re.DOTALL)
 _LABEL = "image_"
 _SESSION = SessionOptions()
 _SANDBOX = Limits()
@@ -99,6 +98,12 @@ class Vista:
         """Everything that is wrong with the form of a turn; empty for one that is exactly as it should be."""
         return self._read(text, finish)[1]
 
+    def call_shape(self, text: str) -> str:
+        """The shape of the first call; empty if there is none that can be read."""
+        body = next(iter(_CALL.findall(outside_thoughts(clean_text(text)))), None)
+        read = None if body is None else read_call(body)
+        return str(read.shape) if isinstance(read, ReadCall) else ""
+
     def write(self, action: Action, thought: str = "") -> str:
         """The canonical text. Raises ValueError for an action that cannot be said in this dialect."""
         opening = f"<think>{thought}</think>" if self.thinks else ""
@@ -137,9 +142,7 @@ class Vista:
     def _read(self, text: str, finish: FinishReason) -> tuple[Action, tuple[Fault, ...]]:
         text = clean_text(text)
         faults = list(find_tag_faults(text, _TAGS))
-        outside = _THOUGHT.sub("", text)
-        if "<tool_call>" not in outside and "<answer>" not in outside:
-            outside = text
+        outside = outside_thoughts(text)
         calls = _CALL.findall(outside)
         answers = [answer_in(block.body) for block in blocks(outside, "answer") if block.closed]
         if len(calls) > 1:

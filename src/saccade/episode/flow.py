@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Generator
 from dataclasses import dataclass, field
 
-from saccade.dialects.base import FunctionDialect, Observation
+from saccade.dialects.base import Dialect, FunctionDialect, Observation, ShapedDialect
 from saccade.episode.effects import Ask, Call, Effect, Ran, Reply, Run, Said, Stopped
 from saccade.episode.plan import Plan
 from saccade.models.base import Completion, Request
@@ -118,6 +118,7 @@ class _Talk:
                 token_ids=completion.token_ids,
                 logprobs=completion.logprobs,
                 action=action,
+                call_shape=_shape(dialect, action, text),
                 tokens=TokenCounts(
                     context=usage.prompt_tokens, context_cached=usage.cached_tokens, sampled=usage.sampled_tokens
                 ),
@@ -209,3 +210,7 @@ class _Talk:
         # Built anew and not copied: the record checks itself only when it is built.
         last = self.turns[-1]
         self.turns[-1] = Turn(**{**{name: getattr(last, name) for name in Turn.model_fields}, **fields})
+
+
+def _shape(dialect: Dialect, action: Action, text: str) -> str:
+    return dialect.call_shape(text) if isinstance(action, ToolCall) and isinstance(dialect, ShapedDialect) else ""

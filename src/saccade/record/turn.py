@@ -54,6 +54,8 @@ class Turn(Record):
     logprobs: tuple[FiniteFloat, ...] | None = None
     """Natural log-probability of each of `token_ids` under the policy that sampled it."""
     action: Action
+    call_shape: Text = ""
+    """How a typed call was written, as `saccade.dialects.calls` names the shape; empty for any other action."""
     execution: Execution | None = None
     """None if nothing was run: the action is an answer or a parse error, or a limit came first."""
     observation: Message | None = None
