@@ -1,0 +1,46 @@
+"""Findings beside the run that they are of: `RUN/protocols/NAME.json`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from saccade.errors import RecordError
+from saccade.evals.protocols.findings import Findings
+from saccade.evals.protocols.registry import load_protocol
+from saccade.record.codec import dumps, loads
+
+FOLDER = "protocols"
+
+
+def findings_file(run: Path, name: str, out: Path | None = None) -> Path:
+    """Where the findings of protocol `name` lie: in the folder `out`, or in the run's own."""
+    return (run / FOLDER if out is None else out) / f"{name}.json"
+
+
+def write_findings(file: Path, findings: Findings) -> None:
+    """Write findings; the file appears complete or not at all."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    partial = file.with_name(f".{file.name}.part")
+    partial.write_text(dumps(findings) + "\n", encoding="utf-8")
+    partial.replace(file)
+
+
+def read_findings(run: Path, name: str) -> Findings | None:
+    """The stored findings of a run; None if there are none.
+
+    Raises:
+        RegistryError: there is no such protocol.
+        RecordError: the file cannot be read.
+    """
+    file = findings_file(run, name)
+    kind = load_protocol(name).kind
+    try:
+        text = file.read_bytes()
+    except FileNotFoundError:
+        return None
+    try:
+        found = loads(text, kind)
+    except RecordError as error:
+        raise type(error)(f"{file}: {error}") from error
+    assert isinstance(found, Findings)  # noqa: S101 - for the type checker: a protocol's kind is one
+    return found

@@ -1,0 +1,1 @@
+"""Token economy: what a sample costs in tokens, against how often it is right."""

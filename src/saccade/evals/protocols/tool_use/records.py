@@ -1,0 +1,121 @@
+"""What the tool-use protocol finds: PyVision's taxonomy, calls per sample against accuracy (CodeV, figure 8).
+
+A call may do several things. Shares are over calls that ended well; calls that failed are counted apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Literal
+
+from pydantic import FiniteFloat, NonNegativeInt
+
+from saccade.evals.protocols.findings import Findings, Mean, Rate, SampleRow
+from saccade.record.base import Name, Record, Text
+from saccade.record.status import Status
+
+
+class Operation(StrEnum):
+    """What a call does."""
+
+    CROP = "crop"
+    ZOOM = "zoom"
+    """A picture or a part of it is enlarged."""
+    ROTATE = "rotate"
+    """Turned or mirrored."""
+    ENHANCE = "enhance"
+    """Contrast, brightness, sharpness, noise, colours."""
+    SEGMENT = "segment"
+    """Pixels are told apart: thresholds, colour masks, clusters, connected parts."""
+    DETECT_EDGES = "detect_edges"
+    """Edges, contours, lines, circles, corners."""
+    HISTOGRAM = "histogram"
+    """Of colours or brightness."""
+    NUMERICAL_ANALYSIS = "numerical_analysis"
+    """Numbers are computed and told."""
+    OCR = "ocr"
+    DRAW = "draw"
+    """Marks on a picture: boxes, points, lines, labels, a grid."""
+    SKETCH = "sketch"
+    """A picture or a chart is drawn that is not the task's."""
+    FRAME_FETCH = "frame_fetch"
+    """Frames of a video."""
+    COMPARE = "compare"
+    """Pictures or parts are put beside each other, or their difference or likeness is computed."""
+    NO_OPERATION = "no_operation"
+    """A picture is shown as it is, or nothing is done to one."""
+    OTHER = "other"
+    """Something is done that is none of these."""
+    UNREADABLE = "unreadable"
+    """The code is no Python, or too long to be read."""
+
+
+class CallUse(Record):
+    """One call."""
+
+    turn: NonNegativeInt
+    """From 0."""
+    tool: Text = ""
+    """Name of the typed tool; empty for code."""
+    status: Status
+    operations: tuple[Operation, ...]
+    """In the order of `Operation`; never empty."""
+    pictures: NonNegativeInt
+    """That came back."""
+
+
+class ToolUseRow(SampleRow):
+    """One sample."""
+
+    calls: tuple[CallUse, ...]
+
+
+class OperationShare(Record):
+    """One operation in some samples."""
+
+    operation: Operation
+    calls: Rate
+    """Of calls that ended well."""
+    samples: Rate
+    """Of samples."""
+
+
+class CallBucket(Record):
+    """Samples by their number of calls."""
+
+    label: Name
+    """`0`, `1`, `2`, `3+`."""
+    samples: Rate
+    """Of all samples."""
+    accuracy: Mean | None
+    """Inside the bucket; None if none of its samples is graded."""
+    correct: Rate
+    """Right ones of the bucket, over all graded samples: the green part of a bar of figure 8."""
+
+
+class Use(Record):
+    """Tool use of some samples."""
+
+    samples: NonNegativeInt
+    calls: NonNegativeInt
+    failed: NonNegativeInt
+    """Calls that did not end well."""
+    operations: tuple[OperationShare, ...]
+    """Those that occur, in the order of `Operation`."""
+    buckets: tuple[CallBucket, ...]
+    histogram: Mapping[int, NonNegativeInt]
+    """Number of calls -> samples (PyVision-RL, figures 22 and 24)."""
+    calls_per_sample: FiniteFloat | None
+
+
+class ToolUse(Findings):
+    """The findings."""
+
+    protocol: Literal["tool_use"] = "tool_use"
+    total: Use
+    sources: Mapping[str, Use]
+    """By benchmark."""
+    tools: Mapping[str, NonNegativeInt]
+    """Typed tool -> calls."""
+    rows: tuple[ToolUseRow, ...]
