@@ -9,7 +9,13 @@ from saccade.errors import RegistryError, SettingsError
 from saccade.record.execution import ExecutionPicture, ExecutionRepair
 from saccade.record.status import Status
 from saccade.record.turn import Turn
-from saccade.rewards.form import boxed_answer, follows_protocol, one_thought_one_answer, tags_in_order
+from saccade.rewards.form import (
+    boxed_answer,
+    follows_protocol,
+    one_thought_one_answer,
+    only_actions,
+    tags_in_order,
+)
 from saccade.rewards.judges.verdict import Verdict
 from saccade.rewards.reading import accuracy, calls, failed, silent
 from saccade.rewards.redlines import Redline, redlines
@@ -158,6 +164,20 @@ def test_protocol_of_calls() -> None:
     assert not follows_protocol(rollout(called()))
     assert not follows_protocol(rollout(wrote("<tool_call>{}</tool_call>", called().action), answered()))
     assert not follows_protocol(rollout(wrote("Hm."), answered()))
+
+
+def test_form_without_thoughts() -> None:
+    asked = wrote("<code>\nprint(1)\n</code>", ran().action)
+    told = wrote("<answer>\n\\boxed{red}\n</answer>", answered().action)
+    assert only_actions(rollout(asked, told))
+    assert only_actions(rollout(told))
+    assert not only_actions(rollout(asked))
+    assert not only_actions(rollout(wrote("Hm."), told))
+    assert not only_actions(rollout(asked, wrote("<answer>red", answered().action)))
+    assert not only_actions(rollout(asked, wrote(f"{told.text}, I think", answered().action)))
+    group = Group((rollout(asked, told),))
+    paid = {name: load_reward("vista-r1", {"protocol": name})(group)[0].total for name in ("vista", "code")}
+    assert paid == {"vista": -1.0, "code": 2.0}
 
 
 def test_other_forms() -> None:

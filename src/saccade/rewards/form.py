@@ -18,6 +18,7 @@ _PROTOCOL: Final = {
     "tool_call": re.compile(r"\s*<think>.*</think>\s*<tool_call>.*</tool_call>\s*", re.DOTALL),
     "answer": re.compile(r"\s*<think>.*</think>\s*<answer>.*</answer>\s*", re.DOTALL),
 }
+_BARE: Final = {tag: re.compile(rf"\s*<{tag}>.*</{tag}>\s*", re.DOTALL) for tag in ("code", "answer")}
 
 
 def tags_in_order(trajectory: Trajectory, tags: Collection[str], longest: int = LONGEST_ANSWER) -> bool:
@@ -38,6 +39,21 @@ def follows_protocol(trajectory: Trajectory) -> bool:
     if not turns or not isinstance(turns[-1].action, Answer):
         return False
     return all(_is_turn(turn, "tool_call") for turn in turns[:-1]) and _is_turn(turns[-1], "answer")
+
+
+def only_actions(trajectory: Trajectory) -> bool:
+    """VISTA's form for models without thoughts and typed calls: each turn is one piece of code, the last one answer."""
+    turns = trajectory.turns
+    if not turns or not isinstance(turns[-1].action, Answer):
+        return False
+    kinds = [(turn, Code, "code") for turn in turns[:-1]] + [(turns[-1], Answer, "answer")]
+    return all(
+        isinstance(turn.action, kind)
+        and not find_tag_faults(turn.text, ("code", "answer"))
+        and turn.text.count(f"<{tag}>") == 1
+        and _BARE[tag].fullmatch(turn.text) is not None
+        for turn, kind, tag in kinds
+    )
 
 
 def boxed_answer(trajectory: Trajectory) -> bool:

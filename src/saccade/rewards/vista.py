@@ -19,7 +19,7 @@ from pydantic import Field
 from saccade.record.score import Score
 from saccade.record.settings import Settings
 from saccade.record.trajectory import Trajectory
-from saccade.rewards.form import follows_protocol
+from saccade.rewards.form import follows_protocol, only_actions
 from saccade.rewards.reading import accuracy
 from saccade.rewards.repetition import DEFAULT_RULE, Repetition, RepetitionRule, repetition
 from saccade.rewards.reward import Group, Reward, mean_of, reward_each
@@ -36,6 +36,9 @@ class Vista(Settings):
     """Of moderate, severe and extreme repetition."""
     right_from: float = Field(default=RIGHT, gt=0, le=1)
     """Accuracy from which an answer is right."""
+    protocol: Literal["vista", "code"] = "vista"
+    """`vista`: a thought and a typed call or an answer. `code` is ours, for models that write neither: code or an
+    answer alone."""
 
     def __call__(self, group: Group) -> tuple[Reward, ...]:
         """Parts `repetition`, `format`, `correct`; the dense form has `base` and `format_and_correct` too."""
@@ -54,7 +57,8 @@ class Vista(Settings):
         level = repetition([turn.text for turn in trajectory.turns], self.repeats)
         right = accuracy(trajectory)
         repeated = level is not Repetition.NONE
-        formed = not repeated and follows_protocol(trajectory)
+        in_form = follows_protocol if self.protocol == "vista" else only_actions
+        formed = not repeated and in_form(trajectory)
         correct = None if right is None else float(formed and right >= self.right_from)
         return Reward(
             parts=(

@@ -31,6 +31,11 @@ def test_paper_ranks_whole_groups_by_spread() -> None:
     assert len(chosen) == 8
 
 
+def test_without_ranking_the_first_that_pass_are_kept() -> None:
+    chosen = OversampleFilterRank(groups=2, rank=False)([FLAT, NARROW, LEANING, WIDE])
+    assert names(chosen) == ["narrow", "leaning"]
+
+
 def test_paper_keeps_the_given_order_among_equals() -> None:
     copies = [RolloutGroup(name, tuple(replace(r, id=f"{name}{r.id}") for r in WIDE.rollouts)) for name in "cab"]
     assert names(OversampleFilterRank(groups=2)(copies)) == ["c", "a"]

@@ -39,6 +39,8 @@ class OversampleFilterRank(Settings):
     tolerance: NonNegativeFloat = TOLERANCE
     fewest: PositiveInt = 2
     """Rollouts that a group needs to stay."""
+    rank: bool = True
+    """False: the first groups that pass the filters, which is the paper's ablation."""
 
     def __call__(self, groups: Sequence[RolloutGroup]) -> Selection:
         """At most `groups` groups, largest spread first."""
@@ -48,7 +50,7 @@ class OversampleFilterRank(Settings):
             chosen = keep_rollouts(chosen, Reason.BROKEN, lambda one: not one.broken)
         chosen = keep_groups(chosen, Reason.TOO_FEW, lambda item: len(item.ids) >= self.fewest)
         chosen = keep_groups(chosen, Reason.NO_SPREAD, lambda item: item.spread > self.tolerance)
-        ranked = sorted(chosen.kept, key=lambda item: -item.spread)
+        ranked = sorted(chosen.kept, key=lambda item: -item.spread if self.rank else 0.0)
         return best(Selection(tuple(ranked), chosen.dropped), self.groups)
 
 
