@@ -7,7 +7,7 @@ original, pixel for pixel. What none of them tells is left out; nothing is guess
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Final, Protocol
 
@@ -52,6 +52,8 @@ class Region:
     """A picture that came back is this part, pixel for pixel."""
     said: bool
     """The code, or the call of the tool, names it."""
+    picture: str = field(default="", compare=False)
+    """The sha256 of the picture in which it was seen; empty if it was not."""
 
 
 @dataclass(frozen=True)
@@ -83,9 +85,10 @@ class _Search:
     def run(self) -> Iterator[Region]:
         for number, turn in enumerate(self.trajectory.turns):
             views = self._said(turn)
-            seen = dict.fromkeys(self._seen(turn, views))
+            seen = dict(self._seen(turn, views))
             for view in islice(dict.fromkeys((*views, *seen)), MOST):
-                yield Region(number, view.name, view.box, seen=view in seen, said=view in views)
+                found = seen.get(view, "")
+                yield Region(number, view.name, view.box, seen=bool(found), said=view in views, picture=found)
             self._number(turn)
 
     def _said(self, turn: Turn) -> tuple[View, ...]:
@@ -121,7 +124,7 @@ class _Search:
         known = self.reader.names.get(wanted) if isinstance(wanted, str) else None
         return known if isinstance(known, View) else None
 
-    def _seen(self, turn: Turn, views: tuple[View, ...]) -> Iterator[View]:
+    def _seen(self, turn: Turn, views: tuple[View, ...]) -> Iterator[tuple[View, str]]:
         originals = {part.sha256 for part in _parts(self.trajectory.task).values()}
         for picture in turn.execution.pictures if turn.execution is not None else ():
             part = picture.image
@@ -130,7 +133,7 @@ class _Search:
             view = self._place(part, views)
             if view is not None:
                 self.located[part.sha256] = view
-                yield _plain(view)
+                yield _plain(view), part.sha256
 
     def _place(self, part: ImagePart, views: tuple[View, ...]) -> View | None:
         """Where in the task's pictures `part` lies: where the code says, else at the only place where it can."""

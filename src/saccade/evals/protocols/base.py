@@ -28,6 +28,8 @@ class Studied:
     book: Pixels
     verdicts: tuple[tuple[Verdict, ...], ...] | None = None
     """A model's verdicts, for each turn one for each picture; None if no model was asked."""
+    budget: str = "qwen2.5-vl"
+    """Name of the pixel budget by which visual tokens are estimated."""
 
     @cached_property
     def regions(self) -> tuple[Region, ...]:

@@ -48,6 +48,12 @@ class About(Record):
     """Looked at."""
     lost: NonNegativeInt = 0
     """Ended by an outage of ours, or not ended; left out of everything."""
+    judge: Text = ""
+    """Name of the model that judged pictures; empty if none was asked."""
+    budget: Name = "qwen2.5-vl"
+    """Name of the pixel budget by which visual tokens were estimated."""
+    frames: Text = ""
+    """How frames of videos were sampled before the episodes, e.g. `1 fps`; empty if they were not."""
 
 
 class SampleRow(Record):

@@ -42,5 +42,5 @@ def read_findings(run: Path, name: str) -> Findings | None:
         found = loads(text, kind)
     except RecordError as error:
         raise type(error)(f"{file}: {error}") from error
-    assert isinstance(found, Findings)  # noqa: S101 - for the type checker: a protocol's kind is one
+    assert isinstance(found, Findings)
     return found

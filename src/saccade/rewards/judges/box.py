@@ -84,9 +84,10 @@ class BoxJudge:
         looked = [item for item in found if item.turn == number]
         if not looked:
             return Verdict(score=self.rule.miss, detail="no part of a picture was cut out")
-        return Verdict(score=max(self._level(trajectory.task, item) for item in looked))
+        return Verdict(score=max(self.level(trajectory.task, item) for item in looked))
 
-    def _level(self, task: Task, looked: Looked) -> float:
+    def level(self, task: Task, looked: Looked) -> float:
+        """`whole`, `part` or `miss` of the rule for one region."""
         whole = next((item.part for item in task.media if item.name == looked.name), None)
         if not isinstance(whole, ImagePart) or area(looked.box) > self.rule.largest * whole.width * whole.height:
             return self.rule.miss

@@ -17,7 +17,7 @@ from pydantic import Field, FiniteFloat, PositiveInt, ValidationError
 
 from saccade.errors import MissingMediaError, ModelLostError
 from saccade.models.base import MediaReader, Model, Request
-from saccade.record.base import Record
+from saccade.record.base import Record, clean_text
 from saccade.record.content import Message, TextPart
 from saccade.record.settings import Settings
 from saccade.record.trajectory import Sampling, Trajectory
@@ -70,23 +70,32 @@ class ModelJudge:
             return Verdict(score=0.0, detail="no picture came back")
         text = _instruction(trajectory.task.question, self.rules.levels)
         message = Message(role="user", parts=(*pictures, TextPart(text=text)))
-        said = ""
-        for attempt in range(self.rules.attempts):
-            # The first attempt is greedy; a second greedy one would say the same again.
-            sampling = Sampling(
-                temperature=0.7 if attempt else 0.0, seed=attempt or None, max_tokens=self.rules.max_tokens
-            )
-            try:
-                completion = await self.model.complete(Request((message,), sampling=sampling), self.media)
-            except ModelLostError as error:
-                return Verdict(invalid=NoVerdict.OUTAGE, detail=str(error))
-            except MissingMediaError as error:
-                return Verdict(invalid=NoVerdict.UNSEEN, detail=str(error))
-            said = completion.text
-            score = read_score(said, self.rules.levels)
-            if score is not None:
-                return Verdict(score=score)
-        return Verdict(invalid=NoVerdict.MALFORMED, detail=said[:300])
+        return await ask_for_score(self.model, self.media, message, self.rules.levels, self.rules)
+
+
+async def ask_for_score(
+    model: Model, media: MediaReader, message: Message, levels: tuple[float, ...], rules: JudgeRules
+) -> Verdict:
+    """One of `levels` from `model`, asked again with another seed while its reply is none of them.
+
+    Raises:
+        ModelRefusedError: no retry can cure that.
+    """
+    said = ""
+    for attempt in range(rules.attempts):
+        # The first attempt is greedy; a second greedy one would say the same again.
+        sampling = Sampling(temperature=0.7 if attempt else 0.0, seed=attempt or None, max_tokens=rules.max_tokens)
+        try:
+            completion = await model.complete(Request((message,), sampling=sampling), media)
+        except ModelLostError as error:
+            return Verdict(invalid=NoVerdict.OUTAGE, detail=clean_text(str(error)))
+        except MissingMediaError as error:
+            return Verdict(invalid=NoVerdict.UNSEEN, detail=clean_text(str(error)))
+        said = completion.text
+        score = read_score(said, levels)
+        if score is not None:
+            return Verdict(score=score)
+    return Verdict(invalid=NoVerdict.MALFORMED, detail=clean_text(said[:300]))
 
 
 def read_score(reply: str, levels: tuple[float, ...]) -> float | None:

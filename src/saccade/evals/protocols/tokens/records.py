@@ -12,7 +12,7 @@ from typing import Literal
 from pydantic import NonNegativeInt
 
 from saccade.evals.protocols.findings import Findings, Mean, SampleRow
-from saccade.record.base import Name, Record, Text
+from saccade.record.base import Name, Record
 
 
 class TokenRow(SampleRow):
@@ -49,12 +49,8 @@ class TokenEconomy(Findings):
     """The findings."""
 
     protocol: Literal["tokens"] = "tokens"
-    budget: Name
-    """The pixel budget of estimated visual tokens."""
     estimated: NonNegativeInt
-    """Samples with an estimate."""
-    frames: Text
-    """How frames were sampled before the episode, e.g. `1 fps`; empty for a run that is no such baseline."""
+    """Samples whose visual tokens were computed by the budget of `about`."""
     total: TokenPoint
     sources: Mapping[str, TokenPoint]
     """By benchmark."""
