@@ -10,50 +10,25 @@ import asyncio
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 import torch
 
-from saccade.models.local_text import TextOfTokens
-from saccade.models.stops import StopWatch
-from saccade.record.turn import FinishReason
-from saccade.rl.engines.base import ContextFullError, Question, Sampled
+from saccade.rl.engines.base import Question, Sampled
 from saccade.rl.engines.draw import draw
 from saccade.rl.engines.rows import Line, Policy, Rows
+from saccade.rl.engines.turn import Turn, begun
+from saccade.tokens.stream import News
 
 
-@dataclass
-class _Turn:
-    """A turn while it is written."""
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """A question that waits for the others."""
 
-    watch: StopWatch
-    text: TextOfTokens
-    left: int
-    """Tokens that may still be sampled."""
-    temperature: float
-    context: int
-    logprobs: list[float] = field(default_factory=list)
-    finish: FinishReason | None = None
-
-    def take(self, token: int, logprob: float, ends: bool) -> None:
-        """One more token; `ends` tells that it is an end of turn."""
-        self.logprobs.append(logprob)
-        self.left -= 1
-        if ends:
-            self.finish = FinishReason.STOP
-            return
-        self.watch.feed(self.text.add(token))
-        if self.watch.stopped is not None:
-            self.finish = FinishReason.STOP_STRING
-        elif self.left < 1:
-            self.finish = FinishReason.LENGTH
-
-    def done(self, line: Line) -> Sampled:
-        """What came of it."""
-        self.watch.feed(self.text.end())
-        ids = tuple(line.ids[-len(self.logprobs) :])
-        return Sampled(ids, tuple(self.logprobs), self.watch.text, self.finish or FinishReason.LENGTH, self.context)
+    news: News
+    turn: Turn
+    future: asyncio.Future[Sampled]
 
 
 class CohortSeat:
@@ -99,7 +74,7 @@ class Cohort:
         self._rows: Rows | None = rows(lines)
         self._spent = spent
         self._seated = set(lines)
-        self._asked: dict[Line, tuple[Question, asyncio.Future[Sampled]]] = {}
+        self._asked: dict[Line, _Asked] = {}
         self._wave: asyncio.Task[None] | None = None
         self.seats = [CohortSeat(self, line) for line in lines]
 
@@ -109,13 +84,9 @@ class Cohort:
         if line not in self._seated:
             raise RuntimeError("this seat was left; its episode is over")
         length = len(line.ids) - news.unread + len(news.ids)
-        if length >= self._policy.encoder.context_tokens:
-            raise ContextFullError(
-                f"{length} tokens are to be read, and the checkpoint reads at most "
-                f"{self._policy.encoder.context_tokens}"
-            )
+        turn = begun(self._policy, question, length)
         future: asyncio.Future[Sampled] = asyncio.get_running_loop().create_future()
-        self._asked[line] = (question, future)
+        self._asked[line] = _Asked(news, turn, future)
         self._go()
         return await future
 
@@ -133,17 +104,16 @@ class Cohort:
             asked, self._asked = self._asked, {}
             self._wave = asyncio.get_running_loop().create_task(self._sample(asked))
 
-    async def _sample(self, asked: dict[Line, tuple[Question, asyncio.Future[Sampled]]]) -> None:
-        questions = {line: question for line, (question, _) in asked.items()}
+    async def _sample(self, asked: dict[Line, _Asked]) -> None:
         try:
-            done = await asyncio.get_running_loop().run_in_executor(self._thread, self._turns, questions)
-            for line, (_, future) in asked.items():
-                if not future.done():
-                    future.set_result(done[line])
+            done = await asyncio.get_running_loop().run_in_executor(self._thread, self._turns, asked)
+            for line, item in asked.items():
+                if not item.future.done():
+                    item.future.set_result(done[line])
         except BaseException as error:
-            for _, future in asked.values():
-                if not future.done():
-                    future.set_exception(error)
+            for item in asked.values():
+                if not item.future.done():
+                    item.future.set_exception(error)
             if not isinstance(error, Exception):
                 raise
         finally:
@@ -152,22 +122,23 @@ class Cohort:
                 self._rows = None
             self._go()
 
-    def _turns(self, questions: dict[Line, Question]) -> dict[Line, Sampled]:
+    def _turns(self, asked: dict[Line, _Asked]) -> dict[Line, Sampled]:
         """A turn for each line; in the engine's thread."""
         began = time.perf_counter()
         rows = self._rows
         if rows is None:
             raise RuntimeError("the cohort was given up while it was asked")
+        for line, item in asked.items():
+            line.hear(item.news)
+        turns = {line: item.turn for line, item in asked.items()}
         with torch.inference_mode():
-            turns = self._written(rows, questions)
+            self._write(rows, turns)
         self._spent(time.perf_counter() - began)
-        return {line: turn.done(line) for line, turn in turns.items()}
+        return {line: turn.done() for line, turn in turns.items()}
 
-    def _written(self, rows: Rows, questions: dict[Line, Question]) -> dict[Line, _Turn]:
+    def _write(self, rows: Rows, turns: dict[Line, Turn]) -> None:
         """Token by token, until every turn has ended."""
-        active = self._gathered(rows, questions)
-        turns = {line: self._begun(line, question) for line, question in questions.items()}
-        ends = self._policy.checkpoint.end_ids
+        active = self._gathered(rows, turns)
         while active:
             logits = rows.read(active)
             lines = rows.lines[:active]
@@ -180,35 +151,18 @@ class Cohort:
             for line, token, logprob in zip(lines, tokens, logprobs, strict=True):
                 line.ids.append(token)
                 line.unread = 1
-                turns[line].take(token, logprob, token in ends)
+                turns[line].take(token, logprob)
             for place in reversed(range(active)):
                 if turns[rows.lines[place]].finish is not None:
                     active -= 1
                     rows.swap(place, active)
-        return turns
 
     @staticmethod
-    def _gathered(rows: Rows, questions: dict[Line, Question]) -> int:
+    def _gathered(rows: Rows, turns: dict[Line, Turn]) -> int:
         """Bring the lines that are asked to the front; how many there are."""
         active = len(rows.lines)
         for place in reversed(range(len(rows.lines))):
-            if rows.lines[place] not in questions:
+            if rows.lines[place] not in turns:
                 active -= 1
                 rows.swap(place, active)
         return active
-
-    def _begun(self, line: Line, question: Question) -> _Turn:
-        news = question.news
-        if news.unread:
-            del line.ids[-news.unread :]
-        line.unread += len(news.ids) - news.unread
-        line.ids += news.ids
-        line.pictures = news.pictures
-        room = self._policy.encoder.context_tokens - len(line.ids)
-        return _Turn(
-            StopWatch(question.stop),
-            TextOfTokens(self._policy.checkpoint.tokenizer),
-            min(room, question.max_tokens or room),
-            question.temperature,
-            len(line.ids),
-        )

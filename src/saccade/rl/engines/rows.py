@@ -19,6 +19,7 @@ from saccade.rl.engines.ragged_cache import RaggedCache
 from saccade.tokens.encoder import Encoder
 from saccade.tokens.pictures import PictureTensors
 from saccade.tokens.segments import Picture
+from saccade.tokens.stream import News
 
 
 class Policy(Protocol):
@@ -54,6 +55,14 @@ class Line:
     def fresh(self) -> tuple[int, ...]:
         """The unread ids."""
         return tuple(self.ids[len(self.ids) - self.unread :])
+
+    def hear(self, news: News) -> None:
+        """What is to be read next."""
+        if news.unread:
+            del self.ids[-news.unread :]
+        self.unread += len(news.ids) - news.unread
+        self.ids += news.ids
+        self.pictures = news.pictures
 
 
 class Rows:

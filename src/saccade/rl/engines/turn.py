@@ -1,0 +1,75 @@
+"""One turn while it is written: where it ends, whoever samples its tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Set
+from dataclasses import dataclass, field
+
+from saccade.models.local_text import TextOfTokens
+from saccade.models.stops import StopWatch
+from saccade.record.turn import FinishReason
+from saccade.rl.engines.base import ContextFullError, Question, Sampled
+from saccade.rl.engines.rows import Policy
+
+
+@dataclass
+class Turn:
+    """A turn while it is written."""
+
+    watch: StopWatch
+    text: TextOfTokens
+    ends: Set[int]
+    """Ids that end a turn."""
+    left: int
+    """Tokens that may still be sampled."""
+    temperature: float
+    context: int
+    ids: list[int] = field(default_factory=list)
+    logprobs: list[float] = field(default_factory=list)
+    finish: FinishReason | None = None
+
+    def take(self, token: int, logprob: float) -> None:
+        """One more token."""
+        self.ids.append(token)
+        self.logprobs.append(logprob)
+        self.left -= 1
+        if token in self.ends:
+            self.finish = FinishReason.STOP
+            return
+        self.watch.feed(self.text.add(token))
+        if self.watch.stopped is not None:
+            self.finish = FinishReason.STOP_STRING
+        elif self.left < 1:
+            self.finish = FinishReason.LENGTH
+
+    def done(self) -> Sampled:
+        """What came of it."""
+        self.watch.feed(self.text.end())
+        finish = self.finish or FinishReason.LENGTH
+        return Sampled(tuple(self.ids), tuple(self.logprobs), self.watch.text, finish, self.context)
+
+
+def begun(policy: Policy, question: Question, context: int, most: int | None = None) -> Turn:
+    """The turn that answers `question` after `context` tokens.
+
+    Args:
+        policy: what samples.
+        question: what is asked.
+        context: tokens that are read before the turn, text and visual.
+        most: most tokens of context and turn; None for what the checkpoint reads.
+
+    Raises:
+        ContextFullError: no room is left.
+    """
+    most = policy.encoder.context_tokens if most is None else most
+    if context >= most:
+        raise ContextFullError(f"{context} tokens are to be read, and at most {most} can be")
+    room = most - context
+    return Turn(
+        StopWatch(question.stop),
+        TextOfTokens(policy.checkpoint.tokenizer),
+        policy.checkpoint.end_ids,
+        min(room, question.max_tokens or room),
+        question.temperature,
+        context,
+    )
