@@ -3,7 +3,8 @@
     checkpoints/step-00000200/{weights.safetensors, optimiser.safetensors, state.json}
 
 Only trained weights and the optimiser's state are stored: the order of the data and the learning rate follow from the
-step, and random numbers are seeded anew in every step.
+step, and random numbers are seeded anew in every step. Of several processes each may write files of its own
+(`weights-1.safetensors`, ...); who reads them sees one set of tensors.
 """
 
 from __future__ import annotations
@@ -12,15 +13,17 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors.torch import load_file, save_file
+from safetensors import safe_open
+from safetensors.torch import save_file
 
 from saccade.errors import TrainingError
+from saccade.training.parallel import Processes
 
 _NAME = re.compile(r"step-([0-9]{8})")
 
@@ -39,35 +42,64 @@ class State:
     """What else a trainer must know to go on, as JSON has it."""
 
 
+class Stored(Mapping[str, Any]):
+    """Tensors by their names, each read when it is asked for."""
+
+    def __init__(self, folder: Path, kind: str) -> None:
+        """The files of a kind in a checkpoint; at least one."""
+        paths = [folder / f"{kind}.safetensors", *sorted(folder.glob(f"{kind}-*.safetensors"))]
+        files = [safe_open(path, "pt") for path in paths]
+        self._files = {name: file for file in files for name in file.keys()}  # noqa: SIM118 - no dict
+
+    def __getitem__(self, name: str) -> Any:
+        return self._files[name].get_tensor(name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._files)
+
+    def __len__(self) -> int:
+        return len(self._files)
+
+
 class Checkpoints:
     """The checkpoints under one folder."""
 
-    def __init__(self, folder: Path, most: int) -> None:
+    def __init__(self, folder: Path, most: int, processes: Processes) -> None:
         """`most` of them stay."""
         self._folder = folder
         self._most = most
+        self._processes = processes
 
     def save(self, state: State, weights: Mapping[str, torch.Tensor], optimiser: Mapping[str, torch.Tensor]) -> Path:
-        """Write a checkpoint, then drop those that are too many."""
+        """Write a checkpoint, then drop those that are too many. Every process calls it, with the tensors it keeps."""
         target = self._folder / f"step-{state.step:08d}"
         partial = self._folder / f".{target.name}.part"
-        shutil.rmtree(partial, ignore_errors=True)
-        partial.mkdir(parents=True)
-        for name, tensors in (("weights", weights), ("optimiser", optimiser)):
-            path = partial / f"{name}.safetensors"
-            save_file({key: value.detach().cpu().contiguous() for key, value in tensors.items()}, path)
-            _sync(path)
-        (partial / "state.json").write_text(json.dumps(asdict(state)), encoding="utf-8")
-        _sync(partial / "state.json")
-        if target.exists():
-            shutil.rmtree(target)
-        partial.rename(target)
-        _sync(self._folder)
-        for old in self._found()[: -self._most]:
-            shutil.rmtree(old)
+        if self._processes.first:
+            shutil.rmtree(partial, ignore_errors=True)
+            partial.mkdir(parents=True)
+        self._processes.wait()
+        self._write(partial, weights, optimiser)
+        self._processes.wait()
+        if self._processes.first:
+            (partial / "state.json").write_text(json.dumps(asdict(state)), encoding="utf-8")
+            _sync(partial / "state.json")
+            if target.exists():
+                shutil.rmtree(target)
+            partial.rename(target)
+            _sync(self._folder)
+            for old in self._found()[: -self._most]:
+                shutil.rmtree(old)
         return target
 
-    def latest(self) -> tuple[State, dict[str, Any], dict[str, Any]] | None:
+    def _write(self, folder: Path, weights: Mapping[str, torch.Tensor], optimiser: Mapping[str, torch.Tensor]) -> None:
+        first = self._processes.first
+        for name, tensors in (("weights", weights), ("optimiser", optimiser)):
+            path = folder / (f"{name}.safetensors" if first else f"{name}-{self._processes.rank}.safetensors")
+            if tensors or first:
+                save_file({key: value.detach().cpu().contiguous() for key, value in tensors.items()}, path)
+                _sync(path)
+
+    def latest(self) -> tuple[State, Stored, Stored] | None:
         """State, weights and optimiser's tensors of the last checkpoint; None if there is none.
 
         Raises:
@@ -78,7 +110,7 @@ class Checkpoints:
             return None
         try:
             state = State(**json.loads((found[-1] / "state.json").read_text(encoding="utf-8")))
-            return state, load_file(found[-1] / "weights.safetensors"), load_file(found[-1] / "optimiser.safetensors")
+            return state, Stored(found[-1], "weights"), Stored(found[-1], "optimiser")
         except Exception as error:  # safetensors has an exception type of its own, json and dataclasses others
             raise TrainingError(
                 f"the checkpoint {found[-1]} cannot be read: {error}. Delete that folder to go on from the one before."

@@ -12,10 +12,15 @@ from saccade.training.settings import OptimiserSettings
 from saccade.training.weights import Trainable
 
 
-def make_optimiser(trained: Trainable, settings: OptimiserSettings) -> torch.optim.Optimizer:
-    """The optimiser over what is trained; weight decay on matrices; each group keeps its full rate as `base_lr`."""
+def make_optimiser(
+    trained: Trainable, settings: OptimiserSettings, kept: Mapping[str, torch.nn.Parameter]
+) -> torch.optim.Optimizer:
+    """The optimiser over `kept`, which are trained weights by their names.
+
+    Weight decay is on matrices alone; each group keeps its full rate as `base_lr`.
+    """
     groups: dict[tuple[bool, bool, bool], list[torch.nn.Parameter]] = {}
-    for name, parameter in trained.parameters().items():
+    for name, parameter in kept.items():
         orthogonal = settings.method == "muon" and parameter.ndim == 2 and "embed" not in name
         groups.setdefault((trained.is_vision(name), parameter.ndim >= 2, orthogonal), []).append(parameter)
     made = []
@@ -59,8 +64,8 @@ def optimiser_tensors(
 def restore_optimiser(
     optimiser: torch.optim.Optimizer, parameters: Mapping[str, torch.nn.Parameter], tensors: Mapping[str, torch.Tensor]
 ) -> None:
-    """Put back what `optimiser_tensors` gave."""
-    for name, tensor in tensors.items():
+    """Put back what `optimiser_tensors` gave, of the weights in `parameters`."""
+    for name in tensors:
         weight, _, key = name.rpartition("/")
-        parameter = parameters[weight]
-        optimiser.state[parameter][key] = tensor.to(parameter.device)
+        if weight in parameters:
+            optimiser.state[parameters[weight]][key] = tensors[name].to(parameters[weight].device)

@@ -1,15 +1,23 @@
-"""The processes of a run: one for each GPU, started by `accelerate launch`; without it, one.
+"""The processes of a run, one for each GPU: which this one is, and how they exchange tensors and objects.
 
-Each process computes its share of a step's forward passes, and gradients are summed once at its end: shares need not
-be equal, and the sum is that of one process. Weights are whole in every process; nothing is sharded.
+`accelerate launch`, torchrun and `--processes` start them; without these there is one. Every process runs the same
+program on one machine. When one of them dies, the others notice at their next exchange and end with an error.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import timedelta
+from typing import Any, TypeVar
 
 import torch
+
+from saccade.errors import TrainingError
+
+T = TypeVar("T")
+_PATIENCE = timedelta(hours=6)
+"""How long one waits for another, which may be playing slow episodes."""
 
 
 class Processes:
@@ -19,41 +27,85 @@ class Processes:
         """`cpu` leaves GPUs alone."""
         from accelerate import PartialState
 
-        self._state: Any = PartialState(cpu=cpu)
-        self.device: torch.device = self._state.device
+        state: Any = PartialState(cpu=cpu, timeout=_PATIENCE)
+        self.device: torch.device = state.device
+        self.count = int(state.num_processes)
+        self.rank = int(state.process_index)
+        self._light: Any = None
+        """Processes as they exchange objects, which have no business on a GPU."""
+        if self.count > 1:
+            self._light = torch.distributed.new_group(backend="gloo", timeout=_PATIENCE)
 
     @property
     def first(self) -> bool:
         """Whether this is the process that writes."""
-        return bool(self._state.is_main_process)
+        return self.rank == 0
 
-    @property
-    def count(self) -> int:
-        """Processes."""
-        return int(self._state.num_processes)
-
-    def share(self, items: Sequence[Any]) -> list[Any]:
+    def share(self, items: Sequence[T]) -> list[T]:
         """This process's share of `items`."""
-        return list(items[self._state.process_index :: self.count])
+        return list(items[self.rank :: self.count])
+
+    def turns(self, items: Sequence[T]) -> list[T | None]:
+        """This process's share, with None behind it until every process has equally many."""
+        own: list[T | None] = list(self.share(items))
+        return own + [None] * (-(-len(items) // self.count) - len(own))
+
+    def together(self, shared: Sequence[T]) -> list[T]:
+        """What every process made of its share, in the order of what was shared out."""
+        parts = self.gathered(list(shared))
+        whole = sum(len(part) for part in parts)
+        return [parts[place % self.count][place // self.count] for place in range(whole)]
+
+    def gathered(self, item: T) -> list[T]:
+        """The item of each process, in their order; items are pickled.
+
+        Raises:
+            TrainingError: another process ended.
+        """
+        if self.count == 1:
+            return [item]
+        found: list[Any] = [None] * self.count
+        with _exchange():
+            torch.distributed.all_gather_object(found, item, group=self._light)
+        return found
 
     def wait(self) -> None:
-        """Until every process is here."""
-        self._state.wait_for_everyone()
+        """Until every process is here. Raises as `gathered`."""
+        self.gathered(None)
 
     def summed(self, numbers: Sequence[float]) -> list[float]:
-        """Each number, summed over the processes."""
-        if self.count == 1:
-            return list(numbers)
-        dtype = torch.float32 if self.device.type == "mps" else torch.float64
-        values = torch.tensor(list(numbers), dtype=dtype, device=self.device)
-        torch.distributed.all_reduce(values)
-        return [float(value) for value in values.tolist()]
+        """Each number, summed over the processes. Raises as `gathered`."""
+        return [sum(values) for values in zip(*self.gathered(list(numbers)), strict=True)]
 
     def sum_gradients(self, parameters: Sequence[torch.nn.Parameter]) -> None:
-        """Every gradient becomes the sum over the processes; one that is missing counts as zero."""
+        """Every gradient becomes the sum over the processes; a missing one counts as zero. Raises as `gathered`."""
         if self.count == 1:
             return
-        for parameter in parameters:
-            if parameter.grad is None:
-                parameter.grad = torch.zeros_like(parameter)
-            torch.distributed.all_reduce(parameter.grad)
+        with _exchange():
+            for parameter in parameters:
+                if parameter.grad is None:
+                    parameter.grad = torch.zeros_like(parameter)
+                torch.distributed.all_reduce(parameter.grad)
+
+    def sum_at(self, owner: int, tensor: torch.Tensor) -> None:
+        """`tensor` becomes the sum over the processes at `owner`, and holds nothing of use elsewhere. Raises as
+        `gathered`.
+        """
+        with _exchange():
+            torch.distributed.reduce(tensor, owner)
+
+    def copy_from(self, owner: int, tensor: torch.Tensor) -> None:
+        """`tensor` becomes everywhere what it is at `owner`. Raises as `gathered`."""
+        with _exchange():
+            torch.distributed.broadcast(tensor, owner)
+
+
+@contextmanager
+def _exchange() -> Iterator[None]:
+    try:
+        yield
+    except RuntimeError as error:  # torch has no narrower type for a peer that is gone
+        raise TrainingError(
+            "another process of this run ended, or cannot be reached; what it said is above or in its own log. The "
+            f"same command with --resume goes on from the last checkpoint. ({str(error).splitlines()[0]})"
+        ) from error

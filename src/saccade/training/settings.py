@@ -38,6 +38,8 @@ class ModelSettings(Settings):
     """As transformers names it: `sdpa`, `eager`, `flash_attention_2`, ..."""
     gradient_checkpointing: bool = False
     """Less memory for a third more time."""
+    shard: bool = False
+    """Over several processes: each keeps float32 weights and the optimiser's state for a part of the weights alone."""
     picture_pixels: NonNegativeInt = 0
     """Most pixels of a picture as the model sees it; saved with the trained model. 0: what the checkpoint says."""
 

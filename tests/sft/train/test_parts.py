@@ -19,6 +19,7 @@ from saccade.tokens.pictures import PictureTensors
 from saccade.training.checkpoints import Checkpoints, State
 from saccade.training.journal import Journal
 from saccade.training.optimiser import make_optimiser
+from saccade.training.parallel import Processes
 from saccade.training.settings import KeepSettings, OptimiserSettings
 from saccade.training.weights import Trainable, load_trainable
 
@@ -48,7 +49,7 @@ def test_the_loss_is_that_of_the_whole_softmax(trained: Trainable, tiny: Path, r
 
 def test_groups_of_weights(trained: Trainable) -> None:
     chosen = OptimiserSettings(learning_rate=1e-3, vision_learning_rate=1e-4, weight_decay=0.1)
-    groups = make_optimiser(trained, chosen).param_groups
+    groups = make_optimiser(trained, chosen, trained.parameters()).param_groups
     assert {(group["base_lr"], group["weight_decay"]) for group in groups} == {
         (1e-3, 0.1),
         (1e-3, 0.0),
@@ -60,7 +61,7 @@ def test_groups_of_weights(trained: Trainable) -> None:
 
 
 def test_checkpoints_appear_whole_and_the_old_ones_go(tmp_path: Path) -> None:
-    kept = Checkpoints(tmp_path, most=2)
+    kept = Checkpoints(tmp_path, 2, Processes(cpu=True))
     assert kept.latest() is None
     for step in (1, 2, 10):
         kept.save(State(step, 7 * step, "data"), {"w": torch.full((2,), float(step))}, {"w/step": torch.tensor(1.0)})

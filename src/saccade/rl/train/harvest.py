@@ -20,6 +20,7 @@ from saccade.rl.select.rounds import Generate, Rounds, decide
 from saccade.rl.select.selection import Selection
 from saccade.rl.train.scoring import Scored, Scorer
 from saccade.rl.train.tasks import TaskList
+from saccade.training.parallel import Processes
 
 
 @dataclass
@@ -31,6 +32,8 @@ class Seconds:
     """No decoding: sandboxes and tools were waited for."""
     scoring: float = 0.0
     update: float = 0.0
+    others: float = 0.0
+    """Other processes were waited for."""
 
 
 @dataclass
@@ -50,13 +53,14 @@ class Harvest:
 
 @dataclass(frozen=True)
 class Field:
-    """Where harvests come from."""
+    """Where harvests come from. Each process plays its share of the tasks, and all see everything that was played."""
 
     recipe: Recipe
     dialect: Dialect
     stage: Stage
     play: PlaySettings
     scorer: Scorer
+    processes: Processes
 
     async def harvest(self, tasks: TaskList, place: int) -> Harvest:
         """The rollouts of a step whose first task is at `place`.
@@ -69,7 +73,7 @@ class Field:
         while isinstance(following := decide(state, self.recipe.selection), Generate):
             places = range(made.place, made.place + following.tasks)
             made.place = places.stop
-            drawn = await asyncio.to_thread(self._drawn, tasks, places)
+            drawn = await asyncio.to_thread(self._drawn, tasks, self.processes.share(places))
             state = state.with_groups(await self.round(drawn, made))
         if all(item.trajectory.lost for item in made.scored.values()):
             detail = next(iter(made.scored.values())).trajectory.stop_detail
@@ -81,7 +85,7 @@ class Field:
         return made
 
     async def round(self, tasks: dict[int, Task], made: Harvest) -> list[RolloutGroup]:
-        """One round over `tasks`, by their places; what it takes and gives is added to `made`."""
+        """One round over `tasks`, this process's share by their places; what it takes and gives is added to `made`."""
         size = self.recipe.rollout.group
         plans = [
             self.plan(task, place * size + number, f"{task.id}@{place}")
@@ -89,13 +93,16 @@ class Field:
             for number in range(size)
         ]
         played, timing = await play(plans, self.stage, self.play, self.recipe.seed)
-        made.replayed += timing.replayed
         made.seconds.decoding += timing.decoding
         made.seconds.sandbox += timing.waiting
         began = time.perf_counter()
         parts = [played[start : start + size] for start in range(0, len(played), size)]
-        scored: Sequence[list[Scored]] = await asyncio.gather(*map(self.scorer, parts))
-        made.seconds.scoring += time.perf_counter() - began
+        own: Sequence[list[Scored]] = await asyncio.gather(*map(self.scorer, parts))
+        ended = time.perf_counter()
+        made.seconds.scoring += ended - began
+        scored = await asyncio.to_thread(self.processes.together, own)
+        made.replayed += int(self.processes.summed([timing.replayed])[0])
+        made.seconds.others += time.perf_counter() - ended
         made.scored |= {item.trajectory.id: item for part in scored for item in part}
         return [group_of([item.trajectory for item in part], [item.reward for item in part]) for part in scored]
 
@@ -105,13 +112,13 @@ class Field:
         size = self.recipe.rounds.tasks
         for start in range(0, len(tasks.ids), size):
             part = {start + at: name for at, name in enumerate(tasks.ids[start : start + size])}
-            drawn = {place: tasks.make(name, self.stage.store) for place, name in part.items()}
+            drawn = {place: tasks.make(part[place], self.stage.store) for place in self.processes.share(list(part))}
             groups = await self.round(drawn, Harvest())
             found = pass_rates(groups)
             rates |= {name: found[f"{name}@{place}"] for place, name in part.items() if f"{name}@{place}" in found}
         return rates
 
-    def _drawn(self, tasks: TaskList, places: range) -> dict[int, Task]:
+    def _drawn(self, tasks: TaskList, places: Sequence[int]) -> dict[int, Task]:
         return {place: tasks.make(tasks.at(place, self.recipe.seed), self.stage.store) for place in places}
 
     def plan(self, task: Task, rollout: int, group: str, *, greedy: bool = False) -> Plan:

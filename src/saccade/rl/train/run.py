@@ -4,7 +4,10 @@
 
 A step: rollouts → grades → reward parts → selection → advantages → tokens → loss → update. A run that was killed at any
 moment and goes on with `resume` ends with the same weights as one that was not, to the bit on one machine's CPU with
-the same number of threads, as long as no program in a sandbox is random or runs into a limit of time. One process.
+the same numbers of threads and processes, as long as no program in a sandbox is random or runs into a limit of time.
+
+Of several processes each plays its share of a step's tasks and computes its share of the update's forward passes. What
+was played is known to all, so that each decides the same; the first one writes. One machine.
 """
 
 from __future__ import annotations
@@ -22,8 +25,10 @@ import torch
 
 from saccade.dialects.registry import load_dialect
 from saccade.episode.equip import equipped
+from saccade.episode.run_folder import MEDIA
 from saccade.episode.settings import sandbox_at
 from saccade.errors import TrainingError
+from saccade.media.store import MediaStore
 from saccade.record.settings import save_settings
 from saccade.rl.engines.in_process import TransformersEngine
 from saccade.rl.play.rollouts import Stage, play
@@ -42,8 +47,10 @@ from saccade.tokens.pictures import PictureTensors
 from saccade.training.checkpoints import Checkpoints, State
 from saccade.training.folder import SETTINGS, check_folder
 from saccade.training.journal import Journal
-from saccade.training.optimiser import make_optimiser, optimiser_tensors, restore_optimiser
+from saccade.training.learner import Learner
+from saccade.training.parallel import Processes
 from saccade.training.settings import ModelSettings, OptimiserSettings
+from saccade.training.shards import make_learner
 from saccade.training.weights import Trainable, export, load_trainable
 
 _SHOWN = 4
@@ -62,47 +69,62 @@ def train(settings: RlSettings, out: Path, *, resume: bool = False, watch: Watch
     check_settings(settings)
     check_sampling(settings.recipe.rollout.sampling)
     check_folder(settings, out, resume)
-    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    if device.type == "cpu":
+    processes = Processes(cpu=not torch.cuda.is_available())
+    if processes.device.type == "cpu":
         torch.set_num_threads(settings.threads or os.cpu_count() or 1)
-    trained = load_trainable(_without_dropout(settings.model), device, settings.recipe.seed)
+    trained = load_trainable(_without_dropout(settings.model), processes.device, settings.recipe.seed)
     tasks = open_tasks(settings.tasks.source, "train", settings.tasks.most)
-    out.mkdir(parents=True, exist_ok=True)
-    save_settings(settings, out / SETTINGS)
-    heard = watch or NoWatch()
-    asyncio.run(_Run(settings, out, trained, tasks, heard).whole())
+    processes.wait()  # until all have checked the folder
+    if processes.first:
+        out.mkdir(parents=True, exist_ok=True)
+        save_settings(settings, out / SETTINGS)
+    heard = watch if watch is not None and processes.first else NoWatch()
+    learner = make_learner(trained, _optimiser(settings), processes, settings.model.shard)
+    asyncio.run(_Run(settings, out, trained, tasks, learner, heard).whole())
+    learner.settle()
     folder = out / "model"
-    export(trained, folder, settings.keep.dtype)
-    heard.saved(folder)
+    if processes.first:
+        export(trained, folder, settings.keep.dtype)
+        heard.saved(folder)
+    processes.wait()
     return folder
 
 
 class _Run:
     """The state of a run between two steps."""
 
-    def __init__(self, settings: RlSettings, out: Path, trained: Trainable, tasks: TaskList, watch: Watch) -> None:
+    def __init__(
+        self,
+        settings: RlSettings,
+        out: Path,
+        trained: Trainable,
+        tasks: TaskList,
+        learner: Learner,
+        watch: Watch,
+    ) -> None:
         recipe = settings.recipe
         self._settings = settings
         self._recipe = recipe
         self._out = out
         self._trained = trained
         self._tasks = tasks
+        self._learner = learner
+        self._processes = learner.processes
         self._watch = watch
-        self._parameters = trained.parameters()
-        self._optimiser = make_optimiser(trained, _optimiser(settings))
-        self._checkpoints = Checkpoints(out / "checkpoints", settings.keep.checkpoints)
+        self._checkpoints = Checkpoints(out / "checkpoints", settings.keep.checkpoints, self._processes)
         digest = sha256("\n".join(tasks.ids).encode()).hexdigest()
         self._state = State(0, 0, digest)
         reference = None
         if recipe.loss.kl_weight and trained.adapter is None:  # before the weights of a checkpoint replace the first
             reference = replace(trained, checkpoint=replace(trained.checkpoint, model=copy.deepcopy(trained.model)))
         self._go_on()
-        self._folder = kept_rollouts(out / "rollouts", self._place)
-        pictures = PictureTensors(trained.encoder, self._folder.store)
+        self._folder = kept_rollouts(out / "rollouts", self._place) if self._processes.first else None
+        self._store = MediaStore(out / "rollouts" / MEDIA)
+        pictures = PictureTensors(trained.encoder, self._store)
         gap = settings.largest_gap or (1.0 if trained.low_precision else 1e-3)
         self._updater = Updater(
             trained,
-            self._optimiser,
+            learner,
             Collator(trained.encoder, pictures, trained.model, packed=False),
             reference,
             UpdateLimits(settings.forward_tokens, gap),
@@ -123,17 +145,16 @@ class _Run:
             raise TrainingError(
                 "the run was begun with other tasks. Put the old ones back, or begin anew in another folder."
             )
-        with torch.no_grad():
-            for name, parameter in self._parameters.items():
-                parameter.copy_(weights[name])
-        restore_optimiser(self._optimiser, self._parameters, tensors)
+        self._learner.restore(weights, tensors)
         self._state = state
 
     async def whole(self) -> None:
         """Every step that is left."""
         settings, recipe = self._settings, self._recipe
-        fresh = not (self._out / "metrics.jsonl").exists()
-        journal = Journal(self._out, settings.keep, self._state.step, settings.model_dump(mode="json"))
+        fresh = self._processes.gathered(not (self._out / "metrics.jsonl").exists())[0]
+        journal = None
+        if self._processes.first:
+            journal = Journal(self._out, settings.keep, self._state.step, settings.model_dump(mode="json"))
         self._watch.begins(self._state.step, recipe.steps)
         try:
             async with AsyncExitStack() as stack:
@@ -150,17 +171,19 @@ class _Run:
                     if last or (step + 1) % settings.keep.every == 0:
                         self._save()
         finally:
-            journal.close()
+            if journal is not None:
+                journal.close()
 
     async def _field(self, stack: AsyncExitStack) -> Field:
         settings, recipe = self._settings, self._recipe
         dialect, tools = equipped(load_dialect(recipe.dialect))
         sandbox = await stack.enter_async_context(sandbox_at(settings.sandbox, dialect.sandbox))
-        engine = TransformersEngine(self._trained, self._folder.store, most_tokens=settings.forward_tokens)
+        engine = TransformersEngine(self._trained, self._store, most_tokens=settings.forward_tokens)
         stack.push_async_callback(engine.close)
-        stage = Stage(engine, self._trained.encoder, sandbox, self._folder.store, tools)
-        judge = load_judge(recipe.reward, self._folder.store, self._out / "judge")
-        return Field(recipe, dialect, stage, settings.play, Scorer(recipe.load_reward(), judge))
+        stage = Stage(engine, self._trained.encoder, sandbox, self._store, tools)
+        judge = load_judge(recipe.reward, self._store, self._out / "judge")
+        scorer = Scorer(recipe.load_reward(), judge)
+        return Field(recipe, dialect, stage, settings.play, scorer, self._processes)
 
     def _held_out(self) -> TaskList | None:
         told, source = self._settings.validation, self._settings.tasks.source
@@ -185,7 +208,7 @@ class _Run:
             )
         self._tasks = TaskList(tuple(chosen), self._tasks.make)
 
-    async def _one(self, step: int, field: Field, journal: Journal) -> None:
+    async def _one(self, step: int, field: Field, journal: Journal | None) -> None:
         self._trained.model.eval()
         harvest = await field.harvest(self._tasks, self._place)
         began = time.perf_counter()
@@ -193,11 +216,13 @@ class _Run:
         harvest.seconds.update = time.perf_counter() - began
         tokens = self._state.tokens + int(sums.tokens)
         self._state = State(step + 1, tokens, self._state.data, {**self._state.more, "place": harvest.place})
+        if journal is None or self._folder is None:
+            return
         every = self._settings.rollouts.every
         if every and (step + 1) % every == 0:
             for item in harvest.scored.values():
                 self._folder.append(item.trajectory)
-        values = step_values(harvest, sums, float(self._optimiser.param_groups[0]["lr"]))
+        values = step_values(harvest, sums, self._learner.learning_rate)
         journal.metrics(step + 1, values)
         self._watch.step(step + 1, values)
 
@@ -211,15 +236,18 @@ class _Run:
         recipe = self._recipe
         return self._updater.step(samples, recipe.loss, recipe.optimiser, step, recipe.seed)
 
-    async def _look(self, number: int, field: Field, held: TaskList | None, journal: Journal) -> None:
+    async def _look(self, number: int, field: Field, held: TaskList | None, journal: Journal | None) -> None:
         """Greedy answers to held-out tasks."""
         if held is None:
             return
         self._trained.model.eval()
-        made = [await asyncio.to_thread(held.make, name, field.stage.store) for name in held.ids]
+        own = self._processes.share(held.ids)
+        made = [await asyncio.to_thread(held.make, name, field.stage.store) for name in own]
         plans = [field.plan(task, 0, task.id, greedy=True) for task in made]
         played, _ = await play(plans, field.stage, field.play, self._recipe.seed)
-        scored = [(await field.scorer([item]))[0] for item in played]
+        scored = self._processes.together([(await field.scorer([item]))[0] for item in played])
+        if journal is None:
+            return
         values = {f"validation/{name}": value for name, value in rollout_values(scored).items()}
         journal.metrics(number, values)
         for item in scored[:_SHOWN]:
@@ -229,8 +257,7 @@ class _Run:
         self._watch.validated(number, values)
 
     def _save(self) -> None:
-        tensors = optimiser_tensors(self._optimiser, self._parameters)
-        self._watch.saved(self._checkpoints.save(self._state, self._parameters, tensors))
+        self._watch.saved(self._learner.save(self._checkpoints, self._state))
 
 
 def _without_dropout(settings: ModelSettings) -> ModelSettings:

@@ -100,6 +100,7 @@ def step_values(harvest: Harvest, sums: UpdateSums, rate: float) -> dict[str, fl
         "seconds/sandbox": seconds.sandbox,
         "seconds/scoring": seconds.scoring,
         "seconds/update": seconds.update,
+        "seconds/others": seconds.others,
     }
 
 

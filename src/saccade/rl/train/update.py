@@ -22,7 +22,7 @@ from saccade.rl.losses.settings import LossSettings
 from saccade.rl.losses.total import LossInputs, Totals, policy_loss
 from saccade.rl.recipe import OptimiserSettings
 from saccade.tokens.batch import Batch, Collator, Row
-from saccade.training.optimiser import set_rate
+from saccade.training.learner import Learner
 from saccade.training.passes import forward_passes
 from saccade.training.weights import Trainable
 
@@ -51,19 +51,30 @@ class Found:
 
 @dataclass
 class UpdateSums:
-    """Of all updates of a step."""
+    """Sums over forward passes, and over the updates of a step."""
 
     loss: float = 0.0
-    """Mean over updates."""
+    """Of a step: mean over updates."""
     gradient_norm: float = 0.0
-    """Mean over updates."""
+    """Of a step: mean over updates."""
     tokens: float = 0.0
     clipped: float = 0.0
     kl: float = 0.0
     entropy: float = 0.0
     gap: float = 0.0
-    """Largest difference of log-probability before any update."""
+    """Largest difference of log-probability between sampling and training; of a step: before any update."""
     updates: int = 0
+
+    def add(self, other: UpdateSums) -> None:
+        """These and those of `other`."""
+        self.loss += other.loss
+        self.gradient_norm += other.gradient_norm
+        self.tokens += other.tokens
+        self.clipped += other.clipped
+        self.kl += other.kl
+        self.entropy += other.entropy
+        self.gap = max(self.gap, other.gap)
+        self.updates += other.updates
 
 
 def sampled_logprobs(trained: Trainable, batch: Batch, samples: Sequence[Sample]) -> Found:
@@ -101,23 +112,22 @@ class UpdateLimits:
 
 
 class Updater:
-    """Updates one policy, step after step."""
+    """Updates one policy, step after step; every process has all samples, and computes its share of them."""
 
     def __init__(
         self,
         trained: Trainable,
-        optimiser: torch.optim.Optimizer,
+        learner: Learner,
         collate: Collator,
         reference: Trainable | None,
         limits: UpdateLimits,
     ) -> None:
         """`reference` is the policy to stay near, where that is not the policy without its adapter."""
         self._trained = trained
-        self._optimiser = optimiser
+        self._learner = learner
         self._collate = collate
         self._reference = reference
         self._limits = limits
-        self._parameters = list(trained.parameters().values())
 
     def step(
         self, samples: Sequence[Sample], loss: LossSettings, settings: OptimiserSettings, number: int, seed: int
@@ -129,40 +139,48 @@ class Updater:
                 as they were before that update.
         """
         sums = UpdateSums()
-        set_rate(self._optimiser, min(1.0, (number + 1) / max(1, settings.warmup_steps)))
         for part in _parts(samples, settings, number, seed):
-            self._update(part, loss, settings.clip, sums)
+            found = self._gradient(part, loss, settings.clip)
+            if sums.updates:
+                found.gap = 0.0  # the policy is not the one that sampled any more
+            self._check(found)
+            self._learner.step(min(1.0, (number + 1) / max(1, settings.warmup_steps)))
+            sums.add(found)
         sums.loss /= max(1, sums.updates)
         sums.gradient_norm /= max(1, sums.updates)
         return sums
 
-    def _update(self, samples: Sequence[Sample], loss: LossSettings, clip: float, sums: UpdateSums) -> None:
+    def _gradient(self, samples: Sequence[Sample], loss: LossSettings, clip: float) -> UpdateSums:
+        """Of one update, over all processes."""
         totals = Totals(float(sum(sample.row.trained.sum() for sample in samples)), float(len(samples)))
         passes = forward_passes([len(sample.row) for sample in samples], self._limits.tokens, packed=False)
-        amount = 0.0
-        for group in passes:
-            amount += self._backward([samples[index] for index in group], loss, totals, sums)
-        norm = float(torch.nn.utils.clip_grad_norm_(self._parameters, clip or float("inf")))
-        if sums.gap > self._limits.gap:
-            self._optimiser.zero_grad(set_to_none=True)
+        own = UpdateSums()
+        for group in self._learner.processes.turns(passes):
+            value = None if group is None else self._loss([samples[index] for index in group], loss, totals, own)
+            self._learner.backward(value)
+        norm = self._learner.gradient_norm(clip)
+        whole = UpdateSums(gradient_norm=norm, updates=1)
+        for sums in self._learner.processes.gathered(own):
+            whole.add(sums)
+        return whole
+
+    def _check(self, found: UpdateSums) -> None:
+        if found.gap > self._limits.gap:
+            self._learner.drop()
             raise TrainingError(
-                f"a token's log-probability differs by {sums.gap:.2g} between sampling and training, and at most "
+                f"a token's log-probability differs by {found.gap:.2g} between sampling and training, and at most "
                 f"{self._limits.gap:.2g} is allowed (largest_gap): the policy that learns would not be the one that "
                 "sampled. Nothing was updated."
             )
-        if not (np.isfinite(norm) and np.isfinite(amount)):
-            self._optimiser.zero_grad(set_to_none=True)
+        if not (np.isfinite(found.gradient_norm) and np.isfinite(found.loss)):
+            self._learner.drop()
             raise TrainingError(
-                f"an update had a loss of {amount} and a gradient of norm {norm}; the weights are as they were before. "
-                "Lower the learning rate, or train in float32."
+                f"an update had a loss of {found.loss} and a gradient of norm {found.gradient_norm}; the weights are "
+                "as they were before. Lower the learning rate, or train in float32."
             )
-        self._optimiser.step()
-        self._optimiser.zero_grad(set_to_none=True)
-        sums.loss += amount
-        sums.gradient_norm += norm
-        sums.updates += 1
 
-    def _backward(self, samples: Sequence[Sample], loss: LossSettings, totals: Totals, sums: UpdateSums) -> float:
+    def _loss(self, samples: Sequence[Sample], loss: LossSettings, totals: Totals, sums: UpdateSums) -> torch.Tensor:
+        """Of one forward pass; what is logged of it is added to `sums`."""
         batch = self._collate([sample.row for sample in samples])
         found = sampled_logprobs(self._trained, batch, samples)
         device = found.mask.device
@@ -175,15 +193,10 @@ class Updater:
             logits=_laid(found) if loss.entropy_weight else None,
         )
         value, told = policy_loss(inputs, loss, totals)
-        torch.autograd.backward(value)
-        sums.tokens += told.tokens
-        sums.clipped += told.clipped
-        sums.kl += told.kl
         with torch.no_grad():
-            sums.entropy += float(entropy(found.logits.detach()).sum())
-        if not sums.updates:
-            sums.gap = max(sums.gap, told.largest_gap)
-        return float(value.detach())
+            spread = float(entropy(found.logits.detach()).sum())
+        sums.add(UpdateSums(float(value.detach()), 0.0, told.tokens, told.clipped, told.kl, spread, told.largest_gap))
+        return value
 
     def _referred(self, batch: Batch, samples: Sequence[Sample]) -> torch.Tensor:
         """Log-probabilities under the reference: a copy of the first policy, or the policy without its adapter."""

@@ -3,8 +3,7 @@
     OUT/settings.toml  metrics.jsonl  samples.jsonl  tensorboard/  checkpoints/  model/
 
 A run that was killed at any moment and goes on with `resume` ends with the same weights as one that was not, to the bit
-on one machine's CPU with the same number of threads; on a GPU as far as its kernels are deterministic. One machine;
-weights whole on each device.
+on one machine's CPU with the same number of threads; on a GPU as far as its kernels are deterministic. One machine.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
 import torch
 
@@ -31,13 +30,17 @@ from saccade.tokens.pictures import PictureTensors
 from saccade.training.checkpoints import Checkpoints, State
 from saccade.training.folder import SETTINGS, check_folder
 from saccade.training.journal import Journal
-from saccade.training.optimiser import make_optimiser, optimiser_tensors, rate_fraction, restore_optimiser, set_rate
+from saccade.training.learner import Learner
+from saccade.training.optimiser import rate_fraction
 from saccade.training.parallel import Processes
 from saccade.training.passes import forward_passes
+from saccade.training.shards import make_learner
 from saccade.training.weights import Trainable, export, load_trainable
 
 A = TypeVar("A")
 B = TypeVar("B")
+Batches: TypeAlias = list[tuple[Batch, torch.Tensor] | None]
+"""None where other processes have one more."""
 
 
 def train(settings: SftSettings, out: Path, *, resume: bool = False, watch: Watch | None = None) -> Path:
@@ -60,9 +63,11 @@ def train(settings: SftSettings, out: Path, *, resume: bool = False, watch: Watc
         out.mkdir(parents=True, exist_ok=True)
         save_settings(settings, out / SETTINGS)
     processes.wait()
-    run = _Run(settings, out, trained, examples, processes)
+    learner = make_learner(trained, settings.optimiser, processes, settings.model.shard)
+    run = _Run(settings, out, trained, examples, learner)
     run.go_on()
     run.to_the_end(heard)
+    learner.settle()
     folder = out / "model"
     if processes.first:
         export(trained, folder, settings.keep.dtype)
@@ -75,15 +80,14 @@ class _Run:
     """The state of a run between two steps."""
 
     def __init__(
-        self, settings: SftSettings, out: Path, trained: Trainable, examples: Examples, processes: Processes
+        self, settings: SftSettings, out: Path, trained: Trainable, examples: Examples, learner: Learner
     ) -> None:
         self._settings = settings
         self._out = out
         self._trained = trained
         self._examples = examples
-        self._processes = processes
-        self._parameters = trained.parameters()
-        self._optimiser = make_optimiser(trained, settings.optimiser)
+        self._learner = learner
+        self._processes = learner.processes
         batch = settings.batch
         flash = settings.model.attention.startswith("flash")
         self._packed = batch.layout == "packed" or (batch.layout == "auto" and flash)
@@ -92,7 +96,7 @@ class _Run:
         looked_at = PictureTensors(trained.encoder, media, 2**26)
         self._collate = Collator(trained.encoder, pictures, trained.model, packed=self._packed)
         self._collate_held = Collator(trained.encoder, looked_at, trained.model, packed=False)
-        self._checkpoints = Checkpoints(out / "checkpoints", settings.keep.checkpoints)
+        self._checkpoints = Checkpoints(out / "checkpoints", settings.keep.checkpoints, self._processes)
         self._total = total_steps(len(examples.train), batch.trajectories, settings.epochs, settings.steps)
         self._state = State(0, 0, examples.fingerprint)
 
@@ -107,10 +111,7 @@ class _Run:
                 "the run was begun with other data: the trajectories of its run folders, or how they become tokens, "
                 "have changed. Put the old ones back, or begin anew in another folder."
             )
-        with torch.no_grad():
-            for name, parameter in self._parameters.items():
-                parameter.copy_(weights[name])
-        restore_optimiser(self._optimiser, self._parameters, tensors)
+        self._learner.restore(weights, tensors)
         self._state = state
 
     def to_the_end(self, watch: Watch) -> None:
@@ -130,7 +131,7 @@ class _Run:
             if journal is not None:
                 journal.close()
 
-    def _one(self, step: int, batches: list[tuple[Batch, torch.Tensor]], journal: Journal | None, watch: Watch) -> None:
+    def _one(self, step: int, batches: Batches, journal: Journal | None, watch: Watch) -> None:
         number = step + 1
         values = self._step(step, batches)
         if journal is not None:
@@ -139,36 +140,33 @@ class _Run:
         every, last = self._settings.validation.every, number == self._total
         if self._examples.validation and every and (last or number % every == 0):
             self._look(number, journal, watch)
-        if (last or number % self._settings.keep.every == 0) and self._processes.first:
-            tensors = optimiser_tensors(self._optimiser, self._parameters)
-            watch.saved(self._checkpoints.save(self._state, self._parameters, tensors))
+        if last or number % self._settings.keep.every == 0:
+            watch.saved(self._learner.save(self._checkpoints, self._state))
 
-    def _step(self, step: int, batches: Iterable[tuple[Batch, torch.Tensor]]) -> dict[str, float | int]:
+    def _step(self, step: int, batches: Batches) -> dict[str, float | int]:
         """One update of the weights; what to tell of it."""
         began = time.perf_counter()
         torch.manual_seed(self._settings.seed * 1_000_003 + step)  # dropout, and nothing else
         rows = self._rows(step)
         learned = sum(int(row.trained.sum()) for row in rows)
         loss, right = 0.0, 0.0
-        for batch, mask in batches:
+        for item in batches:
+            if item is None:
+                self._learner.backward(None)
+                continue
             with self._trained.autocast():
-                found = token_loss(self._trained.model, batch, mask, self._trained.checkpoint.forbidden)
-            (found.total / learned).backward()
+                found = token_loss(self._trained.model, *item, self._trained.checkpoint.forbidden)
+            self._learner.backward(found.total / learned)
             loss, right = loss + float(found.total.detach()), right + found.right
-        parameters = list(self._parameters.values())
-        self._processes.sum_gradients(parameters)
+        norm = self._learner.gradient_norm(self._settings.optimiser.clip)
         loss, right = self._processes.summed([loss, right])
-        clip = self._settings.optimiser.clip or float("inf")
-        norm = float(torch.nn.utils.clip_grad_norm_(parameters, clip))
         if not (norm < float("inf") and loss < float("inf")):
             raise TrainingError(
                 f"step {step + 1} gave a loss of {loss / learned} and a gradient of norm {norm}; the weights are as "
                 "they were before. Lower the learning rate, or train in float32."
             )
         fraction = rate_fraction(step, self._total, self._settings.optimiser)
-        set_rate(self._optimiser, fraction)
-        self._optimiser.step()
-        self._optimiser.zero_grad(set_to_none=True)
+        self._learner.step(fraction)
         tokens = sum(len(row) for row in rows)
         self._state = State(step + 1, self._state.tokens + tokens, self._state.data)
         seconds = time.perf_counter() - began
@@ -187,12 +185,18 @@ class _Run:
         rows = self._examples.train
         return [rows[i] for i in step_rows(step, len(rows), self._settings.batch.trajectories, self._settings.seed)]
 
-    def _batches(self, step: int) -> list[tuple[Batch, torch.Tensor]]:
+    def _batches(self, step: int) -> Batches:
         """This process's forward passes of a step, and the learned tokens of each."""
         rows = self._rows(step)
         groups = forward_passes([len(row) for row in rows], self._settings.batch.tokens, packed=self._packed)
-        chosen = [[rows[index] for index in group] for group in self._processes.share(groups)]
-        return [(batch := self._collate(part), batch.place([r.trained for r in part], False)) for part in chosen]
+        return [
+            None if group is None else self._batch([rows[at] for at in group])
+            for group in self._processes.turns(groups)
+        ]
+
+    def _batch(self, rows: Sequence[Row]) -> tuple[Batch, torch.Tensor]:
+        batch = self._collate(rows)
+        return batch, batch.place([row.trained for row in rows], False)
 
     def _look(self, number: int, journal: Journal | None, watch: Watch) -> None:
         held: Sequence[Row] = self._examples.validation
