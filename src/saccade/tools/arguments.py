@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic_core import ErrorDetails
 
 from saccade.record.suggest import did_you_mean
-from saccade.tools.problem import CallProblem, ProblemKind
+from saccade.tools.problem import CallProblem, Problem, ProblemKind
 
 _SHOWN = 4
 _VALUE_CHARACTERS = 80
@@ -35,32 +35,40 @@ def check_arguments(model: type[Model], arguments: object) -> Model:
     Raises:
         CallProblem: they do not follow the schema; lists up to four mistakes.
     """
+    found = _read(model, arguments)
+    if isinstance(found, ToolModel):
+        return found
+    lines = [problem.message for problem in found]
+    rest = len(lines) - _SHOWN
+    more = [f"and {rest} more"] if rest > 0 else []
+    raise CallProblem(found[0].kind, "; ".join(lines[:_SHOWN] + more) + f". Arguments are {_names(model)}.")
+
+
+def mistakes(model: type[ToolModel], arguments: object) -> tuple[Problem, ...]:
+    """Every single mistake in `arguments`, which a model wrote; empty if they follow the schema."""
+    found = _read(model, arguments)
+    return () if isinstance(found, ToolModel) else found
+
+
+def _read(model: type[Model], arguments: object) -> Model | tuple[Problem, ...]:
     if not isinstance(arguments, Mapping):
-        raise CallProblem(
-            ProblemKind.SCHEMA,
-            f"Arguments are a JSON object, not {_json_type(arguments)}. Write {{...}} with {_names(model)}.",
-        )
+        message = f"Arguments are a JSON object, not {_json_type(arguments)}"
+        return (Problem(ProblemKind.SCHEMA, message),)
     try:
         text = json.dumps(dict(arguments), allow_nan=False)
         return model.model_validate_json(text)
     except ValidationError as error:
-        raise _problem(model, error.errors(include_url=False, include_context=False)) from None
+        return _problems(model, error.errors(include_url=False, include_context=False))
     except (TypeError, ValueError, RecursionError) as error:
-        raise CallProblem(
-            ProblemKind.ARGUMENT_FORMAT,
-            f"Arguments hold something that JSON cannot: {_cut(str(error))}. Use finite numbers, texts and lists.",
-        ) from None
+        message = f"Arguments hold something that JSON cannot (use finite numbers, texts and lists): {_cut(str(error))}"
+        return (Problem(ProblemKind.ARGUMENT_FORMAT, message),)
 
 
-def _problem(model: type[ToolModel], errors: Sequence[ErrorDetails]) -> CallProblem:
-    kinds = [_kind(error) for error in errors]
+def _problems(model: type[ToolModel], errors: Sequence[ErrorDetails]) -> tuple[Problem, ...]:
     order = (ProblemKind.ARGUMENT_NAME, ProblemKind.SCHEMA, ProblemKind.ARGUMENT_FORMAT)
+    found = {Problem(kind := _kind(error), _line(model, kind, error)): None for error in errors}
     # A misspelt name also shows as a missing argument: the name is the cause, so it comes first.
-    ranked = sorted(zip(kinds, errors, strict=True), key=lambda pair: order.index(pair[0]))
-    lines = list(dict.fromkeys(_line(model, kind, error) for kind, error in ranked))
-    rest = len(lines) - _SHOWN
-    more = [f"and {rest} more"] if rest > 0 else []
-    return CallProblem(ranked[0][0], "; ".join(lines[:_SHOWN] + more) + f". Arguments are {_names(model)}.")
+    return tuple(sorted(found, key=lambda problem: order.index(problem.kind)))
 
 
 def _kind(error: ErrorDetails) -> ProblemKind:

@@ -21,7 +21,7 @@ from pydantic import JsonValue, ValidationError
 
 from saccade.errors import MediaError, ToolError, UnavailableError
 from saccade.record.status import Status
-from saccade.tools.arguments import ToolModel, check_arguments
+from saccade.tools.arguments import ToolModel, check_arguments, mistakes
 from saccade.tools.context import ToolContext
 from saccade.tools.problem import CallProblem, Problem, ProblemKind
 from saccade.tools.result import Picture, ToolResult, failed
@@ -163,6 +163,17 @@ class Tool(ABC, Generic[A, R]):
             message = f"{self.name} failed inside. The same call will fail again: use other arguments or another tool."
             detail = f"{type(error).__name__}: {error}"
             return failed(self.name, Status.ERROR, Problem(ProblemKind.TOOL_FAILURE, message, detail))
+
+    def mistakes(self, arguments: object, *, alias: str | None = None) -> tuple[Problem, ...]:
+        """What is wrong with the names and the form of `arguments` alone, each mistake by itself; nothing is run.
+
+        Raises:
+            ToolError: the tool has no such alias.
+        """
+        try:
+            return mistakes(self.arguments, self._unaliased(arguments, self._alias(alias)))
+        except CallProblem as error:
+            return (error.problem,)
 
     def _alias(self, name: str | None) -> Alias | None:
         if name is None or name == self.name:
