@@ -62,6 +62,7 @@ class ErrorRow(SampleRow):
     """One sample."""
 
     calls: NonNegativeInt
+    answered: bool
     errors: tuple[StepError, ...] = ()
     undecided: tuple[ErrorClass, ...] = ()
     """Of the estimated classes: those that nothing here could tell, for want of gold or of a judge."""

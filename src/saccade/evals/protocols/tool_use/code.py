@@ -1,0 +1,235 @@
+"""What code does to pictures, read from its syntax tree without running it.
+
+Functions count where they are called, so code that is defined and never used does nothing. Imports, functions and
+names live on from cell to cell. What an object is cannot be told for sure: names of methods decide.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from saccade.evals.protocols.tool_use import names as known
+from saccade.evals.protocols.tool_use.records import Operation
+from saccade.looks.reader import parsed
+
+
+@dataclass
+class Did:
+    """What a stretch of code does."""
+
+    operations: set[Operation] = field(default_factory=set)
+    facts: set[str] = field(default_factory=set)
+    """Of `marks`, `charts`, `canvas`, `picture`, `shows`, `shows_several`, `panels`, `tells`, `unknown`."""
+
+    def add(self, other: Did) -> None:
+        """That, too."""
+        self.operations |= other.operations
+        self.facts |= other.facts
+
+
+@dataclass
+class CodeReader:
+    """Reads the cells of one episode in their order."""
+
+    pictures: set[str] = field(default_factory=set)
+    """Names that hold pictures of the task, or what was made of them."""
+    videos: set[str] = field(default_factory=set)
+    """Names that hold videos."""
+    aliases: dict[str, str] = field(default_factory=lambda: dict(known.ALIASES))
+    functions: dict[str, Did] = field(default_factory=dict)
+    computed: set[str] = field(default_factory=set)
+    """Names that hold a computed number."""
+
+    def read(self, code: str) -> frozenset[Operation]:
+        """What the cell does: `unreadable` where it cannot be read, nothing where it does nothing to a picture."""
+        tree = parsed(code)
+        if tree is None:
+            return frozenset({Operation.UNREADABLE})
+        did = Did()
+        try:
+            _Walk(self, did).body(tree.body)
+        except RecursionError:
+            return frozenset({Operation.UNREADABLE})
+        last = tree.body[-1] if tree.body else None
+        if isinstance(last, ast.Expr) and _Walk(self, Did()).is_computed(last.value):
+            did.facts.add("tells")
+        return frozenset(_settled(did))
+
+
+def _settled(did: Did) -> set[Operation]:
+    """The operations, with what only the whole cell can say."""
+    found, facts = set(did.operations), did.facts
+    if "marks" in facts:
+        found.add(Operation.SKETCH if "canvas" in facts and "picture" not in facts else Operation.DRAW)
+    if "charts" in facts:
+        found.add(Operation.DRAW if {"shows", "picture"} <= facts else Operation.SKETCH)
+    if {"shows_several", "panels"} <= facts and Operation.FRAME_FETCH not in found:
+        found.add(Operation.COMPARE)
+    if "tells" in facts:
+        found.add(Operation.NUMERICAL_ANALYSIS)
+    if not found and "unknown" in facts:
+        found.add(Operation.OTHER)
+    return found
+
+
+@dataclass
+class _Walk:
+    reader: CodeReader
+    did: Did
+    loops: int = 0
+
+    def body(self, nodes: Iterable[ast.AST]) -> None:
+        for node in nodes:
+            self.visit(node)
+
+    def visit(self, node: ast.AST) -> None:
+        """One node and everything in it."""
+        match node:
+            case ast.FunctionDef(name=name, body=body) | ast.AsyncFunctionDef(name=name, body=body):
+                inside = _Walk(self.reader, Did())
+                inside.body(body)
+                self.reader.functions[name] = inside.did
+                return
+            case ast.Import(names=names):
+                for alias in names:
+                    whole = alias.name if alias.asname else alias.name.partition(".")[0]
+                    self.reader.aliases[alias.asname or whole] = whole
+            case ast.ImportFrom(module=str(module), names=names):
+                self.reader.aliases |= {alias.asname or alias.name: f"{module}.{alias.name}" for alias in names}
+            case ast.Assign(targets=targets, value=value):
+                self._assign(targets, value)
+            case ast.For(target=target, iter=value):
+                self._assign([target], value)
+            case ast.Name(id=name) if name in self.reader.pictures:
+                self.did.facts.add("picture")
+            case ast.Subscript(ctx=ast.Load()):
+                self._subscript(node)
+            case ast.BinOp(op=ast.BitAnd() | ast.BitOr(), left=ast.Compare(), right=ast.Compare()):
+                self.did.operations.add(Operation.SEGMENT)  # a mask by colour
+            case ast.Call():
+                self._call(node)
+        looped = isinstance(node, ast.For | ast.AsyncFor | ast.While | ast.ListComp | ast.GeneratorExp)
+        self.loops += looped
+        self.body(ast.iter_child_nodes(node))
+        self.loops -= looped
+
+    def is_computed(self, node: ast.AST) -> bool:
+        """Whether a number was computed for this expression."""
+        match node:
+            case ast.Name(id=name):
+                return name in self.reader.computed
+            case ast.BinOp(left=left, right=right):
+                texts = any(
+                    isinstance(side, ast.JoinedStr | ast.Constant) and not _is_number(side) for side in (left, right)
+                )
+                return not texts or self.is_computed(left) or self.is_computed(right)
+            case ast.Compare():
+                return True
+            case ast.Call(func=func) if self._measures(func):
+                return True
+            case ast.Lambda():
+                return False
+        return any(self.is_computed(child) for child in ast.iter_child_nodes(node))
+
+    def _measures(self, func: ast.expr) -> bool:
+        name = self._dotted(func)
+        root, _, rest = name.partition(".")
+        if root in known.NUMERIC:
+            return rest.rpartition(".")[2] not in known.NO_MEASURE
+        return name in known.MEASURES or (isinstance(func, ast.Attribute) and func.attr in known.PIXELS)
+
+    def _assign(self, targets: list[ast.expr], value: ast.expr) -> None:
+        bound = {node.id for target in targets for node in ast.walk(target) if isinstance(node, ast.Name)}
+        used = {node.id for node in ast.walk(value) if isinstance(node, ast.Name)}
+        calls = {self._dotted(node.func) for node in ast.walk(value) if isinstance(node, ast.Call)}
+        reader = self.reader
+        if calls & known.VIDEOS:
+            reader.videos |= bound
+        if calls & known.READERS or used & reader.pictures:
+            reader.pictures |= bound
+        if self.is_computed(value):
+            reader.computed |= bound
+        else:
+            reader.computed -= bound
+
+    def _subscript(self, node: ast.Subscript) -> None:
+        if isinstance(node.value, ast.Name) and node.value.id in self.reader.videos:
+            self.did.operations.add(Operation.FRAME_FETCH)
+            return
+        axes = node.slice.elts[:2] if isinstance(node.slice, ast.Tuple) else []
+        edges = [edge for axis in axes if isinstance(axis, ast.Slice) for edge in (axis.lower, axis.upper) if edge]
+        if len(axes) == 2 and all(isinstance(axis, ast.Slice) for axis in axes) and len(edges) >= 2:
+            self.did.operations.add(Operation.CROP)
+
+    def _call(self, node: ast.Call) -> None:
+        name, method = self._dotted(node.func), node.func.attr if isinstance(node.func, ast.Attribute) else ""
+        if name in self.reader.functions:
+            self.did.add(self.reader.functions[name])
+            return
+        operation = self._operation(node, name, method)
+        if operation is not None:
+            self.did.operations.add(operation)
+        facts = self._facts(node, name, method)
+        self.did.facts |= facts
+        last = method or name.rpartition(".")[2]
+        if operation is None and not facts and last not in known.HARMLESS:
+            self.did.facts.add("unknown")
+
+    def _operation(self, node: ast.Call, name: str, method: str) -> Operation | None:
+        if name in known.FUNCTIONS:
+            return known.FUNCTIONS[name]
+        parts = name.split(".")
+        for length in range(len(parts), 0, -1):
+            if (package := ".".join(parts[:length])) in known.PACKAGES:
+                return known.PACKAGES[package]
+        owner = node.func.value if isinstance(node.func, ast.Attribute) else None
+        if method in known.FRAMES and isinstance(owner, ast.Name) and owner.id in self.reader.videos:
+            return Operation.FRAME_FETCH
+        words = {part.attr for argument in node.args for part in ast.walk(argument) if isinstance(part, ast.Attribute)}
+        if method == "filter" and words & known.EDGE_FILTERS:
+            return Operation.DETECT_EDGES
+        if method == "transpose":
+            return Operation.ROTATE if any(word.startswith(("FLIP", "ROTATE", "TRANS")) for word in words) else None
+        root = parts[0] if name else ""
+        return None if root in known.NUMERIC else known.METHODS.get(method)
+
+    def _facts(self, node: ast.Call, name: str, method: str) -> set[str]:
+        last = method or name.rpartition(".")[2]
+        axes = self._is_axes(node.func)
+        several = last == "imshow" and ("shows" in self.did.facts or self.loops > 0)
+        told = {
+            "marks": name in known.CV_MARKS or name == "PIL.ImageDraw.Draw" or (axes and last in known.MARKS),
+            "charts": axes and last in known.CHARTS,
+            "canvas": name in known.CANVASES,
+            "picture": name in known.READERS,
+            "shows": last == "imshow",
+            "shows_several": several,
+            "panels": last in ("subplots", "subplot", "add_subplot"),
+            "tells": name == "print" and any(map(self.is_computed, node.args)),
+        }
+        return {fact for fact, yes in told.items() if yes}
+
+    def _is_axes(self, func: ast.expr) -> bool:
+        if not isinstance(func, ast.Attribute):
+            return False
+        owner = func.value.value if isinstance(func.value, ast.Subscript) else func.value
+        name = self._dotted(owner)
+        return (
+            name in ("matplotlib.pyplot", "seaborn") or name.startswith(("ax", "fig")) or name.endswith((".gca", "_ax"))
+        )
+
+    def _dotted(self, node: ast.expr) -> str:
+        """`a.b.c` with its first name as it was imported; an empty text for anything else."""
+        names = []
+        while isinstance(node, ast.Attribute):
+            names.append(node.attr)
+            node = node.value
+        if not isinstance(node, ast.Name):
+            return ""
+        return ".".join([self.reader.aliases.get(node.id, node.id), *reversed(names)])
+
+
+def _is_number(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and isinstance(node.value, int | float | complex)

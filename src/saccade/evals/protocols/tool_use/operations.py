@@ -1,0 +1,91 @@
+"""What each call of a sample did: what its code says, corrected by what came of it.
+
+Numbers count as analysed only if they were printed; a picture is enlarged only if one came back that is larger than
+what it shows; a part that came back pixel for pixel was cut out, whatever the code looks like; a video's pictures are
+its frames.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from saccade.dialects.registry import load_dialect
+from saccade.errors import SaccadeError
+from saccade.evals.protocols.base import Studied
+from saccade.evals.protocols.tool_use.calls import tool_operations
+from saccade.evals.protocols.tool_use.code import CodeReader
+from saccade.evals.protocols.tool_use.records import CallUse, Operation
+from saccade.looks.regions import Region
+from saccade.record.action import Code, ToolCall
+from saccade.record.content import ImagePart, VideoPart
+from saccade.record.trajectory import Trajectory
+from saccade.record.turn import Turn
+from saccade.rewards.reading import is_call
+
+
+def call_uses(studied: Studied) -> Iterator[CallUse]:
+    """What the calls did, in their order."""
+    reader = _reader(studied.trajectory)
+    for number, turn in enumerate(studied.trajectory.turns):
+        run, action = turn.execution, turn.action
+        if run is None or not is_call(turn):
+            continue
+        if isinstance(action, Code):
+            found = _corrected(set(reader.read(action.code)), number, turn, studied)
+        else:
+            found = set(tool_operations(action)) if isinstance(action, ToolCall) else {Operation.OTHER}
+        yield CallUse(
+            turn=number,
+            tool=action.name if isinstance(action, ToolCall) else "",
+            status=run.status,
+            operations=tuple(one for one in Operation if one in found),
+            pictures=len(run.pictures),
+        )
+
+
+def _corrected(found: set[Operation], number: int, turn: Turn, studied: Studied) -> set[Operation]:
+    run, task = turn.execution, studied.trajectory.task
+    assert run is not None
+    shown = [picture.image for picture in run.pictures]
+    if not (run.stdout.strip() or run.value):
+        found.discard(Operation.NUMERICAL_ANALYSIS)
+    # Regions are sought in pixels, so only where something came back that the code does not explain.
+    needed = shown and (Operation.ZOOM in found or not found - {Operation.OTHER})
+    looked = [region for region in studied.regions if region.turn == number] if needed else []
+    if any(region.seen and not _is_whole(region, studied.trajectory) for region in looked):
+        found.add(Operation.CROP)
+    if Operation.ZOOM in found and shown and not _enlarged(shown, looked, studied.trajectory):
+        found.discard(Operation.ZOOM)
+    video = any(isinstance(item.part, VideoPart) for item in task.media)
+    if video and shown and not found - {Operation.OTHER}:
+        found.add(Operation.FRAME_FETCH)
+    if len(found) > 1:
+        found.discard(Operation.OTHER)
+    return found or {Operation.NO_OPERATION}
+
+
+def _enlarged(shown: list[ImagePart], looked: list[Region], trajectory: Trajectory) -> bool:
+    """Whether a picture is larger than a part that was cut out, or else than the smallest of the task's pictures."""
+    areas = [(region.box[2] - region.box[0]) * (region.box[3] - region.box[1]) for region in looked]
+    areas = areas or [item.part.width * item.part.height for item in trajectory.task.media]
+    return not areas or any(part.width * part.height > min(areas) for part in shown)
+
+
+def _is_whole(region: Region, trajectory: Trajectory) -> bool:
+    return any(
+        item.name == region.name and region.box == (0, 0, item.part.width, item.part.height)
+        for item in trajectory.task.media
+    )
+
+
+def _reader(trajectory: Trajectory) -> CodeReader:
+    """A reader that knows what the first code found bound."""
+    try:
+        opening = load_dialect(trajectory.provenance.dialect).open(trajectory.task)
+    except SaccadeError:
+        return CodeReader()
+    videos = {item.name for item in trajectory.task.media if isinstance(item.part, VideoPart)}
+    return CodeReader(
+        pictures={name for name, media in opening.bindings.items() if media not in videos},
+        videos={name for name, media in opening.bindings.items() if media in videos},
+    )
