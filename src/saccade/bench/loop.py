@@ -7,7 +7,6 @@ sandbox, a start of ours beside a bare start of Python. Memory is that of this p
 from __future__ import annotations
 
 import asyncio
-import gc
 import statistics
 import subprocess
 import sys
@@ -17,7 +16,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from saccade.bench.machine import pss_bytes
+from saccade.bench.machine import own_memory
 from saccade.dialects.base import Dialect
 from saccade.dialects.registry import load_dialect
 from saccade.episode.drive import run_episode
@@ -154,17 +153,17 @@ async def _bare_turn(scale: LoopScale) -> float:
 
 
 async def _memory(scale: LoopScale) -> tuple[float, float]:
-    """PSS of this process, in bytes, after a quarter of the episodes and after all."""
+    """Memory of this process, in bytes, after a quarter of the episodes and after all."""
     with tempfile.TemporaryDirectory() as folder:
         store = MediaStore(folder)
         dialect = load_dialect("pyvision")
         plan = Plan(_task(store), dialect, given_limits=EpisodeLimits(turns=2))
         async with LocalSandbox(limits=dialect.sandbox) as box:
             await _episodes(plan, box, store, SHOWING, scale.memory_episodes // 4, scale.concurrent, calls=1)
-            before = _own_memory()
+            before = own_memory()
             rest = scale.memory_episodes - scale.memory_episodes // 4
             await _episodes(plan, box, store, SHOWING, rest, scale.concurrent, calls=1)
-            return before, _own_memory()
+            return before, own_memory()
 
 
 async def _episodes(
@@ -207,13 +206,6 @@ def _task(store: MediaStore) -> Task:
     noise = np.random.default_rng(0).integers(0, 256, (512, 512, 3), dtype=np.uint8)
     part = store.put_image(Image.fromarray(noise))
     return Task(id="bench", question="What is 1 + 1?", media=(NamedMedia(name="noise", part=part),))
-
-
-def _own_memory() -> float:
-    import os
-
-    gc.collect()
-    return float(pss_bytes({os.getpid()}))
 
 
 def _start(scale: LoopScale, code: str) -> float:

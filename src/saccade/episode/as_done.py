@@ -19,17 +19,37 @@ async def as_done(items: Iterable[T], work: Callable[[T], Awaitable[R]], workers
     it is when the iterator is closed.
     """
     queue = iter(items)
-    working: set[asyncio.Future[R]] = {asyncio.ensure_future(work(item)) for item in islice(queue, workers)}
+    working: set[asyncio.Future[R]] = set()
+    ended: list[asyncio.Future[R]] = []
+    woken = asyncio.Event()
+
+    # Each task tells its own end: asyncio.wait would go through all that are under way whenever one of them ends.
+    def end(task: asyncio.Future[R]) -> None:
+        working.discard(task)
+        ended.append(task)
+        woken.set()
+
+    def start(count: int) -> None:
+        for item in islice(queue, count):
+            task = asyncio.ensure_future(work(item))
+            working.add(task)
+            task.add_done_callback(end)
+
     try:
-        while working:
-            done, working = await asyncio.wait(working, return_when=asyncio.FIRST_COMPLETED)
-            working |= {asyncio.ensure_future(work(item)) for item in islice(queue, len(done))}
+        start(workers)
+        while working or ended:
+            await woken.wait()
+            woken.clear()
+            done = ended.copy()
+            ended.clear()
+            start(len(done))
             results = [task.result() for task in done if task.exception() is None]
             if results:
                 yield results
             for task in done:
                 task.result()
     finally:
-        for task in working:
+        left = [*working, *ended]
+        for task in left:
             task.cancel()
-        await asyncio.gather(*working, return_exceptions=True)
+        await asyncio.gather(*left, return_exceptions=True)

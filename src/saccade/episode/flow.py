@@ -107,8 +107,9 @@ class _Talk:
         self.model = completion.model or self.model
         text = clean_text(completion.text)
         dialect = self.plan.dialect
-        calls = completion.tool_calls if isinstance(dialect, FunctionDialect) else ()
-        told = dialect.transcribe(text, calls) if isinstance(dialect, FunctionDialect) else text
+        calls, told = (), text
+        if isinstance(dialect, FunctionDialect):
+            calls, told = completion.tool_calls, dialect.transcribe(text, completion.tool_calls)
         action = dialect.parse(told, completion.finish)
         usage = completion.usage
         self.turns.append(

@@ -37,7 +37,7 @@ class Plan:
         """How the episode begins. Raises `SettingsError` for a task that the dialect cannot show."""
         return self.dialect.open(self.task)
 
-    @property
+    @cached_property
     def functions(self) -> tuple[ToolSpec, ...]:
         """What the model may call through its API's own function calling."""
         return self.dialect.functions if isinstance(self.dialect, FunctionDialect) else ()

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from statistics import fmean
 
@@ -110,8 +110,12 @@ def figures(rows: Sequence[Row], k: int = 1, seed: int = 0) -> Figures:
 
 def write_summary(root: Path, rows: Iterable[Row], summary: Summary) -> None:
     """Write both files into a run folder; each appears complete or not at all."""
-    _write(root / RESULTS, "".join(json.dumps(asdict(row), ensure_ascii=False) + "\n" for row in rows))
+    _write(root / RESULTS, "".join(json.dumps(_cells(row), ensure_ascii=False) + "\n" for row in rows))
     _write(root / SUMMARY, json.dumps(_plain(summary), ensure_ascii=False, indent=2) + "\n")
+
+
+def _cells(row: Row) -> Mapping[str, object]:
+    return {field.name: getattr(row, field.name) for field in fields(row)}  # asdict copies every value
 
 
 def _plain(summary: Summary) -> Mapping[str, object]:
