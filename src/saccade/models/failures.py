@@ -109,9 +109,9 @@ def _status_failure(error: Any, key: Key, who: str) -> ModelError:
     code, parameter, words = _details(error)
     detail = key.hide(words)[:_LONGEST_DETAIL]
     if status == _TOO_MANY and code not in _SPENT:
-        return OutageError(f"{who} asks for a pause (429): {detail}.", _retry_after(error.response.headers))
+        return OutageError(f"{who} asks for a pause (429): {detail}.", retry_after(error.response.headers))
     if status == _TIME_OUT or status >= 500 or status < 400:  # below 400: an error inside a stream that had begun
-        return OutageError(f"{who} failed ({status}): {detail}.", _retry_after(error.response.headers))
+        return OutageError(f"{who} failed ({status}): {detail}.", retry_after(error.response.headers))
     advice = {
         400: "Correct the request: model, settings, size of the context and pictures.",
         401: "Check the key in the environment.",
@@ -135,7 +135,7 @@ def _details(error: Any) -> tuple[str, str, str]:
     return str(inner.get("code") or ""), str(inner.get("param") or ""), str(words).strip().rstrip(".")
 
 
-def _retry_after(headers: Any) -> float | None:
+def retry_after(headers: Any) -> float | None:
     """Seconds that the server asks to wait; None if it does not say so in a way that can be read."""
     for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
         told = headers.get(name)

@@ -10,6 +10,7 @@ import base64
 import math
 from dataclasses import dataclass
 from io import BytesIO
+from typing import Literal
 
 from PIL import Image, ImageOps
 
@@ -124,10 +125,10 @@ def _encoded_again(image: Image.Image, rules: PictureRules) -> EncodedPicture:
     size = fitting_size(plain.size, rules)
     if size != plain.size:
         plain = plain.resize(size, Image.Resampling.LANCZOS)
-    encoded = _saved(plain, "PNG")
+    encoded = saved_picture(plain, "PNG")
     most = rules.data_bytes
     while most is not None and len(encoded.data) > most:
-        encoded = _saved(plain.convert("RGB"), "JPEG")
+        encoded = saved_picture(plain.convert("RGB"), "JPEG")
         if len(encoded.data) > most:
             plain = plain.resize(
                 (max(1, plain.width * 3 // 4), max(1, plain.height * 3 // 4)), Image.Resampling.LANCZOS
@@ -137,7 +138,8 @@ def _encoded_again(image: Image.Image, rules: PictureRules) -> EncodedPicture:
     return encoded
 
 
-def _saved(image: Image.Image, format_: str) -> EncodedPicture:
+def saved_picture(image: Image.Image, format_: Literal["PNG", "JPEG"]) -> EncodedPicture:
+    """The pixels of `image` in that format."""
     buffer = BytesIO()
     image.save(buffer, format_, **({"quality": 92} if format_ == "JPEG" else {"compress_level": 1}))
     return EncodedPicture(_TAKEN[format_], buffer.getvalue())

@@ -6,17 +6,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from PIL import Image
+from tests.rl.engines.talking import conversations, episode, picture
 from tests.rl.policies import TinyPolicy, full_logprobs, policy, said
 
 from saccade.media.store import MediaStore
 from saccade.models.local_generate import Listening, generate
 from saccade.models.local_prompt import Prompt
 from saccade.models.tiny import save_tiny
-from saccade.record.content import ImagePart
 from saccade.record.trajectory import Sampling
 from saccade.record.turn import FinishReason
-from saccade.rl.engines.base import ContextFullError, Question, Sampled, Seat
+from saccade.rl.engines.base import ContextFullError, Question, Sampled
 from saccade.rl.engines.in_process import TransformersEngine
 from saccade.tokens.batch import Collator, row_of
 from saccade.tokens.pictures import PictureTensors
@@ -43,42 +42,6 @@ def qwen(tmp_path_factory: pytest.TempPathFactory) -> TinyPolicy:
 @pytest.fixture
 def store(tmp_path: Path) -> MediaStore:
     return MediaStore(tmp_path / "media")
-
-
-def picture(store: MediaStore, number: int) -> ImagePart:
-    colour = ("red", "green", "blue", "gold")[number % 4]
-    image = Image.new("RGB", (56 + 28 * (number % 3), 56), colour)
-    image.paste((0, 0, 0), (5, 5, 20 + number, 30))
-    return store.put_image(image)
-
-
-def conversations(store: MediaStore) -> list[list[list[object]]]:
-    """What four episodes are shown before each of their turns: ragged, some without pictures."""
-    return [
-        [[picture(store, 0), "Which colour?"], ["Here: ", picture(store, 1)], ["And?"]],
-        [["Say something."], ["Here: ", picture(store, 2), picture(store, 3)]],
-        [[picture(store, 2), "Which colour is the square in this rather long question?"]],
-        [[picture(store, 0), "Which colour?"], ["Nothing came back."], [picture(store, 1)]],
-    ]
-
-
-async def episode(seat: Seat, made: TinyPolicy, shown: list[list[object]], heat: float, most: int) -> TokenTrajectory:
-    messages = [said("system", "Look.")]
-    stream = TokenStream(made.encoder, "test")
-    segments: list[Segment] = []
-    for number, parts in enumerate(shown):
-        messages.append(said("user", *parts))  # type: ignore[arg-type]
-        news = stream.read(messages)
-        done = await seat.ask(Question(news, temperature=heat, max_tokens=most + number))
-        stream.wrote(done.ids, done.text)
-        segments.append(Segment(Kind.OBSERVATION if segments else Kind.PROMPT, news.ids, news.pictures))
-        segments.append(Segment(Kind.SAMPLED, done.ids, turn=number, logprobs=done.logprobs))
-        if done.text:
-            messages.append(said("assistant", done.text))
-    seat.leave()
-    tokens = TokenTrajectory("test", tuple(segments))
-    assert tuple(tokens.ids().tolist()) == seat.ids
-    return tokens
 
 
 async def rolled(made: TinyPolicy, store: MediaStore, heat: float = 0.8, **more: int) -> list[TokenTrajectory]:

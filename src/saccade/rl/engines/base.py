@@ -6,8 +6,9 @@ whose episode is over must be left, or the others wait for it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Protocol
 
 from saccade.record.turn import FinishReason
@@ -76,6 +77,13 @@ class Engine(Protocol):
 
     def seats(self, seeds: Sequence[int]) -> list[Seat]:
         """A seat for each seed, decoding together. The same seeds and questions give the same tokens."""
+
+    async def refresh(self, save: Callable[[Path], object]) -> None:
+        """The policy's weights have changed; `save` writes them into a folder, as a checkpoint.
+
+        Raises:
+            ModelError: the engine cannot sample with them.
+        """
 
     async def close(self) -> None:
         """Give back what it holds; idempotent."""

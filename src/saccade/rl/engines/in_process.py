@@ -6,8 +6,9 @@ one after the other; weights must not change while episodes run. Imports torch; 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 from saccade.models.base import MediaReader
 from saccade.rl.engines.base import Seat
@@ -31,6 +32,9 @@ class TransformersEngine:
     def seats(self, seeds: Sequence[int]) -> list[Seat]:
         """A cohort."""
         return list(Cohort(self._policy, self._rows, seeds, self._thread, self._spent).seats)
+
+    async def refresh(self, save: Callable[[Path], object]) -> None:
+        """Nothing to do: the weights are here."""
 
     async def close(self) -> None:
         """End the thread."""

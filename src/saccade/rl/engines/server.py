@@ -1,0 +1,206 @@
+"""An engine behind HTTP: a vLLM or SGLang server that samples for a policy whose tokens are kept here.
+
+    engine = ServerEngine(Connection("http://127.0.0.1:8000"), policy, store, Path("runs/rl/served"))
+
+It gets ids and pictures and gives ids with log-probabilities: nothing is tokenised twice. Each turn is a request of its
+own with everything before it; what was computed for it before is the server's prefix cache. Ids that may not be sampled
+get a bias of -1e9. Before the first turn one token is sampled to see that log-probabilities are those of what was
+sampled, bias and temperature included; a server that gives others is refused. Whether the same seeds give the same
+tokens depends on the server.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import lru_cache
+from hashlib import sha256
+from pathlib import Path
+
+import torch
+
+from saccade.errors import ModelRefusedError, SettingsError
+from saccade.models.base import MediaReader
+from saccade.models.pictures import decoded_picture, saved_picture
+from saccade.record.content import ImagePart
+from saccade.rl.engines.base import ContextFullError, Question, Sampled, Seat
+from saccade.rl.engines.rows import Policy
+from saccade.rl.engines.server_check import Served, served
+from saccade.rl.engines.server_http import Connection
+from saccade.rl.engines.turn import begun
+from saccade.rl.engines.wire import Draw, Drawn
+from saccade.tokens.segments import Picture
+
+_FAMILIES = frozenset({"qwen2_5_vl", "qwen3_vl"})
+_BANNED = -1e9
+_KEPT_PICTURES = 256
+
+
+class ServerEngine:
+    """See `base.Engine`."""
+
+    def __init__(self, connection: Connection, policy: Policy, media: MediaReader, weights: Path) -> None:
+        """Reaches for nothing yet.
+
+        Args:
+            connection: to the server; closed with the engine.
+            policy: whose tokens are sampled; its weights are not used.
+            media: has the pictures.
+            weights: folder for new weights, which the server must see under the same path.
+
+        Raises:
+            SettingsError: the family's pictures are written in another way by servers.
+        """
+        if policy.encoder.frame.model_type not in _FAMILIES:
+            raise SettingsError(
+                f"{policy.encoder.frame.model_type} has no server engine: its pictures are tiles, around which servers "
+                f"write marks of their own. Leave out --engine, or take one of {', '.join(sorted(_FAMILIES))}."
+            )
+        self.name = f"server:{connection.address}"
+        self.policy = policy
+        self.bias = {int(token): _BANNED for token in torch.nonzero(policy.checkpoint.forbidden)[:, 0]}
+        self._connection = connection
+        self._media = media
+        self._weights = weights
+        self._served: asyncio.Task[Served] | None = None
+        self._url = lru_cache(_KEPT_PICTURES)(self._encoded)
+        self._under_way = 0
+        self._since = self._spent = 0.0
+
+    @property
+    def busy_seconds(self) -> float:
+        """Seconds in which at least one turn was at the server."""
+        return self._spent + (time.perf_counter() - self._since if self._under_way else 0.0)
+
+    def seats(self, seeds: Sequence[int]) -> list[Seat]:
+        """Seats that know nothing of each other; the server batches their turns."""
+        return [ServerSeat(self, seed) for seed in seeds]
+
+    async def refresh(self, save: Callable[[Path], object]) -> None:
+        """See `base.Engine`. No turn may be under way.
+
+        Raises:
+            ModelError: the server cannot be reached, or does not take the weights.
+        """
+        wire = (await self.served()).wire
+        await asyncio.to_thread(save, self._weights)
+        await wire.reload(self._connection, self._weights.resolve())
+
+    async def close(self) -> None:
+        """Close the connection."""
+        await self._connection.close()
+
+    async def served(self) -> Served:
+        """What the server is, asked and checked once; all that ask at the same time share the outcome.
+
+        Raises:
+            ModelError: it cannot be reached, or its log-probabilities are of no use.
+        """
+        if self._served is None or (self._served.done() and self._served.exception() is not None):
+            self._served = asyncio.create_task(served(self._connection, self.policy))
+        return await asyncio.shield(self._served)
+
+    async def draw(self, draw: Draw, pictures: Sequence[Picture]) -> Drawn:
+        """`draw` with `pictures`, sampled by the server.
+
+        Raises:
+            ModelError: it failed.
+            MediaError: a picture cannot be read.
+        """
+        with self._busy():
+            wire = (await self.served()).wire
+            urls = await asyncio.to_thread(lambda: tuple(self._url(picture.part) for picture in pictures))
+            body = wire.body(replace(draw, pictures=urls))
+            return await self._connection.ask(wire.path, body, wire.read)
+
+    def _encoded(self, part: ImagePart) -> str:
+        """A picture at the size that the policy sees, so that the server has nothing to resize."""
+        encoder = self.policy.encoder
+        image = encoder.frame.prepared(decoded_picture(part, self._media), encoder.image_processor)
+        return saved_picture(image, "PNG").url
+
+    @contextmanager
+    def _busy(self) -> Iterator[None]:
+        """A turn is at the server."""
+        if not self._under_way:
+            self._since = time.perf_counter()
+        self._under_way += 1
+        try:
+            yield
+        finally:
+            self._under_way -= 1
+            if not self._under_way:
+                self._spent += time.perf_counter() - self._since
+
+
+class ServerSeat:
+    """See `base.Seat`."""
+
+    def __init__(self, engine: ServerEngine, seed: int) -> None:
+        self._engine = engine
+        self._seed = seed
+        self._turns = 0
+        self._pictures: tuple[Picture, ...] = ()
+        self.ids: tuple[int, ...] = ()
+
+    async def ask(self, question: Question) -> Sampled:
+        """See `base.Seat`."""
+        engine, news = self._engine, question.news
+        context = (await engine.served()).context
+        read = (*self.ids[: len(self.ids) - news.unread], *news.ids)
+        pictures = (*self._pictures, *news.pictures)
+        own = engine.policy.encoder.context_tokens
+        turn = begun(engine.policy, question, len(read), own if context is None else min(own, context))
+        digest = sha256(f"{self._seed}:{self._turns}".encode()).digest()
+        draw = Draw(
+            collapsed(read, pictures, engine.policy.encoder.placeholder_id),
+            turn.left,
+            engine.bias,
+            stop=question.stop,
+            ends=tuple(sorted(turn.ends)),
+            temperature=question.temperature,
+            seed=int.from_bytes(digest[:6]),
+        )
+        drawn = await engine.draw(draw, pictures)
+        self._check(drawn, read)
+        if not drawn.ids:
+            raise ContextFullError(f"{engine.name} has no room for a token after {len(read)}")
+        for token, logprob in zip(drawn.ids, drawn.logprobs, strict=True):
+            turn.take(token, logprob)
+            if turn.finish is not None:
+                break
+        if turn.finish is None and drawn.stopped:
+            raise ModelRefusedError(
+                f"{engine.name} ended a turn at id {drawn.ids[-1]}, which ends none here. Serve the checkpoint that is "
+                "trained, with its own generation_config.json."
+            )
+        done = turn.done()
+        self.ids, self._pictures, self._turns = (*read, *done.ids), pictures, self._turns + 1
+        return done
+
+    def leave(self) -> None:
+        """See `base.Seat`."""
+
+    def _check(self, drawn: Drawn, read: tuple[int, ...]) -> None:
+        """Raises `ModelRefusedError` if the server read other tokens, or sampled what must not be."""
+        count = len(read) if drawn.read is None else len(drawn.read)
+        if (drawn.read or read) != read or count != (drawn.count or count):
+            raise ModelRefusedError(
+                f"{self._engine.name} read {drawn.count or count} tokens that are not the {len(read)} of this episode. "
+                "Serve the checkpoint that is trained, with its own preprocessor_config.json."
+            )
+        if banned := [token for token in drawn.ids if token in self._engine.bias]:
+            raise ModelRefusedError(f"{self._engine.name} sampled id {banned[0]} in spite of its bias.")
+
+
+def collapsed(ids: Sequence[int], pictures: Sequence[Picture], placeholder: int) -> tuple[int, ...]:
+    """`ids` with one placeholder for each picture, in place of one for each of its features."""
+    kept, at = [], 0
+    left = iter(pictures)
+    while at < len(ids):
+        kept.append(ids[at])
+        at += next(left).tokens if ids[at] == placeholder else 1
+    return tuple(kept)

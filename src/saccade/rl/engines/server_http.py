@@ -1,0 +1,137 @@
+"""The way to a server that samples: JSON over HTTP, tried again while it is an outage, every failure typed."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import httpx
+
+from saccade.errors import ModelError, ModelRefusedError, SettingsError
+from saccade.models.failures import retry_after
+from saccade.models.keys import Key, find_key
+from saccade.models.retry import DEFAULT_RETRY, Clock, OutageError, RetryPolicy, with_retries
+
+T = TypeVar("T")
+
+_CURABLE = frozenset({408, 425, 429})
+_LONGEST_DETAIL = 400
+"""Characters of a server's own words in a message."""
+
+
+class Connection:
+    """One server. Not bound to an event loop until the first request."""
+
+    def __init__(
+        self,
+        address: str,
+        *,
+        retry: RetryPolicy = DEFAULT_RETRY,
+        timeout_seconds: float = 600.0,
+        clock: Clock | None = None,
+        transport: httpx.AsyncBaseTransport | None = None,
+    ) -> None:
+        """A key, where the server wants one, is that of the environment: SACCADE_ENGINE_API_KEY.
+
+        Args:
+            address: `http://host:port`, without `/v1`.
+            retry: how often and how long.
+            timeout_seconds: for one try, the whole answer included.
+            clock: how to wait between tries.
+            transport: another way than the network's.
+
+        Raises:
+            SettingsError: `address` is none.
+        """
+        self.address = _checked(address)
+        self._retry = retry
+        self._timeout = timeout_seconds
+        self._clock = clock
+        self._key: Key = find_key("engine", needed=False)
+        secret = self._key.reveal()
+        self._client = httpx.AsyncClient(
+            base_url=self.address,
+            headers={"authorization": f"Bearer {secret}"} if secret else {},
+            timeout=httpx.Timeout(None, connect=10.0),
+            limits=httpx.Limits(max_connections=None, max_keepalive_connections=64),
+            trust_env=False,
+            transport=transport,
+        )
+
+    async def get(self, path: str) -> Any:
+        """What the server has there, as JSON; raises what `ask` raises."""
+        return await with_retries(lambda: self._try("GET", path, None), self._retry, self._clock)
+
+    async def post(self, path: str, body: dict[str, Any] | None = None) -> Any:
+        """The server's answer as JSON, None for an empty one; raises what `ask` raises."""
+        return await self.ask(path, body, lambda answer: answer)
+
+    async def ask(self, path: str, body: dict[str, Any] | None, read: Callable[[Any], T]) -> T:
+        """What `read` makes of the server's answer to a POST; an `OutageError` of `read` is tried again as well.
+
+        Raises:
+            ModelLostError: it cannot be reached or kept failing, after all tries.
+            ModelRefusedError: it refuses; no retry can help.
+        """
+
+        async def once() -> T:
+            return read(await self._try("POST", path, body))
+
+        return await with_retries(once, self._retry, self._clock)
+
+    async def close(self) -> None:
+        """Close all connections; idempotent."""
+        await self._client.aclose()
+
+    async def _try(self, method: str, path: str, body: dict[str, Any] | None) -> Any:
+        try:
+            async with asyncio.timeout(self._timeout):
+                response = await self._client.request(method, path, json=body)
+        except TimeoutError:
+            failure: ModelError = OutageError(f"{self.address} did not answer within {self._timeout:g} s.")
+        except httpx.HTTPError as error:
+            failure = OutageError(f"{self.address} cannot be reached: {str(error) or type(error).__name__}.")
+        else:
+            return self._read(response, path)
+        raise failure  # out here without a chain to the client's exception, which holds the request
+
+    def _read(self, response: httpx.Response, path: str) -> Any:
+        status = response.status_code
+        if not response.is_success:
+            said = self._key.hide(_words(response))
+            if status in _CURABLE or status >= 500:
+                raise OutageError(f"{self.address}{path} failed ({status}): {said}.", retry_after(response.headers))
+            raise ModelRefusedError(f"{self.address}{path} refused ({status}): {said}.")
+        if not response.content:
+            return None
+        try:
+            return response.json()
+        except ValueError:
+            raise OutageError(f"{self.address}{path} sent an answer that is not JSON.") from None
+
+
+def _words(response: httpx.Response) -> str:
+    """The server's own words."""
+    try:
+        body = response.json()
+    except ValueError:
+        body = response.text
+    while isinstance(body, dict) and (inner := next((body[k] for k in ("error", "message", "detail") if k in body), 0)):
+        body = inner
+    text = body if isinstance(body, str) else json.dumps(body)
+    return text.strip().rstrip(".")[:_LONGEST_DETAIL] or "no reason given"
+
+
+def _checked(address: str) -> str:
+    try:
+        parsed = httpx.URL(address)
+    except (httpx.InvalidURL, TypeError) as error:
+        raise SettingsError(f"the engine's address cannot be read: {error}. Example: http://127.0.0.1:8000") from error
+    if parsed.scheme not in ("http", "https") or not parsed.host or parsed.userinfo:
+        raise SettingsError(
+            f"the engine's address {parsed.host or address!r} must look like http://host:port, without user or "
+            "password; a key goes into SACCADE_ENGINE_API_KEY."
+        )
+    return str(parsed).rstrip("/").removesuffix("/v1")

@@ -1,0 +1,48 @@
+"""Episodes without a sandbox: what each of four is shown before its turns, and how one is played at a seat."""
+
+from __future__ import annotations
+
+from PIL import Image
+from tests.rl.policies import TinyPolicy, said
+
+from saccade.media.store import MediaStore
+from saccade.record.content import ImagePart
+from saccade.rl.engines.base import Question, Seat
+from saccade.tokens.segments import Kind, Segment, TokenTrajectory
+from saccade.tokens.stream import TokenStream
+
+
+def picture(store: MediaStore, number: int) -> ImagePart:
+    colour = ("red", "green", "blue", "gold")[number % 4]
+    image = Image.new("RGB", (56 + 28 * (number % 3), 56), colour)
+    image.paste((0, 0, 0), (5, 5, 20 + number, 30))
+    return store.put_image(image)
+
+
+def conversations(store: MediaStore) -> list[list[list[object]]]:
+    """What four episodes are shown before each of their turns: ragged, some without pictures."""
+    return [
+        [[picture(store, 0), "Which colour?"], ["Here: ", picture(store, 1)], ["And?"]],
+        [["Say something."], ["Here: ", picture(store, 2), picture(store, 3)]],
+        [[picture(store, 2), "Which colour is the square in this rather long question?"]],
+        [[picture(store, 0), "Which colour?"], ["Nothing came back."], [picture(store, 1)]],
+    ]
+
+
+async def episode(seat: Seat, made: TinyPolicy, shown: list[list[object]], heat: float, most: int) -> TokenTrajectory:
+    messages = [said("system", "Look.")]
+    stream = TokenStream(made.encoder, "test")
+    segments: list[Segment] = []
+    for number, parts in enumerate(shown):
+        messages.append(said("user", *parts))  # type: ignore[arg-type]
+        news = stream.read(messages)
+        done = await seat.ask(Question(news, temperature=heat, max_tokens=most + number))
+        stream.wrote(done.ids, done.text)
+        segments.append(Segment(Kind.OBSERVATION if segments else Kind.PROMPT, news.ids, news.pictures))
+        segments.append(Segment(Kind.SAMPLED, done.ids, turn=number, logprobs=done.logprobs))
+        if done.text:
+            messages.append(said("assistant", done.text))
+    seat.leave()
+    tokens = TokenTrajectory("test", tuple(segments))
+    assert tuple(tokens.ids().tolist()) == seat.ids
+    return tokens

@@ -1,0 +1,343 @@
+from __future__ import annotations
+
+import asyncio
+import json
+import shutil
+from collections.abc import AsyncIterator, Callable, Iterator
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from fastapi.responses import JSONResponse, Response
+from PIL import Image
+from tests.rl.engines.served import Answer, SamplingServer, running
+from tests.rl.engines.talking import conversations, episode
+from tests.rl.policies import Noise, TinyPolicy, full_logprobs, policy, said
+
+from saccade.episode.plan import Plan
+from saccade.errors import ModelLostError, ModelRefusedError, SettingsError
+from saccade.media.store import MediaStore
+from saccade.models.retry import Clock, RetryPolicy
+from saccade.models.tiny import save_tiny
+from saccade.record.task import NamedMedia, Task
+from saccade.record.trajectory import EpisodeLimits, Sampling, StopReason
+from saccade.record.turn import FinishReason
+from saccade.rl.engines.base import ContextFullError, Engine, Question, Sampled
+from saccade.rl.engines.in_process import TransformersEngine
+from saccade.rl.engines.server import ServerEngine
+from saccade.rl.engines.server_http import Connection
+from saccade.rl.play.rollouts import Played, PlaySettings, Stage, play
+from saccade.sandbox.local import LocalSandbox
+from saccade.tokens.segments import TokenTrajectory
+from saccade.tokens.stream import News, TokenStream
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> TinyPolicy:
+    folder = tmp_path_factory.mktemp("tiny") / "qwen"
+    save_tiny(folder, "qwen2_5_vl")
+    return policy(folder)
+
+
+@pytest.fixture(scope="module", params=["vllm", "sglang"])
+def running_server(
+    request: pytest.FixtureRequest, made: TinyPolicy, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[SamplingServer]:
+    with running(request.param, made, MediaStore(tmp_path_factory.mktemp("served"))) as server:
+        yield server
+
+
+@pytest.fixture
+def server(running_server: SamplingServer, made: TinyPolicy) -> SamplingServer:
+    """The same one as new."""
+    for name in ("deaf", "raw", "cold"):
+        setattr(running_server, name, False)
+    running_server.policy, running_server.beyond, running_server.context = made, 0, 2048
+    for kept in (running_server.faults, running_server.bodies, running_server.loaded):
+        kept.clear()  # type: ignore[attr-defined]
+    return running_server
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> MediaStore:
+    return MediaStore(tmp_path / "media")
+
+
+async def _no_wait(seconds: float) -> None:
+    await asyncio.sleep(0)
+
+
+def connection(server: SamplingServer) -> Connection:
+    return Connection(server.url, retry=RetryPolicy(tries=2), clock=Clock(sleep=_no_wait))
+
+
+@pytest.fixture
+async def engine(
+    server: SamplingServer, made: TinyPolicy, store: MediaStore, tmp_path: Path
+) -> AsyncIterator[ServerEngine]:
+    engine = ServerEngine(connection(server), made, store, tmp_path / "weights")
+    yield engine
+    await engine.close()
+
+
+def plans(store: MediaStore, heat: float) -> list[Plan]:
+    part = store.put_image(Image.new("RGB", (131, 90), "red"))
+    task = Task(id="t", question="Which colour?", media=(NamedMedia(name="image", part=part),), answer="red")
+    sampling = Sampling(temperature=heat, max_tokens=6)
+    return [Plan(task, Noise(), sampling, EpisodeLimits(turns=3), "t", number) for number in range(2)]
+
+
+async def played(engine: Engine, made: TinyPolicy, store: MediaStore, heat: float) -> list[Played]:
+    async with LocalSandbox() as sandbox:
+        stage = Stage(engine, made.encoder, sandbox, store)
+        return (await play(plans(store, heat), stage, PlaySettings(replays=0), 7))[0]
+
+
+@pytest.mark.slow
+async def test_greedy_episodes_with_a_sandbox_are_those_in_process(
+    engine: ServerEngine, made: TinyPolicy, store: MediaStore
+) -> None:
+    local = TransformersEngine(made, store)
+    ours, theirs = await played(local, made, store, 0.0), await played(engine, made, store, 0.0)
+    await local.close()
+    for one, other in zip(ours, theirs, strict=True):
+        assert one.tokens is not None
+        assert other.tokens is not None
+        assert len(one.tokens.pictures) == 3
+        assert other.tokens.ids().tolist() == one.tokens.ids().tolist()
+        np.testing.assert_allclose(other.tokens.logprobs(), one.tokens.logprobs(), atol=1e-4)
+        assert [t.text for t in other.trajectory.turns] == [t.text for t in one.trajectory.turns]
+
+
+async def talked(engine: Engine, made: TinyPolicy, store: MediaStore, heat: float) -> list[TokenTrajectory]:
+    shown = conversations(store)
+    pairs = zip(engine.seats(range(len(shown))), shown, strict=True)
+    return list(await asyncio.gather(*(episode(seat, made, parts, heat, 6) for seat, parts in pairs)))
+
+
+async def test_greedy_episodes_are_those_in_process(engine: ServerEngine, made: TinyPolicy, store: MediaStore) -> None:
+    local = TransformersEngine(made, store)
+    ours, theirs = await talked(local, made, store, 0.0), await talked(engine, made, store, 0.0)
+    await local.close()
+    for one, other in zip(ours, theirs, strict=True):
+        assert other.ids().tolist() == one.ids().tolist()
+        np.testing.assert_allclose(other.logprobs(), one.logprobs(), atol=1e-4)
+    assert engine.busy_seconds > 0
+
+
+async def test_sampled_turns_have_the_logprobs_of_one_pass_over_the_whole_episode(
+    engine: ServerEngine, made: TinyPolicy, store: MediaStore
+) -> None:
+    done = await talked(engine, made, store, 0.7)
+    for tokens in done:
+        recorded = tokens.logprobs()[tokens.loss_mask()]
+        np.testing.assert_allclose(recorded, full_logprobs(made, tokens, store, 0.7), atol=1e-4)
+    again = await talked(engine, made, store, 0.7)
+    assert [tokens.ids().tolist() for tokens in again] == [tokens.ids().tolist() for tokens in done]
+
+
+async def test_a_sampled_turn_is_what_the_engine_in_process_samples_with_its_seed(
+    engine: ServerEngine, made: TinyPolicy, store: MediaStore
+) -> None:
+    part = store.put_image(Image.new("RGB", (56, 84), "gold"))
+    news = TokenStream(made.encoder, "test").read([said("user", part, "Which colour?")])
+    question = Question(news, temperature=1.3, max_tokens=12)
+    (seat,) = engine.seats([5])
+    theirs = await seat.ask(question)
+    local = TransformersEngine(made, store)
+    (own,) = local.seats([int.from_bytes(sha256(b"5:0").digest()[:6])])
+    ours = await own.ask(question)
+    await local.close()
+    assert (theirs.ids, theirs.text, theirs.finish, theirs.context) == (ours.ids, ours.text, ours.finish, ours.context)
+    np.testing.assert_allclose(theirs.logprobs, ours.logprobs, atol=1e-4)
+    assert seat.ids == own.ids
+
+
+def plain(made: TinyPolicy, text: str) -> News:
+    return News(made.encoder.text(text))
+
+
+async def test_what_goes_on_after_a_turn_is_read_without_its_end(
+    engine: ServerEngine, server: SamplingServer, made: TinyPolicy
+) -> None:
+    (seat,) = engine.seats([1])
+    first = await seat.ask(Question(plain(made, "Say it."), max_tokens=4))
+    more = made.encoder.text("More")
+    await seat.ask(Question(News(more, unread=1), max_tokens=2))
+    sent = server.bodies[-1].get("token_ids", server.bodies[-1].get("input_ids"))
+    assert tuple(sent) == (*made.encoder.text("Say it."), *first.ids[:-1], *more)
+
+
+@pytest.mark.parametrize("beyond", [0, 2])
+async def test_stop_strings_end_a_turn_with_the_token_that_completes_them(
+    engine: ServerEngine, server: SamplingServer, made: TinyPolicy, beyond: int
+) -> None:
+    asked = Question(plain(made, "Say it."), max_tokens=40)
+    first = await engine.seats([1])[0].ask(asked)
+    stop = first.text[3:5]
+    server.beyond = beyond
+    stopped = await engine.seats([1])[0].ask(Question(asked.news, (stop,), max_tokens=40))
+    assert stopped.finish is FinishReason.STOP_STRING
+    assert stopped.text == first.text[: first.text.index(stop) + len(stop)]
+    assert stopped.ids == first.ids[: len(stopped.ids)]
+    assert len(stopped.logprobs) == len(stopped.ids)
+
+
+async def test_forbidden_ids_are_never_sampled(engine: ServerEngine, made: TinyPolicy) -> None:
+    forbidden = set(torch.nonzero(made.checkpoint.forbidden)[:, 0].tolist())
+    for seed in range(2):
+        done = await engine.seats([seed])[0].ask(Question(plain(made, "Hi"), temperature=2.0, max_tokens=40))
+        assert forbidden.isdisjoint(done.ids)
+
+
+async def test_a_full_context(engine: ServerEngine, server: SamplingServer, made: TinyPolicy) -> None:
+    server.context = 40
+    (seat,) = engine.seats([1])
+    done = await seat.ask(Question(News((20,) * 38)))
+    assert len(done.ids) <= 2
+    known = seat.ids
+    with pytest.raises(ContextFullError):
+        await seat.ask(Question(plain(made, "More")))
+    assert seat.ids == known
+
+
+def status(code: int) -> Callable[[Answer], Response]:
+    return lambda _: JSONResponse({"error": {"message": "no", "code": code}}, code)
+
+
+def cut(answer: Answer) -> Response:
+    """A body that ends in the middle."""
+    return Response(json.dumps(answer)[:-9], media_type="application/json")
+
+
+def gone(answer: Answer) -> Response:
+    """A connection that closes before the body is there."""
+    return Response(b"{", headers={"content-length": "900"})
+
+
+def changed(**places: Any) -> Callable[[Answer], Response]:
+    """Of either format: what is said of the sampled tokens is replaced."""
+
+    def change(answer: Answer) -> Response:
+        for where in (answer, answer.get("meta_info", {}), *answer.get("choices", [])):
+            for name, value in places.items():
+                if name in where:
+                    where[name] = value(where[name]) if callable(value) else value
+        return JSONResponse(answer)
+
+    return change
+
+
+def less(told: Any) -> Any:
+    """One log-probability is missing."""
+    return {"content": told["content"][:-1]} if isinstance(told, dict) else told[:-1]
+
+
+NO_LOGPROBS = changed(logprobs=None, output_token_logprobs=None)
+ONE_LESS = changed(logprobs=less, output_token_logprobs=less)
+OTHER_IDS = changed(token_ids=lambda ids: [i + 1 for i in ids], output_ids=lambda ids: [i + 1 for i in ids])
+ABORTED = changed(finish_reason=lambda told: {"type": "abort"} if isinstance(told, dict) else "abort")
+READ_MORE = changed(
+    prompt_token_ids=lambda ids: [*ids, 7], prompt_tokens=lambda count: count + 1, usage={"prompt_tokens": 999}
+)
+
+
+async def one_turn(engine: ServerEngine, made: TinyPolicy) -> Sampled:
+    return await engine.seats([1])[0].ask(Question(plain(made, "Hi"), max_tokens=3))
+
+
+@pytest.mark.parametrize("fault", [status(500), status(429), cut, gone, ABORTED])
+async def test_an_outage_is_tried_again(
+    engine: ServerEngine, server: SamplingServer, made: TinyPolicy, fault: Callable[[Answer], Response]
+) -> None:
+    wanted = await one_turn(engine, made)
+    server.faults = [fault]
+    assert await one_turn(engine, made) == wanted
+    server.faults = [fault, fault]
+    with pytest.raises(ModelLostError, match="Tried 2 times"):
+        await one_turn(engine, made)
+
+
+@pytest.mark.parametrize(
+    ("fault", "words"),
+    [
+        (status(404), "refused .404.*no"),
+        (NO_LOGPROBS, "no log-probabilities"),
+        (ONE_LESS, "3 tokens and 2 log-probabilities"),
+        (OTHER_IDS, "other tokens than it sampled"),
+        (READ_MORE, "preprocessor_config"),
+        (changed(choices=[], output_ids="x"), "another format"),
+    ],
+)
+async def test_an_answer_of_no_use_is_refused(
+    engine: ServerEngine, server: SamplingServer, made: TinyPolicy, fault: Callable[[Answer], Response], words: str
+) -> None:
+    await one_turn(engine, made)
+    server.faults = [fault]
+    with pytest.raises(ModelRefusedError, match=words):
+        await one_turn(engine, made)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"), [("deaf", "logit_bias"), ("raw", "processed_logprobs"), ("cold", "ORIGINAL_LOGPROB")]
+)
+async def test_logprobs_that_are_not_of_what_is_sampled_are_refused(
+    engine: ServerEngine, server: SamplingServer, made: TinyPolicy, wrong: str, words: str
+) -> None:
+    setattr(server, wrong, True)
+    with pytest.raises(ModelRefusedError, match=words):
+        await one_turn(engine, made)
+    setattr(server, wrong, False)
+    assert (await one_turn(engine, made)).ids
+
+
+async def test_a_bias_that_is_lost_later_is_noticed(
+    engine: ServerEngine, server: SamplingServer, made: TinyPolicy
+) -> None:
+    await one_turn(engine, made)
+    server.deaf = True
+    hot = Question(plain(made, "Hi"), temperature=2.0, max_tokens=200)
+    with pytest.raises(ModelRefusedError, match="in spite of its bias"):
+        await asyncio.gather(*(seat.ask(hot) for seat in engine.seats(range(4))))
+
+
+@pytest.mark.slow
+async def test_a_server_that_is_not_there_loses_the_episode(
+    made: TinyPolicy, store: MediaStore, tmp_path: Path
+) -> None:
+    way = Connection("http://127.0.0.1:9", retry=RetryPolicy(tries=2), clock=Clock(sleep=_no_wait))
+    engine = ServerEngine(way, made, store, tmp_path)
+    done = await played(engine, made, store, 1.0)
+    await engine.close()
+    assert all(item.trajectory.stop is StopReason.MODEL_LOST and item.tokens is None for item in done)
+
+
+@pytest.fixture(scope="module")
+def other_weights(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("tiny") / "other"
+    save_tiny(folder, "qwen2_5_vl", seed=99)
+    return folder
+
+
+async def test_new_weights_are_sampled_with(
+    engine: ServerEngine, server: SamplingServer, made: TinyPolicy, tmp_path: Path, other_weights: Path
+) -> None:
+    before = await one_turn(engine, made)
+
+    await engine.refresh(lambda folder: shutil.copytree(other_weights, folder))
+    assert server.loaded == [str(tmp_path / "weights")]
+    after = await one_turn(engine, made)
+    assert after.logprobs != before.logprobs
+
+
+async def test_other_families_and_addresses_are_refused(store: MediaStore, tmp_path: Path) -> None:
+    save_tiny(tmp_path / "tiles", "internvl")
+    with pytest.raises(SettingsError, match="tiles"):
+        ServerEngine(Connection("http://127.0.0.1:9"), policy(tmp_path / "tiles"), store, tmp_path)
+    for address in ("ftp://host", "host:8000", "http://user:secret@host"):
+        with pytest.raises(SettingsError, match="address") as refused:
+            Connection(address)
+        assert "secret" not in str(refused.value)
