@@ -23,6 +23,7 @@ from saccade.episode.run_folder import RunFolder
 from saccade.errors import MediaError, SettingsError
 from saccade.evals.benchmarks import BROKEN_ROW
 from saccade.evals.failures import Failure, add_failure, mend_failures, open_failures
+from saccade.evals.frames import framed
 from saccade.evals.grades import graded
 from saccade.evals.progress import OUTAGES, Progress
 from saccade.evals.rows import read_rows
@@ -142,7 +143,7 @@ class Stage:
             base = settings.seed if sampling.seed is None else sampling.seed
             sampling = sampling.model_copy(update={"seed": sample.seed(base)})
         return Plan(
-            sample.item.make(self.store),
+            framed(sample.item.make(self.store), settings.frames, self.store),
             self.dialect,
             sampling=sampling,
             given_limits=limits_with(self.dialect.limits, **settings.limits.model_dump()),

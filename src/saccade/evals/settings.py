@@ -8,6 +8,7 @@ from typing import Literal, Self
 from pydantic import Field, model_validator
 
 from saccade.episode.settings import EpisodeSettings
+from saccade.evals.frames import FrameSettings
 
 _ADDRESS = re.compile(r"@https?://\S+$")
 
@@ -32,6 +33,8 @@ class EvalSettings(EpisodeSettings):
     """Whether each sample is asked for with a seed of its own; false for a backend that knows no seed."""
     grader: str = ""
     """Grader of all tasks; empty: the one that the source names, or else the one for the type of the answer."""
+    frames: FrameSettings = FrameSettings()
+    """Videos shown as frames that were sampled before; see `saccade.evals.frames`."""
     shard: str = Field("1/1", pattern=r"^[1-9][0-9]{0,5}/[1-9][0-9]{0,5}$")
     """`i/n`: the i-th of n parts of the tasks."""
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeAlias, TypeVar
 
 from saccade.evals.protocols.findings import About, Findings, SampleRow
 from saccade.looks.regions import Pixels, Region, regions
@@ -60,3 +60,7 @@ class Protocol(Generic[R, F]):
     row: Callable[[Studied], R]
     findings: Callable[[Sequence[R], About], F]
     """Of rows in the order of tasks and rollouts."""
+
+
+AnyProtocol: TypeAlias = Protocol[Any, Any]
+"""A protocol, whatever it finds."""

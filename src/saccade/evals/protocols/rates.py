@@ -64,7 +64,7 @@ class Rates:
             return [(None, None)] * len(columns)
         pairs = np.array(columns, dtype=np.float64)
         drawn = self._ratios(self._by_task(pairs[..., 0]), self._by_task(pairs[..., 1]))
-        known = pairs[..., 1].any(axis=1)
+        known = [any(weight for _, weight in column) for column in columns]
         return [_percentiles(ratios) if some else (None, None) for ratios, some in zip(drawn.T, known, strict=True)]
 
     def _by_task(self, values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:

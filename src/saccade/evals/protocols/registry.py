@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from saccade.errors import RegistryError
-from saccade.evals.protocols.base import Protocol
+from saccade.evals.protocols.base import AnyProtocol, Protocol
 from saccade.record.registry import Registry
 
 PROTOCOLS: Final = Registry(
@@ -20,7 +20,7 @@ PROTOCOLS: Final = Registry(
 )
 
 
-def load_protocol(name: str) -> Protocol[Any, Any]:
+def load_protocol(name: str) -> AnyProtocol:
     """The protocol of that name.
 
     Raises:

@@ -86,7 +86,7 @@ def _rate(error: ErrorClass, rows: Sequence[ErrorRow], rates: Rates) -> ErrorRat
     samples, of_wrong = rates.rates([hits, wrong])
     return ErrorRate(
         error=error,
-        title=error.title,
+        title=error.words,
         estimated=error.estimated,
         samples=samples,
         wrong=of_wrong,

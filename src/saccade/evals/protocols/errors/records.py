@@ -26,8 +26,8 @@ class ErrorClass(StrEnum):
     E6 = "E6"
 
     @property
-    def title(self) -> str:
-        """In words."""
+    def words(self) -> str:
+        """What it is called."""
         return _TITLES[self]
 
     @property

@@ -121,9 +121,7 @@ class _Walk:
             case ast.Name(id=name):
                 return name in self.reader.computed
             case ast.BinOp(left=left, right=right):
-                texts = any(
-                    isinstance(side, ast.JoinedStr | ast.Constant) and not _is_number(side) for side in (left, right)
-                )
+                texts = _is_text(left) or _is_text(right)
                 return not texts or self.is_computed(left) or self.is_computed(right)
             case ast.Compare():
                 return True
@@ -231,5 +229,5 @@ class _Walk:
         return ".".join([self.reader.aliases.get(node.id, node.id), *reversed(names)])
 
 
-def _is_number(node: ast.expr) -> bool:
-    return isinstance(node, ast.Constant) and isinstance(node.value, int | float | complex)
+def _is_text(node: ast.expr) -> bool:
+    return isinstance(node, ast.JoinedStr) or (isinstance(node, ast.Constant) and isinstance(node.value, str))

@@ -20,6 +20,10 @@ ALIASES: Final[Mapping[str, str]] = {
 """What these names mean where code does not import them: sandboxes hold them from the start."""
 
 
+def _words(*lines: str) -> frozenset[str]:
+    return frozenset(word for line in lines for word in line.split())
+
+
 def _named(operation: Operation, module: str, names: str) -> dict[str, Operation]:
     return {f"{module}.{name}" if module else name: operation for name in names.split()}
 
@@ -41,17 +45,17 @@ FUNCTIONS: Final[Mapping[str, Operation]] = {
     **_named(
         Operation.SEGMENT,
         "cv2",
-        "threshold adaptiveThreshold inRange kmeans connectedComponents connectedComponentsWithStats watershed grabCut "
-        "floodFill morphologyEx erode dilate distanceTransform bitwise_and createBackgroundSubtractorMOG2",
+        "threshold adaptiveThreshold inRange kmeans connectedComponents connectedComponentsWithStats watershed "
+        "grabCut floodFill morphologyEx erode dilate distanceTransform bitwise_and createBackgroundSubtractorMOG2",
     ),
     **_named(Operation.SEGMENT, "scipy.ndimage", "label find_objects binary_opening binary_closing binary_fill_holes"),
     **_named(Operation.SEGMENT, "skimage.measure", "label regionprops"),
     **_named(
         Operation.DETECT_EDGES,
         "cv2",
-        "Canny Sobel Laplacian Scharr findContours HoughLines HoughLinesP HoughCircles cornerHarris goodFeaturesToTrack "
-        "approxPolyDP createLineSegmentDetector SimpleBlobDetector_create convexHull minAreaRect ORB_create "
-        "SIFT_create FastFeatureDetector_create",
+        "Canny Sobel Laplacian Scharr findContours HoughLines HoughLinesP HoughCircles cornerHarris "
+        "goodFeaturesToTrack approxPolyDP createLineSegmentDetector SimpleBlobDetector_create convexHull minAreaRect "
+        "ORB_create SIFT_create FastFeatureDetector_create",
     ),
     **_named(Operation.DETECT_EDGES, "skimage.feature", "canny corner_harris corner_peaks blob_dog blob_log"),
     **_named(Operation.DETECT_EDGES, "skimage.filters", "sobel scharr prewitt roberts"),
@@ -85,153 +89,38 @@ METHODS: Final[Mapping[str, Operation]] = {
     **_named(Operation.COMPARE, "", "paste"),
 }
 """By name alone: what the object is cannot be told from the code."""
-EDGE_FILTERS: Final = frozenset({"FIND_EDGES", "CONTOUR", "EDGE_ENHANCE", "EDGE_ENHANCE_MORE", "EMBOSS"})
+EDGE_FILTERS: Final = _words("FIND_EDGES CONTOUR EDGE_ENHANCE EDGE_ENHANCE_MORE EMBOSS")
 
-MARKS: Final = frozenset(
-    [
-        "annotate",
-        "text",
-        "axhline",
-        "axvline",
-        "hlines",
-        "vlines",
-        "add_patch",
-        "add_artist",
-        "add_line",
-        "arrow",
-        "axline",
-        "grid",
-    ]
-)
+MARKS: Final = _words("annotate text axhline axvline hlines vlines add_patch add_artist add_line arrow axline grid")
 """Methods of axes that mark what is there."""
-CHARTS: Final = frozenset(
-    [
-        "plot",
-        "scatter",
-        "bar",
-        "barh",
-        "pie",
-        "fill",
-        "fill_between",
-        "step",
-        "stem",
-        "quiver",
-        "contour",
-        "contourf",
-        "boxplot",
-        "stackplot",
-        "heatmap",
-    ]
+CHARTS: Final = _words(
+    "plot scatter bar barh pie fill fill_between step stem quiver contour contourf boxplot stackplot heatmap"
 )
 """Methods of axes that draw something of their own."""
-CV_MARKS: Final = frozenset(
-    f"cv2.{name}"
-    for name in [
-        "rectangle",
-        "circle",
-        "line",
-        "putText",
-        "polylines",
-        "arrowedLine",
-        "ellipse",
-        "drawContours",
-        "drawMarker",
-        "fillPoly",
-    ]
+CV_MARKS: Final = _words(
+    "cv2.rectangle cv2.circle cv2.line cv2.putText cv2.polylines cv2.arrowedLine cv2.ellipse cv2.drawContours",
+    "cv2.drawMarker cv2.fillPoly",
 )
-CANVASES: Final = frozenset({"PIL.Image.new", "numpy.zeros", "numpy.ones", "numpy.full", "numpy.zeros_like"})
-READERS: Final = frozenset({"PIL.Image.open", "cv2.imread", "matplotlib.pyplot.imread", "imageio.imread"})
-VIDEOS: Final = frozenset({"cv2.VideoCapture", "decord.VideoReader", "VideoReader", "imageio.get_reader", "av.open"})
-FRAMES: Final = frozenset({"get_batch", "read", "retrieve", "get_data", "get_frame", "decode", "next"})
+CANVASES: Final = _words("PIL.Image.new numpy.zeros numpy.ones numpy.full numpy.zeros_like")
+READERS: Final = _words("PIL.Image.open cv2.imread matplotlib.pyplot.imread imageio.imread")
+VIDEOS: Final = _words("cv2.VideoCapture decord.VideoReader VideoReader imageio.get_reader av.open")
+FRAMES: Final = _words("get_batch read retrieve get_data get_frame decode")
 """Methods of a video that give frames."""
 
-MEASURES: Final = frozenset(["sum", "len", "max", "min", "abs", "round", "sorted", "pow", "divmod"])
+MEASURES: Final = _words("sum len max min abs round sorted pow divmod")
 """Plain functions that compute a number."""
-NUMERIC: Final = frozenset(
-    {"numpy", "math", "cmath", "statistics", "scipy", "sympy", "fractions", "decimal", "shapely"}
-)
+NUMERIC: Final = _words("numpy math cmath statistics scipy sympy fractions decimal shapely")
 """Packages that compute."""
-PIXELS: Final = frozenset({"getpixel", "getbbox", "mean", "std", "sum", "min", "max", "argmax", "argmin", "getextrema"})
+PIXELS: Final = _words("getpixel getbbox mean std sum min max argmax argmin getextrema")
 """Methods that measure."""
-NO_MEASURE: Final = frozenset(
-    [
-        "array",
-        "asarray",
-        "zeros",
-        "ones",
-        "full",
-        "zeros_like",
-        "ones_like",
-        "uint8",
-        "float32",
-        "hstack",
-        "vstack",
-        "concatenate",
-        "stack",
-        "copy",
-    ]
+NO_MEASURE: Final = _words(
+    "array asarray zeros ones full zeros_like ones_like uint8 float32 hstack vstack concatenate stack copy"
 )
 """Functions of numpy that only hold pixels."""
-HARMLESS: Final = frozenset(
-    [
-        "open",
-        "imread",
-        "show",
-        "display",
-        "imshow",
-        "figure",
-        "subplots",
-        "subplot",
-        "axis",
-        "title",
-        "suptitle",
-        "tight_layout",
-        "savefig",
-        "save",
-        "close",
-        "print",
-        "convert",
-        "copy",
-        "array",
-        "asarray",
-        "fromarray",
-        "cvtColor",
-        "set_title",
-        "format",
-        "range",
-        "enumerate",
-        "zip",
-        "len",
-        "int",
-        "float",
-        "str",
-        "list",
-        "tuple",
-        "dict",
-        "set",
-        "imwrite",
-        "size",
-        "load",
-        "thumbnail",
-        "xlabel",
-        "ylabel",
-        "colorbar",
-        "legend",
-        "join",
-        "append",
-        "items",
-        "get",
-        "use",
-        "type",
-        "sorted",
-        "xticks",
-        "yticks",
-        "makedirs",
-        "exists",
-        "subplots_adjust",
-        "astype",
-        "BytesIO",
-        "clf",
-    ]
+HARMLESS: Final = _words(
+    "open imread show display imshow figure subplots subplot axis title suptitle tight_layout savefig save close print",
+    "convert copy array asarray fromarray cvtColor set_title format range enumerate zip len int float str list tuple",
+    "dict set imwrite size load thumbnail xlabel ylabel colorbar legend join append items get use type sorted xticks",
+    "yticks makedirs exists subplots_adjust astype BytesIO clf VideoReader VideoCapture cpu isOpened release",
 )
 """Reading, holding and showing: no operation on a picture."""

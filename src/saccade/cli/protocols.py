@@ -1,0 +1,86 @@
+"""`saccade protocols`: what stored runs say beside their accuracy."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from saccade.evals.protocols.base import AnyProtocol
+    from saccade.evals.protocols.findings import Findings
+
+app = typer.Typer(add_completion=False, rich_markup_mode=None)
+
+REPLIES = "replies"
+"""Folder in which the judge's replies are kept, beside the findings."""
+
+EPILOG = (
+    "faithfulness (CodeV): did pictures that calls gave back show what the question asks about, judged by gold boxes "
+    "and by --judge; errors (VISTA): E1 to E6; tool_use (PyVision): what calls do, and calls against accuracy; tokens "
+    "(PyVision-RL): tokens against accuracy; confidence: agreement, turns and budget against accuracy. Without --judge "
+    "no key is needed. A judge's replies are kept, so a second run asks nothing twice."
+)
+
+
+@app.command(epilog=EPILOG)
+def protocols(
+    runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Folders of runs.")],
+    only: Annotated[list[str] | None, typer.Option("--only", metavar="NAME", help="This protocol; repeatable.")] = None,
+    judge: Annotated[str | None, typer.Option(metavar="MODEL", help="Model that judges pictures.")] = None,
+    budget: Annotated[
+        str, typer.Option(help="Pixel budget by which visual tokens are estimated: qwen2.5-vl, qwen3-vl or none.")
+    ] = "qwen2.5-vl",
+    out: Annotated[Path | None, typer.Option(help="Folder of the findings.  [default: RUN/protocols]")] = None,
+) -> None:
+    """Apply the protocols of evaluation to stored runs; findings are kept as JSON beside each run."""
+    from saccade.errors import SettingsError
+    from saccade.evals.protocols.registry import load_protocol, protocol_names
+    from saccade.evals.protocols.stored import findings_file, write_findings
+    from saccade.evals.protocols.tables import findings_text
+    from saccade.media.budget import policy
+
+    if out is not None and len(runs) > 1:
+        raise SettingsError(f"--out {out} would hold the findings of {len(runs)} runs: name one run, or leave it out.")
+    policy(budget)
+    chosen = [load_protocol(name) for name in dict.fromkeys(only or protocol_names())]
+    for run in runs:
+        folder = findings_file(run, "", out).parent
+        found = asyncio.run(_studied(run, chosen, judge, budget, folder / REPLIES))
+        for protocol in chosen:
+            file = findings_file(run, protocol.name, out)
+            write_findings(file, found[protocol.name])
+            print(f"## {run.resolve().name}: {protocol.title}\n\n{findings_text(found[protocol.name])}\n\n{file}\n")
+
+
+async def _studied(
+    run: Path, chosen: Sequence[AnyProtocol], judge: str | None, budget: str, replies: Path
+) -> dict[str, Findings]:
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
+
+    from saccade.episode.run_folder import MEDIA
+    from saccade.evals.protocols.faithfulness.judges import PictureJudge
+    from saccade.evals.protocols.study import Study, study
+    from saccade.media.store import MediaStore
+    from saccade.models.kept import KeptModel
+    from saccade.models.registry import load_model
+
+    asked = None if judge is None else KeptModel(load_model(judge), replies)
+    pictures = None if asked is None else PictureJudge(asked, MediaStore(run / MEDIA))
+    columns = (BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    try:
+        with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+            row = bar.add_task("", total=None)
+            return await study(
+                run,
+                Study(tuple(chosen), pictures, budget),
+                lambda done, of: bar.update(row, completed=done, total=of),
+            )
+    finally:
+        if asked is not None:
+            await asked.close()

@@ -1,0 +1,73 @@
+"""Frames of a task's videos as pictures, sampled before the episode: the baseline that looks at a video only once.
+
+    saccade eval vsi-bench --dialect direct --set frames.fps=1 ...
+
+The same frames for every model: uniform in time (`fps`) or in number (`count`), at most `most` of them, each within
+`pixels`. A task's id stays, so that runs at several rates can be compared. Figure 4 of PyVision-RL has such baselines.
+"""
+
+from __future__ import annotations
+
+from typing import Self
+
+from pydantic import Field, PositiveFloat, PositiveInt, model_validator
+
+from saccade.media.budget import PixelBudget
+from saccade.media.store import MediaStore
+from saccade.media.video import AtRate, Uniform, sample_frames
+from saccade.record.content import VideoPart
+from saccade.record.settings import Settings
+from saccade.record.task import NamedMedia, Task
+
+_FACTOR = 28
+
+
+class FrameSettings(Settings):
+    """Which frames; none of the two: videos stay videos."""
+
+    fps: PositiveFloat | None = None
+    """Frames of each second."""
+    count: PositiveInt | None = None
+    """Frames in all."""
+    most: PositiveInt = 768
+    """Evenly so many where `fps` would give more; Qwen2.5-VL's limit is the default."""
+    pixels: int = Field(default=768 * _FACTOR**2, ge=_FACTOR**2)
+    """Of one frame, at most; larger ones are scaled down."""
+
+    @model_validator(mode="after")
+    def _one(self) -> Self:
+        if self.fps is not None and self.count is not None:
+            raise ValueError("frames are sampled by fps or by count: give one of the two")
+        return self
+
+    @property
+    def told(self) -> str:
+        """For a person: `1 fps`, `32 frames`, or nothing."""
+        if self.fps is not None:
+            return f"{self.fps:g} fps"
+        return "" if self.count is None else f"{self.count} frames"
+
+
+def framed(task: Task, settings: FrameSettings, store: MediaStore) -> Task:
+    """The task with the frames of its videos in their place, named `video@1.50s#45`; itself if no frames are asked for.
+
+    Raises:
+        MediaError: a video cannot be read, or its frames are too many pixels.
+        UnavailableError: PyAV is needed and not installed.
+    """
+    if not settings.told or not any(isinstance(item.part, VideoPart) for item in task.media):
+        return task
+    media = [shown for item in task.media for shown in _shown(item, settings, store)]
+    return task.model_copy(update={"media": tuple(media)})
+
+
+def _shown(item: NamedMedia, settings: FrameSettings, store: MediaStore) -> list[NamedMedia]:
+    if not isinstance(item.part, VideoPart):
+        return [item]
+    choice = Uniform(settings.count) if settings.count is not None else AtRate(settings.fps or 1.0, settings.most)
+    budget = PixelBudget(_FACTOR, _FACTOR**2, settings.pixels)
+    frames = sample_frames(store.path(item.part.sha256), choice, budget=budget)
+    return [
+        NamedMedia(name=f"{item.name}@{frame.second:.2f}s#{frame.index}", part=store.put_image(frame.image))
+        for frame in frames
+    ]

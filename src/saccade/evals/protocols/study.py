@@ -1,0 +1,133 @@
+"""A stored run, read once for all protocols: rows from each trajectory, findings from the rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from saccade.episode.as_done import as_done
+from saccade.episode.run_folder import MEDIA, TRAJECTORIES
+from saccade.errors import SettingsError
+from saccade.evals.merge import run_settings
+from saccade.evals.protocols.base import AnyProtocol, Studied
+from saccade.evals.protocols.faithfulness.judges import PictureJudge
+from saccade.evals.protocols.findings import About, Findings, SampleRow
+from saccade.evals.rows import natural
+from saccade.looks.stored import StoredPixels
+from saccade.media.store import MediaStore
+from saccade.record.codec import read_ids, read_lines
+from saccade.record.trajectory import Trajectory
+
+Watch = Callable[[int, int], None]
+"""Hears how many samples were read, and of how many."""
+
+AT_ONCE = 16
+"""Samples whose pictures are judged side by side."""
+
+
+@dataclass(frozen=True)
+class Study:
+    """What is asked of a run."""
+
+    protocols: tuple[AnyProtocol, ...]
+    judge: PictureJudge | None = None
+    budget: str = "qwen2.5-vl"
+    """Pixel budget by which visual tokens are estimated."""
+
+
+async def study(run: Path, asked: Study, watch: Watch = lambda done, of: None) -> dict[str, Findings]:
+    """What each protocol finds in the run folder `run`, by its name.
+
+    Raises:
+        SettingsError: it is no run folder.
+        RecordError: a trajectory cannot be read.
+        RegistryError: there is no such pixel budget.
+        ModelRefusedError: the judge refuses, and no retry can cure that.
+    """
+    last = _last_lines(run)
+    rows: dict[str, list[SampleRow]] = {protocol.name: [] for protocol in asked.protocols}
+    about = _Told(run.resolve().name, asked, _frames(run))
+    async for batch in as_done(_samples(run, last), _Reading(run, asked).rows, AT_ONCE):
+        for trajectory, found in batch:
+            about.count(trajectory)
+            for name, row in found.items():
+                rows[name].append(row)
+        watch(about.seen, len(last))
+    return {
+        protocol.name: protocol.findings(sorted(rows[protocol.name], key=_order), about.about())
+        for protocol in asked.protocols
+    }
+
+
+@dataclass(frozen=True)
+class _Reading:
+    run: Path
+    asked: Study
+
+    async def rows(self, trajectory: Trajectory) -> tuple[Trajectory, dict[str, SampleRow]]:
+        """The rows of one sample; none of one that is lost or not over."""
+        if not over(trajectory):
+            return trajectory, {}
+        judge = self.asked.judge
+        verdicts = None if judge is None else await judge.verdicts(trajectory)
+        studied = Studied(trajectory, StoredPixels(MediaStore(self.run / MEDIA)), verdicts, self.asked.budget)
+        return trajectory, {protocol.name: protocol.row(studied) for protocol in self.asked.protocols}
+
+
+class _Told:
+    def __init__(self, run: str, asked: Study, frames: str) -> None:
+        self.seen = self.lost = 0
+        self._fixed = {
+            "run": run,
+            "judge": asked.judge.model.name if asked.judge is not None else "",
+            "budget": asked.budget,
+            "frames": frames,
+        }
+        self._models: set[str] = set()
+        self._dialects: set[str] = set()
+
+    def count(self, trajectory: Trajectory) -> None:
+        self.seen += 1
+        self.lost += not over(trajectory)
+        self._models.add(trajectory.provenance.model)
+        self._dialects.add(trajectory.provenance.dialect)
+
+    def about(self) -> About:
+        return About(
+            **self._fixed,
+            models=tuple(sorted(self._models)),
+            dialects=tuple(sorted(self._dialects)),
+            samples=self.seen - self.lost,
+            lost=self.lost,
+        )
+
+
+def over(trajectory: Trajectory) -> bool:
+    """Whether the episode came to an end of its own; one that was lost or cancelled says nothing of the model."""
+    return trajectory.stop is not None and not trajectory.lost and trajectory.stop != "cancelled"
+
+
+def _last_lines(run: Path) -> dict[str, int]:
+    """Id -> number of its last line, from 0."""
+    file = run / TRAJECTORIES
+    if not file.is_file():
+        raise SettingsError(f"{run} is no run folder: it has no {TRAJECTORIES}. Name the folder of a run.")
+    return {name: number for number, name in enumerate(read_ids(file, Trajectory))}
+
+
+def _samples(run: Path, last: dict[str, int]) -> Iterator[Trajectory]:
+    for number, trajectory in enumerate(read_lines(run / TRAJECTORIES, Trajectory)):
+        if last[trajectory.id] == number:
+            yield trajectory
+
+
+def _order(row: SampleRow) -> tuple[Sequence[tuple[int, str]], int, str]:
+    return natural(row.task), row.rollout, row.id
+
+
+def _frames(run: Path) -> str:
+    try:
+        return run_settings(run).frames.told
+    except SettingsError:
+        return ""  # a run that `saccade eval` did not make

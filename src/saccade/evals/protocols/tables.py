@@ -1,0 +1,187 @@
+"""Findings as text for a terminal, in Markdown, one function for each protocol."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from saccade.evals.protocols.confidence.records import Confidence, Curve
+from saccade.evals.protocols.errors.records import Errors
+from saccade.evals.protocols.faithfulness.records import Agreement, Faithfulness, JudgeFindings, Shares
+from saccade.evals.protocols.findings import Findings, Mean, Rate
+from saccade.evals.protocols.tokens.records import TokenEconomy, TokenPoint
+from saccade.evals.protocols.tool_use.records import ToolUse, Use
+from saccade.evals.tables import markdown
+
+_SHOWN = 3
+"""Examples of each kind that are listed."""
+
+
+def findings_text(found: Findings) -> str:
+    """The findings; those of another package's protocol as their record prints."""
+    match found:
+        case Faithfulness():
+            lines = _faithfulness(found)
+        case Errors():
+            lines = _errors(found)
+        case ToolUse():
+            lines = _tool_use(found)
+        case TokenEconomy():
+            lines = _tokens(found)
+        case Confidence():
+            lines = _confidence(found)
+        case _:
+            lines = [str(found)]
+    lost = [f"{found.about.lost} samples were lost and are left out."] if found.about.lost else []
+    return "\n".join([*lines, *lost])
+
+
+def _faithfulness(found: Faithfulness) -> list[str]:
+    lines = []
+    for judge in found.judges:
+        lines += [f"Judged by {judge.name}: {_rate(judge.pictures)} of the pictures show evidence.", ""]
+        lines += markdown(("samples", "faithful", "unfaithful", "no tool", "undecided"), _outcomes(judge))
+        right = judge.any_crop.faithful_and_correct
+        every = judge.every_crop.faithful_and_correct
+        lines += ["", f"right and faithful, of all: {_rate(right)} by any picture, {_rate(every)} by every picture"]
+        if judge.invalid:
+            listed = ", ".join(f"{reason} {count}" for reason, count in judge.invalid.items())
+            lines.append(f"pictures without a verdict: {listed}")
+        if judge.without_picture:
+            lines.append(f"{judge.without_picture} samples called something and got no picture: unfaithful")
+        lines += [f"{kind.kind}: {', '.join(kind.ids[:_SHOWN])}" for kind in judge.examples] + [""]
+    for name, agreed in (("pictures", found.agreement_pictures), ("samples", found.agreement_samples)):
+        if agreed is not None:
+            lines.append(_agreement(name, agreed))
+    return lines
+
+
+def _outcomes(judge: JudgeFindings) -> Iterable[Sequence[str]]:
+    for variant, rates in (("any picture", judge.any_crop), ("every picture", judge.every_crop)):
+        yield _shares(f"all, {variant}", rates.of_all)
+        yield _shares(f"right, {variant}", rates.of_correct)
+    for source, rates in judge.sources.items():
+        yield _shares(f"{source or '?'}, any picture", rates.of_all)
+
+
+def _shares(name: str, shares: Shares) -> Sequence[str]:
+    return (name, *map(_rate, (shares.faithful, shares.unfaithful, shares.no_tool, shares.undecided)))
+
+
+def _agreement(name: str, agreed: Agreement) -> str:
+    kappa = "–" if agreed.kappa is None else f"{agreed.kappa:.2f}"
+    table = f"both {agreed.both}, model alone {agreed.only_model}, boxes alone {agreed.only_boxes}"
+    return (
+        f"model and boxes on {name}: agree in {_rate(agreed.same)}, Cohen's kappa {kappa} ({table}, "
+        f"neither {agreed.neither})"
+    )
+
+
+def _errors(found: Errors) -> list[str]:
+    rows = [
+        (
+            f"{rate.error} {rate.title}{' (estimate)' if rate.estimated else ''}",
+            _rate(rate.samples),
+            _rate(rate.wrong),
+            str(rate.steps),
+            str(rate.undecided) if rate.estimated else "",
+        )
+        for rate in found.rates
+    ]
+    lines = markdown(("error", "of samples", "of wrong ones", "steps", "undecided"), rows)
+    lines += ["", f"any of E1, E2, E3, E5: {_rate(found.any_error)}; no answer: {_rate(found.format_failures)}"]
+    for rate in found.rates:
+        for example in rate.examples[:_SHOWN]:
+            step = example.step
+            lines.append(f"{rate.error} {example.id}, turn {step.turn}, {step.rule}: {_one_line(step.detail)}")
+    return [*lines, *found.methods]
+
+
+def _tool_use(found: ToolUse) -> list[str]:
+    groups = [("all", found.total), *(found.sources.items() if len(found.sources) > 1 else ())]
+    names = [share.operation for share in found.total.operations]
+    rows = [[name.value, *(_operation(use, name.value) for _, use in groups)] for name in names]
+    lines = markdown(("operation, of calls", *(name or "?" for name, _ in groups)), rows)
+    total = found.total
+    mean = "–" if total.calls_per_sample is None else f"{total.calls_per_sample:.2f}"
+    lines += ["", f"{total.calls} calls, {mean} per sample; {total.failed} failed", ""]
+    buckets = [
+        (f"{name or '?'}, {bucket.label} calls", _rate(bucket.samples), _mean(bucket.accuracy), _rate(bucket.correct))
+        for name, use in groups
+        for bucket in use.buckets
+        if bucket.samples.count
+    ]
+    return lines + markdown(("samples", "share", "accuracy", "right, of all"), buckets)
+
+
+def _operation(use: Use, name: str) -> str:
+    return next((_rate(share.calls) for share in use.operations if share.operation == name), "0.0")
+
+
+def _tokens(found: TokenEconomy) -> list[str]:
+    points = [found.total, *(found.sources.values() if len(found.sources) > 1 else ())]
+    points += [span.model_copy(update={"label": f"visual tokens {span.label}"}) for span in found.spans]
+    head = ("samples", "n", "accuracy", "pictures", "visual", "text", "written", "read in all turns")
+    lines = markdown(head, map(_point, points))
+    if found.about.frames:
+        lines.append(f"Frames of videos were sampled before: {found.about.frames}.")
+    if found.estimated:
+        lines.append(f"Visual tokens of {found.estimated} samples are estimates by the sizes of {found.about.budget}.")
+    return lines
+
+
+def _point(point: TokenPoint) -> Sequence[str]:
+    numbers = (point.visual, point.text, point.written, point.processed)
+    pictures = "–" if point.pictures is None else f"{point.pictures.value:.1f}"
+    return (
+        point.label,
+        str(point.samples),
+        _mean(point.accuracy),
+        pictures,
+        *("–" if number is None else f"{number.value:.0f}" for number in numbers),
+    )
+
+
+def _confidence(found: Confidence) -> list[str]:
+    lines = []
+    if found.tasks:
+        lines.append(f"agreement over {len(found.tasks)} tasks: {_mean(found.agreement)}")
+        lines.append(f"unanimous: {_rate(found.unanimous)} of tasks, of these right: {_rate(found.unanimous_right)}")
+        if found.calibration_error is not None:
+            lines.append(f"calibration error of agreement: {found.calibration_error:.3f}")
+        if found.separation is not None:
+            lines.append(f"a right majority agrees more than a wrong one: {_percent(found.separation)} of pairs")
+        spans = [(f"{s.low:.1f}–{s.high:.1f}", str(s.tasks), _mean(s.accuracy)) for s in found.spans]
+        lines += ["", *markdown(("agreement", "tasks", "majority right"), spans), ""]
+        several = [(str(p.samples), _percent(p.any_right), _percent(p.majority)) for p in found.with_samples]
+        lines += [*markdown(("samples of each task", "one right", "majority right"), several), ""]
+    else:
+        lines += ["Every task has one sample: nothing can be said of agreement (sample more with --k).", ""]
+    lines += _curve("exactly so many turns", found.by_turns)
+    for curve in (found.by_turn_limit, *found.within):
+        name = "turn limit" if curve is found.by_turn_limit else f"within so many {curve.name}"
+        lines += ["", *_curve(name, curve)] if curve.points else []
+    return lines
+
+
+def _curve(name: str, curve: Curve) -> list[str]:
+    rows = [(f"{point.at:g}", str(point.samples), _mean(point.accuracy)) for point in curve.points]
+    return markdown((name, "samples", "accuracy"), rows)
+
+
+def _rate(rate: Rate) -> str:
+    if rate.value is None:
+        return "–"
+    interval = "" if rate.low is None or rate.high is None else f" ({100 * rate.low:.0f}–{100 * rate.high:.0f})"
+    return f"{_percent(rate.value)}{interval}"
+
+
+def _mean(mean: Mean | None) -> str:
+    return "–" if mean is None else f"{_percent(mean.value)} ({100 * mean.low:.0f}–{100 * mean.high:.0f})"
+
+
+def _percent(value: float) -> str:
+    return f"{100 * value:.1f}"
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())[:160]
