@@ -26,8 +26,9 @@ LAYERS = {
     **dict.fromkeys(("env", "rewards", "training"), 5),
     **dict.fromkeys(("evals", "rl", "sft"), 6),
     "report": 7,
-    **dict.fromkeys(("serve", "bench"), 8),
+    **dict.fromkeys(("serve", "bench", "reproduce"), 8),
     "cli": 9,
+    "__main__": 10,
 }
 # _typeshed exists for type checkers alone.
 GUEST_MAY_IMPORT = (

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import importlib.util
 import json
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from saccade.errors import SettingsError, UnavailableError
+from saccade.cli.train_options import need_training
+from saccade.errors import SettingsError
 
 if TYPE_CHECKING:
     from saccade.sft.synth.report import Progress
@@ -32,7 +32,7 @@ def build(
     option: Annotated[list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="seed=1, ...")] = None,
 ) -> None:
     """Make lessons, tokenizer and weights, stage by stage."""
-    _need()
+    need_training()
     from transformers.utils import logging
 
     from saccade.record.settings import load_settings
@@ -52,7 +52,7 @@ def table(
     only: Annotated[list[str] | None, typer.Option(help="Name of an exam. May be repeated.")] = None,
 ) -> None:
     """Examine a model on unseen seeds, with code and without, and print the table."""
-    _need()
+    need_training()
     from saccade.models.registry import load_model
     from saccade.record.settings import load_settings
     from saccade.sft.tiny.exams import Row, hold_exam
@@ -78,12 +78,6 @@ def table(
     (out / "table.jsonl").write_text("".join(json.dumps(row.as_json()) + "\n" for row in rows), encoding="utf-8")
     (out / "table.md").write_text(text_of(rows) + "\n", encoding="utf-8")
     print(text_of(rows))
-
-
-def _need() -> None:
-    for package in ("torch", "transformers", "accelerate", "safetensors"):
-        if importlib.util.find_spec(package) is None:
-            raise UnavailableError(f"the package `{package}` is not installed. Run: pip install 'saccade[train]'")
 
 
 class _Screen:

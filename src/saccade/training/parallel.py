@@ -27,7 +27,7 @@ class Processes:
         """`cpu` leaves GPUs alone."""
         from accelerate import PartialState
 
-        state: Any = PartialState(cpu=cpu, timeout=_PATIENCE)
+        state: Any = PartialState(cpu=cpu or not torch.accelerator.is_available(), timeout=_PATIENCE)
         self.device: torch.device = state.device
         self.count = int(state.num_processes)
         self.rank = int(state.process_index)

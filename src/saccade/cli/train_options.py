@@ -1,0 +1,57 @@
+"""What `saccade sft` and `saccade rl` share: options, what must be installed, how a run is started and broken off."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any, TypeAlias
+
+import typer
+
+from saccade.errors import UnavailableError
+
+Model: TypeAlias = Annotated[str | None, typer.Option(help="Checkpoint to begin with: a folder, or a name on the hub.")]
+Out: TypeAlias = Annotated[Path, typer.Option(help="Folder of the run.")]
+Resume: TypeAlias = Annotated[bool, typer.Option("--resume", help="Go on with the run in OUT.")]
+Several: TypeAlias = Annotated[
+    int, typer.Option("--processes", min=1, help="Processes, one for each GPU; `accelerate launch` starts them too.")
+]
+Shard: TypeAlias = Annotated[
+    bool | None,
+    typer.Option(
+        help="Divide float32 weights and the optimiser's state among the processes (model.shard); a model of 7 billion "
+        "weights needs it."
+    ),
+]
+_NEEDED = ("torch", "transformers", "accelerate", "safetensors")
+
+
+def need_training() -> None:
+    """Before torch is imported. Raises `UnavailableError` if it cannot be."""
+    for package in _NEEDED:
+        if importlib.util.find_spec(package) is None:
+            raise UnavailableError(f"the package `{package}` is not installed. Run: pip install 'saccade[train]'")
+    # Threads of torch that wait by spinning are many times slower when anything else runs on the machine.
+    os.environ.setdefault("GOMP_SPINCOUNT", "1000")
+
+
+def model_settings(model: str | None, shard: bool | None) -> list[str]:
+    """Two options as settings."""
+    source = [] if model is None else [f"model.source={model}"]
+    return source + ([] if shard is None else [f"model.shard={str(shard).lower()}"])
+
+
+def run(program: Callable[..., None], settings: Any, out: Path, resume: bool, processes: int) -> None:
+    """`program(settings, out, resume)` in as many processes; how to go on is said after Ctrl-C."""
+    from saccade.training.launch import launch, launched
+
+    try:
+        if processes > 1 and not launched():
+            launch(program, (settings, out, resume), processes)
+        else:
+            program(settings, out, resume)
+    except KeyboardInterrupt:
+        print(f"saccade: stopped. The same command with --resume goes on from the last checkpoint in {out}.")
+        raise

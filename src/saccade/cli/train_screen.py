@@ -1,0 +1,74 @@
+"""What a training run shows while it works: a bar with a few numbers and the time left, or plain lines."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+from saccade.training.launch import is_first
+
+_LINES = 20
+"""Lines that a whole run prints where the bar cannot be drawn."""
+
+
+class TrainScreen:
+    """The part of a `Watch` on standard error that is the same for every trainer; a context manager.
+
+    Of several processes the first one draws.
+    """
+
+    def __init__(self) -> None:
+        self.console = Console(stderr=True)
+        self.progress = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[told]}"),
+            TimeElapsedColumn(),
+            TimeRemainingColumn(),
+            console=self.console,
+            disable=not (self.console.is_terminal and is_first()),
+        )
+        self._steps = self.progress.add_task("Training", total=None, told="", visible=False)
+        self._total = 0
+
+    def __enter__(self) -> Self:
+        """Draw."""
+        self.progress.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Stop drawing."""
+        self.progress.stop()
+
+    def starts(self, done: int, total: int) -> None:
+        """Draw the bar where it stands."""
+        self._total = total
+        self.progress.update(self._steps, total=total, completed=done, visible=True)
+
+    def step(self, number: int, values: Mapping[str, float | int]) -> None:
+        """Move the bar; where there is none, now and then a line."""
+        told = self.told(values)
+        self.progress.update(self._steps, completed=number, told=told)
+        if not self.console.is_terminal and (number % max(1, self._total // _LINES) == 0 or number == self._total):
+            self.print(f"step {number}/{self._total}  {told}")
+
+    def told(self, values: Mapping[str, float | int]) -> str:
+        """What is shown of a step."""
+        raise NotImplementedError
+
+    def saved(self, path: Path) -> None:
+        """Name the folder, if it is the trained model."""
+        if path.name == "model":
+            self.print(f"trained model: {path}")
+
+    def print(self, line: str) -> None:
+        """A line above the bar."""
+        self.progress.console.print(line, highlight=False, markup=False, soft_wrap=True)

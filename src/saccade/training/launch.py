@@ -1,0 +1,80 @@
+"""Starting the processes of a run from one, where no launcher did: they end together, and one error is told.
+
+launch(train_here, (settings, out), processes=8)
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from saccade.errors import SaccadeError, TrainingError
+
+_TOLD = 2
+"""Exit code of a process that has said why it ended."""
+
+
+def launched() -> bool:
+    """Whether this process is one of several already."""
+    return "LOCAL_RANK" in os.environ
+
+
+def is_first() -> bool:
+    """Whether this process is the one that shows something; known before the processes have met."""
+    return os.environ.get("RANK", "0") == "0"
+
+
+def launch(program: Callable[..., None], arguments: tuple[Any, ...], processes: int) -> None:
+    """Run `program(*arguments)`, which can be pickled, in each of `processes` processes.
+
+    Raises:
+        TrainingError: one raised a `SaccadeError`, which is told, or was killed; the others were stopped.
+    """
+    from torch.multiprocessing import ProcessExitedException, get_context, start_processes
+
+    told = get_context("spawn").SimpleQueue()
+    try:
+        start_processes(
+            _process, (program, arguments, processes, _free_port(), told), nprocs=processes, start_method="spawn"
+        )
+    except ProcessExitedException as error:
+        # Who lost its peer may end before the one whose fault it was is seen.
+        reasons = []
+        while not told.empty():
+            reasons.append(told.get())
+        if error.exit_code == _TOLD and reasons:
+            raise TrainingError(reasons[0]) from None
+        how = f"ended with exit code {error.exit_code}"
+        if error.signal_name is not None:
+            how = f"was killed ({error.signal_name})"
+        raise TrainingError(
+            f"process {error.error_index} of {processes} {how}, and the others were stopped. The same command with "
+            "--resume goes on from the last checkpoint."
+        ) from None
+
+
+def _process(rank: int, program: Callable[..., None], arguments: Any, processes: int, port: int, told: Any) -> None:
+    os.environ |= {
+        "RANK": str(rank),
+        "LOCAL_RANK": str(rank),
+        "WORLD_SIZE": str(processes),
+        "LOCAL_WORLD_SIZE": str(processes),
+        "MASTER_ADDR": "127.0.0.1",
+        "MASTER_PORT": str(port),
+    }
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    try:
+        program(*arguments)
+    except SaccadeError as error:
+        told.put(str(error))
+        sys.exit(_TOLD)
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
