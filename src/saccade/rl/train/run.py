@@ -30,10 +30,10 @@ from saccade.episode.settings import sandbox_at
 from saccade.errors import TrainingError
 from saccade.media.store import MediaStore
 from saccade.record.settings import save_settings
-from saccade.rl.engines.in_process import TransformersEngine
 from saccade.rl.play.rollouts import Stage, play
 from saccade.rl.play.seat_model import check_sampling
 from saccade.rl.select.curriculum import Band, in_band
+from saccade.rl.train.engines import make_engine, refresh
 from saccade.rl.train.harvest import Field, Harvest
 from saccade.rl.train.keeping import kept_rollouts
 from saccade.rl.train.samples import samples_of
@@ -63,7 +63,8 @@ def train(settings: RlSettings, out: Path, *, resume: bool = False, watch: Watch
     Raises:
         SettingsError: a setting is missing or wrong, or `out` holds a run already, or one with other settings.
         TrainingError: every rollout of a step was lost, or sampling and training disagree.
-        ModelRefusedError: the checkpoint cannot be loaded.
+        ModelRefusedError: the checkpoint cannot be loaded, or the engine's server is of no use.
+        ModelLostError: that server cannot be reached.
         IsolationError: this machine cannot isolate a sandbox.
     """
     check_settings(settings)
@@ -121,7 +122,8 @@ class _Run:
         self._folder = kept_rollouts(out / "rollouts", self._place) if self._processes.first else None
         self._store = MediaStore(out / "rollouts" / MEDIA)
         pictures = PictureTensors(trained.encoder, self._store)
-        gap = settings.largest_gap or (1.0 if trained.low_precision else 1e-3)
+        loose = trained.low_precision or settings.engine != "local"
+        gap = settings.largest_gap or (1.0 if loose else 1e-3)
         self._updater = Updater(
             trained,
             learner,
@@ -178,8 +180,9 @@ class _Run:
         settings, recipe = self._settings, self._recipe
         dialect, tools = equipped(load_dialect(recipe.dialect))
         sandbox = await stack.enter_async_context(sandbox_at(settings.sandbox, dialect.sandbox))
-        engine = TransformersEngine(self._trained, self._store, most_tokens=settings.forward_tokens)
+        engine = make_engine(settings, self._trained, self._store, self._out / "served")
         stack.push_async_callback(engine.close)
+        await refresh(engine, self._trained, self._processes)
         stage = Stage(engine, self._trained.encoder, sandbox, self._store, tools)
         judge = load_judge(recipe.reward, self._store, self._out / "judge")
         scorer = Scorer(recipe.load_reward(), judge)
@@ -213,6 +216,8 @@ class _Run:
         harvest = await field.harvest(self._tasks, self._place)
         began = time.perf_counter()
         sums = await asyncio.to_thread(self._update, step, harvest)
+        if sums.updates:
+            await refresh(field.stage.engine, self._trained, self._processes)
         harvest.seconds.update = time.perf_counter() - began
         tokens = self._state.tokens + int(sums.tokens)
         self._state = State(step + 1, tokens, self._state.data, {**self._state.more, "place": harvest.place})

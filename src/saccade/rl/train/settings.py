@@ -55,7 +55,9 @@ class RlSettings(Settings):
     """Most tokens of a forward pass, padding included."""
     largest_gap: NonNegativeFloat = 0.0
     """Largest difference of a token's log-probability between sampling and training, in nats, before the run fails;
-    0: 1e-3 in float32, 1.0 in bfloat16."""
+    0: 1e-3 in float32, 1.0 in bfloat16 and with a server as the engine."""
+    engine: str = "local"
+    """`local`, or the address of a vLLM or SGLang server that samples the rollouts: `http://host:port`."""
     sandbox: str = "local"
     """`local`, or the address of a `saccade sandbox serve`."""
     threads: NonNegativeInt = 1

@@ -1,0 +1,53 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from safetensors.torch import load_file
+from tests.rl.engines.served import running
+from tests.rl.policies import policy
+from tests.rl.train.support import metrics, rl_settings, toy
+
+from saccade.errors import ModelRefusedError, TrainingError
+from saccade.media.store import MediaStore
+from saccade.models.local_settings import LocalSettings
+from saccade.models.local_weights import load_checkpoint
+from saccade.rl.train.run import train
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.filterwarnings("ignore:`is_gradient_checkpointing` is deprecated:FutureWarning"),  # by peft
+]
+
+
+@pytest.mark.parametrize("kind", ["vllm", "sglang"])
+@pytest.mark.parametrize("language", ["full", "lora"])
+def test_a_server_samples_with_the_weights_of_every_step(
+    kind: str, language: str, tiny: Path, tasks: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    toy(monkeypatch, talkative=True)
+    with running(kind, policy(tiny), MediaStore(tmp_path / "served")) as server:
+        # The gate ends the run where a step was sampled with the weights of another.
+        more = {"engine": server.url, "largest_gap": 1e-4, "model": {"source": str(tiny), "language": language}}
+        model = train(rl_settings(tiny, tasks, recipe={"steps": 3}, **more), tmp_path / "run")
+        assert server.loaded == [str(tmp_path / "run" / "served")] * 4
+        lines = metrics(tmp_path / "run")
+    assert [line["updates"] for line in lines] == [1, 1, 1]
+    assert max(line["logprob_gap"] for line in lines) < 1e-4
+    sent, kept = (load_file(folder / "model.safetensors") for folder in (tmp_path / "run" / "served", model))
+    assert all(kept[name].equal(sent[name]) for name in kept)
+    assert load_checkpoint(str(tmp_path / "run" / "served"), LocalSettings(device="cpu")).context_tokens == 2048
+
+
+def test_weights_that_do_not_arrive_end_the_run(
+    tiny: Path, tasks: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    toy(monkeypatch, talkative=True)
+    with running("vllm", policy(tiny), MediaStore(tmp_path / "served")) as server:
+        monkeypatch.setattr(type(server), "load", lambda self, folder: None)
+        settings = rl_settings(tiny, tasks, engine=server.url, largest_gap=1e-3)
+        with pytest.raises(TrainingError, match="between sampling and training"):
+            train(settings, tmp_path / "run")
+        server.raw = True
+        with pytest.raises(ModelRefusedError, match="processed_logprobs"):
+            train(settings, tmp_path / "other")
