@@ -19,14 +19,15 @@ from markupsafe import Markup
 
 from saccade.report.picture_book import Sources
 from saccade.report.plain_text import one_line, readable
-from saccade.report.view import Card, EpisodeView
+from saccade.report.sections.view import Section
+from saccade.report.view import Card, EpisodeView, Other
 
 _ASSETS = resources.files("saccade.report").joinpath("assets")
 
 
-def episode_html(view: EpisodeView, back: str = "") -> Markup:
+def episode_html(view: EpisodeView, back: str = "", others: tuple[Other, ...] = ()) -> Markup:
     """One episode as a fragment of a page; `back` is the address of the index, empty if there is none."""
-    return _render("episode.html.j2", episode=view, back=back)
+    return _render("episode.html.j2", episode=view, back=back, others=others)
 
 
 def index_html(cards: tuple[Card, ...], facts: tuple[str, ...]) -> Markup:
@@ -34,9 +35,30 @@ def index_html(cards: tuple[Card, ...], facts: tuple[str, ...]) -> Markup:
     return _render("index.html.j2", cards=cards, facts=facts)
 
 
-def page_html(title: str, body: Markup, sources: Mapping[str, Sources], problems: tuple[str, ...] = ()) -> str:
-    """A whole page around `body`, with the pictures that it names and what could not be read of the run."""
+def report_html(title: str, sections: tuple[Section, ...], facts: tuple[str, ...], gallery: bool) -> Markup:
+    """The sections of a report as a fragment of a page, with room for a gallery; `facts` are sentences above them."""
+    return _render("report.html.j2", title=title, sections=sections, facts=facts, gallery=gallery)
+
+
+def folded(anchor: str, body: Markup) -> Markup:
+    """An episode that the browser reads only when it is asked for."""
+    return Markup('<template id="{}-folded">{}</template>').format(anchor, body)
+
+
+def page_html(
+    title: str,
+    body: Markup,
+    sources: Mapping[str, Sources],
+    problems: tuple[str, ...] = (),
+    gallery: Mapping[str, object] | None = None,
+) -> str:
+    """A whole page around `body`, with the pictures that it names and what could not be read of the run.
+
+    A page with a `gallery` is a report: it has that style and script too.
+    """
     style, script = _asset("page.css"), _asset("page.js")
+    if gallery is not None:
+        style, script = style + _asset("report.css"), script + _asset("report.js")
     policy = (
         "default-src 'none'; img-src data:; base-uri 'none'; form-action 'none'; "
         f"style-src '{_hash(style)}'; script-src '{_hash(script)}'"
@@ -51,6 +73,7 @@ def page_html(title: str, body: Markup, sources: Mapping[str, Sources], problems
         body=body,
         pictures=script_json(pictures),
         problems=problems,
+        gallery=None if gallery is None else script_json(gallery),
     )
 
 

@@ -185,6 +185,7 @@ class Card:
     """An episode on the index."""
 
     href: str
+    """Its anchor, until it is known in which file it lies."""
     id: str
     question: str
     answer: str | None
@@ -194,3 +195,12 @@ class Card:
     answered: bool
     turns: str
     picture: Shown | None
+
+
+@dataclass(frozen=True, slots=True)
+class Other:
+    """Another episode of the same task, as a link."""
+
+    href: str
+    name: str
+    verdict: Verdict

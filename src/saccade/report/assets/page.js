@@ -1,32 +1,17 @@
 "use strict";
 // Fills in pictures, opens them large, links boxes with turns, shows one episode at a time. Writes no HTML.
-(() => {
+const saccade = (() => {
   const sources = JSON.parse(document.getElementById("pictures").textContent);
-  for (const image of document.querySelectorAll("img[data-picture]")) {
-    const found = sources[image.dataset.picture];
-    if (found) image.src = found[0];
-  }
-
-  // One episode at a time, where there are several.
-  const index = document.getElementById("index");
-  const episodes = [...document.querySelectorAll("section.episode")];
-  let scrolled = 0;
-  const route = () => {
-    const target = document.getElementById(location.hash.slice(1));
-    const episode = target && target.closest("section.episode");
-    if (!index.hidden) scrolled = window.scrollY;
-    index.hidden = Boolean(episode);
-    for (const one of episodes) one.hidden = one !== episode;
-    if (target && episode) target.scrollIntoView({ behavior: "instant" });
-    else window.scrollTo({ top: scrolled, behavior: "instant" });
+  const fill = (root) => {
+    for (const image of root.querySelectorAll("img[data-picture]")) {
+      const found = sources[image.dataset.picture];
+      if (found) image.src = found[0];
+    }
   };
-  if (index && episodes.length) {
-    window.addEventListener("hashchange", route);
-    route();
-  }
+  fill(document);
 
   // A box and its turn light up together.
-  for (const episode of episodes) {
+  const linked = (episode) => {
     const light = (turn) => {
       episode.classList.toggle("lit", Boolean(turn));
       for (const part of episode.querySelectorAll("[data-turn]")) {
@@ -40,6 +25,34 @@
       });
     }
     episode.addEventListener("mouseleave", () => light(""));
+  };
+  for (const episode of document.querySelectorAll("section.episode")) linked(episode);
+
+  // One episode at a time, where there are several. Those that are folded are unfolded when they are asked for.
+  const index = document.getElementById("index");
+  let scrolled = 0;
+  const unfold = (anchor) => {
+    const folded = document.getElementById(`${anchor.split("-")[0]}-folded`);
+    if (!(folded instanceof HTMLTemplateElement)) return;
+    const episode = folded.content.firstElementChild;
+    folded.replaceWith(episode);
+    fill(episode);
+    linked(episode);
+  };
+  const route = () => {
+    const anchor = location.hash.slice(1);
+    unfold(anchor);
+    const target = document.getElementById(anchor);
+    const episode = target && target.closest("section.episode");
+    if (!index.hidden) scrolled = window.scrollY;
+    index.hidden = Boolean(episode);
+    for (const one of document.querySelectorAll("section.episode")) one.hidden = one !== episode;
+    if (target) target.scrollIntoView({ behavior: "instant" });
+    else window.scrollTo({ top: scrolled, behavior: "instant" });
+  };
+  if (index && document.querySelector("section.episode, template")) {
+    window.addEventListener("hashchange", route);
+    route();
   }
 
   // The lightbox.
@@ -95,4 +108,5 @@
   lightbox.addEventListener("close", () => stage.replaceChildren());
   window.addEventListener("resize", () => { if (lightbox.open) show(place); });
   window.addEventListener("beforeprint", () => lightbox.close());
+  return { fill };
 })();

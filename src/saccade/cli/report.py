@@ -1,0 +1,57 @@
+"""`saccade report`: evaluations and training runs as one page of tables, figures and episodes."""
+
+from __future__ import annotations
+
+import sys
+import webbrowser
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+app = typer.Typer(add_completion=False, rich_markup_mode=None)
+
+EPILOG = (
+    "A run is a folder of `saccade eval`, `saccade rl` or `saccade sft`; runs of one kind stand side by side. The "
+    "page is one file with everything in it; episodes with too many pictures for it lie in a folder beside it. "
+    "docs/report.md says what the figures mean. Exit codes: 0 written; 2 a folder is no run, or cannot be read."
+)
+
+
+@app.command(epilog=EPILOG)
+def report(
+    runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Folders of runs.")],
+    out: Annotated[
+        Path | None, typer.Option(help="File to write. [default: report.html in the first run's folder]")
+    ] = None,
+    title: Annotated[str, typer.Option(help="Title of the page. [default: the names of the runs]")] = "",
+    open_it: Annotated[
+        bool, typer.Option("--open/--no-open", help="Open the page in the browser. [default: do not]")
+    ] = False,
+) -> None:
+    """Make a page of evaluations and training runs: tables, figures, and every episode."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+    from saccade.report.runs.open import open_runs
+    from saccade.report.write import write_report
+
+    opened = open_runs(runs)
+    first = runs[0] if runs[0].is_dir() else runs[0].parent
+    target = out if out is not None else first / "report.html"
+    if target.is_dir():
+        target = target / "report.html"
+    columns = (TextColumn("Episodes"), BarColumn(), MofNCompleteColumn())
+    console = Console(stderr=True)
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+        row = bar.add_task("", total=None)
+        written = write_report(
+            opened, target, title=title, watch=lambda done, total: bar.update(row, completed=done, total=total)
+        )
+    for run in opened.episodes:
+        for problem in run.stored.problems:
+            print(f"saccade: {problem}", file=sys.stderr)
+    beside = f" and {written.folder}" if written.folder is not None else ""
+    print(f"{written.episodes} episode{'' if written.episodes == 1 else 's'}: {written.page}{beside}")
+    if open_it:
+        webbrowser.open(written.page.resolve().as_uri())

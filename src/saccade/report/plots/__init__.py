@@ -1,0 +1,1 @@
+"""Charts as inline SVG: vector, legible in dark and light, without a script."""

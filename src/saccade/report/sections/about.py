@@ -1,0 +1,82 @@
+"""What the runs are: who answered, how they were played, and in which settings they differ."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from saccade.report.plots.figure import hue
+from saccade.report.runs.eval_run import EvalRun
+from saccade.report.runs.training_run import TrainingRun, flat
+from saccade.report.sections.view import Line, Panel, Section, Sheet
+from saccade.report.words import NONE
+
+_PLACES = frozenset({"data", "sandbox", "model", "threads"})
+"""Settings that say where something lies, or are shown elsewhere."""
+
+
+def about(runs: Sequence[EvalRun], trainings: Sequence[TrainingRun]) -> Section:
+    """The section that says what is reported."""
+    panels = []
+    if runs:
+        lines = tuple(_line(run, hue(place)) for place, run in enumerate(runs))
+        heads = ("run", "tasks", "samples", "each task", "lost", "turns", "calls", "model", "dialect")
+        own = {run.name: _settings(run) for run in runs}
+        panels.append(Panel("Evaluations", (), (Sheet("Runs", heads, lines, words=2), *_differences(own))))
+    if trainings:
+        rows = tuple(_trained(run, hue(place)) for place, run in enumerate(trainings))
+        training_heads = ("run", "steps", "accuracy held out, first", "best", "last", "begun with", "dialect", "tasks")
+        told = {run.name: run.settings for run in trainings}
+        panels.append(
+            Panel("Training runs", (), (Sheet("Training runs", training_heads, rows, words=3), *_differences(told)))
+        )
+    return Section("runs", "Runs", tuple(panels))
+
+
+def _line(run: EvalRun, own: str) -> Line:
+    rows = run.rows
+    cells = (
+        run.name,
+        f"{len({row.task for row in rows}):,}",
+        f"{len(rows):,}",
+        f"{run.k:,}",
+        f"{len(run.failures):,}",
+        f"{sum(row.turns for row in rows) / len(rows):.1f}" if rows else NONE,
+        f"{sum(row.calls for row in rows) / len(rows):.1f}" if rows else NONE,
+        ", ".join(filter(None, run.models)) or NONE,
+        ", ".join(dict.fromkeys(filter(None, run.dialects.values()))) or NONE,
+    )
+    return Line(cells, own)
+
+
+def _trained(run: TrainingRun, own: str) -> Line:
+    held = [value for _, value in run.points.get("validation/accuracy", ())]
+    told = run.settings
+    source = told.get("model.source", NONE).strip('"')
+    cells = (
+        run.name,
+        f"{run.steps:,}",
+        *(f"{100 * value:.1f}%" for value in ((held[0], max(held), held[-1]) if held else ())),
+        *((NONE,) * (0 if held else 3)),
+        source.rsplit("/", 1)[-1] or NONE,  # no paths of the machine on a page that is sent on
+        (told.get("recipe.dialect") or told.get("dialect") or NONE).strip('"'),
+        (told.get("tasks.source") or NONE).strip('"').rsplit("/", 1)[-1],
+    )
+    return Line(cells, own)
+
+
+def _settings(run: EvalRun) -> Mapping[str, str]:
+    if run.settings is None:
+        return {}
+    return dict(flat(run.settings.model_dump(mode="json")))
+
+
+def _differences(told: Mapping[str, Mapping[str, str]]) -> tuple[Sheet, ...]:
+    """The settings that are not the same in all runs, as a table; nothing for one run."""
+    names = dict.fromkeys(name for settings in told.values() for name in settings)
+    lines = [
+        Line((name, *(settings.get(name, NONE) for settings in told.values())))
+        for name in sorted(names)
+        if name.split(".")[0] not in _PLACES and len({settings.get(name) for settings in told.values()}) > 1
+    ]
+    heads = ("setting", *told)
+    return (Sheet("Settings that differ", heads, tuple(lines), words=len(told)),) if lines else ()

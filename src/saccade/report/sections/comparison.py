@@ -1,0 +1,82 @@
+"""Runs against each other, task by task: the first one against each of the others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from saccade.errors import SettingsError
+from saccade.evals.compare import Comparison, compare
+from saccade.report.runs.eval_run import EvalRun
+from saccade.report.sections.results import card_of
+from saccade.report.sections.view import Line, Panel, Section, Sheet
+from saccade.report.words import some
+
+_HEADS = ("", "tasks", "difference", "95% interval", "p (McNemar)", "first better", "second better", "the same")
+
+
+def comparison(runs: Sequence[EvalRun]) -> Section | None:
+    """The section that compares runs; None for fewer than two."""
+    if len(runs) < 2:
+        return None
+    panels = [_pair(runs[0], other) for other in runs[1:]]
+    return Section("comparison", "Comparison", tuple(panels))
+
+
+def differing(runs: Sequence[EvalRun]) -> frozenset[str]:
+    """Tasks that runs solved to a different degree, of those that several runs graded."""
+    found: dict[str, set[float]] = {}
+    for run in runs:
+        credits: dict[str, list[float]] = {}
+        for row in run.rows:
+            if row.correct is not None:
+                credits.setdefault(row.task, []).append(row.correct)
+        for task, values in credits.items():
+            found.setdefault(task, set()).add(sum(values) / len(values))
+    return frozenset(task for task, values in found.items() if len(values) > 1)
+
+
+def _pair(left: EvalRun, right: EvalRun) -> Panel:
+    title = f"{left.name} against {right.name}"
+    try:
+        whole = compare(left.rows, right.rows, seed=left.seed)
+    except SettingsError as error:
+        return Panel(title, (str(error),))
+    lines = [_line("all", whole), *_by_source(left, right)]
+    alone = [
+        f"{some(count, 'task')} only in {run.name}"
+        for count, run in ((whole.only_left, left), (whole.only_right, right))
+        if count
+    ]
+    notes = [
+        f"Percent right of {left.name} less that of {right.name}, over the tasks that both runs graded; positive: "
+        f"{left.name} is better. A task is better in the run with the larger mean over its samples."
+    ]
+    notes += [f"Not compared: {' and '.join(alone)}."] if alone else []
+    return Panel(title, tuple(notes), (Sheet(title, _HEADS, tuple(lines)),))
+
+
+def _by_source(left: EvalRun, right: EvalRun) -> Iterator[Line]:
+    sources = dict.fromkeys(row.source for row in left.rows)
+    for source in sources if len(sources) > 1 else ():
+        ours = [row for row in left.rows if row.source == source]
+        theirs = [row for row in right.rows if row.source == source]
+        try:
+            found = compare(ours, theirs, seed=left.seed)
+        except SettingsError:
+            continue  # this benchmark is in one of them alone
+        card = card_of(source)
+        yield _line(card.title if card is not None else source, found)
+
+
+def _line(name: str, found: Comparison) -> Line:
+    cells = (
+        name,
+        f"{len(found.pairs):,}",
+        f"{100 * found.difference:+.1f}",
+        f"{100 * found.interval.low:+.1f} to {100 * found.interval.high:+.1f}",
+        f"{found.p:.3g}",
+        f"{found.wins:,}",
+        f"{found.losses:,}",
+        f"{found.ties:,}",
+    )
+    return Line(tuple(cell.replace("-", "−") if cell[:1] in "+-" else cell for cell in cells))

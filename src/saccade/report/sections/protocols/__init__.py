@@ -1,0 +1,1 @@
+"""What the protocols found, as panels: one file for each of them."""

@@ -1,0 +1,115 @@
+"""Confidence: agreement across samples, accuracy against the number of turns and a budget."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+
+from saccade.evals.protocols.confidence.records import Confidence, Curve
+from saccade.report.plots.curves import Axes, Series, curves
+from saccade.report.plots.figure import Figure, hue
+from saccade.report.sections.view import Line, Panel, Sheet, figures, mean, rate
+from saccade.report.words import NONE
+
+_BUDGETS = {"turns": "turns allowed", "calls": "calls allowed", "written": "written tokens allowed"}
+
+
+def confidence(found: Mapping[str, Confidence]) -> Panel | None:
+    """The panel; None without findings."""
+    if not found:
+        return None
+    several = {run: one for run, one in found.items() if one.agreement is not None}
+    lines = tuple(_line(run, one, place) for place, (run, one) in enumerate(found.items()) if run in several)
+    notes = (
+        "Within a budget a sample counts as right if it was, and had ended, within it; a model that knows its budget "
+        "may do better.",
+    )
+    budgets = [
+        _curves(found, f"Accuracy within a budget of {name}", label, partial(_within, name))
+        for name, label in _BUDGETS.items()
+    ]
+    return Panel(
+        "Confidence",
+        notes,
+        (Sheet("Agreement of the samples of a task", _HEADS, lines),) if lines else (),
+        figures(
+            _reliability(several),
+            _samples(several),
+            _curves(found, "Accuracy by turns taken", "turns", lambda one: one.by_turns),
+            _curves(found, "Accuracy by turns allowed", "limit of turns", lambda one: one.by_turn_limit),
+            *budgets,
+        ),
+    )
+
+
+_HEADS = (
+    "run",
+    "tasks",
+    "agreement, %",
+    "unanimous, %",
+    "of them right, %",
+    "calibration error",
+    "separation (AUROC)",
+)
+
+
+def _line(run: str, one: Confidence, place: int) -> Line:
+    cells = (
+        run,
+        f"{len(one.tasks):,}",
+        mean(one.agreement, share=True),
+        rate(one.unanimous),
+        rate(one.unanimous_right),
+        NONE if one.calibration_error is None else f"{one.calibration_error:.3f}",
+        NONE if one.separation is None else f"{one.separation:.3f}",
+    )
+    return Line(cells, hue(place))
+
+
+def _within(name: str, found: Confidence) -> Curve:
+    return next((curve for curve in found.within if curve.name == name), Curve(name=name, points=()))
+
+
+def _curves(
+    found: Mapping[str, Confidence], title: str, label: str, pick: Callable[[Confidence], Curve]
+) -> Figure | None:
+    series = []
+    for place, (run, one) in enumerate(found.items()):
+        known = [(point.at, point.accuracy) for point in pick(one).points if point.accuracy is not None]
+        ends = tuple((own.low, own.high) for _, own in known)
+        if known:
+            points = tuple((at, own.value) for at, own in known)
+            series.append(Series(run, points, place, marks=len(points) <= 30, intervals=ends))
+    if not any(len(one.points) > 1 for one in series):
+        return None
+    says = f"{title}, with 95% intervals."
+    return curves(title, says, series, Axes(label, "right", percent=True))
+
+
+def _reliability(found: Mapping[str, Confidence]) -> Figure | None:
+    series = [
+        Series(
+            run,
+            tuple((span.agreement, span.accuracy.value) for span in one.spans if span.tasks),
+            place,
+            marks=True,
+            intervals=tuple((span.accuracy.low, span.accuracy.high) for span in one.spans if span.tasks),
+        )
+        for place, (run, one) in enumerate(found.items())
+    ]
+    says = "Of tasks of like agreement the mean agreement and the accuracy of the most frequent answer."
+    axes = Axes("agreement", "majority right", percent=True, percent_x=True)
+    return curves("Agreement and accuracy", says, series, axes)
+
+
+def _samples(found: Mapping[str, Confidence]) -> Figure | None:
+    series = []
+    for place, (run, one) in enumerate(found.items()):
+        if len(one.with_samples) > 1:
+            points = one.with_samples
+            series.append(Series(f"{run}, any right", tuple((p.samples, p.any_right) for p in points), 2 * place, True))
+            series.append(
+                Series(f"{run}, majority", tuple((p.samples, p.majority) for p in points), 2 * place + 1, True)
+            )
+    says = "Share of tasks with a right answer among so many samples, and credit of the most frequent answer."
+    return curves("More samples", says, series, Axes("samples of each task", "right", percent=True))

@@ -1,0 +1,57 @@
+"""Errors (VISTA's classes E1 to E6): how often each occurs, and what told it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from saccade.evals.protocols.errors.records import Errors
+from saccade.report.plots.bars import bars
+from saccade.report.plots.figure import hue
+from saccade.report.sections.view import Line, Panel, Sheet, figures, rate
+from saccade.report.words import NONE
+
+
+def errors(found: Mapping[str, Errors]) -> Panel | None:
+    """The panel; None without findings."""
+    if not found:
+        return None
+    lines = [
+        Line(
+            (
+                f"{run}: {one.error} {one.title}" + (" (estimate)" if one.estimated else ""),
+                rate(one.samples),
+                rate(one.wrong),
+                f"{one.steps:,}",
+                f"{one.undecided:,}",
+                ", ".join(f"{rule} {count:,}" for rule, count in one.rules) or NONE,
+            ),
+            hue(place),
+        )
+        for place, (run, findings) in enumerate(found.items())
+        for one in findings.rates
+    ]
+    heads = ("class", "of samples, %", "of wrong ones, %", "errors", "undecided", "told by")
+    notes = [f"{run}: {method}" for run, findings in found.items() for method in findings.methods]
+    notes += [
+        f"{run}: {rate(one.any_error)}% of samples have an error that a rule told; {rate(one.format_failures)}% ended "
+        "without an answer, which is none of the classes."
+        for run, one in found.items()
+    ]
+    drawn = {
+        run: {f"{one.error} {one.title}": one.samples.value for one in findings.rates if one.samples.value is not None}
+        for run, findings in found.items()
+    }
+    says = "Share of samples with an error of each class. E4 and E6 are estimates, over the samples that were decided."
+    return Panel(
+        "Errors",
+        tuple(notes),
+        (Sheet("Errors by class", heads, tuple(lines), words=1),),
+        figures(bars("Errors by class", says, drawn, "share of samples", True)),
+    )
+
+
+def error_labels(found: Errors) -> Iterator[tuple[str, str]]:
+    """Of each sample its id and a class of error that it has, each once."""
+    for row in found.rows:
+        for error in sorted({step.error for step in row.errors}):
+            yield row.id, f"{error} {error.words}"

@@ -1,0 +1,126 @@
+"""Faithfulness (CodeV): whether right answers rest on pictures that show what was asked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from saccade.evals.protocols.faithfulness.records import (
+    Faithfulness,
+    JudgeFindings,
+    Outcome,
+)
+from saccade.evals.protocols.faithfulness.records import Shares as Rates
+from saccade.evals.protocols.findings import Rate
+from saccade.report.plots.bars import Shares, shares
+from saccade.report.plots.figure import Figure, hue
+from saccade.report.sections.results import card_of
+from saccade.report.sections.view import Line, Panel, Sheet, figures, rate
+from saccade.report.words import NONE
+
+TONES: Mapping[str, str] = {
+    "faithful": "tone-right",
+    "unfaithful": "tone-wrong",
+    "no tool": "tone-blank",
+    "undecided": "tone-none",
+}
+_JUDGES = {"model": "judged by a model", "boxes": "judged by gold boxes"}
+
+
+def faithfulness(found: Mapping[str, Faithfulness]) -> Panel | None:
+    """The panel; None where nothing was judged."""
+    judged = [(name, place, judge) for place, (name, one) in enumerate(found.items()) for judge in one.judges]
+    if not judged:
+        return None
+    notes = [
+        "A sample is faithful by any crop if one of its pictures shows what the question asks about, by every crop if "
+        "all do. A sample that called something and got no picture is unfaithful.",
+    ]
+    notes += [_agreement(name, one) for name, one in found.items() if one.agreement_samples is not None]
+    return Panel(
+        "Faithfulness",
+        tuple(notes),
+        (
+            Sheet("Percent of samples, any crop", _HEADS, tuple(_line(*one, "any") for one in judged)),
+            Sheet("Percent of samples, every crop", _HEADS, tuple(_line(*one, "every") for one in judged), folded=True),
+            *_published(found),
+        ),
+        figures(_figure("all samples", judged), _figure("right answers", judged)),
+    )
+
+
+_HEADS = (
+    "run",
+    "faithful",
+    "unfaithful",
+    "no tool",
+    "undecided",
+    "of right: faithful",
+    "unfaithful",
+    "no tool",
+    "undecided",
+    "right and faithful, of all",
+)
+
+
+def label(judge: JudgeFindings, run: str) -> str:
+    """Whose verdicts these are."""
+    return f"{run}, {_JUDGES[judge.judge]}"
+
+
+def outcome_of(found: Faithfulness) -> Iterator[tuple[str, str]]:
+    """Of each sample its id and its outcome in words, any crop: by the model, or by boxes where no model judged."""
+    for row in found.rows:
+        judged = {one.judge: one.any_crop for one in row.judged}
+        outcome = judged.get("model", judged.get("boxes"))
+        if outcome is not None:
+            yield row.id, outcome.value.replace("_", " ")
+
+
+def _line(run: str, place: int, judge: JudgeFindings, crop: str) -> Line:
+    rates = judge.any_crop if crop == "any" else judge.every_crop
+    cells = [rate(part) for part in (*_parts(rates.of_all).values(), *_parts(rates.of_correct).values())]
+    return Line((label(judge, run), *cells, rate(rates.faithful_and_correct)), hue(place))
+
+
+def _parts(rates: Rates) -> dict[str, Rate]:
+    return {outcome.value.replace("_", " "): getattr(rates, outcome.value) for outcome in Outcome}
+
+
+def _figure(of: str, judged: list[tuple[str, int, JudgeFindings]]) -> Figure | None:
+    wholes = []
+    for run, _, judge in judged:
+        rates = judge.any_crop.of_all if of == "all samples" else judge.any_crop.of_correct
+        wholes.append(Shares(label(judge, run), {name: float(part.count) for name, part in _parts(rates).items()}))
+    says = f"Tool use of {of} (any crop): faithful, unfaithful, none, and undecided where the judge gave no verdict."
+    return shares(f"Tool use of {of}", says, wholes, TONES)
+
+
+def _agreement(run: str, found: Faithfulness) -> str:
+    assert found.agreement_samples is not None  # asked by the caller
+    kappa = found.agreement_samples.kappa
+    return (
+        f"{run}: both judges agree on {rate(found.agreement_samples.same)}% of {found.agreement_samples.same.of:,} "
+        f"samples that both decided (Cohen's kappa {NONE if kappa is None else f'{kappa:.2f}'})."
+    )
+
+
+def _published(found: Mapping[str, Faithfulness]) -> tuple[Sheet, ...]:
+    """What papers report as right and faithful on the same benchmarks."""
+    sources = dict.fromkeys(source for one in found.values() for judge in one.judges for source in judge.sources)
+    lines = []
+    for source in sources:
+        card = card_of(source)
+        if card is None or all(score.faithful is None for score in card.scores):
+            continue
+        for place, (run, one) in enumerate(found.items()):
+            for judge in one.judges:
+                if source in judge.sources:
+                    own = rate(judge.sources[source].faithful_and_correct)
+                    lines.append(Line((label(judge, run), own, card.title, "this report"), hue(place)))
+        lines += [
+            Line((score.model, f"{score.faithful:.1f}", card.title, score.source), reference=True)
+            for score in card.scores
+            if score.faithful is not None
+        ]
+    heads = ("", "right and faithful, of all", "benchmark", "from")
+    return (Sheet("Beside published rates (any crop)", heads, tuple(lines), words=2),) if lines else ()

@@ -1,0 +1,100 @@
+"""Tool use: what calls did (PyVision's taxonomy), and accuracy by the number of calls (CodeV, figure 8)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from saccade.evals.protocols.tool_use.records import ToolUse, Use
+from saccade.report.plots.bars import bars
+from saccade.report.plots.figure import hue
+from saccade.report.sections.results import card_of
+from saccade.report.sections.view import Line, Panel, Sheet, figures, mean, rate
+from saccade.report.words import NONE
+
+
+def tool_use(found: Mapping[str, ToolUse]) -> Panel | None:
+    """The panel; None without findings."""
+    if not found:
+        return None
+    named = {(run, ""): (place, one.total) for place, (run, one) in enumerate(found.items())}
+    for place, (run, one) in enumerate(found.items()):
+        if len(one.sources) > 1:
+            named |= {(run, source): (place, use) for source, use in one.sources.items()}
+    operations = {run: _operations(one.total) for run, one in found.items()}
+    buckets = {run: _buckets(one.total) for run, one in found.items()}
+    calls = {run: {str(n): float(c) for n, c in sorted(one.total.histogram.items())} for run, one in found.items()}
+    done = "Share of the calls that ended well which do this; a call may do several things."
+    right = "Accuracy of the samples with so many calls."
+    often = "Samples by their number of calls."
+    return Panel(
+        "Tool use",
+        sheets=(
+            Sheet("Calls", _CALLS, tuple(_line(*name, *use) for name, use in named.items())),
+            Sheet("By number of calls", _BUCKETS, _bucket_lines(found), folded=True),
+            *_benchmarks(found),
+        ),
+        figures=figures(
+            bars("What calls did", done, operations, "share of calls", True),
+            bars("Accuracy by calls", right, buckets, "right", True),
+            bars("Calls per sample", often, calls, "samples", False),
+        ),
+    )
+
+
+_CALLS = ("run", "samples", "calls", "per sample", "failed", "most often")
+_BUCKETS = ("run and calls", "of samples, %", "right in the bucket, %", "of all graded: right and here, %")
+
+
+def _line(run: str, source: str, place: int, use: Use) -> Line:
+    most = sorted(use.operations, key=lambda one: -one.calls.count)[:3]
+    cells = (
+        f"{run}, {_title(source)}" if source else run,
+        f"{use.samples:,}",
+        f"{use.calls:,}",
+        NONE if use.calls_per_sample is None else f"{use.calls_per_sample:.2f}",
+        f"{use.failed:,}",
+        ", ".join(one.operation.value.replace("_", " ") for one in most) or NONE,
+    )
+    return Line(cells, hue(place))
+
+
+def _operations(use: Use) -> dict[str, float]:
+    return {
+        one.operation.value.replace("_", " "): one.calls.value for one in use.operations if one.calls.value is not None
+    }
+
+
+def _buckets(use: Use) -> dict[str, float]:
+    return {f"{one.label} calls": one.accuracy.value for one in use.buckets if one.accuracy is not None}
+
+
+def _bucket_lines(found: Mapping[str, ToolUse]) -> tuple[Line, ...]:
+    return tuple(
+        Line(
+            (f"{run}: {one.label}", rate(one.samples), mean(one.accuracy, share=True), rate(one.correct)),
+            hue(place),
+        )
+        for place, (run, findings) in enumerate(found.items())
+        for one in findings.total.buckets
+    )
+
+
+def _benchmarks(found: Mapping[str, ToolUse]) -> tuple[Sheet, ...]:
+    """What calls did on each benchmark, where there are several."""
+    columns = {
+        f"{run}, {_title(source)}": _operations(use)
+        for run, one in found.items()
+        for source, use in (one.sources.items() if len(one.sources) > 1 else ())
+    }
+    names = dict.fromkeys(name for column in columns.values() for name in column)
+    lines = [
+        Line((name, *(f"{100 * column[name]:.1f}" if name in column else NONE for column in columns.values())))
+        for name in names
+    ]
+    title = "What calls did, by benchmark, percent of calls"
+    return (Sheet(title, ("operation", *columns), tuple(lines), folded=True),) if lines else ()
+
+
+def _title(source: str) -> str:
+    card = card_of(source)
+    return card.title if card is not None else source

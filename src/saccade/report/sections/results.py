@@ -1,0 +1,180 @@
+"""The headline: how many are right on each benchmark, beside the scores that its card quotes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from statistics import fmean
+
+from saccade.errors import SaccadeError
+from saccade.evals.summary import Figures, Summary, summarise
+from saccade.report.plots.bars import Shares, shares
+from saccade.report.plots.dots import Dot, dots
+from saccade.report.plots.figure import hue
+from saccade.report.runs.eval_run import LOST, NO_ANSWER, NOT_GRADED, OUTCOMES, PARTLY, RIGHT, WRONG, EvalRun
+from saccade.report.sections.view import Line, Panel, Section, Sheet, between, figures, percent
+from saccade.report.words import NONE
+from saccade.tasks.benchmarks.card import Card
+from saccade.tasks.benchmarks.registry import load_card
+
+OUTCOME_COLOURS = {
+    RIGHT: "tone-right",
+    PARTLY: "tone-partly",
+    WRONG: "tone-wrong",
+    NO_ANSWER: "tone-none",
+    NOT_GRADED: "tone-blank",
+    LOST: "tone-lost",
+}
+_OWN = "this report"
+_MOST_LINES = 40
+"""Bars of outcomes that one figure holds."""
+
+
+def results(runs: Sequence[EvalRun]) -> Section | None:
+    """The section of the headline numbers; None without runs."""
+    if not runs:
+        return None
+    found = {run.name: summarise(run.rows, k=run.k, seed=run.seed) for run in runs}
+    sources = list(dict.fromkeys(source for summary in found.values() for source in summary.sources))
+    panels = [_overview(found, sources)] if len(sources) > 1 else []
+    panels += [_benchmark(source, found) for source in sources]
+    panels += [_outcomes(runs, sources), *_kinds(found)]
+    return Section("results", "Results", tuple(panels))
+
+
+def card_of(source: str) -> Card | None:
+    """The card of a benchmark by the name under which tasks record it; None for any other source."""
+    try:
+        return load_card(source)
+    except SaccadeError:
+        return None
+
+
+def _overview(found: Mapping[str, Summary], sources: Sequence[str]) -> Panel:
+    lines = []
+    for source in sources:
+        cells = [_cell(summary.sources.get(source)) for summary in found.values()]
+        lines.append(Line((_title(source), *cells)))
+    averages = []
+    for summary in found.values():
+        known = [part.avg for part in summary.sources.values() if part.avg is not None]
+        averages.append(percent(fmean(known)) if len(known) == len(sources) else NONE)
+    lines.append(Line(("mean over benchmarks", *averages)))
+    return Panel(
+        "All benchmarks",
+        ("Percent right (avg@k) with its 95% interval.",),
+        (Sheet("Percent right", ("benchmark", *found), tuple(lines)),),
+    )
+
+
+def _benchmark(source: str, found: Mapping[str, Summary]) -> Panel:
+    card = card_of(source)
+    own, drawn = [], []
+    passes = sorted({count for s in found.values() if source in s.sources for count in s.sources[source].pass_at} - {1})
+    for place, (name, summary) in enumerate(found.items()):
+        figures_of = summary.sources.get(source)
+        if figures_of is None:
+            continue
+        own.append(_own_line(name, place, figures_of, passes))
+        if figures_of.avg is not None:
+            drawn.append(Dot(name, figures_of.avg, hue(place), figures_of.interval, "with its 95% interval"))
+        for number, value in summary.card_numbers.get(source, {}).items():
+            blank = (NONE,) * (len(passes) + 4)
+            own.append(Line((f"{name}: {number}", percent(value), *blank, _OWN), hue(place)))
+            drawn.append(Dot(f"{name}: {number}", value, hue(place), None, "as the benchmark is reported"))
+    published = _published(card, len(passes))
+    drawn += [Dot(score.model, score.score / 100, why=score.source) for score in (card.scores if card else ())]
+    heads = (
+        "",
+        "right, %",
+        "95% interval",
+        *(f"pass@{count}" for count in passes),
+        "majority",
+        "tasks",
+        "samples",
+        "from",
+    )
+    says = f"Percent right on {_title(source)}: a dot for each score, a line for the 95% interval of these runs; " + (
+        "published scores are rings." if card and card.scores else "no published scores are on its card."
+    )
+    return Panel(
+        _title(source),
+        _notes(card, source, found),
+        (Sheet(_title(source), heads, (*own, *published), words=1),),
+        figures(dots(f"{_title(source)}: percent right", says, drawn, "percent right")),
+    )
+
+
+def _own_line(name: str, place: int, found: Figures, passes: Sequence[int]) -> Line:
+    cells = [name, percent(found.avg), between(found.interval)]
+    cells += [percent(found.pass_at.get(count)) for count in passes]
+    cells += [percent(found.majority), f"{found.tasks:,}", f"{found.samples:,}", _OWN]
+    return Line(tuple(cells), hue(place))
+
+
+def _published(card: Card | None, passes: int) -> list[Line]:
+    lines = []
+    for score in card.scores if card else ():
+        part = f" ({score.part})" if score.part else ""
+        faithful = f"; faithful and right {score.faithful:g}%" if score.faithful is not None else ""
+        blank = (NONE,) * (passes + 4)
+        cells = (score.model + part, percent(score.score / 100), *blank, score.source + faithful)
+        lines.append(Line(cells, reference=True))
+    return lines
+
+
+def _notes(card: Card | None, source: str, found: Mapping[str, Summary]) -> tuple[str, ...]:
+    if card is None:
+        return ()
+    notes = []
+    if card.metric.note:
+        notes.append(f"The benchmark's own number: {card.metric.note}.")
+    tasks = {summary.sources[source].tasks for summary in found.values() if source in summary.sources}
+    if card.size.tasks and tasks != {card.size.tasks}:
+        told = ", ".join(f"{count:,}" for count in sorted(tasks))
+        notes.append(f"Only {told} of its {card.size.tasks:,} tasks: published scores are of all of them.")
+    if card.scores:
+        notes.append("Published scores are quoted, not measured here, and may stem from other prompts and graders.")
+    return tuple(notes)
+
+
+def _outcomes(runs: Sequence[EvalRun], sources: Sequence[str]) -> Panel:
+    wholes, lines = [], []
+    for run in runs:
+        for source in sources if len(runs) * len(sources) <= _MOST_LINES else ("",):
+            rows = [row for row in run.rows if source in ("", row.source)]
+            parts = {name: float(sum(run.outcome(row) == name for row in rows)) for name in OUTCOMES}
+            if source in ("", sources[0]):
+                parts[LOST] += len(run.failures)
+            name = run.name if len(sources) == 1 or not source else f"{run.name} {_title(source)}"
+            wholes.append(Shares(name, parts))
+            lines.append(Line((name, *(f"{parts[kind]:.0f}" for kind in OUTCOMES))))
+    says = (
+        "What became of every sample. Lost ones are outages and no answers of the model; they, and those that could "
+        "not be graded, are in no average."
+    )
+    return Panel(
+        "Outcomes",
+        sheets=(Sheet("Samples by outcome", ("", *OUTCOMES), tuple(lines), folded=True),),
+        figures=figures(shares("Outcomes", says, wholes, OUTCOME_COLOURS)),
+    )
+
+
+def _kinds(found: Mapping[str, Summary]) -> list[Panel]:
+    tags = list(dict.fromkeys(tag for summary in found.values() for tag in summary.tags))
+    if not tags:
+        return []
+    lines = [Line((tag, *(_cell(summary.tags.get(tag)) for summary in found.values()))) for tag in tags]
+    return [
+        Panel("By kind of task", sheets=(Sheet("Percent right by tag", ("tag", *found), tuple(lines), folded=True),))
+    ]
+
+
+def _cell(found: Figures | None) -> str:
+    if found is None or found.avg is None:
+        return NONE
+    return f"{percent(found.avg)} ({between(found.interval)}) of {found.tasks:,}"
+
+
+def _title(source: str) -> str:
+    card = card_of(source)
+    return card.title if card is not None else source or "tasks without a source"

@@ -1,0 +1,84 @@
+"""What a section of a report is, as plain frozen data: the seam between findings and the template."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from saccade.evals.protocols.findings import Mean, Rate
+from saccade.report.plots.figure import Figure, short_percent
+from saccade.report.words import NONE
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A row of a table."""
+
+    cells: tuple[str, ...]
+    colour: str = ""
+    """Class of the run that it is of; empty for none."""
+    reference: bool = False
+    """Whether it is a published number and none of these runs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sheet:
+    """A table. The first column is a name; the `words` last ones are texts, the others numbers."""
+
+    title: str
+    heads: tuple[str, ...]
+    lines: tuple[Line, ...]
+    words: int = 0
+    folded: bool = False
+    """Whether it is opened only when it is wanted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """A part of a section: notes, tables and figures about one thing."""
+
+    title: str
+    notes: tuple[str, ...] = ()
+    sheets: tuple[Sheet, ...] = ()
+    figures: tuple[Figure, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A section with its place in the page's list of contents."""
+
+    anchor: str
+    title: str
+    panels: tuple[Panel, ...]
+
+
+def figures(*found: Figure | None) -> tuple[Figure, ...]:
+    """Those that have something to show."""
+    return tuple(figure for figure in found if figure is not None)
+
+
+def percent(value: float | None) -> str:
+    """A share as percent without its sign, as tables of scores write it."""
+    return NONE if value is None else short_percent(value)
+
+
+def between(ends: Iterable[float] | None) -> str:
+    """An interval of shares."""
+    return NONE if ends is None else "–".join(short_percent(end) for end in ends)
+
+
+def rate(found: Rate) -> str:
+    """A rate as percent with its interval, where it has one."""
+    if found.value is None:
+        return NONE
+    ends = "" if found.low is None or found.high is None else f" ({between((found.low, found.high))})"
+    return f"{percent(found.value)}{ends}"
+
+
+def mean(found: Mean | None, *, share: bool = False) -> str:
+    """A mean with its interval; a `share` as percent."""
+    if found is None:
+        return NONE
+    if share:
+        return f"{percent(found.value)} ({between((found.low, found.high))})"
+    return f"{found.value:,.0f} ({found.low:,.0f}–{found.high:,.0f})"
