@@ -19,7 +19,7 @@ from saccade.errors import RecordError, SettingsError
 from saccade.evals.grades import grade_of
 from saccade.record.base import SCHEMA_VERSION
 from saccade.record.score import CORRECT, Score
-from saccade.record.trajectory import StopReason
+from saccade.record.trajectory import StopReason, Trajectory
 from saccade.record.turn import TokenCounts
 
 
@@ -105,6 +105,11 @@ def read_rows(run: Path) -> list[Row]:
         raise SettingsError(f"{run} is no run folder: it has no {TRAJECTORIES}. Name the folder of a run.")
     rows = {row.id: row for row in _rows(file)}
     return sorted(rows.values(), key=row_order)
+
+
+def row_of(trajectory: Trajectory) -> Row:
+    """The row of a trajectory that was read already."""
+    return _row(_Line.model_validate(trajectory, from_attributes=True))
 
 
 def row_order(row: Row) -> tuple[Sequence[tuple[int, str]], int, str]:
