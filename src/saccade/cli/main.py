@@ -42,6 +42,7 @@ VERBS: dict[str, Verb] = {
     "export": Verb("saccade.cli.export:app", "Write a run's samples as a table: jsonl, csv, tsv, parquet, xlsx."),
     "merge": Verb("saccade.cli.merge:app", "Put the shards of an evaluation together."),
     "regrade": Verb("saccade.cli.regrade:app", "Grade a stored run anew, without the model."),
+    "report": Verb("saccade.cli.report:app", "Make a page of evaluations and training runs, with figures."),
     "rl": Verb("saccade.cli.rl:app", "Train a model by reinforcement learning on its own rollouts."),
     "sandbox": Verb("saccade.cli.sandbox:app", "Serve sandboxes to other hosts."),
     "sft": Verb("saccade.cli.sft:app", "Train a model on trajectories."),
