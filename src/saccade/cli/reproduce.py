@@ -1,0 +1,110 @@
+"""`saccade reproduce`: try a claim of a paper on a tiny model, and say whether it holds."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from saccade.errors import SettingsError, UnavailableError
+
+if TYPE_CHECKING:
+    from saccade.rl.train.telling import Watch as RlWatch
+    from saccade.sft.train.watch import Watch as SftWatch
+
+app = typer.Typer(add_completion=False, rich_markup_mode=None)
+
+EPILOG = (
+    "OUT/CLAIM holds settings.toml, start/ (lessons and training of the weakened start), arms/ (runs of `saccade rl`), "
+    "exams/ (run folders; `saccade show` reads them), report.md, result.json, figure.png and figure.svg. The same "
+    "command goes on with what was stopped or killed. Exit codes: 0 tried, whatever came out; 2 a setting, a file or "
+    "the machine is wrong; 130 stopped with Ctrl-C. docs/reproduce.md says what is tried and what decides."
+)
+_NEEDED = ("torch", "transformers", "accelerate", "safetensors")
+
+
+@app.command(epilog=EPILOG)
+def reproduce(
+    claim: Annotated[str, typer.Argument(help="Name of a claim; `list` names them.")],
+    model: Annotated[
+        str | None,
+        typer.Option(help="Checkpoint that the start is made of: a folder; tiny is the one that comes along."),
+    ] = None,
+    out: Annotated[Path, typer.Option(help="Folder for what is made; the claim gets one in it.")] = Path(
+        "runs/reproduce"
+    ),
+    minutes: Annotated[float | None, typer.Option(min=0, help="Time for everything; 0: no limit. Default 30.")] = None,
+    seeds: Annotated[int | None, typer.Option(min=1, help="How many seeds, from 0.")] = None,
+    recipes: Annotated[Path, typer.Option(help="Folder with the recipes and reproduce/CLAIM.toml.")] = Path("recipes"),
+    settings: Annotated[Path | None, typer.Option(help="TOML file in place of reproduce/CLAIM.toml.")] = None,
+    option: Annotated[
+        list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="steps=60, exam.temperature=0, ...")
+    ] = None,
+) -> None:
+    """Try a claim of a paper: train its arms, compare them, draw a figure, say whether it holds."""
+    from saccade.reproduce.claims.registry import CLAIMS, load_claim
+
+    if claim == "list":
+        for name in CLAIMS:
+            found = load_claim(name)
+            print(f"{name}: {found.says} ({found.source})")
+        return
+    chosen = load_claim(claim)
+    _need()
+    from saccade.record.settings import load_settings
+    from saccade.reproduce.settings import Reproduction
+
+    path = settings or recipes / "reproduce" / f"{claim}.toml"
+    if not path.is_file():
+        raise SettingsError(
+            f"{path} is not there: the settings of claims come with Saccade's source. Name the folder of its recipes "
+            "with --recipes, or a file of your own with --settings."
+        )
+    given = [f"model={model}"] * (model is not None) + [f"minutes={minutes}"] * (minutes is not None)
+    given += [f"seeds={list(range(seeds or 0))}"] * (seeds is not None)
+    asked = load_settings(Reproduction, path, [*(option or ()), *given])
+    # Threads of torch that wait by spinning are many times slower when sandboxes run beside them.
+    os.environ.setdefault("GOMP_SPINCOUNT", "1000")
+    from transformers.utils import logging
+
+    from saccade.reproduce.outcome import report
+    from saccade.reproduce.run import reproduce as attempt
+
+    logging.disable_progress_bar()  # ours is there
+    try:
+        made = attempt(chosen, asked, recipes, out / claim, _Screen())
+    except KeyboardInterrupt:
+        print(f"saccade: stopped. The same command goes on with what is in {out / claim}.")
+        raise
+    print(report(made))
+    print(f"\nfigure: {out / claim / 'figure.png'}")
+
+
+class _Screen:
+    """Plain lines, and the bars of the trainers."""
+
+    def says(self, text: str) -> None:
+        """Print it."""
+        print(text, flush=True)
+
+    def sft(self) -> AbstractContextManager[SftWatch]:
+        """As `saccade sft` shows it."""
+        from saccade.cli.sft_screen import Screen
+
+        return Screen()
+
+    def rl(self) -> AbstractContextManager[RlWatch]:
+        """As `saccade rl` shows it."""
+        from saccade.cli.rl_screen import Screen
+
+        return Screen()
+
+
+def _need() -> None:
+    for package in _NEEDED:
+        if importlib.util.find_spec(package) is None:
+            raise UnavailableError(f"the package `{package}` is not installed. Run: pip install 'saccade[train]'")

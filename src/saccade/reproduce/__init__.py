@@ -1,0 +1,1 @@
+"""What the papers say that reinforcement learning does, tried on a model so small that a laptop trains it."""

@@ -1,0 +1,53 @@
+"""An arm as a run of `saccade rl`: its recipe with the tiny profile, what the claim changes, and its seed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from saccade.errors import SettingsError
+from saccade.reproduce.settings import Arm, Reproduction
+from saccade.rl.train.settings import RlSettings, load_rl_settings
+
+PROFILE = "tiny"
+_SEEDS_APART = 1000
+"""Added to the seed of an arm that goes on from another one, so that it draws anew."""
+
+
+def arm_settings(settings: Reproduction, arm: Arm, seed: int, recipes: Path) -> RlSettings:
+    """The settings of an arm but for its checkpoint, its tasks and its steps.
+
+    Raises:
+        SettingsError: the recipe is not there, or a change of it is wrong.
+        RegistryError: the recipe names a dialect or reward that does not exist.
+    """
+    path = recipes / f"{arm.recipe}.toml"
+    if not path.is_file():
+        raise SettingsError(
+            f"{path} is not there: arms are trained by the recipes that come with Saccade's source. Name their folder "
+            "with --recipes."
+        )
+    drawn = seed + _SEEDS_APART if arm.after else seed
+    made = load_rl_settings(path, PROFILE, [*_MACHINE, *settings.every_arm, f"dialect={arm.dialect}", *arm.change])
+    recipe = made.recipe.model_copy(update={"seed": drawn} | ({} if arm.curriculum else {"curriculum": None}))
+    return made.model_copy(update={"recipe": recipe, "threads": settings.threads})
+
+
+def placed(told: RlSettings, checkpoint: str, tasks: Path, most: int, steps: int) -> RlSettings:
+    """The settings of an arm, complete."""
+    return told.model_copy(
+        update={
+            "recipe": told.recipe.model_copy(update={"steps": steps}),
+            "model": told.model.model_copy(update={"source": checkpoint}),
+            "tasks": told.tasks.model_copy(update={"source": str(tasks), "most": most}),
+        }
+    )
+
+
+_MACHINE = (
+    "validation.every=0",
+    "keep.every=5",
+    "keep.checkpoints=1",
+    "keep.tensorboard=false",
+    "rollouts.every=0",
+)
+"""Held-out tasks are examined afterwards; rollouts are kept where a claim asks for them."""

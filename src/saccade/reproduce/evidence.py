@@ -1,0 +1,110 @@
+"""What the arms of a reproduction left behind, as the claims read it: examinations, and the steps of training."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import fmean
+
+from saccade.reproduce.finding import Measured
+from saccade.reproduce.places import Places
+from saccade.reproduce.sat import Sat, read_exam
+from saccade.reproduce.settings import Arm, Reproduction
+from saccade.rl.train.settings import RlSettings
+
+BLOCKS = 8
+"""Blocks that the steps of a run are divided into: steps next to each other are alike, so they do not count singly."""
+Step = Mapping[str, float]
+Measure = Callable[[Sat], float]
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """Everything that was measured."""
+
+    places: Places
+    told: Mapping[str, RlSettings]
+    """The settings of each arm, by its name, as they are with the first seed."""
+    _read: dict[Path, tuple[Sat, ...]] = field(default_factory=dict, repr=False)
+
+    @property
+    def settings(self) -> Reproduction:
+        """Those of the reproduction."""
+        return self.places.settings
+
+    def start(self, arm: Arm) -> dict[str, Sat]:
+        """The start's examination by the tasks of an arm, by task."""
+        return self._exam(self.places.start_exam(arm))
+
+    def exam(self, arm: Arm, seed: int) -> dict[str, Sat]:
+        """The examination of an arm, by task."""
+        return self._exam(self.places.exam(arm, seed))
+
+    def steps(self, arm: Arm, seed: int) -> list[Step]:
+        """What `metrics.jsonl` says of every step of training."""
+        return self.read_steps(self.places.arm(arm, seed))
+
+    @staticmethod
+    def read_steps(run: Path) -> list[Step]:
+        """The same of the run in a folder."""
+        lines = (run / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
+        return [line for line in map(json.loads, lines) if "rollouts" in line]
+
+    def _exam(self, folder: Path) -> dict[str, Sat]:
+        if folder not in self._read:
+            self._read[folder] = read_exam(folder)
+        return {item.task: item for item in self._read[folder]}
+
+    # -- Paired differences --------------------------------------------------------------------------------------
+
+    def gained(self, arm: Arm, measure: Measure, within: str = "") -> Measured:
+        """An arm minus the start, task by task; `within` is a task set."""
+        start = self.start(arm)
+        return Measured(tuple(_paired(self.exam(arm, seed), start, measure, within) for seed in self.settings.seeds))
+
+    def between(self, left: Arm, right: Arm, measure: Measure, within: str = "") -> Measured:
+        """One arm minus another, task by task."""
+        pairs = ((self.exam(left, seed), self.exam(right, seed)) for seed in self.settings.seeds)
+        return Measured(tuple(_paired(ours, theirs, measure, within) for ours, theirs in pairs))
+
+    def between_steps(self, left: Arm, right: Arm, value: str, since: float = 0.0) -> Measured:
+        """One arm minus another, step by step from the fraction `since` of the steps on, in blocks."""
+        made = []
+        for seed in self.settings.seeds:
+            ours, theirs = self.steps(left, seed), self.steps(right, seed)
+            first = int(since * min(len(ours), len(theirs)))
+            rows = zip(ours[first:], theirs[first:], strict=False)
+            made.append(blocks([a[value] - b[value] if value in a and value in b else None for a, b in rows]))
+        return Measured(tuple(made))
+
+    def later(self, arm: Arm, value: str) -> Measured:
+        """The last third of an arm's steps minus the mean of the third before it, in blocks."""
+        made = []
+        for seed in self.settings.seeds:
+            values = [step.get(value) for step in self.steps(arm, seed)]
+            third = len(values) // 3
+            before = [item for item in values[third : 2 * third] if item is not None]
+            rest = [None if item is None or not before else item - fmean(before) for item in values[2 * third :]]
+            made.append(blocks(rest))
+        return Measured(tuple(made))
+
+
+def blocks(values: list[float | None]) -> dict[str, float]:
+    """Means of at most `BLOCKS` runs of neighbours, by their number; a block without any value is left out."""
+    size = max(1, -(-len(values) // BLOCKS))
+    made: dict[str, float] = {}
+    for first in range(0, len(values), size):
+        known = [item for item in values[first : first + size] if item is not None]
+        if known:
+            made[str(first // size)] = fmean(known)
+    return made
+
+
+def _paired(left: Mapping[str, Sat], right: Mapping[str, Sat], measure: Measure, within: str) -> dict[str, float]:
+    return {
+        name: measure(item) - measure(right[name])
+        for name, item in left.items()
+        if name in right and (not within or item.set == within)
+    }

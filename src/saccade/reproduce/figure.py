@@ -1,0 +1,84 @@
+"""The figure of a claim: how its arms were trained, and what its expectations came to. PNG and SVG."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from statistics import fmean
+from typing import TYPE_CHECKING, Any
+
+from saccade.reproduce.claim import Claim
+from saccade.reproduce.evidence import Evidence
+from saccade.reproduce.finding import Finding, Verdict
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_SMOOTH = 5
+"""Steps that a point of the thick line is the mean of."""
+_COLOURS = ("#1f6feb", "#d4572a", "#2a9d5c", "#8a4fbf", "#b8860b", "#555555")
+_VERDICTS = {Verdict.HOLDS: "#2a9d5c", Verdict.FAILS: "#c0392b", Verdict.OPEN: "#888888"}
+
+
+def draw(claim: Claim, evidence: Evidence, findings: Sequence[Finding], verdict: Verdict, root: Path) -> None:
+    """Write `figure.png` and `figure.svg` into `root`."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    count = len(claim.curves)
+    figure = Figure(figsize=(4.2 * count, 3.2 + 1.2 + 0.45 * len(findings)), layout="constrained")
+    FigureCanvasAgg(figure)
+    grid = figure.add_gridspec(2, count, height_ratios=(3.2, 0.8 + 0.45 * len(findings)))
+    for at, (value, label) in enumerate(claim.curves):
+        _curve(figure.add_subplot(grid[0, at]), evidence, value, label)
+    _findings(figure.add_subplot(grid[1, :]), findings)
+    seeds = ", ".join(map(str, evidence.settings.seeds))
+    figure.suptitle(f"{claim.name}: {verdict.value}   (seeds {seeds})", fontsize=11)
+    handles, labels = figure.axes[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=max(1, len(labels)), frameon=False, fontsize=9)
+    for suffix in ("png", "svg"):
+        figure.savefig(root / f"figure.{suffix}", dpi=130)
+
+
+def _curve(axes: Axes, evidence: Evidence, value: str, label: str) -> None:
+    for number, arm in enumerate(evidence.settings.arms):
+        colour = _COLOURS[number % len(_COLOURS)]
+        runs = [[step.get(value) for step in evidence.steps(arm, seed)] for seed in evidence.settings.seeds]
+        for run in runs:
+            known = [(at, item) for at, item in enumerate(run, 1) if item is not None]
+            axes.plot([at for at, _ in known], [item for _, item in known], color=colour, alpha=0.25, linewidth=0.8)
+        smooth = _smooth(runs)
+        axes.plot([at for at, _ in smooth], [item for _, item in smooth], color=colour, label=arm.name)
+    axes.set_title(label, fontsize=10)
+    axes.set_xlabel("step", fontsize=9)
+    axes.tick_params(labelsize=8)
+    axes.spines[["top", "right"]].set_visible(False)
+
+
+def _smooth(runs: Sequence[Sequence[float | None]]) -> list[tuple[int, float]]:
+    """(step, mean over seeds and the last few steps)."""
+    made = []
+    for at in range(max(map(len, runs), default=0)):
+        near = [item for run in runs for item in run[max(0, at - _SMOOTH + 1) : at + 1] if item is not None]
+        if near:
+            made.append((at + 1, fmean(near)))
+    return made
+
+
+def _findings(axes: Axes, findings: Sequence[Finding]) -> None:
+    """Estimates with their intervals, and the threshold of each as a mark."""
+    labels: list[str] = []
+    for at, item in enumerate(reversed(findings)):
+        told, colour = item.expectation, _VERDICTS[item.verdict]
+        labels.append(f"{told.says}\n{item.verdict.value}")
+        axes.plot([told.threshold], [at], marker=">" if told.side == "above" else "<", color="black", markersize=6)
+        if item.estimate is None or item.interval is None:
+            continue
+        errors: Any = [[item.estimate - item.interval.low], [item.interval.high - item.estimate]]
+        axes.errorbar([item.estimate], [at], xerr=errors, fmt="o", color=colour, capsize=3)
+    axes.axvline(0.0, color="#bbbbbb", linewidth=0.8, zorder=0)
+    axes.set_yticks(range(len(labels)), labels, fontsize=8)
+    axes.set_ylim(-0.6, len(labels) - 0.4)
+    axes.set_xlabel("difference with its 95% interval; the black mark is the threshold", fontsize=9)
+    axes.tick_params(axis="x", labelsize=8)
+    axes.spines[["top", "right"]].set_visible(False)

@@ -1,0 +1,148 @@
+"""What came out of a reproduction: the verdict, what led to it, the figures of every policy; as text and as JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from statistics import fmean
+
+from saccade.evals.intervals import Interval, bootstrap
+from saccade.evals.tables import markdown
+from saccade.reproduce.claim import Claim
+from saccade.reproduce.evidence import Evidence
+from saccade.reproduce.finding import Expectation, Finding, Verdict
+from saccade.reproduce.plan import Plan
+from saccade.reproduce.sat import Sat
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One policy on one task set."""
+
+    policy: str
+    seed: int | None
+    """None for the start."""
+    tasks: str
+    """Name of the set."""
+    n: int
+    accuracy: float
+    interval: Interval
+    """Of the accuracy, 95%."""
+    calls: float
+    faithful: float
+    """Share of right answers whose evidence was cut out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """Everything that is told."""
+
+    claim: str
+    says: str
+    source: str
+    verdict: Verdict
+    findings: tuple[Finding, ...]
+    rows: tuple[Row, ...]
+    seeds: tuple[int, ...]
+    plan: Plan
+    model: str
+
+
+def rows_of(evidence: Evidence) -> tuple[Row, ...]:
+    """The start and every arm, by task set."""
+    made: dict[tuple[str, int | None, str], Row] = {}
+    for arm in evidence.settings.arms:
+        for row in _rows("start", None, tuple(evidence.start(arm).values())):
+            made.setdefault((row.policy, None, row.tasks), row)
+    for arm in evidence.settings.arms:
+        for seed in evidence.settings.seeds:
+            for row in _rows(arm.name, seed, tuple(evidence.exam(arm, seed).values())):
+                made[arm.name, seed, row.tasks] = row
+    return tuple(made.values())
+
+
+def _rows(policy: str, seed: int | None, sat: Sequence[Sat]) -> Iterator[Row]:
+    for name in dict.fromkeys(item.set for item in sat):
+        part = [item for item in sat if item.set == name]
+        right = [item.right for item in part]
+        yield Row(
+            policy,
+            seed,
+            name,
+            len(part),
+            fmean(right),
+            bootstrap(right),
+            fmean(item.calls for item in part),
+            fmean(item.faithful for item in part),
+        )
+
+
+def expected(claim: Claim, expectations: Sequence[Expectation]) -> str:
+    """What is expected, as it is said before anything is run."""
+    lines = [f"claim: {claim.says} ({claim.source})", ""]
+    lines += [
+        f"* {item.says}: {item.side} {item.threshold:g}, pairs are {item.pairs}"
+        + ("" if item.decides else " (shown, decides nothing)")
+        for item in expectations
+    ]
+    return "\n".join(
+        [
+            *lines,
+            "",
+            "An expectation holds if its 95% interval (bootstrap over pairs) and every seed's mean lie beyond the "
+            "threshold, does not hold if none of them does, and is not decided otherwise.",
+        ]
+    )
+
+
+def report(outcome: Outcome) -> str:
+    """The tables and the verdict, in Markdown."""
+    rows = [
+        (
+            row.policy,
+            "–" if row.seed is None else str(row.seed),
+            row.tasks,
+            str(row.n),
+            f"{100 * row.accuracy:.1f} ({100 * row.interval.low:.1f}–{100 * row.interval.high:.1f})",
+            f"{row.calls:.2f}",
+            f"{100 * row.faithful:.1f}",
+        )
+        for row in outcome.rows
+    ]
+    cut = "" if outcome.plan.steps == outcome.plan.asked else f" of {outcome.plan.asked}, as the time allowed"
+    seeds = ", ".join(map(str, outcome.seeds))
+    return "\n".join(
+        [
+            f"# {outcome.claim}: {outcome.verdict.value}",
+            "",
+            f"{outcome.says} ({outcome.source}).",
+            "",
+            f"Begun from `{outcome.model}`, weakened; {outcome.plan.steps} steps{cut}; seeds {seeds}.",
+            "",
+            *markdown(("policy", "seed", "tasks", "n", "accuracy % (95%)", "calls", "faithful %"), rows),
+            "",
+            *markdown(("expected", "wanted", "measured", "95%", "pairs", "verdict"), map(_finding, outcome.findings)),
+            "",
+            *(f"* {item.expectation.name}: {item.missing}." for item in outcome.findings if item.missing),
+        ]
+    ).rstrip()
+
+
+def _finding(item: Finding) -> tuple[str, ...]:
+    told = item.expectation
+    return (
+        told.says,
+        f"{told.side} {told.threshold:g}",
+        "–" if item.estimate is None else f"{item.estimate:+.3f}",
+        "–" if item.interval is None else f"{item.interval.low:+.3f} to {item.interval.high:+.3f}",
+        str(item.pairs),
+        item.verdict.value + ("" if told.decides else " (shown only)"),
+    )
+
+
+def write_outcome(outcome: Outcome, root: Path) -> None:
+    """`report.md` and `result.json`."""
+    (root / "report.md").write_text(report(outcome) + "\n", encoding="utf-8")
+    (root / "result.json").write_text(json.dumps(asdict(outcome), indent=2) + "\n", encoding="utf-8")

@@ -1,0 +1,172 @@
+"""`saccade reproduce`: from a claim and its settings to a verdict with a table and a figure.
+
+Start, arms and examinations are folders of their own; what is there is not made again, and what was broken off goes on.
+Imports torch; import this module late.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from saccade.episode.continued import continued
+from saccade.errors import SettingsError
+from saccade.models.tiny_weights import tiny_weights
+from saccade.reproduce.arms import arm_settings, placed
+from saccade.reproduce.claim import Claim
+from saccade.reproduce.evidence import Evidence
+from saccade.reproduce.exam import examine
+from saccade.reproduce.figure import draw
+from saccade.reproduce.finding import Expectation, judge, whole
+from saccade.reproduce.outcome import Outcome, expected, rows_of, write_outcome
+from saccade.reproduce.places import Places
+from saccade.reproduce.plan import PROBE_STEPS, Plan, Spent, make_plan, read_plan, seconds_per_rollout, write_plan
+from saccade.reproduce.settings import Arm, Reproduction
+from saccade.reproduce.start import make_start
+from saccade.reproduce.tasks import write_tasks
+from saccade.rl.train.run import train
+from saccade.rl.train.settings import RlSettings
+from saccade.rl.train.telling import Watch as RlWatch
+from saccade.sft.train.watch import Watch as SftWatch
+from saccade.training.folder import SETTINGS
+
+
+class Watch(Protocol):
+    """Hears how a reproduction goes; decides nothing."""
+
+    def says(self, text: str) -> None:
+        """Something that a reader wants to know."""
+
+    def sft(self) -> AbstractContextManager[SftWatch]:
+        """Who hears the training of the start."""
+
+    def rl(self) -> AbstractContextManager[RlWatch]:
+        """Who hears the training of an arm."""
+
+
+def reproduce(claim: Claim, settings: Reproduction, recipes: Path, out: Path, watch: Watch) -> Outcome:
+    """Try a claim in the folder `out`, with the recipes in `recipes`.
+
+    Raises:
+        SettingsError: an arm that the claim needs is missing, a setting is wrong, the time is too short, or `out` was
+            begun with other settings.
+        ModelRefusedError: the checkpoint cannot be loaded.
+        TrainingError: every rollout of a step was lost.
+        IsolationError: this machine cannot isolate a sandbox.
+    """
+    began = time.monotonic()
+    told = {arm.name: arm_settings(settings, arm, settings.seeds[0], recipes) for arm in settings.arms}
+    missing = [name for name in claim.needs if name not in told]
+    if missing:
+        raise SettingsError(f"claim {claim.name} needs the arm(s) {', '.join(missing)}, which its settings do not have")
+    expectations = claim.expectations(settings)
+    watch.says(expected(claim, expectations))
+    continued(out, settings, may_differ={"minutes"})
+    trial = _Trial(Places(out, settings), recipes, watch)
+    plan = trial.prepare(told, began)
+    for seed in settings.seeds:
+        for arm in settings.arms:
+            trial.arm(arm, seed, plan.steps)
+    return _outcome(claim, expectations, Evidence(trial.places, told), plan)
+
+
+def _outcome(claim: Claim, expectations: Sequence[Expectation], evidence: Evidence, plan: Plan) -> Outcome:
+    measured = claim.measure(evidence)
+    findings = tuple(judge(item, measured[item.name]) for item in expectations)
+    verdict = whole(findings)
+    settings, root = evidence.settings, evidence.places.root
+    rows = rows_of(evidence)
+    made = Outcome(claim.name, claim.says, claim.source, verdict, findings, rows, settings.seeds, plan, settings.model)
+    write_outcome(made, root)
+    draw(claim, evidence, findings, verdict, root)
+    return made
+
+
+@dataclass
+class _Trial:
+    """Everything that is made on the way to a verdict."""
+
+    places: Places
+    recipes: Path
+    watch: Watch
+    start: str = ""
+    """The checkpoint that arms begin from."""
+
+    @property
+    def settings(self) -> Reproduction:
+        return self.places.settings
+
+    def prepare(self, told: Mapping[str, RlSettings], began: float) -> Plan:
+        """Tasks, start, its examinations, and the number of steps."""
+        settings, places = self.settings, self.places
+        for arm in settings.arms:
+            sets = [settings.set_named(name) for name in settings.sets_of(arm)]
+            write_tasks(sets, "train", places.tasks(arm, "train"))
+            write_tasks(sets, "held-out", places.tasks(arm, "held-out"))
+        self.watch.says("the start: lessons and a little fine-tuning")
+        with self.watch.sft() as heard:
+            self.start = make_start(settings, _source(settings.model), places.start, heard)
+        before, played = time.monotonic(), 0
+        for arm in settings.arms:
+            self.watch.says(f"the start is examined for {arm.name}")
+            played += self._examine(self.start, arm, places.start_exam(arm))
+        seconds = (time.monotonic() - before) / max(1, played)
+        plan = read_plan(places.root / "plan.json")
+        if plan is None:
+            plan = self._plan(told, began, seconds)
+            write_plan(places.root / "plan.json", plan)
+        self.watch.says(f"every arm gets {plan.steps} steps" + (f" of {plan.asked}" * (plan.steps < plan.asked)))
+        return plan
+
+    def _plan(self, told: Mapping[str, RlSettings], began: float, per_exam: float) -> Plan:
+        settings = self.settings
+        per_rollout = 0.0
+        if settings.minutes:
+            self.watch.says("a probe: what a step costs here")
+            arm = settings.arms[0]
+            self._train(arm, settings.seeds[0], self.start, self.places.root / "probe", PROBE_STEPS)
+            per_rollout = seconds_per_rollout(Evidence.read_steps(self.places.root / "probe"))
+        sizes = {arm.name: _count(settings, arm, held_out=False) for arm in settings.arms}
+        sized = {
+            name: item.model_copy(update={"tasks": item.tasks.model_copy(update={"most": sizes[name]})})
+            for name, item in told.items()
+        }
+        exams = len(settings.seeds) * sum(_count(settings, arm, held_out=True) for arm in settings.arms)
+        return make_plan(settings, sized, Spent(time.monotonic() - began, per_exam, exams, per_rollout))
+
+    def arm(self, arm: Arm, seed: int, steps: int) -> None:
+        """Train an arm, and examine it."""
+        out = self.places.arm(arm, seed)
+        if not (out / "model").exists():
+            self.watch.says(f"arm {arm.name}, seed {seed}")
+            begin = self.start
+            if arm.after:
+                begin = str(self.places.arm(self.settings.arm(arm.after), seed) / "model")
+            self._train(arm, seed, begin, out, steps)
+        self._examine(str(out / "model"), arm, self.places.exam(arm, seed))
+
+    def _train(self, arm: Arm, seed: int, checkpoint: str, out: Path, steps: int) -> None:
+        told = arm_settings(self.settings, arm, seed, self.recipes)
+        most = _count(self.settings, arm, held_out=False)
+        made = placed(told, checkpoint, self.places.tasks(arm, "train"), most, steps)
+        with self.watch.rl() as heard:
+            train(made, out, resume=(out / SETTINGS).exists(), watch=heard)
+
+    def _examine(self, checkpoint: str, arm: Arm, out: Path) -> int:
+        """How many tasks were played now."""
+        return examine(checkpoint, self.places.tasks(arm, "held-out"), out, self.settings.exam, arm.dialect)
+
+
+def _count(settings: Reproduction, arm: Arm, *, held_out: bool) -> int:
+    """Tasks of an arm."""
+    sets = [settings.set_named(name) for name in settings.sets_of(arm)]
+    return sum((item.held_out if held_out else item.train) * len(item.worlds) for item in sets)
+
+
+def _source(model: str) -> str:
+    """The folder of a checkpoint. Raises `UnavailableError` where the weights that come along do not."""
+    return str(tiny_weights()) if model == "tiny" else model.removeprefix("local:")

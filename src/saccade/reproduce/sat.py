@@ -1,0 +1,66 @@
+"""What an examination shows of every held-out task: right or not, calls, whether the evidence was cut out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from saccade.episode.run_folder import RunFolder
+from saccade.looks.regions import regions
+from saccade.looks.stored import StoredPixels
+from saccade.record.codec import read_lines
+from saccade.record.trajectory import Trajectory
+from saccade.reproduce.tasks import set_of
+from saccade.rewards.judges.box import BoxJudge, BoxRule
+from saccade.rewards.reading import accuracy, calls, returned_pictures
+from saccade.sft.tiny.demonstrator import is_looked_for
+
+
+@dataclass(frozen=True, slots=True)
+class Sat:
+    """One held-out task and what came of it."""
+
+    task: str
+    """Its id."""
+    set: str
+    """Name of its task set."""
+    right: float
+    """Accuracy, 0 to 1."""
+    calls: int
+    searched: bool
+    """The task is visual search: a detail to be found by eye."""
+    looked: bool
+    """A call gave back a picture."""
+    found: bool
+    """A call cut out the evidence, as gold boxes say."""
+
+    @property
+    def faithful(self) -> float:
+        """1 for a right answer whose evidence was cut out (CodeV, table 5), else 0."""
+        return self.right * self.found
+
+
+def read_exam(out: Path) -> tuple[Sat, ...]:
+    """The examination in the folder `out`; rollouts that were lost or could not be graded are left out."""
+    folder = RunFolder(out)
+    judge = BoxJudge(partial(regions, book=StoredPixels(folder.store)))
+    read = (_sat(item, judge) for item in read_lines(folder.path, Trajectory))
+    return tuple(item for item in read if item is not None)
+
+
+def _sat(trajectory: Trajectory, judge: BoxJudge) -> Sat | None:
+    right = accuracy(trajectory)
+    if right is None:
+        return None
+    verdicts = judge.verdicts(trajectory) if trajectory.task.evidence else ()
+    found = any(item is not None and item.score == BoxRule().whole for item in verdicts)
+    return Sat(
+        trajectory.task.id,
+        set_of(trajectory.task.id),
+        right,
+        len(calls(trajectory)),
+        is_looked_for(trajectory.task),
+        returned_pictures(trajectory) > 0,
+        found,
+    )

@@ -1,0 +1,110 @@
+"""The weakened start: lessons as run folders, then a few steps of fine-tuning on them.
+
+    START/lessons/NUMBER-PLAY-SET/...  sft/...  (as `saccade sft` writes it)
+
+Every part goes on where it was broken off. Imports torch with the training; import this module late.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from saccade.episode.run_folder import MEDIA
+from saccade.media.store import MediaStore
+from saccade.record.task import Task
+from saccade.record.trajectory import Trajectory
+from saccade.reproduce.plays import Player
+from saccade.reproduce.settings import Lesson, Reproduction, StartSettings, TaskSet
+from saccade.sft.synth.in_order import in_order
+from saccade.sft.synth.jobs import Job, jobs
+from saccade.sft.synth.makers import Maker, Stage
+from saccade.sft.synth.resume import opened
+from saccade.sft.synth.settings import SynthSettings
+from saccade.sft.synth.studio import Studio
+from saccade.sft.train.run import train
+from saccade.sft.train.settings import BatchSettings, DataSettings, SftSettings, ValidationSettings
+from saccade.sft.train.watch import Watch
+from saccade.tasks.worlds.rng import Rng
+from saccade.training.folder import SETTINGS
+from saccade.training.settings import KeepSettings, ModelSettings, OptimiserSettings
+
+_FORWARD_TOKENS = 4096
+
+
+@dataclass(frozen=True)
+class PlayMaker:
+    """A `Maker` of demonstrations of one kind."""
+
+    stage: Stage
+    lesson: Lesson
+
+    async def make(self, job: Job, task: Task, notes: Mapping[str, str]) -> Trajectory:
+        """The demonstration."""
+        plan = self.stage.plan(job, task)
+        return await self.stage.play(plan, Player(plan, self.lesson, Rng(job.seed(self.stage.settings))))
+
+    async def close(self) -> None:
+        """Nothing to give back."""
+
+
+class PlayStudio(Studio):
+    """Makes demonstrations in place of experts' trajectories."""
+
+    def __init__(self, settings: SynthSettings, store: MediaStore, lesson: Lesson) -> None:
+        super().__init__(settings, store)
+        self._lesson = lesson
+
+    def _made_for(self, stage: Stage) -> Maker:
+        return PlayMaker(stage, self._lesson)
+
+
+def make_start(settings: Reproduction, source: str, root: Path, watch: Watch) -> str:
+    """The checkpoint that all arms begin from: `source` itself, or what is made of it in `root`.
+
+    Raises:
+        SettingsError: a play does not fit a world, or `root` was begun with other settings.
+        ModelRefusedError: the checkpoint cannot be loaded.
+    """
+    told = settings.start
+    if not told.steps:
+        return source
+    out = root / "sft"
+    if not (out / "model").exists():
+        runs = [root / "lessons" / f"{at}-{item.play}-{item.tasks}" for at, item in enumerate(told.lessons)]
+        first = 0
+        for lesson, run in zip(told.lessons, runs, strict=True):
+            asyncio.run(_hold(lesson, settings.set_named(lesson.tasks), first, run))
+            first += lesson.n
+        train(_sft(told, source, runs, settings.threads), out, resume=(out / SETTINGS).exists(), watch=watch)
+    return str(out / "model")
+
+
+async def _hold(lesson: Lesson, tasks: TaskSet, first: int, out: Path) -> None:
+    """Make what is missing of a lesson; no two lessons have a task in common."""
+    settings = SynthSettings(worlds=tasks.worlds, dialect=lesson.dialect, n=lesson.n, start=first, knobs=tasks.knobs)
+    studio = PlayStudio(settings, MediaStore(out / MEDIA), lesson)
+    run = opened(out, settings)
+    missing = [job for job in jobs(settings) if job.id not in run.done]
+    if not missing:
+        return
+    async with studio:
+        async for made in in_order(missing, studio.make, 4):
+            if made.trajectory is not None:
+                run.folder.append(made.trajectory)
+
+
+def _sft(told: StartSettings, source: str, runs: list[Path], threads: int) -> SftSettings:
+    return SftSettings(
+        data=DataSettings(runs=tuple(map(str, runs)), sampled_ids="text"),
+        model=ModelSettings(source=source, vision="full"),
+        optimiser=OptimiserSettings(method=told.method, learning_rate=told.learning_rate, warmup=0.1),
+        batch=BatchSettings(trajectories=told.trajectories, tokens=_FORWARD_TOKENS),
+        validation=ValidationSettings(fraction=0.0, every=0, samples=0),
+        keep=KeepSettings(every=max(1, told.steps // 4), checkpoints=1, tensorboard=False),
+        steps=told.steps,
+        seed=told.seed,
+        threads=threads,
+    )

@@ -1,0 +1,75 @@
+"""The rule by which intervals decide."""
+
+from __future__ import annotations
+
+import pytest
+
+from saccade.reproduce.evidence import blocks
+from saccade.reproduce.finding import Expectation, Measured, Verdict, judge, whole
+
+MORE = Expectation("more", "more", "above", 0.2)
+LESS = Expectation("less", "less", "below", -0.1)
+
+
+def of(*values: float) -> dict[str, float]:
+    return {f"task{number}": value for number, value in enumerate(values)}
+
+
+@pytest.mark.parametrize(
+    ("expectation", "values", "verdict"),
+    [
+        (MORE, [0.5, 0.4, 0.6, 0.5, 0.45], Verdict.HOLDS),
+        (MORE, [0.1, 0.15, 0.05, 0.1], Verdict.FAILS),
+        (MORE, [1.0, -1.0, 1.0, -0.5, 0.5], Verdict.OPEN),
+        (MORE, [0.2, 0.2, 0.2, 0.2], Verdict.FAILS),
+        (LESS, [-0.5, -0.4, -0.5, -0.6], Verdict.HOLDS),
+        (LESS, [0.0, 0.1, -0.05, 0.0], Verdict.FAILS),
+        (LESS, [-1.0, 1.0, -1.0, 0.0], Verdict.OPEN),
+    ],
+)
+def test_intervals_decide(expectation: Expectation, values: list[float], verdict: Verdict) -> None:
+    assert judge(expectation, Measured((of(*values),))).verdict is verdict
+
+
+def test_every_seed_must_agree() -> None:
+    good, bad = of(*[0.9] * 6), of(*[0.1] * 6)
+    found = judge(MORE, Measured((good, bad)))
+    assert found.estimate == pytest.approx(0.5)
+    assert found.interval is not None
+    assert found.interval.low > MORE.threshold
+    assert found.verdict is Verdict.OPEN
+    assert judge(MORE, Measured((good, good))).verdict is Verdict.HOLDS
+
+
+def test_seeds_are_averaged_pair_by_pair() -> None:
+    found = judge(MORE, Measured((of(1.0, 0.0), of(0.0, 1.0))))
+    assert found.interval == (0.5, 0.5)
+    assert found.seeds == (0.5, 0.5)
+    assert found.pairs == 2
+
+
+def test_what_is_missing_decides_nothing() -> None:
+    found = judge(MORE, Measured((of(0.9, 0.9, 0.9, 0.9),), "the start cannot look"))
+    assert found.estimate == pytest.approx(0.9)
+    assert found.verdict is Verdict.OPEN
+    assert judge(MORE, Measured((of(0.9, 0.9, 0.9),))).verdict is Verdict.OPEN
+    assert judge(MORE, Measured(({},))).verdict is Verdict.OPEN
+
+
+def test_a_claim_is_as_good_as_its_parts() -> None:
+    holds = judge(MORE, Measured((of(*[0.9] * 4),)))
+    fails = judge(MORE, Measured((of(*[0.0] * 4),)))
+    undecided = judge(MORE, Measured((of(1.0, -1.0, 1.0, -1.0),)))
+    shown = judge(Expectation("shown", "shown", "above", 0.2, decides=False), Measured((of(*[0.0] * 4),)))
+    assert whole([holds, holds, shown]) is Verdict.HOLDS
+    assert whole([holds, undecided]) is Verdict.OPEN
+    assert whole([undecided, fails, holds]) is Verdict.FAILS
+    assert whole([shown]) is Verdict.OPEN
+
+
+def test_blocks_of_steps() -> None:
+    assert blocks([1.0, 3.0]) == {"0": 1.0, "1": 3.0}
+    assert blocks([float(value) for value in range(16)]) == {str(at): 2 * at + 0.5 for at in range(8)}
+    assert blocks([None, None, *[2.0] * 14]) == {str(at): 2.0 for at in range(1, 8)}
+    assert len(blocks([1.0] * 17)) == 6
+    assert blocks([]) == {}

@@ -1,0 +1,134 @@
+"""The settings that come with the claims, and what cannot be meant."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pydantic import ValidationError
+
+from saccade.errors import SettingsError
+from saccade.record.settings import load_settings
+from saccade.reproduce.arms import arm_settings, placed
+from saccade.reproduce.claims.registry import CLAIMS, load_claim
+from saccade.reproduce.plan import Spent, make_plan, seconds_per_rollout
+from saccade.reproduce.settings import Arm, Reproduction, TaskSet
+from saccade.rl.advantages.rules import Grpo, TurnLevel
+from saccade.rl.select.oversample import OversampleFilterRank
+
+RECIPES = Path(__file__).parents[2] / "recipes"
+
+
+@pytest.mark.parametrize("name", CLAIMS)
+def test_the_settings_of_a_claim_fit_it(name: str) -> None:
+    claim = load_claim(name)
+    assert claim.name == name
+    settings = load_settings(Reproduction, RECIPES / "reproduce" / f"{name}.toml")
+    assert set(claim.needs) <= {arm.name for arm in settings.arms}
+    expected = claim.expectations(settings)
+    assert any(item.decides for item in expected)
+    assert len({item.name for item in expected}) == len(expected)
+    for arm in settings.arms:
+        told = arm_settings(settings, arm, 3, RECIPES)
+        assert told.recipe.dialect == "tiny:look"
+        assert told.recipe.seed == (1003 if arm.after else 3)
+        assert (told.recipe.curriculum is not None) is arm.curriculum
+
+
+def told(claim: str, arm: str):
+    settings = load_settings(Reproduction, RECIPES / "reproduce" / f"{claim}.toml")
+    return arm_settings(settings, settings.arm(arm), 0, RECIPES).recipe
+
+
+def test_arms_differ_in_what_the_claim_is_about() -> None:
+    outcome, accumulative = told("tool-reward", "outcome-only"), told("tool-reward", "accumulative")
+    assert outcome.load_reward().tool_weight == 0.0
+    assert accumulative.load_reward().tool_weight == 0.1
+    assert outcome.model_copy(update={"reward": accumulative.reward}) == accumulative
+
+    ranked, plain = told("std-sorting", "sorted"), told("std-sorting", "unsorted")
+    assert isinstance(ranked.selection, OversampleFilterRank)
+    assert ranked.selection.groups < ranked.rounds.tasks
+    assert plain.selection == ranked.selection.model_copy(update={"rank": False})
+
+    adaptive, lump, sequence = (told("adaptive", name) for name in ("codedance", "deepeyes", "sequence-only"))
+    assert lump.reward.preset == "deepeyes@1:repo"
+    assert isinstance(lump.advantage, Grpo)
+    assert sequence.advantage == TurnLevel(weight=0.0)
+    assert sequence.reward == adaptive.reward
+
+    assert told("faithful", "accuracy-only").load_reward().tool_weight == 0.0
+    assert told("faithful", "tapo").load_reward().tool_weight == 0.5
+    band = told("tail-patch", "tail-patch").curriculum
+    assert band is not None
+    assert (band.lowest, band.highest) == (0.125, 0.375)
+
+
+TASKS = TaskSet(name="some", worlds=("touching-circles",))
+ARM = Arm(name="arm", recipe="pyvision-image")
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"task_sets": [TASKS, TASKS], "arms": [ARM]}, "share a name"),
+        ({"task_sets": [TASKS], "arms": [ARM, ARM]}, "share a name"),
+        ({"task_sets": [TASKS], "arms": [Arm(name="start", recipe="x")]}, "no arm can be named start"),
+        (
+            {"task_sets": [TASKS], "arms": [Arm(name="a", recipe="x", after="b"), Arm(name="b", recipe="x")]},
+            "before it",
+        ),
+        ({"task_sets": [TASKS], "arms": [Arm(name="a", recipe="x", tasks=("other",))]}, "no task set other"),
+        ({"task_sets": [TASKS], "arms": [ARM], "start": {"steps": 3}}, "needs lessons"),
+    ],
+)
+def test_settings_that_cannot_be_meant(settings: dict[str, object], said: str) -> None:
+    with pytest.raises(ValidationError, match=said):
+        Reproduction.model_validate(settings)
+
+
+def test_a_recipe_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match="--recipes"):
+        arm_settings(Reproduction(task_sets=(TASKS,), arms=(ARM,)), ARM, 0, tmp_path)
+
+
+def test_an_unknown_claim() -> None:
+    with pytest.raises(SettingsError, match="std-sorting"):
+        load_claim("std-sorted")
+
+
+def planned(minutes: float, seeds: tuple[int, ...] = (0,)):
+    two = ["rounds.tasks=5", "rounds.groups=1", "rounds.rounds=1", "rollout.group=4"]
+    arms = (ARM, Arm(name="other", recipe="codev", curriculum=True))
+    settings = Reproduction(
+        task_sets=(TASKS,), arms=arms, every_arm=tuple(two), steps=50, fewest_steps=4, minutes=minutes, seeds=seeds
+    )
+    sized = {
+        arm.name: placed(arm_settings(settings, arm, 0, RECIPES), "checkpoint", Path("tasks"), 64, 50) for arm in arms
+    }
+    return make_plan(settings, sized, Spent(so_far=60.0, per_exam=0.5, exams=120, per_rollout=0.25))
+
+
+def test_steps_are_as_many_as_the_time_allows() -> None:
+    # 600 s, less 60 that are gone, 60 of examinations and 64 for the one choice of tasks; 40 rollouts a step.
+    assert planned(10).steps == int((600 - 60 - 60 - 64) / (40 * 0.25 * 1.15))
+    assert planned(60).steps == 50
+    assert planned(0).steps == 50
+    with pytest.raises(SettingsError, match="enough for 3 steps"):
+        planned(3.8)
+    with pytest.raises(SettingsError, match="2 seed"):
+        planned(5, seeds=(0, 1))
+
+
+def test_what_a_rollout_costs() -> None:
+    steps = [
+        {
+            "rollouts": 10,
+            "seconds/decoding": 3.0,
+            "seconds/sandbox": 1.0,
+            "seconds/scoring": 0.0,
+            "seconds/update": 1.0,
+        },
+        {"rollouts": 10, "seconds/decoding": 2.0},
+    ]
+    assert seconds_per_rollout(steps) == 0.5
