@@ -55,7 +55,7 @@ def _corrected(found: set[Operation], number: int, turn: Turn, studied: Studied)
     if any(region.seen and not _is_whole(region, studied.trajectory) for region in looked):
         found.add(Operation.CROP)
     cut_somewhere = Operation.CROP in found and not looked
-    if Operation.ZOOM in found and shown and not cut_somewhere and not _enlarged(shown, looked, studied.trajectory):
+    if not shown or not (cut_somewhere or _enlarged(shown, looked, studied.trajectory)):
         found.discard(Operation.ZOOM)
     video = any(isinstance(item.part, VideoPart) for item in task.media)
     if video and shown and not found - {Operation.OTHER}:

@@ -1,0 +1,197 @@
+"""All protocols over one run of the real loop; every number is worked out by hand from the scripts of `conftest`."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+from typing import TypeVar
+
+import pytest
+
+from saccade.errors import RecordError, RegistryError, SettingsError
+from saccade.evals.protocols.confidence.records import Confidence
+from saccade.evals.protocols.errors.records import ErrorClass, Errors
+from saccade.evals.protocols.faithfulness.judges import PictureJudge
+from saccade.evals.protocols.faithfulness.records import Faithfulness, Outcome, Shares
+from saccade.evals.protocols.findings import Findings
+from saccade.evals.protocols.registry import load_protocol, protocol_names
+from saccade.evals.protocols.stored import findings_file, read_findings, write_findings
+from saccade.evals.protocols.study import Study, study
+from saccade.evals.protocols.tables import findings_text
+from saccade.evals.protocols.tokens.records import TokenEconomy
+from saccade.evals.protocols.tool_use.records import Operation, ToolUse
+from saccade.media.store import MediaStore
+from saccade.models.scripted import ScriptedModel
+from saccade.record.content import ImagePart, Message
+
+from .conftest import SCRIPTS
+
+F = TypeVar("F", bound=Findings)
+
+
+def judge(messages: tuple[Message, ...]) -> str:
+    """A model that finds the sign in small squares and in enlarged ones, and is confused by what is turned."""
+    part = messages[0].parts[0]
+    assert isinstance(part, ImagePart)
+    if (part.width, part.height) == (300, 400):
+        return "Maybe."
+    return json.dumps({"score": 1 if part.width in (60, 320) else 0})
+
+
+@pytest.fixture(scope="module")
+def found(run: Path) -> dict[str, Findings]:
+    asked = Study(
+        tuple(map(load_protocol, protocol_names())),
+        PictureJudge(ScriptedModel(judge, name="judge"), MediaStore(run / "media")),
+    )
+    return asyncio.run(study(run, asked))
+
+
+def of(found: dict[str, Findings], kind: type[F]) -> F:
+    one = next(item for item in found.values() if isinstance(item, kind))
+    assert one.about.samples == len(SCRIPTS)
+    assert one.about.dialects == ("codev@1",)
+    return one
+
+
+def counts(shares: Shares) -> tuple[int, ...]:
+    rates = (shares.faithful, shares.unfaithful, shares.no_tool, shares.undecided)
+    assert len({rate.of for rate in rates}) == 1
+    assert sum(rate.count for rate in rates) == rates[0].of
+    return tuple(rate.count for rate in rates)
+
+
+def test_faithfulness_by_gold_boxes(found: dict[str, Findings]) -> None:
+    boxes = next(one for one in of(found, Faithfulness).judges if one.judge == "boxes")
+    assert counts(boxes.any_crop.of_all) == (3, 3, 1, 1)
+    assert counts(boxes.any_crop.of_correct) == (2, 1, 1, 1)
+    assert counts(boxes.every_crop.of_all) == (2, 4, 1, 1)
+    right = boxes.any_crop.faithful_and_correct
+    assert (right.count, right.of) == (2, 8)
+    assert right.low is not None
+    assert right.high is not None
+    assert 0 <= right.low < 0.25 < right.high <= 1
+    assert boxes.without_picture == 2
+    assert boxes.invalid == {"unseen": 1}
+    assert {one.kind: one.ids for one in boxes.examples}["faithful"] == ("t0#0", "t3#0", "t5#0")
+    assert counts(boxes.sources["odd"].of_all) == (2, 1, 0, 1)
+
+
+def test_faithfulness_by_a_model_is_strict(found: dict[str, Findings]) -> None:
+    findings = of(found, Faithfulness)
+    model = next(one for one in findings.judges if one.judge == "model")
+    assert counts(model.any_crop.of_all) == (2, 4, 1, 1)
+    assert model.invalid == {"malformed": 1}
+    outcomes = {row.id: row.judged[0].any_crop for row in findings.rows}
+    assert outcomes["t7#0"] is Outcome.UNDECIDED
+    assert outcomes["t2#0"] is Outcome.NO_TOOL
+
+
+def test_judges_are_compared(found: dict[str, Findings]) -> None:
+    findings = of(found, Faithfulness)
+    pictures = findings.agreement_pictures
+    assert pictures is not None
+    table = (pictures.both, pictures.only_model, pictures.only_boxes, pictures.neither)
+    assert table == (2, 0, 1, 2)
+    assert (pictures.same.count, pictures.same.of) == (4, 5)
+    # 4/5 agree; 2/5 · 3/5 + 3/5 · 2/5 = 12/25 by chance
+    assert pictures.kappa == pytest.approx((20 / 25 - 12 / 25) / (1 - 12 / 25))
+    samples = findings.agreement_samples
+    assert samples is not None
+    assert (samples.both, samples.only_boxes, samples.neither) == (2, 1, 3)
+
+
+def test_errors(found: dict[str, Findings]) -> None:
+    findings = of(found, Errors)
+    told = {(row.id, step.error, step.rule) for row in findings.rows for step in row.errors}
+    assert told == {
+        ("t1#0", ErrorClass.E4, "gold_box"),
+        ("t4#0", ErrorClass.E2, "code_name"),
+        ("t3#0", ErrorClass.E6, "gold_box_seen"),
+        ("t6#0", ErrorClass.E6, "gold_printed"),
+    }
+    rates = {rate.error: rate for rate in findings.rates}
+    names = rates[ErrorClass.E2]
+    assert (names.samples.count, names.samples.of, names.wrong.count, names.wrong.of) == (1, 8, 1, 3)
+    assert "Did you mean 'image'" in names.examples[0].step.detail
+    reasoning = rates[ErrorClass.E6]
+    assert reasoning.estimated
+    assert (reasoning.wrong.count, reasoning.wrong.of, reasoning.undecided) == (2, 3, 0)
+    content = rates[ErrorClass.E4]
+    assert (content.samples.count, content.undecided) == (1, 2)
+    assert not rates[ErrorClass.E5].estimated
+    assert (findings.any_error.count, findings.format_failures.count) == (1, 0)
+
+
+def test_tool_use(found: dict[str, Findings]) -> None:
+    findings = of(found, ToolUse)
+    done = {row.id: [set(call.operations) for call in row.calls] for row in findings.rows}
+    assert done["t0#0"] == [{Operation.CROP}]
+    assert done["t2#0"] == []
+    assert done["t3#0"] == [{Operation.CROP, Operation.ZOOM}]
+    assert done["t6#0"] == [{Operation.NO_OPERATION}]
+    assert done["t7#0"] == [{Operation.ROTATE}]
+    total = findings.total
+    assert (total.samples, total.calls, total.failed) == (8, 7, 1)
+    shares = {share.operation: share.calls for share in total.operations}
+    assert (shares[Operation.CROP].count, shares[Operation.CROP].of) == (4, 6)
+    assert total.histogram == {0: 1, 1: 7}
+    none, one, two, _ = total.buckets
+    assert (none.samples.count, one.samples.count, two.samples.count) == (1, 7, 0)
+    assert (one.correct.count, one.correct.of) == (4, 8)
+    assert one.accuracy is not None
+    assert one.accuracy.value == pytest.approx(4 / 7)
+    assert two.accuracy is None
+    assert findings.sources["even"].samples == 4
+
+
+def test_tokens(found: dict[str, Findings]) -> None:
+    findings = of(found, TokenEconomy)
+    rows = {row.id: row for row in findings.rows}
+    photo = (300 // 28 + 1) * (400 // 28)  # 300 is nearest to 308, 400 to 392
+    assert rows["t2#0"].visual == photo
+    assert rows["t3#0"].visual == photo + 11 * 11  # and 320 to 308
+    assert (rows["t5#0"].pictures, rows["t2#0"].pictures) == (3, 1)
+    assert findings.estimated == 8
+    assert findings.total.accuracy is not None
+    assert findings.total.accuracy.value == 5 / 8
+    assert sum(span.samples for span in findings.spans) == 8
+
+
+def test_confidence_of_single_samples(found: dict[str, Findings]) -> None:
+    findings = of(found, Confidence)
+    assert findings.tasks == ()
+    assert findings.agreement is None
+    turns = {point.at: point for point in findings.by_turns.points}
+    assert (turns[1].samples, turns[2].samples) == (1, 7)
+    within = {point.at: point.accuracy for point in findings.within[0].points}
+    assert within[1] is not None
+    assert within[1].value == 1 / 8
+    assert within[2] is not None
+    assert within[2].value == 5 / 8
+
+
+def test_findings_are_stored_and_read_again(found: dict[str, Findings], run: Path, tmp_path: Path) -> None:
+    for name, findings in found.items():
+        write_findings(findings_file(tmp_path, name), findings)
+        assert read_findings(tmp_path, name) == findings
+        assert findings_text(findings)
+    assert read_findings(run, "tokens") is None
+    findings_file(tmp_path, "tokens").write_text("{}", encoding="utf-8")
+    with pytest.raises(RecordError, match=r"tokens\.json"):
+        read_findings(tmp_path, "tokens")
+
+
+def test_estimates_are_marked_in_the_table(found: dict[str, Findings]) -> None:
+    text = findings_text(of(found, Errors))
+    assert "E4 argument content (estimate)" in text
+    assert "E6 reasoning after the tool (estimate)" in text
+    assert "E5 tool output (estimate)" not in text
+
+
+def test_wrong_names() -> None:
+    with pytest.raises(RegistryError, match="faithfulness"):
+        load_protocol("faithfullness")
+    with pytest.raises(SettingsError, match="no run folder"):
+        asyncio.run(study(Path("nowhere"), Study(())))
