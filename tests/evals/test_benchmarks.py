@@ -132,7 +132,7 @@ def test_what_is_wrong_is_told_before_a_run_begins(tmp_path: Path) -> None:
     with pytest.raises(RegistryError, match="number"):
         open_sources(settings(card))
     card.write_text(text.replace('"number-rounded@1"', '{ id = "number@1", parameters = { tolerance = 1 } }'))
-    with pytest.raises(SettingsError, match="parameters"):
+    with pytest.raises(SettingsError, match="no parameter of grader number@1: it has relative, absolute"):
         open_sources(settings(card))
 
 

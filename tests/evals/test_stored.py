@@ -14,7 +14,7 @@ from saccade.errors import RecordError, RegistryError, SettingsError
 from saccade.evals.export import WRITERS, export, table
 from saccade.evals.grades import grade_of
 from saccade.evals.merge import merge
-from saccade.evals.regrade import regrade
+from saccade.evals.regrade import Regrading, regrade
 from saccade.evals.rows import read_rows
 from saccade.evals.run import evaluate
 
@@ -65,9 +65,9 @@ async def test_a_run_is_graded_anew_without_its_model(tmp_path: Path) -> None:
     await evaluate(settings(tasks), tmp_path / "run", player=near)
     before = stored(tmp_path / "run")
     same = regrade(tmp_path / "run")
-    assert (same.changes, same.summary.total.avg, same.samples) == ([], 0.25, 4)
+    assert (same.changes, same.summary.total.avg, same.samples) == ((), 0.25, 4)
     assert stored(tmp_path / "run") == before
-    found = regrade(tmp_path / "run", "relaxed")
+    found = regrade(tmp_path / "run", Regrading("relaxed"))
     assert sorted(change.id for change in found.changes) == ["t1#0", "t2#0", "t3#0"]
     assert {(change.before, change.after) for change in found.changes} == {(0.0, 1.0)}
     assert found.summary.total.avg == 1.0
@@ -84,7 +84,7 @@ async def test_a_run_is_graded_anew_without_its_model(tmp_path: Path) -> None:
 async def test_what_cannot_be_graded_anew(tmp_path: Path) -> None:
     await evaluate(settings(write_tasks(tmp_path / "tasks", 1)), tmp_path / "run", player=oracle)
     with pytest.raises(RegistryError, match="relaxed"):
-        regrade(tmp_path / "run", "relaxd")
+        regrade(tmp_path / "run", Regrading("relaxd"))
     (tmp_path / "run" / "trajectories.jsonl").unlink()
     with pytest.raises(SettingsError, match="no trajectories yet"):
         regrade(tmp_path / "run")

@@ -44,6 +44,10 @@ def evaluate(
     split: Annotated[str | None, typer.Option(help="Of generated worlds: train, validation or test.")] = None,
     seed: Annotated[int | None, typer.Option(help="Of the choice of tasks and of each sample.  [default: 0]")] = None,
     grader: Annotated[str | None, typer.Option(help="One grader for all tasks, e.g. relaxed.")] = None,
+    judge: Annotated[str | None, typer.Option(help="A model to ask about every answer when all are played.")] = None,
+    headline: Annotated[
+        str | None, typer.Option(help="Whose verdict counts, rule or judge.  [default: the benchmark's, else rule]")
+    ] = None,
     shard: Annotated[str | None, typer.Option(metavar="I/N", help="The I-th of N parts of the tasks.")] = None,
     prompt_file: Annotated[Path | None, typer.Option(help="A prompt file of your own.")] = None,
     workers: Annotated[int, typer.Option(min=1, help="Samples at once.")] = 16,
@@ -65,6 +69,8 @@ def evaluate(
         "data": data,
         "split": split,
         "grader": grader,
+        "judge": judge,
+        "headline": headline,
         "shard": shard,
         "prompt_file": prompt_file,
     }
@@ -74,7 +80,7 @@ def evaluate(
     given += [f"{name}={value}" for name, value in numbers.items() if value is not None]
     resolved = resolve(settings, [*(option or []), *given])
     made = _evaluated(resolved, out, workers)
-    _tell(made, out)
+    _tell(made, out, resolved)
     raise typer.Exit(1 if made.progress.failed else 0)
 
 
@@ -94,26 +100,10 @@ def resolve(file: Path | None, overrides: Sequence[str]) -> EvalSettings:
 
 
 def _evaluated(settings: EvalSettings, out: Path, workers: int) -> Evaluated:
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    from saccade.evals.progress import Progress as Counts
+    from saccade.cli.eval_screen import screen
     from saccade.evals.run import evaluate as play
 
-    columns = (BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}"), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True, speed_estimate_period=120) as bar:
-        row = bar.add_task("", total=None)
-        started = False
-
-        def show(counts: Counts) -> None:
-            nonlocal started
-            if not started:  # so that samples that were there before do not make the rest look quick
-                bar.reset(row, total=counts.total, completed=counts.skipped)
-                started = True
-            told = "" if counts.accuracy is None else f"{100 * counts.accuracy:.1f}% right"
-            told += f", {counts.failed} came to nothing" if counts.failed else ""
-            bar.update(row, completed=counts.done, description=told)
-
+    with screen() as show:
         try:
             return asyncio.run(play(settings, out, workers=workers, player=_player(settings), watch=show))
         except KeyboardInterrupt:
@@ -129,10 +119,13 @@ def _player(settings: EvalSettings) -> Player | None:
     return SolverModel
 
 
-def _tell(made: Evaluated, out: Path) -> None:
+def _tell(made: Evaluated, out: Path, settings: EvalSettings) -> None:
+    from saccade.evals.benchmarks import judged_cards
     from saccade.evals.tables import summary_text
 
     progress = made.progress
     print(summary_text(made.summary))
+    for card in () if settings.judge else judged_cards(settings):
+        print(f"{card.title}: its authors let a model grade, here a rule did; --judge MODEL asks one.")
     before = f", {progress.skipped} were there before" if progress.skipped else ""
     print(f"\n{progress.played} samples played{before}: {out}; see them with: saccade show {out}")

@@ -19,12 +19,20 @@ def regrade(
     grader: Annotated[
         str, typer.Option(help="Grader of all samples.  [default: each sample's own, in its newest version]")
     ] = "",
+    judge: Annotated[str, typer.Option(help="A model to ask about every answer, as `saccade ask --model`.")] = "",
+    headline: Annotated[str, typer.Option(help="Whose verdict counts: rule or judge.  [default: as before]")] = "",
 ) -> None:
     """Grade a stored run anew, without the model, and say which samples changed."""
+    from saccade.cli.eval_screen import screen
+    from saccade.errors import SettingsError
+    from saccade.evals.regrade import Regrading
     from saccade.evals.regrade import regrade as regraded
     from saccade.evals.tables import summary_text
 
-    found = regraded(run, grader)
+    if headline not in ("", "rule", "judge"):
+        raise SettingsError(f"--headline {headline} is nobody's verdict; name rule or judge.")
+    with screen() as show:
+        found = regraded(run, Regrading(grader, judge, headline), watch=show)  # type: ignore[arg-type]
     print(summary_text(found.summary))
     print(f"\n{len(found.changes)} of {found.samples} scores changed")
     for change in found.changes[:_SHOWN]:

@@ -10,13 +10,15 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 
-from saccade.errors import SettingsError
+from saccade.errors import SaccadeError
 from saccade.evals.failures import Failure, add_failure
+from saccade.evals.grades import Headline
 from saccade.evals.items import Item, drawn, of_shard
 from saccade.evals.settings import EvalSettings
 from saccade.grading.registry import load_grader
@@ -55,7 +57,7 @@ class CardSource:
         path = out / FOLDER / f"{card.name}-{_key(card, settings)}.jsonl"
         if not path.exists():
             await self._make(settings, path, store)
-        return [_item(task, card.grader_of(task).id) for task in read_lines(path, Task)]
+        return [_item(task, card.grader_of(task).spec) for task in read_lines(path, Task)]
 
     async def _make(self, settings: EvalSettings, path: Path, store: MediaStore) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -94,15 +96,36 @@ def open_card(name: str, settings: EvalSettings) -> CardSource:
 
     Raises:
         RegistryError: there is no such card, or it names a grader that does not exist.
-        SettingsError: the card is wrong.
+        SettingsError: the card is wrong, or gives a grader parameters that it has not.
         DataError: its data are not on this disk; says how to get them.
     """
     card = load_card(name)
     for grader in card.graders.values():
-        load_grader(grader.id)
-        if grader.parameters:
-            raise SettingsError(f"{card.id} gives grader {grader.id} parameters; register a grader that has them.")
+        load_grader(grader.spec)
     return CardSource(open_benchmark(card, Path(settings.data) if settings.data else None))
+
+
+def headline_of(settings: EvalSettings) -> Callable[[Task], Headline]:
+    """Whose verdict on a task counts: what the settings say, or else the card of the task, or else the rule's."""
+    if settings.headline:
+        said: Headline = settings.headline
+        return lambda task: said
+    cards = {card.id: card for card in judged_cards(settings)}
+
+    def of(task: Task) -> Headline:
+        card = cards.get(task.source)
+        return "rule" if card is None or task.answer_type not in card.graders else card.grader_of(task).headline
+
+    return of
+
+
+def judged_cards(settings: EvalSettings) -> tuple[Card, ...]:
+    """The cards of the run whose authors let a judge grade; a card that is not there any more is none."""
+    found = []
+    for name in settings.sources:
+        with suppress(SaccadeError):  # a world, or a file of tasks
+            found.append(load_card(name))
+    return tuple(card for card in found if any(grader.headline == "judge" for grader in card.graders.values()))
 
 
 def _item(task: Task, grader: str) -> Item:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from saccade.errors import ModelLostError, ModelRefusedError, SaccadeError, SandboxLostError, SettingsError
@@ -9,6 +10,8 @@ from saccade.evals.failures import Failure
 from saccade.record.score import CORRECT
 from saccade.record.trajectory import StopReason, Trajectory
 
+Watch = Callable[["Progress"], None]
+"""Hears the counts after every sample."""
 OUTAGES = 8
 """So many outages in a row (or as many as there are workers, if those are more) end the run."""
 
@@ -33,6 +36,9 @@ class Progress:
     """Sum of the scores of the graded ones."""
     failed: int = 0
     """Samples that came to nothing."""
+    to_judge: int = 0
+    """Samples that a judge is asked about."""
+    judged: int = 0
     most_outages: int = OUTAGES
     _outages: int = 0
 

@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from saccade.episode.continued import SETTINGS
 from saccade.episode.run_folder import TRAJECTORIES
 from saccade.errors import RecordError, SettingsError
-from saccade.evals.grades import grade_of
+from saccade.evals.grades import BY_JUDGE, BY_RULE, grade_of, score_named
 from saccade.record.base import SCHEMA_VERSION
 from saccade.record.score import CORRECT, Score
 from saccade.record.trajectory import StopReason, Trajectory
@@ -52,6 +52,11 @@ class Row:
     """Tokens that the model wrote; None if its backend does not say."""
     context_tokens: int | None
     """The longest context that it read."""
+    by_rule: float | None = None
+    """The rule's verdict, where a judge was asked too."""
+    by_judge: float | None = None
+    no_verdict: str = ""
+    """Why the judge gave none: `malformed`, `outage`, `refused`; empty if it did, or was not asked."""
 
 
 class _Lean(BaseModel):
@@ -136,7 +141,8 @@ def _rows(file: Path) -> Iterator[Row]:
 
 def _row(line: _Line) -> Row:
     last = line.turns[-1].action if line.turns else None
-    score = next((score for score in line.scores if score.name == CORRECT), Score(name=CORRECT))
+    score = score_named(line.scores, CORRECT) or Score(name=CORRECT)
+    rule, judge = score_named(line.scores, BY_RULE), score_named(line.scores, BY_JUDGE)
     grade = grade_of(score.detail)
     sampled = [turn.tokens.sampled for turn in line.turns if turn.tokens.sampled is not None]
     contexts = [turn.tokens.context for turn in line.turns if turn.tokens.context is not None]
@@ -161,4 +167,7 @@ def _row(line: _Line) -> Row:
         calls=sum(turn.execution is not None for turn in line.turns),
         sampled_tokens=sum(sampled) if sampled else None,
         context_tokens=max(contexts) if contexts else None,
+        by_rule=None if rule is None else rule.value,
+        by_judge=None if judge is None else judge.value,
+        no_verdict="" if judge is None else grade_of(judge.detail).invalid,
     )

@@ -25,7 +25,8 @@ from saccade.evals.benchmarks import BROKEN_ROW
 from saccade.evals.failures import Failure, add_failure, mend_failures, open_failures
 from saccade.evals.frames import framed
 from saccade.evals.grades import graded
-from saccade.evals.progress import OUTAGES, Progress
+from saccade.evals.judged import judge_run
+from saccade.evals.progress import OUTAGES, Progress, Watch
 from saccade.evals.rows import read_rows
 from saccade.evals.samples import Sample, samples
 from saccade.evals.settings import EvalSettings
@@ -41,8 +42,6 @@ from saccade.record.trajectory import StopReason, Trajectory
 from saccade.sandbox.base import Sandbox
 from saccade.tools.toolbox import Toolbox
 
-Watch = Callable[[Progress], None]
-"""Hears the counts after every sample."""
 Player = Callable[[Plan], Model]
 """Who plays an episode: a baseline that looks at its plan, in place of one model for all."""
 
@@ -63,7 +62,7 @@ async def evaluate(
     player: Player | None = None,
     watch: Watch = lambda progress: None,
 ) -> Evaluated:
-    """Play what is missing in the run folder `out`, `workers` samples at once, and sum up what it holds.
+    """Play what is missing in the run folder `out`, `workers` at once, have it judged, and sum up what it holds.
 
     With a `player` the name of the model in the settings is a label only.
 
@@ -91,6 +90,8 @@ async def evaluate(
                 for outcome in outcomes:
                     progress.count(outcome)
                 watch(progress)
+    if settings.judge:
+        await judge_run(out, settings, progress, workers=workers, watch=watch)
     return Evaluated(progress, sum_up(out, settings))
 
 

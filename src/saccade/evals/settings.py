@@ -33,6 +33,10 @@ class EvalSettings(EpisodeSettings):
     """Whether each sample is asked for with a seed of its own; false for a backend that knows no seed."""
     grader: str = ""
     """Grader of all tasks; empty: the one that the source names, or else the one for the type of the answer."""
+    judge: str = ""
+    """A model that is asked about every answer when all are played; empty: none is."""
+    headline: Literal["", "rule", "judge"] = ""
+    """Whose verdict is `correct` where there is a judge; empty: the rule's, but for benchmarks that say otherwise."""
     frames: FrameSettings = FrameSettings()
     """Videos shown as frames that were sampled before; see `saccade.evals.frames`."""
     shard: str = Field("1/1", pattern=r"^[1-9][0-9]{0,5}/[1-9][0-9]{0,5}$")
@@ -49,17 +53,31 @@ class EvalSettings(EpisodeSettings):
         """The model without the address of its server."""
         return _ADDRESS.sub("", self.model)
 
+    @property
+    def judge_name(self) -> str:
+        """The judge without the address of its server."""
+        return _ADDRESS.sub("", self.judge)
+
     def continues(self, before: EvalSettings) -> bool:
         """Whether `n` and `k` are no smaller than before: what is there stays as it is."""
         return self.k >= before.k and (self.n is None or (before.n is not None and self.n >= before.n))
 
     def may_differ(self, other: EvalSettings) -> tuple[str, ...]:
         """Settings that say where something lies, or how much of it is wanted, and not what is played."""
-        return ("n", "k", "data", "sandbox", *(("model",) if self.asked == other.asked else ()))
+        names = ["n", "k", "data", "sandbox"]
+        if self.asked == other.asked:
+            names.append("model")
+        if not other.judge:  # a run gets a judge, and does not lose it
+            names += ["judge", "headline"]
+        elif self.judge_name == other.judge_name:
+            names.append("judge")
+        return tuple(names)
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
         number, count = self.shards
         if number >= count:
             raise ValueError(f"shard {self.shard}: shards are 1/{count} to {count}/{count}")
+        if self.headline == "judge" and not self.judge:
+            raise ValueError("the headline is to be a judge's verdict, and there is no judge: name one with --judge")
         return self

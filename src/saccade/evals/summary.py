@@ -9,10 +9,11 @@ from __future__ import annotations
 import json
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from statistics import fmean
 
+from saccade.evals.agreement import Agreement, agreement
 from saccade.evals.card_metrics import card_numbers
 from saccade.evals.intervals import Interval, bootstrap
 from saccade.evals.metrics import by_task, mean_pass
@@ -44,6 +45,22 @@ class Figures:
 
 
 @dataclass(frozen=True, slots=True)
+class Judged:
+    """What a judge said beside the rule, over the samples that it was asked about."""
+
+    samples: int
+    """With a verdict."""
+    no_verdict: Mapping[str, int]
+    """Samples without one, by the reason; they are in none of the other figures."""
+    by_rule: float | None
+    """avg@k by the rule's verdicts alone."""
+    by_judge: float | None
+    """avg@k by the judge's verdicts alone."""
+    agreement: Agreement | None
+    """Whether both say right; partial credit of a rule is right from a half on. None without a sample of both."""
+
+
+@dataclass(frozen=True, slots=True)
 class Summary:
     """Everything that is said of a run."""
 
@@ -60,6 +77,8 @@ class Summary:
     """Samples that came to nothing and are not there."""
     broken_rows: int
     """Rows of a benchmark that gave no task."""
+    judged: Judged | None
+    """What the judge said; None where none was asked."""
     stops: Mapping[str, int]
     graders: Mapping[str, int]
     turns: float | None
@@ -85,6 +104,7 @@ def summarise(rows: Sequence[Row], *, k: int = 1, missing: int = 0, broken_rows:
         ungraded=sum(row.correct is None for row in rows),
         missing=missing,
         broken_rows=broken_rows,
+        judged=_judged(rows),
         stops=_counted(row.stop for row in rows),
         graders=_counted(row.grader for row in rows),
         turns=fmean(row.turns for row in rows) if rows else None,
@@ -106,6 +126,29 @@ def figures(rows: Sequence[Row], k: int = 1, seed: int = 0) -> Figures:
         pass_at=mean_pass(results, k),
         majority=fmean(result.majority for result in results) if several else None,
     )
+
+
+def _judged(rows: Sequence[Row]) -> Judged | None:
+    asked = [row for row in rows if row.by_judge is not None or row.no_verdict]
+    if not asked:
+        return None
+    said = [row for row in asked if row.by_judge is not None]
+    return Judged(
+        samples=len(said),
+        no_verdict=_counted(row.no_verdict for row in asked if row.no_verdict),
+        by_rule=_average(replace(row, correct=row.by_rule) for row in said),
+        by_judge=_average(replace(row, correct=row.by_judge) for row in said),
+        agreement=agreement((_right(row.by_rule), _right(row.by_judge)) for row in said),
+    )
+
+
+def _average(rows: Iterable[Row]) -> float | None:
+    averages = [result.average for result in by_task(rows)]
+    return fmean(averages) if averages else None
+
+
+def _right(credit: float | None) -> bool | None:
+    return None if credit is None else credit >= 0.5
 
 
 def write_summary(root: Path, rows: Iterable[Row], summary: Summary) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from saccade.evals.compare import Comparison, Pair
-from saccade.evals.summary import Figures, Summary
+from saccade.evals.summary import Figures, Judged, Summary
 
 _SHOWN = 20
 """Differing tasks that are listed."""
@@ -23,6 +23,7 @@ def summary_text(summary: Summary) -> str:
     if summary.turns is not None and summary.calls is not None:
         tokens = "" if summary.sampled_tokens is None else f", {summary.sampled_tokens:.0f} tokens written"
         lines.append(f"per sample: {summary.turns:.1f} turns, {summary.calls:.1f} calls{tokens}")
+    lines += _judged(summary.judged)
     if summary.ungraded:
         lines.append(f"{summary.ungraded} samples could not be graded and are in no average; results.jsonl says why.")
     if summary.broken_rows:
@@ -33,6 +34,26 @@ def summary_text(summary: Summary) -> str:
             "the same command tries them again."
         )
     return "\n".join(lines)
+
+
+def _judged(judged: Judged | None) -> list[str]:
+    if judged is None:
+        return []
+    missing = sum(judged.no_verdict.values())
+    reasons = ", ".join(f"{name} {count}" for name, count in judged.no_verdict.items())
+    lines = [
+        f"judge: {judged.samples} verdicts" + (f", {missing} answers without one ({reasons})" if missing else ""),
+    ]
+    if judged.by_judge is not None:
+        lines.append(f"on these the rule says {_percent(judged.by_rule)}, the judge {_percent(judged.by_judge)}")
+    found = judged.agreement
+    if found is not None:
+        kappa = "–" if found.kappa is None else f"{found.kappa:.2f}"
+        lines.append(
+            f"they agree on {_percent(found.raw)}, kappa {kappa}: both right {found.both}, only the rule "
+            f"{found.only_rule}, only the judge {found.only_judge}, both wrong {found.neither}"
+        )
+    return lines
 
 
 def comparison_text(found: Comparison, left: str, right: str) -> str:

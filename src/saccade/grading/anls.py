@@ -9,14 +9,15 @@ is not almost 100. `anls-published` is the published score, for comparison with 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
+
+from pydantic import Field
 
 from saccade.grading.base import Verdict, golds_of, judged
 from saccade.grading.clean import folded
 from saccade.grading.quantities import quantity
 from saccade.grading.text import same_text, starts_as_number
 from saccade.record.task import Task
-
-_THRESHOLD = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +26,8 @@ class AnlsGrader:
 
     strict_numbers: bool = True
     """Whether a gold answer that is a number must be met exactly."""
+    threshold: Annotated[float, Field(ge=0, lt=1)] = 0.5
+    """A similarity up to it has no credit."""
 
     def grade(self, answer: str | None, task: Task) -> Verdict:
         """The verdict; see `Grader.grade`."""
@@ -42,18 +45,18 @@ class AnlsGrader:
                 return 1.0
             if starts_as_number(gold) and quantity(gold) is not None:
                 return 0.0
-        return similarity(folded(said), folded(gold))
+        return similarity(folded(said), folded(gold), self.threshold)
 
 
-def similarity(left: str, right: str) -> float:
-    """One less the Levenshtein distance over the longer length; 0 where that is 0.5 or less."""
+def similarity(left: str, right: str, threshold: float = 0.5) -> float:
+    """One less the Levenshtein distance over the longer length; 0 where that is `threshold` or less."""
     longest = max(len(left), len(right))
     if left == right:
         return 1.0
-    if min(len(left), len(right)) <= _THRESHOLD * longest:
+    if min(len(left), len(right)) <= threshold * longest:
         return 0.0
-    score = 1 - _distance(left, right, int(longest * (1 - _THRESHOLD)) + 1) / longest
-    return score if score > _THRESHOLD else 0.0
+    score = 1 - _distance(left, right, int(longest * (1 - threshold)) + 1) / longest
+    return score if score > threshold else 0.0
 
 
 def _distance(left: str, right: str, enough: int) -> int:

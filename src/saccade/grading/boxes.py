@@ -8,6 +8,9 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import Annotated
+
+from pydantic import Field
 
 from saccade.grading.base import Verdict, judged, unreadable, wrong
 from saccade.grading.clean import clean
@@ -23,7 +26,7 @@ _FOUR = re.compile(rf"(?<![0-9.\w]){_NUMBER}" + rf"\s{{0,9}}[,\s]\s{{0,9}}{_NUMB
 class BoxGrader:
     """Full credit from an IoU of `threshold` on."""
 
-    threshold: float = 0.5
+    threshold: Annotated[float, Field(gt=0, le=1)] = 0.5
 
     def grade(self, answer: str | None, task: Task) -> Verdict:
         """The verdict; see `Grader.grade`."""

@@ -3,6 +3,7 @@
 number            the same value: 2.4 is 2.40, 12/5 and 240%; 2.41 is not
 number-rounded    a gold answer with decimals is met by what rounds to it: 3.14159 is 3.14; a whole one is exact
 number-1pct       within 1 % of the gold answer
+                  (`number:relative=0.02` and `number:absolute=1` state other tolerances)
 count             a whole number, exact; units or nouns may follow
 year              four digits, exact
 """
@@ -12,6 +13,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Annotated
+
+from pydantic import Field
 
 from saccade.grading.base import Verdict, gold_of, judged, right, unreadable, wrong
 from saccade.grading.clean import folded
@@ -22,9 +26,12 @@ from saccade.record.task import Task
 
 @dataclass(frozen=True, slots=True)
 class NumberGrader:
-    """A number with or without unit, within a tolerance."""
+    """A number with or without unit, within a tolerance; by default the same value."""
 
-    tolerance: Tolerance = EXACT
+    relative: Annotated[float, Field(ge=0, le=1)] = 0
+    """How far an answer may lie from the gold one, as a share of that: 0.05 is 5 %."""
+    absolute: Annotated[float, Field(ge=0)] = 0
+    """How far it may lie in the gold answer's unit; the wider of both holds."""
 
     def grade(self, answer: str | None, task: Task) -> Verdict:
         """The verdict; see `Grader.grade`."""
@@ -35,7 +42,8 @@ class NumberGrader:
         return judged(answer, lambda said: compare_number(said, text, self._within(text, gold)))
 
     def _within(self, text: str, gold: Quantity) -> Tolerance:
-        return self.tolerance
+        # Through the decimal text: 0.05 is a twentieth and not the float nearest to it.
+        return Tolerance(Fraction(str(self.relative)), Fraction(str(self.absolute)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,10 +51,11 @@ class RoundedGrader(NumberGrader):
     """A number that rounds to the gold answer at the last decimal place that the gold answer has."""
 
     def _within(self, text: str, gold: Quantity) -> Tolerance:
+        stated = NumberGrader._within(self, text, gold)
         decimals = re.findall(r"[0-9]?\.([0-9]+)(?![0-9]*[eE^])", text)
         if len(decimals) != 1:
-            return EXACT
-        return Tolerance(absolute=Fraction(1, 2 * 10 ** len(decimals[0])))
+            return stated
+        return Tolerance(stated.relative, max(stated.absolute, Fraction(1, 2 * 10 ** len(decimals[0]))))
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +122,6 @@ def _compare_year(said: str, gold: str) -> Verdict:
 
 NUMBER = NumberGrader()
 ROUNDED = RoundedGrader()
-ONE_PERCENT = NumberGrader(Tolerance(relative=Fraction(1, 100)))
+ONE_PERCENT = NumberGrader(relative=0.01)
 COUNT = CountGrader()
 YEAR = YearGrader()

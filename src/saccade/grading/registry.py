@@ -6,11 +6,16 @@ imported before it is asked for. A rule that changes verdicts gets a new version
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
+from functools import cache
 from types import MappingProxyType
 from typing import cast
 
-from saccade.errors import RegistryError
+from pydantic import TypeAdapter, ValidationError
+
+from saccade.errors import RegistryError, SettingsError
 from saccade.grading.base import Grader
 from saccade.record.registry import Registry
 from saccade.record.task import AnswerType, Task
@@ -53,15 +58,54 @@ DEFAULTS: Mapping[AnswerType, str] = MappingProxyType(
 
 
 def load_grader(wanted: str) -> Grader:
-    """The grader that `wanted` names, as in `relaxed` or `relaxed@1`.
+    """The grader that `wanted` names, as in `relaxed`, `relaxed@1` or, with parameters, `relaxed@1:tolerance=0.1`.
 
     Raises:
         RegistryError: nothing has that id (suggests the nearest), or it cannot be imported.
+        SettingsError: it has no such parameter, or that value is none for it.
     """
-    grader = GRADERS.load(wanted)
+    name, _, given = wanted.partition(":")
+    grader = GRADERS.load(name)
     if not callable(getattr(grader, "grade", None)):
         raise RegistryError(f"{wanted} of graders has no method `grade`; correct its target")
-    return cast(Grader, grader)
+    return _with_parameters(wanted, grader) if given else cast(Grader, grader)
+
+
+def newest(spec: str) -> str:
+    """The same grader and parameters in the newest version."""
+    name, colon, given = spec.partition(":")
+    return name.partition("@")[0] + colon + given
+
+
+def full_spec(spec: str) -> str:
+    """`spec` with its version. Raises `RegistryError`."""
+    name, colon, given = spec.partition(":")
+    return GRADERS.resolve(name) + colon + given
+
+
+@cache
+def _with_parameters(wanted: str, grader: object) -> Grader:
+    """A grader like `grader`, which is a frozen dataclass, with the parameters that `wanted` names set anew."""
+    own = {field.name: getattr(grader, field.name) for field in fields(grader)} if is_dataclass(grader) else {}
+    changed = dict(own)
+    for item in wanted.partition(":")[2].split(","):
+        name, equals, text = item.partition("=")
+        if not equals or name.strip() not in own:
+            listed = f"it has {', '.join(own)}" if own else "it has none"
+            raise SettingsError(f"{item!r} is no parameter of grader {wanted.partition(':')[0]}: {listed}.")
+        changed[name.strip()] = _value(text)
+    try:
+        return cast(Grader, TypeAdapter(type(grader)).validate_python(changed))
+    except ValidationError as error:
+        said = "; ".join(f"{problem['loc'][0]}: {problem['msg']}" for problem in error.errors())
+        raise SettingsError(f"grader {wanted} cannot be: {said}.") from error
+
+
+def _value(text: str) -> object:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
 
 
 def grader_for(task: Task) -> Grader:

@@ -1,7 +1,7 @@
 """A model that judges what calls gave back: it sees the question and the pictures of one call, and nothing else.
 
 Neither code nor thoughts nor printed text reach the judge, so none of them can talk to it; a picture with text in it
-can. A reply that is not exactly the asked JSON is no verdict; the question is put again with another seed, and after
+can. A reply that is not exactly the asked JSON is no verdict; the question is put again, warmer, and after
 the last attempt the verdict is `malformed`. An outage is a verdict of its own too. To keep replies, give it a
 `saccade.models.kept.KeptModel`.
 """
@@ -76,15 +76,15 @@ class ModelJudge:
 async def ask_for_score(
     model: Model, media: MediaReader, message: Message, levels: tuple[float, ...], rules: JudgeRules
 ) -> Verdict:
-    """One of `levels` from `model`, asked again with another seed while its reply is none of them.
+    """One of `levels` from `model`, asked again, each time warmer, while its reply is none of them.
 
     Raises:
         ModelRefusedError: no retry can cure that.
     """
     said = ""
     for attempt in range(rules.attempts):
-        # The first attempt is greedy; a second greedy one would say the same again.
-        sampling = Sampling(temperature=0.7 if attempt else 0.0, seed=attempt or None, max_tokens=rules.max_tokens)
+        # The first attempt is greedy; a second greedy one would say the same again. No seed: not every backend has one.
+        sampling = Sampling(temperature=0.6 + attempt / 10 if attempt else 0.0, max_tokens=rules.max_tokens)
         try:
             completion = await model.complete(Request((message,), sampling=sampling), media)
         except ModelLostError as error:

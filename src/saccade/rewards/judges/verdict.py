@@ -21,6 +21,8 @@ class NoVerdict(StrEnum):
     """The judge's replies did not follow the asked form."""
     OUTAGE = "outage"
     """The judge could not be reached."""
+    REFUSED = "refused"
+    """The judge's backend refused what it was asked, and no retry could help."""
     NO_EVIDENCE = "no_evidence"
     """The task has no gold boxes for a judge that needs them."""
     UNSEEN = "unseen"

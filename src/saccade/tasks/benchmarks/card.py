@@ -6,10 +6,11 @@ when they are used. Sizes and scores are those of the stated source, not measure
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Annotated, Final, Literal, Self
 
-from pydantic import BeforeValidator, Field, FiniteFloat, JsonValue, NonNegativeInt, PositiveInt, model_validator
+from pydantic import BeforeValidator, Field, FiniteFloat, NonNegativeInt, PositiveInt, model_validator
 
 from saccade.record.settings import Settings
 from saccade.record.task import AnswerType, Task
@@ -104,7 +105,17 @@ class GraderChoice(Settings):
     """A grader by id."""
 
     id: Id
-    parameters: Mapping[str, JsonValue] = {}
+    parameters: Mapping[str, bool | int | float] = {}
+    """Of the grader, where the source asks for others than its own, as in `{ tolerance = 0.1 }`."""
+    headline: Literal["rule", "judge"] = "rule"
+    """Whose verdict counts where a run has a judge: `judge` where the source's authors use one. Without a judge the
+    rule's counts."""
+
+    @property
+    def spec(self) -> str:
+        """Id and parameters as `saccade.grading.registry.load_grader` reads them."""
+        given = ",".join(f"{name}={json.dumps(value)}" for name, value in sorted(self.parameters.items()))
+        return f"{self.id}:{given}" if given else self.id
 
 
 class Metric(Settings):

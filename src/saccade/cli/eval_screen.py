@@ -1,0 +1,39 @@
+"""What `saccade eval` and `saccade regrade` show while they work: a bar of samples, then one of verdicts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from saccade.evals.progress import Progress, Watch
+
+
+@contextmanager
+def screen() -> Iterator[Watch]:
+    """A bar on the terminal, gone at the end."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bars
+
+    columns = (BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}"), TimeRemainingColumn())
+    with Bars(*columns, console=Console(stderr=True), transient=True, speed_estimate_period=120) as bars:
+        row = bars.add_task("", total=None)
+        began: set[str] = set()
+
+        def show(counts: Progress) -> None:
+            what, total, start, now = "played", counts.total, counts.skipped, counts.done
+            if counts.to_judge:
+                what, total, start, now = "judged", counts.to_judge, 0, counts.judged
+            if what not in began:  # so that what was there before does not make the rest look quick
+                bars.reset(row, total=total, completed=start)
+                began.add(what)
+            bars.update(row, completed=now, description="judged" if counts.to_judge else _told(counts))
+
+        yield show
+
+
+def _told(counts: Progress) -> str:
+    told = "" if counts.accuracy is None else f"{100 * counts.accuracy:.1f}% right"
+    return told + (f", {counts.failed} came to nothing" if counts.failed else "")

@@ -1,0 +1,134 @@
+"""The answers of a stored run put before a judge, when all samples are played.
+
+Every reply of the judge is kept in `judge/` of the run folder as soon as it is there, found by the question that was
+put; so a run that is killed in the middle asks on where it stood, and the trajectories are replaced all at once. That
+a judge gave no verdict is final; after an outage or a refusal the next call asks again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from saccade.episode.as_done import as_done
+from saccade.episode.run_folder import TRAJECTORIES
+from saccade.errors import GradingError, ModelLostError, ModelRefusedError
+from saccade.evals.benchmarks import headline_of
+from saccade.evals.grades import BY_JUDGE, Grade, Headline, grade_of, grade_score, headed, rule_score, score_named
+from saccade.evals.progress import OUTAGES, Progress, Watch
+from saccade.evals.settings import EvalSettings
+from saccade.grading.clean import clipped
+from saccade.models.kept import KeptModel
+from saccade.models.registry import load_model
+from saccade.record.codec import read_lines, write_lines
+from saccade.record.score import Score
+from saccade.record.task import Task
+from saccade.record.trajectory import Trajectory
+from saccade.rewards.judges.answer import AnswerJudge
+from saccade.rewards.judges.verdict import NoVerdict
+
+REPLIES = "judge"
+"""Folder of the judge's replies in a run folder."""
+_AGAIN = (NoVerdict.OUTAGE.value, NoVerdict.REFUSED.value)
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """One answer that needs a verdict."""
+
+    id: str
+    answer: str | None
+    task: Task
+
+
+async def judge_run(
+    run: Path, settings: EvalSettings, progress: Progress, *, workers: int = 16, watch: Watch = lambda progress: None
+) -> None:
+    """Give every trajectory of `run` the judge's verdict and the headline that the settings name.
+
+    Raises:
+        ModelError: the last answers one after the other could not be judged; replies so far are kept.
+        RecordError: a trajectory cannot be read.
+    """
+    file = run / TRAJECTORIES
+    if not file.is_file():
+        return
+    pass_ = _Pass(f"judge:{settings.judge_name}", headline_of(settings))
+    asked, changed = pass_.open_cases(file)
+    if asked:
+        progress.to_judge = len(asked)
+        watch(progress)
+        model = KeptModel(load_model(settings.judge), run / REPLIES)
+        try:
+            await pass_.ask(AnswerJudge(model), asked, progress, workers, watch)
+        finally:
+            await model.close()
+    if asked or changed:
+        write_lines(file, pass_.headed(file))
+
+
+@dataclass
+class _Pass:
+    name: str
+    """Of the judge, as grades name it."""
+    headline: Callable[[Task], Headline]
+    scores: dict[str, Score] = field(default_factory=dict)
+    """New ones by the id of the sample."""
+
+    def open_cases(self, file: Path) -> tuple[list[_Asked], bool]:
+        """The answers that need a verdict, and whether others have the wrong headline."""
+        asked, changed = [], False
+        for trajectory in read_lines(file, Trajectory):
+            judge = score_named(trajectory.scores, BY_JUDGE)
+            grade = Grade("") if judge is None else grade_of(judge.detail)
+            if grade.grader != self.name or grade.invalid in _AGAIN:
+                asked.append(_Asked(trajectory.id, trajectory.answer, trajectory.task))
+            else:
+                changed = changed or self._headed(trajectory) != trajectory
+        return asked, changed
+
+    async def ask(
+        self, judge: AnswerJudge, asked: list[_Asked], progress: Progress, workers: int, watch: Watch
+    ) -> None:
+        """Fill `scores`."""
+        failed = 0
+
+        async def one(item: _Asked) -> tuple[str, Score]:
+            return item.id, await self._score(judge, item)
+
+        async for came in as_done(asked, one, workers):
+            for name, score in came:
+                self.scores[name] = score
+                grade = grade_of(score.detail)
+                failed = failed + 1 if grade.invalid in _AGAIN else 0
+                if failed >= max(OUTAGES, workers):
+                    raise _error(grade, failed)
+            progress.judged += len(came)
+            watch(progress)
+
+    def headed(self, file: Path) -> Iterator[Trajectory]:
+        """The trajectories with their verdicts."""
+        return map(self._headed, read_lines(file, Trajectory))
+
+    def _headed(self, trajectory: Trajectory) -> Trajectory:
+        judge = self.scores.get(trajectory.id) or score_named(trajectory.scores, BY_JUDGE)
+        return headed(trajectory, rule_score(trajectory.scores), judge, self.headline(trajectory.task))
+
+    async def _score(self, judge: AnswerJudge, item: _Asked) -> Score:
+        try:
+            verdict = await judge.verdict(item.answer, item.task)
+        except GradingError as error:
+            return grade_score(None, Grade(self.name, reason=str(error)))
+        invalid = "" if verdict.invalid is None else verdict.invalid.value
+        told: Mapping[float | None, str] = {1.0: "right", 0.0: "wrong", None: f"no verdict ({invalid})"}
+        reason = ": ".join(filter(None, (told[verdict.score], verdict.detail)))
+        return grade_score(verdict.score, Grade(self.name, clipped(item.answer or ""), reason, invalid))
+
+
+def _error(grade: Grade, failed: int) -> ModelLostError | ModelRefusedError:
+    kind = ModelRefusedError if grade.invalid == NoVerdict.REFUSED.value else ModelLostError
+    return kind(
+        f"the judge could not be asked about {failed} answers in a row: {grade.reason} What was played and judged "
+        "before is kept; correct the cause and run the same command again."
+    )

@@ -1,0 +1,217 @@
+"""Answers before a judge: what it is told, what is a verdict, what is kept, and which verdict is the headline."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from saccade.errors import ModelLostError, ModelRefusedError, SettingsError
+from saccade.evals import judged as judged_module
+from saccade.evals.agreement import agreement, kappa
+from saccade.evals.grades import BY_JUDGE, BY_RULE
+from saccade.evals.merge import merge
+from saccade.evals.regrade import Regrading, regrade
+from saccade.evals.rows import read_rows
+from saccade.evals.run import evaluate
+from saccade.evals.summary import summarise
+from saccade.evals.tables import summary_text
+from saccade.models.scripted import Reply, ScriptedModel
+from saccade.record.codec import read_lines
+from saccade.record.content import Message
+from saccade.record.score import CORRECT, total
+from saccade.record.trajectory import Trajectory
+
+from .rows import row
+from .support import oracle, saying, settings, stored, write_tasks
+from .test_benchmarks import write_benchmark
+
+RIGHT, WRONG = '{"score": 1}', '{"score": 0}'
+JUDGE = "vllm:judge@http://one:8000/v1"
+
+
+class Judge:
+    """A judge that replies by a function of the text that it is asked, and remembers what it was asked."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.asked: list[str] = []
+        self.says: Callable[[str], Reply] = lambda text: RIGHT
+        monkeypatch.setattr(judged_module, "load_model", lambda name: ScriptedModel(self._reply, name=name))
+
+    def _reply(self, messages: tuple[Message, ...]) -> Reply:
+        self.asked.append(messages[0].text)
+        return self.says(messages[0].text)
+
+
+@pytest.fixture
+def judge(monkeypatch: pytest.MonkeyPatch) -> Judge:
+    return Judge(monkeypatch)
+
+
+def stated(text: str) -> dict[str, str]:
+    """The material in a judge's prompt."""
+    found: dict[str, str] = json.loads(text[text.index("{\n") : text.index("\n}") + 2])
+    return found
+
+
+async def test_the_rule_is_the_headline_and_the_judge_stands_beside_it(tmp_path: Path, judge: Judge) -> None:
+    tasks = write_tasks(tmp_path / "tasks", 4)
+    judge.says = lambda text: WRONG if '"gold answer": "6"' in text else RIGHT
+    half = saying(lambda plan: "7" if plan.task.id in ("t1", "t3") else str(plan.task.answer))
+    made = await evaluate(settings(tasks, judge=JUDGE), tmp_path / "run", player=half)
+    rows = {item.task: item for item in read_rows(tmp_path / "run")}
+    assert {name: (item.correct, item.by_rule, item.by_judge) for name, item in rows.items()} == {
+        "t0": (1.0, 1.0, 1.0),
+        "t1": (0.0, 0.0, 1.0),
+        "t2": (1.0, 1.0, 1.0),
+        "t3": (0.0, 0.0, 0.0),
+    }
+    found = made.summary.judged
+    assert found is not None
+    assert found.agreement is not None
+    assert (found.samples, found.by_rule, found.by_judge) == (4, 0.5, 0.75)
+    assert (found.agreement.both, found.agreement.only_rule, found.agreement.only_judge) == (2, 0, 1)
+    assert (found.agreement.neither, found.agreement.raw, found.agreement.kappa) == (1, 0.75, 0.5)
+    assert made.summary.total.avg == 0.5
+    told = summary_text(made.summary)
+    assert "agree on 75.0, kappa 0.50: both right 2, only the rule 0, only the judge 1, both wrong 1" in told
+    (first, *_) = read_lines(tmp_path / "run" / "trajectories.jsonl", Trajectory)
+    assert [score.name for score in first.scores] == [CORRECT, BY_RULE, BY_JUDGE]
+    assert total(first.scores) == first.scores[0].value
+    assert stated(judge.asked[0])["question"].startswith("What is")
+
+
+async def test_the_judge_may_be_the_headline_and_replies_are_asked_for_once(tmp_path: Path, judge: Judge) -> None:
+    tasks = write_tasks(tmp_path / "tasks", 3)
+    first = await evaluate(
+        settings(tasks, judge=JUDGE, headline="judge"), tmp_path / "run", player=saying(lambda plan: "none")
+    )
+    assert (first.summary.total.avg, first.summary.graders) == (1.0, {"judge:vllm:judge": 3})
+    assert len(judge.asked) == 3
+    again = await evaluate(
+        settings(tasks, judge=JUDGE.replace("one", "two"), headline="judge", k=2), tmp_path / "run", player=oracle
+    )
+    assert (again.progress.skipped, again.progress.to_judge, len(judge.asked)) == (3, 3, 6)
+    before = stored(tmp_path / "run")
+    regraded = regrade(tmp_path / "run", Regrading(headline="rule"))
+    assert (regraded.summary.total.avg, len(regraded.changes), len(judge.asked)) == (0.5, 3, 6)
+    assert regrade(tmp_path / "run", Regrading(headline="judge")).summary == again.summary
+    assert stored(tmp_path / "run") == before
+
+
+async def test_no_verdict_is_an_outcome_of_its_own(tmp_path: Path, judge: Judge) -> None:
+    tasks = write_tasks(tmp_path / "tasks", 3)
+    judge.says = lambda text: "Looks right to me: 1" if '"gold answer": "2"' in text else RIGHT
+    made = await evaluate(settings(tasks, judge=JUDGE, headline="judge"), tmp_path / "run", player=oracle)
+    assert made.summary.judged is not None
+    assert made.summary.judged.no_verdict == {"malformed": 1}
+    assert (made.summary.total.tasks, made.summary.total.avg, made.summary.ungraded) == (2, 1.0, 1)
+    (bad,) = [item for item in read_rows(tmp_path / "run") if item.no_verdict]
+    assert (bad.correct, bad.by_rule, bad.by_judge) == (None, 1.0, None)
+    assert "Looks right to me" in bad.reason
+    assert "1 answers without one (malformed 1)" in summary_text(made.summary)
+    asked = len(judge.asked)
+    assert asked == 2 + 3
+    await evaluate(settings(tasks, judge=JUDGE, headline="judge"), tmp_path / "run", player=oracle)
+    assert len(judge.asked) == asked
+
+
+async def test_an_outage_of_the_judge_is_tried_again_and_ends_as_if_there_had_been_none(
+    tmp_path: Path, judge: Judge
+) -> None:
+    tasks = write_tasks(tmp_path / "tasks", 12)
+    wanted = settings(tasks, judge=JUDGE)
+    judge.says = lambda text: ModelLostError("gone") if "is 3 +" in text else RIGHT
+    made = await evaluate(wanted, tmp_path / "run", workers=1, player=oracle)
+    assert made.summary.judged is not None
+    assert made.summary.judged.no_verdict == {"outage": 1}
+    judge.says = lambda text: RIGHT
+    await evaluate(wanted, tmp_path / "run", workers=1, player=oracle)
+    assert len(judge.asked) == 13
+    await evaluate(wanted, tmp_path / "whole", workers=1, player=oracle)
+    for name in ("results.jsonl", "summary.json"):
+        assert (tmp_path / "run" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+
+
+@pytest.mark.parametrize("error", [ModelLostError("no route"), ModelRefusedError("no key")])
+async def test_a_judge_that_is_not_there_ends_the_run_and_keeps_what_it_said(
+    tmp_path: Path, judge: Judge, error: ModelLostError | ModelRefusedError
+) -> None:
+    tasks = write_tasks(tmp_path / "tasks", 20)
+    judge.says = lambda text: RIGHT if len(judge.asked) <= 5 else error
+    with pytest.raises(type(error), match=rf"8 answers in a row: .*{error}.*same command again"):
+        await evaluate(settings(tasks, judge=JUDGE), tmp_path / "run", workers=1, player=oracle)
+    assert len(stored(tmp_path / "run")) == 20
+    asked = len(judge.asked)
+    judge.says = lambda text: RIGHT
+    made = await evaluate(settings(tasks, judge=JUDGE), tmp_path / "run", workers=1, player=oracle)
+    assert made.summary.judged is not None
+    assert (made.summary.judged.samples, len(judge.asked) - asked) == (20, 15)
+
+
+async def test_a_stored_run_gets_a_judge_and_does_not_lose_it(tmp_path: Path, judge: Judge) -> None:
+    tasks = write_tasks(tmp_path / "tasks", 2)
+    await evaluate(settings(tasks), tmp_path / "run", player=saying(lambda plan: "none"))
+    assert not judge.asked
+    found = await asyncio.to_thread(regrade, tmp_path / "run", Regrading(judge=JUDGE, headline="judge"))
+    assert (found.summary.total.avg, {(c.before, c.after) for c in found.changes}) == (1.0, {(0.0, 1.0)})
+    with pytest.raises(SettingsError, match="judge: "):
+        await evaluate(settings(tasks), tmp_path / "run", player=oracle)
+    other = await asyncio.to_thread(regrade, tmp_path / "run", Regrading(judge="vllm:other@http://x:1/v1"))
+    assert other.summary.graders == {"judge:vllm:other": 2}
+    with pytest.raises(ValueError, match="no judge"):
+        settings(tasks, headline="judge")
+
+
+async def test_a_card_says_who_counts(tmp_path: Path, judge: Judge) -> None:
+    card = write_benchmark(tmp_path, 6)
+    card.write_text(
+        card.read_text().replace(
+            'number = "number-rounded@1"', 'number = { id = "number@1", headline = "judge", parameters = {absolute=1} }'
+        )
+    )
+    judge.says = lambda text: WRONG
+    near = saying(lambda plan: str(int(plan.task.answer or 0) + 1))
+    made = await evaluate(settings(card, data=str(tmp_path)), tmp_path / "rule", player=near)
+    assert made.summary.graders == {"choice@1": 4, "number@1:absolute=1": 2}
+    assert made.summary.total.avg == 2 / 6
+    assert regrade(tmp_path / "rule").changes == ()
+    made = await evaluate(settings(card, data=str(tmp_path), judge=JUDGE), tmp_path / "run", player=near)
+    assert made.summary.graders == {"choice@1": 4, "judge:vllm:judge": 2}
+    assert made.summary.total.avg == 0
+
+
+async def test_shards_have_one_judge(tmp_path: Path, judge: Judge) -> None:
+    tasks = write_tasks(tmp_path / "tasks", 4)
+    for number, name in (("1", JUDGE), ("2", "")):
+        await evaluate(settings(tasks, shard=f"{number}/2", judge=name), tmp_path / number, player=oracle)
+    for order in (("1", "2"), ("2", "1")):
+        with pytest.raises(SettingsError, match="judge: "):
+            merge([tmp_path / number for number in order], tmp_path / "out")
+    await asyncio.to_thread(regrade, tmp_path / "2", Regrading(judge=JUDGE))
+    merged = merge([tmp_path / "2", tmp_path / "1"], tmp_path / "out")
+    assert merged.judged is not None
+    assert merged.judged.samples == 4
+
+
+def test_agreement_by_hand() -> None:
+    pairs = [(True, True)] * 20 + [(True, False)] * 5 + [(False, True)] * 10 + [(False, False)] * 15
+    found = agreement([*pairs, (None, True), (True, None)])
+    assert found is not None
+    assert (found.both, found.only_rule, found.only_judge, found.neither) == (20, 5, 10, 15)
+    assert found.raw == 0.7
+    assert found.kappa == pytest.approx(0.4)
+    assert agreement([(None, True)]) is None
+    assert kappa(5, (5, 5), 5) is None
+    assert kappa(0, (5, 0), 5) == 0
+
+
+def test_partial_credit_is_right_from_a_half_on() -> None:
+    rows = [row("a", 0.5, by_rule=0.5, by_judge=1.0), row("b", 0.4, by_rule=0.4, by_judge=1.0), row("c", 1.0)]
+    found = summarise(rows).judged
+    assert found is not None
+    assert found.agreement is not None
+    assert (found.agreement.both, found.agreement.only_judge, found.samples) == (1, 1, 2)
