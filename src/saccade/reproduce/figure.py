@@ -25,17 +25,19 @@ def draw(claim: Claim, evidence: Evidence, findings: Sequence[Finding], verdict:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    count = len(claim.curves)
-    figure = Figure(figsize=(4.2 * count, 3.2 + 1.2 + 0.45 * len(findings)), layout="constrained")
+    heights = (3.4, 0.9 + 0.5 * len(findings))
+    figure = Figure(figsize=(4.2 * len(claim.curves), sum(heights)), layout="constrained")
     FigureCanvasAgg(figure)
-    grid = figure.add_gridspec(2, count, height_ratios=(3.2, 0.8 + 0.45 * len(findings)))
-    for at, (value, label) in enumerate(claim.curves):
-        _curve(figure.add_subplot(grid[0, at]), evidence, value, label)
-    _findings(figure.add_subplot(grid[1, :]), findings)
+    # Two parts, so that the long labels below do not make the curves narrow.
+    above, below = figure.subfigures(2, 1, height_ratios=heights)
+    panels = above.subplots(1, len(claim.curves), squeeze=False)[0]
+    for panel, (value, label) in zip(panels, claim.curves, strict=True):
+        _curve(panel, evidence, value, label)
+    _findings(below.subplots(), findings)
     seeds = ", ".join(map(str, evidence.settings.seeds))
-    figure.suptitle(f"{claim.name}: {verdict.value}   (seeds {seeds})", fontsize=11)
-    handles, labels = figure.axes[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=max(1, len(labels)), frameon=False, fontsize=9)
+    above.suptitle(f"{claim.name}: {verdict.value}   (seeds {seeds})", fontsize=11)
+    handles, labels = panels[0].get_legend_handles_labels()
+    above.legend(handles, labels, loc="outside lower center", ncols=max(1, len(labels)), frameon=False, fontsize=9)
     for suffix in ("png", "svg"):
         figure.savefig(root / f"figure.{suffix}", dpi=130)
 
@@ -51,6 +53,7 @@ def _curve(axes: Axes, evidence: Evidence, value: str, label: str) -> None:
         axes.plot([at for at, _ in smooth], [item for _, item in smooth], color=colour, label=arm.name)
     axes.set_title(label, fontsize=10)
     axes.set_xlabel("step", fontsize=9)
+    axes.xaxis.get_major_locator().set_params(integer=True)
     axes.tick_params(labelsize=8)
     axes.spines[["top", "right"]].set_visible(False)
 
@@ -79,6 +82,8 @@ def _findings(axes: Axes, findings: Sequence[Finding]) -> None:
     axes.axvline(0.0, color="#bbbbbb", linewidth=0.8, zorder=0)
     axes.set_yticks(range(len(labels)), labels, fontsize=8)
     axes.set_ylim(-0.6, len(labels) - 0.4)
-    axes.set_xlabel("difference with its 95% interval; the black mark is the threshold", fontsize=9)
+    axes.set_xlabel(
+        "difference with its 95% interval; the black mark is the threshold and points to where it is wanted", fontsize=9
+    )
     axes.tick_params(axis="x", labelsize=8)
     axes.spines[["top", "right"]].set_visible(False)

@@ -1,0 +1,173 @@
+"""What claims measure, on examinations and steps that are small enough to work out by hand."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.reproduce.support import NEAR, calling, drawn, named, rollout, write_rollouts, write_steps
+from tests.rewards.rollouts import answered, ran
+
+from saccade.record.settings import load_settings
+from saccade.record.task import Task
+from saccade.reproduce.arms import arm_settings
+from saccade.reproduce.claims.registry import load_claim
+from saccade.reproduce.claims.std_sorting import recorded, share
+from saccade.reproduce.evidence import Evidence
+from saccade.reproduce.finding import Verdict, judge, whole
+from saccade.reproduce.places import Places
+from saccade.reproduce.sat import read_exam
+from saccade.reproduce.settings import Reproduction
+from saccade.sft.tiny.demonstrator import look_code
+
+RECIPES = Path(__file__).parents[2] / "recipes"
+
+
+def evidence_of(claim: str, root: Path) -> Evidence:
+    settings = load_settings(Reproduction, RECIPES / "reproduce" / f"{claim}.toml")
+    told = {arm.name: arm_settings(settings, arm, 0, RECIPES) for arm in settings.arms}
+    return Evidence(Places(root, settings), told)
+
+
+@pytest.fixture(scope="module")
+def circles(tmp_path_factory: pytest.TempPathFactory) -> list[Task]:
+    root = tmp_path_factory.mktemp("circles")
+    return [named(drawn("touching-circles", root, number), f"circles-{number}") for number in range(6)]
+
+
+@pytest.fixture(scope="module")
+def signs(tmp_path_factory: pytest.TempPathFactory) -> list[Task]:
+    root = tmp_path_factory.mktemp("signs")
+    return [named(drawn("visual-search", root, number, **NEAR), f"search-{number}") for number in range(6)]
+
+
+def looking(task: Task, *, at: Task, right: float = 1.0):
+    """One crop, of where the evidence of `at` lies."""
+    return rollout(task, [ran(look_code(at), "crop"), answered(task.answer or "x")], right=right)
+
+
+def test_what_an_examination_shows(signs: list[Task], circles: list[Task], tmp_path: Path) -> None:
+    far = max(signs[1:], key=lambda task: abs(task.evidence[0].xyxy[0] - signs[0].evidence[0].xyxy[0]))
+    rollouts = [looking(signs[0], at=signs[0]), looking(signs[1], at=signs[1], right=0.0), looking(far, at=signs[0])]
+    rollouts = list({item.id: item for item in rollouts}.values())
+    write_rollouts(tmp_path, [*rollouts, calling(circles[0], 2, right=1.0)])
+    first, *_, last = read_exam(tmp_path)
+    assert (first.set, first.right, first.calls, first.looked, first.found, first.faithful) == (
+        "search", 1.0, 1, True, True, 1.0,
+    )  # fmt: skip
+    assert (last.set, last.searched, last.looked, last.calls, last.faithful) == ("circles", False, False, 2, 0.0)
+    found = {item.task: item for item in read_exam(tmp_path)}
+    if far is not signs[1]:
+        assert found[signs[1].id].found
+        assert found[signs[1].id].faithful == 0.0
+    assert not found[far.id].found
+    assert found[far.id].searched
+
+
+def test_calls_fall_or_rise_and_stay(circles: list[Task], tmp_path: Path) -> None:
+    claim, evidence = load_claim("tool-reward"), evidence_of("tool-reward", tmp_path)
+    outcome, accumulative = evidence.settings.arms
+    write_rollouts(evidence.places.start_exam(outcome), [calling(task, 1, right=1.0) for task in circles])
+    write_rollouts(evidence.places.exam(outcome, 0), [calling(task, 0, right=1.0) for task in circles])
+    write_rollouts(evidence.places.exam(accumulative, 0), [calling(task, 3, right=0.0) for task in circles])
+    write_steps(evidence.places.arm(accumulative, 0), [{"tool_calls": min(3.0, at / 4)} for at in range(24)])
+    measured = claim.measure(evidence)
+    findings = {item.name: judge(item, measured[item.name]) for item in claim.expectations(evidence.settings)}
+    assert {name: item.estimate for name, item in findings.items()} == {
+        "fall": -1.0, "rise": 2.0, "stay": pytest.approx(3.0 - 2.6875), "apart": 3.0, "accuracy": -1.0,
+    }  # fmt: skip
+    assert whole(findings.values()) is Verdict.HOLDS
+    write_steps(evidence.places.arm(accumulative, 0), [{"tool_calls": 3.0 * (at < 16)} for at in range(24)])
+    assert judge(findings["stay"].expectation, claim.measure(evidence)["stay"]).verdict is Verdict.FAILS
+
+
+def test_a_start_that_cannot_look_decides_nothing(circles: list[Task], signs: list[Task], tmp_path: Path) -> None:
+    claim = load_claim("faithful")
+    for name, start, said in (
+        ("blind", [looking(task, at=signs[(at + 1) % 6], right=0.0) for at, task in enumerate(signs)], "cannot look"),
+        ("programs", [calling(task, 1, right=1.0) for task in circles], "no visual search"),
+        ("sees", [looking(task, at=task, right=0.0) for task in signs], ""),
+    ):
+        evidence = evidence_of("faithful", tmp_path / name)
+        tapo, accuracy = evidence.settings.arms
+        write_rollouts(evidence.places.start_exam(tapo), start)
+        write_rollouts(evidence.places.exam(tapo, 0), [looking(task, at=task) for task in signs])
+        plain = [rollout(task, [answered(task.answer or "")], right=1.0) for task in signs]
+        write_rollouts(evidence.places.exam(accuracy, 0), plain)
+        measured = claim.measure(evidence)
+        first = judge(claim.expectations(evidence.settings)[0], measured["faithful"])
+        assert first.estimate == 1.0
+        assert said in first.missing
+        assert first.verdict is (Verdict.OPEN if said else Verdict.HOLDS)
+
+
+def test_entropy_of_the_second_half(signs: list[Task], tmp_path: Path) -> None:
+    claim, evidence = load_claim("adaptive"), evidence_of("adaptive", tmp_path)
+    adaptive, lump, sequence = evidence.settings.arms
+    easy = [named(task, f"easy-{at}") for at, task in enumerate(signs)]
+    write_rollouts(evidence.places.start_exam(adaptive), [looking(task, at=task) for task in easy])
+    write_rollouts(evidence.places.exam(adaptive, 0), [rollout(item, [answered()], right=1.0) for item in easy])
+    write_rollouts(
+        evidence.places.exam(lump, 0), [*(looking(task, at=task) for task in easy), looking(signs[0], at=signs[1])]
+    )
+    write_steps(evidence.places.arm(adaptive, 0), [{"entropy": 1.0}] * 20)
+    write_steps(evidence.places.arm(sequence, 0), [{"entropy": 2.0}] * 10 + [{"entropy": 0.5}] * 9 + [{}])
+    found = {
+        item.name: judge(item, claim.measure(evidence)[item.name]) for item in claim.expectations(evidence.settings)
+    }
+    assert {name: item.estimate for name, item in found.items()} == {"calls": -1.0, "accuracy": 0.0, "entropy": 0.5}
+    assert whole(found.values()) is Verdict.HOLDS
+
+
+def test_ranking_on_recorded_groups(circles: list[Task], tmp_path: Path) -> None:
+    claim, evidence = load_claim("std-sorting"), evidence_of("std-sorting", tmp_path)
+    arm = evidence.settings.arm("sorted")
+    # Of eight groups in a step the first four differ in calls alone, the others in their answers.
+    calls, answers = [(1, 1.0), (1, 1.0), (1, 1.0), (2, 1.0)], [(1, 1.0), (1, 1.0), (0, 0.0), (0, 0.0)]
+    rollouts = [
+        calling(circles[0], count, right=right, group=f"{circles[0].id}@{place}", number=number)
+        for place in range(32)
+        for number, (count, right) in enumerate(calls if place % 8 < 4 else answers)
+    ]
+    write_rollouts(evidence.places.arm(arm, 0) / "rollouts", rollouts)
+    steps = list(recorded(evidence, arm, 0))
+    assert [len(step) for step in steps] == [8] * 4
+    rule = evidence.told["sorted"].recipe.selection
+    assert share(rule(steps[0])) == 0.0
+    assert share(rule.model_copy(update={"rank": False})(steps[0])) == 0.75
+    for name in ("sorted", "unsorted"):
+        write_steps(evidence.places.arm(evidence.settings.arm(name), 0), [{"right_with_negative_advantage": 0.1}] * 4)
+    found = {
+        item.name: judge(item, claim.measure(evidence)[item.name]) for item in claim.expectations(evidence.settings)
+    }
+    assert found["share"].estimate == -0.75
+    # Rewards 1.1, 1.1, 0, 0: advantages are 0.55 off the mean, and divided by std 0.635 they are 0.866 off.
+    assert found["variance"].estimate == pytest.approx(0.75 - 0.3025, abs=1e-5)
+    assert found["training"].verdict is Verdict.FAILS
+    assert whole(found.values()) is Verdict.HOLDS
+
+
+def test_lift_and_tail_patch(signs: list[Task], circles: list[Task], tmp_path: Path) -> None:
+    lift, evidence = load_claim("lift"), evidence_of("lift", tmp_path / "lift")
+    for at, arm in enumerate(evidence.settings.arms):
+        if not at:
+            write_rollouts(evidence.places.start_exam(arm), [looking(task, at=task, right=0.0) for task in signs])
+        right = [float(number > 2 * at) for number in range(6)]
+        sat = [looking(task, at=task, right=value) for task, value in zip(signs, right, strict=True)]
+        write_rollouts(evidence.places.exam(arm, 0), sat)
+    measured = lift.measure(evidence)
+    found = [judge(item, measured[item.name]) for item in lift.expectations(evidence.settings)]
+    assert [item.estimate for item in found] == pytest.approx([5 / 6, 3 / 6, 1 / 6, 0.0])
+    assert found[0].verdict is Verdict.HOLDS
+    assert found[3].verdict is Verdict.FAILS
+
+    tail, evidence = load_claim("tail-patch"), evidence_of("tail-patch", tmp_path / "tail")
+    for arm, right in zip(evidence.settings.arms, (0.0, 1.0, 0.0), strict=True):
+        write_rollouts(evidence.places.exam(arm, 0), [calling(task, 1, right=right) for task in circles])
+    write_steps(
+        evidence.places.arm(evidence.settings.arms[0], 0), [{"accuracy": min(1.0, at / 10)} for at in range(30)]
+    )
+    measured = tail.measure(evidence)
+    found = [judge(item, measured[item.name]) for item in tail.expectations(evidence.settings)]
+    assert [item.estimate for item in found] == [1.0, 1.0, pytest.approx(0.0)]
+    assert whole(found) is Verdict.HOLDS

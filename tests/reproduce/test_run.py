@@ -1,0 +1,136 @@
+"""A whole reproduction at the smallest scale, with the weights that come along: real lessons, training, rollouts."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+from saccade.cli.main import main
+from saccade.episode.run_folder import TRAJECTORIES
+from saccade.errors import SettingsError
+from saccade.record.codec import read_lines
+from saccade.record.settings import load_settings
+from saccade.record.status import Status
+from saccade.record.trajectory import Trajectory
+from saccade.reproduce.claims.registry import load_claim
+from saccade.reproduce.run import reproduce
+from saccade.reproduce.settings import Reproduction
+from saccade.rl.train.telling import NoWatch as NoRlWatch
+from saccade.sft.train.watch import NoWatch as NoSftWatch
+
+RECIPES = Path(__file__).parents[2] / "recipes"
+SMALL = (
+    'task_sets=[{name="circles",worlds=["touching-circles"],train=6,held_out=5}]',
+    'start.lessons=[{tasks="circles",play="guess",n=3},{tasks="circles",play="stumble",n=3},'
+    '{tasks="circles",play="again",n=3}]',
+    "start.steps=2",
+    "start.trajectories=9",
+    "steps=2",
+    "fewest_steps=1",
+    'every_arm=["rounds.tasks=3","rounds.groups=1","rounds.rounds=1","rollout.group=3","selection.groups=2"]',
+)
+
+
+class Stop(NoRlWatch):
+    """Breaks off after the first step of the second arm."""
+
+    def __init__(self) -> None:
+        self.begun = 0
+
+    def begins(self, done: int, total: int) -> None:
+        self.begun += 1
+
+    def step(self, number: int, values: object) -> None:
+        if self.begun == 3:  # the first was the probe
+            raise KeyboardInterrupt
+
+
+class Heard:
+    """A `Watch` that keeps what it is told."""
+
+    def __init__(self, trainer: NoRlWatch) -> None:
+        self.said: list[str] = []
+        self.trainer = trainer
+
+    def says(self, text: str) -> None:
+        self.said.append(text)
+
+    @contextmanager
+    def sft(self) -> Iterator[NoSftWatch]:
+        yield NoSftWatch()
+
+    @contextmanager
+    def rl(self) -> Iterator[NoRlWatch]:
+        yield self.trainer
+
+
+def small(claim: str, *more: str) -> Reproduction:
+    return load_settings(Reproduction, RECIPES / "reproduce" / f"{claim}.toml", [*SMALL, *more])
+
+
+@pytest.mark.slow
+def test_broken_off_and_gone_on_with(tmp_path: Path) -> None:
+    claim, out = load_claim("std-sorting"), tmp_path / "std-sorting"
+    heard = Heard(Stop())
+    with pytest.raises(KeyboardInterrupt):
+        reproduce(claim, small("std-sorting"), RECIPES, out, heard)
+    assert heard.said[0].startswith("claim: std sorting lowers")
+    assert "below 0" in heard.said[0]
+    first = (out / "arms" / "sorted" / "0" / "model" / "model.safetensors").stat().st_mtime_ns
+
+    made = reproduce(claim, small("std-sorting"), RECIPES, out, Heard(NoRlWatch()))
+    assert (out / "arms" / "sorted" / "0" / "model" / "model.safetensors").stat().st_mtime_ns == first
+    assert made.plan.steps == 2
+    assert [(row.policy, row.seed, row.n) for row in made.rows] == [
+        ("start", None, 5),
+        ("sorted", 0, 5),
+        ("unsorted", 0, 5),
+    ]
+    assert [item.expectation.name for item in made.findings] == ["share", "variance", "training"]
+    told = json.loads((out / "result.json").read_text())
+    assert told["verdict"] == made.verdict.value
+    assert told["seeds"] == [0]
+    assert f"std-sorting: {made.verdict.value}" in (out / "report.md").read_text()
+    with Image.open(out / "figure.png") as picture:
+        assert picture.width > 800
+    assert (out / "figure.svg").read_text().count("<svg") == 1
+
+    stumbles = list(read_lines(out / "start" / "lessons" / "1-stumble-circles" / TRAJECTORIES, Trajectory))
+    assert len(stumbles) == 3
+    for item in stumbles:
+        runs = [turn.execution.status for turn in item.turns if turn.execution is not None]
+        assert runs == [Status.ERROR, Status.OK]
+    kept = list(read_lines(out / "arms" / "sorted" / "0" / "rollouts" / TRAJECTORIES, Trajectory))
+    assert len(kept) == 18
+
+    with pytest.raises(SettingsError, match=r"start\.steps: 2 -> 3"):
+        reproduce(claim, small("std-sorting", "start.steps=3"), RECIPES, out, Heard(NoRlWatch()))
+
+
+def test_too_little_is_said_before_anything_is_made(tmp_path: Path) -> None:
+    lonely = small("tool-reward", 'arms=[{name="accumulative",recipe="pyvision-image"}]')
+    with pytest.raises(SettingsError, match="outcome-only"):
+        reproduce(load_claim("tool-reward"), lonely, RECIPES, tmp_path / "out", Heard(NoRlWatch()))
+    assert not (tmp_path / "out").exists()
+
+
+def test_the_command_lists_claims_and_names_what_is_missing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert main(["reproduce", "list"]) == 0
+    listed = capsys.readouterr().out.splitlines()
+    assert [line.partition(":")[0] for line in listed] == [
+        "lift", "tool-reward", "std-sorting", "adaptive", "faithful", "tail-patch",
+    ]  # fmt: skip
+    monkeypatch.chdir(tmp_path)
+    assert main(["reproduce", "lift"]) == 2
+    assert "--recipes" in capsys.readouterr().err
+    assert main(["reproduce", "left"]) == 2
+    assert "lift" in capsys.readouterr().err
+    assert main(["reproduce", "lift", "--recipes", str(RECIPES), "--set", "steps=no"]) == 2
+    assert "steps" in capsys.readouterr().err
