@@ -28,8 +28,12 @@ def test_a_baseline_with_and_without_tools(tmp_path: Path, capsys: pytest.Captur
     assert main(["compare", str(tools), str(direct), "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert (found["wins"], found["losses"], len(found["differing"])) == (3, 0, 3)
-    assert main(["compare", str(tools), str(direct)]) == 0
-    assert "difference +100.0 points" in capsys.readouterr().out
+    page = tmp_path / "pages" / "differences.html"
+    assert main(["compare", str(tools), str(direct), "--gallery", str(page)]) == 0
+    told = capsys.readouterr().out
+    assert "difference +100.0 points" in told
+    assert f"6 episodes: {page}" in told
+    assert "tools: nested-squares@1/test/0#0" in page.read_text(encoding="utf-8")
     assert evaluate(tools, "--model", "solver", "--dialect", "pyvision") == 2
     assert 'dialect: "codedance" -> "pyvision"' in capsys.readouterr().err
 

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, TextIO
 
 import typer
+
+if TYPE_CHECKING:
+    from saccade.evals.compare import Comparison
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
@@ -14,6 +18,9 @@ app = typer.Typer(add_completion=False, rich_markup_mode=None)
 def compare(
     first: Annotated[Path, typer.Argument(help="Run folder.")],
     second: Annotated[Path, typer.Argument(help="Run folder.")],
+    gallery: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write a page with every episode of the tasks that differ.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Everything as JSON, every differing task included.")] = False,
 ) -> None:
     """Say which of two runs is better, by how much, how sure that is, and in which tasks they differ."""
@@ -31,3 +38,21 @@ def compare(
         print(json.dumps(data, ensure_ascii=False))
     else:
         print(comparison_text(found, str(first), str(second)))
+    if gallery is not None:
+        _write(found, (first, second), gallery, sys.stderr if as_json else sys.stdout)
+
+
+def _write(found: Comparison, runs: tuple[Path, Path], target: Path, screen: TextIO) -> None:
+    from saccade.report.differences import Side, write_differences
+    from saccade.report.stored_run import open_run
+
+    first, second = (Side(name, open_run(run)) for name, run in zip(_names(runs), runs, strict=True))
+    written = write_differences(found, (first, second), target)
+    beside = f" and {written.folder}" if written.folder is not None else ""
+    print(f"\n{written.episodes} episodes: {written.page}{beside}", file=screen)
+
+
+def _names(runs: tuple[Path, Path]) -> tuple[str, str]:
+    """What the page calls the runs: their folders' names, or their paths where these are the same."""
+    first, second = (run.resolve().name for run in runs)
+    return (first, second) if first != second else (str(runs[0]), str(runs[1]))
