@@ -25,6 +25,8 @@ _LOSSY = EncodeOptions("WEBP", quality=84)
 _LOSSLESS = EncodeOptions("WEBP", lossless=True)
 _SMALL_PIXELS = 160 * 160
 """Below that a picture is kept exactly: it will be looked at enlarged."""
+_KEPT = 6
+"""Decoded pictures that are kept: those of about one episode."""
 _REMEMBERED = 128
 """Pictures whose copies are kept for further pages: episodes of one group share theirs."""
 
@@ -63,12 +65,29 @@ class Sources:
         return len(self.thumb) + len(self.large)
 
 
+class Decoder:
+    """Decodes the pictures of a store, and keeps the last few: one page asks for the same ones several times."""
+
+    def __init__(self, store: MediaStore) -> None:
+        self.store = store
+        self._kept: dict[str, Image.Image] = {}
+
+    def image(self, part: ImagePart) -> Image.Image:
+        """The recorded pixels, not to be changed. Raises `MediaError` or `OSError`."""
+        found = self._kept.pop(part.sha256, None)
+        image = self.store.open(part).decode() if found is None else found
+        self._kept[part.sha256] = image
+        if len(self._kept) > _KEPT:
+            self._kept.pop(next(iter(self._kept)))
+        return image
+
+
 class PictureBook:
     """Gathers the pictures of a page. Without a store every picture is missing."""
 
     def __init__(self, store: MediaStore | None, *, thumbnail: int = THUMBNAIL, large: int = LARGE) -> None:
         """Longest sides of both copies in pixels; keys of books with other sides differ."""
-        self._store = store
+        self._decoder = None if store is None else Decoder(store)
         self._sides = thumbnail, large
         self._made: dict[str, tuple[Shown, Sources | None]] = {}
         self.sources: dict[str, Sources] = {}
@@ -86,6 +105,12 @@ class PictureBook:
             self.sources[key] = sources
         return shown
 
+    def smaller(self, side: int) -> PictureBook:
+        """Another book over the same store, with copies of one size; pictures are decoded once for both."""
+        book = PictureBook(None, thumbnail=side, large=side)
+        book._decoder = self._decoder
+        return book
+
     def new_page(self) -> None:
         """Nothing is embedded yet; copies that were made are remembered."""
         self.sources = {}
@@ -93,7 +118,7 @@ class PictureBook:
     def pixels(self, part: ImagePart) -> Image.Image | None:
         """The recorded pixels, or None if they cannot be had."""
         try:
-            return None if self._store is None else self._store.open(part).decode()
+            return None if self._decoder is None else self._decoder.image(part)
         except (MediaError, OSError):
             return None
 
@@ -110,14 +135,14 @@ class PictureBook:
         return Shown(key, part.width, part.height, note=note), sources
 
     def _decoded(self, part: ImagePart | VideoPart) -> tuple[Image.Image, str]:
-        if self._store is None:
+        if self._decoder is None:
             raise MissingMediaError("there is no media folder beside the record")
         if isinstance(part, ImagePart):
-            return self._store.open(part).decode(), ""
+            return self._decoder.image(part), ""
         note = f"video, {part.seconds:.1f} s, {part.frames} frames"
         if not part.mime.startswith("image/"):
             raise TooLargeError(f"{note}; pages show pictures only")
-        return decode_plain(self._store.get_bytes(part.sha256)), f"{note}; this is the first"
+        return decode_plain(self._decoder.store.get_bytes(part.sha256)), f"{note}; this is the first"
 
 
 def _within(picture: Image.Image, side: int) -> Image.Image:

@@ -7,7 +7,7 @@ is read twice, trajectory by trajectory: once for the figures, once for the page
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -21,12 +21,12 @@ from saccade.report.gallery import Gallery
 from saccade.report.page import folded, page_html, report_html
 from saccade.report.picture_book import PictureBook, Sources
 from saccade.report.plots.figure import clean
-from saccade.report.runs.eval_run import EvalRun
+from saccade.report.runs.eval_run import FAILED_CALL, EvalRun
 from saccade.report.runs.findings import findings_of
 from saccade.report.runs.open import Runs
 from saccade.report.sections.about import about
 from saccade.report.sections.comparison import comparison, differing
-from saccade.report.sections.protocols.all import NAMES, labels, protocols
+from saccade.report.sections.protocols.all import LABELS, NAMES, labels, protocols
 from saccade.report.sections.results import results
 from saccade.report.sections.training import training
 from saccade.report.sections.view import Section
@@ -113,12 +113,10 @@ def _written(runs: Runs, sections: tuple[Section, ...], told: tuple[Path, str, i
     target, title, budget = told
     order = _Order(runs.episodes)
     episodes = Episodes(target, budget=budget)
-    gallery = Gallery()
+    gallery = Gallery((DIFFERS, *LABELS, FAILED_CALL))
     thumbnails: dict[str, Sources] = {}
     for run in runs.episodes:
-        thumbs = PictureBook(run.stored.store, thumbnail=THUMBNAIL, large=THUMBNAIL)
-        _add_episodes(run, order, (episodes, gallery, thumbs), watch)
-        thumbnails |= thumbs.sources
+        thumbnails |= _add_episodes(run, order, (episodes, gallery), watch)
     for run in runs.evals:
         for failure in run.failures:
             gallery.add_lost(run, failure)
@@ -141,9 +139,11 @@ def _written(runs: Runs, sections: tuple[Section, ...], told: tuple[Path, str, i
     return Written(target, episodes.count, episodes.folder if episodes.apart else None)
 
 
-def _add_episodes(run: EvalRun, order: _Order, into: tuple[Episodes, Gallery, PictureBook], watch: Watch) -> None:
-    episodes, gallery, thumbnails = into
+def _add_episodes(run: EvalRun, order: _Order, into: tuple[Episodes, Gallery], watch: Watch) -> Mapping[str, Sources]:
+    """Add every episode of a run; the small pictures of the gallery."""
+    episodes, gallery = into
     book = PictureBook(run.stored.store)
+    small = book.smaller(THUMBNAIL)
     for trajectory in run.trajectories():
         place = order.places.get((run.name, trajectory.id))
         if place is None:
@@ -152,8 +152,9 @@ def _add_episodes(run: EvalRun, order: _Order, into: tuple[Episodes, Gallery, Pi
         view = episode_view(f"e{place.number}", trajectory, book)
         episodes.add(view, book.sources, order.others(place))
         pictures = trajectory.task.media
-        gallery.add(place.number, run, place.row, thumbnails.add(pictures[0].part) if pictures else None)
+        gallery.add(place.number, run, place.row, small.add(pictures[0].part) if pictures else None)
         watch(episodes.count, len(order.places))
+    return small.sources
 
 
 def _other(place: _Place) -> Other:

@@ -11,7 +11,7 @@ from saccade.report.plots.figure import Figure, Key, below, clean, drawing, key,
 from saccade.report.plots.scale import scale
 
 WIDTH = 440.0
-_LABEL = 25
+_LABEL = 32
 """Longest label beside a bar, in characters."""
 _BAR = 13.0
 _GAP = 9.0
@@ -44,7 +44,7 @@ def bars(title: str, says: str, runs: Mapping[str, Mapping[str, float]], label: 
                 drawn.append(_bar((left, y), across(values[kind]), key(run, place), values[kind], percent))
             y += _BAR
         y += _GAP
-    legend = tuple(key(run, place) for place, run in enumerate(runs)) if len(runs) > 1 else ()
+    legend = tuple(key(run, place, "block") for place, run in enumerate(runs)) if len(runs) > 1 else ()
     return Figure(title, says, drawing(WIDTH, height + 38, drawn, title, says), legend)
 
 
@@ -70,7 +70,7 @@ def shares(title: str, says: str, wholes: Sequence[Shares], kinds: Mapping[str, 
                 told = f"{whole.name}: {kind} {number(amount / total, 0, True)} ({number(amount)})"
                 drawn.append(_share(ends, y, (colour, told), number(round(amount / total, 3), 0, True)))
     used = [kind for kind in kinds if any(whole.parts.get(kind) for whole in wholes)]
-    legend = tuple(Key(kind, kinds[kind]) for kind in used)
+    legend = tuple(Key(kind, kinds[kind], shape="block") for kind in used)
     return Figure(title, says, drawing(WIDTH, height + 38, drawn, title, says), legend)
 
 

@@ -45,6 +45,8 @@ class Axes:
     zero: bool = True
     """Whether the values begin at 0."""
     percent_x: bool = False
+    amounts_x: bool = False
+    """Whether x is an amount and begins at 0, and not the step of a run."""
 
 
 def curves(title: str, says: str, series: Sequence[Series], axes: Axes) -> Figure | None:
@@ -54,7 +56,8 @@ def curves(title: str, says: str, series: Sequence[Series], axes: Axes) -> Figur
         return None
     xs = [x for one in shown for x, _ in one.points]
     ys = [y for one in shown for _, y in one.points] + [end for one in shown for pair in one.intervals for end in pair]
-    across = tight(xs, (_LEFT, WIDTH - _RIGHT)) if not axes.percent_x else scale(xs, (_LEFT, WIDTH - _RIGHT))
+    room = (_LEFT, WIDTH - _RIGHT)
+    across = scale(xs, room, zero=axes.amounts_x) if axes.percent_x or axes.amounts_x else tight(xs, room)
     up = scale(ys, (HEIGHT - _BOTTOM, _TOP), zero=axes.zero)
     parts = [
         beside(up, (_LEFT, WIDTH - _RIGHT), axes.percent, axes.y),
@@ -84,7 +87,7 @@ def _finite(series: Series) -> Series:
 
 
 def _legend(series: Sequence[Series]) -> tuple[Key, ...]:
-    return tuple(dict.fromkeys(key(one.name, one.number, mark=one.marks) for one in series))
+    return tuple(dict.fromkeys(key(one.name, one.number, "mark" if one.marks else "line") for one in series))
 
 
 def _drawn(series: Series, across: Scale, up: Scale, axes: Axes) -> Markup:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from markupsafe import Markup
 
@@ -28,8 +29,8 @@ class Key:
     """Name of its class."""
     dash: str = ""
     """`stroke-dasharray`; empty for a whole line."""
-    mark: bool = False
-    """Whether it is drawn as marks."""
+    shape: Literal["line", "mark", "block"] = "line"
+    """As what it is drawn."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,9 +45,9 @@ class Figure:
     wide: bool = False
 
 
-def key(name: str, number: int, *, mark: bool = False) -> Key:
+def key(name: str, number: int, shape: Literal["line", "mark", "block"] = "line") -> Key:
     """The entry of series `number`, from 0."""
-    return Key(name, hue(number), ("", "6 4", "2 3")[number // len(HUES) % 3], mark)
+    return Key(name, hue(number), ("", "6 4", "2 3")[number // len(HUES) % 3], shape)
 
 
 def hue(number: int) -> str:

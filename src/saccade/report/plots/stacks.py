@@ -42,7 +42,7 @@ def stacks(title: str, says: str, parts: Mapping[str, Sequence[Point]], labels: 
         beside(up, (_LEFT, WIDTH - _RIGHT), label=labels[1]),
         below(across, (_TOP, HEIGHT - _BOTTOM), label=labels[0]),
     ]
-    legend = tuple(key(name, place) for place, name in enumerate(table))
+    legend = tuple(key(name, place, "block") for place, name in enumerate(table))
     return Figure(title, says, drawing(WIDTH, HEIGHT, [*axes, *drawn], title, says), legend)
 
 

@@ -24,7 +24,7 @@ def about(runs: Sequence[EvalRun], trainings: Sequence[TrainingRun]) -> Section:
         panels.append(Panel("Evaluations", (), (Sheet("Runs", heads, lines, words=2), *_differences(own))))
     if trainings:
         rows = tuple(_trained(run, hue(place)) for place, run in enumerate(trainings))
-        training_heads = ("run", "steps", "accuracy held out, first", "best", "last", "begun with", "dialect", "tasks")
+        training_heads = ("run", "steps", "held out: first", "best", "last", "begun with", "dialect", "tasks")
         told = {run.name: run.settings for run in trainings}
         panels.append(
             Panel("Training runs", (), (Sheet("Training runs", training_heads, rows, words=3), *_differences(told)))

@@ -61,8 +61,8 @@ def _overview(found: Mapping[str, Summary], sources: Sequence[str]) -> Panel:
     lines.append(Line(("mean over benchmarks", *averages)))
     return Panel(
         "All benchmarks",
-        ("Percent right (avg@k) with its 95% interval.",),
-        (Sheet("Percent right", ("benchmark", *found), tuple(lines)),),
+        (),
+        (Sheet("Percent right (avg@k) with its 95% interval", ("benchmark", *found), tuple(lines)),),
     )
 
 
@@ -93,9 +93,9 @@ def _benchmark(source: str, found: Mapping[str, Summary]) -> Panel:
         "samples",
         "from",
     )
-    says = f"Percent right on {_title(source)}: a dot for each score, a line for the 95% interval of these runs; " + (
-        "published scores are rings." if card and card.scores else "no published scores are on its card."
-    )
+    says = f"Percent right on {_title(source)}: a dot for each score, a line for its 95% interval."
+    if card is not None and card.scores:
+        says += " Published scores are rings."
     return Panel(
         _title(source),
         _notes(card, source, found),
@@ -139,18 +139,19 @@ def _notes(card: Card | None, source: str, found: Mapping[str, Summary]) -> tupl
 
 def _outcomes(runs: Sequence[EvalRun], sources: Sequence[str]) -> Panel:
     wholes, lines = [], []
+    apart = sources if len(sources) > 1 and len(sources) * len(runs) <= _MOST_LINES else ()
     for run in runs:
-        for source in sources if len(runs) * len(sources) <= _MOST_LINES else ("",):
+        for source in ("", *apart):
             rows = [row for row in run.rows if source in ("", row.source)]
             parts = {name: float(sum(run.outcome(row) == name for row in rows)) for name in OUTCOMES}
-            if source in ("", sources[0]):
+            if not source:
                 parts[LOST] += len(run.failures)
-            name = run.name if len(sources) == 1 or not source else f"{run.name} {_title(source)}"
+            name = f"{run.name}: {_title(source)}" if source else run.name
             wholes.append(Shares(name, parts))
             lines.append(Line((name, *(f"{parts[kind]:.0f}" for kind in OUTCOMES))))
     says = (
         "What became of every sample. Lost ones are outages and no answers of the model; they, and those that could "
-        "not be graded, are in no average."
+        "not be graded, are in no average. Outages of which nothing was kept count in the bar of the whole run."
     )
     return Panel(
         "Outcomes",

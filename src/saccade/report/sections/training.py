@@ -12,7 +12,10 @@ from saccade.report.runs.training_run import VALIDATION, TrainingRun
 from saccade.report.sections.view import Panel, Section, figures
 
 _STEP = "step"
-_SMOOTH = " Thin: as told; bold: running mean over a twentieth of the steps."
+_READING = (
+    "Marks are greedy answers to held-out tasks. Of more than 60 steps the thin line is what was told, and the bold one "
+    "its running mean over a twentieth of the steps."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +64,11 @@ def training(runs: Sequence[TrainingRun]) -> Section | None:
         if name.startswith("reward/")
     }
     known = {**_REWARD, **parts, **_ANSWERS, **_POLICY}
-    others = [name for name in [*names, *sorted(held)] if name not in known and not name.startswith(_PER_RUN)]
+    others = [
+        name
+        for name in [*names, *sorted(held)]
+        if name not in known and not name.startswith(_PER_RUN) and _ever(name, runs)
+    ]
     rest = {name: _Known(name.replace("_", " "), name, zero=False) for name in dict.fromkeys(others)}
     panels = [
         _panel("Reward", {**_REWARD, **parts}, runs),
@@ -70,7 +77,13 @@ def training(runs: Sequence[TrainingRun]) -> Section | None:
         _split(runs),
         _panel("Everything else that was told", rest, runs),
     ]
-    return Section("training", "Training", tuple(panel for panel in panels if panel.figures))
+    shown = tuple(panel for panel in panels if panel.figures)
+    return Section("training", "Training", (Panel("How to read the curves", (_READING,)), *shown))
+
+
+def _ever(name: str, runs: Sequence[TrainingRun]) -> bool:
+    """Whether a number is ever another than zero."""
+    return any(value for run in runs for known in (name, VALIDATION + name) for _, value in run.points.get(known, ()))
 
 
 def _panel(title: str, known: dict[str, _Known], runs: Sequence[TrainingRun]) -> Panel:
@@ -86,11 +99,7 @@ def _curve(name: str, known: _Known, runs: Sequence[TrainingRun]) -> Figure | No
         if points := run.points.get(VALIDATION + name):
             number = 1 if len(runs) == 1 else place
             series.append(Series(f"{run.name}, held out", tuple(points), number, marks=True))
-    says = f"{known.title} by step ({known.label})."
-    if any(one.marks for one in series):
-        says += " Marks: greedy answers to held-out tasks."
-    if any(len(one.points) > 60 for one in series):
-        says += _SMOOTH
+    says = f"{known.label.capitalize()}, by step."
     return curves(known.title, says, series, Axes(_STEP, known.label, percent=known.percent, zero=known.zero))
 
 

@@ -83,7 +83,7 @@ def _curves(
     if not any(len(one.points) > 1 for one in series):
         return None
     says = f"{title}, with 95% intervals."
-    return curves(title, says, series, Axes(label, "right", percent=True))
+    return curves(title, says, series, Axes(label, "right", percent=True, amounts_x=True))
 
 
 def _reliability(found: Mapping[str, Confidence]) -> Figure | None:

@@ -31,7 +31,7 @@ def errors(found: Mapping[str, Errors]) -> Panel | None:
         for one in findings.rates
     ]
     heads = ("class", "of samples, %", "of wrong ones, %", "errors", "undecided", "told by")
-    notes = [f"{run}: {method}" for run, findings in found.items() for method in findings.methods]
+    notes = list(dict.fromkeys(method for findings in found.values() for method in findings.methods))
     notes += [
         f"{run}: {rate(one.any_error)}% of samples have an error that a rule told; {rate(one.format_failures)}% ended "
         "without an answer, which is none of the classes."

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from saccade.evals.protocols.faithfulness.records import (
     Faithfulness,
@@ -23,7 +23,16 @@ TONES: Mapping[str, str] = {
     "no tool": "tone-blank",
     "undecided": "tone-none",
 }
-_JUDGES = {"model": "judged by a model", "boxes": "judged by gold boxes"}
+TOOL_USE = {
+    Outcome.UNFAITHFUL: "unfaithful",
+    Outcome.FAITHFUL: "faithful",
+    Outcome.NO_TOOL: "no tool",
+    Outcome.UNDECIDED: "faithfulness undecided",
+}
+"""Labels of episodes."""
+_Judged = tuple[str, int, JudgeFindings]
+"""A run, its place among the runs, and one judge of it."""
+_JUDGES = {"model": "model", "boxes": "gold boxes"}
 
 
 def faithfulness(found: Mapping[str, Faithfulness]) -> Panel | None:
@@ -40,31 +49,19 @@ def faithfulness(found: Mapping[str, Faithfulness]) -> Panel | None:
         "Faithfulness",
         tuple(notes),
         (
-            Sheet("Percent of samples, any crop", _HEADS, tuple(_line(*one, "any") for one in judged)),
-            Sheet("Percent of samples, every crop", _HEADS, tuple(_line(*one, "every") for one in judged), folded=True),
+            _sheet(judged, ("any crop", "all samples")),
+            _sheet(judged, ("any crop", "right answers")),
+            _sheet(judged, ("every crop", "all samples"), folded=True),
+            _sheet(judged, ("every crop", "right answers"), folded=True),
             *_published(found),
         ),
         figures(_figure("all samples", judged), _figure("right answers", judged)),
     )
 
 
-_HEADS = (
-    "run",
-    "faithful",
-    "unfaithful",
-    "no tool",
-    "undecided",
-    "of right: faithful",
-    "unfaithful",
-    "no tool",
-    "undecided",
-    "right and faithful, of all",
-)
-
-
 def label(judge: JudgeFindings, run: str) -> str:
     """Whose verdicts these are."""
-    return f"{run}, {_JUDGES[judge.judge]}"
+    return f"{run} ({_JUDGES[judge.judge]})"
 
 
 def outcome_of(found: Faithfulness) -> Iterator[tuple[str, str]]:
@@ -73,20 +70,28 @@ def outcome_of(found: Faithfulness) -> Iterator[tuple[str, str]]:
         judged = {one.judge: one.any_crop for one in row.judged}
         outcome = judged.get("model", judged.get("boxes"))
         if outcome is not None:
-            yield row.id, outcome.value.replace("_", " ")
+            yield row.id, TOOL_USE[outcome]
 
 
-def _line(run: str, place: int, judge: JudgeFindings, crop: str) -> Line:
-    rates = judge.any_crop if crop == "any" else judge.every_crop
-    cells = [rate(part) for part in (*_parts(rates.of_all).values(), *_parts(rates.of_correct).values())]
-    return Line((label(judge, run), *cells, rate(rates.faithful_and_correct)), hue(place))
+def _sheet(judged: Sequence[_Judged], kind: tuple[str, str], folded: bool = False) -> Sheet:
+    """The rates of one variant (any or every crop) with one denominator (all samples or right answers)."""
+    crop, of = kind
+    heads, lines = ["run (judge)", *TONES], []
+    for run, place, judge in judged:
+        rates = judge.any_crop if crop == "any crop" else judge.every_crop
+        cells = [rate(part) for part in _parts(rates.of_all if of == "all samples" else rates.of_correct).values()]
+        if of == "all samples":
+            cells.append(rate(rates.faithful_and_correct))
+        lines.append(Line((label(judge, run), *cells), hue(place)))
+    heads += ["right and faithful"] * (of == "all samples")
+    return Sheet(f"Percent of {of}, {crop}", tuple(heads), tuple(lines), folded=folded)
 
 
 def _parts(rates: Rates) -> dict[str, Rate]:
     return {outcome.value.replace("_", " "): getattr(rates, outcome.value) for outcome in Outcome}
 
 
-def _figure(of: str, judged: list[tuple[str, int, JudgeFindings]]) -> Figure | None:
+def _figure(of: str, judged: Sequence[_Judged]) -> Figure | None:
     wholes = []
     for run, _, judge in judged:
         rates = judge.any_crop.of_all if of == "all samples" else judge.any_crop.of_correct

@@ -9,7 +9,7 @@ from saccade.report.plots.curves import Axes, Series, curves
 from saccade.report.plots.figure import hue
 from saccade.report.sections.view import Line, Panel, Sheet, figures, mean
 
-_AXES = Axes("visual tokens per sample, mean", "right", percent=True)
+_AXES = Axes("visual tokens per sample, mean", "right", percent=True, amounts_x=True)
 
 
 def tokens(found: Mapping[str, TokenEconomy]) -> Panel | None:

@@ -65,7 +65,7 @@ def _operations(use: Use) -> dict[str, float]:
 
 
 def _buckets(use: Use) -> dict[str, float]:
-    return {f"{one.label} calls": one.accuracy.value for one in use.buckets if one.accuracy is not None}
+    return {one.label: one.accuracy.value for one in use.buckets if one.accuracy is not None}
 
 
 def _bucket_lines(found: Mapping[str, ToolUse]) -> tuple[Line, ...]:
