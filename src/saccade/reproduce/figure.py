@@ -29,7 +29,8 @@ def draw(claim: Claim, evidence: Evidence, findings: Sequence[Finding], verdict:
     figure = Figure(figsize=(4.2 * len(claim.curves), sum(heights)), layout="constrained")
     FigureCanvasAgg(figure)
     # Two parts, so that the long labels below do not make the curves narrow.
-    above, below = figure.subfigures(2, 1, height_ratios=heights)
+    parts: Any = figure.subfigures(2, 1, height_ratios=heights)
+    above, below = parts
     panels = above.subplots(1, len(claim.curves), squeeze=False)[0]
     for panel, (value, label) in zip(panels, claim.curves, strict=True):
         _curve(panel, evidence, value, label)
@@ -43,6 +44,8 @@ def draw(claim: Claim, evidence: Evidence, findings: Sequence[Finding], verdict:
 
 
 def _curve(axes: Axes, evidence: Evidence, value: str, label: str) -> None:
+    from matplotlib.ticker import MaxNLocator
+
     for number, arm in enumerate(evidence.settings.arms):
         colour = _COLOURS[number % len(_COLOURS)]
         runs = [[step.get(value) for step in evidence.steps(arm, seed)] for seed in evidence.settings.seeds]
@@ -53,7 +56,7 @@ def _curve(axes: Axes, evidence: Evidence, value: str, label: str) -> None:
         axes.plot([at for at, _ in smooth], [item for _, item in smooth], color=colour, label=arm.name)
     axes.set_title(label, fontsize=10)
     axes.set_xlabel("step", fontsize=9)
-    axes.xaxis.get_major_locator().set_params(integer=True)
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.tick_params(labelsize=8)
     axes.spines[["top", "right"]].set_visible(False)
 

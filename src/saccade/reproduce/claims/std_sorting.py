@@ -29,18 +29,18 @@ from saccade.rl.select.selection import Selection
 
 SORTED: Final = "sorted"
 UNSORTED: Final = "unsorted"
+_STEPS: Final = "blocks of steps"
 _SHARE: Final = "right_with_negative_advantage"
 
 
 def _expectations(settings: Reproduction) -> tuple[Expectation, ...]:
-    steps = "blocks of steps"
     made = [
-        Expectation("share", "right rollouts with a negative advantage: ranked minus not ranked", "below", 0.0, steps),
-        Expectation("variance", "variance of advantages: divided by std minus not divided", "above", 0.0, steps),
+        Expectation("share", "right rollouts with a negative advantage: ranked minus not ranked", "below", 0.0, _STEPS),
+        Expectation("variance", "variance of advantages: divided by std minus not divided", "above", 0.0, _STEPS),
     ]
     if any(arm.name == UNSORTED for arm in settings.arms):
         says = f"the same share over training: {SORTED} minus {UNSORTED}"
-        made.append(Expectation("training", says, "below", 0.0, steps, decides=False))
+        made.append(Expectation("training", says, "below", 0.0, _STEPS, decides=False))
     return tuple(made)
 
 
