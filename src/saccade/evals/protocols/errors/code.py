@@ -9,7 +9,6 @@ E5  any other end: another exception, a time-out, a kill, nothing given back
 from __future__ import annotations
 
 import ast
-import builtins
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
@@ -83,6 +82,6 @@ def _raised(number: int, run: Execution, known: Iterable[str]) -> StepError:
         error, rule = ErrorClass.E2, "keyword_argument"
     missing = _MISSING.search(ended.message) if ended.kind == "NameError" else None
     if missing is not None:
-        hint = did_you_mean(missing["name"], {*known, *dir(builtins)})
+        hint = did_you_mean(missing["name"], known)
         detail = f"{detail}. {hint}".rstrip(" .") if hint else detail
     return StepError(error=error, turn=number, rule=rule, detail=detail[:500])

@@ -53,7 +53,7 @@ class CodeReader:
         except RecursionError:
             return frozenset({Operation.UNREADABLE})
         last = tree.body[-1] if tree.body else None
-        if isinstance(last, ast.Expr) and _Walk(self, Did()).is_computed(last.value):
+        if isinstance(last, ast.Expr) and _Walk(self, Did()).is_result(last.value):
             did.facts.add("tells")
         return frozenset(_settled(did))
 
@@ -131,6 +131,12 @@ class _Walk:
                 return False
         return any(self.is_computed(child) for child in ast.iter_child_nodes(node))
 
+    def is_result(self, node: ast.expr) -> bool:
+        """Whether the value of this last expression of a cell is a number that was computed."""
+        if isinstance(node, ast.Call) and not self._measures(node.func):
+            return False  # such as plt.imshow(...), whose value nobody asked for
+        return self.is_computed(node)
+
     def _measures(self, func: ast.expr) -> bool:
         name = self._dotted(func)
         root, _, rest = name.partition(".")
@@ -153,7 +159,7 @@ class _Walk:
             reader.computed -= bound
 
     def _subscript(self, node: ast.Subscript) -> None:
-        if isinstance(node.value, ast.Name) and node.value.id in self.reader.videos:
+        if self._is_video(node.value):
             self.did.operations.add(Operation.FRAME_FETCH)
             return
         axes = node.slice.elts[:2] if isinstance(node.slice, ast.Tuple) else []
@@ -183,7 +189,7 @@ class _Walk:
             if (package := ".".join(parts[:length])) in known.PACKAGES:
                 return known.PACKAGES[package]
         owner = node.func.value if isinstance(node.func, ast.Attribute) else None
-        if method in known.FRAMES and isinstance(owner, ast.Name) and owner.id in self.reader.videos:
+        if method in known.FRAMES and owner is not None and self._is_video(owner):
             return Operation.FRAME_FETCH
         words = {part.attr for argument in node.args for part in ast.walk(argument) if isinstance(part, ast.Attribute)}
         if method == "filter" and words & known.EDGE_FILTERS:
@@ -208,6 +214,11 @@ class _Walk:
             "tells": name == "print" and any(map(self.is_computed, node.args)),
         }
         return {fact for fact, yes in told.items() if yes}
+
+    def _is_video(self, node: ast.expr) -> bool:
+        if isinstance(node, ast.Call):
+            return self._dotted(node.func) in known.VIDEOS
+        return isinstance(node, ast.Name) and node.id in self.reader.videos
 
     def _is_axes(self, func: ast.expr) -> bool:
         if not isinstance(func, ast.Attribute):

@@ -1,0 +1,157 @@
+"""Rates, agreement and curves against numbers worked out by hand."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from saccade.evals.protocols.confidence.agreement import agreements, calibration_error, separation, spans
+from saccade.evals.protocols.confidence.protocol import findings as confidence
+from saccade.evals.protocols.confidence.records import ConfidenceRow
+from saccade.evals.protocols.faithfulness.agreement import agreement
+from saccade.evals.protocols.faithfulness.protocol import outcome
+from saccade.evals.protocols.faithfulness.records import Outcome
+from saccade.evals.protocols.findings import About, SampleRow
+from saccade.evals.protocols.rates import Rates
+from saccade.evals.protocols.tokens.protocol import findings as tokens
+from saccade.evals.protocols.tokens.records import TokenRow
+
+
+def row(task: str, rollout: int = 0, correct: float | None = 1.0) -> SampleRow:
+    return SampleRow(id=f"{task}#{rollout}", task=task, rollout=rollout, source="s", correct=correct)
+
+
+def sample(task: str, rollout: int, answer: str, correct: float, **changes: Any) -> ConfidenceRow:
+    known = {"turns": 1, "calls": 0, "written": None, "turn_limit": None, **changes}
+    return ConfidenceRow(**row(task, rollout, correct).model_dump(), answer=answer, **known)
+
+
+def test_a_rate_counts_what_it_is_about() -> None:
+    rates = Rates([row("a"), row("b"), row("c"), row("d")])
+    rate = rates.rate([True, False, None, True])
+    assert (rate.count, rate.of, rate.value) == (2, 3, 2 / 3)
+    assert rates.rate([None] * 4).value is None
+    assert rates.mean([None] * 4) is None
+    mean = rates.mean([1.0, None, 3.0, None])
+    assert mean is not None
+    assert (mean.value, mean.samples, mean.low, mean.high) == (2.0, 2, 1.0, 3.0)
+    assert Rates([]).rate([]).value is None
+
+
+def test_samples_of_one_task_are_not_several_tasks() -> None:
+    alone = Rates([row("a", number) for number in range(50)])
+    several = Rates([row(f"t{number}") for number in range(50)])
+    hits = [number % 2 == 0 for number in range(50)]
+    assert (alone.rate(hits).low, alone.rate(hits).high) == (0.5, 0.5)
+    spread = several.rate(hits)
+    assert spread.low is not None
+    assert spread.low < 0.45
+    calls = alone.shares([[(1, 2)] * 50])[0]
+    assert (calls.count, calls.of) == (50, 100)
+
+
+@settings(max_examples=20)
+@given(st.lists(st.tuples(st.integers(0, 5), st.sampled_from([True, False, None])), min_size=1, max_size=12))
+def test_a_rate_lies_in_its_interval(samples: list[tuple[int, bool | None]]) -> None:
+    rates = Rates([row(f"t{task}", number) for number, (task, _) in enumerate(samples)])
+    rate = rates.rate([hit for _, hit in samples])
+    if rate.value is None:
+        assert rate.low is None
+    else:
+        assert rate.low is not None
+        assert rate.high is not None
+        assert 0 <= rate.low <= rate.high <= 1
+
+
+@pytest.mark.parametrize(
+    ("shown", "any_crop", "every_crop"),
+    [
+        ([True], Outcome.FAITHFUL, Outcome.FAITHFUL),
+        ([True, False], Outcome.FAITHFUL, Outcome.UNFAITHFUL),
+        ([True, None], Outcome.FAITHFUL, Outcome.UNDECIDED),
+        ([False, None], Outcome.UNDECIDED, Outcome.UNFAITHFUL),
+        ([None], Outcome.UNDECIDED, Outcome.UNDECIDED),
+        ([], Outcome.UNFAITHFUL, Outcome.UNFAITHFUL),
+    ],
+)
+def test_outcomes(shown: list[bool | None], any_crop: Outcome, every_crop: Outcome) -> None:
+    assert outcome(shown, called=True, every=False) is any_crop
+    assert outcome(shown, called=True, every=True) is every_crop
+    assert outcome([], called=False, every=False) is Outcome.NO_TOOL
+
+
+def test_kappa() -> None:
+    # Cohen's measure on the well-known table 20, 5, 10, 15: 0.7 observed, 0.5 by chance.
+    pairs = [(True, True)] * 20 + [(True, False)] * 5 + [(False, True)] * 10 + [(False, False)] * 15
+    found = agreement([*pairs, (None, True), (False, None)])
+    assert found.same.value == 0.7
+    assert found.kappa == pytest.approx(0.4)
+    assert agreement([(True, True)] * 3).kappa is None
+    assert agreement([]).same.value is None
+    assert agreement([(True, False), (False, True)]).kappa == -1
+
+
+def test_agreement_of_samples() -> None:
+    rows = [
+        *(sample("a", n, "7", 1.0) for n in range(4)),
+        *(sample("b", n, answer, float(answer == "7")) for n, answer in enumerate(["7", "8", "8", ""])),
+        *(sample("c", n, answer, float(answer == "7")) for n, answer in enumerate(["7", "7", "7", "9"])),
+        sample("d", 0, "1", 0.0),
+    ]
+    tasks = {task.task: task for task in agreements(rows)}
+    assert set(tasks) == {"a", "b", "c"}
+    assert (tasks["b"].agreement, tasks["b"].distinct, tasks["b"].answered, tasks["b"].majority) == (0.5, 2, 3, 0.0)
+    assert (tasks["c"].agreement, tasks["c"].majority, tasks["c"].average) == (0.75, 1.0, 0.75)
+    found = tuple(spans(tuple(tasks.values())))
+    assert [(span.low, span.tasks, span.accuracy.value) for span in found] == [
+        (0.4, 1, 0.0),
+        (0.6, 1, 1.0),
+        (0.8, 1, 1.0),
+    ]
+    assert calibration_error(found) == pytest.approx((0.5 + 0.25 + 0.0) / 3)
+    assert separation(tuple(tasks.values())) == 1.0
+    whole = confidence(rows, About(run="r"))
+    assert (whole.unanimous.count, whole.unanimous.of, whole.unanimous_right.count) == (1, 3, 1)
+    assert [point.samples for point in whole.with_samples] == [1]
+
+
+def test_curves_over_turns_and_budgets() -> None:
+    rows = [
+        sample("a", 0, "7", 1.0, turns=1, written=10, turn_limit=4),
+        sample("b", 0, "7", 1.0, turns=3, written=30, turn_limit=4),
+        sample("c", 0, "8", 0.0, turns=3, written=20, turn_limit=8),
+        sample("d", 0, "7", 1.0, turns=5, written=None, turn_limit=8),
+    ]
+    found = confidence(rows, About(run="r"))
+    exact = [(point.at, point.samples, point.accuracy and point.accuracy.value) for point in found.by_turns.points]
+    assert exact == [(1, 1, 1.0), (3, 2, 0.5), (5, 1, 1.0)]
+    limits = [(point.at, point.accuracy and point.accuracy.value) for point in found.by_turn_limit.points]
+    assert limits == [(4, 1.0), (8, 0.5)]
+    turns, _, written = found.within
+    assert [point.accuracy and point.accuracy.value for point in turns.points] == [0.25, 0.5, 0.75]
+    assert [(point.at, point.samples) for point in written.points] == [(10, 1), (20, 2), (30, 3)]
+    assert [point.accuracy and point.accuracy.value for point in written.points] == pytest.approx([1 / 3, 1 / 3, 2 / 3])
+
+
+def test_tokens_in_quarters() -> None:
+    rows = [
+        TokenRow(
+            **row(f"t{number}").model_dump(),
+            pictures=1,
+            visual=visual,
+            estimated=True,
+            text=None,
+            written=5,
+            processed=None,
+        )
+        for number, visual in enumerate([10, 20, 20, 20, 30, None])
+    ]
+    found = tokens(rows, About(run="r"))
+    assert [(span.label, span.samples) for span in found.spans] == [("10", 1), ("20", 3), ("30", 1)]
+    assert found.total.visual is not None
+    assert (found.total.visual.value, found.total.visual.samples, found.estimated) == (20, 5, 5)
+    assert found.total.text is None
+    assert tokens([], About(run="r")).total.accuracy is None
