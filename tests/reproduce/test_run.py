@@ -74,6 +74,7 @@ def small(claim: str, *more: str) -> Reproduction:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1800)
 def test_broken_off_and_gone_on_with(tmp_path: Path) -> None:
     claim, out = load_claim("std-sorting"), tmp_path / "std-sorting"
     heard = Heard(Stop())
