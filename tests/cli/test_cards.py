@@ -43,6 +43,7 @@ def test_check_counts_and_finds_a_constant_gold_position(tmp_path: Path, capsys:
     printed = capsys.readouterr().out
     assert "tasks         3  (expected 810, VISTA-Gym, table 5)" in printed
     assert "gold is at    A: 3  (always the same: shuffle the choices)" in printed
+    assert main(["cards", "check", str(folder), "--whole"]) == 1
 
 
 def test_check_says_which_choices_are_shuffled(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

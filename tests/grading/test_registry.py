@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from saccade.errors import GradingError, RegistryError
+from saccade.errors import GradingError, RegistryError, SettingsError
 from saccade.grading.base import Verdict, golds_of
 from saccade.grading.registry import DEFAULTS, GRADERS, grader_for, load_grader
 from saccade.record.content import ImagePart
@@ -76,3 +76,46 @@ def test_verdict_is_checked_and_its_text_is_cut() -> None:
     verdict = Verdict(0.5, "half", "x" * 500 + "\ud800")
     assert len(verdict.extracted) == 200
     assert not verdict.accepted
+
+
+@pytest.mark.parametrize(
+    ("wanted", "gold", "answer", "right"),
+    [
+        ("number", "100", "102", False),
+        ("number@1:relative=0.02", "100", "102", True),
+        ("number:relative=0.02", "100", "102.1", False),
+        ("number:absolute=1,relative=0", "3", "4", True),
+        ("number-rounded:relative=0.05", "3.14", "3", True),
+        ("number-rounded:relative=0.05", "3.14", "2.9", False),
+        ("relaxed:tolerance=0.1", "100", "109", True),
+        ("relaxed", "100", "109", False),
+        ("relaxed:exact_years=false", "2010", "2019", True),
+        ("relaxed", "2010", "2019", False),
+        ("box:threshold=0.9", "0, 0, 10, 10", "0, 0, 10, 8", False),
+        ("box", "0, 0, 10, 10", "0, 0, 10, 8", True),
+    ],
+)
+def test_parameters_of_a_grader(wanted: str, gold: str, answer: str, right: bool) -> None:
+    task = Task(id="t", question="q", answer=gold)
+    assert load_grader(wanted).grade(answer, task).accepted is right
+
+
+def test_the_threshold_of_anls() -> None:
+    task = Task(id="t", question="q", answer="abcdefghij")
+    credits = [load_grader(wanted).grade("abcdefgxyz", task).correct for wanted in ("anls", "anls:threshold=0.7")]
+    assert credits == [pytest.approx(0.7), 0]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "told"),
+    [
+        ("relaxed:tolerence=0.1", "it has tolerance, exact_years"),
+        ("text:tolerance=0.1", "it has none"),
+        ("relaxed:tolerance", "no parameter"),
+        ("relaxed:tolerance=2", "less than or equal to 1"),
+        ("number:relative=much", "relative"),
+    ],
+)
+def test_a_parameter_that_is_none(wanted: str, told: str) -> None:
+    with pytest.raises(SettingsError, match=told):
+        load_grader(wanted)

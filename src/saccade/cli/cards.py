@@ -50,6 +50,9 @@ def show(wanted: Wanted) -> None:
 def check(
     data: Annotated[Path, typer.Argument(help="The data set's folder, or the one above it.")],
     card: Annotated[str | None, typer.Option(help="The card; by default the one named like the folder.")] = None,
+    whole: Annotated[
+        bool, typer.Option("--whole", help="Fail also if there are not as many tasks as the card expects.")
+    ] = False,
     store: Annotated[
         Path | None, typer.Option(help="Keep the media in this store; by default they are not kept.")
     ] = None,
@@ -72,7 +75,7 @@ def check(
         print(f"  {problem}", file=sys.stderr)
     if len(findings.problems) > _BROKEN_SHOWN:
         print(f"  and {len(findings.problems) - _BROKEN_SHOWN} more", file=sys.stderr)
-    if findings.problems:
+    if findings.problems or (whole and not findings.whole):
         raise typer.Exit(1)
 
 

@@ -45,7 +45,7 @@ def test_card_names_a_loader_and_graders_that_exist(name: str) -> None:
     card = load_card(name)
     load_loader(card.loader.id)
     for grader in card.graders.values():
-        load_grader(grader.id)
+        load_grader(grader.spec)
     assert card.id == name
     assert "{folder}" in card.source.get
 
@@ -54,7 +54,7 @@ def test_card_names_a_loader_and_graders_that_exist(name: str) -> None:
 def test_card_states_a_source_for_every_number(name: str) -> None:
     card = load_card(name)
     assert all(score.source and 0 <= score.score <= 100 for score in card.scores)
-    assert card.size.tasks is None or card.size.source
+    assert card.size.source
     assert all(settings.source for settings in card.settings)
     keys = [(score.model, score.part, score.source) for score in card.scores]
     assert len(set(keys)) == len(keys), "one score twice"
@@ -130,3 +130,11 @@ def test_grader_follows_the_type_of_the_answer() -> None:
     choice = Task(id="b", question="q", answer="x", choices=("x", "y"), answer_type=AnswerType.CHOICE)
     assert card.grader_of(number).id == "mra@1"
     assert card.grader_of(choice).id == "choice@1"
+
+
+def test_cards_whose_authors_use_a_judge_and_tolerances_that_sources_state() -> None:
+    cards = {name.partition("@")[0]: load_card(name) for name in card_ids()}
+    judged = {name for name, card in cards.items() if any(g.headline == "judge" for g in card.graders.values())}
+    assert judged == {"charxiv-descriptive", "charxiv-reasoning", "tir-bench"}
+    assert cards["chartqa"].graders[AnswerType.TEXT].spec == "relaxed@1:tolerance=0.05"
+    assert cards["vista-docvqa"].graders[AnswerType.TEXT].spec == "anls@1:threshold=0.5"

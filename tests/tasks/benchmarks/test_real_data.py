@@ -28,7 +28,7 @@ def accepted(name: str, tasks: list[Task]) -> float:
     """Share of tasks whose gold answer is right for the card's own grader, given as a model would give it."""
     card = load_card(name)
     verdicts = [
-        load_grader(card.grader_of(task).id).grade(f"<answer>{task.answer}</answer>", task).correct for task in tasks
+        load_grader(card.grader_of(task).spec).grade(f"<answer>{task.answer}</answer>", task).correct for task in tasks
     ]
     return sum(verdicts) / len(verdicts)
 

@@ -156,7 +156,9 @@ class Size(Settings):
     """How many tasks there should be."""
 
     tasks: PositiveInt | None = None
+    """None where no source gives an exact number."""
     source: str = ""
+    """Where the number is from, or what is known without one."""
 
 
 class Card(Settings):

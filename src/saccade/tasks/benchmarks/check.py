@@ -29,6 +29,11 @@ class Findings:
     """How many tasks have their gold answer at that place, from 0, as the source orders the choices."""
     tags: Mapping[str, Mapping[str, int]]
 
+    @property
+    def whole(self) -> bool:
+        """Whether there are as many tasks as the card expects; true where it states no size."""
+        return self.card.size.tasks in (None, self.tasks)
+
     def lines(self) -> Iterator[str]:
         """The findings for a person."""
         yield f"{self.card.title} ({self.card.id})"
@@ -52,8 +57,8 @@ class Findings:
     def _against_expected(self) -> str:
         expected = self.card.size.tasks
         if expected is None:
-            return "  (the card states no size)"
-        same = "as expected" if expected == self.tasks else f"expected {expected}"
+            return f"  (the card states no exact size: {self.card.size.source})"
+        same = "as expected" if self.whole else f"expected {expected}"
         return f"  ({same}, {self.card.size.source})"
 
 
