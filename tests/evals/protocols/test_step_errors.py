@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.evals.protocols.searches import noise
 
 from saccade.dialects.registry import load_dialect
 from saccade.episode.drive import run_episode
@@ -28,8 +29,6 @@ from saccade.record.task import NamedMedia, Task
 from saccade.record.trajectory import Provenance, StopReason, Trajectory
 from saccade.record.turn import FinishReason, Turn
 from saccade.tools.problem import ProblemKind
-
-from .conftest import noise
 
 VISTA = (
     '<think>a</think><tool_call>{"tool": "crop", "box": [0, 0, 50, 50]}</tool_call>',

@@ -1,4 +1,4 @@
-"""All protocols over one run of the real loop; every number is worked out by hand from the scripts of `conftest`."""
+"""All protocols over one run of the real loop; every number is worked out by hand from the scripts of `searches`."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TypeVar
 
 import pytest
+from tests.evals.protocols.searches import SCRIPTS, scripted, write_search_tasks
 
 from saccade.errors import RecordError, RegistryError, SettingsError
 from saccade.evals.protocols.confidence.records import Confidence
@@ -21,11 +22,11 @@ from saccade.evals.protocols.study import Study, study
 from saccade.evals.protocols.tables import findings_text
 from saccade.evals.protocols.tokens.records import TokenEconomy
 from saccade.evals.protocols.tool_use.records import Operation, ToolUse
+from saccade.evals.run import evaluate
+from saccade.evals.settings import EvalSettings
 from saccade.media.store import MediaStore
 from saccade.models.scripted import ScriptedModel
 from saccade.record.content import ImagePart, Message
-
-from .conftest import SCRIPTS
 
 F = TypeVar("F", bound=Findings)
 
@@ -37,6 +38,17 @@ def judge(messages: tuple[Message, ...]) -> str:
     if (part.width, part.height) == (300, 400):
         return "Maybe."
     return json.dumps({"score": 1 if part.width in (60, 320) else 0})
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("protocols")
+    tasks = write_search_tasks(folder / "tasks")
+    settings = EvalSettings(model="scripted", dialect="codev", sources=(str(tasks),))
+    out = folder / "run"
+    done = asyncio.run(evaluate(settings, out, workers=2, player=scripted))
+    assert done.progress.played == len(SCRIPTS)
+    return out
 
 
 @pytest.fixture(scope="module")

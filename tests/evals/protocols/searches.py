@@ -1,17 +1,13 @@
-"""A run made by the real loop and a real sandbox: eight samples, each of which uses its picture in another way."""
+"""Eight tasks that ask for a sign in one picture, and a model that plays each of them in another way."""
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 
 import numpy as np
-import pytest
 from PIL import Image
 
 from saccade.episode.plan import Plan
-from saccade.evals.run import evaluate
-from saccade.evals.settings import EvalSettings
 from saccade.media.store import MediaStore
 from saccade.models.scripted import ScriptedModel
 from saccade.record.action import Answer, Code
@@ -60,14 +56,3 @@ def scripted(plan: Plan) -> ScriptedModel:
     code, answer = SCRIPTS[plan.task.id]
     said = [] if code is None else [plan.dialect.write(Code(code=code), "Look.")]
     return ScriptedModel([*said, plan.dialect.write(Answer(text=answer), "So.")], name="scripted")
-
-
-@pytest.fixture(scope="session")
-def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("protocols")
-    tasks = write_search_tasks(folder / "tasks")
-    settings = EvalSettings(model="scripted", dialect="codev", sources=(str(tasks),))
-    out = folder / "run"
-    done = asyncio.run(evaluate(settings, out, workers=2, player=scripted))
-    assert done.progress.played == len(SCRIPTS)
-    return out
