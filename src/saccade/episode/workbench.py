@@ -1,7 +1,7 @@
 """Where one episode's actions are carried out: its session in a sandbox, and its typed tools.
 
-The session is opened by the first call that needs it, so an episode without code costs none. Nothing of a workbench
-stays when it is closed but the pictures in the media store.
+The session is opened by the first call that needs it, so an episode without code costs none; `prepare` opens it while
+the model still writes. Nothing of a workbench stays when it is closed but the pictures in the media store.
 """
 
 from __future__ import annotations
@@ -30,7 +30,13 @@ class Workbench:
         self._sandbox = sandbox
         self._store = store
         self._tools = Toolbox(()) if tools is None else tools
-        self._session: Session | None = None
+        self._opening: asyncio.Task[Session] | None = None
+
+    def prepare(self) -> None:
+        """Begin to open the session, if the dialect has something for code to find; `run` tells of a failure."""
+        opening = self._plan.opening
+        if self._sandbox is not None and (opening.bindings or opening.files or opening.strings):
+            self._opening = self._opening or asyncio.ensure_future(self._open())
 
     async def run(self, effect: Run) -> Execution:
         """Run code.
@@ -40,12 +46,16 @@ class Workbench:
             MediaError: media of the task are not in the store.
             SettingsError: there is no sandbox.
         """
-        if self._session is None:
-            self._session = await self._open()
-        self._session.bind({name: self._store.open(part) for name, part in effect.bindings.items()})
+        self._opening = self._opening or asyncio.ensure_future(self._open())
+        try:
+            session = await self._opening
+        except BaseException:
+            self._opening = None  # another call opens anew
+            raise
+        session.bind({name: self._store.open(part) for name, part in effect.bindings.items()})
         # The dialect's limit holds also where the sandbox allows more, such as another host's.
         wall_seconds = self._plan.dialect.sandbox.wall_seconds
-        return await of_run(await self._session.run(effect.code, wall_seconds=wall_seconds), self._store)
+        return await of_run(await session.run(effect.code, wall_seconds=wall_seconds), self._store)
 
     async def call(self, effect: Call) -> Execution:
         """Call a typed tool; a wrong call is an execution too."""
@@ -66,9 +76,12 @@ class Workbench:
 
     async def close(self) -> None:
         """End the session; idempotent."""
-        session, self._session = self._session, None
-        if session is not None:
-            await session.close()
+        opening, self._opening = self._opening, None
+        if opening is None:
+            return
+        await asyncio.wait([opening])
+        if not opening.cancelled() and opening.exception() is None:
+            await opening.result().close()
 
     async def _open(self) -> Session:
         if self._sandbox is None:

@@ -146,6 +146,7 @@ async def _episode(plan: Plan, seat: Seat, stage: Stage, sandbox: Sandbox | None
     model = SeatModel(stage.engine.name, seat, TokenStream(stage.encoder, plan.id))
     performer = _Performer(model, workbench, stage.store)
     began = performer.clock()
+    workbench.prepare()  # what opening takes, the engine is at work
     try:
         outcome = await drive(plan, performer)
     finally:
