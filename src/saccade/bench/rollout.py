@@ -1,101 +1,71 @@
-"""`saccade bench rollout`: the rollout engine beside `generate` on the whole context at every turn, same work, one run.
+"""`saccade bench rollout`: the rollout engine and the update beside transformers and TRL, same work, one run.
 
 Every episode looks several times: a question with a picture, then turns of some tokens, each answered with a crop. The
 engine plays them with real sandboxes too, which shows how long decoding waits for them. What the model writes is not
-looked at: a checkpoint with random weights does. Token counts are those really sampled.
+looked at: a checkpoint with random weights does. Token counts are those really sampled. Memory is the peak of this
+process above what there was before, sandboxes left out; on a GPU what torch allocated there.
 """
 
 from __future__ import annotations
 
 import asyncio
+import statistics
 import tempfile
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
+import numpy as np
 import torch
-from PIL import Image
 from transformers.utils import logging
 
 from saccade.bench.loop import LoopFigure
-from saccade.dialects.base import Observation, Opening
-from saccade.dialects.registry import load_dialect
+from saccade.bench.peak import Peak
+from saccade.bench.peer_generate import generate_turns
+from saccade.bench.peer_trl import TrlPeer
+from saccade.bench.rollout_work import FULL_ROLLOUT, RolloutScale, looking_plans
 from saccade.episode.plan import Plan
+from saccade.errors import UnavailableError
 from saccade.media.store import MediaStore
 from saccade.models.tiny import save_tiny
-from saccade.record.action import Action, Code
-from saccade.record.content import ImagePart, Message, TextPart
-from saccade.record.execution import Execution
-from saccade.record.task import NamedMedia, Task
-from saccade.record.trajectory import EpisodeLimits, Sampling
-from saccade.record.turn import FinishReason
+from saccade.record.trajectory import EpisodeLimits
 from saccade.rl.engines.in_process import TransformersEngine
+from saccade.rl.losses.settings import LossSettings
 from saccade.rl.play.rollouts import Played, PlaySettings, Stage, Timing, play
-from saccade.sandbox.base import Sandbox, SessionOptions
-from saccade.sandbox.limits import Limits
+from saccade.rl.recipe import OptimiserSettings
+from saccade.rl.train.update import Sample, UpdateLimits, Updater
+from saccade.sandbox.base import Sandbox
 from saccade.sandbox.local import LocalSandbox
+from saccade.tokens.batch import Collator, row_of
 from saccade.tokens.build import token_trajectory
 from saccade.tokens.pictures import PictureTensors
-from saccade.tokens.segments import Kind, TokenTrajectory
+from saccade.tokens.segments import TokenTrajectory
+from saccade.training.learner import Learner
+from saccade.training.parallel import Processes
 from saccade.training.settings import ModelSettings
+from saccade.training.settings import OptimiserSettings as LearnerSettings
 from saccade.training.weights import Trainable, load_trainable
 
-_CROP = "image.crop((16, 16, 72, 72)).resize((112, 112)).show()"
-_SPOKEN = "pyvision-rl-image"
-"""The dialect whose prompt is read."""
+_PASS = 16_384
+"""Most tokens of a forward pass of an update, padding included."""
+_UPDATES = 4
+"""Updates that are timed, the first of them for nothing."""
+_RATE = 1e-12
+"""A learning rate that leaves the policy as it is, so that every update sees the same."""
 
 
 @dataclass(frozen=True, slots=True)
-class RolloutScale:
-    """Sizes of a run."""
+class _Peer:
+    """What one peer did."""
 
-    tasks: int = 4
-    group: int = 8
-    turns: int = 4
-    tokens: int = 32
-    """Most of a turn."""
-
-
-FULL_ROLLOUT = RolloutScale()
-QUICK_ROLLOUT = RolloutScale(tasks=2, turns=3, tokens=16)
-
-
-@dataclass(frozen=True)
-class Looking:
-    """A dialect in which every turn cuts the same crop out, whatever was written."""
-
-    id: str = "looking@1"
-    stop: tuple[str, ...] = ()
-    session: SessionOptions = field(default_factory=SessionOptions)
-    sandbox: Limits = field(default_factory=Limits)
-    limits: EpisodeLimits = field(default_factory=EpisodeLimits)
-
-    def open(self, task: Task) -> Opening:
-        """As a real dialect begins."""
-        return Opening(load_dialect(_SPOKEN).open(task).messages, {"image": task.media[0].name}, {}, 1)
-
-    def parse(self, text: str, finish: FinishReason) -> Action:
-        """The crop."""
-        return Code(code=_CROP)
-
-    def write(self, action: Action, thought: str = "") -> str:
-        """Nothing else can be said."""
-        return thought
-
-    def observe(self, execution: Execution, pictures: int) -> Observation:
-        """What came back."""
-        shown = [picture.image for picture in execution.pictures]
-        return Observation(_user("Here:\n", *shown, "\nGo on."), {}, pictures + len(shown))
-
-    def correct(self, reason: str, pictures: int) -> Observation | None:
-        """Never needed."""
-        return None
-
-    def ask_for_answer(self) -> Message | None:
-        """Never."""
-        return None
+    rate: float | None = None
+    """Tokens per second."""
+    mib: float | None = None
+    update: float | None = None
+    """Seconds."""
+    missing: str = ""
+    """How to install it."""
 
 
 def measure_rollout(
@@ -117,25 +87,58 @@ def measure_rollout(
         trained = load_trainable(ModelSettings(source=source), device, 0)
         trained.model.eval()
         store = MediaStore(Path(root) / "media")
-        plans = _plans(scale, store)
         told("the engine")
-        played, timing = asyncio.run(_engine(plans, trained, store))
-        told("generate on the whole context")
+        with Peak(device) as memory:
+            played, timing = asyncio.run(_engine(looking_plans(scale, store), trained, store))
         tokens = [token_trajectory(item.trajectory, trained.encoder) for item in played]
         pictures = PictureTensors(trained.encoder, store)
         pictures([picture for item in tokens for picture in item.pictures])  # decoded once, for both
-        sampled, seconds = _generate(tokens, scale, trained, pictures)
-    ours = sum(int(item.loss_mask().sum()) for item in tokens)
+        told("generate on the whole context")
+        with Peak(device) as peer_memory:
+            sampled, seconds = generate_turns(tokens, scale, trained, pictures)
+        generate = _Peer(sampled / seconds, peer_memory.mib)
+        told("updates")
+        samples = _samples(tokens)
+        update = _update(samples, trained, store)
+        told("TRL")
+        trl = _trl(tokens, samples, trained, scale, store)
+    count = sum(int(item.loss_mask().sum()) for item in tokens)
+    ours = _Peer(count / timing.decoding, memory.mib, update)
     turns = scale.tasks * scale.group * scale.turns
+    figures = _sampling(ours, generate, trl)
+    figures.append(
+        LoopFigure("playing, sandboxes included", turns / timing.wall, "turns/s", "generate alone", turns / seconds)
+    )
     waiting = 100 * timing.waiting / timing.wall
-    fast, slow = ours / timing.decoding, sampled / seconds
-    judged = scale == FULL_ROLLOUT
-    beside = "generate, whole context"
-    return [
-        LoopFigure("sampling", fast, "tokens/s", beside, slow, "≥ 3 times", fast >= 3 * slow if judged else None),
-        LoopFigure("playing, sandboxes included", turns / timing.wall, "turns/s", "generate alone", turns / seconds),
-        LoopFigure("waiting for sandboxes", waiting, "%", target="≤ 10", met=waiting <= 10 if judged else None),
+    figures.append(LoopFigure("waiting for sandboxes", waiting, "%", target="≤ 10", met=waiting <= 10))
+    figures += _learning(ours, trl)
+    return figures if scale == FULL_ROLLOUT else [replace(figure, met=None) for figure in figures]
+
+
+def _sampling(ours: _Peer, generate: _Peer, trl: _Peer) -> list[LoopFigure]:
+    """Rates and memory of the engine and its peers."""
+    assert ours.rate is not None
+    assert generate.rate is not None
+    whole, theirs = "generate, whole context", trl.missing or "TRL, its turns"
+    met = ours.rate >= 3 * generate.rate
+    figures = [
+        LoopFigure("sampling", ours.rate, "tokens/s", whole, generate.rate, "≥ 3 times", met),
+        LoopFigure("sampling", ours.rate, "tokens/s", theirs, trl.rate),
     ]
+    if ours.mib is not None:
+        figures += [
+            LoopFigure("peak memory", ours.mib, "MiB", whole, generate.mib),
+            LoopFigure("peak memory", ours.mib, "MiB", theirs, trl.mib),
+        ]
+    return figures
+
+
+def _learning(ours: _Peer, trl: _Peer) -> list[LoopFigure]:
+    """The update beside TRL's."""
+    assert ours.update is not None
+    met = None if trl.update is None else ours.update <= trl.update
+    beside = trl.missing or "TRL, its training step"
+    return [LoopFigure("update", ours.update, "s", beside, trl.update, "≤ 1 times", met)]
 
 
 async def _engine(plans: list[Plan], trained: Trainable, store: MediaStore) -> tuple[list[Played], Timing]:
@@ -154,57 +157,41 @@ async def _warm(plans: list[Plan], stage: Stage, sandbox: Sandbox) -> None:
     await play([replace(plans[0], given_limits=EpisodeLimits(turns=2))], stage, PlaySettings(), 0)
 
 
-@torch.inference_mode()  # type: ignore[untyped-decorator]
-def _generate(
-    tokens: list[TokenTrajectory], scale: RolloutScale, trained: Trainable, pictures: PictureTensors
-) -> tuple[int, float]:
-    """The same episodes with `generate`: at every turn all rows from their beginning; tokens sampled, and seconds."""
-    encoder, checkpoint = trained.encoder, trained.checkpoint
-    forbidden = torch.nonzero(checkpoint.forbidden)[:, 0].tolist()
-    began, count = time.perf_counter(), 0
-    for turn in range(scale.turns):
-        rows = [_before(item, turn) for item in tokens]
-        longest = max(len(row.ids()) for row in rows)
-        ids = torch.full((len(rows), longest), encoder.pad_id)
-        mask = torch.zeros_like(ids)
-        for number, row in enumerate(rows):
-            found = torch.from_numpy(row.ids())
-            ids[number, longest - len(found) :] = found
-            mask[number, longest - len(found) :] = 1
-        shown = pictures([picture for row in rows for picture in row.pictures])
-        given: dict[str, Any] = {"input_ids": ids, "attention_mask": mask, **shown}
-        given["mm_token_type_ids"] = (ids == encoder.placeholder_id).int()
-        with trained.autocast():
-            out = checkpoint.model.generate(
-                **{name: value.to(checkpoint.device) for name, value in given.items()},
-                max_new_tokens=scale.tokens,
-                do_sample=True,
-                top_k=0,
-                suppress_tokens=forbidden,
-                pad_token_id=encoder.pad_id,
-            )
-        count += int((out[:, longest:] != encoder.pad_id).sum())
-    return count, time.perf_counter() - began
+def _samples(tokens: list[TokenTrajectory]) -> list[Sample]:
+    """The episodes as an update sees them, every second one good and the others bad."""
+    made = []
+    for number, item in enumerate(tokens):
+        advantages = np.where(item.loss_mask(), 1.0 - 2.0 * (number % 2), 0.0).astype(np.float32)
+        made.append(Sample(row_of(item), np.nan_to_num(item.logprobs(), nan=0.0), advantages, 1.0))
+    return made
 
 
-def _before(tokens: TokenTrajectory, turn: int) -> TokenTrajectory:
-    """What is read before a turn."""
-    places = [at for at, segment in enumerate(tokens.segments) if segment.kind is Kind.SAMPLED]
-    return TokenTrajectory(tokens.id, tokens.segments[: places[turn]])
+def _update(samples: list[Sample], trained: Trainable, store: MediaStore) -> float:
+    """Seconds of an update, the median after the first."""
+    processes = Processes(cpu=trained.checkpoint.device.type == "cpu")
+    learner = Learner(trained, LearnerSettings(learning_rate=_RATE), processes)
+    collate = Collator(trained.encoder, PictureTensors(trained.encoder, store), trained.model, packed=False)
+    updater = Updater(trained, learner, collate, None, UpdateLimits(_PASS, 1.0))
+    seconds = []
+    for number in range(_UPDATES):
+        began = time.perf_counter()
+        updater.step(samples, LossSettings(dual_clip=0.0), OptimiserSettings(), number, 0)
+        seconds.append(time.perf_counter() - began)
+    return statistics.median(seconds[1:])
 
 
-def _plans(scale: RolloutScale, store: MediaStore) -> list[Plan]:
-    sampling = Sampling(temperature=1.0, max_tokens=scale.tokens)
-    limits = EpisodeLimits(turns=scale.turns)
-    plans = []
-    for number in range(scale.tasks):
-        image = Image.effect_noise((224, 224 + 28 * (number % 2)), 64).convert("RGB")
-        media = (NamedMedia(name="image", part=store.put_image(image)),)
-        task = Task(id=f"look-{number}", question="What is written on the sign?", media=media)
-        plans += [Plan(task, Looking(), sampling, limits, task.id, rollout) for rollout in range(scale.group)]
-    return plans
-
-
-def _user(*parts: Any) -> Message:
-    texts = [part if isinstance(part, ImagePart) else TextPart(text=str(part)) for part in parts]
-    return Message(role="user", parts=tuple(texts))
+def _trl(
+    tokens: list[TokenTrajectory], samples: list[Sample], trained: Trainable, scale: RolloutScale, store: MediaStore
+) -> _Peer:
+    longest = max(len(sample.row) for sample in samples)
+    rows = max(n for n in range(1, len(samples) + 1) if len(samples) % n == 0 and (n == 1 or n * longest <= _PASS))
+    try:
+        peer = TrlPeer(trained, scale, rows, _UPDATES)
+    except UnavailableError as error:
+        return _Peer(missing=str(error))
+    try:
+        with Peak(trained.checkpoint.device) as memory:
+            sampled, seconds = peer.turns(tokens, store)
+        return _Peer(sampled / seconds, memory.mib, peer.update(samples, store))
+    finally:
+        peer.close()

@@ -89,13 +89,14 @@ def rollout(
     quick: Annotated[bool, typer.Option("--quick", help="Fewer and shorter episodes: some seconds.")] = False,
     json_file: Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write the figures there.")] = None,
 ) -> None:
-    """The rollout engine beside `generate` on the whole context at every turn: tokens per second, waiting."""
+    """Rollouts and updates beside `generate` on the whole context and TRL: tokens per second, waiting, memory."""
     for package in ("torch", "transformers", "accelerate"):
         if importlib.util.find_spec(package) is None:
             raise UnavailableError(f"the package `{package}` is not installed. Run: pip install 'saccade[train]'")
     # Threads of torch that wait by spinning are many times slower when sandboxes run beside them.
     os.environ.setdefault("GOMP_SPINCOUNT", "1000")
-    from saccade.bench.rollout import FULL_ROLLOUT, QUICK_ROLLOUT, measure_rollout
+    from saccade.bench.rollout import measure_rollout
+    from saccade.bench.rollout_work import FULL_ROLLOUT, QUICK_ROLLOUT
 
     scale = QUICK_ROLLOUT if quick else FULL_ROLLOUT
     _measured("saccade bench rollout", partial(measure_rollout, scale, model, threads), json_file)
