@@ -8,6 +8,7 @@ import pytest
 from tests.reproduce.support import NEAR, calling, drawn, named, rollout, write_rollouts, write_steps
 from tests.rewards.rollouts import answered, ran
 
+from saccade.errors import SettingsError
 from saccade.record.settings import load_settings
 from saccade.record.task import Task
 from saccade.reproduce.arms import arm_settings
@@ -81,6 +82,15 @@ def test_calls_fall_or_rise_and_stay(circles: list[Task], tmp_path: Path) -> Non
     assert judge(findings["stay"].expectation, claim.measure(evidence)["stay"]).verdict is Verdict.FAILS
 
 
+def test_late_calls_are_counted_over_all_arms(circles: list[Task], tmp_path: Path) -> None:
+    evidence = evidence_of("tool-reward", tmp_path)
+    for arm, late in zip(evidence.settings.arms, (0.1, 0.5), strict=True):
+        write_steps(evidence.places.arm(arm, 0), [{"broken/timeout": late}] * 5)
+    assert "in 30% of the rollouts" in evidence.busy()
+    write_steps(evidence.places.arm(evidence.settings.arms[1], 0), [{"broken/timeout": 0.02}] * 5)
+    assert evidence.busy() == ""
+
+
 def test_a_start_that_cannot_look_decides_nothing(circles: list[Task], signs: list[Task], tmp_path: Path) -> None:
     claim = load_claim("faithful")
     for name, start, said in (
@@ -145,6 +155,26 @@ def test_ranking_on_recorded_groups(circles: list[Task], tmp_path: Path) -> None
     assert found["variance"].estimate == pytest.approx(0.75 - 0.3025, abs=1e-5)
     assert found["training"].verdict is Verdict.FAILS
     assert whole(found.values()) is Verdict.HOLDS
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ("rollouts.every=2", r"rollouts\.every=1"),
+        ("rounds.rounds=2", r"rounds\.rounds=1"),
+        ('selection={rule="none"}', "oversample-filter-rank"),
+    ],
+)
+def test_what_cannot_be_measured_is_refused_beforehand(change: str, said: str) -> None:
+    claim, evidence = load_claim("std-sorting"), evidence_of("std-sorting", RECIPES)
+    claim.check(evidence.settings, evidence.told)
+    first = evidence.settings.arm("sorted")
+    arm = first.model_copy(update={"change": (*first.change, change)})
+    every = tuple(item for item in evidence.settings.every_arm if not item.startswith("selection"))
+    settings = evidence.settings.model_copy(update={"arms": (arm,), "every_arm": every})
+    told = {"sorted": arm_settings(settings, arm, 0, RECIPES)}
+    with pytest.raises(SettingsError, match=said):
+        claim.check(settings, told)
 
 
 def test_lift_and_tail_patch(signs: list[Task], circles: list[Task], tmp_path: Path) -> None:

@@ -16,6 +16,8 @@ from saccade.rl.train.settings import RlSettings
 
 BLOCKS = 8
 """Blocks that the steps of a run are divided into: steps next to each other are alike, so they do not count singly."""
+LATE = 0.1
+"""Share of the rollouts of training in which a call may be late: above it the machine is what is measured."""
 Step = Mapping[str, float]
 Measure = Callable[[Sat], float]
 
@@ -56,6 +58,15 @@ class Evidence:
         if folder not in self._read:
             self._read[folder] = read_exam(folder)
         return {item.task: item for item in self._read[folder]}
+
+    def busy(self) -> str:
+        """Why nothing can be decided, where too many calls were late; empty where they were not."""
+        runs = [self.steps(arm, seed) for arm in self.settings.arms for seed in self.settings.seeds]
+        known = [step["broken/timeout"] for run in runs for step in run if "broken/timeout" in step]
+        late = fmean(known) if known else 0.0
+        if late <= LATE:
+            return ""
+        return f"in {late:.0%} of the rollouts a call ran into its limit of time: this machine is too slow or too busy"
 
     # -- Paired differences --------------------------------------------------------------------------------------
 

@@ -14,14 +14,13 @@ from pathlib import Path
 from typing import Protocol
 
 from saccade.episode.continued import continued
-from saccade.errors import SettingsError
 from saccade.models.tiny_weights import tiny_weights
 from saccade.reproduce.arms import arm_settings, placed
 from saccade.reproduce.claim import Claim
 from saccade.reproduce.evidence import Evidence
 from saccade.reproduce.exam import examine
 from saccade.reproduce.figure import draw
-from saccade.reproduce.finding import Expectation, judge, whole
+from saccade.reproduce.finding import Expectation, Measured, judge, whole
 from saccade.reproduce.outcome import Outcome, expected, rows_of, write_outcome
 from saccade.reproduce.places import Places
 from saccade.reproduce.plan import PROBE_STEPS, Plan, Spent, make_plan, read_plan, seconds_per_rollout, write_plan
@@ -60,9 +59,7 @@ def reproduce(claim: Claim, settings: Reproduction, recipes: Path, out: Path, wa
     """
     began = time.monotonic()
     told = {arm.name: arm_settings(settings, arm, settings.seeds[0], recipes) for arm in settings.arms}
-    missing = [name for name in claim.needs if name not in told]
-    if missing:
-        raise SettingsError(f"claim {claim.name} needs the arm(s) {', '.join(missing)}, which its settings do not have")
+    claim.check(settings, told)
     expectations = claim.expectations(settings)
     watch.says(expected(claim, expectations))
     continued(out, settings, may_differ={"minutes"})
@@ -76,7 +73,9 @@ def reproduce(claim: Claim, settings: Reproduction, recipes: Path, out: Path, wa
 
 def _outcome(claim: Claim, expectations: Sequence[Expectation], evidence: Evidence, plan: Plan) -> Outcome:
     measured = claim.measure(evidence)
-    findings = tuple(judge(item, measured[item.name]) for item in expectations)
+    busy = evidence.busy()
+    known = {name: Measured(item.by_seed, item.missing or busy) for name, item in measured.items()}
+    findings = tuple(judge(item, known[item.name]) for item in expectations)
     verdict = whole(findings)
     settings, root = evidence.settings, evidence.places.root
     rows = rows_of(evidence)

@@ -10,6 +10,7 @@ from saccade.reproduce.claims.looking import why_not
 from saccade.reproduce.evidence import Evidence
 from saccade.reproduce.finding import Expectation, Measured
 from saccade.reproduce.settings import Reproduction
+from saccade.rl.train.settings import RlSettings
 
 EASY: Final = "easy"
 """The task set that is easy."""
@@ -31,6 +32,11 @@ def _expectations(settings: Reproduction) -> tuple[Expectation, ...]:
         says = f"entropy in the second half of the steps: {ADAPTIVE} minus {SEQUENCE}"
         made.append(Expectation("entropy", says, "above", 0.0, "blocks of steps"))
     return tuple(made)
+
+
+def _wrong(settings: Reproduction, told: Mapping[str, RlSettings]) -> str:
+    sets = [item.name for item in settings.task_sets]
+    return "" if EASY in sets else f"it needs a task set {EASY}, and has {', '.join(sets)}"
 
 
 def _measure(evidence: Evidence) -> Mapping[str, Measured]:
@@ -56,4 +62,5 @@ CLAIM: Final = Claim(
     _measure,
     (("tool_calls", "calls of a rollout"), ("entropy", "entropy of a token"), ("accuracy", "accuracy of rollouts")),
     (ADAPTIVE, LUMP),
+    _wrong,
 )

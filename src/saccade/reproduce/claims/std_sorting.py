@@ -14,7 +14,6 @@ from typing import Final
 import numpy as np
 
 from saccade.episode.run_folder import TRAJECTORIES
-from saccade.errors import SettingsError
 from saccade.record.codec import read_lines
 from saccade.record.trajectory import Trajectory
 from saccade.reproduce.claim import Claim
@@ -26,6 +25,7 @@ from saccade.rl.advantages.rules import Grpo
 from saccade.rl.rollouts import RolloutGroup, group_of
 from saccade.rl.select.oversample import OversampleFilterRank
 from saccade.rl.select.selection import Selection
+from saccade.rl.train.settings import RlSettings
 
 SORTED: Final = "sorted"
 UNSORTED: Final = "unsorted"
@@ -42,6 +42,18 @@ def _expectations(settings: Reproduction) -> tuple[Expectation, ...]:
         says = f"the same share over training: {SORTED} minus {UNSORTED}"
         made.append(Expectation("training", says, "below", 0.0, _STEPS, decides=False))
     return tuple(made)
+
+
+def _wrong(settings: Reproduction, told: Mapping[str, RlSettings]) -> str:
+    recipe = told[SORTED].recipe
+    if not isinstance(recipe.selection, OversampleFilterRank):
+        return f"arm {SORTED} must select by oversample-filter-rank, and selects by {recipe.selection.rule}"
+    if recipe.selection.groups >= recipe.rounds.tasks or recipe.rounds.rounds != 1:
+        return (
+            f"arm {SORTED} needs rounds.rounds=1 and fewer selection.groups ({recipe.selection.groups}) than "
+            f"rounds.tasks ({recipe.rounds.tasks}), else nothing is ranked out"
+        )
+    return "" if told[SORTED].rollouts.every == 1 else f"arm {SORTED} must keep its rollouts: rollouts.every=1"
 
 
 def _measure(evidence: Evidence) -> Mapping[str, Measured]:
@@ -81,8 +93,7 @@ def _place(trajectory: Trajectory) -> int:
 def _of_step(groups: Sequence[RolloutGroup], evidence: Evidence, arm: Arm) -> tuple[float | None, float | None]:
     """Difference of the share, and of the variance; None where nothing was selected."""
     rule = evidence.told[arm.name].recipe.selection
-    if not isinstance(rule, OversampleFilterRank):
-        raise SettingsError(f"arm {arm.name} must select by oversample-filter-rank, and selects by {rule.rule}")
+    assert isinstance(rule, OversampleFilterRank), "checked before anything was run"
     ranked, plain = rule(groups), rule.model_copy(update={"rank": False})(groups)
     shares = share(ranked), share(plain)
     difference = None if shares[0] is None or shares[1] is None else shares[0] - shares[1]
@@ -111,4 +122,5 @@ CLAIM: Final = Claim(
     _measure,
     ((_SHARE, "right rollouts with a negative advantage"), ("accuracy", "accuracy of rollouts")),
     (SORTED,),
+    _wrong,
 )
