@@ -44,6 +44,7 @@ def test_a_recipe_on_a_world(tiny: Path, tmp_path: Path, capsys: pytest.CaptureF
     [
         ((), "--model"),
         (("--model", "x"), "--tasks"),
+        (("--model", "x", "--tasks", "x", "--engine", "host:8000"), "http://host:port"),
         (("--model", "x", "--tasks", "x", "--set", "stepps=3"), "steps"),
         (("--model", "x", "--tasks", "x", "--set", "play.cohort=3"), "cohorts"),
     ],

@@ -40,6 +40,9 @@ def rl(
             "run (model.language=lora, play.at_once=64, validation.every=10, keep.every=5, ...).",
         ),
     ] = None,
+    engine: Annotated[
+        str | None, typer.Option(help="A vLLM or SGLang server that samples the rollouts: http://host:port.")
+    ] = None,
     processes: Several = 1,
     shard: Shard = None,
     resume: Resume = False,
@@ -49,6 +52,7 @@ def rl(
     from saccade.rl.train.settings import check_settings, load_rl_settings
 
     given = model_settings(model, shard) + ([] if tasks is None else [f"tasks.source={tasks}"])
+    given += [] if engine is None else [f"engine={engine}"]
     settings = load_rl_settings(recipe, profile, [*(option or ()), *given])
     check_settings(settings)
     run(_train, settings, out, resume, processes)

@@ -45,7 +45,7 @@ class Connection:
         Raises:
             SettingsError: `address` is none.
         """
-        self.address = _checked(address)
+        self.address = checked_address(address)
         self._retry = retry
         self._timeout = timeout_seconds
         self._clock = clock
@@ -124,7 +124,8 @@ def _words(response: httpx.Response) -> str:
     return text.strip().rstrip(".")[:_LONGEST_DETAIL] or "no reason given"
 
 
-def _checked(address: str) -> str:
+def checked_address(address: str) -> str:
+    """`address` without what need not be said. Raises `SettingsError` unless it is one of a server."""
     try:
         parsed = httpx.URL(address)
     except (httpx.InvalidURL, TypeError) as error:

@@ -9,6 +9,7 @@ from pydantic import NonNegativeFloat, NonNegativeInt, PositiveInt
 
 from saccade.errors import SettingsError
 from saccade.record.settings import Settings, load_settings
+from saccade.rl.engines.server_http import checked_address
 from saccade.rl.play.rollouts import PlaySettings
 from saccade.rl.recipe import Recipe, load_recipe
 from saccade.training.settings import KeepSettings, ModelSettings
@@ -89,8 +90,10 @@ _MACHINE = frozenset(RlSettings.model_fields) - {"recipe"}
 
 
 def check_settings(settings: RlSettings) -> None:
-    """Raises `SettingsError` for what is missing."""
+    """Raises `SettingsError` for what is missing, or cannot be an address."""
     if not settings.model.source:
         raise SettingsError("no checkpoint is named: give one with --model")
     if not settings.tasks.source:
         raise SettingsError("no tasks are named: give a world or a file with --tasks")
+    if settings.engine != "local":
+        checked_address(settings.engine)

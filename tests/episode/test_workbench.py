@@ -1,0 +1,82 @@
+"""When a workbench opens its session, and what becomes of one that cannot be opened."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.episode.support import plan, stored_task
+
+from saccade.episode.effects import Run
+from saccade.episode.workbench import Workbench
+from saccade.errors import SandboxLostError
+from saccade.media.store import MediaStore
+from saccade.record.status import Status
+from saccade.sandbox.result import RunResult
+from saccade.sandbox.scripted import ScriptedSandbox, ScriptedSession
+
+CODE = Run("print(1)")
+
+
+class Watched(ScriptedSandbox):
+    """The first `failures` openings fail."""
+
+    def __init__(self, failures: int = 0) -> None:
+        super().__init__(lambda code: RunResult(status=Status.OK, stdout="1\n", committed=True), keep=True)
+        self.failures = failures
+
+    async def open(self, *given: Any, **named: Any) -> ScriptedSession:
+        await asyncio.sleep(0)
+        self.failures -= 1
+        if self.failures >= 0:
+            raise SandboxLostError("gone")
+        return await super().open(*given, **named)
+
+
+def bench(tmp_path: Path, sandbox: Watched, dialect: str = "pyvision") -> Workbench:
+    store = MediaStore(tmp_path)
+    return Workbench(plan(dialect, stored_task(store)), sandbox, store)
+
+
+async def test_a_prepared_session_is_the_one_that_runs(tmp_path: Path) -> None:
+    sandbox = Watched()
+    workbench = bench(tmp_path, sandbox)
+    workbench.prepare()
+    await asyncio.sleep(0.01)
+    assert len(sandbox.opened) == 1
+    assert (await workbench.run(CODE)).stdout == "1\n"
+    await workbench.run(CODE)
+    assert len(sandbox.opened) == 1
+    await workbench.close()
+
+
+async def test_nothing_is_prepared_where_code_would_find_nothing(tmp_path: Path) -> None:
+    sandbox = Watched()
+    workbench = bench(tmp_path, sandbox, "direct")
+    workbench.prepare()
+    await asyncio.sleep(0.01)
+    assert not sandbox.opened
+    await workbench.close()
+
+
+@pytest.mark.parametrize("failures", [0, 1])
+async def test_a_prepared_session_that_nobody_used_is_ended_at_once(tmp_path: Path, failures: int) -> None:
+    sandbox = Watched(failures)
+    workbench = bench(tmp_path, sandbox)
+    workbench.prepare()
+    await workbench.close()
+    await workbench.close()
+    assert len(sandbox.opened) == 1 - failures
+    assert sandbox.live == 0
+
+
+async def test_a_failure_to_open_is_told_by_the_call_and_the_next_opens_anew(tmp_path: Path) -> None:
+    sandbox = Watched(1)
+    workbench = bench(tmp_path, sandbox)
+    workbench.prepare()
+    with pytest.raises(SandboxLostError):
+        await workbench.run(CODE)
+    assert (await workbench.run(CODE)).stdout == "1\n"
+    await workbench.close()
