@@ -27,7 +27,7 @@ from saccade.rl.train.tasks import TASKS, open_tasks
 from saccade.training.settings import ModelSettings
 from saccade.training.weights import load_trainable
 
-_AT_ONCE = 32
+_AT_ONCE = 24
 """Tasks that are played together, and kept when all are done."""
 
 
