@@ -83,7 +83,9 @@ def block(language: str) -> str:
     return str(found)
 
 
-def test_a_benchmark_added_as_the_document_says(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_benchmark_added_as_the_document_says(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "street-signs.toml").write_text(block("toml"), encoding="utf-8")
     data = tmp_path / "data" / "street-signs"
     data.mkdir(parents=True)
@@ -97,3 +99,7 @@ def test_a_benchmark_added_as_the_document_says(tmp_path: Path, capsys: pytest.C
     assert "broken rows   0" in printed
     for line in block("text").splitlines():
         assert line in printed
+    command = next(line.split() for line in DOCUMENT.splitlines() if line.startswith("    saccade eval street-signs"))
+    monkeypatch.chdir(tmp_path)
+    assert main(command[1:]) == 0
+    assert "| street-signs@1 " in capsys.readouterr().out

@@ -46,6 +46,14 @@ def test_shards_grades_and_tables(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert "2 shards" in capsys.readouterr().out
     assert main(["regrade", str(merged), "--grader", "text"]) == 0
     assert "0 of 3 scores changed" in capsys.readouterr().out
+    judge = tmp_path / "judge.json"
+    judge.write_text(json.dumps(['{"score": 1}', "no", "no", "no", '{"score": 0}']))
+    assert main(["regrade", str(merged), "--judge", f"scripted:{judge}", "--headline", "judge"]) == 0
+    told = capsys.readouterr().out
+    assert "judge: 2 verdicts, 1 answers without one (malformed 1)" in told
+    assert "2 of 3 scores changed" in told
+    assert main(["regrade", str(merged), "--headline", "nobody"]) == 2
+    capsys.readouterr()
     assert main(["export", str(merged), "--format", "csv"]) == 0
     assert (merged / "samples.csv").read_text().count("\n") == 4
     assert main(["export", str(merged), "--out", str(tmp_path / "a.doc")]) == 2
