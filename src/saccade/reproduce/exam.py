@@ -23,7 +23,8 @@ from saccade.reproduce.settings import ExamSettings
 from saccade.rl.engines.in_process import TransformersEngine
 from saccade.rl.play.rollouts import PlaySettings, Stage, play
 from saccade.rl.train.scoring import with_grade
-from saccade.rl.train.tasks import TASKS, open_tasks
+from saccade.rl.train.tasks import open_tasks
+from saccade.tasks.stored import TASKS
 from saccade.training.settings import ModelSettings
 from saccade.training.weights import load_trainable
 

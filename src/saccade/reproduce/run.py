@@ -62,7 +62,7 @@ def reproduce(claim: Claim, settings: Reproduction, recipes: Path, out: Path, wa
     claim.check(settings, told)
     expectations = claim.expectations(settings)
     watch.says(expected(claim, expectations))
-    continued(out, settings, may_differ={"minutes"})
+    continued(out, settings, may_differ={"minutes", "seeds"})
     trial = _Trial(Places(out, settings), recipes, watch)
     plan = trial.prepare(told, began)
     for seed in settings.seeds:
@@ -110,9 +110,9 @@ class _Trial:
         with self.watch.sft() as heard:
             self.start = make_start(settings, _source(settings.model), places.start, heard)
         before, played = time.monotonic(), 0
-        for arm in settings.arms:
-            self.watch.says(f"the start is examined for {arm.name}")
-            played += self._examine(self.start, arm, places.start_exam(arm))
+        self.watch.says("the start is examined")
+        for folder, arm in {places.start_exam(arm): arm for arm in settings.arms}.items():
+            played += self._examine(self.start, arm, folder)
         seconds = (time.monotonic() - before) / max(1, played)
         plan = read_plan(places.root / "plan.json")
         if plan is None:

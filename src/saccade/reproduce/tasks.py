@@ -15,9 +15,9 @@ from saccade.media.store import MediaStore
 from saccade.record.codec import write_lines
 from saccade.record.task import Task
 from saccade.reproduce.settings import TaskSet
-from saccade.rl.train.tasks import TASKS
 from saccade.sft.synth.jobs import knobs_by_world
 from saccade.sft.synth.settings import SynthSettings
+from saccade.tasks.stored import TASKS
 from saccade.tasks.worlds.base import draw_sample, store_sample
 from saccade.tasks.worlds.registry import load_world
 
