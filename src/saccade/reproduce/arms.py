@@ -51,5 +51,5 @@ _MACHINE = (
     "rollouts.every=0",
     "play.at_once=24",
 )
-"""Held-out tasks are examined afterwards, and rollouts are kept where a claim asks for them. Few programs run at once, so
-that two cores finish them within their limit of time."""
+"""Held-out tasks are examined afterwards, and rollouts are kept where a claim asks for them. Few programs run at
+once, so that two cores finish them within their limit of time."""
