@@ -2,73 +2,23 @@
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 from PIL import Image
 from tests.report.cases import Scene, answered, filled, noise
+from tests.report.chromium import CONTRAST, NEEDED, Watched
 
 from saccade.record.task import EvidenceBox
 from saccade.report.site import write_pages
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser, Page
+    from playwright.sync_api import Browser
 
-CHROMIUM = shutil.which("chromium")
 BOX = (100, 60, 300, 180)
-ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"]
 
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no `chromium` on PATH (Debian: apt-get install chromium)")
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    # Not for the whole session: Playwright's loop would be in the way of asynchronous tests of other modules.
-    playwright = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
-    with playwright.sync_playwright() as driver:
-        chromium = driver.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
-        yield chromium
-        chromium.close()
-
-
-class Watched:
-    """A page that remembers what it must not do."""
-
-    def __init__(self, page: Page) -> None:
-        self.page = page
-        self.faults: list[str] = []
-        page.on("console", lambda message: self.faults.append(f"console: {message.text}"))
-        page.on("pageerror", lambda error: self.faults.append(f"error: {error}"))
-        page.on("dialog", self._dialog)
-        page.on("request", self._request)
-        page.on("popup", lambda popup: self.faults.append("popup"))
-
-    def open(self, path: Path, anchor: str = "") -> Page:
-        self.page.goto(path.as_uri() + anchor)
-        return self.page
-
-    def _dialog(self, dialog: Any) -> None:
-        self.faults.append(f"dialog: {dialog.message}")
-        dialog.dismiss()
-
-    def _request(self, request: Any) -> None:
-        if not request.url.startswith(("data:", "file:")):
-            self.faults.append(f"request: {request.url}")
-
-
-@pytest.fixture
-def watched(browser: Browser) -> Iterator[Watched]:
-    context = browser.new_context(
-        viewport={"width": 1280, "height": 900}, color_scheme="light", reduced_motion="reduce"
-    )
-    context.set_default_timeout(10_000)
-    seen = Watched(context.new_page())
-    yield seen
-    context.close()
-    assert seen.faults == []
+pytestmark = NEEDED
 
 
 @pytest.fixture(scope="module")
@@ -239,19 +189,3 @@ def test_the_policy_holds_even_if_something_got_in(browser: Browser, page_file: 
     assert "ran" not in blocked
     assert sum("Content Security Policy" in text for text in blocked) >= 2
     page.close()
-
-
-CONTRAST = """(element) => {
-  const channels = (colour) => colour.match(/[\\d.]+/g).map(Number);
-  const light = (colour) => {
-    const linear = (c) => c <= .03928 ? c / 12.92 : ((c + .055) / 1.055) ** 2.4;
-    const [r, g, b] = channels(colour).map((c) => linear(c / 255));
-    return .2126 * r + .7152 * g + .0722 * b;
-  };
-  let behind = element;
-  const back = (node) => getComputedStyle(node).backgroundColor;
-  while (behind && channels(back(behind))[3] === 0) behind = behind.parentElement;
-  const both = [light(getComputedStyle(element).color), light(back(behind || document.body))];
-  const [low, high] = both.sort((a, b) => a - b);
-  return (high + .05) / (low + .05);
-}"""

@@ -13,7 +13,7 @@ from saccade.report.sections.view import Panel, Section, figures
 
 _STEP = "step"
 _READING = (
-    "Marks are greedy answers to held-out tasks. Of more than 60 steps the thin line is what was told, and the bold one "
+    "Marks are greedy answers to held-out tasks. From 60 steps on the thin line is what was told, and the bold one "
     "its running mean over a twentieth of the steps."
 )
 
