@@ -107,7 +107,8 @@ class _Talk:
         self.model = completion.model or self.model
         text = clean_text(completion.text)
         dialect = self.plan.dialect
-        calls, told = (), text
+        calls: tuple[ToolCall, ...] = ()
+        told = text
         if isinstance(dialect, FunctionDialect):
             calls, told = completion.tool_calls, dialect.transcribe(text, completion.tool_calls)
         action = dialect.parse(told, completion.finish)
