@@ -15,6 +15,7 @@ import tempfile
 import time
 import warnings
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, TypeVar
 
 import torch
@@ -104,7 +105,7 @@ class TrlPeer:
             flat = [image for part in images for image in part]
             fields = dict(encoder.image_processor(images=flat, return_tensors="pt"))
             fields["mm_token_type_ids"] = [[int(token == encoder.placeholder_id) for token in row] for row in ids]
-            sampled, _ = trainer._generate_single_turn(ids, images, fields, num_generations=1)
+            sampled, _ = _quietly(partial(trainer._generate_single_turn, ids, images, fields, num_generations=1))
             count += sum(map(len, sampled))
         return count, time.perf_counter() - began
 
