@@ -11,11 +11,11 @@ import pytest
 from saccade.episode.plan import Plan
 from saccade.errors import MissingMediaError, ModelLostError, RecordError, SettingsError
 from saccade.evals.failures import open_failures
-from saccade.evals.grades import grade_of
 from saccade.evals.rows import read_rows
 from saccade.evals.run import evaluate
 from saccade.evals.samples import samples
 from saccade.evals.sources import chosen, open_sources
+from saccade.grading.grade import grade_of
 from saccade.media.store import MediaStore
 from saccade.models.base import Model
 from saccade.record.codec import read_lines

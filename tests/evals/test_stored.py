@@ -12,11 +12,11 @@ import pytest
 
 from saccade.errors import RecordError, RegistryError, SettingsError
 from saccade.evals.export import WRITERS, export, table
-from saccade.evals.grades import grade_of
 from saccade.evals.merge import merge
 from saccade.evals.regrade import Regrading, regrade
 from saccade.evals.rows import read_rows
 from saccade.evals.run import evaluate
+from saccade.grading.grade import grade_of
 
 from .rows import row
 from .support import oracle, saying, settings, stored, write_tasks

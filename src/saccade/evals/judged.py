@@ -15,10 +15,11 @@ from saccade.episode.as_done import as_done
 from saccade.episode.run_folder import TRAJECTORIES
 from saccade.errors import GradingError, ModelLostError, ModelRefusedError
 from saccade.evals.benchmarks import headline_of
-from saccade.evals.grades import BY_JUDGE, Grade, Headline, grade_of, grade_score, headed, rule_score, score_named
+from saccade.evals.grades import BY_JUDGE, Headline, headed, rule_score, score_named
 from saccade.evals.progress import OUTAGES, Progress, Watch
 from saccade.evals.settings import EvalSettings
 from saccade.grading.clean import clipped
+from saccade.grading.grade import Grade, grade_of, grade_score
 from saccade.models.kept import KeptModel
 from saccade.models.registry import load_model
 from saccade.record.codec import read_lines, write_lines

@@ -15,7 +15,7 @@ from saccade.episode.continued import SETTINGS
 from saccade.episode.run_folder import TRAJECTORIES
 from saccade.errors import SettingsError
 from saccade.evals.benchmarks import headline_of
-from saccade.evals.grades import Headline, grade_of, graded, rule_score
+from saccade.evals.grades import Headline, graded, rule_score
 from saccade.evals.judged import judge_run
 from saccade.evals.merge import run_settings
 from saccade.evals.progress import Progress, Watch
@@ -23,6 +23,7 @@ from saccade.evals.rows import Row, read_rows
 from saccade.evals.run import sum_up
 from saccade.evals.settings import EvalSettings
 from saccade.evals.summary import Summary
+from saccade.grading.grade import grade_of
 from saccade.grading.registry import load_grader, newest
 from saccade.record.codec import read_lines, write_lines
 from saccade.record.settings import save_settings

@@ -16,7 +16,8 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from saccade.episode.continued import SETTINGS
 from saccade.episode.run_folder import TRAJECTORIES
 from saccade.errors import RecordError, SettingsError
-from saccade.evals.grades import BY_JUDGE, BY_RULE, grade_of, score_named
+from saccade.evals.grades import BY_JUDGE, BY_RULE, score_named
+from saccade.grading.grade import grade_of
 from saccade.record.base import SCHEMA_VERSION
 from saccade.record.score import CORRECT, Score
 from saccade.record.trajectory import StopReason, Trajectory

@@ -23,10 +23,10 @@ from saccade.record.codec import read_lines
 from saccade.record.suggest import did_you_mean
 from saccade.record.task import Task
 from saccade.tasks.benchmarks.registry import card_ids
+from saccade.tasks.stored import TASKS, tasks_file, with_media
 from saccade.tasks.worlds.base import make_task
 from saccade.tasks.worlds.registry import WORLDS, load_world
 
-TASKS = "tasks.jsonl"
 _WORLD = "world:"
 
 
@@ -64,13 +64,7 @@ class FileSource:
         return [self._item(task) for task in of_shard(tasks, settings, chosen)]
 
     def _item(self, task: Task) -> Item:
-        def make(store: MediaStore) -> Task:
-            for item in task.media:
-                if item.part not in store:
-                    store.put_blob(self.store.get_bytes(item.part.sha256))
-            return task
-
-        return Item(task.id, make)
+        return Item(task.id, lambda store: with_media(task, self.store, store))
 
 
 def open_sources(settings: EvalSettings) -> Mapping[str, Source]:
@@ -103,14 +97,13 @@ async def chosen(
 
 
 def _open(name: str, settings: EvalSettings) -> Source:
-    path = Path(name)
-    file = path / TASKS if path.is_dir() else path
     if name.endswith(".toml") or name in _names(card_ids()):
         return open_card(name, settings)
-    if file.is_file():
+    file = tasks_file(name)
+    if file is not None:
         return FileSource(file, MediaStore(Path(settings.data) if settings.data else file.parent / MEDIA))
-    if path.is_dir():
-        raise SettingsError(f"{path} holds no {TASKS}. `saccade worlds sample` writes such folders.")
+    if Path(name).is_dir():
+        raise SettingsError(f"{name} holds no {TASKS}. `saccade worlds sample` writes such folders.")
     try:
         world = load_world(name.removeprefix(_WORLD))
     except RegistryError:

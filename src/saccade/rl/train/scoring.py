@@ -8,15 +8,12 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from saccade.errors import GradingError
-from saccade.grading.registry import grader_for
+from saccade.grading.grade import scored_by_rule
 from saccade.looks.regions import Region, regions
 from saccade.looks.stored import StoredPixels
 from saccade.media.store import MediaStore
 from saccade.models.kept import KeptModel
 from saccade.models.registry import load_model
-from saccade.record.base import clean_text
-from saccade.record.score import CORRECT, Score
 from saccade.record.trajectory import Trajectory
 from saccade.rewards.judges.box import BoxJudge
 from saccade.rewards.judges.group import judged
@@ -62,11 +59,7 @@ class Scorer:
 
 def with_grade(trajectory: Trajectory) -> Trajectory:
     """The trajectory with the score `correct`; without a value where its task cannot be graded."""
-    try:
-        verdict = grader_for(trajectory.task).grade(trajectory.answer, trajectory.task)
-    except GradingError as error:
-        return trajectory.with_scores([Score(name=CORRECT, detail=clean_text(str(error)))])
-    return trajectory.with_scores([Score(name=CORRECT, value=verdict.correct, detail=clean_text(verdict.reason))])
+    return trajectory.with_scores([scored_by_rule(trajectory.answer, trajectory.task)])
 
 
 def load_judge(settings: RewardSettings, store: MediaStore, kept: Path) -> Judge | None:

@@ -14,10 +14,10 @@ from saccade.record.codec import read_lines
 from saccade.record.suggest import did_you_mean
 from saccade.record.task import Task
 from saccade.rl.select.curriculum import epoch_order
+from saccade.tasks.stored import tasks_file, with_media
 from saccade.tasks.worlds.base import Split, make_task
 from saccade.tasks.worlds.registry import WORLDS, load_world
 
-TASKS = "tasks.jsonl"
 _order = lru_cache(2)(epoch_order)
 
 
@@ -41,9 +41,8 @@ def open_tasks(source: str, split: Split, most: int) -> TaskList:
         SettingsError: nothing has that name, or it holds no task.
         RecordError: the file cannot be read.
     """
-    path = Path(source)
-    file = path / TASKS if path.is_dir() else path
-    if file.is_file():
+    file = tasks_file(source)
+    if file is not None:
         return _from_file(file, most)
     try:
         world = load_world(source.removeprefix("world:"))
@@ -66,11 +65,4 @@ def _from_file(file: Path, most: int) -> TaskList:
     if not tasks:
         raise SettingsError(f"{file} holds no tasks")
     media = MediaStore(file.parent / MEDIA)
-
-    def make(name: str, store: MediaStore) -> Task:
-        for item in tasks[name].media:
-            if item.part.sha256 not in store:
-                store.put_blob(media.get_bytes(item.part.sha256))
-        return tasks[name]
-
-    return TaskList(tuple(tasks), make)
+    return TaskList(tuple(tasks), lambda name, store: with_media(tasks[name], media, store))

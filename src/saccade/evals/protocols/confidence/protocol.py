@@ -7,13 +7,13 @@ from collections.abc import Callable, Iterator, Sequence
 from statistics import fmean
 from typing import Final
 
-from saccade.evals.grades import grade_of
 from saccade.evals.metrics import majority, pass_at
 from saccade.evals.protocols.base import Protocol, Studied
 from saccade.evals.protocols.confidence.agreement import agreements, calibration_error, mean, separation, spans
 from saccade.evals.protocols.confidence.records import Confidence, ConfidenceRow, Curve, Point, SamplesPoint
 from saccade.evals.protocols.findings import About, Rate
 from saccade.evals.protocols.rates import Rates
+from saccade.grading.grade import grade_of
 from saccade.record.base import clean_text
 from saccade.record.score import CORRECT
 from saccade.rewards.reading import calls
