@@ -48,8 +48,8 @@ class Stored(Mapping[str, Any]):
     def __init__(self, folder: Path, kind: str) -> None:
         """The files of a kind in a checkpoint; at least one."""
         paths = [folder / f"{kind}.safetensors", *sorted(folder.glob(f"{kind}-*.safetensors"))]
-        files = [safe_open(path, "pt") for path in paths]
-        self._files = {name: file for file in files for name in file.keys()}  # noqa: SIM118 - no dict
+        files: list[Any] = [safe_open(path, "pt") for path in paths]
+        self._files: dict[str, Any] = {name: file for file in files for name in file.keys()}  # noqa: SIM118 - no dict
 
     def __getitem__(self, name: str) -> Any:
         return self._files[name].get_tensor(name)
