@@ -25,6 +25,7 @@ from saccade.evals.protocols.tool_use.records import Operation, ToolUse
 from saccade.evals.run import evaluate
 from saccade.evals.settings import EvalSettings
 from saccade.media.store import MediaStore
+from saccade.models.kept import KeptModel
 from saccade.models.scripted import ScriptedModel
 from saccade.record.content import ImagePart, Message
 
@@ -112,6 +113,30 @@ def test_judges_are_compared(found: dict[str, Findings]) -> None:
     samples = findings.agreement_samples
     assert samples is not None
     assert (samples.both, samples.only_boxes, samples.neither) == (2, 1, 3)
+
+
+def test_a_judge_is_asked_once_about_a_picture(run: Path, tmp_path: Path) -> None:
+    asked = []
+
+    def counting(messages: tuple[Message, ...]) -> str:
+        asked.append(messages)
+        return judge(messages)
+
+    store, faithfulness = MediaStore(run / "media"), (load_protocol("faithfulness"),)
+    model = KeptModel(ScriptedModel(counting, name="judge"), tmp_path)
+    first = asyncio.run(study(run, Study(faithfulness, PictureJudge(model, store))))
+    # Six pictures; about the one that confused it the model is asked three times.
+    assert len(asked) == 8
+    silent = KeptModel(ScriptedModel([], name="judge"), tmp_path)
+    assert asyncio.run(study(run, Study(faithfulness, PictureJudge(silent, store)))) == first
+    text = messages_text(asked)
+    assert "What colour is the sign?" in text
+    assert "image.crop" not in text
+    assert "red" not in text
+
+
+def messages_text(asked: list[tuple[Message, ...]]) -> str:
+    return "\n".join(message.text for messages in asked for message in messages)
 
 
 def test_errors(found: dict[str, Findings]) -> None:

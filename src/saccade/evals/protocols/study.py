@@ -17,7 +17,7 @@ from saccade.evals.rows import natural
 from saccade.looks.stored import StoredPixels
 from saccade.media.store import MediaStore
 from saccade.record.codec import read_ids, read_lines
-from saccade.record.trajectory import Trajectory
+from saccade.record.trajectory import StopReason, Trajectory
 
 Watch = Callable[[int, int], None]
 """Hears how many samples were read, and of how many."""
@@ -105,7 +105,7 @@ class _Told:
 
 def over(trajectory: Trajectory) -> bool:
     """Whether the episode came to an end of its own; one that was lost or cancelled says nothing of the model."""
-    return trajectory.stop is not None and not trajectory.lost and trajectory.stop != "cancelled"
+    return trajectory.stop is not None and not trajectory.lost and trajectory.stop is not StopReason.CANCELLED
 
 
 def _last_lines(run: Path) -> dict[str, int]:
