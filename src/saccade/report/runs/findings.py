@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from concurrent.futures import ThreadPoolExecutor
 
 from saccade.episode.run_folder import TRAJECTORIES
 from saccade.errors import SaccadeError
@@ -33,7 +34,8 @@ def findings_of(run: EvalRun, names: tuple[str, ...], watch: Watch = lambda done
                 del found[name]
         missing = tuple(load_protocol(name) for name in names if name not in found)
         if missing:
-            found |= asyncio.run(study(folder, Study(missing), watch))
+            with ThreadPoolExecutor(1) as thread:  # a notebook has a loop of its own in this one
+                found |= thread.submit(asyncio.run, study(folder, Study(missing), watch)).result()
     except SaccadeError as error:
         run.stored.problems.append(f"Protocols are left out for {run.name}: {error}")
         return {}
