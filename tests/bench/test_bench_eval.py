@@ -21,10 +21,11 @@ def test_every_figure_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(evaluation, "QUICK_EVAL", EvalScale(at_once=4, samples=4, rounds=2, bare_samples=16, stored=50))
     file = tmp_path / "eval.json"
     assert main(["bench", "eval", "--quick", "--json", str(file)]) == 0
-    code, straight, bare, growth, again = json.loads(file.read_text())["figures"]
+    code, straight, served, bare, growth, again = json.loads(file.read_text())["figures"]
     assert code["value"] > 0
     assert code["other"] == straight["value"]
     assert 0 < bare["value"] <= bare["other"] == 80
+    assert served["value"] > 0
     assert growth["other"] > 0
     assert 0 < again["value"] < 60
 

@@ -1,13 +1,17 @@
 """`saccade bench eval`: what an evaluation costs beside its model and its sandbox, and how soon a long one goes on.
 
-The model is this process's own: it answers after a fixed time and costs nothing, so no HTTP is in the figures. With
-code the bound is what model and sandbox allow: the same calls made straight to the sandbox in the same run, by as many
-workers, with the model's time as a pause before and after each. The start of the sandbox is in both.
+The model is this process's own: it answers after a fixed time and costs nothing, so no HTTP is in the figures but in
+one, where a server in a process of its own answers after the same time. With code the bound is what model and sandbox
+allow: the same calls made straight to the sandbox in the same run, by as many workers, with the model's time as a pause
+before and after each. The start of the sandbox is in both.
 """
 
 from __future__ import annotations
 
 import asyncio
+import json
+import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -65,6 +69,8 @@ def measure_eval(scale: EvalScale, told: Callable[[str], None] = lambda what: No
         after = own_memory()
         told("samples with code, and calls straight to the sandbox")
         code, straight = _in_turns(root, scale)
+        told("samples with code over HTTP")
+        served = _served(root, scale)
         told("a long run that is continued")
         again = _continued(root / "code0", root / "long", scale)
     ideal = scale.at_once / SECONDS
@@ -80,6 +86,7 @@ def measure_eval(scale: EvalScale, told: Callable[[str], None] = lambda what: No
             code >= 0.9 * straight,
         ),
         LoopFigure("the same calls straight to the sandbox", straight, "per second", "the model alone", ideal / 2),
+        LoopFigure("samples with code, the model behind HTTP", served, "per second", "the model in this process", code),
         LoopFigure(f"samples without code, {at_once}", bare, "per second", "the model alone", ideal),
         LoopFigure(
             f"growth over {scale.bare_samples} samples more",
@@ -125,15 +132,16 @@ def _tasks(root: Path, count: int) -> None:
     write_lines(root / "tasks.jsonl", tasks)
 
 
-def _settings(root: Path, dialect: str) -> EvalSettings:
-    return EvalSettings(model="fixed", dialect=dialect, sources=(str(root),))
+def _settings(root: Path, dialect: str, model: str = "fixed") -> EvalSettings:
+    return EvalSettings(model=model, dialect=dialect, sources=(str(root),))
 
 
-def _play(root: Path, dialect: str, count: int, at_once: int) -> float:
-    """Samples per second of a run, from its first moment to its summary."""
+def _play(root: Path, dialect: str, count: int, at_once: int, model: str = "") -> float:
+    """Samples per second of a run, from its first moment to its summary; without a `model` with the one above."""
     _tasks(root, count)
     start = time.perf_counter()
-    made = asyncio.run(evaluate(_settings(root, dialect), root / "run", workers=at_once, player=_Fixed))
+    settings = _settings(root, dialect, model or "fixed")
+    made = asyncio.run(evaluate(settings, root / "run", workers=at_once, player=None if model else _Fixed))
     seconds = time.perf_counter() - start
     if made.summary.total.avg != 1 or made.summary.total.tasks != count:
         raise SandboxError(f"the samples of a benchmark did not do their work: {made.summary}")
@@ -147,6 +155,20 @@ def _in_turns(root: Path, scale: EvalScale) -> tuple[float, float]:
         code += scale.samples / _play(root / f"code{number}", WITH_CODE, scale.samples, scale.at_once)
         straight += scale.samples / asyncio.run(_straight(scale))
     return scale.rounds * scale.samples / code, scale.rounds * scale.samples / straight
+
+
+def _served(root: Path, scale: EvalScale) -> float:
+    """Samples with code per second, with a model behind a server."""
+    write = load_dialect(WITH_CODE).write
+    texts = json.dumps([write(Code(code=CODE)), write(Answer(text="2"))])
+    command = [sys.executable, "-m", "saccade.bench.fixed_server", str(SECONDS), texts]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
+        try:
+            assert server.stdout is not None
+            model = f"vllm:fixed@http://127.0.0.1:{int(server.stdout.readline())}/v1"
+            return _play(root / "served", WITH_CODE, scale.samples, scale.at_once, model)
+        finally:
+            server.kill()
 
 
 async def _straight(scale: EvalScale) -> float:
