@@ -53,7 +53,7 @@ def test_samples_of_one_task_are_not_several_tasks() -> None:
     assert (calls.count, calls.of) == (50, 100)
 
 
-@settings(max_examples=20)
+@settings(max_examples=20, deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 5), st.sampled_from([True, False, None])), min_size=1, max_size=12))
 def test_a_rate_lies_in_its_interval(samples: list[tuple[int, bool | None]]) -> None:
     rates = Rates([row(f"t{task}", number) for number, (task, _) in enumerate(samples)])

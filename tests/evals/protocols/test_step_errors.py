@@ -207,13 +207,13 @@ def test_what_states_the_gold_answer(text: str, gold: str, yes: bool) -> None:
     assert states(text, gold) is yes
 
 
-@settings(max_examples=40)
+@settings(max_examples=40, deadline=None)
 @given(st.text(max_size=80), st.text(max_size=20))
 def test_any_text_can_be_searched(text: str, gold: str) -> None:
     assert states(f"{text}\n{gold}", gold) or not states(gold, gold)
 
 
-@settings(max_examples=20)
+@settings(max_examples=20, deadline=None)
 @given(st.text(max_size=60), st.dictionaries(st.text(max_size=5), st.integers() | st.text(max_size=5), max_size=3))
 def test_any_turn_is_classified(text: str, arguments: dict[str, object]) -> None:
     call = ToolCall.model_validate_json(json.dumps({"name": "crop", "arguments": arguments}))
