@@ -129,7 +129,8 @@ class PictureBook:
             return Shown(key, part.width, part.height, problem=_reason(part, error)), None
         large = _within(picture, self._sides[1])
         thumb = _within(large, self._sides[0])
-        sources = Sources(_url(thumb), "" if thumb.size == large.size else _url(large))
+        exact = picture.width * picture.height <= _SMALL_PIXELS
+        sources = Sources(_url(thumb, exact), "" if thumb.size == large.size else _url(large, exact))
         if large.size != picture.size:
             note = ", ".join(filter(None, (note, f"shown at {large.width}×{large.height}")))
         return Shown(key, part.width, part.height, note=note), sources
@@ -153,9 +154,8 @@ def _within(picture: Image.Image, side: int) -> Image.Image:
     return picture.resize(size, Image.Resampling.LANCZOS, reducing_gap=3.0)
 
 
-def _url(picture: Image.Image) -> str:
-    options = _LOSSLESS if picture.width * picture.height <= _SMALL_PIXELS else _LOSSY
-    return f"data:image/webp;base64,{base64.b64encode(encode(picture, options)).decode('ascii')}"
+def _url(picture: Image.Image, exact: bool) -> str:
+    return f"data:image/webp;base64,{base64.b64encode(encode(picture, _LOSSLESS if exact else _LOSSY)).decode('ascii')}"
 
 
 def _reason(part: ImagePart | VideoPart, error: Exception) -> str:

@@ -16,7 +16,7 @@ from markupsafe import Markup
 
 from saccade.evals.rows import Row, natural
 from saccade.report.episode_view import episode_view
-from saccade.report.episodes import BUDGET, Episodes, write_page
+from saccade.report.episodes import Episodes, write_page
 from saccade.report.gallery import Gallery
 from saccade.report.page import folded, page_html, report_html
 from saccade.report.picture_book import PictureBook, Sources
@@ -34,6 +34,8 @@ from saccade.report.site import Written
 from saccade.report.view import Other, Verdict
 from saccade.report.words import some
 
+BUDGET: Final = 12_000_000
+"""Bytes of the episodes in the page, about; beyond it they have pages of their own, and the report opens quickly."""
 THUMBNAIL: Final = 200
 """Longest side of a picture in the gallery, in pixels."""
 DIFFERS: Final = "runs differ"
