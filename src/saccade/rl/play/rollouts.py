@@ -135,9 +135,7 @@ async def _together(plans: Sequence[Plan], stage: Stage, settings: PlaySettings,
     except BaseExceptionGroup as error:
         raise error.exceptions[0] from error
     finally:
-        for sandbox in sandboxes.values():
-            if sandbox is not None:
-                await sandbox.close()
+        await asyncio.gather(*(sandbox.close() for sandbox in sandboxes.values() if sandbox is not None))
     return [task.result() for task in made]
 
 
