@@ -50,13 +50,12 @@ def test_killed_at_any_step_and_resumed_equals_never_killed(recipe: Path, tmp_pa
         assert steps(out) == 12
 
 
-def test_two_processes_learn_what_one_does(recipe: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("more", [(), ("--shard",)])
+def test_two_processes_learn_what_one_does(recipe: Path, tmp_path: Path, more: tuple[str, ...]) -> None:
     subprocess.run(command(recipe, tmp_path / "one"), check=True, capture_output=True)
-    launch = [sys.executable, "-m", "accelerate.commands.launch", "--cpu", "--num_processes", "2"]
-    script = tmp_path / "sft.py"
-    script.write_text("import sys\nfrom saccade.cli.main import main\nsys.exit(main())\n")
-    arguments = command(recipe, tmp_path / "two")[3:]
-    done = subprocess.run([*launch, str(script), *arguments], capture_output=True, text=True)
+    launch = [sys.executable, "-m", "accelerate.commands.launch", "--cpu", "--num_processes", "2", "-m", "saccade"]
+    arguments = command(recipe, tmp_path / "two", *more)[3:]
+    done = subprocess.run([*launch, *arguments], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[-3000:]
 
     def losses(out: Path) -> list[float]:
@@ -65,3 +64,5 @@ def test_two_processes_learn_what_one_does(recipe: Path, tmp_path: Path) -> None
     assert losses(tmp_path / "two") == pytest.approx(losses(tmp_path / "one"), rel=1e-3)
     one, two = (load_file(tmp_path / name / "model/model.safetensors") for name in ("one", "two"))
     assert one.keys() == two.keys()
+    parts = tmp_path.glob("two/checkpoints/step-00000012/weights*.safetensors")
+    assert len(list(parts)) == (2 if more else 1)
