@@ -12,14 +12,14 @@ from saccade.errors import SettingsError
 from saccade.record.settings import load_settings
 from saccade.record.task import Task
 from saccade.reproduce.arms import arm_settings
-from saccade.reproduce.claims.registry import load_claim
+from saccade.reproduce.claims.registry import CLAIMS, load_claim
 from saccade.reproduce.claims.std_sorting import recorded, share
 from saccade.reproduce.evidence import Evidence
 from saccade.reproduce.finding import Verdict, judge, whole
+from saccade.reproduce.outcome import rows_of
 from saccade.reproduce.places import Places
 from saccade.reproduce.sat import read_exam
 from saccade.reproduce.settings import Reproduction
-from saccade.sft.tiny.demonstrator import look_code
 
 RECIPES = Path(__file__).parents[2] / "recipes"
 
@@ -44,7 +44,9 @@ def signs(tmp_path_factory: pytest.TempPathFactory) -> list[Task]:
 
 def looking(task: Task, *, at: Task, right: float = 1.0):
     """One crop, of where the evidence of `at` lies."""
-    return rollout(task, [ran(look_code(at), "crop"), answered(task.answer or "x")], right=right)
+    left, top, right_edge, bottom = (int(edge) for edge in at.evidence[0].xyxy)
+    code = f"image_clue_0.crop(({left - 2}, {top - 2}, {right_edge + 2}, {bottom + 2})).show()"
+    return rollout(task, [ran(code, "crop"), answered(task.answer or "x")], right=right)
 
 
 def test_what_an_examination_shows(signs: list[Task], circles: list[Task], tmp_path: Path) -> None:
@@ -155,6 +157,15 @@ def test_ranking_on_recorded_groups(circles: list[Task], tmp_path: Path) -> None
     assert found["variance"].estimate == pytest.approx(0.75 - 0.3025, abs=1e-5)
     assert found["training"].verdict is Verdict.FAILS
     assert whole(found.values()) is Verdict.HOLDS
+
+
+@pytest.mark.parametrize("name", CLAIMS)
+def test_without_arms_nothing_is_decided(name: str, tmp_path: Path) -> None:
+    claim, evidence = load_claim(name), evidence_of(name, tmp_path)
+    measured = claim.measure(evidence)
+    findings = [judge(item, measured[item.name]) for item in claim.expectations(evidence.settings)]
+    assert whole(findings) is Verdict.OPEN
+    assert rows_of(evidence) == ()
 
 
 @pytest.mark.parametrize(

@@ -2,65 +2,101 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import pytest
 from tests.reproduce.support import NEAR, drawn, plan_of
 
+from saccade.episode.plan import Plan
 from saccade.errors import SettingsError
-from saccade.record.action import Answer, Code
-from saccade.reproduce.plays import guessed, script
+from saccade.media.store import MediaStore
+from saccade.models.base import Request
+from saccade.record.action import Action, Answer, Code
+from saccade.record.content import Message, TextPart
+from saccade.record.execution import Execution
+from saccade.record.status import Status
+from saccade.record.task import Task
+from saccade.reproduce.plays import Player, guessed
 from saccade.reproduce.settings import Lesson, Play, TaskSet
 from saccade.reproduce.tasks import LESSONS_END, set_of, write_tasks
 from saccade.rl.train.tasks import open_tasks
 from saccade.tasks.worlds.rng import Rng
 
+SEVEN = Execution(status=Status.OK, stdout="7\n")
 
-def played(play: Play, world: str, root: Path, **knobs: object):
-    plan = plan_of(drawn(world, root, **knobs))
-    return plan, *script(plan, Lesson(tasks="any", play=play, n=1, calls=3), Rng(1))
+
+async def _wrote(plan: Plan, player: Player) -> list[Action]:
+    """What a player does if every call of good code prints 7."""
+    dialect, messages, actions = plan.dialect, plan.opening.messages, []
+    while not (actions and isinstance(actions[-1], Answer)):
+        said = await player.complete(Request(messages=messages, stop=dialect.stop), MediaStore(Path("none")))
+        action = dialect.parse(said.text, said.finish)
+        actions.append(action)
+        bad = isinstance(action, Code) and "image_clue_0" not in action.code and "view" not in action.code
+        execution = Execution(status=Status.ERROR, traceback="NameError: image_clue") if bad else SEVEN
+        messages = (
+            *messages,
+            Message(role="assistant", parts=(TextPart(text=said.text),)),
+            dialect.observe(execution, plan.opening.pictures).message,
+        )
+    return actions
+
+
+def played(play: Play, task: Task, seed: int = 1, calls: int = 3) -> list[Action]:
+    plan = plan_of(task)
+    lesson = Lesson(tasks="any", play=play, n=1, calls=calls)
+    return asyncio.run(_wrote(plan, Player(plan, lesson, {"plate": "red"}, Rng(seed))))
 
 
 def test_a_program_is_run_once_several_times_or_first_with_a_wrong_name(tmp_path: Path) -> None:
-    plan, (good,), answer = played("right", "touching-circles", tmp_path)
-    assert answer is None
+    task = drawn("touching-circles", tmp_path)
+    good, answer = played("right", task)
+    assert answer == Answer(text="7")
+    assert isinstance(good, Code)
     assert "image_clue_0" in good.code
-    _, again, _ = played("again", "touching-circles", tmp_path)
-    assert again == (good,) * 3
-    _, (bad, then), answer = played("stumble", "touching-circles", tmp_path)
-    assert then == good
-    assert answer is None
+    assert played("again", task) == [good] * 3 + [answer]
+    bad, *rest = played("stumble", task)
+    assert rest == [good, answer]
+    assert isinstance(bad, Code)
     assert "image_clue_0" not in bad.code
     assert bad.code.replace("image_clue", "image_clue_0") == good.code
-    assert plan.opening.bindings.keys() == {"image_clue_0"}
 
 
 def test_a_crop_goes_astray(tmp_path: Path) -> None:
-    plan, (good,), answer = played("right", "visual-search", tmp_path, **NEAR)
-    assert answer == Answer(text=plan.task.answer or "")
-    places = set()
-    for seed in range(8):
-        (astray,), told = script(plan, Lesson(tasks="any", play="astray", n=1), Rng(seed))
-        assert isinstance(astray, Code)
-        assert astray.code.splitlines()[1:] == good.code.splitlines()[1:]
-        assert told is not None
-        assert told.text in plan.task.choices
-        places.add(astray.code.splitlines()[0])
-    assert len(places) > 4
+    task = drawn("visual-search", tmp_path, **NEAR)
+    *good, answer = played("right", task)
+    assert answer == Answer(text=task.answer or "")
+    assert all(isinstance(item, Code) for item in good)
+    strays = [played("astray", task, seed) for seed in range(8)]
+    assert {len(item) for item in strays} == {len(good) + 1}
+    assert len({str(item[:-1]) for item in strays}) > 4
+    assert all(isinstance(item[-1], Answer) and item[-1].text in task.choices for item in strays)
+    assert len({str(item[-1]) for item in strays}) > 1
+    again = played("again", task, calls=2)
+    assert again == [good[0], *good, answer]
     with pytest.raises(SettingsError, match="no crop"):
-        played("astray", "touching-circles", tmp_path)
+        played("astray", drawn("touching-circles", tmp_path))
 
 
 def test_answers_at_once(tmp_path: Path) -> None:
-    plan, calls, answer = played("known", "visual-search", tmp_path, **NEAR)
-    assert (calls, answer) == ((), Answer(text=plan.task.answer or ""))
-    said = {guessed(plan.task, Rng(seed)) for seed in range(40)}
-    assert said == set(plan.task.choices)
+    task = drawn("visual-search", tmp_path, **NEAR)
+    assert played("known", task) == [Answer(text=task.answer or "")]
+    ((said,),) = [played("guess", task)]
+    assert isinstance(said, Answer)
+    assert {guessed(task, Rng(seed)) for seed in range(40)} == set(task.choices)
     circles, squares = drawn("touching-circles", tmp_path), drawn("nested-squares", tmp_path)
     assert {guessed(circles, Rng(seed)) for seed in range(20)} == {"yes", "no"}
     assert {guessed(squares, Rng(seed)) for seed in range(80)} == set(map(str, range(10)))
     with pytest.raises(SettingsError, match="cannot be guessed"):
         guessed(drawn("grid-count", tmp_path, kinds=["both"]), Rng(0))
+
+
+def test_a_dialect_without_code(tmp_path: Path) -> None:
+    plan = plan_of(drawn("touching-circles", tmp_path), "tiny:direct")
+    player = Player(plan, Lesson(tasks="any", play="again", n=1), {}, Rng(0))
+    with pytest.raises(SettingsError, match="needs code"):
+        asyncio.run(_wrote(plan, player))
 
 
 SETS = (

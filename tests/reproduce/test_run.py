@@ -18,6 +18,7 @@ from saccade.record.settings import load_settings
 from saccade.record.status import Status
 from saccade.record.trajectory import Trajectory
 from saccade.reproduce.claims.registry import load_claim
+from saccade.reproduce.finding import Verdict
 from saccade.reproduce.run import reproduce
 from saccade.reproduce.settings import Reproduction
 from saccade.rl.train.telling import NoWatch as NoRlWatch
@@ -111,6 +112,26 @@ def test_broken_off_and_gone_on_with(tmp_path: Path) -> None:
 
     with pytest.raises(SettingsError, match=r"start\.steps: 2 -> 3"):
         reproduce(claim, small("std-sorting", "start.steps=3"), RECIPES, out, Heard(NoRlWatch()))
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+def test_an_arm_that_cannot_be_trained_is_part_of_the_outcome(tmp_path: Path) -> None:
+    # No task has so many rollouts, so none is left to choose.
+    arms = [
+        '{name="plateau",recipe="vista-r1"}',
+        '{name="tail-patch",recipe="vista-r1",after="plateau",curriculum=true,change=["curriculum.fewest=99"]}',
+        '{name="further",recipe="vista-r1",after="plateau"}',
+    ]
+    every = 'every_arm=["rounds.tasks=2","rounds.groups=1","rounds.rounds=1","rollout.group=2"]'
+    tasks = 'task_sets=[{name="circles",worlds=["touching-circles"],train=2,held_out=4}]'
+    more = (f"arms=[{','.join(arms)}]", every, tasks, "start.steps=0", "start.lessons=[]", "steps=1", "minutes=0")
+    heard = Heard(NoRlWatch())
+    made = reproduce(load_claim("tail-patch"), small("tail-patch", *more), RECIPES, tmp_path / "out", heard)
+    assert made.verdict is Verdict.OPEN
+    assert all("tail-patch with seed 0 could not be trained" in item.missing for item in made.findings)
+    assert [row.policy for row in made.rows] == ["start", "plateau", "further"]
+    assert "no task has a pass rate" in (tmp_path / "out" / "report.md").read_text()
 
 
 def test_too_little_is_said_before_anything_is_made(tmp_path: Path) -> None:

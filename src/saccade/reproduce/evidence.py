@@ -41,7 +41,7 @@ class Evidence:
         return self._exam(self.places.start_exam(arm))
 
     def exam(self, arm: Arm, seed: int) -> dict[str, Sat]:
-        """The examination of an arm, by task."""
+        """The examination of an arm, by task; empty if the arm could not be trained."""
         return self._exam(self.places.exam(arm, seed))
 
     def steps(self, arm: Arm, seed: int) -> list[Step]:
@@ -50,8 +50,9 @@ class Evidence:
 
     @staticmethod
     def read_steps(run: Path) -> list[Step]:
-        """The same of the run in a folder."""
-        lines = (run / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
+        """The same of the run in a folder; none where nothing was trained."""
+        path = run / "metrics.jsonl"
+        lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
         return [line for line in map(json.loads, lines) if "rollouts" in line]
 
     def _exam(self, folder: Path) -> dict[str, Sat]:

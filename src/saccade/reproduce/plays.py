@@ -1,15 +1,16 @@
 """Demonstrations for a start that is to be weak: good ones, and ones that go wrong in a known way.
 
 right: as `saccade.sft.tiny.demonstrator` plays it. known: the gold answer at once. guess: some answer at once.
-astray: a crop somewhere else, and some answer. again: the good call several times over, then the answer.
-stumble: the good program with a wrong name in it, then the good one, then the answer.
+astray: looks as if the evidence lay somewhere else, then some answer. again: the first call several times over.
+stumble: first the first call with a wrong name in it.
 
 What is done depends on the plan, the kind of play and a random stream alone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 from saccade.episode.plan import Plan
 from saccade.errors import SettingsError
@@ -19,9 +20,7 @@ from saccade.record.content import ImagePart
 from saccade.record.task import AnswerType, EvidenceBox, Task
 from saccade.record.turn import FinishReason
 from saccade.reproduce.settings import Lesson
-from saccade.sft.experts.plays import ExpertStopped
-from saccade.sft.experts.seen import Seen, read
-from saccade.sft.tiny.demonstrator import first_action, gold, is_looked_for, look_code
+from saccade.sft.tiny.demonstrator import Demonstrator, gold, is_looked_for
 from saccade.tasks.worlds.rng import Rng
 
 _NUMBERS = 9
@@ -29,14 +28,22 @@ _NUMBERS = 9
 
 
 class Player:
-    """A `Model` that plays one plan as a lesson says."""
+    """A `Model` that plays one plan as a lesson says: the demonstrator, made weaker."""
 
     name = "weak-demonstrator@1"
 
-    def __init__(self, plan: Plan, lesson: Lesson, rng: Rng) -> None:
-        """Raises `SettingsError` if the lesson's play does not fit the task."""
+    def __init__(self, plan: Plan, lesson: Lesson, notes: Mapping[str, str], rng: Rng) -> None:
+        """`notes` are those of the world's sample. Raises `SettingsError` if the play does not fit the task."""
         self._plan = plan
-        self._calls, self._answer = script(plan, lesson, rng)
+        self._lesson = lesson
+        task, play = plan.task, lesson.play
+        self._answer = Answer(text=gold(task)) if play == "known" else None
+        if play in ("guess", "astray"):
+            self._answer = Answer(text=guessed(task, rng))
+        shown = replace(plan, task=_elsewhere(task, rng)) if play == "astray" else plan
+        self._good = Demonstrator(shown, notes)
+        self._extra = {"again": lesson.calls - 1, "stumble": 1}.get(play, 0)
+        """Calls beyond those of the demonstrator, in front of them."""
 
     async def complete(
         self, request: Request, media: MediaReader, *, on_text: Callable[[str], None] | None = None
@@ -45,54 +52,32 @@ class Player:
 
         Raises:
             ExpertStopped: the program that was to find the answer failed, or printed nothing.
+            SettingsError: the play needs a call, and the dialect has none.
         """
-        done = len(request.messages) // 2
-        action: Action = self._calls[done] if done < len(self._calls) else self._last(request)
-        text = self._plan.dialect.write(action)
-        ended = any(text.endswith(mark) for mark in request.stop)
-        return Completion(text, FinishReason.STOP_STRING if ended else FinishReason.STOP, model=self.name)
+        if self._lesson.play in ("known", "guess"):
+            assert self._answer is not None
+            return self._written(self._answer, request)
+        opening, rest = request.messages[:1], request.messages[1:]
+        done = len(rest) // 2
+        # The demonstrator sees none of the calls that are not its own.
+        seen = opening if done < self._extra else (*opening, *rest[2 * self._extra :])
+        said = await self._good.complete(replace(request, messages=seen), media)
+        action = self._plan.dialect.parse(said.text, said.finish)
+        if not isinstance(action, Code):
+            if not done:
+                raise SettingsError(f"play {self._lesson.play} needs code, and {self._plan.dialect.id} has none")
+            return said if self._answer is None else self._written(self._answer, request)
+        if self._lesson.play == "stumble" and not done:
+            return self._written(_misnamed(action, self._plan), request)
+        return said
 
     async def close(self) -> None:
         """Nothing to give back."""
 
-    def _last(self, request: Request) -> Answer:
-        if self._answer is not None:
-            return self._answer
-        seen = self._seen(request)
-        if seen.error is not None or not seen.last:
-            told = seen.error or "it printed nothing"
-            raise ExpertStopped(f"the program of {self._plan.task.id} gave no answer: {told}")
-        return Answer(text=seen.last)
-
-    def _seen(self, request: Request) -> Seen:
-        message, shown = request.messages[-1], self._plan.opening.pictures
-        before = sum(len(item.media) for item in request.messages[:-1])
-        return read(self._plan.dialect, message.text, len(message.media), max(before, shown))
-
-
-def script(plan: Plan, lesson: Lesson, rng: Rng) -> tuple[tuple[Code, ...], Answer | None]:
-    """The calls of a play, and its answer; None for the one that the last program prints.
-
-    Raises:
-        SettingsError: the play does not fit the task.
-    """
-    task = plan.task
-    if lesson.play == "known":
-        return (), Answer(text=gold(task))
-    if lesson.play == "guess":
-        return (), Answer(text=guessed(task, rng))
-    looked = is_looked_for(task)
-    if lesson.play == "astray":
-        if not looked:
-            raise SettingsError(f"{task.id} is answered by a program, so no crop of it can go astray; use another play")
-        return (Code(code=look_code(_elsewhere(task, rng))),), Answer(text=guessed(task, rng))
-    good = first_action(task, plan.dialect, plan.opening)
-    if not isinstance(good, Code):
-        raise SettingsError(f"play {lesson.play} needs a dialect with code, and {plan.dialect.id} has none")
-    answer = Answer(text=gold(task)) if looked else None
-    if lesson.play == "again":
-        return (good,) * lesson.calls, answer
-    return ((_misnamed(good, plan), good) if lesson.play == "stumble" else (good,)), answer
+    def _written(self, action: Action, request: Request) -> Completion:
+        text = self._plan.dialect.write(action)
+        ended = any(text.endswith(mark) for mark in request.stop)
+        return Completion(text, FinishReason.STOP_STRING if ended else FinishReason.STOP, model=self.name)
 
 
 def guessed(task: Task, rng: Rng) -> str:
@@ -112,6 +97,8 @@ def guessed(task: Task, rng: Rng) -> str:
 
 def _elsewhere(task: Task, rng: Rng) -> Task:
     """The task as if its evidence lay at a random place."""
+    if not is_looked_for(task):
+        raise SettingsError(f"{task.id} is answered by a program, so no crop of it can go astray; use another play")
     box = task.evidence[0]
     part = next(item.part for item in task.media if item.name == box.image)
     assert isinstance(part, ImagePart)

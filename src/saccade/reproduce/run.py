@@ -9,18 +9,19 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
 from saccade.episode.continued import continued
+from saccade.errors import TrainingError
 from saccade.models.tiny_weights import tiny_weights
 from saccade.reproduce.arms import arm_settings, placed
 from saccade.reproduce.claim import Claim
 from saccade.reproduce.evidence import Evidence
 from saccade.reproduce.exam import examine
 from saccade.reproduce.figure import draw
-from saccade.reproduce.finding import Expectation, Measured, judge, whole
+from saccade.reproduce.finding import Expectation, Finding, Measured, judge, whole
 from saccade.reproduce.outcome import Outcome, expected, rows_of, write_outcome
 from saccade.reproduce.places import Places
 from saccade.reproduce.plan import PROBE_STEPS, Plan, Spent, make_plan, read_plan, seconds_per_rollout, write_plan
@@ -54,7 +55,7 @@ def reproduce(claim: Claim, settings: Reproduction, recipes: Path, out: Path, wa
         SettingsError: an arm that the claim needs is missing, a setting is wrong, the time is too short, or `out` was
             begun with other settings.
         ModelRefusedError: the checkpoint cannot be loaded.
-        TrainingError: every rollout of a step was lost.
+        TrainingError: the start, or the probe, cannot be trained. Of an arm it is part of the outcome.
         IsolationError: this machine cannot isolate a sandbox.
     """
     began = time.monotonic()
@@ -68,14 +69,21 @@ def reproduce(claim: Claim, settings: Reproduction, recipes: Path, out: Path, wa
     for seed in settings.seeds:
         for arm in settings.arms:
             trial.arm(arm, seed, plan.steps)
-    return _outcome(claim, expectations, Evidence(trial.places, told), plan)
+    evidence = Evidence(trial.places, told)
+    findings = _findings(claim, expectations, evidence, "; ".join(trial.failed) or evidence.busy())
+    return _outcome(claim, findings, evidence, plan)
 
 
-def _outcome(claim: Claim, expectations: Sequence[Expectation], evidence: Evidence, plan: Plan) -> Outcome:
+def _findings(
+    claim: Claim, expectations: Sequence[Expectation], evidence: Evidence, missing: str
+) -> tuple[Finding, ...]:
+    """The findings; nothing is decided where something is `missing`."""
     measured = claim.measure(evidence)
-    busy = evidence.busy()
-    known = {name: Measured(item.by_seed, item.missing or busy) for name, item in measured.items()}
-    findings = tuple(judge(item, known[item.name]) for item in expectations)
+    known = {name: Measured(item.by_seed, item.missing or missing) for name, item in measured.items()}
+    return tuple(judge(item, known[item.name]) for item in expectations)
+
+
+def _outcome(claim: Claim, findings: tuple[Finding, ...], evidence: Evidence, plan: Plan) -> Outcome:
     verdict = whole(findings)
     settings, root = evidence.settings, evidence.places.root
     rows = rows_of(evidence)
@@ -94,6 +102,8 @@ class _Trial:
     watch: Watch
     start: str = ""
     """The checkpoint that arms begin from."""
+    failed: list[str] = field(default_factory=list)
+    """Arms that could not be trained, and why."""
 
     @property
     def settings(self) -> Reproduction:
@@ -138,14 +148,21 @@ class _Trial:
         return make_plan(settings, sized, Spent(time.monotonic() - began, per_exam, exams, per_rollout))
 
     def arm(self, arm: Arm, seed: int, steps: int) -> None:
-        """Train an arm, and examine it."""
+        """Train an arm, and examine it; one that cannot be trained is noted."""
         out = self.places.arm(arm, seed)
+        begin = self.start
+        if arm.after:
+            begin = str(self.places.arm(self.settings.arm(arm.after), seed) / "model")
+            if not Path(begin).exists():  # noted already
+                return
         if not (out / "model").exists():
             self.watch.says(f"arm {arm.name}, seed {seed}")
-            begin = self.start
-            if arm.after:
-                begin = str(self.places.arm(self.settings.arm(arm.after), seed) / "model")
-            self._train(arm, seed, begin, out, steps)
+            try:
+                self._train(arm, seed, begin, out, steps)
+            except TrainingError as error:
+                self.failed.append(f"arm {arm.name} with seed {seed} could not be trained: {error}")
+                self.watch.says(self.failed[-1])
+                return
         self._examine(str(out / "model"), arm, self.places.exam(arm, seed))
 
     def _train(self, arm: Arm, seed: int, checkpoint: str, out: Path, steps: int) -> None:

@@ -44,6 +44,8 @@ class Sat:
 def read_exam(out: Path) -> tuple[Sat, ...]:
     """The examination in the folder `out`; rollouts that were lost or could not be graded are left out."""
     folder = RunFolder(out)
+    if not folder.path.exists():
+        return ()
     judge = BoxJudge(partial(regions, book=StoredPixels(folder.store)))
     read = (_sat(item, judge) for item in read_lines(folder.path, Trajectory))
     return tuple(item for item in read if item is not None)

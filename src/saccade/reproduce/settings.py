@@ -39,7 +39,7 @@ class Lesson(Settings):
     """Tasks of each world."""
     dialect: str = "tiny:look"
     calls: int = Field(2, ge=2, le=8)
-    """Of the play `again`."""
+    """How often the play `again` makes its first call."""
 
 
 class StartSettings(Settings):

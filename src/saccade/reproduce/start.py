@@ -44,7 +44,7 @@ class PlayMaker:
     async def make(self, job: Job, task: Task, notes: Mapping[str, str]) -> Trajectory:
         """The demonstration."""
         plan = self.stage.plan(job, task)
-        return await self.stage.play(plan, Player(plan, self.lesson, Rng(job.seed(self.stage.settings))))
+        return await self.stage.play(plan, Player(plan, self.lesson, notes, Rng(job.seed(self.stage.settings))))
 
     async def close(self) -> None:
         """Nothing to give back."""

@@ -7,7 +7,7 @@ and once not. Beside it, if there is an arm without ranking, the share of both o
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Final
 
@@ -70,7 +70,7 @@ def _measure(evidence: Evidence) -> Mapping[str, Measured]:
     return found
 
 
-def recorded(evidence: Evidence, arm: Arm, seed: int) -> Iterable[list[RolloutGroup]]:
+def recorded(evidence: Evidence, arm: Arm, seed: int) -> Iterator[list[RolloutGroup]]:
     """The groups of every step whose rollouts were kept, with the rewards of the arm.
 
     Raises:
@@ -79,6 +79,8 @@ def recorded(evidence: Evidence, arm: Arm, seed: int) -> Iterable[list[RolloutGr
     recipe = evidence.told[arm.name].recipe
     reward = recipe.load_reward()
     path = evidence.places.arm(arm, seed) / "rollouts" / TRAJECTORIES
+    if not path.exists():  # the arm could not be trained
+        return
     rollouts = sorted(read_lines(path, Trajectory), key=lambda item: (_place(item), item.id))
     groups = [tuple(item) for _, item in groupby(rollouts, _place)]
     numbered = [(_place(item[0]), group_of(item, reward(Group(item)))) for item in groups]
