@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from saccade.record.task import NamedMedia, Task
 from saccade.record.trajectory import Trajectory
 from saccade.rewards.reward import Group, Reward, reward_each
 from saccade.rl.train.settings import RlSettings
+from saccade.training.launch import launch
 
 WANTED = "e"
 
@@ -65,6 +67,14 @@ def rl_settings(checkpoint: Path, tasks: Path, **more: Any) -> RlSettings:
     return RlSettings.model_validate(plain | more)
 
 
+def metrics(out: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
+
+
+def untimed(out: Path) -> list[dict[str, Any]]:
+    return [{k: v for k, v in line.items() if "second" not in k} for line in metrics(out)]
+
+
 def toy(monkeypatch: pytest.MonkeyPatch, *, talkative: bool = False) -> None:
     """Runs speak noise, and are paid for letters."""
     dialect = Talkative() if talkative else Noise()
@@ -72,9 +82,21 @@ def toy(monkeypatch: pytest.MonkeyPatch, *, talkative: bool = False) -> None:
     monkeypatch.setattr("saccade.rl.recipe.load_reward", lambda name, parameters: letters)
 
 
-if __name__ == "__main__":
+def toy_run(settings: Path, out: Path) -> None:
+    """Begin the run, or go on with it."""
     from saccade.record.settings import load_settings
     from saccade.rl.train.run import train
 
     toy(pytest.MonkeyPatch())
-    train(load_settings(RlSettings, sys.argv[1]), Path(sys.argv[2]), resume=Path(sys.argv[2]).exists())
+    train(load_settings(RlSettings, settings), out, resume=out.exists())
+
+
+def main(settings: str, out: str, processes: str = "1") -> None:
+    if processes == "1":
+        toy_run(Path(settings), Path(out))
+    else:
+        launch(toy_run, (Path(settings), Path(out)), int(processes))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

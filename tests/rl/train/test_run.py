@@ -1,26 +1,16 @@
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 from safetensors.torch import load_file
-from tests.rl.train.support import rl_settings, toy
+from tests.rl.train.support import metrics, rl_settings, toy, untimed
 
 from saccade.errors import SettingsError, TrainingError
 from saccade.record.codec import read_lines
 from saccade.record.trajectory import Trajectory
 from saccade.rl.train.run import train
 from saccade.rl.train.telling import NoWatch
-
-
-def metrics(out: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
-
-
-def untimed(out: Path) -> list[dict[str, Any]]:
-    return [{k: v for k, v in line.items() if "second" not in k} for line in metrics(out)]
 
 
 class Stop(NoWatch):
