@@ -1,9 +1,15 @@
-"""Runs to report: evaluations played by the real loop, and the journal of a training run."""
+"""Runs to report: evaluations played by the real loop, and the journal of a training run.
+
+    python -m tests.report.played_runs runs/demo && saccade report runs/demo/one runs/demo/two
+
+The picture docs/images/report.png is a part of that page; its curves are invented.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import math
+import sys
 from pathlib import Path
 
 from tests.evals.support import LostModel, write_tasks
@@ -78,3 +84,8 @@ def training_run(folder: Path, steps: int = 80, *, lift: float = 0.5) -> Path:
             journal.metrics(step, {"validation/accuracy": right})
     journal.close()
     return folder
+
+
+if __name__ == "__main__":
+    training_run(Path(sys.argv[1]) / "one", 200)
+    training_run(Path(sys.argv[1]) / "two", 200, lift=0.35)

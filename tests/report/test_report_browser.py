@@ -29,7 +29,7 @@ def episodes(scene: Scene, count: int, *, pictures: bool = False) -> Iterator[Tr
     for number in range(count):
         wrong = number % 3 == 2
         if pictures:
-            scene.part = scene.put(noise((40, 30), number).resize((320, 240)))
+            scene.part = scene.put(noise((24, 18), number).resize((240, 180)))
         task = scene.task(id=f"t{number}", question=f"Question {number}?", source="odd" if number % 2 else "even")
         turn = scene.ran("image_clue_0.crop((0, 0, 40, 30)).show()", noise((40, 30), number))
         episode = scene.episode(turn, answered(f"answer {number}"), id=f"t{number}#0", task=task)

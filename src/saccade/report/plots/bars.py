@@ -76,7 +76,7 @@ def shares(title: str, says: str, wholes: Sequence[Shares], kinds: Mapping[str, 
 
 def _room(labels: Sequence[str]) -> float:
     """Pixels for the longest label."""
-    return 16 + 6.6 * max(min(len(label), _LABEL) for label in labels)
+    return 16 + 7.0 * max(min(len(label), _LABEL) for label in labels)
 
 
 def _bar(start: tuple[float, float], end: float, own: Key, value: float, percent: bool) -> Markup:

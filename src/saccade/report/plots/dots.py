@@ -33,7 +33,7 @@ def dots(title: str, says: str, rows: Sequence[Dot], label: str) -> Figure | Non
     """The scores in the given order, on an axis from 0 to 100%."""
     if not rows:
         return None
-    left = 16 + 6.6 * max(min(len(row.name), _LABEL) for row in rows)
+    left = 16 + 7.0 * max(min(len(row.name), _LABEL) for row in rows)
     height = 6 + _ROW * len(rows)
     across = scale([0.0, 1.0], (left, WIDTH - 50), ticks=4)
     drawn = [below(across, (0, height), True, label)]

@@ -9,7 +9,7 @@ from saccade.evals.protocols.errors.records import Errors
 from saccade.evals.protocols.faithfulness.records import Faithfulness
 from saccade.evals.protocols.findings import Findings
 from saccade.report.sections.protocols.confidence import confidence
-from saccade.report.sections.protocols.errors import error_labels, errors
+from saccade.report.sections.protocols.errors import ERRORS, error_labels, errors
 from saccade.report.sections.protocols.faithfulness import TOOL_USE, faithfulness, outcome_of
 from saccade.report.sections.protocols.tokens import tokens
 from saccade.report.sections.protocols.tool_use import tool_use
@@ -22,7 +22,7 @@ _PANELS: Mapping[str, Callable[[Mapping[str, Any]], Panel | None]] = {
     "tokens": tokens,
     "confidence": confidence,
 }
-LABELS = tuple(TOOL_USE.values())
+LABELS = (*TOOL_USE.values(), *ERRORS)
 """Labels in the order in which they are offered first."""
 NAMES = tuple(_PANELS)
 """The protocols that a report shows."""

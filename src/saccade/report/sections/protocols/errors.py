@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from saccade.evals.protocols.errors.records import Errors
+from saccade.evals.protocols.errors.records import ErrorClass, Errors
 from saccade.report.plots.bars import bars
 from saccade.report.plots.figure import hue
 from saccade.report.sections.view import Line, Panel, Sheet, figures, rate
 from saccade.report.words import NONE
+
+ERRORS = tuple(f"{error} {error.words}" for error in ErrorClass)
+"""Labels of episodes."""
 
 
 def errors(found: Mapping[str, Errors]) -> Panel | None:
