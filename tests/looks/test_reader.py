@@ -42,6 +42,13 @@ def boxes(*cells: str) -> list[tuple[float, ...]]:
         ("image.crop((-50, -50, 5000, 20))", (0, 0, 400, 20)),
         ("small = image.resize((200, 150))\nsmall.crop((10, 10, 60, 60))", (20, 20, 120, 120)),
         ("x = 5\nx += 5\nimage.crop((x, x, 50, 50))", (10, 10, 50, 50)),
+        (
+            "x, y = red_sign = 0.50, 0.50\nview = image\nside = int((view.width * view.height) ** 0.5 / 5)\n"
+            "left, top = int(x * view.width) - side // 2, int(y * view.height) - side // 2\n"
+            "view = view.crop((left, top, left + side, top + side))\nview.resize((140, 140)).show()",
+            (166, 116, 235, 185),
+        ),
+        ("a, b = 9 ** 9 ** 9 ** 9, (-8) ** 0.5\nimage.crop((a, b, 9, 9))\nimage.crop((0, 0, 2**3, 8))", (0, 0, 8, 8)),
     ],
 )
 def test_crops_are_found(code: str, box: tuple[float, ...]) -> None:

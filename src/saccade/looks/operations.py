@@ -20,6 +20,7 @@ _OPERATORS: Final[Mapping[type[ast.operator], Callable[[float, float], float]]] 
     ast.Div: lambda left, right: left / right,
     ast.FloorDiv: lambda left, right: left // right,
     ast.Mod: lambda left, right: left % right,
+    ast.Pow: math.pow,  # of floats, so that no power grows large
 }
 _NUMBERS: Final[Mapping[str, Callable[..., float]]] = {
     "int": int,
