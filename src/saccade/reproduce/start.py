@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from saccade.episode.run_folder import MEDIA
+from saccade.errors import SettingsError
 from saccade.media.store import MediaStore
 from saccade.record.task import Task
 from saccade.record.trajectory import Trajectory
@@ -83,17 +84,27 @@ def make_start(settings: Reproduction, source: str, root: Path, watch: Watch) ->
 
 
 async def _hold(lesson: Lesson, tasks: TaskSet, first: int, out: Path) -> None:
-    """Make what is missing of a lesson; no two lessons have a task in common."""
+    """Make what is missing of a lesson; no two lessons have a task in common.
+
+    Raises:
+        SettingsError: not one demonstration could be played.
+    """
     settings = SynthSettings(worlds=tasks.worlds, dialect=lesson.dialect, n=lesson.n, start=first, knobs=tasks.knobs)
     studio = PlayStudio(settings, MediaStore(out / MEDIA), lesson)
     run = opened(out, settings)
     missing = [job for job in jobs(settings) if job.id not in run.done]
     if not missing:
         return
+    reason = ""
     async with studio:
         async for made in in_order(missing, studio.make, 4):
             if made.trajectory is not None:
                 run.folder.append(made.trajectory)
+            reason = reason or made.detail
+    if not run.folder.ids:
+        raise SettingsError(
+            f"no demonstration {lesson.play!r} of {lesson.tasks!r} could be played, as of this: {reason}"
+        )
 
 
 def _sft(told: StartSettings, source: str, runs: list[Path], threads: int) -> SftSettings:
