@@ -134,6 +134,14 @@ def test_an_arm_that_cannot_be_trained_is_part_of_the_outcome(tmp_path: Path) ->
     assert "no task has a pass rate" in (tmp_path / "out" / "report.md").read_text()
 
 
+@pytest.mark.slow
+def test_a_lesson_that_nothing_comes_of_is_refused(tmp_path: Path) -> None:
+    # More calls than the dialect has turns.
+    lessons = 'start.lessons=[{tasks="circles",play="again",calls=8,n=1}]'
+    with pytest.raises(SettingsError, match="no demonstration 'again'"):
+        reproduce(load_claim("std-sorting"), small("std-sorting", lessons), RECIPES, tmp_path, Heard(NoRlWatch()))
+
+
 def test_too_little_is_said_before_anything_is_made(tmp_path: Path) -> None:
     lonely = small("tool-reward", 'arms=[{name="accumulative",recipe="pyvision-image"}]')
     with pytest.raises(SettingsError, match="outcome-only"):

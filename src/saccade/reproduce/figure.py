@@ -26,7 +26,7 @@ def draw(claim: Claim, evidence: Evidence, findings: Sequence[Finding], verdict:
     from matplotlib.figure import Figure
 
     heights = (3.4, 0.9 + 0.5 * len(findings))
-    figure = Figure(figsize=(4.2 * len(claim.curves), sum(heights)), layout="constrained")
+    figure = Figure(figsize=(4.2 * max(3, len(claim.curves)), sum(heights)), layout="constrained")
     FigureCanvasAgg(figure)
     # Two parts, so that the long labels below do not make the curves narrow.
     parts: Any = figure.subfigures(2, 1, height_ratios=heights)
@@ -85,8 +85,6 @@ def _findings(axes: Axes, findings: Sequence[Finding]) -> None:
     axes.axvline(0.0, color="#bbbbbb", linewidth=0.8, zorder=0)
     axes.set_yticks(range(len(labels)), labels, fontsize=8)
     axes.set_ylim(-0.6, len(labels) - 0.4)
-    axes.set_xlabel(
-        "difference with its 95% interval; the black mark is the threshold and points to where it is wanted", fontsize=9
-    )
+    axes.set_xlabel("difference with its 95% interval; black: the threshold, pointing to what is wanted", fontsize=8)
     axes.tick_params(axis="x", labelsize=8)
     axes.spines[["top", "right"]].set_visible(False)
