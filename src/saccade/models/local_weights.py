@@ -17,6 +17,7 @@ from transformers.utils import cached_file
 
 from saccade.errors import ModelError, ModelRefusedError, SettingsError
 from saccade.models.local_families import Family, family_of
+from saccade.models.local_patches import multiply_patches
 from saccade.models.local_settings import LocalSettings
 from saccade.models.local_text import require_byte_level
 
@@ -71,6 +72,8 @@ def load_checkpoint(source: str, settings: LocalSettings) -> Checkpoint:
             source, dtype=dtype, trust_remote_code=False, output_loading_info=True, **where
         )
         model = model.to(device).eval()
+        if torch.device(device).type == "cpu":
+            multiply_patches(model)
     except (ModelError, torch.OutOfMemoryError):
         raise
     except Exception as error:  # a broken folder fails in as many ways as it has files

@@ -6,6 +6,7 @@ For models trained from nothing, which learn in fewer steps so. Updates of matri
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -26,20 +27,33 @@ class Muon(torch.optim.Optimizer):  # type: ignore[misc]
     def step(self, closure: Callable[[], float] | None = None) -> None:
         """One update of every weight that has a gradient; `closure` is not asked."""
         for group in self.param_groups:
-            for weight in group["params"]:
-                if weight.grad is None:
-                    continue
+            weights = [weight for weight in group["params"] if weight.grad is not None]
+            for weight in weights:
                 weight.mul_(1.0 - group["lr"] * group["weight_decay"])
-                change = self._orthogonal(weight) if group["orthogonal"] else self._adam(weight, group)
+            changes = self._orthogonal(weights) if group["orthogonal"] else [self._adam(w, group) for w in weights]
+            for weight, change in zip(weights, changes, strict=True):
                 weight.sub_(change, alpha=group["lr"])
 
-    def _orthogonal(self, weight: torch.Tensor) -> torch.Tensor:
+    def _orthogonal(self, weights: list[torch.Tensor]) -> list[torch.Tensor]:
+        """Matrices of one shape go through the iteration together: many small products cost more than a large one."""
+        ahead = [self._ahead(weight) for weight in weights]
+        found: list[torch.Tensor] = list(ahead)
+        shapes = defaultdict(list)
+        for number, matrix in enumerate(ahead):
+            shapes[matrix.shape].append(number)
+        for shape, numbers in shapes.items():
+            together = orthogonalised(torch.stack([ahead[number] for number in numbers]))
+            for number, matrix in zip(numbers, together, strict=True):
+                found[number] = matrix * 0.2 * max(shape) ** 0.5
+        return found
+
+    def _ahead(self, weight: torch.Tensor) -> torch.Tensor:
+        """Nesterov's momentum."""
         state = self.state[weight]
         if not state:
             state["momentum"] = torch.zeros_like(weight)
         state["momentum"].lerp_(weight.grad, 1.0 - _MOMENTUM)
-        ahead = weight.grad.lerp(state["momentum"], _MOMENTUM)  # Nesterov
-        return orthogonalised(ahead) * 0.2 * max(weight.shape) ** 0.5
+        return weight.grad.lerp(state["momentum"], _MOMENTUM)
 
     def _adam(self, weight: torch.Tensor, group: dict[str, Any]) -> torch.Tensor:
         state = self.state[weight]
@@ -54,12 +68,18 @@ class Muon(torch.optim.Optimizer):  # type: ignore[misc]
         return state["mean"] / root / (1.0 - first**step)
 
 
-def orthogonalised(matrix: torch.Tensor) -> torch.Tensor:
-    """About the orthogonal matrix next to `matrix` (all singular values near 1), by a Newton-Schulz iteration."""
+def orthogonalised(matrices: torch.Tensor) -> torch.Tensor:
+    """About the orthogonal matrix next to each of `matrices`, by a Newton-Schulz iteration in bfloat16.
+
+    Args:
+        matrices: (..., rows, columns), each by itself. All singular values of the results are near 1; the iteration is
+            made for so little precision.
+    """
     a, b, c = _COEFFICIENTS
-    wide = matrix if matrix.shape[0] <= matrix.shape[1] else matrix.T
-    found = wide / (wide.norm() + 1e-7)
+    tall = matrices.shape[-2] > matrices.shape[-1]
+    found = (matrices.mT if tall else matrices).bfloat16()
+    found = found / (found.norm(dim=(-2, -1), keepdim=True) + 1e-7)
     for _ in range(_ITERATIONS):
-        square = found @ found.T
+        square = found @ found.mT
         found = a * found + (b * square + c * square @ square) @ found
-    return found if matrix.shape[0] <= matrix.shape[1] else found.T
+    return (found.mT if tall else found).to(matrices.dtype)

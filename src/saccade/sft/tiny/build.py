@@ -107,7 +107,7 @@ def stage_settings(settings: TinySettings, stage: Stage, source: Path, places: P
             sampled_ids="text",
             most_tokens=settings.text.context,
         ),
-        model=ModelSettings(source=str(source), vision="full", precision=settings.precision),
+        model=ModelSettings(source=str(source), vision="full", precision=settings.precision, attention="eager"),
         optimiser=OptimiserSettings(
             method=stage.method,
             learning_rate=stage.learning_rate,

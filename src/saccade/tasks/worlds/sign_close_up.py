@@ -7,7 +7,7 @@ lies near the middle of the picture.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Literal
+from typing import Annotated, Literal
 
 from PIL import Image
 from pydantic import Field
@@ -19,36 +19,37 @@ from saccade.tasks.worlds.visual_search import VisualSearchKnobs
 from saccade.tasks.worlds.visual_search import draw as draw_search
 
 Kind = Literal["letter", "number", "dot"]
+Window = Annotated[int, Field(ge=20, le=120)]
 
 
 class SignCloseUpKnobs(Knobs):
     """What is asked, and how the sign is cut out."""
 
     kinds: tuple[Kind, ...] = Field(("letter", "number", "dot"), min_length=1)
-    window: int = Field(56, ge=40, le=120)
-    """Side in pixels of what is cut out; a plate is 24 to 40 pixels wide."""
+    window: tuple[Window, Window] = (56, 56)
+    """Least and greatest side in pixels of what is cut out; a letter is 9 pixels high."""
     side: int = Field(84, ge=28, le=448)
     """Side in pixels of the picture."""
     off_centre: int = Field(6, ge=0, le=20)
     """Pixels by which the sign may lie off the middle of what is cut out, in each direction."""
+    plate_percent: int = Field(260, ge=220, le=400)
+    """As in world `visual-search`."""
+    dot_percent: int = Field(40, ge=30, le=110)
+    """As in world `visual-search`."""
 
 
 def draw(rng: Rng, knobs: SignCloseUpKnobs) -> Sample:
     """One sign, cut out of a small scene of signs."""
-    scene = VisualSearchKnobs(
-        kinds=knobs.kinds, megapixels=(0.02, 0.03), detail=20, signs=3, conjunction=0, clutter=4, grain=0
-    )
-    sample = draw_search(rng, scene)
+    sample = draw_search(rng, _scene(knobs))
     (evidence,) = sample.evidence
     box = evidence.xyxy
-    left, top = (
-        int(low + high - knobs.window) // 2 + rng.integer(-knobs.off_centre, knobs.off_centre)
-        for low, high in ((box[0], box[2]), (box[1], box[3]))
-    )
+    off = [rng.integer(-knobs.off_centre, knobs.off_centre) for _ in range(2)]
+    window = rng.integer(*knobs.window)
+    left, top = (int(box[axis] + box[axis + 2] - window) // 2 + off[axis] for axis in (0, 1))
     picture = sample.media["image_0"]
     assert isinstance(picture, Image.Image)
-    cut = picture.crop((left, top, left + knobs.window, top + knobs.window))
-    factor = knobs.side / knobs.window
+    cut = picture.crop((left, top, left + window, top + window))
+    factor = knobs.side / window
     shown = [round((value - start) * factor) for value, start in zip(box, (left, top, left, top), strict=True)]
     inside = [min(max(value, 0), knobs.side) for value in shown]
     where = EvidenceBox(image="image_0", xyxy=(inside[0], inside[1], inside[2], inside[3]), label=evidence.label)
@@ -58,6 +59,20 @@ def draw(rng: Rng, knobs: SignCloseUpKnobs) -> Sample:
         evidence=(where,),
         difficulty=0.2,
         tags=(sample.tags[0], "close-up"),
+    )
+
+
+def _scene(knobs: SignCloseUpKnobs) -> VisualSearchKnobs:
+    return VisualSearchKnobs(
+        kinds=knobs.kinds,
+        megapixels=(0.02, 0.03),
+        detail=20,
+        plate_percent=knobs.plate_percent,
+        dot_percent=knobs.dot_percent,
+        signs=3,
+        conjunction=0,
+        clutter=4,
+        grain=0,
     )
 
 

@@ -42,6 +42,8 @@ class Sign:
     detail: Detail
     content: str
     """The letter, the number, or the name of the dot's colour."""
+    dot_percent: int = 40
+    """Diameter of a dot in per cent of a letter's height."""
 
     @property
     def name(self) -> str:
@@ -89,8 +91,8 @@ def put_sign(rng: Rng, pen: ImageDraw.ImageDraw, sign: Sign, box: Box, height: i
 
 def _put_detail(pen: ImageDraw.ImageDraw, sign: Sign, middle: tuple[int, int], height: int) -> None:
     if sign.detail == "dot":
-        # Smaller than a letter: a colour shows at sizes at which no shape does.
-        radius = max(2, height // 5)
+        # By default smaller than a letter: a colour shows at sizes at which no shape does.
+        radius = max(2, height * sign.dot_percent // 200)
         x, y = middle
         pen.ellipse((x - radius, y - radius, x + radius, y + radius), fill=COLOURS[sign.content])
         return

@@ -75,6 +75,8 @@ class VisualSearchKnobs(Knobs):
     """
     plate_percent: int = Field(260, ge=220, le=400)
     """Side of a plate in per cent of its detail's height."""
+    dot_percent: int = Field(40, ge=30, le=110)
+    """Diameter of a dot in per cent of the detail's height."""
     signs: int = Field(8, ge=2, le=24)
     """Signs in the picture, the asked one included; fewer where the picture is full."""
     conjunction: int = Field(40, ge=0, le=100)
@@ -102,14 +104,15 @@ def draw(rng: Rng, knobs: VisualSearchKnobs) -> Sample:
 
 def _attribute(rng: Rng, knobs: VisualSearchKnobs, detail: Detail) -> Sample:
     letters = rng.choice(LOOK_ALIKES)
-    target = _random_sign(rng, detail, tuple(PLATES), letters)
+    target = _random_sign(rng, knobs, detail, tuple(PLATES), letters)
     by_shape = rng.chance(knobs.conjunction)
     others = [colour for colour in PLATES if colour != target.colour]
     signs = [target]
     if by_shape:
         shape = rng.choice([shape for shape in SHAPES if shape != target.shape])
-        signs.append(Sign(target.colour, shape, detail, random_content(rng, detail, target.colour, letters)))
-    signs += [_random_sign(rng, detail, tuple(others), letters) for _ in range(knobs.signs - len(signs))]
+        content = random_content(rng, detail, target.colour, letters)
+        signs.append(Sign(target.colour, shape, detail, content, knobs.dot_percent))
+    signs += [_random_sign(rng, knobs, detail, tuple(others), letters) for _ in range(knobs.signs - len(signs))]
     scene = _scene(rng, knobs, signs)
     choices = _choices(rng, signs, letters)
     name = target.name if by_shape else f"{target.colour} sign"
@@ -193,9 +196,9 @@ def _speck(rng: Rng, pen: ImageDraw.ImageDraw, size: tuple[int, int], taken: lis
         pen.rectangle((x, y, x + side, y + side), fill=colour)
 
 
-def _random_sign(rng: Rng, detail: Detail, colours: tuple[str, ...], letters: str) -> Sign:
+def _random_sign(rng: Rng, knobs: VisualSearchKnobs, detail: Detail, colours: tuple[str, ...], letters: str) -> Sign:
     colour = rng.choice(colours)
-    return Sign(colour, rng.choice(SHAPES), detail, random_content(rng, detail, colour, letters))
+    return Sign(colour, rng.choice(SHAPES), detail, random_content(rng, detail, colour, letters), knobs.dot_percent)
 
 
 def _choices(rng: Rng, signs: list[Sign], letters: str) -> tuple[str, ...]:

@@ -1,0 +1,24 @@
+"""World echo: what is to be printed is in the question, and in the program's output."""
+
+from collections import Counter
+
+from tests.tasks.worlds.running import pixels_digest, printed_answer
+
+from saccade.tasks.worlds.base import draw_sample
+from saccade.tasks.worlds.registry import load_world
+
+ECHO = load_world("echo")
+
+
+def test_the_text_is_in_the_question_and_printed() -> None:
+    answers = Counter[str]()
+    for index in range(60):
+        sample = draw_sample(ECHO, "train", index)
+        assert f'"{sample.answer}"' in sample.question
+        assert printed_answer(sample) == sample.answer
+        answers[sample.answer] += 1
+    assert len(answers) > 50
+
+
+def test_the_pixels_are_the_same_on_every_machine() -> None:
+    assert pixels_digest(draw_sample(ECHO, "test", 0)) == "9d29bf1f2c01f413"
