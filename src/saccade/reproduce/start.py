@@ -84,7 +84,7 @@ def make_start(settings: Reproduction, source: str, root: Path, watch: Watch) ->
 
 
 async def _hold(lesson: Lesson, tasks: TaskSet, first: int, out: Path) -> None:
-    """Make what is missing of a lesson; no two lessons have a task in common.
+    """Make what is missing of a lesson: demonstrations that end with an answer. No two lessons share a task.
 
     Raises:
         SettingsError: not one demonstration could be played.
@@ -98,9 +98,10 @@ async def _hold(lesson: Lesson, tasks: TaskSet, first: int, out: Path) -> None:
     reason = ""
     async with studio:
         async for made in in_order(missing, studio.make, 4):
-            if made.trajectory is not None:
+            if made.trajectory is not None and made.trajectory.answer is not None:
                 run.folder.append(made.trajectory)
-            reason = reason or made.detail
+            else:
+                reason = reason or made.detail or "it came to no answer within the dialect's turns"
     if not run.folder.ids:
         raise SettingsError(
             f"no demonstration {lesson.play!r} of {lesson.tasks!r} could be played, as of this: {reason}"
