@@ -15,7 +15,7 @@ from tests.rl.train.support import metrics, rl_settings, untimed
 
 from saccade.record.settings import save_settings
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(500)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 ROOT = Path(__file__).resolve().parents[3]
 
 
