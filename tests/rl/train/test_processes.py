@@ -13,6 +13,8 @@ import pytest
 from safetensors.torch import load_file
 from tests.rl.train.support import metrics, rl_settings, untimed
 
+from saccade.models.local_settings import LocalSettings
+from saccade.models.local_weights import load_checkpoint
 from saccade.record.settings import save_settings
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
@@ -69,7 +71,9 @@ def learns_the_same(spread: Path, one: Path, first: Path) -> None:
     assert [line["step"] for line in theirs] == [0, 1, 2]
     for mine, other in zip(ours, theirs, strict=True):
         assert mine == pytest.approx(other, rel=1e-4, abs=2e-6)
-    before, after, learned = load_file(first / "model.safetensors"), weights(one), weights(spread)
+    loaded = load_checkpoint(str(first), LocalSettings(device="cpu")).model
+    before = {name: value.detach() for name, value in loaded.named_parameters()}
+    after, learned = weights(one), weights(spread)
     assert learned.keys() == after.keys()
     changed = sum(float((value - before[name]).abs().sum()) for name, value in after.items())
     differs = sum(float((value - learned[name]).abs().sum()) for name, value in after.items())
