@@ -25,8 +25,7 @@ def recipe(tiny: Path, run: Path, tmp_path: Path) -> Path:
 
 
 def command(recipe: Path, out: Path, *more: str) -> list[str]:
-    program = "import sys; from saccade.cli.main import main; sys.exit(main())"
-    return [sys.executable, "-c", program, "sft", str(recipe), "--out", str(out), *more]
+    return [sys.executable, "-m", "saccade", "sft", str(recipe), "--out", str(out), *more]
 
 
 def steps(out: Path) -> int:
@@ -53,9 +52,8 @@ def test_killed_at_any_step_and_resumed_equals_never_killed(recipe: Path, tmp_pa
 @pytest.mark.parametrize("more", [(), ("--shard",)])
 def test_two_processes_learn_what_one_does(recipe: Path, tmp_path: Path, more: tuple[str, ...]) -> None:
     subprocess.run(command(recipe, tmp_path / "one"), check=True, capture_output=True)
-    launch = [sys.executable, "-m", "accelerate.commands.launch", "--cpu", "--num_processes", "2", "-m", "saccade"]
-    arguments = command(recipe, tmp_path / "two", *more)[3:]
-    done = subprocess.run([*launch, *arguments], capture_output=True, text=True)
+    spread = command(recipe, tmp_path / "two", "--processes", "2", *more)
+    done = subprocess.run(spread, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[-3000:]
 
     def losses(out: Path) -> list[float]:
