@@ -52,7 +52,8 @@ def test_photo_that_is_not_there(tmp_path: Path, capsys: pytest.CaptureFixture[s
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the local sandbox needs Linux")
 def test_the_demo_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(demo_tiny, "WORLDS", demo_tiny.WORLDS[:1])
+    monkeypatch.setattr(demo_tiny, "FAMILIES", {"circles": demo_tiny.FAMILIES["touching circles"]})
+    monkeypatch.setattr(demo_tiny, "TASKS", 1)
     out = tmp_path / "out"
     photo = tmp_path / "photo.jpg"
     draw_street().picture.resize((1600, 1200)).save(photo)
@@ -60,7 +61,7 @@ def test_the_demo_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str], monke
         assert main(["demo", "--out", str(out), *arguments]) == 0
         shown = capsys.readouterr().out
         assert "reading is known: False" in shown
-        assert arguments or "saccade-tiny on generated questions" in shown or "Left out" in shown
+        assert arguments or "saccade-tiny on tasks" in shown or "Left out" in shown
     kept = list(read_lines(out / "trajectories.jsonl", Trajectory))
     first, second = (item for item in kept if item.task.source == "demo")
     assert (first.id, second.id) == ("demo#0", "demo#1")

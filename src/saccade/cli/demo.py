@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -22,6 +23,8 @@ from saccade.record.trajectory import Trajectory
 if TYPE_CHECKING:
     from saccade.cli.ask_screen import AskScreen
     from saccade.episode.run_folder import RunFolder
+    from saccade.media.store import MediaStore
+    from saccade.report.site import Site
 
 DIALECT = "codedance"
 """Its sandbox rolls a failed call back, which the demo shows."""
@@ -66,8 +69,8 @@ def demo(
     screen.ended(trajectory)
     site = Site(out / "index.html", folder.store)
     site.add(trajectory)
-    for other in [] if image is not None else _tiny(folder, console):
-        site.add(other)
+    if image is None:
+        _tiny(out, folder.store, console, site)
     console.print(f"The episodes as a page: {site.finish().page}")
     wrong = failures(trajectory, steps)
     if wrong:
@@ -75,18 +78,29 @@ def demo(
         raise typer.Exit(1)
 
 
-def _tiny(folder: RunFolder, console: Console) -> list[Trajectory]:
-    """What the model that comes with Saccade does, where it can be had."""
+def _tiny(out: Path, store: MediaStore, console: Console, site: Site) -> None:
+    """What the model that comes with Saccade does, where it can be had; its episodes go onto the page."""
     from saccade.cli.demo_tiny import play_tiny, print_tiny
+    from saccade.episode.run_folder import MEDIA, TRAJECTORIES
+    from saccade.media.store import MediaStore
+    from saccade.record.codec import read_lines
 
+    # A place of its own for each time, so that nothing of an earlier demo is lost.
+    number = next(number for number in count() if not (out / f"tiny-{number}").exists())
+    folder = out / f"tiny-{number}"
     try:
-        with Console(stderr=True).status("saccade-tiny reads, writes and runs"):
-            played = asyncio.run(play_tiny(folder))
+        with Console(stderr=True).status("saccade-tiny looks, writes and runs") as status:
+            rows = asyncio.run(play_tiny(folder, lambda name, done, right: status.update(f"saccade-tiny: {name}")))
     except UnavailableError as error:
         console.print(f"Left out, the model that comes with Saccade: {error}", style="yellow")
-        return []
-    print_tiny(console, played)
-    return played
+        return
+    print_tiny(console, rows)
+    for kept in sorted(folder.glob(f"*/{TRAJECTORIES}")):
+        own = MediaStore(kept.parent / MEDIA)
+        for trajectory in read_lines(kept, Trajectory):
+            for part in trajectory.media():
+                store.put_blob(own.get_bytes(part.sha256))
+            site.add(trajectory)
 
 
 def steps_for(look_at: Box) -> tuple[Step, ...]:

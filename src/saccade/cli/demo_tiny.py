@@ -1,74 +1,64 @@
 """The second half of the demo: the model that comes with Saccade answers generated questions that it has never seen.
 
-Nothing is written beforehand here: the model reads the question, writes the program, and answers from what it printed.
-docs/tiny.md says how often that goes well, and in which families.
+Nothing is written beforehand here: the model reads the question, looks or writes a program, and answers from what came
+back. A few tasks of some families, with code and without; docs/tiny.md has the table over all families and more tasks.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.table import Table
 
-from saccade.record.action import Code
-from saccade.record.score import CORRECT
-from saccade.record.trajectory import Trajectory
-
 if TYPE_CHECKING:
-    from saccade.episode.run_folder import RunFolder
+    from saccade.sft.tiny.exams import Row
 
-WORLDS = ("line-crossings", "shape-count", "touching-circles")
-INDEX = 1000
-"""Number of the tasks in the test split: far from every one that the model was trained or examined on."""
+TASKS = 5
+"""Of each family."""
+_SIGNS: dict[str, Any] = {"megapixels": (1.0, 1.2), "detail": 17, "dot_percent": 100, "plate_percent": 220}
+_SIGNS |= {"signs": 7, "conjunction": 0, "clutter": 20, "grain": 0}
+FAMILIES: dict[str, tuple[str, dict[str, Any]]] = {
+    "visual search, letters": ("visual-search", _SIGNS | {"kinds": ("letter",)}),
+    "visual search, colours": ("visual-search", _SIGNS | {"kinds": ("dot",)}),
+    "counting shapes": ("shape-count", {}),
+    "line crossings": ("line-crossings", {}),
+    "nested squares": ("nested-squares", {}),
+    "touching circles": ("touching-circles", {}),
+}
+"""World and knobs by name."""
+
+Tell = Callable[[str, int, int], None]
+"""Hears the family, how many of its tasks were played, and how many of those were right."""
 
 
-async def play_tiny(folder: RunFolder) -> list[Trajectory]:
-    """One task of each world, played and scored.
+async def play_tiny(out: Path, tell: Tell = lambda name, done, right: None) -> list[Row]:
+    """Some tasks of the test split of each family; their episodes are kept in folders below `out`.
 
     Raises:
         UnavailableError: torch or transformers, or the weights, are not there.
     """
-    from saccade.dialects.registry import load_dialect
-    from saccade.env.rubric import ExactMatch
-    from saccade.episode.drive import run_episode
-    from saccade.episode.plan import Plan
     from saccade.models.registry import load_model
-    from saccade.sandbox.local import LocalSandbox
-    from saccade.tasks.worlds.base import make_task
-    from saccade.tasks.worlds.registry import load_world
+    from saccade.sft.tiny.exams import hold_exam
+    from saccade.sft.tiny.settings import Exam
 
-    dialect = load_dialect("tiny")
     model = load_model("tiny")
-    played = []
-    async with LocalSandbox(limits=dialect.sandbox) as box:
-        for name in WORLDS:
-            task = make_task(load_world(name), "test", INDEX, folder.store)
-            plan = Plan(task, dialect, rollout=folder.next_rollout(task.id))
-            trajectory = await run_episode(plan, model, box, folder.store)
-            trajectory = trajectory.with_scores(ExactMatch()(trajectory))
-            folder.append(trajectory)
-            played.append(trajectory)
+    rows = []
+    for name, (world, knobs) in FAMILIES.items():
+        exam = Exam(name=name, worlds=(world,), knobs={world: knobs})
+        rows.append(await hold_exam(exam, TASKS, model, out, tell))
     await model.close()
-    return played
+    return rows
 
 
-def print_tiny(console: Console, played: list[Trajectory]) -> None:
-    """What was asked, what the model's program printed, and what it answered."""
-    table = Table(title="saccade-tiny on generated questions (it wrote the programs itself)", title_justify="left")
-    for column in ("question", "lines of code", "printed last", "answer", "gold", ""):
+def print_tiny(console: Console, rows: list[Row]) -> None:
+    """How many were right, with code and without."""
+    title = "saccade-tiny on tasks that it has not seen (it chose the places to look at, and wrote the programs)"
+    table = Table(title=title, title_justify="left")
+    for column in ("family", "tasks", "right without code", "right with code"):
         table.add_column(column)
-    for item in played:
-        runs = [turn.execution for turn in item.turns if turn.execution is not None]
-        programs = [turn.action.code for turn in item.turns if isinstance(turn.action, Code)]
-        printed = runs[-1].stdout.rstrip().rpartition("\n")[2] if runs else ""
-        right = any(score.name == CORRECT and score.value == 1.0 for score in item.scores)
-        table.add_row(
-            item.task.question,
-            str(sum(program.count("\n") + 1 for program in programs)),
-            printed,
-            item.answer if item.answer is not None else f"({item.stop})",
-            item.task.answer or "",
-            "right" if right else "wrong",
-        )
+    for row in rows:
+        table.add_row(row.name, str(row.tasks), str(row.without_code), str(row.with_code))
     console.print(table)
