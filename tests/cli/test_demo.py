@@ -51,21 +51,32 @@ def test_photo_that_is_not_there(tmp_path: Path, capsys: pytest.CaptureFixture[s
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the local sandbox needs Linux")
-def test_the_demo_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(demo_tiny, "FAMILIES", {"circles": demo_tiny.FAMILIES["touching circles"]})
-    monkeypatch.setattr(demo_tiny, "TASKS", 1)
+def test_the_demo_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "out"
     photo = tmp_path / "photo.jpg"
     draw_street().picture.resize((1600, 1200)).save(photo)
-    for arguments in ([], ["--image", str(photo)]):
-        assert main(["demo", "--out", str(out), *arguments]) == 0
-        shown = capsys.readouterr().out
-        assert "reading is known: False" in shown
-        assert arguments or "saccade-tiny on tasks" in shown or "Left out" in shown
-    kept = list(read_lines(out / "trajectories.jsonl", Trajectory))
-    first, second = (item for item in kept if item.task.source == "demo")
+    for _ in range(2):
+        assert main(["demo", "--out", str(out), "--image", str(photo)]) == 0
+        assert "reading is known: False" in capsys.readouterr().out
+    first, second = read_lines(out / "trajectories.jsonl", Trajectory)
     assert (first.id, second.id) == ("demo#0", "demo#1")
-    assert first.answer == "MARKET LANE / open 7-19 h"
-    page = (out / "index.html").read_text(encoding="utf-8")
-    assert "What is in the middle of the picture?" in page
+    assert "What is in the middle of the picture?" in (out / "index.html").read_text(encoding="utf-8")
     assert failures(first.model_copy(update={"turns": first.turns[1:]}), steps_for((0, 0, 2, 2))) != []
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="the local sandbox needs Linux")
+def test_the_small_model_plays_in_the_demo(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(demo_tiny, "FAMILIES", {"circles": demo_tiny.FAMILIES["touching circles"]})
+    monkeypatch.setattr(demo_tiny, "TASKS", 1)
+    for number in range(2):
+        assert main(["demo", "--out", str(tmp_path)]) == 0
+        shown = capsys.readouterr().out
+        assert "saccade-tiny on tasks" in shown
+        assert len(list(read_lines(tmp_path / f"tiny-{number}" / "circles" / "trajectories.jsonl", Trajectory))) == 1
+    street = next(item for item in read_lines(tmp_path / "trajectories.jsonl", Trajectory))
+    assert street.answer == "MARKET LANE / open 7-19 h"
+    page = (tmp_path / "index.html").read_text(encoding="utf-8")
+    assert "circles" in page

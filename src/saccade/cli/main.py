@@ -39,7 +39,7 @@ VERBS: dict[str, Verb] = {
     "demo": Verb("saccade.cli.demo:app", "Play an episode and make a page of it; no key, no GPU."),
     "doctor": Verb("saccade.cli.doctor:app", "Say which isolation layers this machine gives."),
     "eval": Verb("saccade.cli.eval:app", "Play a benchmark with a model, and grade it."),
-    "export": Verb("saccade.cli.export:app", "Write a run's samples as a table: jsonl, csv, tsv, parquet, xlsx."),
+    "export": Verb("saccade.cli.export:app", "Write a run's samples as a table: jsonl, csv, parquet, xlsx."),
     "merge": Verb("saccade.cli.merge:app", "Put the shards of an evaluation together."),
     "protocols": Verb("saccade.cli.protocols:app", "Say how a run used its tools, what went wrong, what it cost."),
     "regrade": Verb("saccade.cli.regrade:app", "Grade a stored run anew, without the model."),
