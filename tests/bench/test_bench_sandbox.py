@@ -126,6 +126,7 @@ class IdleSession:
 
 
 @linux_only
+@pytest.mark.slow
 def test_who_is_absent_or_idle_does_not_break_the_run() -> None:
     report = sandbox.measure(sandbox.choose(["call"]), TINY, peers=[Absent, Idler])
     assert report.missing == ("absent is not installed: pip install absent",)
@@ -194,6 +195,7 @@ def test_unknown_rows_are_named_with_the_known_ones() -> None:
 
 
 @linux_only
+@pytest.mark.slow
 def test_the_command_writes_json(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(measure, "QUICK", TINY)
     monkeypatch.setattr(sandbox.measure, "__kwdefaults__", {**sandbox.measure.__kwdefaults__, "peers": (Exec,)})

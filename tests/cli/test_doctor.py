@@ -36,6 +36,7 @@ def test_table_names_every_layer(capsys: pytest.CaptureFixture[str], monkeypatch
 
 
 @linux_only
+@pytest.mark.slow
 def test_attack_table(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "200")
     main(["doctor", "--attack", "--only", "segfault", "--only", "read_passwd"])

@@ -55,6 +55,7 @@ def compare_with_whole(tmp_path: Path, count: int, dialect: str, kills: int) -> 
     assert {row["correct"] for row in results(run)} == {0.0, 1.0}
 
 
+@pytest.mark.slow
 def test_killed_at_random_and_continued(tmp_path: Path) -> None:
     compare_with_whole(tmp_path, 30, "direct", kills=2)
 

@@ -15,6 +15,7 @@ from saccade.report.stored_run import open_run
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the local sandbox needs Linux")
+@pytest.mark.slow
 def test_an_episode_that_was_really_played(tmp_path: Path) -> None:
     run = open_run(make(tmp_path))
     [episode] = read_lines(run.file, Trajectory)

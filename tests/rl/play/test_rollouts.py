@@ -70,7 +70,7 @@ async def played(
         await engine.close()
 
 
-@pytest.mark.parametrize("role", ["user", "assistant"])
+@pytest.mark.parametrize("role", ["user", pytest.param("assistant", marks=pytest.mark.slow)])
 async def test_groups_of_episodes_with_pictures_in_later_turns(
     made: TinyPolicy, store: MediaStore, sandbox: LocalSandbox, role: str
 ) -> None:

@@ -24,6 +24,7 @@ class Stop(NoWatch):
             raise KeyboardInterrupt
 
 
+@pytest.mark.slow
 def test_a_run_with_pictures_in_later_turns(
     tiny: Path, tasks: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -79,6 +80,7 @@ def test_broken_off_anywhere_and_resumed_equals_never_broken_off(
 
 
 @pytest.mark.filterwarnings("ignore:`is_gradient_checkpointing` is deprecated:FutureWarning")  # by peft
+@pytest.mark.slow
 def test_adapters_learn_near_the_policy_without_them(
     tiny: Path, tasks: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -112,6 +114,7 @@ def test_other_tasks_are_refused_when_a_run_goes_on(
         train(fewer, tmp_path / "run", resume=True)
 
 
+@pytest.mark.slow
 def test_a_curriculum_without_a_task_in_its_band_says_so(
     tiny: Path, tasks: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
