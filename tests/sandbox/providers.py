@@ -43,7 +43,7 @@ PROVIDERS: dict[str, Callable[[Limits], Sandbox]] = {
     "remote": remote,
 }
 
-SUITES = ["local", "remote", pytest.param("without_namespaces", marks=pytest.mark.slow)]
-"""The names as parameters of a suite: the lesser machine only where there is time."""
+SUITES = ["local", *(pytest.param(name, marks=pytest.mark.slow) for name in ("remote", "without_namespaces"))]
+"""The names as parameters of a suite: the same over HTTP, and the lesser machine, only where there is time."""
 
 linux_only = pytest.mark.skipif(sys.platform != "linux", reason="the local sandbox needs Linux")
