@@ -7,16 +7,15 @@ from __future__ import annotations
 
 import asyncio
 import json
-import socket
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-import uvicorn
 from fastapi import FastAPI, Request, Response
 from fastapi.responses import JSONResponse, StreamingResponse
+from tests.models.listening import listening
 from tests.models.wire_rules import broken_rule
 
 Behaviour = Callable[[dict[str, Any]], Awaitable[Response]]
@@ -57,19 +56,8 @@ def running() -> Iterator[WireServer]:
     server = WireServer()
     for path in ("/v1/chat/completions", "/v1/messages"):
         app.post(path)(server.answer)
-    listener = socket.create_server(("127.0.0.1", 0))
-    config = uvicorn.Config(app, log_level="critical", lifespan="off", ws="none")
-    uvicorn_server = uvicorn.Server(config)
-    thread = threading.Thread(target=uvicorn_server.run, kwargs={"sockets": [listener]}, daemon=True)
-    thread.start()
-    server.url = f"http://127.0.0.1:{listener.getsockname()[1]}"
-    try:
+    with listening(app) as server.url:
         yield server
-    finally:
-        uvicorn_server.should_exit = True
-        thread.join(10)
-        listener.close()
-        assert not thread.is_alive()
 
 
 # Behaviours of any server.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import socket
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -14,11 +13,11 @@ from typing import Any
 
 import numpy as np
 import torch
-import uvicorn
 from fastapi import FastAPI, Request
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import JSONResponse, Response
 from PIL import Image
+from tests.models.listening import listening
 from tests.rl.policies import TinyPolicy, policy
 
 from saccade.media.store import MediaStore
@@ -255,15 +254,5 @@ def _app(server: SamplingServer) -> FastAPI:
 @contextmanager
 def running(kind: str, made: TinyPolicy, media: MediaStore) -> Iterator[SamplingServer]:
     server = SamplingServer(kind, made, media)
-    listener = socket.create_server(("127.0.0.1", 0))
-    uvicorn_server = uvicorn.Server(uvicorn.Config(_app(server), log_level="critical", lifespan="off", ws="none"))
-    thread = threading.Thread(target=uvicorn_server.run, kwargs={"sockets": [listener]}, daemon=True)
-    thread.start()
-    server.url = f"http://127.0.0.1:{listener.getsockname()[1]}"
-    try:
+    with listening(_app(server)) as server.url:
         yield server
-    finally:
-        uvicorn_server.should_exit = True
-        thread.join(10)
-        listener.close()
-        assert not thread.is_alive()
