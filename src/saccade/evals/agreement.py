@@ -5,6 +5,43 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import NamedTuple
+
+
+class Table(NamedTuple):
+    """How often two judges say yes and no to the same things."""
+
+    both: int
+    only_first: int
+    only_second: int
+    neither: int
+
+    @property
+    def of(self) -> int:
+        """Things that both judged."""
+        return sum(self)
+
+    @property
+    def same(self) -> int:
+        """Things on which both say the same."""
+        return self.both + self.neither
+
+    @property
+    def kappa(self) -> float | None:
+        """Cohen's kappa (1960): agreement beyond what two judges with these counts of yes would reach by chance.
+
+        None where chance alone gives full agreement: each says one thing only, and both the same.
+        """
+        first, second = self.both + self.only_first, self.both + self.only_second
+        chance = first * second + (self.of - first) * (self.of - second)
+        # In whole numbers: 1 - chance is 0 exactly where both judges say one thing alone.
+        return (self.same * self.of - chance) / (self.of**2 - chance) if self.of**2 > chance else None
+
+
+def table(pairs: Iterable[tuple[bool | None, bool | None]]) -> Table:
+    """The counts over pairs of a first and a second judge's verdict; what only one of them judged is left out."""
+    counts = Counter(pair for pair in pairs if None not in pair)
+    return Table(counts[True, True], counts[True, False], counts[False, True], counts[False, False])
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,27 +62,5 @@ class Agreement:
 
 def agreement(pairs: Iterable[tuple[bool | None, bool | None]]) -> Agreement | None:
     """The agreement over pairs of a rule's and a judge's verdict; None without a pair of two."""
-    counts = Counter(pair for pair in pairs if None not in pair)
-    of = counts.total()
-    if not of:
-        return None
-    both, neither = counts[True, True], counts[False, False]
-    only_rule, only_judge = counts[True, False], counts[False, True]
-    return Agreement(
-        both,
-        only_rule,
-        only_judge,
-        neither,
-        raw=(both + neither) / of,
-        kappa=kappa(both + neither, (both + only_rule, both + only_judge), of),
-    )
-
-
-def kappa(same: int, yes: tuple[int, int], of: int) -> float | None:
-    """Cohen's kappa (1960): agreement beyond what two judges with these counts of `yes` would reach by chance.
-
-    None where chance alone gives full agreement: each says one thing only, and both the same.
-    """
-    chance = yes[0] * yes[1] + (of - yes[0]) * (of - yes[1])
-    # In whole numbers: 1 - chance is 0 exactly where both judges say one thing alone.
-    return (same * of - chance) / (of * of - chance) if of * of > chance else None
+    found = table(pairs)
+    return Agreement(*found, raw=found.same / found.of, kappa=found.kappa) if found.of else None
