@@ -29,11 +29,11 @@ def cards() -> None:
 
 @app.command("list")
 def list_cards() -> None:
-    """Name every card, its size where its source states one, and its metric."""
+    """Name every card, its size (`show` says why some have no single one), and its metric."""
     from saccade.tasks.benchmarks.registry import card_ids, load_card
 
     for card in map(load_card, card_ids()):
-        tasks = "" if card.size.tasks is None else f"{card.size.tasks} tasks"
+        tasks = "no one size" if card.size.tasks is None else f"{card.size.tasks} tasks"
         print(f"{card.id:<28}{tasks:>11}  {card.metric.id:<26}{card.title}")
 
 
