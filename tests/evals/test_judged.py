@@ -77,6 +77,7 @@ async def test_the_rule_is_the_headline_and_the_judge_stands_beside_it(tmp_path:
     assert (found.agreement.neither, found.agreement.raw, found.agreement.kappa) == (1, 0.75, 0.5)
     assert made.summary.total.avg == 0.5
     told = summary_text(made.summary)
+    assert "the rule says 50.0, the judge 75.0; the headline is by the rule" in told
     assert "agree on 75.0, kappa 0.50: both right 2, only the rule 0, only the judge 1, both wrong 1" in told
     (first, *_) = read_lines(tmp_path / "run" / "trajectories.jsonl", Trajectory)
     assert [score.name for score in first.scores] == [CORRECT, BY_RULE, BY_JUDGE]
@@ -181,6 +182,7 @@ async def test_a_card_says_who_counts(tmp_path: Path, judge: Judge) -> None:
     assert regrade(tmp_path / "rule").changes == ()
     made = await evaluate(settings(card, data=str(tmp_path), judge=JUDGE), tmp_path / "run", player=near)
     assert made.summary.graders == {"choice@1": 4, "judge:vllm:judge": 2}
+    assert "the headline is by the judge (2) and rule (4)" in summary_text(made.summary)
     assert made.summary.total.avg == 0
 
 

@@ -115,6 +115,25 @@ def read_back(form: str, path: Path) -> list[dict[str, Any]]:
         return list(csv.DictReader(file, delimiter="," if form == "csv" else "\t"))
 
 
+def test_a_table_says_what_the_judge_said() -> None:
+    asked = {"by_rule": 0.0, "grader": "judge:one"}
+    rows = [
+        row("a", 1.0, by_judge=1.0, **asked),
+        row("b", 0.0, by_judge=0.0, **asked),
+        row("c", None, no_verdict="malformed", **asked),
+        row("d", 0.0, by_rule=0.0, by_judge=1.0),
+        row("e", 1.0),
+    ]
+    names = ("headline", "hit_by_rule", "hit_by_judge", "judge", "no_verdict")
+    assert [tuple(line[name] for name in names) for line in table(rows)] == [
+        ("judge", 0.0, 1.0, "right", ""),
+        ("judge", 0.0, 0.0, "wrong", ""),
+        ("judge", 0.0, None, "invalid", "malformed"),
+        ("rule", 0.0, 1.0, "right", ""),
+        ("rule", None, None, "none", ""),
+    ]
+
+
 @pytest.mark.parametrize("form", WRITERS)
 def test_every_form_gives_the_cells_back(form: str, tmp_path: Path) -> None:
     pytest.importorskip({"parquet": "pyarrow", "xlsx": "openpyxl"}.get(form, "csv"))

@@ -3,6 +3,9 @@
 `index`, `question`, options `A` on, `answer`, `category`, `split`, `prediction` and `hit` are VLMEvalKit's; of a choice
 `answer` is the letter. `hit` is 1, 0, partial credit, or empty where there is no grade. The file appears complete or
 not at all. Texts are written as texts: no cell becomes a formula.
+
+`headline` says whose verdict `hit` is, `judge` what a judge said: `right`, `wrong`, `invalid` for a reply that is no
+verdict (`no_verdict` says why), `none` where none was asked.
 """
 
 from __future__ import annotations
@@ -26,7 +29,7 @@ _FIRST: Final = ("index", "question")
 _LAST: Final = (
     *("answer", "category", "split", "prediction", "hit"),
     *("task_id", "rollout", "source", "gold", "extracted", "grader", "reason", "stop", "turns", "calls"),
-    "sampled_tokens",
+    *("sampled_tokens", "headline", "hit_by_rule", "hit_by_judge", "judge", "no_verdict"),
 )
 _LONGEST_CELL: Final = 32_767
 """Characters that a cell of a spreadsheet holds."""
@@ -81,6 +84,11 @@ def _cells(number: int, row: Row, letters: str) -> dict[str, Cell]:
         "turns": row.turns,
         "calls": row.calls,
         "sampled_tokens": row.sampled_tokens,
+        "headline": row.headline,
+        "hit_by_rule": row.by_rule,
+        "hit_by_judge": row.by_judge,
+        "judge": row.judgement,
+        "no_verdict": row.no_verdict,
     }
     return {name: known[name] for name in (*_FIRST, *letters, *_LAST)}
 

@@ -17,6 +17,8 @@ from saccade.record.trajectory import Trajectory
 
 BY_RULE: Final = "correct-by-rule"
 BY_JUDGE: Final = "correct-by-judge"
+JUDGE: Final = "judge:"
+"""Beginning of the name of a judge where a grade names its grader."""
 Headline = Literal["rule", "judge"]
 
 

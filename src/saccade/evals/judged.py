@@ -15,7 +15,7 @@ from saccade.episode.as_done import as_done
 from saccade.episode.run_folder import TRAJECTORIES
 from saccade.errors import GradingError, ModelLostError, ModelRefusedError
 from saccade.evals.benchmarks import headline_of
-from saccade.evals.grades import BY_JUDGE, Headline, headed, rule_score, score_named
+from saccade.evals.grades import BY_JUDGE, JUDGE, Headline, headed, rule_score, score_named
 from saccade.evals.progress import OUTAGES, Progress, Watch
 from saccade.evals.settings import EvalSettings
 from saccade.grading.clean import clipped
@@ -55,7 +55,7 @@ async def judge_run(
     file = run / TRAJECTORIES
     if not file.is_file():
         return
-    pass_ = _Pass(f"judge:{settings.judge_name}", headline_of(settings))
+    pass_ = _Pass(f"{JUDGE}{settings.judge_name}", headline_of(settings))
     asked, changed = pass_.open_cases(file)
     if asked:
         progress.to_judge = len(asked)

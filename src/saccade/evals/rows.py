@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from saccade.episode.continued import SETTINGS
 from saccade.episode.run_folder import TRAJECTORIES
 from saccade.errors import RecordError, SettingsError
-from saccade.evals.grades import BY_JUDGE, BY_RULE, score_named
+from saccade.evals.grades import BY_JUDGE, BY_RULE, JUDGE, Headline, score_named
 from saccade.grading.grade import grade_of
 from saccade.record.base import SCHEMA_VERSION
 from saccade.record.score import CORRECT, Score
@@ -58,6 +58,18 @@ class Row:
     by_judge: float | None = None
     no_verdict: str = ""
     """Why the judge gave none: `malformed`, `outage`, `refused`; empty if it did, or was not asked."""
+
+    @property
+    def headline(self) -> Headline:
+        """Whose verdict `correct` is."""
+        return "judge" if self.grader.startswith(JUDGE) else "rule"
+
+    @property
+    def judgement(self) -> str:
+        """What the judge said: `right`, `wrong`, `invalid` (asked, and no verdict), or `none` (not asked)."""
+        if self.by_judge is None:
+            return "invalid" if self.no_verdict else "none"
+        return "right" if self.by_judge >= 0.5 else "wrong"
 
 
 class _Lean(BaseModel):

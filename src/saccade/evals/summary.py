@@ -48,6 +48,9 @@ class Figures:
 class Judged:
     """What a judge said beside the rule, over the samples that it was asked about."""
 
+    headline: Mapping[str, int]
+    """`rule` and `judge` -> samples in which that verdict is the one that counts."""
+
     samples: int
     """With a verdict."""
     no_verdict: Mapping[str, int]
@@ -104,7 +107,7 @@ def summarise(rows: Sequence[Row], *, k: int = 1, missing: int = 0, broken_rows:
         ungraded=sum(row.correct is None for row in rows),
         missing=missing,
         broken_rows=broken_rows,
-        judged=_judged(rows),
+        judged=judged(rows),
         stops=_counted(row.stop for row in rows),
         graders=_counted(row.grader for row in rows),
         turns=fmean(row.turns for row in rows) if rows else None,
@@ -128,12 +131,14 @@ def figures(rows: Sequence[Row], k: int = 1, seed: int = 0) -> Figures:
     )
 
 
-def _judged(rows: Sequence[Row]) -> Judged | None:
+def judged(rows: Iterable[Row]) -> Judged | None:
+    """What a judge said of `rows`; None where none was asked."""
     asked = [row for row in rows if row.by_judge is not None or row.no_verdict]
     if not asked:
         return None
     said = [row for row in asked if row.by_judge is not None]
     return Judged(
+        headline=_counted(row.headline for row in asked),
         samples=len(said),
         no_verdict=_counted(row.no_verdict for row in asked if row.no_verdict),
         by_rule=_average(replace(row, correct=row.by_rule) for row in said),

@@ -45,7 +45,10 @@ def _judged(judged: Judged | None) -> list[str]:
         f"judge: {judged.samples} verdicts" + (f", {missing} answers without one ({reasons})" if missing else ""),
     ]
     if judged.by_judge is not None:
-        lines.append(f"on these the rule says {_percent(judged.by_rule)}, the judge {_percent(judged.by_judge)}")
+        lines.append(
+            f"on these the rule says {_percent(judged.by_rule)}, the judge {_percent(judged.by_judge)}; "
+            f"the headline is by the {headline_text(judged)}"
+        )
     found = judged.agreement
     if found is not None:
         kappa = "–" if found.kappa is None else f"{found.kappa:.2f}"
@@ -54,6 +57,13 @@ def _judged(judged: Judged | None) -> list[str]:
             f"{found.only_rule}, only the judge {found.only_judge}, both wrong {found.neither}"
         )
     return lines
+
+
+def headline_text(judged: Judged) -> str:
+    """Whose verdict counts: `rule`, `judge`, or both with their numbers of samples."""
+    if len(judged.headline) == 1:
+        return next(iter(judged.headline))
+    return " and ".join(f"{name} ({count:,})" for name, count in judged.headline.items())
 
 
 def comparison_text(found: Comparison, left: str, right: str) -> str:

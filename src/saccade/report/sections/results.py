@@ -6,11 +6,12 @@ from collections.abc import Mapping, Sequence
 from statistics import fmean
 
 from saccade.errors import SaccadeError
-from saccade.evals.summary import Figures, Summary, summarise
+from saccade.evals.summary import Figures, Judged, Summary, judged, summarise
 from saccade.report.plots.bars import Shares, shares
 from saccade.report.plots.dots import Dot, dots
 from saccade.report.plots.figure import hue
 from saccade.report.runs.eval_run import LOST, NO_ANSWER, NOT_GRADED, OUTCOMES, PARTLY, RIGHT, WRONG, EvalRun
+from saccade.report.sections import judged as by_judge
 from saccade.report.sections.view import Line, Panel, Section, Sheet, between, figures, percent
 from saccade.report.words import NONE
 from saccade.tasks.benchmarks.card import Card
@@ -36,7 +37,9 @@ def results(runs: Sequence[EvalRun]) -> Section | None:
     found = {run.name: summarise(run.rows, k=run.k, seed=run.seed) for run in runs}
     sources = list(dict.fromkeys(source for summary in found.values() for source in summary.sources))
     panels = [_overview(found, sources)] if len(sources) > 1 else []
-    panels += [_benchmark(source, found) for source in sources]
+    for source in sources:
+        said = {run.name: judged(row for row in run.rows if row.source == source) for run in runs}
+        panels.append(_benchmark(source, found, {name: one for name, one in said.items() if one is not None}))
     panels += [_outcomes(runs, sources), *_kinds(found)]
     return Section("results", "Results", tuple(panels))
 
@@ -66,57 +69,61 @@ def _overview(found: Mapping[str, Summary], sources: Sequence[str]) -> Panel:
     )
 
 
-def _benchmark(source: str, found: Mapping[str, Summary]) -> Panel:
+def _benchmark(source: str, found: Mapping[str, Summary], said: Mapping[str, Judged]) -> Panel:
     card = card_of(source)
-    own, drawn = [], []
+    says = f"Percent right on {_title(source)}: a dot for each score, a line for its 95% interval."
+    if card is not None and card.scores:
+        says += " Published scores are rings."
+    judges = [by_judge.agreement(said, {name: hue(place) for place, name in enumerate(found)})] if said else []
+    return Panel(
+        _title(source),
+        (*_notes(card, source, found), *((by_judge.NOTE,) if said else ())),
+        (_scores(source, found, said), *judges),
+        figures(dots(f"{_title(source)}: percent right", says, _drawn(source, found), "percent right")),
+    )
+
+
+def _scores(source: str, found: Mapping[str, Summary], said: Mapping[str, Judged]) -> Sheet:
     passes = sorted({count for s in found.values() if source in s.sources for count in s.sources[source].pass_at} - {1})
+    heads = ["", "right, %", "95% interval", *(by_judge.HEADS if said else ())]
+    heads += [*(f"pass@{count}" for count in passes), "majority", "tasks", "samples", "from"]
+    blank = (NONE,) * (len(heads) - 3)
+    lines = []
     for place, (name, summary) in enumerate(found.items()):
         figures_of = summary.sources.get(source)
         if figures_of is None:
             continue
-        own.append(_own_line(name, place, figures_of, passes))
-        if figures_of.avg is not None:
+        more = by_judge.cells(said.get(name)) if said else ()
+        more += tuple(percent(figures_of.pass_at.get(count)) for count in passes)
+        lines.append(_own_line(name, place, figures_of, more))
+        for number, value in summary.card_numbers.get(source, {}).items():
+            lines.append(Line((f"{name}: {number}", percent(value), *blank, _OWN), hue(place)))
+    return Sheet(_title(source), tuple(heads), (*lines, *_published(card_of(source), blank)), words=1)
+
+
+def _drawn(source: str, found: Mapping[str, Summary]) -> list[Dot]:
+    card = card_of(source)
+    drawn = []
+    for place, (name, summary) in enumerate(found.items()):
+        figures_of = summary.sources.get(source)
+        if figures_of is not None and figures_of.avg is not None:
             drawn.append(Dot(name, figures_of.avg, hue(place), figures_of.interval, "with its 95% interval"))
         for number, value in summary.card_numbers.get(source, {}).items():
-            blank = (NONE,) * (len(passes) + 4)
-            own.append(Line((f"{name}: {number}", percent(value), *blank, _OWN), hue(place)))
             drawn.append(Dot(f"{name}: {number}", value, hue(place), None, "as the benchmark is reported"))
-    published = _published(card, len(passes))
-    drawn += [Dot(score.model, score.score / 100, why=score.source) for score in (card.scores if card else ())]
-    heads = (
-        "",
-        "right, %",
-        "95% interval",
-        *(f"pass@{count}" for count in passes),
-        "majority",
-        "tasks",
-        "samples",
-        "from",
-    )
-    says = f"Percent right on {_title(source)}: a dot for each score, a line for its 95% interval."
-    if card is not None and card.scores:
-        says += " Published scores are rings."
-    return Panel(
-        _title(source),
-        _notes(card, source, found),
-        (Sheet(_title(source), heads, (*own, *published), words=1),),
-        figures(dots(f"{_title(source)}: percent right", says, drawn, "percent right")),
-    )
+    return drawn + [Dot(score.model, score.score / 100, why=score.source) for score in (card.scores if card else ())]
 
 
-def _own_line(name: str, place: int, found: Figures, passes: Sequence[int]) -> Line:
-    cells = [name, percent(found.avg), between(found.interval)]
-    cells += [percent(found.pass_at.get(count)) for count in passes]
+def _own_line(name: str, place: int, found: Figures, more: Sequence[str]) -> Line:
+    cells = [name, percent(found.avg), between(found.interval), *more]
     cells += [percent(found.majority), f"{found.tasks:,}", f"{found.samples:,}", _OWN]
     return Line(tuple(cells), hue(place))
 
 
-def _published(card: Card | None, passes: int) -> list[Line]:
+def _published(card: Card | None, blank: Sequence[str]) -> list[Line]:
     lines = []
     for score in card.scores if card else ():
         part = f" ({score.part})" if score.part else ""
         faithful = f"; faithful and right {score.faithful:g}%" if score.faithful is not None else ""
-        blank = (NONE,) * (passes + 4)
         cells = (score.model + part, percent(score.score / 100), *blank, score.source + faithful)
         lines.append(Line(cells, reference=True))
     return lines

@@ -1,0 +1,56 @@
+"""Answers that a rule and a judge graded: both numbers, which one is the headline, and how far they agree."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from saccade.evals.summary import Judged
+from saccade.evals.tables import headline_text
+from saccade.report.sections.view import Line, Sheet, percent
+from saccade.report.words import NONE
+
+HEADS = ("by rule, %", "by judge, %", "headline")
+"""Columns of a table of scores where one of its runs was judged."""
+NOTE = (
+    "A judge was asked beside the rule. Both numbers are over the answers on which it gave a verdict; the headline is "
+    "the one that counts in every other figure."
+)
+
+
+def cells(found: Judged | None) -> tuple[str, ...]:
+    """What stands under `HEADS`; dashes for a run without a judge."""
+    if found is None:
+        return (NONE,) * len(HEADS)
+    return percent(found.by_rule), percent(found.by_judge), headline_text(found)
+
+
+def agreement(found: Mapping[str, Judged], colours: Mapping[str, str]) -> Sheet:
+    """How far rule and judge agree in each run that was judged, with the class of its colour."""
+    heads = (
+        "",
+        "agree, %",
+        "Cohen's kappa",
+        "both right",
+        "only rule",
+        "only judge",
+        "both wrong",
+        "verdicts",
+        "without one",
+    )
+    return Sheet(
+        "Rule and judge",
+        heads,
+        tuple(Line((name, *_counts(judged)), colours[name]) for name, judged in found.items()),
+        words=1,
+    )
+
+
+def _counts(found: Judged) -> tuple[str, ...]:
+    missing = ", ".join(f"{reason} {count:,}" for reason, count in found.no_verdict.items())
+    last = (f"{found.samples:,}", missing or "0")
+    agreed = found.agreement
+    if agreed is None:
+        return (*(NONE,) * 6, *last)
+    kappa = NONE if agreed.kappa is None else f"{agreed.kappa:.2f}"
+    counts = (agreed.both, agreed.only_rule, agreed.only_judge, agreed.neither)
+    return (percent(agreed.raw), kappa, *(f"{count:,}" for count in counts), *last)
