@@ -16,9 +16,6 @@ if TYPE_CHECKING:
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
-REPLIES = "replies"
-"""Folder in which the judge's replies are kept, beside the findings."""
-
 EPILOG = (
     "faithfulness (CodeV): did pictures that calls gave back show what the question asks about, judged by gold boxes "
     "and by --judge; errors (VISTA): E1 to E6; tool_use (PyVision): what calls do, and calls against accuracy; tokens "
@@ -40,7 +37,7 @@ def protocols(
     """Apply the protocols of evaluation to stored runs; findings are kept as JSON beside each run."""
     from saccade.errors import SettingsError
     from saccade.evals.protocols.registry import load_protocol, protocol_names
-    from saccade.evals.protocols.stored import findings_file, write_findings
+    from saccade.evals.protocols.stored import REPLIES, findings_file, write_findings
     from saccade.evals.protocols.tables import findings_text
     from saccade.media.budget import policy
 

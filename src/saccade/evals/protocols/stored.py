@@ -10,6 +10,8 @@ from saccade.evals.protocols.registry import load_protocol
 from saccade.record.codec import dumps, loads
 
 FOLDER = "protocols"
+REPLIES = "replies"
+"""Folder in which a judge's replies are kept, beside the findings."""
 
 
 def findings_file(run: Path, name: str, out: Path | None = None) -> Path:

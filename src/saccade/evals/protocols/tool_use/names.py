@@ -97,9 +97,9 @@ CHARTS: Final = _words(
     "plot scatter bar barh pie fill fill_between step stem quiver contour contourf boxplot stackplot heatmap"
 )
 """Methods of axes that draw something of their own."""
-CV_MARKS: Final = _words(
-    "cv2.rectangle cv2.circle cv2.line cv2.putText cv2.polylines cv2.arrowedLine cv2.ellipse cv2.drawContours",
-    "cv2.drawMarker cv2.fillPoly",
+CV_MARKS: Final = frozenset(
+    f"cv2.{name}"
+    for name in _words("rectangle circle line putText polylines arrowedLine ellipse drawContours drawMarker fillPoly")
 )
 CANVASES: Final = _words("PIL.Image.new numpy.zeros numpy.ones numpy.full numpy.zeros_like")
 READERS: Final = _words("PIL.Image.open cv2.imread matplotlib.pyplot.imread imageio.imread")
