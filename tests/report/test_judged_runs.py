@@ -37,6 +37,6 @@ async def test_both_verdicts_and_the_headline_stand_in_the_table(
         "judge": ["66.7", "66.7", "66.7", "judge", "3", "3"],
         "alone": ["100.0", "–", "–", "–", "4", "4"],
     }
-    agreed = ["33.3", "-0.50", "1", "1", "1", "0", "3", "malformed 1"]
+    agreed = ["33.3", "−0.50", "1", "1", "1", "0", "3", "malformed 1"]
     assert [row for row in found if row[-1] == "malformed 1"] == [[name, *agreed] for name in names[:2]]
     assert NOTE in page

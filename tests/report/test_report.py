@@ -76,6 +76,9 @@ def test_protocols_are_found_where_none_are_stored(page: str) -> None:
     for panel in ("Tool use", "Errors", "Token economy", "Confidence"):
         assert f"<h3>{panel}</h3>" in page
     assert ["good", "5", "4", "0.80", "1", "crop"] in rows(page)
+    shares = {row[0]: row[1].split(" ")[0] for row in rows(page) if row[0].startswith("good") and ": " in row[0]}
+    title = load_card("vstar").title
+    assert (shares[f"good, {title}: 0"], shares["good, circled-letter@1: 0"]) == ("100.0", "0.0")
 
 
 def test_curves_of_training_runs(page: str) -> None:

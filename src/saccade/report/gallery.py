@@ -13,7 +13,7 @@ from saccade.evals.rows import Row
 from saccade.report.picture_book import Shown
 from saccade.report.plots.figure import clean
 from saccade.report.runs.eval_run import LOST, OUTCOMES, EvalRun
-from saccade.report.sections.results import OUTCOME_COLOURS, card_of
+from saccade.report.sections.results import OUTCOME_COLOURS, title_of
 
 _QUESTION, _ANSWER = 160, 100
 """Characters of texts on cards."""
@@ -71,10 +71,9 @@ class Gallery:
         """What the script reads; `hrefs` says where each episode is found."""
         items = [[hrefs[number], *self._cards[number]] for number in sorted(self._cards)]
         items += [["", *card] for card in self._lost]
-        titles = [card.title if (card := card_of(source)) else source for source in self._sources.known]
         return {
             "runs": list(map(clean, self._runs.known)),
-            "sources": list(map(clean, titles)),
+            "sources": [clean(title_of(source)) for source in self._sources.known],
             "dialects": list(map(clean, self._dialects.known)),
             "labels": list(map(clean, self._labels.known)),
             "outcomes": len(OUTCOMES),

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from saccade.errors import SettingsError
 from saccade.evals.compare import Comparison, compare
 from saccade.report.runs.eval_run import EvalRun
-from saccade.report.sections.results import card_of
+from saccade.report.sections.results import title_of
 from saccade.report.sections.view import Line, Panel, Section, Sheet
 from saccade.report.words import some
 
@@ -64,8 +64,7 @@ def _by_source(left: EvalRun, right: EvalRun) -> Iterator[Line]:
             found = compare(ours, theirs, seed=left.seed)
         except SettingsError:
             continue  # this benchmark is in one of them alone
-        card = card_of(source)
-        yield _line(card.title if card is not None else source, found)
+        yield _line(title_of(source), found)
 
 
 def _line(name: str, found: Comparison) -> Line:

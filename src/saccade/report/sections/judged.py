@@ -51,6 +51,6 @@ def _counts(found: Judged) -> tuple[str, ...]:
     agreed = found.agreement
     if agreed is None:
         return (*(NONE,) * 6, *last)
-    kappa = NONE if agreed.kappa is None else f"{agreed.kappa:.2f}"
+    kappa = NONE if agreed.kappa is None else f"{agreed.kappa:.2f}".replace("-", "−")
     counts = (agreed.both, agreed.only_rule, agreed.only_judge, agreed.neither)
     return (percent(agreed.raw), kappa, *(f"{count:,}" for count in counts), *last)

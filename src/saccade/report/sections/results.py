@@ -52,11 +52,17 @@ def card_of(source: str) -> Card | None:
         return None
 
 
+def title_of(source: str) -> str:
+    """What a benchmark is called; the name itself of any other source."""
+    card = card_of(source)
+    return card.title if card is not None else source or "tasks without a source"
+
+
 def _overview(found: Mapping[str, Summary], sources: Sequence[str]) -> Panel:
     lines = []
     for source in sources:
         cells = [_cell(summary.sources.get(source)) for summary in found.values()]
-        lines.append(Line((_title(source), *cells)))
+        lines.append(Line((title_of(source), *cells)))
     averages = []
     for summary in found.values():
         known = [part.avg for part in summary.sources.values() if part.avg is not None]
@@ -71,15 +77,15 @@ def _overview(found: Mapping[str, Summary], sources: Sequence[str]) -> Panel:
 
 def _benchmark(source: str, found: Mapping[str, Summary], said: Mapping[str, Judged]) -> Panel:
     card = card_of(source)
-    says = f"Percent right on {_title(source)}: a dot for each score, a line for its 95% interval."
+    says = f"Percent right on {title_of(source)}: a dot for each score, a line for its 95% interval."
     if card is not None and card.scores:
         says += " Published scores are rings."
     judges = [by_judge.agreement(said, {name: hue(place) for place, name in enumerate(found)})] if said else []
     return Panel(
-        _title(source),
+        title_of(source),
         (*_notes(card, source, found), *((by_judge.NOTE,) if said else ())),
         (_scores(source, found, said), *judges),
-        figures(dots(f"{_title(source)}: percent right", says, _drawn(source, found), "percent right")),
+        figures(dots(f"{title_of(source)}: percent right", says, _drawn(source, found), "percent right")),
     )
 
 
@@ -98,7 +104,7 @@ def _scores(source: str, found: Mapping[str, Summary], said: Mapping[str, Judged
         lines.append(_own_line(name, place, figures_of, more))
         for number, value in summary.card_numbers.get(source, {}).items():
             lines.append(Line((f"{name}: {number}", percent(value), *blank, _OWN), hue(place)))
-    return Sheet(_title(source), tuple(heads), (*lines, *_published(card_of(source), blank)), words=1)
+    return Sheet(title_of(source), tuple(heads), (*lines, *_published(card_of(source), blank)), words=1)
 
 
 def _drawn(source: str, found: Mapping[str, Summary]) -> list[Dot]:
@@ -153,7 +159,7 @@ def _outcomes(runs: Sequence[EvalRun], sources: Sequence[str]) -> Panel:
             parts = {name: float(sum(run.outcome(row) == name for row in rows)) for name in OUTCOMES}
             if not source:
                 parts[LOST] += len(run.failures)
-            name = f"{run.name}: {_title(source)}" if source else run.name
+            name = f"{run.name}: {title_of(source)}" if source else run.name
             wholes.append(Shares(name, parts))
             lines.append(Line((name, *(f"{parts[kind]:.0f}" for kind in OUTCOMES))))
     says = (
@@ -181,8 +187,3 @@ def _cell(found: Figures | None) -> str:
     if found is None or found.avg is None:
         return NONE
     return f"{percent(found.avg)} ({between(found.interval)}) of {found.tasks:,}"
-
-
-def _title(source: str) -> str:
-    card = card_of(source)
-    return card.title if card is not None else source or "tasks without a source"

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from saccade.evals.protocols.tool_use.records import ToolUse, Use
 from saccade.report.plots.bars import bars
 from saccade.report.plots.figure import hue
-from saccade.report.sections.results import card_of
+from saccade.report.sections.results import title_of
 from saccade.report.sections.view import Line, Panel, Sheet, figures, mean, rate
 from saccade.report.words import NONE
 
@@ -16,10 +16,10 @@ def tool_use(found: Mapping[str, ToolUse]) -> Panel | None:
     """The panel; None without findings."""
     if not found:
         return None
-    named = {(run, ""): (place, one.total) for place, (run, one) in enumerate(found.items())}
+    named = {run: (place, one.total) for place, (run, one) in enumerate(found.items())}
     for place, (run, one) in enumerate(found.items()):
         if len(one.sources) > 1:
-            named |= {(run, source): (place, use) for source, use in one.sources.items()}
+            named |= {_name(run, source): (place, use) for source, use in one.sources.items()}
     operations = {run: _operations(one.total) for run, one in found.items()}
     buckets = {run: _buckets(one.total) for run, one in found.items()}
     calls = {run: {str(n): float(c) for n, c in sorted(one.total.histogram.items())} for run, one in found.items()}
@@ -29,8 +29,8 @@ def tool_use(found: Mapping[str, ToolUse]) -> Panel | None:
     return Panel(
         "Tool use",
         sheets=(
-            Sheet("Calls", _CALLS, tuple(_line(*name, *use) for name, use in named.items())),
-            Sheet("By number of calls", _BUCKETS, _bucket_lines(found), folded=True),
+            Sheet("Calls", _CALLS, tuple(_line(name, *use) for name, use in named.items())),
+            Sheet("By number of calls", _BUCKETS, _bucket_lines(named), folded=True),
             *_benchmarks(found),
         ),
         figures=figures(
@@ -45,10 +45,10 @@ _CALLS = ("run", "samples", "calls", "per sample", "failed", "most often")
 _BUCKETS = ("run and calls", "of samples, %", "right in the bucket, %", "of all graded: right and here, %")
 
 
-def _line(run: str, source: str, place: int, use: Use) -> Line:
+def _line(name: str, place: int, use: Use) -> Line:
     most = sorted(use.operations, key=lambda one: -one.calls.count)[:3]
     cells = (
-        f"{run}, {_title(source)}" if source else run,
+        name,
         f"{use.samples:,}",
         f"{use.calls:,}",
         NONE if use.calls_per_sample is None else f"{use.calls_per_sample:.2f}",
@@ -68,21 +68,21 @@ def _buckets(use: Use) -> dict[str, float]:
     return {one.label: one.accuracy.value for one in use.buckets if one.accuracy is not None}
 
 
-def _bucket_lines(found: Mapping[str, ToolUse]) -> tuple[Line, ...]:
+def _bucket_lines(named: Mapping[str, tuple[int, Use]]) -> tuple[Line, ...]:
     return tuple(
         Line(
-            (f"{run}: {one.label}", rate(one.samples), mean(one.accuracy, share=True), rate(one.correct)),
+            (f"{name}: {one.label}", rate(one.samples), mean(one.accuracy, share=True), rate(one.correct)),
             hue(place),
         )
-        for place, (run, findings) in enumerate(found.items())
-        for one in findings.total.buckets
+        for name, (place, use) in named.items()
+        for one in use.buckets
     )
 
 
 def _benchmarks(found: Mapping[str, ToolUse]) -> tuple[Sheet, ...]:
     """What calls did on each benchmark, where there are several."""
     columns = {
-        f"{run}, {_title(source)}": _operations(use)
+        _name(run, source): _operations(use)
         for run, one in found.items()
         for source, use in (one.sources.items() if len(one.sources) > 1 else ())
     }
@@ -95,6 +95,5 @@ def _benchmarks(found: Mapping[str, ToolUse]) -> tuple[Sheet, ...]:
     return (Sheet(title, ("operation", *columns), tuple(lines), folded=True),) if lines else ()
 
 
-def _title(source: str) -> str:
-    card = card_of(source)
-    return card.title if card is not None else source
+def _name(run: str, source: str) -> str:
+    return f"{run}, {title_of(source)}"
