@@ -20,6 +20,7 @@ from saccade.models.local_families import Family, family_of
 from saccade.models.local_patches import multiply_patches
 from saccade.models.local_settings import LocalSettings
 from saccade.models.local_text import require_byte_level
+from saccade.models.local_windows import attend_together
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +75,7 @@ def load_checkpoint(source: str, settings: LocalSettings) -> Checkpoint:
         model = model.to(device).eval()
         if torch.device(device).type == "cpu":
             multiply_patches(model)
+            attend_together(model)
     except (ModelError, torch.OutOfMemoryError):
         raise
     except Exception as error:  # a broken folder fails in as many ways as it has files

@@ -1,17 +1,17 @@
 """Who shows a tiny model how it is done: a `Model` that plays one task in the plainest form, always the same.
 
-Three plays. A task that is asked directly gets its gold answer. A detail to be looked for gets two looks, each a crop
-around a place that is named in twentieths of what was shown last: first in the picture, then in the crop; then the gold
-answer. Now and then the first place is a step off, so that the second look has something to mend. Anything else gets
-the program that its wording asks for (`tasks.solvers` where a family of those fits, else the world's own), and the
-answer that the program printed: the gold answer is not looked at.
+Three plays. A task that is asked directly gets its gold answer. A detail to be looked for is closed in on: the picture
+is looked over in four overlapping parts, one after the other, until one shows the asked sign; then that part in the
+same way, five times; the last part is shown enlarged, and read. Of every part it is said whether it shows the sign, and then
+gone closer or on. Anything else gets the program that its wording asks for (`tasks.solvers` where a family of those
+fits, else the world's own), and the answer that the program printed: the gold answer is not looked at.
 So what is learned from these turns can be done without knowing the answer.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from hashlib import sha256
+from typing import NamedTuple
 
 from saccade.dialects.base import Opening
 from saccade.episode.plan import Plan
@@ -24,25 +24,27 @@ from saccade.sft.experts.hand import rename
 from saccade.sft.experts.plays import ExpertStopped
 from saccade.sft.experts.seen import Seen, read
 from saccade.tasks.solvers.questions import solver_for
-from saccade.tasks.worlds.rng import Rng
-from saccade.tasks.worlds.twentieths import STEPS, twentieth
+from saccade.tasks.worlds.parts import PARTS, View, best_part, parts
 
 DIRECT = "tiny@1:direct"
 """The dialect in which questions are answered without code."""
 LOOKED_FOR = "visual-search"
 """The world whose details are found by eye."""
-LOOKS = ((5, 140), (4, 84))
-"""Of each look: what part of the side of the view is cut out, and how many pixels wide it is shown."""
-_OFF_PERCENT = 25
-"""First looks that are a step off."""
+LEVELS = 5
+"""How often a part of a part is taken."""
+GLANCE, READ = 112, 168
+"""Sides in pixels of squares of the area at which parts are shown, and the last one at the end."""
+_OPEN = f"{PARTS}\nviews = parts(image_clue_0)\nview = next(views)\nshow(view, {GLANCE})"
+_NEXT = f"view = next(views)\nshow(view, {GLANCE})"
+_CLOSER = f"views = parts(view)\nview = next(views)\nshow(view, {GLANCE})"
+_ENLARGE = f"show(view, {READ})"
 
-_LOOK = """\
-x, y = {place}
-{opened}side = int((view.width * view.height) ** 0.5 / {part})
-left, top = int(x * view.width) - side // 2, int(y * view.height) - side // 2
-view = view.crop((left, top, left + side, top + side))
-view.resize(({shown}, {shown})).show()"""
-_OPENED = "view = image_clue_0\n"
+
+class Look(NamedTuple):
+    """A turn of looking."""
+
+    thought: str
+    action: Action
 
 
 class Demonstrator:
@@ -55,7 +57,7 @@ class Demonstrator:
         self._task = plan.task
         self._dialect = plan.dialect
         looked = is_looked_for(plan.task) and plan.dialect.id != DIRECT
-        self._plays = looks(plan.task, notes["plate"]) if looked else [first_action(plan)]
+        self._plays = looks(plan.task, notes["plate"]) if looked else [Look("", first_action(plan))]
 
     async def complete(
         self, request: Request, media: MediaReader, *, on_text: Callable[[str], None] | None = None
@@ -69,8 +71,8 @@ class Demonstrator:
         seen = self._seen(request.messages)
         if seen is not None and seen.error is not None:
             raise ExpertStopped(f"the program of {self._task.id} failed: {seen.error}")
-        action = self._plays[done] if done < len(self._plays) else self._answer(seen)
-        text = self._dialect.write(action, "")
+        play = self._plays[done] if done < len(self._plays) else Look("", self._answer(seen))
+        text = self._dialect.write(play.action, play.thought)
         ended = any(text.endswith(mark) for mark in request.stop)
         return Completion(text, FinishReason.STOP_STRING if ended else FinishReason.STOP, model=self.name)
 
@@ -103,24 +105,19 @@ def is_looked_for(task: Task) -> bool:
     return task.source.partition("@")[0] == LOOKED_FOR and len(task.evidence) == 1
 
 
-def looks(task: Task, colour: str) -> list[Code]:
-    """The two crops around the evidence, a sign of that colour; each place in twentieths of the view before it."""
-    box = task.evidence[0]
-    part = next(item.part for item in task.media if item.name == box.image)
+def looks(task: Task, colour: str) -> list[Look]:
+    """What is said and done to close in on the evidence, a sign of that colour."""
+    evidence = task.evidence[0]
+    part = next(item.part for item in task.media if item.name == evidence.image)
     assert isinstance(part, ImagePart)
-    rng = Rng(int.from_bytes(sha256(task.id.encode()).digest()[:8], "little"))
-    size, corner = (part.width, part.height), (0.0, 0.0)
-    made = []
-    for number, (smaller, shown) in enumerate(LOOKS):
-        x, y = (twentieth(((box.xyxy[axis] + box.xyxy[axis + 2]) / 2 - corner[axis]) / size[axis]) for axis in (0, 1))
-        if number == 0 and rng.chance(_OFF_PERCENT):
-            x, y = (twentieth(value + rng.choice((-1, 0, 1)) / STEPS) for value in (x, y))
-        place = f"{colour}_sign = {x:.2f}, {y:.2f}"
-        code = _LOOK.format(place=place, opened="" if number else _OPENED, part=smaller, shown=shown)
-        made.append(Code(code=code))
-        side = int((size[0] * size[1]) ** 0.5 / smaller)
-        corner = corner[0] + int(x * size[0]) - side // 2, corner[1] + int(y * size[1]) - side // 2
-        size = (side, side)
+    view: View = (0, 0, part.width, part.height)
+    made = [Look("", Code(code=_OPEN))]
+    for level in range(LEVELS):
+        seen = parts(view)
+        chosen = seen.index(best_part(seen, evidence.xyxy))
+        made += [Look(f"{colour}: no", Code(code=_NEXT))] * chosen
+        made.append(Look(f"{colour}: yes", Code(code=_ENLARGE if level == LEVELS - 1 else _CLOSER)))
+        view = seen[chosen]
     return made
 
 

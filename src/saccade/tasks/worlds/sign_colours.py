@@ -1,0 +1,85 @@
+"""World `sign-colours`: is a sign of that colour in the picture, as a look shows a part of a larger one?
+
+For learning to see signs before learning to look for them. A sign counts unless a quarter or more of its width or
+height is cut off. Signs lie anywhere, over the border too, but none is cut by about a quarter.
+"""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from saccade.record.task import EvidenceBox
+from saccade.tasks.worlds.base import Knobs, Sample, World
+from saccade.tasks.worlds.canvas import Box
+from saccade.tasks.worlds.parts import View, holds_middle
+from saccade.tasks.worlds.rng import Rng
+from saccade.tasks.worlds.signs import PLATES
+from saccade.tasks.worlds.small_signs import FIND, put_signs
+from saccade.tasks.worlds.textures import backdrop
+
+_ASKED = 3
+"""Colours of a question."""
+_QUESTION = "Which of these signs are in the picture: {colours}?"
+_NAME = "print(\", \".join(f\"{colour}: {'yes' if colour in signs else 'no'}\" for colour in ASKED))\n"
+
+
+class SignColoursKnobs(Knobs):
+    """Sizes of the picture and of the signs, and how many there are."""
+
+    side: tuple[int, int] = (112, 112)
+    """Least and greatest side of the square picture in pixels."""
+    plate: tuple[int, int] = (6, 55)
+    """Least and greatest side of a plate in per cent of the picture's."""
+    signs: tuple[int, int] = (1, 6)
+    """Fewest and most signs in and around the picture; fewer where there is no room."""
+    clutter: int = Field(3, ge=0, le=100)
+    """Muted shapes in the background."""
+
+
+def draw(rng: Rng, knobs: SignColoursKnobs) -> Sample:
+    """A window into a scene with signs of different colours and about one size."""
+    side = rng.integer(*knobs.side)
+    margin = side // 3
+    scene = backdrop(rng, (side + 2 * margin, side + 2 * margin), 2 * knobs.clutter)
+    window = (margin, margin, margin + side, margin + side)
+    plate = side * rng.integer(*knobs.plate) // 100
+    placed = put_signs(rng, scene, plate, rng.integer(*knobs.signs), lambda box: _is_clear(box, window))
+    inside = {colour: box for colour, box in placed.items() if holds_middle(window, box)}
+    asked = _asked(rng, list(inside))
+    shown = {colour: _within(box, window) for colour, box in inside.items() if colour in asked}
+    return Sample(
+        question=_QUESTION.format(colours=", ".join(asked)),
+        media={"image_0": scene.crop(window)},
+        answer=", ".join(f"{colour}: {'yes' if colour in inside else 'no'}" for colour in asked),
+        program=FIND + _NAME.replace("ASKED", repr(asked)),
+        evidence=tuple(EvidenceBox(image="image_0", xyxy=box, label=f"{name} sign") for name, box in shown.items()),
+        difficulty=0.2,
+        tags=("colours",),
+    )
+
+
+def _asked(rng: Rng, inside: list[str]) -> list[str]:
+    """Colours of signs that are there, and of such that are not, about as many."""
+    there = rng.shuffled(tuple(inside))[: rng.integer(1, _ASKED - 1)]
+    others = rng.shuffled(tuple(colour for colour in PLATES if colour not in inside))
+    return list(rng.shuffled((*there, *others[: _ASKED - len(there)])))
+
+
+def _is_clear(box: Box, window: View) -> bool:
+    """Whether it is out of question if the sign counts: cut on one side at most, and not by about a quarter."""
+    size = box[2] - box[0]
+    cut = [(window[0] - box[0]) / size, (window[1] - box[1]) / size]
+    cut += [(box[2] - window[2]) / size, (box[3] - window[3]) / size]
+    partly = [share for share in cut if share > -0.05]
+    if not partly or max(partly) >= 1.05:
+        return True
+    return len(partly) == 1 and (partly[0] < 0.12 or partly[0] > 0.42)
+
+
+def _within(box: Box, window: View) -> Box:
+    x0, y0, side = window[0], window[1], window[2] - window[0]
+    x, y, right, bottom = (min(max(value - start, 0), side) for value, start in zip(box, (x0, y0, x0, y0), strict=True))
+    return x, y, right, bottom
+
+
+WORLD = World("sign-colours@1", "Say of which colours there are signs in a small picture.", SignColoursKnobs, draw)
