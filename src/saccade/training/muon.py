@@ -72,8 +72,8 @@ def orthogonalised(matrices: torch.Tensor) -> torch.Tensor:
     """About the orthogonal matrix next to each of `matrices`, by a Newton-Schulz iteration in bfloat16.
 
     Args:
-        matrices: (..., rows, columns), each by itself. All singular values of the results are near 1; the iteration is
-            made for so little precision.
+        matrices: (matrices, rows, columns), each by itself. All singular values of the results are near 1; the
+            iteration is made for so little precision.
     """
     a, b, c = _COEFFICIENTS
     tall = matrices.shape[-2] > matrices.shape[-1]
@@ -81,5 +81,5 @@ def orthogonalised(matrices: torch.Tensor) -> torch.Tensor:
     found = found / (found.norm(dim=(-2, -1), keepdim=True) + 1e-7)
     for _ in range(_ITERATIONS):
         square = found @ found.mT
-        found = a * found + (b * square + c * square @ square) @ found
+        found = torch.baddbmm(found, torch.baddbmm(square, square, square, beta=b, alpha=c), found, beta=a)
     return (found.mT if tall else found).to(matrices.dtype)

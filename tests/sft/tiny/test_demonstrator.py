@@ -11,10 +11,11 @@ from saccade.episode.plan import Plan
 from saccade.episode.run_folder import RunFolder
 from saccade.record.action import Answer, Code
 from saccade.record.trajectory import Trajectory
-from saccade.sft.tiny.demonstrator import first_action, looks
+from saccade.sft.tiny.demonstrator import LEVELS, first_action, looks
 from saccade.sft.tiny.lessons import hold
 from saccade.sft.tiny.settings import Lesson
 from saccade.tasks.worlds.base import Split, make_task
+from saccade.tasks.worlds.parts import best_part, parts
 from saccade.tasks.worlds.registry import load_world
 
 
@@ -29,33 +30,24 @@ def test_a_question_without_code_is_answered_at_once(tmp_path: Path) -> None:
     assert first_action(plan) == Answer(text=plan.task.answer or "")
 
 
-def test_looks_name_places_in_twentieths_and_nothing_else(tmp_path: Path) -> None:
+def test_looks_close_in_on_the_sign_and_say_what_each_part_shows(tmp_path: Path) -> None:
     folder = RunFolder(tmp_path)
-    steps = []
     for index in range(12):
         task = plan_of("visual-search", "tiny:look", folder, index).task
         part = task.media[0].part
-        (first, *others), (second, *more) = (look.code.splitlines() for look in looks(task, "red"))
-        assert (others, more) == tuple(look.code.splitlines()[1:] for look in looks(task, "blue"))
+        view, on = (0, 0, part.width, part.height), 0
+        first, *others = looks(task, "red")
+        assert first.thought == ""
+        assert [look.action for look in others] == [look.action for look in looks(task, "blue")][1:]
+        for look in others:
+            shown = parts(view)[on]
+            found = look.thought == "red: yes"
+            assert found == (shown == best_part(parts(view), task.evidence[0].xyxy))
+            view, on = (shown, 0) if found else (view, on + 1)
         left, top, right, bottom = task.evidence[0].xyxy
-        x, y = named(first)
-        steps.append(max(abs(x - (left + right) / 2 / part.width), abs(y - (top + bottom) / 2 / part.height)) * 20)
-        # The second look's view has its middle where the first place was, and is as wide as a fifth of the picture.
-        side = int((part.width * part.height) ** 0.5 / 5)
-        corner = int(x * part.width) - side // 2, int(y * part.height) - side // 2
-        x, y = named(second)
-        assert abs(corner[0] + x * side - (left + right) / 2) <= side / 38
-        assert abs(corner[1] + y * side - (top + bottom) / 2) <= side / 38
-    # Most first looks are as near as a twentieth can be; some are a step off, so that the second has to mend them.
-    assert max(steps) <= 1.6
-    assert sum(step <= 0.51 for step in steps) >= 6
-
-
-def named(line: str) -> tuple[float, float]:
-    name, _, place = line.removeprefix("x, y = ").partition(" = ")
-    assert name in {"red_sign", "blue_sign"}
-    x, y = place.split(", ")
-    return float(x), float(y)
+        assert view[0] < (left + right) / 2 < view[2]
+        assert view[1] < (top + bottom) / 2 < view[3]
+        assert (right - left) * 2 > view[2] - view[0] or (bottom - top) * 2 > view[3] - view[1]
 
 
 def test_a_program_depends_on_the_wording_alone(tmp_path: Path) -> None:
@@ -82,5 +74,8 @@ async def test_a_lesson_is_played_and_gone_on_with(tmp_path: Path) -> None:
     assert len(played) == 6
     looked = next(item for item in played if item.task.source == "visual-search@1")
     shown = [turn.execution.pictures[0].image for turn in looked.turns if turn.execution is not None]
-    assert [(picture.width, picture.height) for picture in shown] == [(140, 140), (84, 84)]
+    assert [round((picture.width * picture.height) ** 0.5 / 28) for picture in shown] == [4] * (len(shown) - 1) + [6]
+    said = [turn.text.partition("\n")[0] for turn in looked.turns[1:-1]]
+    assert len(said) == len(shown)
+    assert sum(text.endswith(": yes") for text in said) == LEVELS
     assert looked.answer == looked.task.answer
