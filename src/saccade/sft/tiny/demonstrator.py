@@ -1,10 +1,11 @@
 """Who shows a tiny model how it is done: a `Model` that plays one task in the plainest form, always the same.
 
-Three plays. A task that is asked directly gets its gold answer. A detail to be looked for is closed in on: the picture
-is looked over in four overlapping parts, one after the other, until one shows the asked sign; then that part in the
-same way, five times; the last part is shown enlarged, and read. Of every part it is said whether it shows the sign,
-and then gone closer or on. Anything else gets the program that its wording asks for (`tasks.solvers` where a family of those
-fits, else the world's own), and the answer that the program printed: the gold answer is not looked at.
+Three plays. A task that is asked directly gets its gold answer. A detail to be looked for is closed in on: the
+picture is looked over in four overlapping parts, one after the other, until one shows the asked sign; then that part
+in the same way, five times; the last part is shown enlarged, and read. Of every part it is said whether it shows the
+sign, and then gone closer or on. Anything else gets the program that its wording asks for (`tasks.solvers` where a
+family of those fits, else the world's own), and the answer that the program printed: the gold answer is not looked
+at.
 So what is learned from these turns can be done without knowing the answer.
 """
 
