@@ -1,10 +1,12 @@
-"""World `sign-colours`: is a sign of that colour in the picture, as a look shows a part of a larger one?
+"""World `sign-colours`: which signs are in the picture, as a look shows a part of a larger one?
 
 For learning to see signs before learning to look for them. A sign counts unless a quarter or more of its width or
 height is cut off. Signs lie anywhere, over the border too, but none is cut by about a quarter.
 """
 
 from __future__ import annotations
+
+from typing import Literal
 
 from pydantic import Field
 
@@ -17,15 +19,17 @@ from saccade.tasks.worlds.signs import PLATES
 from saccade.tasks.worlds.small_signs import FIND, put_signs
 from saccade.tasks.worlds.textures import backdrop
 
-_ASKED = 3
-"""Colours of a question."""
-_QUESTION = "Which of these signs are in the picture: {colours}?"
-_NAME = "print(\", \".join(f\"{colour}: {'yes' if colour in signs else 'no'}\" for colour in ASKED))\n"
+Kind = Literal["list", "asked"]
+_QUESTIONS = {"list": "Which colours have the signs?", "asked": "Which of these signs are in the picture: {colours}?"}
+_LIST = 'print(", ".join(signs) or "none")\n'
+_SAY = "print(\", \".join(f\"{colour}: {'yes' if colour in signs else 'no'}\" for colour in ASKED))\n"
 
 
 class SignColoursKnobs(Knobs):
-    """Sizes of the picture and of the signs, and how many there are."""
+    """What is asked, sizes of the picture and of the signs, and how many there are."""
 
+    kinds: tuple[Kind, ...] = Field(("list", "asked"), min_length=1)
+    """list: all their colours; asked: yes or no for some colours, about as often."""
     side: tuple[int, int] = (112, 112)
     """Least and greatest side of the square picture in pixels."""
     plate: tuple[int, int] = (6, 55)
@@ -39,30 +43,32 @@ class SignColoursKnobs(Knobs):
 def draw(rng: Rng, knobs: SignColoursKnobs) -> Sample:
     """A window into a scene with signs of different colours and about one size."""
     side = rng.integer(*knobs.side)
-    margin = side // 3
+    margin = side // 6
     scene = backdrop(rng, (side + 2 * margin, side + 2 * margin), 2 * knobs.clutter)
     window = (margin, margin, margin + side, margin + side)
     plate = side * rng.integer(*knobs.plate) // 100
     placed = put_signs(rng, scene, plate, rng.integer(*knobs.signs), lambda box: _is_clear(box, window))
     inside = {colour: box for colour, box in placed.items() if holds_middle(window, box)}
-    asked = _asked(rng, list(inside))
+    kind = rng.choice(knobs.kinds)
+    asked = _asked(rng, list(inside)) if kind == "asked" else list(inside)
     shown = {colour: _within(box, window) for colour, box in inside.items() if colour in asked}
+    said = ", ".join(f"{colour}: {'yes' if colour in inside else 'no'}" for colour in asked)
     return Sample(
-        question=_QUESTION.format(colours=", ".join(asked)),
+        question=_QUESTIONS[kind].format(colours=", ".join(asked)),
         media={"image_0": scene.crop(window)},
-        answer=", ".join(f"{colour}: {'yes' if colour in inside else 'no'}" for colour in asked),
-        program=FIND + _NAME.replace("ASKED", repr(asked)),
+        answer=said if kind == "asked" else ", ".join(inside) or "none",
+        program=FIND + (_SAY.replace("ASKED", repr(asked)) if kind == "asked" else _LIST),
         evidence=tuple(EvidenceBox(image="image_0", xyxy=box, label=f"{name} sign") for name, box in shown.items()),
         difficulty=0.2,
-        tags=("colours",),
+        tags=(kind, "colours"),
     )
 
 
 def _asked(rng: Rng, inside: list[str]) -> list[str]:
-    """Colours of signs that are there, and of such that are not, about as many."""
-    there = rng.shuffled(tuple(inside))[: rng.integer(1, _ASKED - 1)]
+    """Colours of one or two signs that are there, and as many others."""
+    there = rng.shuffled(tuple(inside))[: rng.integer(1, 2)]
     others = rng.shuffled(tuple(colour for colour in PLATES if colour not in inside))
-    return list(rng.shuffled((*there, *others[: _ASKED - len(there)])))
+    return list(rng.shuffled((*there, *others[: max(1, len(there))])))
 
 
 def _is_clear(box: Box, window: View) -> bool:

@@ -12,6 +12,8 @@ from saccade.tasks.worlds.signs import PLATES, SHAPES, Detail, Sign, put_sign, r
 
 _DETAILS: tuple[Detail, ...] = ("letter", "dot")
 _TRIES = 40
+_DOTTED = 12
+"""Least side in pixels of a plate with a dot."""
 
 FIND = """\
 import cv2
@@ -58,7 +60,8 @@ def put_signs(
         if box is None:
             continue
         placed[colour] = box
-        detail = rng.choice(_DETAILS)
+        # A dot is at least five pixels wide, and would cover a smaller plate.
+        detail = rng.choice(_DETAILS) if size >= _DOTTED else "letter"
         content = random_content(rng, detail, colour)
         height = max(2, size * 10 // 22)
         put_sign(rng, pen, Sign(colour, rng.choice(SHAPES), detail, content, dot_percent=100), box, height)
