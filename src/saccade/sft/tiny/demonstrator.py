@@ -25,7 +25,9 @@ from saccade.sft.experts.hand import rename
 from saccade.sft.experts.plays import ExpertStopped
 from saccade.sft.experts.seen import Seen, read
 from saccade.tasks.solvers.questions import solver_for
-from saccade.tasks.worlds.parts import PARTS, View, best_part, parts
+from saccade.tasks.worlds.canvas import Box
+from saccade.tasks.worlds.parts import PARTS, View, best_part, holds_middle, parts
+from saccade.tasks.worlds.sign_colours import found_line
 
 DIRECT = "tiny@1:direct"
 """The dialect in which questions are answered without code."""
@@ -58,7 +60,7 @@ class Demonstrator:
         self._task = plan.task
         self._dialect = plan.dialect
         looked = is_looked_for(plan.task) and plan.dialect.id != DIRECT
-        self._plays = looks(plan.task, notes["plate"]) if looked else [Look("", first_action(plan))]
+        self._plays = looks(plan.task, notes) if looked else [Look("", first_action(plan))]
 
     async def complete(
         self, request: Request, media: MediaReader, *, on_text: Callable[[str], None] | None = None
@@ -106,20 +108,37 @@ def is_looked_for(task: Task) -> bool:
     return task.source.partition("@")[0] == LOOKED_FOR and len(task.evidence) == 1
 
 
-def looks(task: Task, colour: str) -> list[Look]:
-    """What is said and done to close in on the evidence, a sign of that colour."""
-    evidence = task.evidence[0]
+def looks(task: Task, notes: Mapping[str, str]) -> list[Look]:
+    """What is said and done to close in on the evidence; `notes` name its plate's colour, and all plates."""
+    evidence, colour = task.evidence[0], notes["plate"]
     part = next(item.part for item in task.media if item.name == evidence.image)
     assert isinstance(part, ImagePart)
+    plates = _plates(notes["plates"])
     view: View = (0, 0, part.width, part.height)
     made = [Look("", Code(code=_OPEN))]
     for level in range(LEVELS):
         seen = parts(view)
-        chosen = seen.index(best_part(seen, evidence.xyxy))
-        made += [Look(f"{colour}: no", Code(code=_NEXT))] * chosen
-        made.append(Look(f"{colour}: yes", Code(code=_ENLARGE if level == LEVELS - 1 else _CLOSER)))
-        view = seen[chosen]
+        view = best_part(seen, evidence.xyxy)
+        for shown in seen[: seen.index(view)]:
+            made.append(Look(_found(shown, plates, colour, here=False), Code(code=_NEXT)))
+        closer = Code(code=_ENLARGE if level == LEVELS - 1 else _CLOSER)
+        made.append(Look(_found(view, plates, colour, here=True), closer))
     return made
+
+
+def _found(view: View, plates: list[tuple[str, Box]], asked: str, *, here: bool) -> str:
+    """What is said of a view; `here` settles whether the asked sign is taken for one in it."""
+    others = {colour for colour, box in plates if colour != asked and holds_middle(view, box)}
+    return found_line(others | ({asked} if here else set()), asked)
+
+
+def _plates(note: str) -> list[tuple[str, Box]]:
+    found = []
+    for text in note.split("; "):
+        colour, *numbers = text.split()
+        x0, y0, x1, y1 = map(int, numbers)
+        found.append((colour, (x0, y0, x1, y1)))
+    return found
 
 
 def program_code(task: Task, opening: Opening) -> str:

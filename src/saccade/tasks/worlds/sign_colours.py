@@ -6,6 +6,7 @@ height is cut off. Signs lie anywhere, over the border too, but none is cut by a
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Literal
 
 from pydantic import Field
@@ -20,16 +21,19 @@ from saccade.tasks.worlds.small_signs import FIND, put_signs
 from saccade.tasks.worlds.textures import backdrop
 
 Kind = Literal["list", "asked"]
-_QUESTIONS = {"list": "Which colours have the signs?", "asked": "Which of these signs are in the picture: {colours}?"}
+_QUESTIONS = {
+    "list": "Which colours have the signs?",
+    "asked": "Which colours have the signs? Is one of them {colour}?",
+}
 _LIST = 'print(", ".join(signs) or "none")\n'
-_SAY = "print(\", \".join(f\"{colour}: {'yes' if colour in signs else 'no'}\" for colour in ASKED))\n"
+_SAY = 'print((", ".join(signs) or "none") + "; " + ASKED + (": yes" if ASKED in signs else ": no"))\n'
 
 
 class SignColoursKnobs(Knobs):
     """What is asked, sizes of the picture and of the signs, and how many there are."""
 
     kinds: tuple[Kind, ...] = Field(("list", "asked"), min_length=1)
-    """list: all their colours; asked: yes or no for some colours, about as often."""
+    """list: all their colours; asked: and whether one colour is among them, yes as often as no."""
     side: tuple[int, int] = (112, 112)
     """Least and greatest side of the square picture in pixels."""
     plate: tuple[int, int] = (6, 55)
@@ -38,6 +42,12 @@ class SignColoursKnobs(Knobs):
     """Fewest and most signs in and around the picture; fewer where there is no room."""
     clutter: int = Field(3, ge=0, le=100)
     """Muted shapes in the background."""
+
+
+def found_line(inside: Iterable[str], asked: str) -> str:
+    """`blue, red; red: yes`: the colours of the signs that are there, and whether that one is."""
+    colours = sorted(inside)
+    return f"{', '.join(colours) or 'none'}; {asked}: {'yes' if asked in colours else 'no'}"
 
 
 def draw(rng: Rng, knobs: SignColoursKnobs) -> Sample:
@@ -50,25 +60,24 @@ def draw(rng: Rng, knobs: SignColoursKnobs) -> Sample:
     placed = put_signs(rng, scene, plate, rng.integer(*knobs.signs), lambda box: _is_clear(box, window))
     inside = {colour: box for colour, box in placed.items() if holds_middle(window, box)}
     kind = rng.choice(knobs.kinds)
-    asked = _asked(rng, list(inside)) if kind == "asked" else list(inside)
-    shown = {colour: _within(box, window) for colour, box in inside.items() if colour in asked}
-    said = ", ".join(f"{colour}: {'yes' if colour in inside else 'no'}" for colour in asked)
+    asked = _asked(rng, list(inside))
+    shown = {colour: _within(box, window) for colour, box in inside.items()}
+    seen = ", ".join(inside) or "none"
     return Sample(
-        question=_QUESTIONS[kind].format(colours=", ".join(asked)),
+        question=_QUESTIONS[kind].format(colour=asked),
         media={"image_0": scene.crop(window)},
-        answer=said if kind == "asked" else ", ".join(inside) or "none",
-        program=FIND + (_SAY.replace("ASKED", repr(asked)) if kind == "asked" else _LIST),
+        answer=seen if kind == "list" else found_line(inside, asked),
+        program=FIND + (_LIST if kind == "list" else _SAY.replace("ASKED", repr(asked))),
         evidence=tuple(EvidenceBox(image="image_0", xyxy=box, label=f"{name} sign") for name, box in shown.items()),
         difficulty=0.2,
         tags=(kind, "colours"),
     )
 
 
-def _asked(rng: Rng, inside: list[str]) -> list[str]:
-    """Colours of one or two signs that are there, and as many others."""
-    there = rng.shuffled(tuple(inside))[: rng.integer(1, 2)]
-    others = rng.shuffled(tuple(colour for colour in PLATES if colour not in inside))
-    return list(rng.shuffled((*there, *others[: max(1, len(there))])))
+def _asked(rng: Rng, inside: list[str]) -> str:
+    """As often the colour of a sign that is there as another."""
+    there = inside if inside and rng.chance(50) else [colour for colour in PLATES if colour not in inside]
+    return rng.choice(there)
 
 
 def _is_clear(box: Box, window: View) -> bool:

@@ -126,7 +126,7 @@ def _attribute(rng: Rng, knobs: VisualSearchKnobs, detail: Detail) -> Sample:
         evidence=(_evidence(scene.placed[0][1], name),),
         difficulty=_difficulty(knobs),
         tags=(detail, "attribute"),
-        notes={"target": name, "plate": target.colour, "shape": target.shape},
+        notes={"target": name, "plate": target.colour, "shape": target.shape, "plates": _plates(scene)},
     )
 
 
@@ -156,6 +156,11 @@ def _side(rng: Rng, knobs: VisualSearchKnobs, *, by_letter: bool) -> Sample:
         tags=("side-by-letter" if by_letter else "side-by-colour", "relation"),
         notes={"target": names[0], "other": names[1]},
     )
+
+
+def _plates(scene: _Scene) -> str:
+    """`red 10 20 30 40; ...`: colour and box of every plate."""
+    return "; ".join(f"{sign.colour} {' '.join(map(str, box))}" for sign, box in scene.placed)
 
 
 def _scene(rng: Rng, knobs: VisualSearchKnobs, signs: list[Sign]) -> _Scene:
