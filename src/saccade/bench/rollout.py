@@ -91,11 +91,9 @@ def measure_rollout(
         with Peak(device) as memory:
             played, timing = asyncio.run(_engine(looking_plans(scale, store), trained, store))
         tokens = [token_trajectory(item.trajectory, trained.encoder) for item in played]
-        pictures = PictureTensors(trained.encoder, store)
-        pictures([picture for item in tokens for picture in item.pictures])  # decoded once, for both
         told("generate on the whole context")
         with Peak(device) as peer_memory:
-            sampled, seconds = generate_turns(tokens, scale, trained, pictures)
+            sampled, seconds = generate_turns(tokens, scale, trained, PictureTensors(trained.encoder, store))
         generate = _Peer(sampled / seconds, peer_memory.mib)
         told("updates")
         samples = _samples(tokens)

@@ -55,7 +55,7 @@ async def play_tiny(out: Path, tell: Tell = lambda name, done, right: None) -> l
 
 def print_tiny(console: Console, rows: list[Row]) -> None:
     """How many were right, with code and without."""
-    title = "saccade-tiny on tasks that it has not seen (it chose the places to look at, and wrote the programs)"
+    title = "saccade-tiny on tasks that it has not seen (the programs are its own; docs/tiny.md has more)"
     table = Table(title=title, title_justify="left")
     for column in ("family", "tasks", "right without code", "right with code"):
         table.add_column(column)

@@ -28,9 +28,9 @@ def draw(
     device = logits.device
     heat = torch.tensor([value or 1.0 for value in temperatures], device=device)[:, None]
     logprobs = torch.log_softmax(logits.float().masked_fill(forbidden, -torch.inf) / heat, dim=-1)
-    if bool(logprobs.isnan().any()):
-        raise FloatingPointError("the model's arithmetic overflowed; take float32, or a lower learning rate")
     sums = logprobs.double().exp().cumsum(-1)
+    if bool(sums[:, -1].isnan().any()):  # one number that is none makes its whole row so
+        raise FloatingPointError("the model's arithmetic overflowed; take float32, or a lower learning rate")
     # Rounding must not reach the sum itself: behind it lie ids without probability.
     wanted = torch.tensor(uniforms, dtype=torch.float64, device=device) * sums[:, -1]
     wanted = torch.minimum(wanted, torch.nextafter(sums[:, -1], torch.zeros_like(wanted)))

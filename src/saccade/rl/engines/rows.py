@@ -83,10 +83,13 @@ class Rows:
 
     def read(self, count: int) -> torch.Tensor:
         """Read what the first `count` lines have not read; logits (count, vocabulary) of what follows."""
+        if all(line.unread == 1 < len(line.ids) for line in self.lines[:count]):
+            return self._logits(self._forward(range(count))[:, 0])
         hidden: dict[int, torch.Tensor] = {}
         twins = self._twins(count)
         for part in self._parts([place for place in range(count) if place not in twins]):
-            hidden |= dict(zip(part, self._forward(part), strict=True))
+            ends = [self.lines[place].unread - 1 for place in part]
+            hidden |= {place: row[end] for place, row, end in zip(part, self._forward(part), ends, strict=True)}
         for place, leader in twins.items():
             line, known = self.lines[place], self.lines[leader]
             self._cache.copy(leader, place)
@@ -118,8 +121,8 @@ class Rows:
         if part:
             yield part
 
-    def _forward(self, places: Sequence[int]) -> list[torch.Tensor]:
-        """Hidden state (size,) of the last token of each line at `places`, which is read by then."""
+    def _forward(self, places: Sequence[int]) -> torch.Tensor:
+        """Hidden states (lines, tokens, size) of what the lines at `places` had not read; padded on the right."""
         checkpoint, encoder = self._policy.checkpoint, self._policy.encoder
         lines = [self.lines[place] for place in places]
         counts = [line.unread for line in lines]
@@ -132,7 +135,7 @@ class Rows:
             for name, value in pictures.items()
         }
         with self._policy.autocast():
-            hidden = checkpoint.model.model(
+            hidden: torch.Tensor = checkpoint.model.model(
                 input_ids=ids.to(device),
                 position_ids=(positions if axes > 1 else positions[0]).to(device),
                 attention_mask=self._cache.begin(places, counts, device, self._mask_dtype(dtype)),
@@ -141,7 +144,7 @@ class Rows:
                 **tensors,
             ).last_hidden_state
         self._cache.end()
-        return [hidden[number, count - 1] for number, count in enumerate(counts)]
+        return hidden
 
     def _single(self, lines: Sequence[Line]) -> tuple[torch.Tensor, torch.Tensor]:
         """The same for one text token each, as decoding has them."""
