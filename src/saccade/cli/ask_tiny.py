@@ -11,7 +11,10 @@ from saccade.tasks.known_questions import known_kind
 LEARNED: Mapping[str, str] = {
     "counting": "count circles or polygons of one kind",
     "line-crossings": "count the crossings of two coloured lines",
+    "nested-squares": "count squares within squares",
+    "rows-columns": "count the rows and columns of a table",
     "two-circles": "tell whether two circles touch or overlap",
+    "geometry": "find an angle, a length or an area in a marked drawing",
     "word": "read a printed word that is turned, mirrored or in the dark",
 }
 """The kinds of questions in which the shipped weights reached their targets (docs/tiny.md), by `known_kind`."""
