@@ -46,7 +46,7 @@ async def _wrote(plan: Plan, player: Player) -> list[Action]:
 def played(play: Play, task: Task, seed: int = 1, calls: int = 3) -> list[Action]:
     plan = plan_of(task)
     lesson = Lesson(tasks="any", play=play, n=1, calls=calls)
-    return asyncio.run(_wrote(plan, Player(plan, lesson, {"plate": "red"}, Rng(seed))))
+    return asyncio.run(_wrote(plan, Player(plan, lesson, {"plate": "red", "plates": "red 1 2 3 4"}, Rng(seed))))
 
 
 def test_a_program_is_run_once_several_times_or_first_with_a_wrong_name(tmp_path: Path) -> None:

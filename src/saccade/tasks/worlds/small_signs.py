@@ -39,7 +39,9 @@ for colour in sorted(HUES):
         if not any(X <= x and Y <= y and x + w <= X + W and y + h <= Y + H and C != c for C, X, Y, W, H in boxes)
     ]
     if own:
-        _, x, y, w, h = max(own, key=lambda box: box[3] * box[4])
+        # A letter may cut a plate in two.
+        x, y = min(box[1] for box in own), min(box[2] for box in own)
+        w, h = max(box[1] + box[3] for box in own) - x, max(box[2] + box[4] for box in own) - y
         # A plate is square: what is cut off on one side shows in its form.
         if w * h >= 16 and min(w, h) > 0.75 * max(w, h):
             signs[colour] = x, y, w, h
