@@ -1,7 +1,7 @@
 """On a CPU, many small attentions one after the other are slow: pictures and windows of one size go together.
 
 The Qwen towers attend within each picture, or each window of it, in a loop over them. Forty thumbnails were forty calls
-for each layer, and most of a training step of a tiny model. Same weights, same sums; only their order may differ.
+for each layer. Same weights, same sums; only their order may differ.
 """
 
 from __future__ import annotations
