@@ -1,8 +1,8 @@
 """Who shows a tiny model how it is done: a `Model` that plays one task in the plainest form, always the same.
 
 Three plays. A task that is asked directly gets its gold answer. A detail to be looked for is closed in on: the
-picture is looked over in four overlapping parts, one after the other, until one shows the asked sign; then that part
-in the same way, five times; the last part is shown enlarged, and read. Of every part it is said whether it shows the
+picture is looked over in nine overlapping parts, one after the other, until one shows the asked sign; then that part
+in the same way, three times; the last part is shown enlarged, and read. Of every part it is said whether it shows the
 sign, and then gone closer or on. Anything else gets the program that its wording asks for (`tasks.solvers` where a
 family of those fits, else the world's own), and the answer that the program printed: the gold answer is not looked
 at.
@@ -24,18 +24,18 @@ from saccade.record.turn import FinishReason
 from saccade.sft.experts.hand import rename
 from saccade.sft.experts.plays import ExpertStopped
 from saccade.sft.experts.seen import Seen, read
+from saccade.sft.tiny.given import given_first
 from saccade.tasks.solvers.questions import solver_for
-from saccade.tasks.worlds.canvas import Box
-from saccade.tasks.worlds.parts import PARTS, View, best_part, holds_middle, parts
+from saccade.tasks.worlds.parts import PARTS, View, best_part, parts
 from saccade.tasks.worlds.sign_colours import found_line
 
 DIRECT = "tiny@1:direct"
 """The dialect in which questions are answered without code."""
 LOOKED_FOR = "visual-search"
 """The world whose details are found by eye."""
-LEVELS = 5
+LEVELS = 3
 """How often a part of a part is taken."""
-GLANCE, READ = 112, 168
+GLANCE, READ = 112, 112
 """Sides in pixels of squares of the area at which parts are shown, and the last one at the end."""
 _OPEN = f"{PARTS}\nviews = parts(image_clue_0)\nview = next(views)\nshow(view, {GLANCE})"
 _NEXT = f"view = next(views)\nshow(view, {GLANCE})"
@@ -109,46 +109,29 @@ def is_looked_for(task: Task) -> bool:
 
 
 def looks(task: Task, notes: Mapping[str, str]) -> list[Look]:
-    """What is said and done to close in on the evidence; `notes` name its plate's colour, and all plates."""
+    """What is said and done to close in on the evidence; `notes` name its plate's colour."""
     evidence, colour = task.evidence[0], notes["plate"]
     part = next(item.part for item in task.media if item.name == evidence.image)
     assert isinstance(part, ImagePart)
-    plates = _plates(notes["plates"])
+    missing, there = found_line([colour], []), found_line([colour], [colour])
     view: View = (0, 0, part.width, part.height)
     made = [Look("", Code(code=_OPEN))]
     for level in range(LEVELS):
         seen = parts(view)
         view = best_part(seen, evidence.xyxy)
-        for shown in seen[: seen.index(view)]:
-            made.append(Look(_found(shown, plates, colour, here=False), Code(code=_NEXT)))
-        closer = Code(code=_ENLARGE if level == LEVELS - 1 else _CLOSER)
-        made.append(Look(_found(view, plates, colour, here=True), closer))
+        made += [Look(missing, Code(code=_NEXT))] * seen.index(view)
+        made.append(Look(there, Code(code=_ENLARGE if level == LEVELS - 1 else _CLOSER)))
     return made
 
 
-def _found(view: View, plates: list[tuple[str, Box]], asked: str, *, here: bool) -> str:
-    """What is said of a view; `here` settles whether the asked sign is taken for one in it."""
-    others = {colour for colour, box in plates if colour != asked and holds_middle(view, box)}
-    return found_line(others | ({asked} if here else set()), asked)
-
-
-def _plates(note: str) -> list[tuple[str, Box]]:
-    found = []
-    for text in note.split("; "):
-        colour, *numbers = text.split()
-        x0, y0, x1, y1 = map(int, numbers)
-        found.append((colour, (x0, y0, x1, y1)))
-    return found
-
-
 def program_code(task: Task, opening: Opening) -> str:
-    """The program over the names that the media have in the dialect."""
+    """The program over the names that the media have in the dialect; what it takes from the question comes first."""
     names = {medium: variable for variable, medium in opening.bindings.items()}
     solver = solver_for(task.question)
     if solver is not None and len(names) == 1:
         return solver.program(next(iter(names.values()))).strip("\n")
     renamed = {medium: variable for medium, variable in names.items() if medium != variable}
-    return rename(task.program or "", renamed).strip("\n")
+    return given_first(rename(task.program or "", renamed), task.question, task.choices).strip("\n")
 
 
 def gold(task: Task) -> str:

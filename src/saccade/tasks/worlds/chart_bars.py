@@ -59,8 +59,8 @@ def draw(rng: Rng, knobs: ChartBarKnobs) -> Sample:
     asked = ask(rng, kind, drawn)
     start = (
         'rgb = np.asarray(image_0.convert("RGB"))\n'
-        f"marks = bar_marks(rgb, {drawn.series!r}, {sideways})\n"
-        f"values = lambda labels: by_label(rgb, marks, labels, {sideways})\n"
+        f"marks = bar_marks(rgb, {drawn.series!r})\n"
+        "values = lambda labels: by_label(rgb, marks, labels)\n"
     )
     return Sample(
         question=asked.question,

@@ -39,6 +39,7 @@ class ChartPieKnobs(Knobs):
 
 
 _LEAST = 3
+_NAMED = "shares = named_shares(rgb, {names})\nprint(shares)\n"
 
 
 def draw(rng: Rng, knobs: ChartPieKnobs) -> Sample:
@@ -49,7 +50,6 @@ def draw(rng: Rng, knobs: ChartPieKnobs) -> Sample:
     picture, pie, entries = _chart(rng, theme, f"{topic.title}: shares", shares)
     kind = rng.choice(knobs.kinds)
     question, answer, lines, used = _ask(rng, kind, shares)
-    start = f'rgb = np.asarray(image_0.convert("RGB"))\nshares = slice_shares(rgb, {sorted(shares)!r})\nprint(shares)\n'
     whole = EvidenceBox(image="image_0", xyxy=pie, label="pie")
     return Sample(
         question=question,
@@ -57,7 +57,7 @@ def draw(rng: Rng, knobs: ChartPieKnobs) -> Sample:
         answer=answer,
         answer_type=AnswerType.CHOICE if kind == "extreme" else AnswerType.NUMBER,
         choices=tuple(sorted(shares)) if kind == "extreme" else (),
-        program=compose(reading, chart_reading, last=start + lines),
+        program=compose(reading, chart_reading, last='rgb = np.asarray(image_0.convert("RGB"))\n' + lines),
         evidence=(whole, *(EvidenceBox(image="image_0", xyxy=entries[label], label=label) for label in used)),
         difficulty=len(labels) / 7,
         tags=(kind, f"{len(labels)} slices"),
@@ -78,18 +78,20 @@ def _ask(rng: Rng, kind: Kind, shares: dict[str, int]) -> tuple[str, str, str, l
     """Question, answer, end of the program, and the labels that show the answer."""
     a, b = sorted(rng.sample(list(shares), 2), key=lambda label: -shares[label])
     if kind == "value":
-        return f"What percentage of the whole is {a}?", str(shares[a]), f"print(shares[{a!r}])", [a]
+        return f"What percentage of the whole is {a}?", str(shares[a]), f"print(named_shares(rgb, [{a!r}])[{a!r}])", [a]
     if kind == "difference":
         question = f"By how many percentage points is the share of {a} larger than that of {b}?"
-        return question, str(shares[a] - shares[b]), f"print(shares[{a!r}] - shares[{b!r}])", [a, b]
+        lines = _NAMED.format(names=[a, b]) + f"print(shares[{a!r}] - shares[{b!r}])"
+        return question, str(shares[a] - shares[b]), lines, [a, b]
     if kind == "extreme":
         word, function = rng.choice((("largest", max), ("smallest", min)))
         answer = function(shares, key=lambda label: shares[label])
-        return f"Which share is the {word}?", answer, f"print({function.__name__}(shares, key=shares.get))", [answer]
+        lines = _NAMED.format(names=sorted(shares)) + f"print({function.__name__}(shares, key=shares.get))"
+        return f"Which share is the {word}?", answer, lines, [answer]
     # An odd half never is a share itself.
     limit = rng.integer(min(shares.values()), max(shares.values()) - 1) + 0.5
     above = [label for label in shares if shares[label] > limit]
-    lines = f"print(sum(share > {limit} for share in shares.values()))"
+    lines = f"shares = slice_shares(rgb)\nprint(shares)\nprint(sum(share > {limit} for share in shares.values()))"
     return f"How many shares are larger than {limit}%?", str(len(above)), lines, above
 
 

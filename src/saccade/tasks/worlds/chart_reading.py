@@ -42,6 +42,13 @@ def upright(rgb: np.ndarray, sideways: bool) -> np.ndarray:
     return rgb[::-1, ::-1].swapaxes(0, 1) if sideways else rgb
 
 
+def is_sideways(rgb: np.ndarray) -> bool:
+    """Whether the bars lie: the left axis has no ticks, for its values stand at the bottom."""
+    column, top, foot = left_spine(rgb)
+    beside = rgb[top : foot + 1, column - 3]
+    return not np.any(beside != commonest(beside))
+
+
 def value_scale(rgb: np.ndarray, sideways: bool = False) -> tuple[float, float]:
     """(slope, offset) so that slope * row + offset is the value at a row of `upright(rgb, sideways)`."""
     grey = cv2.cvtColor(np.ascontiguousarray(rgb), cv2.COLOR_RGB2GRAY)
@@ -88,8 +95,9 @@ def vivid(rgb: np.ndarray) -> np.ndarray:
     return commonest(rgb[spread > 70])
 
 
-def bar_marks(rgb: np.ndarray, series: str = "", sideways: bool = False) -> list[tuple[float, float]]:
+def bar_marks(rgb: np.ndarray, series: str = "") -> list[tuple[float, float]]:
     """(place along the category axis, value) of every bar; only those of a series unless that is empty."""
+    sideways = is_sideways(rgb)
     slope, offset = value_scale(rgb, sideways)
     wanted = swatch(rgb, series) if series else None
     turned = upright(rgb, sideways)
@@ -123,20 +131,27 @@ def disc_points(rgb: np.ndarray, series: str = "") -> list[tuple[float, float]]:
     return [(across * (rgb.shape[1] - 1 - x) + start, slope * y + offset) for x, y in discs(rgb, colour)]
 
 
-def slice_shares(rgb: np.ndarray, names: list[str]) -> dict[str, int]:
-    """The share in percent of each name's colour in a pie; the squares of the legend do not count."""
+def slice_shares(rgb: np.ndarray) -> dict[tuple[int, ...], int]:
+    """The share in percent of each colour of a pie that has a square in the legend."""
     areas = {}
-    for name in names:
-        mask = mask_of(rgb, swatch(rgb, name)).astype(np.uint8)
+    for colour in np.unique(rgb.reshape(-1, 3), axis=0):
+        mask = mask_of(rgb, colour).astype(np.uint8)
         count, _, stats, _ = cv2.connectedComponentsWithStats(mask, connectivity=8)
-        areas[name] = max(int(area) for *_, w, h, area in stats[1:count] if (w, h) != (13, 13))
-    return {name: round(100 * area / sum(areas.values())) for name, area in areas.items()}
+        squares = [area == w * h and (w, h) == (13, 13) for *_, w, h, area in stats[1:count]]
+        if any(squares) and not all(squares):
+            areas[tuple(map(int, colour))] = max(int(area) for area in stats[1:count, 4])
+    return {colour: round(100 * area / sum(areas.values())) for colour, area in areas.items()}
 
 
-def by_label(
-    rgb: np.ndarray, marks: list[tuple[float, float]], labels: list[str], sideways: bool = False
-) -> dict[str, float]:
+def named_shares(rgb: np.ndarray, names: list[str]) -> dict[str, int]:
+    """The share in percent of each of these names of the legend."""
+    shares = slice_shares(rgb)
+    return {name: shares[tuple(map(int, swatch(rgb, name)))] for name in names}
+
+
+def by_label(rgb: np.ndarray, marks: list[tuple[float, float]], labels: list[str]) -> dict[str, float]:
     """The value of the mark that is nearest to each printed label of the category axis."""
+    sideways = is_sideways(rgb)
     grey = cv2.cvtColor(rgb, cv2.COLOR_RGB2GRAY)
     _, _, foot = left_spine(upright(rgb, sideways))
     values = {}

@@ -21,8 +21,8 @@ class EchoKnobs(Knobs):
 
 
 def draw(rng: Rng, knobs: EchoKnobs) -> Sample:
-    """A number, numbers, a decimal, a time, words, or numbers and words."""
-    text = rng.choice((_whole, _pair, _decimal, _words, _list, _mixed))(rng)
+    """A number, numbers, a decimal, a fraction, words, numbers and words, or named numbers in braces."""
+    text = rng.choice((_whole, _numbers, _decimal, _fraction, _words, _list, _mixed, _braces))(rng)
     shade = rng.integer(60, 220)
     return Sample(
         question=rng.choice(_QUESTIONS).format(text=f'"{text}"'),
@@ -38,12 +38,16 @@ def _whole(rng: Rng) -> str:
     return str(rng.integer(0, 10 ** rng.integer(1, 5) - 1))
 
 
-def _pair(rng: Rng) -> str:
-    return f"{rng.integer(0, 99)}, {rng.integer(0, 99)}"
+def _numbers(rng: Rng) -> str:
+    return ", ".join(str(rng.integer(-99, 255)) for _ in range(rng.integer(2, 3)))
 
 
 def _decimal(rng: Rng) -> str:
     return f"{rng.integer(0, 10 ** rng.integer(1, 3) - 1)}.{rng.integer(0, 99):0{rng.integer(1, 2)}d}"
+
+
+def _fraction(rng: Rng) -> str:
+    return f"{rng.integer(1, 30)}/{rng.integer(2, 99)}"
 
 
 def _words(rng: Rng) -> str:
@@ -56,6 +60,10 @@ def _list(rng: Rng) -> str:
 
 def _mixed(rng: Rng) -> str:
     return f"{_word(rng)} {_whole(rng)} {_word(rng).capitalize()}"
+
+
+def _braces(rng: Rng) -> str:
+    return " ".join(f"{_word(rng)}={{{rng.integer(1, 30)}}}" for _ in range(2))
 
 
 def _word(rng: Rng) -> str:

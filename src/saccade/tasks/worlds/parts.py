@@ -1,6 +1,6 @@
-"""A view looked over in four overlapping parts, and a part of that again: what a model does that names no coordinates.
+"""A view looked over in nine overlapping parts, and a part of that again: what a model does that names no coordinates.
 
-A part has 62 % of the view's width and height: what is no larger than 24 % of the view lies whole in one of them.
+A part has half of the view's width and height: what is no larger than a quarter of the view lies whole in one of them.
 """
 
 from __future__ import annotations
@@ -12,9 +12,10 @@ View = tuple[int, int, int, int]
 
 PARTS: Final = """\
 def parts(view):
-    w, h = int(0.62 * view.width), int(0.62 * view.height)
-    for y in (0, view.height - h):
-        for x in (0, view.width - w):
+    w, h = view.width // 2, view.height // 2
+    right, low = view.width - w, view.height - h
+    for y in (0, low // 2, low):
+        for x in (0, right // 2, right):
             yield view.crop((x, y, x + w, y + h))
 def show(view, side):
     factor = side / (view.width * view.height) ** 0.5
@@ -25,8 +26,9 @@ def show(view, side):
 def parts(view: View) -> list[View]:
     """The parts in the order in which they are looked at."""
     width, height = view[2] - view[0], view[3] - view[1]
-    w, h = int(0.62 * width), int(0.62 * height)
-    corners = [(view[0] + x, view[1] + y) for y in (0, height - h) for x in (0, width - w)]
+    w, h = width // 2, height // 2
+    right, low = width - w, height - h
+    corners = [(view[0] + x, view[1] + y) for y in (0, low // 2, low) for x in (0, right // 2, right)]
     return [(x, y, x + w, y + h) for x, y in corners]
 
 

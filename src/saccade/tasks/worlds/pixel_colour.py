@@ -34,11 +34,12 @@ insides = [pixels[y + 2:y + h - 2, x + 2:x + w - 2] for x, y, w, h in boxes]
 patches = [np.median(inside.reshape(-1, 3), axis=0).astype(int) for inside in insides]
 print([patch.tolist() for patch in patches])
 """
-_MOSAIC = """\
+_MOSAIC = f"""\
 import numpy as np
 
+COLOURS = { ({name: COLOURS[name] for name in _INKS}) }
 pixels = np.array(image_0.convert("RGB")).astype(int)
-shares = {name: float((np.abs(pixels - colour).max(axis=2) < 8).mean()) for name, colour in COLOURS.items()}
+shares = {{name: float((np.abs(pixels - colour).max(axis=2) < 8).mean()) for name, colour in COLOURS.items()}}
 print(shares)
 """
 _END: dict[Kind, str] = {
@@ -122,7 +123,7 @@ def _share(rng: Rng, knobs: PixelColourKnobs) -> _Drawn:
     name = rng.choice(clear or tuple(counts))
     question = f"What percentage of the picture is {name}? Round to a whole number."
     answer = str(round(100 * counts[name] / knobs.cells**2))
-    program = _palette(counts) + f'WANTED = "{name}"\n' + _MOSAIC
+    program = f'WANTED = "{name}"\n' + _MOSAIC
     return _Drawn(picture, ((0, 0, *picture.size),), question, answer, AnswerType.NUMBER, program)
 
 
@@ -131,8 +132,7 @@ def _most(rng: Rng, knobs: PixelColourKnobs) -> _Drawn:
     question = "Which colour covers the largest part of the picture?"
     choices = tuple(sorted(counts))
     answer = max(counts, key=lambda name: counts[name])
-    program = _palette(counts) + _MOSAIC
-    return _Drawn(picture, ((0, 0, *picture.size),), question, answer, AnswerType.CHOICE, program, choices)
+    return _Drawn(picture, ((0, 0, *picture.size),), question, answer, AnswerType.CHOICE, _MOSAIC, choices)
 
 
 def _colour(rng: Rng, low: int, high: int) -> Colour:
@@ -174,10 +174,6 @@ def _mosaic(rng: Rng, cells: int) -> tuple[Image.Image, dict[str, int]]:
         x, y = number % cells * side, number // cells * side
         pen.rectangle((x, y, x + side - 1, y + side - 1), fill=COLOURS[name])
     return picture, counts
-
-
-def _palette(counts: dict[str, int]) -> str:
-    return f"COLOURS = { ({name: COLOURS[name] for name in sorted(counts)}) }\n"
 
 
 WORLD = World("pixel-colour@1", "Compare, name or measure colours by their pixels.", PixelColourKnobs, draw)

@@ -6,8 +6,8 @@ height is cut off. Signs lie anywhere, over the border too, but none is cut by a
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Literal
+from collections.abc import Collection
+from typing import Annotated
 
 from pydantic import Field
 
@@ -20,20 +20,18 @@ from saccade.tasks.worlds.signs import PLATES
 from saccade.tasks.worlds.small_signs import FIND, put_signs
 from saccade.tasks.worlds.textures import backdrop
 
-Kind = Literal["list", "asked"]
-_QUESTIONS = {
-    "list": "Which colours have the signs?",
-    "asked": "Which colours have the signs? Is one of them {colour}?",
-}
-_LIST = 'print(", ".join(signs) or "none")\n'
-_SAY = 'print((", ".join(signs) or "none") + "; " + ASKED + (": yes" if ASKED in signs else ": no"))\n'
+_QUESTION = "Which of these signs are there: {colours}?"
+_SAY = 'print(", ".join(colour for colour in sorted(COLOURS) if colour in signs) or "none")\n'
+
+
+Count = Annotated[int, Field(ge=1, le=len(PLATES))]
 
 
 class SignColoursKnobs(Knobs):
-    """What is asked, sizes of the picture and of the signs, and how many there are."""
+    """How many signs are asked for, sizes of the picture and of the signs, and how many there are."""
 
-    kinds: tuple[Kind, ...] = Field(("list", "asked"), min_length=1)
-    """list: all their colours; asked: and whether one colour is among them, yes as often as no."""
+    asked: tuple[Count, Count] = (1, 7)
+    """Fewest and most colours that are asked for; one of them is there as often as not."""
     side: tuple[int, int] = (112, 112)
     """Least and greatest side of the square picture in pixels."""
     plate: tuple[int, int] = (6, 55)
@@ -44,10 +42,9 @@ class SignColoursKnobs(Knobs):
     """Muted shapes in the background."""
 
 
-def found_line(inside: Iterable[str], asked: str) -> str:
-    """`blue, red; red: yes`: the colours of the signs that are there, and whether that one is."""
-    colours = sorted(inside)
-    return f"{', '.join(colours) or 'none'}; {asked}: {'yes' if asked in colours else 'no'}"
+def found_line(asked: Collection[str], inside: Collection[str]) -> str:
+    """`blue, red`: the colours that are asked for and there, or `none`."""
+    return ", ".join(sorted(colour for colour in asked if colour in inside)) or "none"
 
 
 def draw(rng: Rng, knobs: SignColoursKnobs) -> Sample:
@@ -59,25 +56,24 @@ def draw(rng: Rng, knobs: SignColoursKnobs) -> Sample:
     plate = side * rng.integer(*knobs.plate) // 100
     placed = put_signs(rng, scene, plate, rng.integer(*knobs.signs), lambda box: _is_clear(box, window))
     inside = {colour: box for colour, box in placed.items() if holds_middle(window, box)}
-    kind = rng.choice(knobs.kinds)
-    asked = _asked(rng, list(inside))
+    asked = _asked(rng, list(inside), rng.integer(*knobs.asked))
     shown = {colour: _within(box, window) for colour, box in inside.items()}
-    seen = ", ".join(inside) or "none"
     return Sample(
-        question=_QUESTIONS[kind].format(colour=asked),
+        question=_QUESTION.format(colours=", ".join(asked)),
         media={"image_0": scene.crop(window)},
-        answer=seen if kind == "list" else found_line(inside, asked),
-        program=FIND + (_LIST if kind == "list" else _SAY.replace("ASKED", repr(asked))),
+        answer=found_line(asked, inside),
+        program=f"COLOURS = {asked!r}\n{FIND}{_SAY}",
         evidence=tuple(EvidenceBox(image="image_0", xyxy=box, label=f"{name} sign") for name, box in shown.items()),
         difficulty=0.2,
-        tags=(kind, "colours"),
+        tags=("colours",),
     )
 
 
-def _asked(rng: Rng, inside: list[str]) -> str:
-    """As often the colour of a sign that is there as another."""
+def _asked(rng: Rng, inside: list[str], count: int) -> list[str]:
+    """The first is as often the colour of a sign that is there as another."""
     there = inside if inside and rng.chance(50) else [colour for colour in PLATES if colour not in inside]
-    return rng.choice(there)
+    first = rng.choice(there or inside)
+    return rng.shuffled([first, *rng.sample([colour for colour in PLATES if colour != first], count - 1)])
 
 
 def _is_clear(box: Box, window: View) -> bool:

@@ -104,10 +104,7 @@ def _pair(rng: Rng, most_rows: int, *, total: bool) -> TableQuestion:
     else:
         question = f"According to the table, how many more {noun} are there for {a} than for {b}?"
         answer, sign = values[i] - values[j], "-"
-    lines = (
-        f"a = value_at(grey, {a!r}, {log.value!r})\nb = value_at(grey, {b!r}, {log.value!r})\n"
-        f"print(a, b)\nprint(show(a {sign} b))"
-    )
+    lines = f"a = row_numbers(grey, {a!r})[0]\nb = row_numbers(grey, {b!r})[0]\nprint(a, b)\nprint(show(a {sign} b))"
     used = ((i, 1), (j, 1))
     return TableQuestion(_grid(rng, log, labels, values), question, str(answer), AnswerType.NUMBER, lines, used)
 
@@ -128,12 +125,12 @@ def _column(rng: Rng, most_rows: int, kind: TableKind) -> TableQuestion:
     question = rng.choice(
         (f"What is the {kind} of the numbers in the table?", f"Find the {kind} of the numbers of {log.value.lower()}.")
     )
-    lines = _READ_COLUMN.format(header=log.value) + f"print(show({formula}))"
+    lines = _ALL + f"print(show({formula}))"
     used = tuple((row, 1) for row in range(len(values)))
     return TableQuestion(_grid(rng, log, labels, values), question, str(answer), AnswerType.NUMBER, lines, used)
 
 
-_READ_COLUMN = "numbers = [value for value, _ in column_texts(grey, {header!r})]\nprint(numbers)\n"
+_ALL = "numbers = all_numbers(grey)\nprint(numbers)\n"
 
 
 def _rate(rng: Rng, most_rows: int) -> TableQuestion:
@@ -142,7 +139,7 @@ def _rate(rng: Rng, most_rows: int) -> TableQuestion:
     i = rng.integer(0, len(labels) - 2)
     a, b = labels[i], labels[i + 1]
     question = f"What was the rate of change of the number of {log.value.lower()} per year between {a} and {b}?"
-    lines = f"print(show(value_at(grey, {b!r}, {log.value!r}) - value_at(grey, {a!r}, {log.value!r})))"
+    lines = f"print(show(row_numbers(grey, {b!r})[0] - row_numbers(grey, {a!r})[0]))"
     answer = str(values[i + 1] - values[i])
     used = ((i, 1), (i + 1, 1))
     return TableQuestion(_grid(rng, log, labels, values), question, answer, AnswerType.NUMBER, lines, used)
@@ -154,7 +151,7 @@ def _count(rng: Rng, most_rows: int) -> TableQuestion:
     limit = rng.choice(sorted(values)[1:])
     question = f"How many rows of the table have at least {limit} {log.value.lower()}?"
     used = tuple((row, 1) for row, value in enumerate(values) if value >= limit)
-    lines = _READ_COLUMN.format(header=log.value) + f"print(sum(number >= {limit} for number in numbers))"
+    lines = _ALL + f"print(sum(number >= {limit} for number in numbers))"
     grid = _grid(rng, log, labels, values)
     return TableQuestion(grid, question, str(len(used)), AnswerType.NUMBER, lines, used)
 
@@ -166,7 +163,7 @@ def _extreme(rng: Rng, most_rows: int) -> TableQuestion:
     row = values.index(function(values))
     question = f"Which {log.head.lower()} has the {word} {log.value.lower()}?"
     lines = (
-        f"found = {{label: value_at(grey, label, {log.value!r}) for label in {list(labels)!r}}}\n"
+        f"found = {{label: row_numbers(grey, label)[0] for label in {list(labels)!r}}}\n"
         f"print(found)\nprint({function.__name__}(found, key=found.get))"
     )
     grid = _grid(rng, log, labels, values)
@@ -180,10 +177,7 @@ def _fraction(rng: Rng, most_rows: int) -> TableQuestion:
     row = rng.integer(0, len(labels) - 1)
     noun = log.value.lower()
     question = f"What fraction of all {noun} in the table belongs to {labels[row]}? Give it in lowest terms."
-    lines = (
-        _READ_COLUMN.format(header=log.value)
-        + f"part = value_at(grey, {labels[row]!r}, {log.value!r})\nprint(ratio(part, sum(numbers)))"
-    )
+    lines = _ALL + f"part = row_numbers(grey, {labels[row]!r})[0]\nprint(ratio(part, sum(numbers)))"
     used = tuple((index, 1) for index in range(len(labels)))
     return _ratio(rng, Fraction(values[row], sum(values)), question, lines, (_grid(rng, log, labels, values), used))
 
@@ -197,10 +191,7 @@ def _probability(rng: Rng, most_rows: int) -> TableQuestion:
         f"One {noun} of the table is picked at random. What is the probability that it belongs to the row "
         f"{rows[i]} and the column {columns[j]}? Give a fraction in lowest terms."
     )
-    lines = (
-        f"numbers = [number for row in {list(rows)!r} for number in row_numbers(grey, row)]\nprint(numbers)\n"
-        f"part = value_at(grey, {rows[i]!r}, {columns[j]!r})\nprint(ratio(part, sum(numbers)))"
-    )
+    lines = f"{_ALL}part = value_at(grey, {rows[i]!r}, {columns[j]!r})\nprint(ratio(part, sum(numbers)))"
     grid = Grid(
         title, ("Kind", *columns), tuple((name, *map(str, line)) for name, line in zip(rows, values, strict=True))
     )
@@ -233,8 +224,8 @@ def _purchase(rng: Rng, most_rows: int) -> TableQuestion:
     total = pieces * cents[i] + cents[j]
     question = f"How much do {pieces} of the {items[i]} and one of the {items[j]} cost together, in dollars?"
     lines = (
-        f"a = value_at(grey, {items[i]!r}, 'Price')\nb = value_at(grey, {items[j]!r}, 'Price')\n"
-        f'print(a, b)\nprint(f"{{{pieces} * a + b:.2f}}")'
+        f"a = row_numbers(grey, {items[i]!r})[0]\nb = row_numbers(grey, {items[j]!r})[0]\n"
+        f'print(a, b)\nprint(format({pieces} * a + b, ".2f"))'
     )
     rows = tuple((item, f"${price // 100}.{price % 100:02d}") for item, price in zip(items, cents, strict=True))
     grid = Grid(rng.choice(_SHOPS), ("Item", "Price"), rows)

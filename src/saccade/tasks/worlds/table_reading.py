@@ -41,6 +41,22 @@ def value_at(grey: np.ndarray, row: str, header: str) -> float:
     return min(column_texts(grey, header), key=lambda cell: abs(cell[1][1] + cell[1][3] - y0 - y1))[0]
 
 
+def body(grey: np.ndarray) -> list[list[Cell]]:
+    """The boxes of each row below the headers, left to right; what stands alone in its row is a title."""
+    rows: list[list[Cell]] = []
+    for box in cells(grey):
+        if rows and box[1] < (rows[-1][0][1] + rows[-1][0][3]) / 2:
+            rows[-1].append(box)
+        else:
+            rows.append([box])
+    return [sorted(row) for row in rows if len(row) > 1][1:]
+
+
+def all_numbers(grey: np.ndarray) -> list[float]:
+    """Every number of a table, row by row; the first column holds labels."""
+    return [number(read_text(grey, box)) for row in body(grey) for box in row[1:]]
+
+
 def row_numbers(grey: np.ndarray, row: str) -> list[float]:
     """All numbers to the right of a row's label, left to right."""
     _, y0, x1, y1 = find_text(grey, row)

@@ -122,10 +122,9 @@ def _order(rng: Rng, length: Length, most: int) -> VideoQuestion:
     right = ", ".join(thing.name for thing in things)
     others = [", ".join(names) for names in permutations(thing.name for thing in things)]
     choices = rng.shuffled([right, *rng.sample([text for text in others if text != right], 3)])
-    table = {thing.colour: thing.name for thing in sorted(things, key=lambda thing: thing.colour)}
     lines = (
-        f"names = {table!r}\nfirst = {{colour: span_of(video, colour)[0] for colour in names}}\nprint(first)\n"
-        'print(", ".join(names[colour] for colour in sorted(first, key=first.get)))'
+        f'names = "{choices[0]}".split(", ")\nfirst = {{name: span_of(video, name.split()[0])[0] for name in names}}\n'
+        'print(first)\nprint(", ".join(sorted(names, key=first.get)))'
     )
     question = "In which order do the objects appear for the first time?"
     return VideoQuestion(tuple(things), question, right, AnswerType.CHOICE, lines, tuple(choices))
@@ -190,15 +189,14 @@ def _distance(rng: Rng, length: Length, most: int) -> VideoQuestion:
         # The second is at least a third farther away: 16/9 of the squared distance.
         if 9 * _squared(second, target) >= 16 * _squared(near, target):
             break
-    table = {thing.colour: thing.name for thing in sorted(others, key=lambda thing: thing.colour)}
-    lines = (
-        f"names = {table!r}\nhome = places(video, {target.colour!r})[-1]\n"
-        "far = {colour: dist(places(video, colour)[-1], home) for colour in names}\nprint(far)\n"
-        "print(names[min(far, key=far.get)])"
-    )
     question = f"Which object stands nearest to the {target.name}?"
     things = tuple(rng.shuffled([target, *others]))
     choices = tuple(rng.shuffled([thing.name for thing in others]))
+    lines = (
+        f"names = {list(choices)!r}\nhome = places(video, {target.colour!r})[-1]\n"
+        "far = {name: dist(places(video, name.split()[0])[-1], home) for name in names}\nprint(far)\n"
+        "print(min(far, key=far.get))"
+    )
     return VideoQuestion(things, question, near.name, AnswerType.CHOICE, lines, choices, target)
 
 

@@ -68,7 +68,7 @@ class VisualSearchKnobs(Knobs):
     """The kinds of questions to draw from."""
     megapixels: tuple[Area, Area] = (2.0, 4.0)
     """Least and greatest area in millions of pixels."""
-    detail: int = Field(5, ge=4, le=20)
+    detail: int = Field(5, ge=4, le=40)
     """Height of the detail in thousandths of the square root of the area; at least 9 pixels.
 
     With the default, a letter is about three pixels high in the picture shrunk to 0.3 megapixels.
@@ -126,7 +126,7 @@ def _attribute(rng: Rng, knobs: VisualSearchKnobs, detail: Detail) -> Sample:
         evidence=(_evidence(scene.placed[0][1], name),),
         difficulty=_difficulty(knobs),
         tags=(detail, "attribute"),
-        notes={"target": name, "plate": target.colour, "shape": target.shape, "plates": _plates(scene)},
+        notes={"target": name, "plate": target.colour, "shape": target.shape},
     )
 
 
@@ -156,11 +156,6 @@ def _side(rng: Rng, knobs: VisualSearchKnobs, *, by_letter: bool) -> Sample:
         tags=("side-by-letter" if by_letter else "side-by-colour", "relation"),
         notes={"target": names[0], "other": names[1]},
     )
-
-
-def _plates(scene: _Scene) -> str:
-    """`red 10 20 30 40; ...`: colour and box of every plate."""
-    return "; ".join(f"{sign.colour} {' '.join(map(str, box))}" for sign, box in scene.placed)
 
 
 def _scene(rng: Rng, knobs: VisualSearchKnobs, signs: list[Sign]) -> _Scene:
