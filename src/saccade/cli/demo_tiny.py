@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 TASKS = 5
 """Of each family."""
-_SIGNS: dict[str, Any] = {"megapixels": (1.0, 1.2), "detail": 17, "dot_percent": 100, "plate_percent": 220}
+_SIGNS: dict[str, Any] = {"megapixels": (1.0, 1.2), "detail": 28, "dot_percent": 60, "plate_percent": 220}
 _SIGNS |= {"signs": 7, "conjunction": 0, "clutter": 20, "grain": 0}
 FAMILIES: dict[str, tuple[str, dict[str, Any]]] = {
     "visual search, letters": ("visual-search", _SIGNS | {"kinds": ("letter",)}),
@@ -26,6 +26,7 @@ FAMILIES: dict[str, tuple[str, dict[str, Any]]] = {
     "counting shapes": ("shape-count", {}),
     "line crossings": ("line-crossings", {}),
     "nested squares": ("nested-squares", {}),
+    "rows and columns": ("grid-count", {}),
     "touching circles": ("touching-circles", {}),
 }
 """World and knobs by name."""

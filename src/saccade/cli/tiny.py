@@ -30,17 +30,17 @@ def build(
     recipe: Annotated[Path, typer.Argument(help="TOML file; recipes/tiny.toml is the one of the shipped weights.")],
     out: Annotated[Path, typer.Option(help="Folder of the build.")],
     option: Annotated[list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="seed=1, ...")] = None,
+    processes: Annotated[
+        int, typer.Option(min=1, help="That train: one for each GPU, or for each core of a machine without.")
+    ] = 1,
 ) -> None:
     """Make lessons, tokenizer and weights, stage by stage."""
     need_training()
-    from transformers.utils import logging
-
     from saccade.record.settings import load_settings
     from saccade.sft.tiny.build import build as make
     from saccade.sft.tiny.settings import TinySettings
 
-    logging.disable_progress_bar()
-    print(make(load_settings(TinySettings, recipe, option or ()), out, _Screen()))
+    print(make(load_settings(TinySettings, recipe, option or ()), out, _Screen(), processes))
 
 
 @app.command()

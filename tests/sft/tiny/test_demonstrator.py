@@ -39,6 +39,8 @@ def test_looks_close_in_on_the_sign_and_say_what_each_part_shows(tmp_path: Path)
         first, *others = looks(task, {"plate": "red"})
         assert first.thought == ""
         for look in others:
+            if isinstance(look.action, Answer):
+                break
             shown = parts(view)[on]
             found = look.thought == "red"
             assert found or look.thought == "none"
@@ -47,7 +49,7 @@ def test_looks_close_in_on_the_sign_and_say_what_each_part_shows(tmp_path: Path)
         left, top, right, bottom = task.evidence[0].xyxy
         assert view[0] < (left + right) / 2 < view[2]
         assert view[1] < (top + bottom) / 2 < view[3]
-        assert (right - left) * 2 > view[2] - view[0] or (bottom - top) * 2 > view[3] - view[1]
+        assert (right - left) * 4 > view[2] - view[0] or (bottom - top) * 4 > view[3] - view[1]
 
 
 def test_a_program_depends_on_the_wording_alone(tmp_path: Path) -> None:
@@ -77,5 +79,5 @@ async def test_a_lesson_is_played_and_gone_on_with(tmp_path: Path) -> None:
     assert [round((picture.width * picture.height) ** 0.5 / 28) for picture in shown] == [4] * len(shown)
     said = [turn.text.partition("\n")[0] for turn in looked.turns[1:-1]]
     assert len(said) == len(shown) - 1
-    assert sum(text != "none" for text in said) == LEVELS
+    assert sum(text != "none" for text in said) == len(LEVELS) - 1
     assert looked.answer == looked.task.answer

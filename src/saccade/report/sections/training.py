@@ -32,7 +32,7 @@ _REWARD = {
     "reward": _Known("Reward", "mean of all rollouts"),
 }
 _ANSWERS = {
-    "accuracy": _Known("Accuracy", "right rollouts", percent=True),
+    "accuracy": _Known("Accuracy", "right rollouts, or in supervised runs right tokens", percent=True),
     "tool_calls": _Known("Tool calls", "calls per rollout"),
     "turns": _Known("Turns", "turns per rollout"),
     "pictures": _Known("Pictures that came back", "pictures per rollout"),

@@ -34,8 +34,8 @@ from saccade.sft.train.watch import Watch as TrainWatch
 from saccade.training.settings import KeepSettings, ModelSettings, OptimiserSettings
 
 _SETTINGS = "settings.toml"
-_FORWARD_TOKENS = 4096
-"""Of one forward pass: beyond that a CPU gains nothing."""
+_FORWARD_TOKENS = 640
+"""Of one forward pass: beyond that a CPU gains nothing, and several processes share the passes of a step."""
 
 
 class Watch(Protocol):
@@ -76,8 +76,11 @@ class Places:
         return self.root / "model"
 
 
-def build(settings: TinySettings, out: Path, watch: Watch) -> Path:
+def build(settings: TinySettings, out: Path, watch: Watch, processes: int = 1) -> Path:
     """Make everything that `settings` say, in `out`; the folder of the trained model.
+
+    On CPUs training by several `processes`, of one thread each, is faster than by one of several threads. Who calls it
+    so must be a program that can be imported again, and `watch.trainer()` must give what can be pickled.
 
     Raises:
         SettingsError: `out` was made by another recipe, or a stage names a lesson that there is not.
@@ -93,7 +96,7 @@ def build(settings: TinySettings, out: Path, watch: Watch) -> Path:
         _untrained(settings, places)
     source = places.untrained
     for stage in settings.stages:
-        source = _trained(settings, stage, source, places, watch)
+        source = _trained(settings, stage, source, places, (watch, processes))
     if not places.model.exists():
         shutil.copytree(source, places.model)
     return places.model
@@ -159,12 +162,25 @@ def _all(lessons: tuple[Lesson, ...], places: Places) -> Iterator[Trajectory]:
         yield from read_lines(places.lesson(lesson.name) / TRAJECTORIES, Trajectory)
 
 
-def _trained(settings: TinySettings, stage: Stage, source: Path, places: Places, watch: Watch) -> Path:
-    from saccade.sft.train.run import train
+def _trained(settings: TinySettings, stage: Stage, source: Path, places: Places, how: tuple[Watch, int]) -> Path:
+    from saccade.training.launch import launch
 
-    out = places.stage(stage.name)
+    out, (watch, processes) = places.stage(stage.name), how
     if not (out / "model").exists():
         watch.part(f"stage {stage.name}")
         asked = stage_settings(settings, stage, source, places)
-        train(asked, out, resume=(out / _SETTINGS).exists(), watch=watch.trainer())
+        arguments = (asked, out, (out / _SETTINGS).exists(), watch.trainer())
+        if processes > 1:
+            launch(_train, (asked.model_copy(update={"threads": 1}), *arguments[1:]), processes)
+        else:
+            _train(*arguments)
     return out / "model"
+
+
+def _train(settings: SftSettings, out: Path, resume: bool, watch: TrainWatch) -> None:
+    from transformers.utils import logging
+
+    from saccade.sft.train.run import train
+
+    logging.disable_progress_bar()  # ours is there
+    train(settings, out, resume=resume, watch=watch)

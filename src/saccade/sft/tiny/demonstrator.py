@@ -2,8 +2,8 @@
 
 Three plays. A task that is asked directly gets its gold answer. A detail to be looked for is closed in on: the
 picture is looked over in nine overlapping parts, one after the other, until one shows the asked sign; then that part
-in the same way, three times; the last part is shown enlarged, and read. Of every part it is said whether it shows the
-sign, and then gone closer or on. Anything else gets the program that its wording asks for (`tasks.solvers` where a
+in the same way, and a part of that again, in which the sign is read. Of every part it is said whether it shows the
+sign, and then gone on or closer. Anything else gets the program that its wording asks for (`tasks.solvers` where a
 family of those fits, else the world's own), and the answer that the program printed: the gold answer is not looked
 at.
 So what is learned from these turns can be done without knowing the answer.
@@ -33,14 +33,10 @@ DIRECT = "tiny@1:direct"
 """The dialect in which questions are answered without code."""
 LOOKED_FOR = "visual-search"
 """The world whose details are found by eye."""
-LEVELS = 3
-"""How often a part of a part is taken."""
-GLANCE, READ = 112, 112
-"""Sides in pixels of squares of the area at which parts are shown, and the last one at the end."""
-_OPEN = f"{PARTS}\nviews = parts(image_clue_0)\nview = next(views)\nshow(view, {GLANCE})"
-_NEXT = f"view = next(views)\nshow(view, {GLANCE})"
-_CLOSER = f"views = parts(view)\nview = next(views)\nshow(view, {GLANCE})"
-_ENLARGE = f"show(view, {READ})"
+LEVELS = ("first", "second", "third")
+"""The parts of the picture, of one of them, and of one of those again, as they are called in the code."""
+GLANCE = 112
+"""Side in pixels of the square of the area at which parts are shown."""
 
 
 class Look(NamedTuple):
@@ -89,8 +85,6 @@ class Demonstrator:
         return read(self._dialect, messages[-1].text, new, shown - new)
 
     def _answer(self, seen: Seen | None) -> Answer:
-        if is_looked_for(self._task):
-            return Answer(text=gold(self._task))
         if seen is None or not seen.last:
             raise ExpertStopped(f"the program of {self._task.id} printed nothing")
         return Answer(text=seen.last)
@@ -115,13 +109,16 @@ def looks(task: Task, notes: Mapping[str, str]) -> list[Look]:
     assert isinstance(part, ImagePart)
     missing, there = found_line([colour], []), found_line([colour], [colour])
     view: View = (0, 0, part.width, part.height)
-    made = [Look("", Code(code=_OPEN))]
-    for level in range(LEVELS):
+    thought, start = "", f"{PARTS}\n{{}} = parts(image_clue_0)"
+    made: list[Look] = []
+    for level in LEVELS:
         seen = parts(view)
         view = best_part(seen, evidence.xyxy)
-        made += [Look(missing, Code(code=_NEXT))] * seen.index(view)
-        made.append(Look(there, Code(code=_ENLARGE if level == LEVELS - 1 else _CLOSER)))
-    return made
+        following = f"view = next({level})\nshow(view, {GLANCE})"
+        made.append(Look(thought, Code(code=f"{start.format(level)}\n{following}")))
+        made += [Look(missing, Code(code=following))] * seen.index(view)
+        thought, start = there, "{} = parts(view)"
+    return [*made, Look(there, Answer(text=gold(task)))]
 
 
 def program_code(task: Task, opening: Opening) -> str:

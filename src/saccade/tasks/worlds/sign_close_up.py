@@ -28,6 +28,8 @@ class SignCloseUpKnobs(Knobs):
     kinds: tuple[Kind, ...] = Field(("letter", "number", "dot"), min_length=1)
     window: tuple[Window, Window] = (56, 56)
     """Least and greatest side in pixels of what is cut out; a letter is 9 pixels high."""
+    sharpness: int = Field(1, ge=1, le=6)
+    """How many times larger all of that is drawn before it is cut out."""
     side: int = Field(84, ge=28, le=448)
     """Side in pixels of the picture."""
     off_centre: int = Field(6, ge=0, le=20)
@@ -43,8 +45,8 @@ def draw(rng: Rng, knobs: SignCloseUpKnobs) -> Sample:
     sample = draw_search(rng, _scene(knobs))
     (evidence,) = sample.evidence
     box = evidence.xyxy
-    off = [rng.integer(-knobs.off_centre, knobs.off_centre) for _ in range(2)]
-    window = rng.integer(*knobs.window)
+    off = [knobs.sharpness * rng.integer(-knobs.off_centre, knobs.off_centre) for _ in range(2)]
+    window = knobs.sharpness * rng.integer(*knobs.window)
     left, top = (int(box[axis] + box[axis + 2] - window) // 2 + off[axis] for axis in (0, 1))
     picture = sample.media["image_0"]
     assert isinstance(picture, Image.Image)
@@ -63,10 +65,11 @@ def draw(rng: Rng, knobs: SignCloseUpKnobs) -> Sample:
 
 
 def _scene(knobs: SignCloseUpKnobs) -> VisualSearchKnobs:
+    larger = knobs.sharpness**2
     return VisualSearchKnobs(
         kinds=knobs.kinds,
-        megapixels=(0.02, 0.03),
-        detail=20,
+        megapixels=(0.02 * larger, 0.03 * larger),
+        detail=60,
         plate_percent=knobs.plate_percent,
         dot_percent=knobs.dot_percent,
         signs=3,
