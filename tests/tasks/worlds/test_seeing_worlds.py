@@ -43,7 +43,7 @@ CASES = (
     Case("rotated-dark-text@1", ("rotated", "dark", "mirrored"), "a96cfb5496b1d59a"),
     Case("shape-count@1", ("scatter", "overlap"), "df5f3a585476f576"),
     Case("sign-close-up@1", ("letter", "number", "dot"), "64dbc1b3c295ed07"),
-    Case("sign-colours@1", ("",), "29cbeee3dd5fdb38"),
+    Case("sign-colours@2", ("",), "80b75ac6dffe7049"),
     Case("spot-difference@1", ("count", "where", "colour"), "03741db2de77915e"),
     Case("touching-circles@1", ("contact", "overlap"), "3df878cd8e36ce73"),
     Case("visual-search@1", ("letter", "number", "dot", "side-by-colour", "side-by-letter"), "bcbb48f4ff3ab63f"),

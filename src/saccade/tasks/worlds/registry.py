@@ -33,7 +33,7 @@ WORLDS = Registry(
         "rotated-dark-text@1": f"{_HOME}.rotated_dark_text:WORLD",
         "shape-count@1": f"{_HOME}.shape_count:WORLD",
         "sign-close-up@1": f"{_HOME}.sign_close_up:WORLD",
-        "sign-colours@1": f"{_HOME}.sign_colours:WORLD",
+        "sign-colours@2": f"{_HOME}.sign_colours:WORLD",
         "spot-difference@1": f"{_HOME}.spot_difference:WORLD",
         "table-arithmetic@1": f"{_HOME}.table:WORLD",
         "touching-circles@1": f"{_HOME}.touching_circles:WORLD",

@@ -19,7 +19,7 @@ from saccade.tasks.worlds.visual_search import VisualSearchKnobs
 from saccade.tasks.worlds.visual_search import draw as draw_search
 
 Kind = Literal["letter", "number", "dot"]
-Window = Annotated[int, Field(ge=20, le=120)]
+Window = Annotated[int, Field(ge=12, le=120)]
 
 
 class SignCloseUpKnobs(Knobs):

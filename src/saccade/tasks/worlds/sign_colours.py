@@ -93,4 +93,4 @@ def _within(box: Box, window: View) -> Box:
     return x, y, right, bottom
 
 
-WORLD = World("sign-colours@1", "Say of which colours there are signs in a small picture.", SignColoursKnobs, draw)
+WORLD = World("sign-colours@2", "Say of which colours there are signs in a small picture.", SignColoursKnobs, draw)
