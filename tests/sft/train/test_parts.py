@@ -13,7 +13,7 @@ from tests.sft.train.support import settings
 
 from saccade.errors import TrainingError, UnavailableError
 from saccade.sft.train.examples import ManyStores, read_examples
-from saccade.sft.train.loss import token_loss
+from saccade.sft.train.loss import token_loss, token_weights
 from saccade.tokens.batch import Collator
 from saccade.tokens.pictures import PictureTensors
 from saccade.training.checkpoints import Checkpoints, State
@@ -45,6 +45,21 @@ def test_the_loss_is_that_of_the_whole_softmax(trained: Trainable, tiny: Path, r
         found = token_loss(trained.model, batch, batch.place([row.trained], False), forbidden)
         assert float(found.total.detach()) == pytest.approx(expected, rel=1e-5)
         assert found.right == sum(int(allowed[at - 1].argmax()) == row.ids[at] for at in wanted)
+        weights = np.linspace(0, 1, len(row), dtype=np.float32)
+        expected = -sum(float(weights[at] * logprobs[at - 1, row.ids[at]]) for at in wanted)
+        placed = batch.place([weights], 0.0)
+        found = token_loss(trained.model, batch, batch.place([row.trained], False), forbidden, placed)
+        assert float(found.total.detach()) == pytest.approx(expected, rel=1e-5)
+
+
+def test_what_tokens_count(trained: Trainable, tiny: Path, run: Path) -> None:
+    rows = read_examples(settings(tiny, run), trained.encoder).train[:3]
+    learned = [int(row.trained.sum()) for row in rows]
+    assert len(set(learned)) > 1
+    by_token, by_trajectory = token_weights(rows, "tokens"), token_weights(rows, "trajectories")
+    for row, own, one, other in zip(rows, learned, by_token, by_trajectory, strict=True):
+        assert one == pytest.approx(row.trained / sum(learned))
+        assert other == pytest.approx(row.trained / (3 * own))
 
 
 def test_groups_of_weights(trained: Trainable) -> None:

@@ -1,4 +1,4 @@
-"""The loss: sum of the negative log-likelihood over learned tokens; the caller divides by the step's number of them.
+"""The loss: sum of the negative log-likelihood over learned tokens, each with the weight that the caller gives it.
 
 Logits are computed at learned positions alone (a vocabulary is wide, and most tokens are shown, not written), in
 float32, and over the tokens that may be sampled: the same softmax from which `LocalModel` draws.
@@ -6,12 +6,18 @@ float32, and over the tokens that may be sampled: the same softmax from which `L
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 
-from saccade.tokens.batch import Batch
+from saccade.tokens.batch import Batch, Row
+
+Weights: TypeAlias = NDArray[np.float32]
+"""Of the tokens of a trajectory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,13 +25,15 @@ class TokenLoss:
     """What a forward pass gave."""
 
     total: torch.Tensor
-    """Scalar, natural units, with gradient."""
+    """Scalar, natural units times weights, with gradient."""
     right: int
     """Learned tokens to which no other was preferred."""
     tokens: int
 
 
-def token_loss(model: Any, batch: Batch, trained: torch.Tensor, forbidden: torch.Tensor) -> TokenLoss:
+def token_loss(
+    model: Any, batch: Batch, trained: torch.Tensor, forbidden: torch.Tensor, weights: torch.Tensor | None = None
+) -> TokenLoss:
     """The summed loss of `batch`.
 
     Args:
@@ -33,6 +41,7 @@ def token_loss(model: Any, batch: Batch, trained: torch.Tensor, forbidden: torch
         batch: on any device.
         trained: bool (rows, tokens), the learned tokens; never the first of a trajectory.
         forbidden: bool (vocabulary,), on the model's device.
+        weights: float (rows, tokens), used where `trained`; None for 1 everywhere.
     """
     device = forbidden.device
     dtype = next(model.parameters()).dtype
@@ -47,7 +56,15 @@ def token_loss(model: Any, batch: Batch, trained: torch.Tensor, forbidden: torch
     wanted = batch.ids[:, 1:].to(device)[before]
     logits = model.get_output_embeddings()(hidden[:, :-1][before]).float()
     logits = logits.masked_fill(forbidden, -torch.inf)
-    total = torch.nn.functional.cross_entropy(logits, wanted, reduction="sum")
+    losses = torch.nn.functional.cross_entropy(logits, wanted, reduction="none")
+    total = losses.sum() if weights is None else (losses * weights[:, 1:].to(device)[before]).sum()
     with torch.no_grad():
         right = int((logits.argmax(-1) == wanted).sum())
     return TokenLoss(total, right, len(wanted))
+
+
+def token_weights(rows: Sequence[Row], average: Literal["tokens", "trajectories"]) -> list[Weights]:
+    """What each learned token of a step counts in its loss; 0 for the others, 1 in sum."""
+    learned = [int(row.trained.sum()) for row in rows]
+    shares = [sum(learned)] * len(rows) if average == "tokens" else [own * len(rows) for own in learned]
+    return [(row.trained / max(1, share)).astype(np.float32) for row, share in zip(rows, shares, strict=True)]

@@ -20,7 +20,7 @@ import torch
 from saccade.errors import TrainingError
 from saccade.record.settings import save_settings
 from saccade.sft.train.examples import Examples, ManyStores, read_examples
-from saccade.sft.train.loss import token_loss
+from saccade.sft.train.loss import Weights, token_loss, token_weights
 from saccade.sft.train.order import step_rows, total_steps
 from saccade.sft.train.settings import SftSettings
 from saccade.sft.train.validate import greedy_samples, held_out_loss
@@ -39,8 +39,8 @@ from saccade.training.weights import Trainable, export, load_trainable
 
 A = TypeVar("A")
 B = TypeVar("B")
-Batches: TypeAlias = list[tuple[Batch, torch.Tensor] | None]
-"""None where other processes have one more."""
+Batches: TypeAlias = list[tuple[Batch, torch.Tensor, torch.Tensor] | None]
+"""Each with its learned tokens and their weights; None where other processes have one more."""
 
 
 def train(settings: SftSettings, out: Path, *, resume: bool = False, watch: Watch | None = None) -> Path:
@@ -155,14 +155,15 @@ class _Run:
                 self._learner.backward(None)
                 continue
             with self._trained.autocast():
-                found = token_loss(self._trained.model, *item, self._trained.checkpoint.forbidden)
-            self._learner.backward(found.total / learned)
+                batch, trained, weights = item
+                found = token_loss(self._trained.model, batch, trained, self._trained.checkpoint.forbidden, weights)
+            self._learner.backward(found.total)
             loss, right = loss + float(found.total.detach()), right + found.right
         norm = self._learner.gradient_norm(self._settings.optimiser.clip)
         loss, right = self._processes.summed([loss, right])
         if not (norm < float("inf") and loss < float("inf")):
             raise TrainingError(
-                f"step {step + 1} gave a loss of {loss / learned} and a gradient of norm {norm}; the weights are as "
+                f"step {step + 1} gave a loss of {loss} and a gradient of norm {norm}; the weights are as "
                 "they were before. Lower the learning rate, or train in float32."
             )
         fraction = rate_fraction(step, self._total, self._settings.optimiser)
@@ -171,7 +172,7 @@ class _Run:
         self._state = State(step + 1, self._state.tokens + tokens, self._state.data)
         seconds = time.perf_counter() - began
         return {
-            "loss": loss / learned,
+            "loss": loss,
             "accuracy": right / learned,
             "learning_rate": self._settings.optimiser.learning_rate * fraction,
             "gradient_norm": norm,
@@ -186,17 +187,18 @@ class _Run:
         return [rows[i] for i in step_rows(step, len(rows), self._settings.batch.trajectories, self._settings.seed)]
 
     def _batches(self, step: int) -> Batches:
-        """This process's forward passes of a step, and the learned tokens of each."""
+        """This process's forward passes of a step."""
         rows = self._rows(step)
+        weights = token_weights(rows, self._settings.loss.average)
         groups = forward_passes([len(row) for row in rows], self._settings.batch.tokens, packed=self._packed)
         return [
-            None if group is None else self._batch([rows[at] for at in group])
+            None if group is None else self._batch([rows[at] for at in group], [weights[at] for at in group])
             for group in self._processes.turns(groups)
         ]
 
-    def _batch(self, rows: Sequence[Row]) -> tuple[Batch, torch.Tensor]:
+    def _batch(self, rows: Sequence[Row], weights: Sequence[Weights]) -> tuple[Batch, torch.Tensor, torch.Tensor]:
         batch = self._collate(rows)
-        return batch, batch.place([row.trained for row in rows], False)
+        return batch, batch.place([row.trained for row in rows], False), batch.place(weights, 0.0)
 
     def _look(self, number: int, journal: Journal | None, watch: Watch) -> None:
         held: Sequence[Row] = self._examples.validation

@@ -26,7 +26,11 @@ class DataSettings(Settings):
 
 
 class LossSettings(Settings):
-    """Which turns are learned. Observations never are."""
+    """Which turns are learned, and what each counts. Observations never are learned."""
+
+    average: Literal["tokens", "trajectories"] = "tokens"
+    """Over what the loss of a step is the mean: all its learned tokens, or its trajectories, each the mean of its own
+    learned tokens. With `trajectories` short answers count beside long programs."""
 
     error_turns: Literal["learn", "skip"] = "learn"
     """Turns whose code or call failed, or in which no action was found."""
@@ -38,7 +42,7 @@ class BatchSettings(Settings):
     """What goes into one step, and into one forward pass of it."""
 
     trajectories: PositiveInt = 128
-    """Trajectories of a step, over all GPUs. The loss is the mean over all their learned tokens."""
+    """Trajectories of a step, over all GPUs."""
     tokens: PositiveInt = 16_384
     """Most tokens of a forward pass, padding included; gradients are accumulated over as many as a step needs."""
     layout: Literal["auto", "padded", "packed"] = "auto"
