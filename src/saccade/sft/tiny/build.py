@@ -27,6 +27,7 @@ from saccade.sft.tiny.settings import Lesson, Stage, TinySettings
 from saccade.sft.train.settings import (
     BatchSettings,
     DataSettings,
+    LossSettings,
     SftSettings,
     ValidationSettings,
 )
@@ -110,6 +111,7 @@ def stage_settings(settings: TinySettings, stage: Stage, source: Path, places: P
             sampled_ids="text",
             most_tokens=settings.text.context,
         ),
+        loss=LossSettings(average=stage.average),
         model=ModelSettings(source=str(source), vision="full", precision=settings.precision, attention="eager"),
         optimiser=OptimiserSettings(
             method=stage.method,
