@@ -72,4 +72,4 @@ def _word(rng: Rng) -> str:
     return word.capitalize() if rng.chance(50) else word
 
 
-WORLD = World("echo@1", "Print a text that the question gives: copying alone.", EchoKnobs, draw)
+WORLD = World("echo@2", "Print a text that the question gives: copying alone.", EchoKnobs, draw)
