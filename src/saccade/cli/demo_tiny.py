@@ -21,8 +21,7 @@ TASKS = 5
 _SIGNS: dict[str, Any] = {"megapixels": (1.0, 1.2), "detail": 28, "dot_percent": 60, "plate_percent": 220}
 _SIGNS |= {"signs": 7, "conjunction": 0, "clutter": 20, "grain": 0}
 FAMILIES: dict[str, tuple[str, dict[str, Any]]] = {
-    "visual search, letters": ("visual-search", _SIGNS | {"kinds": ("letter",)}),
-    "visual search, colours": ("visual-search", _SIGNS | {"kinds": ("dot",)}),
+    "visual search": ("visual-search", _SIGNS | {"kinds": ("dot",)}),
     "counting shapes": ("shape-count", {}),
     "line crossings": ("line-crossings", {}),
     "nested squares": ("nested-squares", {}),

@@ -10,6 +10,7 @@ import signal
 import socket
 import sys
 from collections.abc import Callable
+from threading import Thread
 from typing import Any
 
 from saccade.errors import SaccadeError, TrainingError
@@ -67,11 +68,22 @@ def _process(rank: int, program: Callable[..., None], arguments: Any, processes:
         "MASTER_PORT": str(port),
     }
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    Thread(target=_end_with_parent, daemon=True).start()
     try:
         program(*arguments)
     except SaccadeError as error:
         told.put(str(error))
         sys.exit(_TOLD)
+
+
+def _end_with_parent() -> None:
+    """Ends this process when the one that started it is gone: a run that was killed must not train on."""
+    from multiprocessing import connection, parent_process
+
+    parent = parent_process()
+    assert parent is not None
+    connection.wait([parent.sentinel])
+    os._exit(1)
 
 
 def _free_port() -> int:

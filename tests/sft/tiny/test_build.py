@@ -54,11 +54,12 @@ def test_the_table_says_how_many_and_how_sure() -> None:
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
-async def test_from_nothing_to_a_table(tmp_path: Path) -> None:
+@pytest.mark.parametrize("processes", [1, 2])
+async def test_from_nothing_to_a_table(tmp_path: Path, processes: int) -> None:
     import asyncio
 
     heard = Heard()
-    model = await asyncio.to_thread(build, RECIPE, tmp_path / "out", heard)
+    model = await asyncio.to_thread(build, RECIPE, tmp_path / "out", heard, processes)
     assert [part.split()[0] for part in heard.parts] == ["lesson", "lesson", "lesson", "tokenizer", "stage", "stage"]
     assert (model / "model.safetensors").is_file()
     again = Heard()

@@ -12,7 +12,7 @@ from saccade.record.task import Task
 from saccade.record.trajectory import Provenance, Trajectory
 from saccade.record.turn import FinishReason, Turn
 from saccade.sft.tiny.settings import TokenizerSettings
-from saccade.sft.tiny.tokenizer import QWEN_TOKENS, make_tokenizer
+from saccade.sft.tiny.tokenizer import QWEN_TOKENS, joined_lines, make_tokenizer
 
 PROGRAM = "import numpy as np\ngrey = np.array(image_clue_0)\nprint(values(['Hares']), \"found\")"
 
@@ -42,11 +42,20 @@ def pieces(tokenizer: Any, text: str) -> list[str]:
     return [tokenizer.decode([token]) for token in tokenizer.encode(text)]
 
 
-def test_lines_that_come_back_are_one_token(tokenizer: Any) -> None:
-    assert pieces(tokenizer, "import numpy as np\ngrey = np.array(image_clue_0)\n") == [
-        "import numpy as np\n",
-        "grey = np.array(image_clue_0)\n",
-    ]
+def test_lines_that_always_come_together_are_one_token(tokenizer: Any) -> None:
+    block = "<code>\n```python\nimport numpy as np\ngrey = np.array(image_clue_0)"
+    assert pieces(tokenizer, f"{block}\nprint(1)")[:2] == [block, "\n"]
+
+
+def test_lines_are_joined_where_one_hardly_comes_without_the_other() -> None:
+    apart = [["a"], ["b"]] * 3 + [["a", "b"]]
+    assert joined_lines(apart, {"a", "b"}) == ["a", "b"]
+    assert joined_lines([*apart, ["x", "a", "y", "z"]], {"a", "b", "x", "y", "z"}) == ["a", "b", "xayz"]
+    assert joined_lines([["a", "?", "b"], ["a", "!", "b"]], {"a", "b"}) == ["a", "b"]
+
+
+def test_a_word_at_the_end_of_a_line_is_the_word(tokenizer: Any) -> None:
+    assert pieces(tokenizer, "Hares\n")[0] == pieces(tokenizer, "Hares and")[0] == "Hares"
 
 
 def test_what_is_copied_stays_in_pieces(tokenizer: Any) -> None:

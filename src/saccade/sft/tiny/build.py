@@ -97,7 +97,11 @@ def build(settings: TinySettings, out: Path, watch: Watch, processes: int = 1) -
         _untrained(settings, places)
     source = places.untrained
     for stage in settings.stages:
-        source = _trained(settings, stage, source, places, (watch, processes))
+        out_of_stage = places.stage(stage.name)
+        if not (out_of_stage / "model").exists():
+            watch.part(f"stage {stage.name}")
+            _run(stage_settings(settings, stage, source, places), out_of_stage, watch.trainer(), processes)
+        source = out_of_stage / "model"
     if not places.model.exists():
         shutil.copytree(source, places.model)
     return places.model
@@ -164,19 +168,14 @@ def _all(lessons: tuple[Lesson, ...], places: Places) -> Iterator[Trajectory]:
         yield from read_lines(places.lesson(lesson.name) / TRAJECTORIES, Trajectory)
 
 
-def _trained(settings: TinySettings, stage: Stage, source: Path, places: Places, how: tuple[Watch, int]) -> Path:
+def _run(settings: SftSettings, out: Path, watch: TrainWatch, processes: int) -> None:
     from saccade.training.launch import launch
 
-    out, (watch, processes) = places.stage(stage.name), how
-    if not (out / "model").exists():
-        watch.part(f"stage {stage.name}")
-        asked = stage_settings(settings, stage, source, places)
-        arguments = (asked, out, (out / _SETTINGS).exists(), watch.trainer())
-        if processes > 1:
-            launch(_train, (asked.model_copy(update={"threads": 1}), *arguments[1:]), processes)
-        else:
-            _train(*arguments)
-    return out / "model"
+    resume = (out / _SETTINGS).exists()
+    if processes > 1:
+        launch(_train, (settings.model_copy(update={"threads": 1}), out, resume, watch), processes)
+    else:
+        _train(settings, out, resume, watch)
 
 
 def _train(settings: SftSettings, out: Path, resume: bool, watch: TrainWatch) -> None:

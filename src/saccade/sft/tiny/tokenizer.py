@@ -1,15 +1,17 @@
-"""A tokenizer made from trajectories: whole lines of code and of markup that keep coming back are one token each.
+"""A tokenizer made from trajectories: lines of code and of markup that keep coming back are one token each, and so are
+lines of which one hardly comes without the other.
 
-A program of sixty lines that a family of questions always needs is then sixty tokens, and writing it is soon learned.
-All else is read in small pieces, so that it can be copied from where it was read to where it is written: a word, a
-digit, a sign is a token of its own, and rare words are several (byte-level BPE). Any text comes back exactly.
+A function that programs of a family of questions always need is then one token, and writing it is soon learned. All
+else is read in small pieces, so that it can be copied from where it was read to where it is written: a word, a digit,
+a sign is a token of its own, and rare words are several (byte-level BPE). Any text comes back exactly.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
@@ -24,8 +26,14 @@ from saccade.sft.tiny.settings import TokenizerSettings
 _PIECES = Regex(r"\n[A-Z]\. | [a-z]+|[A-Za-z]+|\d|\s|[^\sA-Za-z\d]")
 """The mark of a choice; small words with the blank before them; words, which are copied, without it; single signs."""
 _MARKUP_SHARE = 0.9
-"""A line that is not code becomes a token if it is in nearly all trajectories of a kind: it says nothing of its own."""
+"""A line that is not code becomes a token if it is in nearly all trajectories of a kind: it says nothing of its own,
+unless it is one word with which a text begins."""
+_JOINED_SHARE = 0.95
+"""Two lines are joined if so large a share of the places of one of them is beside the other."""
+_GAP = "\n\n"
+"""What is joined ends at an empty line: a function is a token, a program is not."""
 _QUOTED = re.compile(r"""["']([^"']+)["']""")
+_LINE = re.compile(r"\n*[^\n]+")
 QWEN_TOKENS = SPECIAL_TOKENS[:8]
 """What the Qwen2.5-VL family needs, with ids 0, 1, 2, ... in this order."""
 TEMPLATE = (
@@ -51,12 +59,15 @@ def make_tokenizer(trajectories: Iterable[Trajectory], settings: TokenizerSettin
         own = list(_texts(trajectory))
         texts += own
         programs = [turn.action.code for turn in trajectory.turns if isinstance(turn.action, Code)]
-        written = {line for program in programs for line in _lines(program)}
-        code[kind].update(line for line in written if not _quotes(line, trajectory.task.question))
-        markup[kind].update({line for text in own for line in _lines(text)} - written)
-    backend = _pieces_tokenizer(_without_lines(texts), settings.vocabulary)
-    frequent = sorted(_frequent(code, seen, settings.line_share) | _frequent(markup, seen, _MARKUP_SHARE))
-    backend.add_tokens([AddedToken(line, normalized=False, special=False) for line in frequent])
+        written = {line for program in programs for line in program.splitlines()}
+        found = {line for text in own for line in _lines(text)}
+        of_code = {line for line in found if line.lstrip("\n") in written}
+        code[kind].update(line for line in of_code if not _quotes(line, trajectory.task.question))
+        markup[kind].update(line for line in found - of_code if not line.isalpha())
+    frequent = _frequent(code, seen, settings.line_share) | _frequent(markup, seen, _MARKUP_SHARE)
+    backend = _pieces_tokenizer(_without_lines(texts, frequent), settings.vocabulary)
+    blocks = joined_lines([list(_lines(text)) for text in texts], frequent)
+    backend.add_tokens([AddedToken(block, normalized=False, special=False) for block in blocks])
     tokenizer = PreTrainedTokenizerFast(
         tokenizer_object=backend,
         eos_token="<|im_end|>",
@@ -77,8 +88,46 @@ def _texts(trajectory: Trajectory) -> Iterator[str]:
         yield turn.text
 
 
-def _lines(text: str) -> Iterator[str]:
-    return (line for line in text.splitlines(keepends=True) if len(line) > 3)
+def _lines(text: str) -> list[str]:
+    """Lines with what breaks them off from the line before: a word is the same word at the end of a line."""
+    return _LINE.findall(text)
+
+
+def joined_lines(texts: Iterable[Sequence[str]], frequent: Collection[str]) -> list[str]:
+    """The frequent lines of texts, joined: to the next one, where nearly every time one of the two has the other."""
+    known = Counter(tuple(line if line in frequent else "" for line in lines) for lines in texts)
+    while pairs := _inseparable(known):
+        joined: Counter[tuple[str, ...]] = Counter()
+        for lines, count in known.items():
+            joined[tuple(_joined(lines, pairs))] += count
+        known = joined
+    return sorted({line for lines in known for line in lines} - {""})
+
+
+def _inseparable(texts: Mapping[tuple[str, ...], int]) -> set[tuple[str, str]]:
+    single: Counter[str] = Counter()
+    double: Counter[tuple[str, str]] = Counter()
+    for lines, count in texts.items():
+        for line in lines:
+            single[line] += count
+        for pair in pairwise(lines):
+            double[pair] += count
+    return {
+        (first, second)
+        for (first, second), count in double.items()
+        if first
+        and second
+        and not second.startswith(_GAP)
+        and count >= _JOINED_SHARE * min(single[first], single[second])
+    }
+
+
+def _joined(lines: Sequence[str], pairs: Collection[tuple[str, str]]) -> Iterator[str]:
+    at = 0
+    while at < len(lines):
+        width = 2 if tuple(lines[at : at + 2]) in pairs else 1
+        yield "".join(lines[at : at + width])
+        at += width
 
 
 def _quotes(line: str, question: str) -> bool:
@@ -91,11 +140,10 @@ def _frequent(lines: dict[str, Counter[str]], seen: Counter[str], share: float) 
     return {line for kind, counts in lines.items() for line, count in counts.items() if count >= share * seen[kind]}
 
 
-def _without_lines(texts: Iterable[str]) -> Iterator[str]:
-    """Code is left out: its lines are tokens already, and its words would crowd out those of questions."""
+def _without_lines(texts: Iterable[str], frequent: Collection[str]) -> Iterator[str]:
+    """Words of lines that are tokens already would crowd out those of questions."""
     for text in texts:
-        if "```" not in text:
-            yield text
+        yield "".join(line for line in _lines(text) if line not in frequent)
 
 
 def _pieces_tokenizer(texts: Iterable[str], vocabulary: int) -> Tokenizer:

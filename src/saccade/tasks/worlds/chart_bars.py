@@ -59,7 +59,7 @@ def draw(rng: Rng, knobs: ChartBarKnobs) -> Sample:
     asked = ask(rng, kind, drawn)
     start = (
         'rgb = np.asarray(image_0.convert("RGB"))\n'
-        f"marks = bar_marks(rgb, {drawn.series!r})\n"
+        f"marks = chart_marks(rgb, {drawn.series!r})\n"
         "values = lambda labels: by_label(rgb, marks, labels)\n"
     )
     return Sample(
@@ -152,4 +152,4 @@ def _lying(rng: Rng, theme: Theme, scale: Scale, title: str, bars: Bars) -> tupl
     return picture, marks
 
 
-WORLD = World("chart-bar@1", "Read values, differences, extremes and counts from bar charts.", ChartBarKnobs, draw)
+WORLD = World("chart-bar@2", "Read values, differences, extremes and counts from bar charts.", ChartBarKnobs, draw)

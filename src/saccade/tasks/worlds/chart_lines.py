@@ -67,7 +67,7 @@ def draw(rng: Rng, knobs: ChartLineKnobs) -> Sample:
     asked = ask(rng, kind, drawn)
     start = (
         'rgb = np.asarray(image_0.convert("RGB"))\n'
-        f"marks = disc_marks(rgb, {drawn.series!r})\n"
+        f"marks = chart_marks(rgb, {drawn.series!r})\n"
         "values = lambda labels: by_label(rgb, marks, labels)\n"
     )
     return Sample(
@@ -130,4 +130,4 @@ def _marker(pen: ImageDraw.ImageDraw, at: tuple[int, int], radius: int, shades: 
     return at[0] - radius, at[1] - radius, at[0] + radius + 1, at[1] + radius + 1
 
 
-WORLD = World("chart-line@1", "Read values, differences, extremes and counts from line charts.", ChartLineKnobs, draw)
+WORLD = World("chart-line@2", "Read values, differences, extremes and counts from line charts.", ChartLineKnobs, draw)

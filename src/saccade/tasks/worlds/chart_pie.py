@@ -23,7 +23,7 @@ from saccade.tasks.worlds.chart_frame import (
     random_theme,
     title_room,
 )
-from saccade.tasks.worlds.chart_questions import KINDS, TOPICS, Kind
+from saccade.tasks.worlds.chart_questions import KINDS, TOPICS, Kind, extreme_of
 from saccade.tasks.worlds.program import compose
 from saccade.tasks.worlds.rng import Rng
 
@@ -86,7 +86,7 @@ def _ask(rng: Rng, kind: Kind, shares: dict[str, int]) -> tuple[str, str, str, l
     if kind == "extreme":
         word, function = rng.choice((("largest", max), ("smallest", min)))
         answer = function(shares, key=lambda label: shares[label])
-        lines = _NAMED.format(names=sorted(shares)) + f"print({function.__name__}(shares, key=shares.get))"
+        lines = _NAMED.format(names=sorted(shares)) + extreme_of("shares", word)
         return f"Which share is the {word}?", answer, lines, [answer]
     # An odd half never is a share itself.
     limit = rng.integer(min(shares.values()), max(shares.values()) - 1) + 0.5
@@ -123,4 +123,4 @@ def _chart(rng: Rng, theme: Theme, title: str, shares: dict[str, int]) -> tuple[
     return picture, pie, entries
 
 
-WORLD = World("chart-pie@1", "Read shares, differences, extremes and counts from pie charts.", ChartPieKnobs, draw)
+WORLD = World("chart-pie@2", "Read shares, differences, extremes and counts from pie charts.", ChartPieKnobs, draw)

@@ -12,6 +12,7 @@ from saccade.record.task import AnswerType, EvidenceBox
 from saccade.tasks.worlds.canvas import Box
 from saccade.tasks.worlds.chart_frame import Scale
 from saccade.tasks.worlds.rng import Rng
+from saccade.tasks.worlds.words import ANIMALS, BOOKS, DAYS, FOODS, MONTHS, PEOPLE, PLACES, THINGS
 
 Kind = Literal["value", "difference", "extreme", "count"]
 KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
@@ -28,17 +29,21 @@ class Topic:
     """Whether the labels have an order of their own."""
 
 
-_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
-_DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
+_MONTHS = tuple(month[:3] for month in MONTHS)
+_DAYS = tuple(day[:3] for day in DAYS)
+_CROWDS = ("Adults", "Children", "Students", "Guests", "Members", "Seniors", "Tourists")
 TOPICS: Final = (
-    Topic("Sales of a fruit stand", ("Apples", "Pears", "Plums", "Kiwis", "Figs", "Limes", "Mangos"), ("2022", "2023")),
-    Topic("Visitors of a museum", _DAYS, ("Adults", "Children", "Students"), ordered=True),
-    Topic("Rain in a year", _MONTHS, ("Coast", "Valley", "Hills"), ordered=True),
-    Topic("Books lent", ("Novels", "Comics", "Travel", "Poetry", "History", "Science"), ("Girls", "Boys")),
-    Topic("Animals seen", ("Foxes", "Owls", "Deer", "Hares", "Geese", "Frogs", "Bats"), ("Spring", "Autumn")),
-    Topic("Bikes rented", _MONTHS, ("North", "South", "Centre"), ordered=True),
-    Topic("Energy used", ("Oven", "Lamp", "Fridge", "Heater", "Laptop", "Radio"), ("Winter", "Summer")),
-    Topic("Goals scored", ("Hawks", "Lions", "Bears", "Wolves", "Sharks", "Eagles"), ("Home", "Away")),
+    Topic("Sales of a fruit stand", FOODS, ("2019", "2020", "2021", "2022", "2023")),
+    Topic("Visitors of a museum", _DAYS, _CROWDS, ordered=True),
+    Topic("Rain in a year", _MONTHS, PLACES, ordered=True),
+    Topic("Books lent", BOOKS, _CROWDS),
+    Topic("Animals seen", ANIMALS, ("Spring", "Summer", "Autumn", "Winter")),
+    Topic("Bikes rented", _MONTHS, PLACES, ordered=True),
+    Topic("Energy used", THINGS, ("Spring", "Summer", "Autumn", "Winter")),
+    Topic("Goals scored", ANIMALS, ("Home", "Away")),
+    Topic("Steps walked", _DAYS, PEOPLE, ordered=True),
+    Topic("Tickets sold", PLACES, _DAYS),
+    Topic("Stamps collected", PEOPLE, ("2019", "2020", "2021", "2022", "2023")),
 )
 
 
@@ -86,6 +91,11 @@ def ask(rng: Rng, kind: Kind, drawn: Drawn) -> Asked:
     return {"value": _value, "difference": _difference, "extreme": _extreme, "count": _count}[kind](rng, drawn)
 
 
+def extreme_of(names: str, word: str) -> str:
+    """The end of a program that prints which of these names (a variable: name to value) is `largest` or `smallest`."""
+    return f'pick = {{"largest": max, "smallest": min}}[{word!r}]\nprint(pick({names}, key={names}.get))'
+
+
 def _of(series: str) -> str:
     return f" of {series}" if series else ""
 
@@ -120,12 +130,12 @@ def _difference(rng: Rng, drawn: Drawn) -> Asked:
 def _extreme(rng: Rng, drawn: Drawn) -> Asked:
     largest = rng.chance(50)
     answer = (max if largest else min)(drawn.labels, key=lambda label: drawn.values[label, drawn.series])
-    word, function = ("largest", "max") if largest else ("smallest", "min")
+    word = "largest" if largest else "smallest"
     wordings = ("For which category is the value{of} {word}?", "Which category has the {word} value{of}?")
     return Asked(
         rng.choice(wordings).format(of=_of(drawn.series), word=word),
         answer,
-        f"found = values({list(drawn.labels)!r})\nprint(found)\nprint({function}(found, key=found.get))",
+        f"found = values({list(drawn.labels)!r})\nprint(found)\n" + extreme_of("found", word),
         AnswerType.CHOICE,
         drawn.labels,
         _evidence(drawn, (answer,)),

@@ -112,7 +112,7 @@ def bar_marks(rgb: np.ndarray, series: str = "") -> list[tuple[float, float]]:
             continue
         middle = column + 1 + (left + right - 1) / 2
         other = np.flatnonzero(np.any(turned[: foot - 1, int(middle)] != colour, axis=1))
-        found.append((middle, slope * (int(other[-1]) + 1) + offset))
+        found.append((middle, round(slope * (int(other[-1]) + 1) + offset, 3)))
     return found
 
 
@@ -120,7 +120,13 @@ def disc_marks(rgb: np.ndarray, series: str = "") -> list[tuple[float, float]]:
     """(column, value) of every round marker; only those of a series unless that is empty."""
     slope, offset = value_scale(rgb)
     colour = swatch(rgb, series) if series else vivid(rgb)
-    return [(x, slope * y + offset) for x, y in discs(rgb, colour)]
+    return [(x, round(slope * y + offset, 3)) for x, y in discs(rgb, colour)]
+
+
+def chart_marks(rgb: np.ndarray, series: str = "") -> list[tuple[float, float]]:
+    """(place along the category axis, value) of every round marker, or of every bar where there is no marker."""
+    colour = swatch(rgb, series) if series else vivid(rgb)
+    return disc_marks(rgb, series) if discs(rgb, colour) else bar_marks(rgb, series)
 
 
 def disc_points(rgb: np.ndarray, series: str = "") -> list[tuple[float, float]]:
@@ -128,7 +134,8 @@ def disc_points(rgb: np.ndarray, series: str = "") -> list[tuple[float, float]]:
     slope, offset = value_scale(rgb)
     across, start = value_scale(rgb, sideways=True)
     colour = swatch(rgb, series) if series else vivid(rgb)
-    return [(across * (rgb.shape[1] - 1 - x) + start, slope * y + offset) for x, y in discs(rgb, colour)]
+    places = discs(rgb, colour)
+    return [(round(across * (rgb.shape[1] - 1 - x) + start, 3), round(slope * y + offset, 3)) for x, y in places]
 
 
 def slice_shares(rgb: np.ndarray) -> dict[tuple[int, ...], int]:

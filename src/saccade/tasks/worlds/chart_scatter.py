@@ -128,9 +128,12 @@ def _ask(rng: Rng, kind: ScatterKind, cloud: _Cloud, name: str) -> tuple[str, st
         return question, up.text(high[1] - low[1]), lines, [high, low]
     if kind == "extreme":
         top = rng.chance(50)
-        word, function = ("highest", "max") if top else ("lowest", "min")
+        word = "highest" if top else "lowest"
         question = f"What is the x value of the {word} point{whose}?"
-        lines = f"print(show({function}(points, key=lambda point: point[1])[0]))"
+        lines = (
+            f'pick = {{"highest": max, "lowest": min}}[{word!r}]\n'
+            "print(show(pick(points, key=lambda point: point[1])[0]))"
+        )
         return question, across.text((high if top else low)[0]), lines, [high if top else low]
     if kind == "count":
         return f"How many points{whose} are in the chart?", str(len(points)), "print(len(points))", points
@@ -171,4 +174,4 @@ def _box(cloud: _Cloud, origin: Point, point: Point, name: str) -> EvidenceBox:
     return EvidenceBox(image="image_0", xyxy=(x - reach, y - reach, x + reach + 1, y + reach + 1), label=name)
 
 
-WORLD = World("chart-scatter@1", "Read and count points of scatter charts.", ChartScatterKnobs, draw)
+WORLD = World("chart-scatter@2", "Read and count points of scatter charts.", ChartScatterKnobs, draw)

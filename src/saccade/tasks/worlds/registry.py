@@ -17,10 +17,10 @@ _HOME = "saccade.tasks.worlds"
 WORLDS = Registry(
     "worlds",
     {
-        "chart-bar@1": f"{_HOME}.chart_bars:WORLD",
-        "chart-line@1": f"{_HOME}.chart_lines:WORLD",
-        "chart-pie@1": f"{_HOME}.chart_pie:WORLD",
-        "chart-scatter@1": f"{_HOME}.chart_scatter:WORLD",
+        "chart-bar@2": f"{_HOME}.chart_bars:WORLD",
+        "chart-line@2": f"{_HOME}.chart_lines:WORLD",
+        "chart-pie@2": f"{_HOME}.chart_pie:WORLD",
+        "chart-scatter@2": f"{_HOME}.chart_scatter:WORLD",
         "circled-letter@1": f"{_HOME}.circled_letter:WORLD",
         "echo@2": f"{_HOME}.echo:WORLD",
         "geometry@1": f"{_HOME}.geometry:WORLD",
@@ -35,9 +35,9 @@ WORLDS = Registry(
         "sign-close-up@1": f"{_HOME}.sign_close_up:WORLD",
         "sign-colours@2": f"{_HOME}.sign_colours:WORLD",
         "spot-difference@1": f"{_HOME}.spot_difference:WORLD",
-        "table-arithmetic@1": f"{_HOME}.table:WORLD",
+        "table-arithmetic@2": f"{_HOME}.table:WORLD",
         "touching-circles@1": f"{_HOME}.touching_circles:WORLD",
-        "video-events@1": f"{_HOME}.video:WORLD",
+        "video-events@2": f"{_HOME}.video:WORLD",
         "visual-search@1": f"{_HOME}.visual_search:WORLD",
     },
 )

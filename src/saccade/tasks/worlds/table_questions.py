@@ -14,6 +14,7 @@ from typing import Final, Literal, get_args
 from saccade.record.task import AnswerType
 from saccade.tasks.worlds.rng import Rng
 from saccade.tasks.worlds.table_draw import Grid
+from saccade.tasks.worlds.words import ANIMALS, BOOKS, DAYS, FOODS, MONTHS, PEOPLE, PLACES, THINGS
 
 TableKind = Literal[
     "total", "difference", "mean", "range", "median", "rate", "count", "extreme", "fraction", "probability", "purchase"
@@ -48,27 +49,35 @@ class _Log:
     high: int
 
 
-_DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
-_MONTHS = ("January", "March", "April", "June", "July", "August", "October", "December")
 _YEARS = ("2014", "2015", "2016", "2017", "2018", "2019", "2020", "2021")
 _LOGS: Final = (
-    _Log("A week of reading", "Day", "Pages", _DAYS, 8, 240),
-    _Log("Runs before the race", "Day", "Kilometers", _DAYS, 2, 30),
-    _Log("The hotel at the lake", "Month", "Guests", _MONTHS, 120, 2400),
-    _Log("A club of collectors", "Name", "Stamps", ("Ada", "Bruno", "Clara", "Dario", "Emma", "Felix"), 20, 900),
-    _Log("Recycling at school", "Team", "Cans", ("Lions", "Bears", "Hawks", "Wolves", "Tigers", "Sharks"), 10, 150),
-    _Log("Harvest of the farm", "Fruit", "Baskets", ("Apples", "Pears", "Plums", "Cherries", "Grapes"), 4, 90),
+    _Log("A week of reading", "Day", "Pages", DAYS, 8, 240),
+    _Log("Runs before the race", "Day", "Kilometers", DAYS, 2, 30),
+    _Log("The hotel at the lake", "Month", "Guests", MONTHS, 120, 2400),
+    _Log("A club of collectors", "Name", "Stamps", PEOPLE, 20, 900),
+    _Log("Cards of the class", "Name", "Cards", PEOPLE, 2, 80),
+    _Log("Recycling at school", "Team", "Cans", ANIMALS, 10, 150),
+    _Log("Seen from the tower", "Animal", "Sightings", ANIMALS, 1, 60),
+    _Log("Harvest of the farm", "Crop", "Baskets", FOODS, 4, 90),
+    _Log("A walk through town", "Place", "Photos", PLACES, 3, 120),
+    _Log("The school library", "Shelf", "Books", BOOKS, 40, 700),
 )
 _YEARLY: Final = (
     _Log("A small baseball team", "Year", "Wins", _YEARS, 5, 60),
     _Log("A chess club in town", "Year", "Members", _YEARS, 20, 300),
 )
-_ITEMS = ("kite", "puzzle", "lamp", "clock", "basket", "scarf", "candle", "teapot", "blanket", "mirror")
+_ITEMS = tuple(thing.lower() for thing in THINGS)
 _SHOPS = ("Toy corner", "Gifts and more", "The attic shop")
+_COLOURS = ("White", "Brown", "Spotted", "Green", "Black", "Grey", "Yellow", "Purple")
+_SIZES = ("Small", "Large", "Broken", "Huge", "Tiny", "Medium")
+_PATTERNS = ("Plain", "Striped", "Dotted", "Checked", "Floral")
 _TWO_WAY: Final = (
-    ("Shells on the beach", ("White", "Brown", "Spotted"), ("Small", "Large", "Broken"), "shell"),
-    ("Shirts in a shop", ("Cotton", "Wool", "Linen"), ("Plain", "Striped", "Dotted"), "shirt"),
-    ("Riders at the stable", ("Beginner", "Expert"), ("Morning", "Evening"), "rider"),
+    ("Shells on the beach", _COLOURS, _SIZES, "shell"),
+    ("Shirts in a shop", ("Cotton", "Wool", "Linen", "Silk", "Denim", "Fleece"), _PATTERNS, "shirt"),
+    ("Riders at the stable", ("Beginner", "Expert", "Trainer"), DAYS, "rider"),
+    ("Tickets of the museum", PLACES, ("Adult", "Child", "Group", "Student"), "ticket"),
+    ("Beads in a box", _COLOURS, ("Glass", "Wood", "Metal", "Bone", "Clay"), "bead"),
+    ("Kites of the club", _PATTERNS, _SIZES, "kite"),
 )
 
 
@@ -83,8 +92,12 @@ def _number_text(commas: bool, value: int) -> str:
 
 def _fill(rng: Rng, log: _Log, most_rows: int) -> tuple[tuple[str, ...], list[int]]:
     count = rng.integer(4, min(most_rows, len(log.labels)))
-    start = rng.integer(0, len(log.labels) - count)
-    return log.labels[start : start + count], rng.sample(range(log.low, log.high + 1), count)
+    if log.labels in (DAYS, MONTHS, _YEARS):
+        start = rng.integer(0, len(log.labels) - count)
+        labels = log.labels[start : start + count]
+    else:
+        labels = tuple(rng.sample(log.labels, count))
+    return labels, rng.sample(range(log.low, log.high + 1), count)
 
 
 def _grid(rng: Rng, log: _Log, labels: tuple[str, ...], values: list[int]) -> Grid:
@@ -100,11 +113,14 @@ def _pair(rng: Rng, most_rows: int, *, total: bool) -> TableQuestion:
     a, b, noun = labels[i], labels[j], log.value.lower()
     if total:
         question = f"How many {noun} do {a} and {b} have together in the table?"
-        answer, sign = values[i] + values[j], "+"
+        answer, word = values[i] + values[j], "together"
     else:
         question = f"According to the table, how many more {noun} are there for {a} than for {b}?"
-        answer, sign = values[i] - values[j], "-"
-    lines = f"a = row_numbers(grey, {a!r})[0]\nb = row_numbers(grey, {b!r})[0]\nprint(a, b)\nprint(show(a {sign} b))"
+        answer, word = values[i] - values[j], "more"
+    lines = (
+        f"a = row_numbers(grey, {a!r})[0]\nb = row_numbers(grey, {b!r})[0]\nprint(a, b)\n"
+        f'sign = {{"together": 1, "more": -1}}[{word!r}]\nprint(show(a + sign * b))'
+    )
     used = ((i, 1), (j, 1))
     return TableQuestion(_grid(rng, log, labels, values), question, str(answer), AnswerType.NUMBER, lines, used)
 
@@ -117,20 +133,27 @@ def _column(rng: Rng, most_rows: int, kind: TableKind) -> TableQuestion:
     if kind == "mean":
         # The mean comes out whole.
         values[0] += -sum(values) % len(values)
-    answer, formula = {
-        "mean": (sum(values) // len(values), "sum(numbers) / len(numbers)"),
-        "range": (max(values) - min(values), "max(numbers) - min(numbers)"),
-        "median": (sorted(values)[len(values) // 2], "sorted(numbers)[len(numbers) // 2]"),
+    answer = {
+        "mean": sum(values) // len(values),
+        "range": max(values) - min(values),
+        "median": sorted(values)[len(values) // 2],
     }[kind]
     question = rng.choice(
         (f"What is the {kind} of the numbers in the table?", f"Find the {kind} of the numbers of {log.value.lower()}.")
     )
-    lines = _ALL + f"print(show({formula}))"
+    lines = f"{_ALL}{_FORMULAS}print(show(formulas[{kind!r}]))"
     used = tuple((row, 1) for row in range(len(values)))
     return TableQuestion(_grid(rng, log, labels, values), question, str(answer), AnswerType.NUMBER, lines, used)
 
 
 _ALL = "numbers = all_numbers(grey)\nprint(numbers)\n"
+_FORMULAS = """\
+formulas = {
+    "mean": sum(numbers) / len(numbers),
+    "range": max(numbers) - min(numbers),
+    "median": sorted(numbers)[len(numbers) // 2],
+}
+"""
 
 
 def _rate(rng: Rng, most_rows: int) -> TableQuestion:
@@ -164,7 +187,7 @@ def _extreme(rng: Rng, most_rows: int) -> TableQuestion:
     question = f"Which {log.head.lower()} has the {word} {log.value.lower()}?"
     lines = (
         f"found = {{label: row_numbers(grey, label)[0] for label in {list(labels)!r}}}\n"
-        f"print(found)\nprint({function.__name__}(found, key=found.get))"
+        f'print(found)\npick = {{"most": max, "fewest": min}}[{word!r}]\nprint(pick(found, key=found.get))'
     )
     grid = _grid(rng, log, labels, values)
     return TableQuestion(grid, question, labels[row], AnswerType.CHOICE, lines, ((row, 1),), labels)
@@ -184,7 +207,7 @@ def _fraction(rng: Rng, most_rows: int) -> TableQuestion:
 
 def _probability(rng: Rng, most_rows: int) -> TableQuestion:
     title, rows, columns, noun = rng.choice(_TWO_WAY)
-    rows, columns = (tuple(rng.sample(names, rng.integer(2, len(names)))) for names in (rows, columns))
+    rows, columns = (tuple(rng.sample(names, rng.integer(2, min(3, len(names))))) for names in (rows, columns))
     values = [[rng.integer(1, 15) for _ in columns] for _ in rows]
     i, j = rng.integer(0, len(rows) - 1), rng.integer(0, len(columns) - 1)
     question = (

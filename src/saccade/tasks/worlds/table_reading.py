@@ -25,7 +25,7 @@ def cells(grey: np.ndarray) -> list[Cell]:
     dark = (grey < 110).astype(np.uint8)
     lines = [cv2.morphologyEx(dark, cv2.MORPH_OPEN, np.ones(shape, np.uint8)) for shape in ((1, 41), (41, 1))]
     dark[(lines[0] > 0) | (lines[1] > 0)] = 0
-    return text_boxes(dark, 12)
+    return text_boxes(dark, 16)  # two columns are 20 pixels apart or more, words of a title up to 12
 
 
 def column_texts(grey: np.ndarray, header: str) -> list[tuple[float, Cell]]:

@@ -64,13 +64,14 @@ def span_of(video: Any, colour: str) -> tuple[int, int]:
     return first, end
 
 
-def places(video: Any, colour: str) -> list[tuple[float, float]]:
-    """Where the largest blot of a colour stands, in each coarse frame that has one."""
+def places(video: Any, colour: str) -> list[tuple[int, int]]:
+    """Where the largest blot of a colour stands, to the pixel, in each coarse frame that has one."""
     found = []
     for pixels in video.get_batch(coarse(video)).asnumpy():
         blobs = blobs_of(pixels, colour)
         if blobs:
-            found.append(max(blobs, key=lambda blob: blob[2])[:2])
+            x, y, _ = max(blobs, key=lambda blob: blob[2])
+            found.append((round(x), round(y)))
     return found
 
 

@@ -20,7 +20,7 @@ _, labels, boxes, _ = cv2.connectedComponentsWithStats(ink, connectivity=8)
 grid = 1 + int(np.argmax(boxes[1:, cv2.CC_STAT_WIDTH] * boxes[1:, cv2.CC_STAT_HEIGHT]))
 x, y, w, h = boxes[grid][:4]
 lines = labels[y : y + h, x : x + w] == grid
-print("grid", (x, y, x + w, y + h))
+print("grid", x, y, x + w, y + h)
 
 
 def cells(covered):

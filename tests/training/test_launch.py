@@ -1,0 +1,56 @@
+"""Processes of a run end with the one that started them."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+PROGRAM = """
+import os, sys, time
+from pathlib import Path
+from saccade.training.launch import launch
+
+def wait(folder):
+    (Path(folder) / os.environ["RANK"]).write_text(str(os.getpid()))
+    time.sleep(600)
+
+if __name__ == "__main__":
+    launch(wait, (sys.argv[1],), 2)
+"""
+
+
+def alive(process: int) -> bool:
+    """Whether a process runs; one that ended and was not waited for does not."""
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_workers_of_a_killed_run_end(tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text(PROGRAM)
+    started = tmp_path / "started"
+    started.mkdir()
+    parent = subprocess.Popen([sys.executable, str(tmp_path / "program.py"), str(started)])
+    workers: list[int] = []
+    try:
+        until = time.monotonic() + 120
+        while len(workers) < 2 and time.monotonic() < until:
+            time.sleep(0.1)
+            workers = [int(text) for file in started.iterdir() if (text := file.read_text())]
+        assert len(workers) == 2
+        assert all(map(alive, workers))
+        os.kill(parent.pid, signal.SIGKILL)
+        while any(map(alive, workers)) and time.monotonic() < until:
+            time.sleep(0.1)
+        assert not any(map(alive, workers))
+    finally:
+        for process in [parent.pid, *workers]:
+            if alive(process):
+                os.kill(process, signal.SIGKILL)
+        parent.wait()
