@@ -41,6 +41,7 @@ OTHERS = [
     "Which letter is being circled?",
     "Are the two squares touching?",
     "How many words stand in the second row?",
+    "How many rows of the table have at least 22 kilometers?",
     "What colour are the two circles?",
 ]
 

@@ -25,6 +25,9 @@ _NARROWED = re.compile(
     r"\b(bigger|larger|smaller|biggest|largest|smallest|thick\w*|thin\w*|filled|solid|left|right|above|below|"
     r"upper|lower|top|bottom|difference|cross\w*|touch\w*|intersect\w*|not)\b"
 )
+_SOME_ROWS = re.compile(
+    r"\b(cells?|words?|empty|at least|at most|more than|fewer than|less than|above|below|whose|where|that)\b"
+)
 # How rows and columns are wanted, by the example that a question gives.
 _PAIR = re.compile(r"\(\s*(\d+|rows?)\s*,\s*(\d+|columns?)\s*\)")
 _BARE_PAIR = re.compile(r"\b\d+\s*,\s*\d+\b")
@@ -48,7 +51,7 @@ def colours_in(words: str) -> tuple[str, ...]:
 
 def _rows_columns(words: str) -> Solver | None:
     rows, columns = re.search(r"\brows?\b", words), re.search(r"\bcol(umn)?s?\b", words)
-    if not (_COUNT.search(words) and (rows or columns)) or re.search(r"\b(cells?|words?|empty)\b", words):
+    if not (_COUNT.search(words) and (rows or columns)) or _SOME_ROWS.search(words):
         return None
     if not (rows and columns):
         form = "{0}" if rows else "{1}"
