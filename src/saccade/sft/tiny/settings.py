@@ -75,6 +75,8 @@ class Stage(Settings):
     """Of a step."""
     average: Literal["tokens", "trajectories"] = "tokens"
     """As `loss.average` of `saccade sft`: with `trajectories` a picture that is named counts as much as a program."""
+    vision: Literal["frozen", "projector", "full"] = "full"
+    """What of the vision tower learns, as `model.vision` of `saccade sft`."""
     method: Literal["adamw", "muon"] = "muon"
     learning_rate: PositiveFloat = 1.5e-3
     final_fraction: float = Field(0.05, ge=0, lt=1)

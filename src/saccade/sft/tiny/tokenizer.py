@@ -1,9 +1,9 @@
-"""A tokenizer made from trajectories: lines of code and of markup that keep coming back are one token each, and so are
-lines of which one hardly comes without the other.
+"""A tokenizer made from trajectories: lines that keep coming back, joined to those they belong to, are one token each.
 
-A function that programs of a family of questions always need is then one token, and writing it is soon learned. All
-else is read in small pieces, so that it can be copied from where it was read to where it is written: a word, a digit,
-a sign is a token of its own, and rare words are several (byte-level BPE). Any text comes back exactly.
+Lines of code and of markup, that is; two belong together if one hardly comes without the other. A function that
+programs of a family of questions always need is then one token, and writing it is soon learned. All else is read in
+small pieces, so that it can be copied from where it was read to where it is written: a word, a digit, a sign is a token
+of its own, and rare words are several (byte-level BPE). Any text comes back exactly.
 """
 
 from __future__ import annotations
