@@ -15,6 +15,7 @@ LEARNED: Mapping[str, str] = {
     "rows-columns": "count the rows and columns of a table",
     "two-circles": "tell whether two circles touch or overlap",
     "geometry": "find an angle, a length or an area in a marked drawing",
+    "colour": "compare colours by their pixels",
     "word": "read a printed word that is turned, mirrored or in the dark",
 }
 """The kinds of questions in which the shipped weights reached their targets (docs/tiny.md), by `known_kind`."""

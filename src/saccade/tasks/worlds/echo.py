@@ -10,10 +10,17 @@ from PIL import Image
 
 from saccade.tasks.worlds.base import Knobs, Sample, World
 from saccade.tasks.worlds.rng import Rng
+from saccade.tasks.worlds.words import ANIMALS, BOOKS, DAYS, FOODS, MONTHS, PEOPLE, PLACES, THINGS
 
 _SIDE = 28
 _VOWELS, _OTHERS = "aeiou", "bcdfghklmnprstvwz"
 _QUESTIONS = ("Print {text} and say what was printed.", "Say {text}.", "What does a program print that prints {text}?")
+
+
+_NAMES = (*DAYS, *MONTHS, *ANIMALS, *FOODS, *PEOPLE, *THINGS, *PLACES, *BOOKS)
+_ALL_NAMES = tuple(
+    dict.fromkeys((*_NAMES, *(day[:3] for day in (*DAYS, *MONTHS)), *(thing.lower() for thing in THINGS)))
+)
 
 
 class EchoKnobs(Knobs):
@@ -21,8 +28,9 @@ class EchoKnobs(Knobs):
 
 
 def draw(rng: Rng, knobs: EchoKnobs) -> Sample:
-    """A number, numbers, a decimal, a fraction, words, numbers and words, or named numbers in braces."""
-    text = rng.choice((_whole, _numbers, _decimal, _fraction, _words, _list, _mixed, _braces))(rng)
+    """Numbers, words, names of charts and tables, or several of them, with and without signs between them."""
+    kinds = (_whole, _numbers, _decimal, _fraction, _words, _list, _mixed, _braces, _names, _names, _names, _names)
+    text = rng.choice(kinds)(rng)
     shade = rng.integer(60, 220)
     return Sample(
         question=rng.choice(_QUESTIONS).format(text=f'"{text}"'),
@@ -66,10 +74,15 @@ def _braces(rng: Rng) -> str:
     return " ".join(f"{_word(rng)}={{{rng.integer(1, 30)}}}" for _ in range(2))
 
 
+def _names(rng: Rng) -> str:
+    """As charts and tables have them."""
+    return ", ".join(rng.sample(_ALL_NAMES, rng.integer(1, 4)))
+
+
 def _word(rng: Rng) -> str:
     """Made up, so that it can only be copied."""
     word = "".join(rng.choice(_OTHERS) + rng.choice(_VOWELS) for _ in range(rng.integer(1, 4)))
     return word.capitalize() if rng.chance(50) else word
 
 
-WORLD = World("echo@2", "Print a text that the question gives: copying alone.", EchoKnobs, draw)
+WORLD = World("echo@3", "Print a text that the question gives: copying alone.", EchoKnobs, draw)

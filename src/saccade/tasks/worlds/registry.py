@@ -22,7 +22,7 @@ WORLDS = Registry(
         "chart-pie@2": f"{_HOME}.chart_pie:WORLD",
         "chart-scatter@2": f"{_HOME}.chart_scatter:WORLD",
         "circled-letter@1": f"{_HOME}.circled_letter:WORLD",
-        "echo@2": f"{_HOME}.echo:WORLD",
+        "echo@3": f"{_HOME}.echo:WORLD",
         "geometry@1": f"{_HOME}.geometry:WORLD",
         "grid-count@1": f"{_HOME}.grid_count:WORLD",
         "line-crossings@1": f"{_HOME}.line_crossings:WORLD",
