@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
@@ -16,7 +17,7 @@ _LINES = 20
 """Lines that a whole run prints where the bar cannot be drawn."""
 
 
-class TrainScreen:
+class TrainScreen(ABC):
     """The part of a `Watch` on standard error that is the same for every trainer; a context manager.
 
     Of several processes the first one draws.
@@ -60,9 +61,9 @@ class TrainScreen:
         if not self.console.is_terminal and (number % max(1, self._total // _LINES) == 0 or number == self._total):
             self.print(f"step {number}/{self._total}  {told}")
 
+    @abstractmethod
     def told(self, values: Mapping[str, float | int]) -> str:
         """What is shown of a step."""
-        raise NotImplementedError
 
     def saved(self, path: Path) -> None:
         """Name the folder, if it is the trained model."""

@@ -19,6 +19,7 @@ UNDERSTOOD: list[tuple[str, str, Mapping[str, object]]] = [
     ("Squares are drawn inside one another here. How many are there in total?", "nested_squares", {}),
     ("Count the number of rows and columns. For example, rows={5} columns={6}", "rows_columns", {"form": CURLY}),
     ("How many rows and columns are in the table? Use (row, column), e.g., (5,6)", "rows_columns", {"form": PAIR}),
+    ("How many rows and columns, e.g. (5,6), has the table that is shown above?", "rows_columns", {"form": PAIR}),
     ("How many rows and how many columns has the grid? For example: 5, 6", "rows_columns", {"form": BARE}),
     ("Count the rows of the table.", "rows_columns", {"form": "{0}"}),
     ("How many columns does the grid have?", "rows_columns", {"form": "{1}"}),

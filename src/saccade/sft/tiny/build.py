@@ -97,11 +97,11 @@ def build(settings: TinySettings, out: Path, watch: Watch, processes: int = 1) -
         _untrained(settings, places)
     source = places.untrained
     for stage in settings.stages:
-        out_of_stage = places.stage(stage.name)
-        if not (out_of_stage / "model").exists():
+        folder = places.stage(stage.name)
+        if not (folder / "model").exists():
             watch.part(f"stage {stage.name}")
-            _run(stage_settings(settings, stage, source, places), out_of_stage, watch.trainer(), processes)
-        source = out_of_stage / "model"
+            _run(stage_settings(settings, stage, source, places), folder, watch.trainer(), processes)
+        source = folder / "model"
     if not places.model.exists():
         shutil.copytree(source, places.model)
     return places.model

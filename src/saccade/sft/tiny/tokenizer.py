@@ -66,7 +66,7 @@ def make_tokenizer(trajectories: Iterable[Trajectory], settings: TokenizerSettin
         markup[kind].update(line for line in found - of_code if not line.isalpha())
     frequent = _frequent(code, seen, settings.line_share) | _frequent(markup, seen, _MARKUP_SHARE)
     backend = _pieces_tokenizer(_without_lines(texts, frequent), settings.vocabulary)
-    blocks = joined_lines([list(_lines(text)) for text in texts], frequent)
+    blocks = joined_lines(map(_lines, texts), frequent)
     backend.add_tokens([AddedToken(block, normalized=False, special=False) for block in blocks])
     tokenizer = PreTrainedTokenizerFast(
         tokenizer_object=backend,
@@ -94,7 +94,12 @@ def _lines(text: str) -> list[str]:
 
 
 def joined_lines(texts: Iterable[Sequence[str]], frequent: Collection[str]) -> list[str]:
-    """The frequent lines of texts, joined: to the next one, where nearly every time one of the two has the other."""
+    """The blocks, sorted, into which texts fall: frequent lines, joined where one hardly comes without the other.
+
+    Args:
+        texts: the lines of each text, in their order, as `_lines` cuts them.
+        frequent: those that may become tokens; the others part blocks and are left out.
+    """
     known = Counter(tuple(line if line in frequent else "" for line in lines) for lines in texts)
     while pairs := _inseparable(known):
         joined: Counter[tuple[str, ...]] = Counter()

@@ -25,9 +25,7 @@ _NARROWED = re.compile(
     r"\b(bigger|larger|smaller|biggest|largest|smallest|thick\w*|thin\w*|filled|solid|left|right|above|below|"
     r"upper|lower|top|bottom|difference|cross\w*|touch\w*|intersect\w*|not)\b"
 )
-_SOME_ROWS = re.compile(
-    r"\b(cells?|words?|empty|at least|at most|more than|fewer than|less than|above|below|whose|where|that)\b"
-)
+_SOME_ROWS = re.compile(r"\b(cells?|words?|empty|at least|at most|more than|fewer than|less than|whose)\b")
 # How rows and columns are wanted, by the example that a question gives.
 _PAIR = re.compile(r"\(\s*(\d+|rows?)\s*,\s*(\d+|columns?)\s*\)")
 _BARE_PAIR = re.compile(r"\b\d+\s*,\s*\d+\b")

@@ -28,9 +28,8 @@ Foxes Frogs Geese Goats Gulls Hares Hawks Herons Horses Hounds Jackals Lions Liz
 Otters Owls Pandas Pigeons Quails Rabbits Ravens Robins Seals Sharks Snakes Sparrows Storks Swans Tigers Toads
 Turtles Wolves"""
 _FOODS = """Almonds Apples Apricots Bananas Beans Berries Cabbage Carrots Celery Cherries Chives Dates Figs Garlic
-Grapes
-Guavas Kiwis Leeks Lemons Lentils Limes Mangos Melons Mint Nuts Olives Onions Oranges Papayas Parsley Peaches Pears
-Peas Peppers Plums Potatoes Prunes Quinces Radishes Raisins Rice Spinach Tomatoes Turnips Walnuts Yams"""
+Grapes Guavas Kiwis Leeks Lemons Lentils Limes Mangos Melons Mint Nuts Olives Onions Oranges Papayas Parsley Peaches
+Pears Peas Peppers Plums Potatoes Prunes Quinces Radishes Raisins Rice Spinach Tomatoes Turnips Walnuts Yams"""
 _PEOPLE = """Ada Anton Bela Bruno Clara Cyril Dario Delia Edgar Emma Felix Fiona Gerda Gustav Hanna Hugo Ines Ivan
 Jonas Julia Karim Klara Laszlo Lena Marek Mona Nadia Nils Olga Oscar Paula Pedro Quentin Rita Rosa Samir Selma Tamar
 Theo Ugo Ursula Vera Viktor Wanda Xenia Yann Yusuf Zoe"""
