@@ -21,9 +21,10 @@ from saccade.reproduce.plays import Player, guessed
 from saccade.reproduce.settings import Lesson, Play, TaskSet
 from saccade.reproduce.tasks import LESSONS_END, set_of, write_tasks
 from saccade.rl.train.tasks import open_tasks
-from saccade.sft.tiny.demonstrator import LEVELS
+from saccade.tasks.worlds.parts import LEVELS
 from saccade.tasks.worlds.rng import Rng
 
+NOTES = {"plate": "red", "signs": "red 10 20 14 24\nblue 40 40 44 44"}
 SEVEN = Execution(status=Status.OK, stdout="7\n")
 
 
@@ -34,7 +35,7 @@ async def _wrote(plan: Plan, player: Player) -> list[Action]:
         said = await player.complete(Request(messages=messages, stop=dialect.stop), MediaStore(Path("none")))
         action = dialect.parse(said.text, said.finish)
         actions.append(action)
-        bad = isinstance(action, Code) and "image_clue_0" not in action.code and "view" not in action.code
+        bad = isinstance(action, Code) and "image_clue_0" not in action.code and "found" not in action.code
         execution = Execution(status=Status.ERROR, traceback="NameError: image_clue") if bad else SEVEN
         messages = (
             *messages,
@@ -47,7 +48,7 @@ async def _wrote(plan: Plan, player: Player) -> list[Action]:
 def played(play: Play, task: Task, seed: int = 1, calls: int = 3) -> list[Action]:
     plan = plan_of(task)
     lesson = Lesson(tasks="any", play=play, n=1, calls=calls)
-    return asyncio.run(_wrote(plan, Player(plan, lesson, {"plate": "red", "plates": "red 1 2 3 4"}, Rng(seed))))
+    return asyncio.run(_wrote(plan, Player(plan, lesson, NOTES, Rng(seed))))
 
 
 def test_a_program_is_run_once_several_times_or_first_with_a_wrong_name(tmp_path: Path) -> None:
@@ -70,7 +71,7 @@ def test_a_crop_goes_astray(tmp_path: Path) -> None:
     assert answer == Answer(text=task.answer or "")
     assert all(isinstance(item, Code) for item in good)
     strays = [played("astray", task, seed) for seed in range(8)]
-    assert all(len(item) >= len(LEVELS) + 1 for item in strays)
+    assert all(len(item) >= LEVELS + 1 for item in strays)
     assert len({str(item[:-1]) for item in strays}) > 4
     assert all(isinstance(item[-1], Answer) and item[-1].text in task.choices for item in strays)
     assert len({str(item[-1]) for item in strays}) > 1

@@ -17,7 +17,7 @@ from saccade.errors import SettingsError
 from saccade.models.base import Completion, MediaReader, Request
 from saccade.record.action import Action, Answer, Code
 from saccade.record.content import ImagePart
-from saccade.record.task import AnswerType, EvidenceBox, Task
+from saccade.record.task import AnswerType, Task
 from saccade.record.turn import FinishReason
 from saccade.reproduce.settings import Lesson
 from saccade.sft.tiny.demonstrator import Demonstrator, gold, is_looked_for
@@ -40,8 +40,7 @@ class Player:
         self._answer = Answer(text=gold(task)) if play == "known" else None
         if play in ("guess", "astray"):
             self._answer = Answer(text=guessed(task, rng))
-        shown = replace(plan, task=_elsewhere(task, rng)) if play == "astray" else plan
-        self._good = Demonstrator(shown, notes)
+        self._good = Demonstrator(plan, _elsewhere(task, notes, rng) if play == "astray" else notes)
         self._extra = {"again": lesson.calls - 1, "stumble": 1}.get(play, 0)
         """Calls beyond those of the demonstrator, in front of them."""
 
@@ -95,15 +94,15 @@ def guessed(task: Task, rng: Rng) -> str:
     raise SettingsError(f"{task.id} asks for {task.answer_type}, which cannot be guessed; use another play")
 
 
-def _elsewhere(task: Task, rng: Rng) -> Task:
-    """The task as if its evidence lay at a random place."""
+def _elsewhere(task: Task, notes: Mapping[str, str], rng: Rng) -> Mapping[str, str]:
+    """The notes as if the asked sign stood at a random place."""
     if not is_looked_for(task):
         raise SettingsError(f"{task.id} is answered by a program, so no crop of it can go astray; use another play")
-    box = task.evidence[0]
-    part = next(item.part for item in task.media if item.name == box.image)
+    part = next(item.part for item in task.media if item.name == task.evidence[0].image)
     assert isinstance(part, ImagePart)
     x, y = rng.integer(1, part.width - 2), rng.integer(1, part.height - 2)
-    return task.model_copy(update={"evidence": (EvidenceBox(image=box.image, xyxy=(x - 1, y - 1, x + 1, y + 1)),)})
+    others = [line for line in notes["signs"].splitlines() if line.split()[0] != notes["plate"]]
+    return {**notes, "signs": "\n".join([f"{notes['plate']} {x - 1} {y - 1} {x + 1} {y + 1}", *others])}
 
 
 def _misnamed(good: Code, plan: Plan) -> Code:

@@ -11,11 +11,12 @@ from saccade.episode.plan import Plan
 from saccade.episode.run_folder import RunFolder
 from saccade.record.action import Answer, Code
 from saccade.record.trajectory import Trajectory
-from saccade.sft.tiny.demonstrator import LEVELS, first_action, looks
+from saccade.sft.experts.plays import ExpertStopped
+from saccade.sft.tiny.demonstrator import first_action, looks
 from saccade.sft.tiny.lessons import hold
 from saccade.sft.tiny.settings import Lesson
-from saccade.tasks.worlds.base import Split, make_task
-from saccade.tasks.worlds.parts import best_part, parts
+from saccade.tasks.worlds.base import Split, draw_sample, make_task
+from saccade.tasks.worlds.parts import LEVELS, holds_middle, parts
 from saccade.tasks.worlds.registry import load_world
 
 
@@ -30,26 +31,36 @@ def test_a_question_without_code_is_answered_at_once(tmp_path: Path) -> None:
     assert first_action(plan) == Answer(text=plan.task.answer or "")
 
 
-def test_looks_close_in_on_the_sign_and_say_what_each_part_shows(tmp_path: Path) -> None:
-    folder = RunFolder(tmp_path)
+def test_of_each_part_the_signs_in_it_are_named(tmp_path: Path) -> None:
+    folder, world = RunFolder(tmp_path), load_world("visual-search")
     for index in range(12):
         task = plan_of("visual-search", "tiny:look", folder, index).task
+        notes = draw_sample(world, "train", index, world.knobs(**NEAR)).notes
+        first, *others, answer = looks(task, notes)
+        assert answer == Answer(text=task.answer or "")
+        assert isinstance(first, Code)
+        assert first.code.startswith(f"asked = ['{notes['plate']}']\n")
         part = task.media[0].part
-        view, on = (0, 0, part.width, part.height), 0
-        first, *others = looks(task, {"plate": "red"})
-        assert first.thought == ""
+        view, on, closer = (0, 0, part.width, part.height), 0, 0
         for look in others:
-            if isinstance(look.action, Answer):
-                break
+            assert isinstance(look, Code)
+            said = look.code.partition("\n")[0].removeprefix("seen = ")
             shown = parts(view)[on]
-            found = look.thought == "red"
-            assert found or look.thought == "none"
-            assert found == (shown == best_part(parts(view), task.evidence[0].xyxy))
-            view, on = (shown, 0) if found else (view, on + 1)
-        left, top, right, bottom = task.evidence[0].xyxy
-        assert view[0] < (left + right) / 2 < view[2]
-        assert view[1] < (top + bottom) / 2 < view[3]
-        assert (right - left) * 4 > view[2] - view[0] or (bottom - top) * 4 > view[3] - view[1]
+            places = [line.split() for line in notes["signs"].splitlines()]
+            inside = sorted({name for name, *box in places if holds_middle(shown, tuple(map(int, box)))})  # type: ignore[arg-type]
+            assert said == repr(", ".join(inside) or "none")
+            found = notes["plate"] in inside
+            view, on, closer = (shown, 0, closer + 1) if found else (view, on + 1, closer)
+        assert closer == LEVELS
+        assert holds_middle(view, task.evidence[0].xyxy)
+
+
+def test_a_sign_that_its_colour_does_not_tell_is_not_looked_for(tmp_path: Path) -> None:
+    task = plan_of("visual-search", "tiny:look", RunFolder(tmp_path)).task
+    with pytest.raises(ExpertStopped, match="several red signs"):
+        looks(task, {"plate": "red", "signs": "red 1 1 9 9\nblue 20 20 28 28\nred 40 40 48 48"})
+    with pytest.raises(ExpertStopped, match="no part"):
+        looks(task, {"plate": "red", "signs": "red -1000 1 -990 9"})
 
 
 def test_a_program_depends_on_the_wording_alone(tmp_path: Path) -> None:
@@ -77,7 +88,5 @@ async def test_a_lesson_is_played_and_gone_on_with(tmp_path: Path) -> None:
     looked = next(item for item in played if item.task.source == "visual-search@1")
     shown = [turn.execution.pictures[0].image for turn in looked.turns if turn.execution is not None]
     assert [round((picture.width * picture.height) ** 0.5 / 28) for picture in shown] == [4] * len(shown)
-    said = [turn.text.partition("\n")[0] for turn in looked.turns[1:-1]]
-    assert len(said) == len(shown) - 1
-    assert sum(text != "none" for text in said) == len(LEVELS) - 1
+    assert [turn.text.count("seen = ") for turn in looked.turns] == [0, *[1] * (len(shown) - 1), 0]
     assert looked.answer == looked.task.answer

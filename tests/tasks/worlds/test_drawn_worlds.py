@@ -41,8 +41,8 @@ GOLDEN = {
     "chart-scatter@2/test": "7509da49bd6c2430",
     "geometry@1/train": "00d60cfd73d13f6d",
     "geometry@1/test": "eea025176ce60b94",
-    "table-arithmetic@2/train": "f57a7c54ea478d8c",
-    "table-arithmetic@2/test": "623e558416ff23fc",
+    "table-arithmetic@3/train": "fd6fe47afe78cde2",
+    "table-arithmetic@3/test": "cdf43cb39d8ccd29",
 }
 
 

@@ -1,11 +1,12 @@
 """Parts of views: the program shows what is reckoned here, and whatever is small enough is whole in one of them."""
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from saccade.tasks.worlds.parts import PARTS, View, best_part, holds_middle, parts
+from saccade.tasks.worlds.parts import LEVELS, SEARCH, View, holds_middle, parts
 
 
 @given(st.integers(60, 2000), st.integers(60, 2000), st.data())
@@ -16,23 +17,53 @@ def test_what_is_no_larger_than_a_quarter_is_whole_in_a_part(width: int, height:
     x, y = data.draw(st.integers(7, 7 + width - w)), data.draw(st.integers(11, 11 + height - h))
     whole = [p for p in parts(view) if p[0] <= x and p[1] <= y and x + w <= p[2] and y + h <= p[3]]
     assert whole
-    chosen = best_part(parts(view), (x, y, x + w, y + h))
-    assert holds_middle(chosen, (x, y, x + w, y + h))
-    assert parts(view).index(chosen) <= parts(view).index(whole[0])
-
-
-def test_without_a_part_that_holds_it_the_nearest_is_taken() -> None:
-    views = parts((0, 0, 100, 100))
-    assert not any(holds_middle(view, (-20, -20, 120, 120)) for view in views)
-    assert best_part(views, (-20, -20, 120, 120)) == views[4]
-    assert best_part(views, (20, 20, 110, 110)) == views[8]
+    assert all(holds_middle(part, (x, y, x + w, y + h)) for part in whole)
 
 
 def test_the_program_shows_the_same_parts() -> None:
     noise = np.random.default_rng(0).integers(0, 255, (77, 131, 3), dtype=np.uint8)
     names: dict[str, object] = {}
-    exec(PARTS, names)
+    exec(SEARCH, names)
     shown = list(names["parts"](Image.fromarray(noise)))  # type: ignore[operator]
     assert len(shown) == 9
     for picture, (x0, y0, x1, y1) in zip(shown, parts((0, 0, 131, 77)), strict=True):
         assert (np.asarray(picture) == noise[y0:y1, x0:x1]).all()
+
+
+def _colours(picture: Image.Image) -> str:
+    """Of the sign in a picture without anything else."""
+    names = {(255, 0, 0): "red", (0, 0, 255): "blue"}
+    found = {names[colour] for _, colour in picture.getcolors(100) or [] if colour in names}  # type: ignore[index]
+    return ", ".join(sorted(found)) or "none"
+
+
+@pytest.mark.parametrize("place", [(3, 3), (200, 100), (380, 180), (210, 8)])
+def test_the_program_goes_closer_where_the_asked_sign_is(
+    place: tuple[int, int], capsys: pytest.CaptureFixture[str]
+) -> None:
+    scene = Image.new("RGB", (400, 200))
+    scene.paste((0, 0, 255), (100, 60, 108, 68))
+    scene.paste((255, 0, 0), (*place, place[0] + 2, place[1] + 2))
+    names: dict[str, object] = {}
+    exec(SEARCH, names)
+    search = names["search"](scene, "red")  # type: ignore[operator]
+    view, looks = next(search), 1
+    while not capsys.readouterr().out:
+        seen = _colours(view)
+        view, looks = search.send(seen), looks + 1
+    assert "red" in _colours(view)
+    assert view.size == (400 >> LEVELS, 200 >> LEVELS)
+    assert looks <= 9 * LEVELS + 1
+
+
+def test_the_program_looks_on_after_a_mistake_and_says_when_nothing_is_found(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    scene = Image.new("RGB", (64, 64))
+    names: dict[str, object] = {}
+    exec(SEARCH, names)
+    search = names["search"](scene, "red")  # type: ignore[operator]
+    next(search)
+    sizes = [search.send(seen).size for seen in ["red, blue", *["none"] * 9, *["blue"] * 8]]
+    assert sizes == [(16, 16)] * 9 + [(32, 32)] * 8 + [(64, 64)]
+    assert capsys.readouterr().out == "not found\n"

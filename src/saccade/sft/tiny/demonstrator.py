@@ -1,18 +1,16 @@
 """Who shows a tiny model how it is done: a `Model` that plays one task in the plainest form, always the same.
 
-Three plays. A task that is asked directly gets its gold answer. A detail to be looked for is closed in on: the
-picture is looked over in nine overlapping parts, one after the other, until one shows the asked sign; then that part
-in the same way, and a part of that again, in which the sign is read. Of every part it is said whether it shows the
-sign, and then gone on or closer. Anything else gets the program that its wording asks for (`tasks.solvers` where a
-family of those fits, else the world's own), and the answer that the program printed: the gold answer is not looked
-at.
+Three plays. A task that is asked directly gets its gold answer. A detail to be looked for is closed in on: a program
+shows the picture in nine overlapping parts, one after the other; of each the signs that are seen in it are named, and
+the program goes closer where the asked one is; in a part of a part of a part the sign is read. Anything else gets the
+program that its wording asks for (`tasks.solvers` where a family of those fits, else the world's own), and the answer
+that the program printed: the gold answer is not looked at.
 So what is learned from these turns can be done without knowing the answer.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import NamedTuple
 
 from saccade.dialects.base import Opening
 from saccade.episode.plan import Plan
@@ -26,24 +24,15 @@ from saccade.sft.experts.plays import ExpertStopped
 from saccade.sft.experts.seen import Seen, read
 from saccade.sft.tiny.given import given_first
 from saccade.tasks.solvers.questions import solver_for
-from saccade.tasks.worlds.parts import PARTS, View, best_part, parts
+from saccade.tasks.worlds.canvas import Box
+from saccade.tasks.worlds.parts import LEVELS, SEARCH, View, holds_middle, parts
 from saccade.tasks.worlds.sign_colours import found_line
+from saccade.tasks.worlds.signs import PLATES
 
 DIRECT = "tiny@1:direct"
 """The dialect in which questions are answered without code."""
 LOOKED_FOR = "visual-search"
 """The world whose details are found by eye."""
-LEVELS = ("first", "second", "third")
-"""The parts of the picture, of one of them, and of one of those again, as they are called in the code."""
-GLANCE = 112
-"""Side in pixels of the square of the area at which parts are shown."""
-
-
-class Look(NamedTuple):
-    """A turn of looking."""
-
-    thought: str
-    action: Action
 
 
 class Demonstrator:
@@ -56,7 +45,7 @@ class Demonstrator:
         self._task = plan.task
         self._dialect = plan.dialect
         looked = is_looked_for(plan.task) and plan.dialect.id != DIRECT
-        self._plays = looks(plan.task, notes) if looked else [Look("", first_action(plan))]
+        self._plays = looks(plan.task, notes) if looked else [first_action(plan)]
 
     async def complete(
         self, request: Request, media: MediaReader, *, on_text: Callable[[str], None] | None = None
@@ -70,8 +59,7 @@ class Demonstrator:
         seen = self._seen(request.messages)
         if seen is not None and seen.error is not None:
             raise ExpertStopped(f"the program of {self._task.id} failed: {seen.error}")
-        play = self._plays[done] if done < len(self._plays) else Look("", self._answer(seen))
-        text = self._dialect.write(play.action, play.thought)
+        text = self._dialect.write(self._plays[done] if done < len(self._plays) else self._answer(seen))
         ended = any(text.endswith(mark) for mark in request.stop)
         return Completion(text, FinishReason.STOP_STRING if ended else FinishReason.STOP, model=self.name)
 
@@ -102,23 +90,36 @@ def is_looked_for(task: Task) -> bool:
     return task.source.partition("@")[0] == LOOKED_FOR and len(task.evidence) == 1
 
 
-def looks(task: Task, notes: Mapping[str, str]) -> list[Look]:
-    """What is said and done to close in on the evidence; `notes` name its plate's colour."""
-    evidence, colour = task.evidence[0], notes["plate"]
-    part = next(item.part for item in task.media if item.name == evidence.image)
+def looks(task: Task, notes: Mapping[str, str]) -> list[Action]:
+    """What is done to close in on the evidence; `notes` name its plate's colour, and where which signs are.
+
+    Raises:
+        ExpertStopped: signs of the asked colour are several, or not to be seen in any part.
+    """
+    image, colour = task.evidence[0].image, notes["plate"]
+    part = next(item.part for item in task.media if item.name == image)
     assert isinstance(part, ImagePart)
-    missing, there = found_line([colour], []), found_line([colour], [colour])
+    signs = sign_places(notes["signs"])
+    if sum(name == colour for name, _ in signs) != 1:
+        raise ExpertStopped(f"{task.id} has several {colour} signs, and signs are told by their colours alone")
+    made = [f"asked = {[colour]!r}\n{SEARCH}\nfound = search(image_clue_0, asked[0])\nshow(next(found))"]
     view: View = (0, 0, part.width, part.height)
-    thought, start = "", f"{PARTS}\n{{}} = parts(image_clue_0)"
-    made: list[Look] = []
-    for level in LEVELS:
-        seen = parts(view)
-        view = best_part(seen, evidence.xyxy)
-        following = f"view = next({level})\nshow(view, {GLANCE})"
-        made.append(Look(thought, Code(code=f"{start.format(level)}\n{following}")))
-        made += [Look(missing, Code(code=following))] * seen.index(view)
-        thought, start = there, "{} = parts(view)"
-    return [*made, Look(there, Answer(text=gold(task)))]
+    for _ in range(LEVELS):
+        for shown in parts(view):
+            seen = {name for name, box in signs if holds_middle(shown, box)}
+            made.append(f"seen = {found_line(PLATES, seen)!r}\nshow(found.send(seen))")
+            if colour in seen:
+                view = shown
+                break
+        else:
+            raise ExpertStopped(f"{task.id} has no part that shows the {colour} sign well enough to read it")
+    return [*(Code(code=code) for code in made), Answer(text=gold(task))]
+
+
+def sign_places(note: str) -> list[tuple[str, Box]]:
+    """Colours and plates of signs, out of note `signs` of world `visual-search`."""
+    rows = [line.split() for line in note.splitlines()]
+    return [(name, (int(x0), int(y0), int(x1), int(y1))) for name, x0, y0, x1, y1 in rows]
 
 
 def program_code(task: Task, opening: Opening) -> str:

@@ -33,6 +33,8 @@ _JOINED_SHARE = 0.95
 _GAP = "\n\n"
 """What is joined ends at an empty line: a function is a token, a program is not."""
 _QUOTED = re.compile(r"""["']([^"']+)["']""")
+_SAID = re.compile(r"\n*(asked|choices|seen) = ")
+"""Begins a line of code that says what was read or seen."""
 _LINE = re.compile(r"\n*[^\n]+")
 QWEN_TOKENS = SPECIAL_TOKENS[:8]
 """What the Qwen2.5-VL family needs, with ids 0, 1, 2, ... in this order."""
@@ -62,7 +64,7 @@ def make_tokenizer(trajectories: Iterable[Trajectory], settings: TokenizerSettin
         written = {line for program in programs for line in program.splitlines()}
         found = {line for text in own for line in _lines(text)}
         of_code = {line for line in found if line.lstrip("\n") in written}
-        code[kind].update(line for line in of_code if not _quotes(line, trajectory.task.question))
+        code[kind].update(line for line in of_code if not _said(line, trajectory.task.question))
         markup[kind].update(line for line in found - of_code if not line.isalpha())
     frequent = _frequent(code, seen, settings.line_share) | _frequent(markup, seen, _MARKUP_SHARE)
     backend = _pieces_tokenizer(_without_lines(texts, frequent), settings.vocabulary)
@@ -135,9 +137,10 @@ def _joined(lines: Sequence[str], pairs: Collection[tuple[str, str]]) -> Iterato
         at += width
 
 
-def _quotes(line: str, question: str) -> bool:
-    """Whether a line of code repeats words of the question; then it must be written piece by piece."""
-    return any(re.search(rf"\b{re.escape(text)}\b", question, re.IGNORECASE) for text in _QUOTED.findall(line))
+def _said(line: str, question: str) -> bool:
+    """Whether a line of code says what was seen, or repeats words of the question: it is written piece by piece."""
+    quoted = (re.search(rf"\b{re.escape(text)}\b", question, re.IGNORECASE) for text in _QUOTED.findall(line))
+    return _SAID.match(line) is not None or any(quoted)
 
 
 def _frequent(lines: dict[str, Counter[str]], seen: Counter[str], share: float) -> set[str]:

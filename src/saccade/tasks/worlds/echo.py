@@ -6,21 +6,23 @@ what was printed into the answer. The picture has nothing on it.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from PIL import Image
 
+from saccade.record.task import AnswerType
 from saccade.tasks.worlds.base import Knobs, Sample, World
 from saccade.tasks.worlds.rng import Rng
 from saccade.tasks.worlds.words import ANIMALS, BOOKS, DAYS, FOODS, MONTHS, PEOPLE, PLACES, THINGS
 
 _SIDE = 28
 _VOWELS, _OTHERS = "aeiou", "bcdfghklmnprstvwz"
-_QUESTIONS = ("Print {text} and say what was printed.", "Say {text}.", "What does a program print that prints {text}?")
-
+_QUOTED = ("Print {text} and say what was printed.", "Say {text}.", "What does a program print that prints {text}?")
+_LISTED = ("Print {text} and say what was printed.", "Say {text}.", "Name {text}, in this order.")
+_LETTERS = "ABCDEFG"
 
 _NAMES = (*DAYS, *MONTHS, *ANIMALS, *FOODS, *PEOPLE, *THINGS, *PLACES, *BOOKS)
-_ALL_NAMES = tuple(
-    dict.fromkeys((*_NAMES, *(day[:3] for day in (*DAYS, *MONTHS)), *(thing.lower() for thing in THINGS)))
-)
+_ALL_NAMES = tuple(dict.fromkeys((*_NAMES, *(name[:3] for name in (*DAYS, *MONTHS)))))
 
 
 class EchoKnobs(Knobs):
@@ -28,18 +30,37 @@ class EchoKnobs(Knobs):
 
 
 def draw(rng: Rng, knobs: EchoKnobs) -> Sample:
+    """A text in quotes, names in a sentence, or one of several choices."""
+    shade = rng.integer(60, 220)
+    kind = rng.choice((_quoted, _quoted, _listed, _chosen))
+    return replace(kind(rng), media={"image_0": Image.new("RGB", (_SIDE, _SIDE), (shade, shade, shade))})
+
+
+def _sample(question: str, answer: str, program: str) -> Sample:
+    return Sample(question=question, media={}, answer=answer, program=program, difficulty=0.0, tags=("echo",))
+
+
+def _quoted(rng: Rng) -> Sample:
     """Numbers, words, names of charts and tables, or several of them, with and without signs between them."""
     kinds = (_whole, _numbers, _decimal, _fraction, _words, _list, _mixed, _braces, _names, _names, _names, _names)
     text = rng.choice(kinds)(rng)
-    shade = rng.integer(60, 220)
-    return Sample(
-        question=rng.choice(_QUESTIONS).format(text=f'"{text}"'),
-        media={"image_0": Image.new("RGB", (_SIDE, _SIDE), (shade, shade, shade))},
-        answer=text,
-        program=f'print("{text}")',
-        difficulty=0.0,
-        tags=("echo",),
-    )
+    return _sample(rng.choice(_QUOTED).format(text=f'"{text}"'), text, f'print("{text}")')
+
+
+def _listed(rng: Rng) -> Sample:
+    """Names without quotes, as questions about charts and tables have them."""
+    names = rng.sample(_ALL_NAMES, rng.integer(1, 3))
+    text = " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
+    program = f"names = {names!r}\nprint(*names)"
+    return _sample(rng.choice(_LISTED).format(text=text), " ".join(names), program)
+
+
+def _chosen(rng: Rng) -> Sample:
+    """One of some choices, known by its letter."""
+    names = tuple(rng.sample(_ALL_NAMES, rng.integer(3, len(_LETTERS))))
+    at = rng.integer(0, len(names) - 1)
+    sample = _sample(f"Print choice {_LETTERS[at]}.", names[at], f"print({list(names)!r}[{at}])")
+    return replace(sample, choices=names, answer_type=AnswerType.CHOICE)
 
 
 def _whole(rng: Rng) -> str:
@@ -85,4 +106,4 @@ def _word(rng: Rng) -> str:
     return word.capitalize() if rng.chance(50) else word
 
 
-WORLD = World("echo@3", "Print a text that the question gives: copying alone.", EchoKnobs, draw)
+WORLD = World("echo@4", "Print a text that the question gives: copying alone.", EchoKnobs, draw)

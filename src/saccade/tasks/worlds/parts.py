@@ -10,17 +10,35 @@ from typing import Final
 View = tuple[int, int, int, int]
 """`xyxy` in the picture's pixels."""
 
-PARTS: Final = """\
+SEARCH: Final = """\
 def parts(view):
     w, h = view.width // 2, view.height // 2
     right, low = view.width - w, view.height - h
     for y in (0, low // 2, low):
         for x in (0, right // 2, right):
             yield view.crop((x, y, x + w, y + h))
-def show(view, side):
+def closer(view, colour, levels):
+    for part in parts(view):
+        seen = yield part
+        if colour in seen.split(", "):
+            if levels > 1:
+                yield from closer(part, colour, levels - 1)
+            else:
+                print("here")
+                yield part
+def search(image, colour):
+    yield from closer(image, colour, 3)
+    while True:
+        print("not found")
+        yield image
+def show(view, side=112):
     factor = side / (view.width * view.height) ** 0.5
     view.resize((round(factor * view.width), round(factor * view.height))).show()"""
-"""The same as a program; `show` gives a view the area of a square of that side."""
+"""The same as a program: it is told of each part which colours were seen in it, and goes closer where the asked one is;
+in a part of a part of a part it says `here`, and shows that part once more. `show` gives a view the area of a square
+of that side."""
+LEVELS: Final = 3
+"""How often `SEARCH` goes closer."""
 
 
 def parts(view: View) -> list[View]:
@@ -37,12 +55,3 @@ def holds_middle(view: View, box: tuple[float, float, float, float]) -> bool:
     width, height = (box[2] - box[0]) / 4, (box[3] - box[1]) / 4
     across = view[0] <= box[0] + width and box[2] - width <= view[2]
     return across and view[1] <= box[1] + height and box[3] - height <= view[3]
-
-
-def best_part(views: list[View], box: tuple[float, float, float, float]) -> View:
-    """The first of the views that holds the middle of `box`; if none does, the one whose middle is nearest to it."""
-
-    def off(view: View) -> float:
-        return max(abs(box[axis] + box[axis + 2] - view[axis] - view[axis + 2]) for axis in (0, 1))
-
-    return next((view for view in views if holds_middle(view, box)), min(views, key=off))

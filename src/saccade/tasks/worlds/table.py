@@ -43,4 +43,4 @@ def draw(rng: Rng, knobs: TableKnobs) -> Sample:
     )
 
 
-WORLD = World("table-arithmetic@2", "Sums, means, fractions, prices and more from a drawn table.", TableKnobs, draw)
+WORLD = World("table-arithmetic@3", "Sums, means, fractions, prices and more from a drawn table.", TableKnobs, draw)

@@ -66,7 +66,6 @@ _YEARLY: Final = (
     _Log("A small baseball team", "Year", "Wins", _YEARS, 5, 60),
     _Log("A chess club in town", "Year", "Members", _YEARS, 20, 300),
 )
-_ITEMS = tuple(thing.lower() for thing in THINGS)
 _SHOPS = ("Toy corner", "Gifts and more", "The attic shop")
 _COLOURS = ("White", "Brown", "Spotted", "Green", "Black", "Grey", "Yellow", "Purple")
 _SIZES = ("Small", "Large", "Broken", "Huge", "Tiny", "Medium")
@@ -239,13 +238,13 @@ def _ratio(
 
 
 def _purchase(rng: Rng, most_rows: int) -> TableQuestion:
-    count = rng.integer(4, min(most_rows, len(_ITEMS)))
-    items = tuple(rng.sample(_ITEMS, count))
+    count = rng.integer(4, min(most_rows, len(THINGS)))
+    items = tuple(rng.sample(THINGS, count))
     cents = [rng.integer(15, 2400) for _ in items]
     i, j = rng.sample(range(count), 2)
     pieces = rng.integer(2, 9)
     total = pieces * cents[i] + cents[j]
-    question = f"How much do {pieces} of the {items[i]} and one of the {items[j]} cost together, in dollars?"
+    question = f"How much do {pieces} pieces of {items[i]} and one of {items[j]} cost together, in dollars?"
     lines = (
         f"a = row_numbers(grey, {items[i]!r})[0]\nb = row_numbers(grey, {items[j]!r})[0]\n"
         f'print(a, b)\nprint(format({pieces} * a + b, ".2f"))'

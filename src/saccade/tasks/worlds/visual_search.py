@@ -126,7 +126,7 @@ def _attribute(rng: Rng, knobs: VisualSearchKnobs, detail: Detail) -> Sample:
         evidence=(_evidence(scene.placed[0][1], name),),
         difficulty=_difficulty(knobs),
         tags=(detail, "attribute"),
-        notes={"target": name, "plate": target.colour, "shape": target.shape},
+        notes={"target": name, "plate": target.colour, "shape": target.shape, "signs": _places(scene)},
     )
 
 
@@ -212,6 +212,11 @@ def _choices(rng: Rng, signs: list[Sign], letters: str) -> tuple[str, ...]:
         if allowed and content not in found and len(found) < 4:
             found.append(content)
     return tuple(rng.shuffled(found))
+
+
+def _places(scene: _Scene) -> str:
+    """A line for each sign: its colour and its plate as `xyxy`."""
+    return "\n".join(" ".join((sign.colour, *map(str, box))) for sign, box in scene.placed)
 
 
 def _evidence(box: Box, label: str) -> EvidenceBox:
