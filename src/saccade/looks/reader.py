@@ -15,6 +15,7 @@ from typing import Final
 
 from saccade.looks.expressions import Evaluator, TooLongError
 from saccade.looks.views import UNKNOWN, Value, View
+from saccade.record.source import parse
 
 LONGEST: Final = 50_000
 """Characters of a cell that is read."""
@@ -58,7 +59,7 @@ def parsed(code: str) -> ast.Module | None:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # odd escapes in a model's strings are none of our concern
-            return ast.parse(code)
+            return parse(code)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
 

@@ -11,6 +11,7 @@ import re
 from saccade.dialects.base import ToolDialect
 from saccade.dialects.thyme import OUTPUT_FOLDER
 from saccade.record.action import Code, ToolCall
+from saccade.record.source import parse
 from saccade.sft.experts.scene import Box, Scene
 from saccade.sft.experts.windows import zoom
 
@@ -133,7 +134,7 @@ def rename(program: str, names: dict[str, str]) -> str:
 
 def cells(program: str, cut: int) -> tuple[str, ...]:
     """The program in two cells, cut at about `cut` per cent of its statements; in one where it has too few."""
-    nodes = ast.parse(program).body
+    nodes = parse(program).body
     first_real = next((i for i, n in enumerate(nodes) if not isinstance(n, ast.Import | ast.ImportFrom)), len(nodes))
     low, high = first_real + 1, len(nodes) - 1
     if low > high:

@@ -11,6 +11,8 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from saccade.record.source import parse
+
 _FUTURE = "from __future__ import annotations\n"
 
 
@@ -30,9 +32,7 @@ def given_first(code: str, question: str, choices: Sequence[str]) -> str:
     Taken are texts, outside of functions, imports and tables; of numbers only those of the last statement. A program
     that has none of them stays as it is.
     """
-    body = [
-        node for node in ast.parse(code).body if not isinstance(node, ast.FunctionDef | ast.Import | ast.ImportFrom)
-    ]
+    body = [node for node in parse(code).body if not isinstance(node, ast.FunctionDef | ast.Import | ast.ImportFrom)]
     found = [item for statement in body for item in _constants(statement, choices, statement is body[-1])]
     places = {node.value: _where(node.value, question) for node in found if isinstance(node, ast.Constant)}
     given = sorted(

@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
 
+from saccade.record.source import parse
+
 _PROGRAMS = "saccade.tasks.solvers.programs"
 
 
@@ -32,7 +34,7 @@ def _split(name: str) -> tuple[str, tuple[str, ...], str]:
     """Import lines, names wanted, and the rest of a program file."""
     source = files(_PROGRAMS).joinpath(f"{name}.py").read_text(encoding="utf-8")
     lines = source.splitlines()
-    nodes = ast.parse(source).body
+    nodes = parse(source).body
     place, parameters = next(
         (place, node)
         for place, node in enumerate(nodes)

@@ -11,6 +11,8 @@ import inspect
 from functools import cache
 from types import ModuleType
 
+from saccade.record.source import parse
+
 
 def compose(*modules: ModuleType, last: str) -> str:
     """Imports and definitions that `last` needs, directly or not, then `last`, which prints the answer.
@@ -25,7 +27,7 @@ def compose(*modules: ModuleType, last: str) -> str:
         imports |= found[0]
         definitions |= found[1]
     needed: set[str] = set()
-    waiting = _names(ast.parse(last))
+    waiting = _names(parse(last))
     while waiting:
         needed |= waiting
         used = (definitions[name][1] for name in waiting if name in definitions)
@@ -46,7 +48,7 @@ def _parts(module: ModuleType) -> tuple[Parts, Parts]:
     lines = source.splitlines()
     imports: Parts = {}
     definitions: Parts = {}
-    for node in ast.parse(source).body:
+    for node in parse(source).body:
         if isinstance(node, ast.Import | ast.ImportFrom):
             for alias in node.names:
                 text = ast.unparse(
