@@ -7,7 +7,9 @@ import pytest
 
 from saccade.record.source import parse
 
-PROGRAM = "\n".join(f"def f{n}(x):\n    return [[g(x + {n}, h(x)) for x in y if x > {n}] for y in x]" for n in range(60))
+PROGRAM = "\n".join(
+    f"def f{n}(x):\n    return [[g(x + {n}, h(x)) for x in y if x > {n}] for y in x]" for n in range(60)
+)
 
 
 def test_the_tree_is_that_of_ast() -> None:

@@ -59,6 +59,14 @@ async def test_other_settings_are_refused_by_name(tmp_path: Path) -> None:
     assert len(stored(tmp_path)) == 2
 
 
+async def test_a_run_of_an_older_world_is_not_gone_on_with(tmp_path: Path) -> None:
+    await synthesise(SETTINGS, tmp_path)
+    lines = tmp_path / "trajectories.jsonl"
+    lines.write_text(lines.read_text().replace("circled-letter@1/", "circled-letter@0/"))
+    with pytest.raises(SettingsError, match=r"circled-letter@0.*newer"):
+        await synthesise(SETTINGS.model_copy(update={"n": 5}), tmp_path)
+
+
 async def test_a_run_of_something_else_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "trajectories.jsonl").write_text("")
     with pytest.raises(SettingsError, match="another command"):

@@ -11,7 +11,9 @@ from pathlib import Path
 
 from saccade.episode.continued import continued
 from saccade.episode.run_folder import RunFolder
+from saccade.errors import SettingsError
 from saccade.sft.synth.settings import SynthSettings
+from saccade.tasks.worlds.registry import load_world
 
 
 @dataclass(frozen=True)
@@ -27,8 +29,15 @@ def opened(root: Path, settings: SynthSettings) -> Opened:
     """The folder of a run, new or to be continued, with `settings` saved in it.
 
     Raises:
-        SettingsError: it was made with other settings (names what differs), or it holds another command's run.
+        SettingsError: it was made with other settings (names what differs), or of another version of a world, or it
+            holds another command's run.
         RecordError: its trajectories cannot be read.
     """
     folder = continued(root, settings, may_differ={"n"})
+    older = sorted({name.partition("/")[0] for name in folder.ids} - {load_world(name).id for name in settings.worlds})
+    if older:
+        raise SettingsError(
+            f"{root} holds trajectories of {', '.join(older)}, of which there are newer versions now. Two versions of a "
+            "world do not go into one run: name another folder."
+        )
     return Opened(folder, folder.ids)
