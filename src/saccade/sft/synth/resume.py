@@ -37,7 +37,7 @@ def opened(root: Path, settings: SynthSettings) -> Opened:
     older = sorted({name.partition("/")[0] for name in folder.ids} - {load_world(name).id for name in settings.worlds})
     if older:
         raise SettingsError(
-            f"{root} holds trajectories of {', '.join(older)}, of which there are newer versions now. Two versions of a "
-            "world do not go into one run: name another folder."
+            f"{root} holds trajectories of {', '.join(older)}, of which there are newer versions now. Two versions of "
+            "a world do not go into one run: name another folder."
         )
     return Opened(folder, folder.ids)
