@@ -31,12 +31,13 @@ def search(image, colour):
     while True:
         print("not found")
         yield image
-def show(view, side=112):
-    factor = side / (view.width * view.height) ** 0.5
+def show(view):
+    side = (view.width * view.height) ** 0.5
+    factor = 1 if 84 <= side <= 168 else 112 / side
     view.resize((round(factor * view.width), round(factor * view.height))).show()"""
 """The same as a program: it is told of each part which colours were seen in it, and goes closer where the asked one is;
-in a part of a part of a part it says `here`, and shows that part once more. `show` gives a view the area of a square
-of that side."""
+in a part of a part of a part it says `here`, and shows that part once more. `show` leaves what is neither small nor
+large as it is, so that it can be found again in the picture."""
 LEVELS: Final = 3
 """How often `SEARCH` goes closer."""
 
