@@ -24,7 +24,7 @@ from saccade.bench.loop import LoopFigure
 from saccade.bench.peak import Peak
 from saccade.bench.peer_generate import generate_turns
 from saccade.bench.peer_trl import TrlPeer
-from saccade.bench.rollout_work import FULL_ROLLOUT, RolloutScale, looking_plans
+from saccade.bench.rollout_work import RolloutScale, looking_plans
 from saccade.episode.plan import Plan
 from saccade.errors import UnavailableError
 from saccade.media.store import MediaStore
@@ -110,7 +110,7 @@ def measure_rollout(
     waiting = 100 * timing.waiting / timing.wall
     figures.append(LoopFigure("waiting for sandboxes", waiting, "%", target="≤ 10", met=waiting <= 10))
     figures += _learning(ours, trl)
-    return figures if scale == FULL_ROLLOUT else [replace(figure, met=None) for figure in figures]
+    return figures if scale.judged else [replace(figure, met=None) for figure in figures]
 
 
 def _sampling(ours: _Peer, generate: _Peer, trl: _Peer) -> list[LoopFigure]:

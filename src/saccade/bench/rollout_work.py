@@ -35,9 +35,11 @@ class RolloutScale:
     turns: int = 4
     tokens: int = 32
     """Most of a turn."""
+    judged: bool = False
+    """Whether it is long enough to be held against the targets."""
 
 
-FULL_ROLLOUT = RolloutScale()
+FULL_ROLLOUT = RolloutScale(judged=True)
 QUICK_ROLLOUT = RolloutScale(tasks=2, turns=3, tokens=16)
 
 

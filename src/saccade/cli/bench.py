@@ -7,6 +7,7 @@ import json
 import os
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -84,7 +85,10 @@ def evaluation(
 
 @app.command()
 def rollout(
-    model: Annotated[str, typer.Option(help="Checkpoint: a folder; without, a tiny one with random weights.")] = "",
+    model: Annotated[
+        str, typer.Option(help="Checkpoint: a folder, or `tiny`; without, a small one with random weights.")
+    ] = "",
+    turns: Annotated[int, typer.Option(min=1, help="Looks of an episode; with --quick fewer.")] = 4,
     threads: Annotated[int, typer.Option(min=1, help="Threads of torch on a CPU.")] = 1,
     quick: Annotated[bool, typer.Option("--quick", help="Fewer and shorter episodes: some seconds.")] = False,
     json_file: Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write the figures there.")] = None,
@@ -97,9 +101,11 @@ def rollout(
     os.environ.setdefault("GOMP_SPINCOUNT", "1000")
     from saccade.bench.rollout import measure_rollout
     from saccade.bench.rollout_work import FULL_ROLLOUT, QUICK_ROLLOUT
+    from saccade.models.tiny_weights import tiny_weights
 
-    scale = QUICK_ROLLOUT if quick else FULL_ROLLOUT
-    _measured("saccade bench rollout", partial(measure_rollout, scale, model, threads), json_file)
+    scale = QUICK_ROLLOUT if quick else replace(FULL_ROLLOUT, turns=turns)
+    source = str(tiny_weights()) if model == "tiny" else model
+    _measured("saccade bench rollout", partial(measure_rollout, scale, source, threads), json_file)
 
 
 def _measured(
