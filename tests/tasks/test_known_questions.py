@@ -15,7 +15,7 @@ from saccade.tasks.worlds.registry import load_world
         ("nested-squares", {"nested-squares"}),
         ("grid-count", {"rows-columns"}),
         ("touching-circles", {"two-circles"}),
-        ("sign-close-up", {"sign"}),
+        ("sign-close-up", {"sign", "dot"}),
         ("chart-pie", {"chart"}),
         ("rotated-dark-text", {"word"}),
         ("pixel-colour", {"colour"}),

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 TASKS = 5
 """Of each family."""
-_SIGNS: dict[str, Any] = {"megapixels": (1.0, 1.2), "detail": 28, "dot_percent": 60, "plate_percent": 220}
+_SIGNS: dict[str, Any] = {"megapixels": (1.0, 1.4), "detail": 24, "dot_percent": 100, "plate_percent": 220}
 _SIGNS |= {"signs": 7, "conjunction": 0, "clutter": 20, "grain": 0}
 FAMILIES: dict[str, tuple[str, dict[str, Any]]] = {
     "visual search": ("visual-search", _SIGNS | {"kinds": ("dot",)}),

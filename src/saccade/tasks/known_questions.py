@@ -12,7 +12,8 @@ from collections.abc import Mapping
 from saccade.tasks.solvers.questions import solver_for
 
 _KINDS: Mapping[str, re.Pattern[str]] = {
-    "sign": re.compile(r"\b(letter|dot)\b.*\bsign\b|\bsign\b.*\b(letter|dot)\b"),
+    "sign": re.compile(r"\bletter\b.*\bsign\b|\bsign\b.*\bletter\b"),
+    "dot": re.compile(r"\bdot\b.*\bsign\b|\bsign\b.*\bdot\b"),
     "chart": re.compile(
         r"\bvalues? (of|for|above|largest|smallest)\b|\b(largest|smallest) value\b|\b[xy] value\b|\bcategor(y|ies)\b|"
         r"\bpercentage of the whole\b|\bshares?\b.*\b(largest|smallest|larger)\b|\bpoints are in the chart\b"
@@ -24,7 +25,7 @@ _KINDS: Mapping[str, re.Pattern[str]] = {
 
 
 def known_kind(question: str) -> str | None:
-    """The kind of a question: a family of `tasks.solvers`, or `sign`, `chart`, `geometry`, `word`, `colour`."""
+    """The kind of a question: a family of `tasks.solvers`, or `sign`, `dot`, `chart`, `geometry`, `word`, `colour`."""
     solver = solver_for(question)
     if solver is not None:
         return solver.family

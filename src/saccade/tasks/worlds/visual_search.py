@@ -68,7 +68,7 @@ class VisualSearchKnobs(Knobs):
     """The kinds of questions to draw from."""
     megapixels: tuple[Area, Area] = (2.0, 4.0)
     """Least and greatest area in millions of pixels."""
-    detail: int = Field(5, ge=4, le=80)
+    detail: int = Field(5, ge=4, le=200)
     """Height of the detail in thousandths of the square root of the area; at least 9 pixels.
 
     With the default, a letter is about three pixels high in the picture shrunk to 0.3 megapixels.
