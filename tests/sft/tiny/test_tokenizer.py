@@ -14,7 +14,7 @@ from saccade.record.turn import FinishReason, Turn
 from saccade.sft.tiny.settings import TokenizerSettings
 from saccade.sft.tiny.tokenizer import QWEN_TOKENS, joined_lines, make_tokenizer
 
-PROGRAM = "import numpy as np\ngrey = np.array(image_clue_0)\nprint(values(['Hares']), \"found\")"
+PROGRAM = "import numpy as np\nseen = 'none'\ngrey = np.array(image_clue_0)\nprint(values(['Hares']), \"found\")"
 
 
 def trajectory(number: int) -> Trajectory:
@@ -43,7 +43,7 @@ def pieces(tokenizer: Any, text: str) -> list[str]:
 
 
 def test_lines_that_always_come_together_are_one_token(tokenizer: Any) -> None:
-    block = "<code>\n```python\nimport numpy as np\ngrey = np.array(image_clue_0)"
+    block = "<code>\n```python\nimport numpy as np"
     assert pieces(tokenizer, f"{block}\nprint(1)")[:2] == [block, "\n"]
 
 
@@ -60,6 +60,7 @@ def test_a_word_at_the_end_of_a_line_is_the_word(tokenizer: Any) -> None:
 
 def test_what_is_copied_stays_in_pieces(tokenizer: Any) -> None:
     assert "Hares" in pieces(tokenizer, PROGRAM.splitlines()[-1])
+    assert pieces(tokenizer, PROGRAM.splitlines()[1])[-3:] == ["'", "none", "'"]
     assert pieces(tokenizer, "\\boxed{17}\n")[-4:] == ["1", "7", "}", "\n"]
     assert pieces(tokenizer, "?\nA. 12\nB. 30") == ["?", "\nA. ", "1", "2", "\nB. ", "3", "0"]
 
