@@ -16,7 +16,11 @@ _KINDS: Mapping[str, re.Pattern[str]] = {
     "dot": re.compile(r"\bdot\b.*\bsign\b|\bsign\b.*\bdot\b"),
     "chart": re.compile(
         r"\bvalues? (of|for|above|largest|smallest)\b|\b(largest|smallest) value\b|\b[xy] value\b|\bcategor(y|ies)\b|"
-        r"\bpercentage of the whole\b|\bshares?\b.*\b(largest|smallest|larger)\b|\bpoints are in the chart\b"
+        r"\bpercentage of the whole\b|\bshares?\b.*\b(largest|smallest|larger)\b|\bpoints\b.*\bin the chart\b"
+    ),
+    "table": re.compile(
+        r"\b(in|of|to) the table\b|\bcost together, in dollars\b|\brate of change\b|\bhas the (most|fewest)\b|"
+        r"\bof the numbers of\b"
     ),
     "geometry": re.compile(r"\bmarked x\b|\bis x\b|\bfind x\b|\b(area|perimeter) of the\b|\bwhat is its area\b"),
     "word": re.compile(r"\bwords?\b.*\b(dark|turned|mirrored|written)\b|\b(dark|turned|mirrored)\b.*\bword\b"),
@@ -25,7 +29,7 @@ _KINDS: Mapping[str, re.Pattern[str]] = {
 
 
 def known_kind(question: str) -> str | None:
-    """The kind of a question: a family of `tasks.solvers`, or `sign`, `dot`, `chart`, `geometry`, `word`, `colour`."""
+    """The kind of a question: a family of `tasks.solvers`, or one of `_KINDS`; None for all others."""
     solver = solver_for(question)
     if solver is not None:
         return solver.family
