@@ -39,6 +39,7 @@ def test_generated_questions_are_known(world: str, kind: set[str]) -> None:
         "Who is this?",
         "How many people are in the photo?",
         "What does the sign say?",
+        "What stands in the table?",
         "What is the area of the park?" + " And which words are written on its gate?",
         "",
     ],

@@ -19,8 +19,9 @@ _KINDS: Mapping[str, re.Pattern[str]] = {
         r"\bpercentage of the whole\b|\bshares?\b.*\b(largest|smallest|larger)\b|\bpoints\b.*\bin the chart\b"
     ),
     "table": re.compile(
-        r"\b(in|of|to) the table\b|\bcost together, in dollars\b|\brate of change\b|\bhas the (most|fewest)\b|"
-        r"\bof the numbers of\b"
+        r"\btogether in the table\b|\baccording to the table, how many more\b|\b(mean|range|median) of the numbers\b|"
+        r"\brate of change\b|\brows of the table have at least\b|\bhas the (most|fewest)\b|\bfraction of all\b|"
+        r"\bof the table is picked at random\b|\bcost together, in dollars\b"
     ),
     "geometry": re.compile(r"\bmarked x\b|\bis x\b|\bfind x\b|\b(area|perimeter) of the\b|\bwhat is its area\b"),
     "word": re.compile(r"\bwords?\b.*\b(dark|turned|mirrored|written)\b|\b(dark|turned|mirrored)\b.*\bword\b"),
