@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from saccade.cli.demo_tiny import FAMILIES
 from saccade.dialects.registry import load_dialect
 from saccade.episode.drive import run_episode
 from saccade.episode.plan import Plan
@@ -43,3 +44,21 @@ async def test_they_count_crossings_by_a_program_of_their_own(tmp_path: Path) ->
             right += played.answer == task.answer
     await model.close()
     assert right >= 3
+
+
+@pytest.mark.slow
+async def test_they_find_a_sign_by_looking_closer(tmp_path: Path) -> None:
+    store, dialect, model = MediaStore(tmp_path), load_dialect("tiny"), load_model("tiny")
+    world = load_world("visual-search")
+    knobs = world.knobs(**FAMILIES["visual search"][1])
+    right = closer = 0
+    async with LocalSandbox(limits=dialect.sandbox) as sandbox:
+        for index in range(100, 108):
+            task = make_task(world, "test", index, store, knobs)
+            plan = Plan(task, dialect, sampling=Sampling(temperature=0.0, max_tokens=300))
+            played = await run_episode(plan, model, sandbox, store)
+            right += played.answer == task.answer
+            closer += sum("seen = " in turn.text for turn in played.turns) > 3
+    await model.close()
+    assert closer >= 7
+    assert right >= 5  # a guess is right in one of four
