@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -103,7 +103,7 @@ def build(settings: TinySettings, out: Path, watch: Watch, processes: int = 1) -
             _run(stage_settings(settings, stage, source, places), folder, watch.trainer(), processes)
         source = folder / "model"
     if not places.model.exists():
-        shutil.copytree(source, places.model)
+        _finish([places.stage(name) / "model" for name in settings.average] or [source], places)
     return places.model
 
 
@@ -138,6 +138,9 @@ def _check(settings: TinySettings) -> None:
     missing = sorted({name for stage in settings.stages for name in stage.lessons} - names)
     if missing:
         raise SettingsError(f"a stage learns from {', '.join(missing)}, but the lessons are {', '.join(sorted(names))}")
+    unknown = sorted(set(settings.average) - {stage.name for stage in settings.stages})
+    if unknown:
+        raise SettingsError(f"the weights of {', '.join(unknown)} are to be averaged, but there is no such stage")
 
 
 def _claim(settings: TinySettings, out: Path) -> None:
@@ -161,6 +164,15 @@ def _untrained(settings: TinySettings, places: Places) -> None:
     shutil.rmtree(partial, ignore_errors=True)
     save_untrained(partial, tokenizer, settings)
     partial.rename(places.untrained)
+
+
+def _finish(sources: Sequence[Path], places: Places) -> None:
+    from saccade.sft.tiny.checkpoint import save_mean
+
+    partial = places.root / ".model.part"
+    shutil.rmtree(partial, ignore_errors=True)
+    save_mean(sources, partial)
+    partial.rename(places.model)
 
 
 def _all(lessons: tuple[Lesson, ...], places: Places) -> Iterator[Trajectory]:

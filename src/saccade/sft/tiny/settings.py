@@ -104,6 +104,8 @@ class TinySettings(Settings):
     text: TextShape = TextShape()
     vision: VisionShape = VisionShape()
     stages: tuple[Stage, ...] = Field(min_length=1)
+    average: tuple[str, ...] = ()
+    """Stages whose weights are averaged into the model; none: those of the last stage."""
     exams: tuple[Exam, ...] = ()
     precision: Literal["auto", "float32", "bfloat16"] = "float32"
     """Of the arithmetic."""
