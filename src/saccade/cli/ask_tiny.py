@@ -14,7 +14,6 @@ LEARNED: Mapping[str, str] = {
     "nested-squares": "count squares within squares",
     "rows-columns": "count the rows and columns of a table",
     "two-circles": "tell whether two circles touch or overlap",
-    "chart": "read a chart of bars, lines, points or shares",
     "table": "reckon with the numbers of a printed table",
     "geometry": "find an angle, a length or an area in a marked drawing",
     "colour": "compare colours by their pixels",
