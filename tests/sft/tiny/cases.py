@@ -16,6 +16,6 @@ RECIPE = TinySettings(
         Stage(name="read", lessons=("close-up",), steps=2, trajectories=4),
         Stage(name="all", lessons=("close-up", "look", "count"), steps=2, trajectories=4),
     ),
-    average=("read", "all"),
+    mean_of=("read", "all"),
     exams=(Exam(name="look", worlds=("visual-search",), knobs={"visual-search": NEAR}, target=0.9),),
 )

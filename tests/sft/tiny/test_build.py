@@ -38,7 +38,7 @@ def test_a_stage_that_learns_from_nothing_is_refused(tmp_path: Path) -> None:
 
 def test_only_stages_are_averaged(tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match="no such stage"):
-        build(RECIPE.model_copy(update={"average": ("read", "other")}), tmp_path / "out", Heard())
+        build(RECIPE.model_copy(update={"mean_of": ("read", "other")}), tmp_path / "out", Heard())
 
 
 def test_the_mean_of_weights(tmp_path: Path) -> None:

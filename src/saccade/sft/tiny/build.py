@@ -103,7 +103,7 @@ def build(settings: TinySettings, out: Path, watch: Watch, processes: int = 1) -
             _run(stage_settings(settings, stage, source, places), folder, watch.trainer(), processes)
         source = folder / "model"
     if not places.model.exists():
-        _finish([places.stage(name) / "model" for name in settings.average] or [source], places)
+        _finish([places.stage(name) / "model" for name in settings.mean_of] or [source], places)
     return places.model
 
 
@@ -138,7 +138,7 @@ def _check(settings: TinySettings) -> None:
     missing = sorted({name for stage in settings.stages for name in stage.lessons} - names)
     if missing:
         raise SettingsError(f"a stage learns from {', '.join(missing)}, but the lessons are {', '.join(sorted(names))}")
-    unknown = sorted(set(settings.average) - {stage.name for stage in settings.stages})
+    unknown = sorted(set(settings.mean_of) - {stage.name for stage in settings.stages})
     if unknown:
         raise SettingsError(f"the weights of {', '.join(unknown)} are to be averaged, but there is no such stage")
 
