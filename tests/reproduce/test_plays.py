@@ -84,6 +84,8 @@ def test_a_crop_goes_astray(tmp_path: Path) -> None:
 def test_answers_at_once(tmp_path: Path) -> None:
     task = drawn("visual-search", tmp_path, **NEAR)
     assert played("known", task) == [Answer(text=task.answer or "")]
+    glance = Code(code="image_clue_0.show()")
+    assert played("glance", task, calls=2) == [glance, glance, Answer(text=task.answer or "")]
     ((said,),) = [played("guess", task)]
     assert isinstance(said, Answer)
     assert {guessed(task, Rng(seed)) for seed in range(40)} == set(task.choices)

@@ -1,6 +1,7 @@
 """Demonstrations for a start that is to be weak: good ones, and ones that go wrong in a known way.
 
 right: as `saccade.sft.tiny.demonstrator` plays it. known: the gold answer at once. guess: some answer at once.
+glance: the picture once more as it is, one call or several, then the gold answer.
 astray: looks as if the evidence lay somewhere else, then some answer. again: the first call several times over.
 stumble: first the first call with a wrong name in it.
 
@@ -37,9 +38,10 @@ class Player:
         self._plan = plan
         self._lesson = lesson
         task, play = plan.task, lesson.play
-        self._answer = Answer(text=gold(task)) if play == "known" else None
+        self._answer = Answer(text=gold(task)) if play in ("known", "glance") else None
         if play in ("guess", "astray"):
             self._answer = Answer(text=guessed(task, rng))
+        self._glances = lesson.calls if play == "glance" else 0
         self._good = Demonstrator(plan, _elsewhere(task, notes, rng) if play == "astray" else notes)
         self._extra = {"again": lesson.calls - 1, "stumble": 1}.get(play, 0)
         """Calls beyond those of the demonstrator, in front of them."""
@@ -53,11 +55,13 @@ class Player:
             ExpertStopped: the program that was to find the answer failed, or printed nothing.
             SettingsError: the play needs a call, and the dialect has none.
         """
-        if self._lesson.play in ("known", "guess"):
-            assert self._answer is not None
-            return self._written(self._answer, request)
         opening, rest = request.messages[:1], request.messages[1:]
         done = len(rest) // 2
+        if done < self._glances:
+            return self._written(Code(code=f"{next(iter(self._plan.opening.bindings))}.show()"), request)
+        if self._lesson.play in ("known", "guess", "glance"):
+            assert self._answer is not None
+            return self._written(self._answer, request)
         # The demonstrator sees none of the calls that are not its own.
         seen = opening if done < self._extra else (*opening, *rest[2 * self._extra :])
         said = await self._good.complete(replace(request, messages=seen), media)

@@ -11,7 +11,7 @@ from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, Pos
 
 from saccade.record.settings import Settings
 
-Play = Literal["right", "known", "guess", "astray", "again", "stumble"]
+Play = Literal["right", "known", "guess", "glance", "astray", "again", "stumble"]
 """How a demonstration goes: see `saccade.reproduce.plays`."""
 _NAME = r"[a-z0-9-]+"
 
@@ -38,8 +38,8 @@ class Lesson(Settings):
     n: PositiveInt
     """Tasks of each world."""
     dialect: str = "tiny:look"
-    calls: int = Field(2, ge=2, le=8)
-    """How often the play `again` makes its first call."""
+    calls: int = Field(2, ge=1, le=8)
+    """How often the play `again` makes its first call, and `glance` shows the picture."""
 
 
 class StartSettings(Settings):
