@@ -31,7 +31,7 @@ def build(
     out: Annotated[Path, typer.Option(help="Folder of the build.")],
     option: Annotated[list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="seed=1, ...")] = None,
     processes: Annotated[
-        int, typer.Option(min=1, help="That train: one for each GPU, or for each core of a machine without.")
+        int, typer.Option(min=1, help="That draw and train: one for each GPU, or for each core of a machine without.")
     ] = 1,
 ) -> None:
     """Make lessons, tokenizer and weights, stage by stage."""
@@ -87,10 +87,10 @@ class _Screen:
         """Say what begins."""
         print(name, flush=True)
 
-    def lesson(self, progress: Progress) -> None:
-        """Every tenth of a lesson."""
-        if progress.done % max(1, progress.total // 10) == 0:
-            told = f"  {progress.done}/{progress.total}"
+    def lesson(self, name: str, progress: Progress) -> None:
+        """Every fifth of a lesson."""
+        if progress.done % max(1, progress.total // 5) == 0:
+            told = f"  {name} {progress.done}/{progress.total}"
             wrong = progress.kept - progress.right
             print(told + (f", {wrong} wrong and left out" if wrong else ""), flush=True)
 

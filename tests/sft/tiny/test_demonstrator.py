@@ -34,9 +34,10 @@ def test_a_question_without_code_is_answered_at_once(tmp_path: Path) -> None:
 def test_of_each_part_the_signs_in_it_are_named(tmp_path: Path) -> None:
     folder, world = RunFolder(tmp_path), load_world("visual-search")
     for index in range(12):
-        task = plan_of("visual-search", "tiny:look", folder, index).task
+        plan = plan_of("visual-search", "tiny:look", folder, index)
+        task = plan.task
         notes = draw_sample(world, "train", index, world.knobs(**NEAR)).notes
-        first, *others, answer = looks(task, notes)
+        first, *others, answer = looks(plan, notes)
         assert answer == Answer(text=task.answer or "")
         assert isinstance(first, Code)
         assert first.code.startswith(f"asked = ['{notes['plate']}']\n")
@@ -56,11 +57,11 @@ def test_of_each_part_the_signs_in_it_are_named(tmp_path: Path) -> None:
 
 
 def test_a_sign_that_its_colour_does_not_tell_is_not_looked_for(tmp_path: Path) -> None:
-    task = plan_of("visual-search", "tiny:look", RunFolder(tmp_path)).task
+    plan = plan_of("visual-search", "tiny:look", RunFolder(tmp_path))
     with pytest.raises(ExpertStopped, match="several red signs"):
-        looks(task, {"plate": "red", "signs": "red 1 1 9 9\nblue 20 20 28 28\nred 40 40 48 48"})
+        looks(plan, {"plate": "red", "signs": "red 1 1 9 9\nblue 20 20 28 28\nred 40 40 48 48"})
     with pytest.raises(ExpertStopped, match="no part"):
-        looks(task, {"plate": "red", "signs": "red -1000 1 -990 9"})
+        looks(plan, {"plate": "red", "signs": "red -1000 1 -990 9"})
 
 
 def test_a_program_depends_on_the_wording_alone(tmp_path: Path) -> None:

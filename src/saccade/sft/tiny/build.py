@@ -12,16 +12,21 @@ import asyncio
 import os
 import shutil
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from functools import partial
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Protocol
 
+from saccade.dialects.registry import load_dialect
 from saccade.episode.run_folder import TRAJECTORIES
 from saccade.errors import SettingsError
 from saccade.record.codec import read_lines
 from saccade.record.settings import differences, load_settings, save_settings
 from saccade.record.trajectory import Trajectory
 from saccade.sft.synth.report import Progress
+from saccade.sft.tiny.demonstrator import DIRECT
 from saccade.sft.tiny.lessons import hold
 from saccade.sft.tiny.settings import Lesson, Stage, TinySettings
 from saccade.sft.train.settings import (
@@ -45,7 +50,7 @@ class Watch(Protocol):
     def part(self, name: str) -> None:
         """A part of the build begins."""
 
-    def lesson(self, progress: Progress) -> None:
+    def lesson(self, name: str, progress: Progress) -> None:
         """A lesson went on."""
 
     def trainer(self) -> TrainWatch:
@@ -80,8 +85,9 @@ class Places:
 def build(settings: TinySettings, out: Path, watch: Watch, processes: int = 1) -> Path:
     """Make everything that `settings` say, in `out`; the folder of the trained model.
 
-    On CPUs training by several `processes`, of one thread each, is faster than by one of several threads. Who calls it
-    so must be a program that can be imported again, and `watch.trainer()` must give what can be pickled.
+    On CPUs training by several `processes`, of one thread each, is faster than by one of several threads; as many
+    lessons are held at once. Who calls it so must be a program that can be imported again, and `watch` and
+    `watch.trainer()` must be such that they can be pickled.
 
     Raises:
         SettingsError: `out` was made by another recipe, or a stage names a lesson that there is not.
@@ -89,9 +95,8 @@ def build(settings: TinySettings, out: Path, watch: Watch, processes: int = 1) -
     _check(settings)
     _claim(settings, out)
     places = Places(out)
-    for lesson in settings.lessons:
-        watch.part(f"lesson {lesson.name}")
-        asyncio.run(hold(lesson, places.lesson(lesson.name), workers=2 * (os.cpu_count() or 1), watch=watch.lesson))
+    watch.part(f"{len(settings.lessons)} lessons")
+    _hold_all(settings.lessons, places, watch, processes)
     if not places.untrained.exists():
         watch.part("tokenizer and first weights")
         _untrained(settings, places)
@@ -155,24 +160,47 @@ def _claim(settings: TinySettings, out: Path) -> None:
         raise SettingsError(f"{out} was begun by another recipe:\n{listed}\nName another folder for this one.")
 
 
+def _hold_all(lessons: Sequence[Lesson], places: Places, watch: Watch, processes: int) -> None:
+    """All lessons, `processes` at once: drawing keeps one core busy, and no more."""
+    if processes == 1:
+        for lesson in lessons:
+            _hold(lesson, places, watch)
+        return
+    with ProcessPoolExecutor(processes, get_context("spawn")) as pool:
+        # Those that run code take longest, and must not be what the others wait for.
+        ordered = sorted(lessons, key=lambda lesson: load_dialect(lesson.dialect).id == DIRECT)
+        held = [pool.submit(_hold, lesson, places, watch) for lesson in ordered]
+        try:
+            for future in held:
+                future.result()
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+
+
+def _hold(lesson: Lesson, places: Places, watch: Watch) -> None:
+    told = partial(watch.lesson, lesson.name)
+    asyncio.run(hold(lesson, places.lesson(lesson.name), workers=1 + (os.cpu_count() or 1), watch=told))
+
+
 def _untrained(settings: TinySettings, places: Places) -> None:
     from saccade.sft.tiny.checkpoint import save_untrained
     from saccade.sft.tiny.tokenizer import make_tokenizer
 
     tokenizer = make_tokenizer(_all(settings.lessons, places), settings.tokenizer, settings.text.context)
-    partial = places.root / ".untrained.part"
-    shutil.rmtree(partial, ignore_errors=True)
-    save_untrained(partial, tokenizer, settings)
-    partial.rename(places.untrained)
+    unfinished = places.root / ".untrained.part"
+    shutil.rmtree(unfinished, ignore_errors=True)
+    save_untrained(unfinished, tokenizer, settings)
+    unfinished.rename(places.untrained)
 
 
 def _finish(sources: Sequence[Path], places: Places) -> None:
     from saccade.sft.tiny.checkpoint import save_mean
 
-    partial = places.root / ".model.part"
-    shutil.rmtree(partial, ignore_errors=True)
-    save_mean(sources, partial)
-    partial.rename(places.model)
+    unfinished = places.root / ".model.part"
+    shutil.rmtree(unfinished, ignore_errors=True)
+    save_mean(sources, unfinished)
+    unfinished.rename(places.model)
 
 
 def _all(lessons: tuple[Lesson, ...], places: Places) -> Iterator[Trajectory]:

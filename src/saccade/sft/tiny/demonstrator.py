@@ -1,10 +1,10 @@
 """Who shows a tiny model how it is done: a `Model` that plays one task in the plainest form, always the same.
 
 Three plays. A task that is asked directly gets its gold answer. A detail to be looked for is closed in on: a program
-shows the picture in nine overlapping parts, one after the other; of each the signs that are seen in it are named, and
-the program goes closer where the asked one is; in a part of a part of a part the sign is read. Anything else gets the
-program that its wording asks for (`tasks.solvers` where a family of those fits, else the world's own), and the answer
-that the program printed: the gold answer is not looked at.
+shows the picture in overlapping parts, one after the other; of each the signs that are seen in it are named, and the
+program goes closer where the asked one is; in the smallest part the sign is read. Anything else gets the program that
+its wording asks for (`tasks.solvers` where a family of those fits, else the world's own), and the answer that the
+program printed: the gold answer is not looked at.
 So what is learned from these turns can be done without knowing the answer.
 """
 
@@ -45,7 +45,7 @@ class Demonstrator:
         self._task = plan.task
         self._dialect = plan.dialect
         looked = is_looked_for(plan.task) and plan.dialect.id != DIRECT
-        self._plays = looks(plan.task, notes) if looked else [first_action(plan)]
+        self._plays = looks(plan, notes) if looked else [first_action(plan)]
 
     async def complete(
         self, request: Request, media: MediaReader, *, on_text: Callable[[str], None] | None = None
@@ -90,19 +90,21 @@ def is_looked_for(task: Task) -> bool:
     return task.source.partition("@")[0] == LOOKED_FOR and len(task.evidence) == 1
 
 
-def looks(task: Task, notes: Mapping[str, str]) -> list[Action]:
+def looks(plan: Plan, notes: Mapping[str, str]) -> list[Action]:
     """What is done to close in on the evidence; `notes` name its plate's colour, and where which signs are.
 
     Raises:
         ExpertStopped: signs of the asked colour are several, or not to be seen in any part.
     """
-    image, colour = task.evidence[0].image, notes["plate"]
+    task, colour = plan.task, notes["plate"]
+    image = task.evidence[0].image
+    variable = next(name for name, medium in plan.opening.bindings.items() if medium == image)
     part = next(item.part for item in task.media if item.name == image)
     assert isinstance(part, ImagePart)
     signs = sign_places(notes["signs"])
     if sum(name == colour for name, _ in signs) != 1:
         raise ExpertStopped(f"{task.id} has several {colour} signs, and signs are told by their colours alone")
-    made = [f"asked = {[colour]!r}\n{SEARCH}\nfound = search(image_clue_0, asked[0])\nshow(next(found))"]
+    made = [f"asked = {[colour]!r}\n{SEARCH}\nfound = search({variable}, asked[0])\nshow(next(found))"]
     view: View = (0, 0, part.width, part.height)
     for _ in range(LEVELS):
         for shown in parts(view):

@@ -10,6 +10,8 @@ from typing import Final
 View = tuple[int, int, int, int]
 """`xyxy` in the picture's pixels."""
 
+LEVELS: Final = 3
+"""How often `SEARCH` goes closer."""
 SEARCH: Final = """\
 def parts(view):
     w, h = view.width // 2, view.height // 2
@@ -27,19 +29,18 @@ def closer(view, colour, levels):
                 print("here")
                 yield part
 def search(image, colour):
-    yield from closer(image, colour, 3)
+    yield from closer(image, colour, LEVELS)
     while True:
         print("not found")
         yield image
 def show(view):
     side = (view.width * view.height) ** 0.5
     factor = 1 if 84 <= side <= 168 else 112 / side
-    view.resize((round(factor * view.width), round(factor * view.height))).show()"""
+    view.resize((round(factor * view.width), round(factor * view.height))).show()""".replace("LEVELS", str(LEVELS))
 """The same as a program: it is told of each part which colours were seen in it, and goes closer where the asked one is;
 in a part of a part of a part it says `here`, and shows that part once more. `show` leaves what is neither small nor
-large as it is, so that it can be found again in the picture."""
-LEVELS: Final = 3
-"""How often `SEARCH` goes closer."""
+large as it is, so that it can be found again in the picture, and brings all else to the 112 pixels that
+`recipes/tiny.toml` lets through (`most_pixels`)."""
 
 
 def parts(view: View) -> list[View]:
