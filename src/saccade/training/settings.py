@@ -36,6 +36,8 @@ class ModelSettings(Settings):
     """Of the arithmetic. `bfloat16` keeps trained weights in float32. `auto`: bfloat16 on a GPU, float32 on a CPU."""
     attention: str = "sdpa"
     """As transformers names it: `sdpa`, `eager`, `flash_attention_2`, ..."""
+    vision_attention: str = ""
+    """The same for the vision tower alone; empty: as `attention`. On a CPU `eager` is faster for tiny pictures."""
     gradient_checkpointing: bool = False
     """Less memory for a third more time."""
     shard: bool = False

@@ -66,8 +66,11 @@ def load_trainable(settings: ModelSettings, device: torch.device, seed: int) -> 
     )
     try:
         model.set_attn_implementation(settings.attention)
+        if settings.vision_attention:
+            model.set_attn_implementation({"vision_config": settings.vision_attention})
     except (ValueError, ImportError) as error:
-        raise SettingsError(f"model.attention = {settings.attention!r} cannot be had here: {error}") from error
+        asked = f"model.attention = {settings.attention!r}, model.vision_attention = {settings.vision_attention!r}"
+        raise SettingsError(f"{asked} cannot be had here: {error}") from error
     model.requires_grad_(settings.language == "full")
     adapter = _adapter(model, settings.lora, seed) if settings.language == "lora" else None
     for name, parameter in model.named_parameters():

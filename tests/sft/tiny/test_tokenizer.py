@@ -65,6 +65,14 @@ def test_what_is_copied_stays_in_pieces(tokenizer: Any) -> None:
     assert pieces(tokenizer, "?\nA. 12\nB. 30") == ["?", "\nA. ", "1", "2", "\nB. ", "3", "0"]
 
 
+def test_beginnings_are_one_token(tokenizer: Any) -> None:
+    turns = [{"role": "user", "content": "Hares"}, {"role": "assistant", "content": "17"}]
+    text = tokenizer.apply_chat_template(turns, tokenize=False)
+    assert pieces(tokenizer, text)[:4] == ["<|im_start|>", "user\n", "Hares", "<|im_end|>"]
+    assert pieces(tokenizer, text)[5:8] == ["<|im_start|>", "assistant\n", "1"]
+    assert pieces(tokenizer, "\nseen = 'none'") == ["\nseen = ", "'", "none", "'"]
+
+
 def test_the_tokens_of_the_family_come_first(tokenizer: Any) -> None:
     assert tokenizer.convert_ids_to_tokens(list(range(len(QWEN_TOKENS)))) == list(QWEN_TOKENS)
 

@@ -111,6 +111,7 @@ async def test_the_trained_checkpoint_runs(whole: Path, run: Path) -> None:
         {"batch": {"tokens": 1}},
         {"model": {"gradient_checkpointing": True}},
         {"model": {"attention": "eager"}},
+        {"model": {"vision_attention": "eager"}},
         {"data": {"picture_cache_mib": 1}},
     ],
     ids=lambda change: "-".join(next(iter(change.values()))),
@@ -186,6 +187,8 @@ def test_a_loss_that_is_no_number_ends_the_run(tiny: Path, run: Path, tmp_path: 
 def test_an_unknown_attention_is_refused(tiny: Path, run: Path, tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match=r"model\.attention"):
         train(settings(tiny, run, model={"attention": "telepathy"}), tmp_path / "out")
+    with pytest.raises(SettingsError, match=r"vision_attention"):
+        train(settings(tiny, run, model={"vision_attention": "telepathy"}), tmp_path / "out")
 
 
 def test_smaller_pictures_are_saved_with_the_model(tiny: Path, run: Path, tmp_path: Path) -> None:

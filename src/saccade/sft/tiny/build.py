@@ -121,7 +121,9 @@ def stage_settings(settings: TinySettings, stage: Stage, source: Path, places: P
             most_tokens=settings.text.context,
         ),
         loss=LossSettings(average=stage.average),
-        model=ModelSettings(source=str(source), vision=stage.vision, precision=settings.precision, attention="eager"),
+        model=ModelSettings(
+            source=str(source), vision=stage.vision, precision=settings.precision, vision_attention="eager"
+        ),
         optimiser=OptimiserSettings(
             method=stage.method,
             learning_rate=stage.learning_rate,

@@ -1,9 +1,10 @@
 """A tokenizer made from trajectories: lines that keep coming back, joined to those they belong to, are one token each.
 
 Lines of code and of markup, that is; two belong together if one hardly comes without the other. A function that
-programs of a family of questions always need is then one token, and writing it is soon learned. All else is read in
-small pieces, so that it can be copied from where it was read to where it is written: a word, a digit, a sign is a token
-of its own, and rare words are several (byte-level BPE). Any text comes back exactly.
+programs of a family of questions always need is then one token, and writing it is soon learned. How a turn begins is
+one token too, and how a line begins that says what was seen. All else is read in small pieces, so that it can be copied
+from where it was read to where it is written: a word, a digit, a sign is a token of its own, and rare words are several
+(byte-level BPE). Any text comes back exactly.
 """
 
 from __future__ import annotations
@@ -36,6 +37,8 @@ _QUOTED = re.compile(r"""["']([^"']+)["']""")
 _SAID = re.compile(r"\n*(asked|choices|seen) = ")
 """Begins a line of code that says what was read or seen."""
 _LINE = re.compile(r"\n*[^\n]+")
+_ROLES = ("user\n", "assistant\n")
+"""How a turn begins in the template."""
 QWEN_TOKENS = SPECIAL_TOKENS[:8]
 """What the Qwen2.5-VL family needs, with ids 0, 1, 2, ... in this order."""
 TEMPLATE = (
@@ -55,6 +58,7 @@ def make_tokenizer(trajectories: Iterable[Trajectory], settings: TokenizerSettin
     code: dict[str, Counter[str]] = defaultdict(Counter)
     markup: dict[str, Counter[str]] = defaultdict(Counter)
     seen: Counter[str] = Counter()
+    begun: set[str] = set()
     for trajectory in trajectories:
         kind = f"{trajectory.task.source} in {trajectory.provenance.dialect}"
         seen[kind] += 1
@@ -64,12 +68,15 @@ def make_tokenizer(trajectories: Iterable[Trajectory], settings: TokenizerSettin
         written = {line for program in programs for line in program.splitlines()}
         found = {line for text in own for line in _lines(text)}
         of_code = {line for line in found if line.lstrip("\n") in written}
+        begun.update(found[0] for found in map(_SAID.match, of_code) if found is not None)
         code[kind].update(line for line in of_code if not _said(line, trajectory.task.question))
         markup[kind].update(line for line in found - of_code if not line.isalpha())
     frequent = _frequent(code, seen, settings.line_share) | _frequent(markup, seen, _MARKUP_SHARE)
     backend = _pieces_tokenizer(_without_lines(texts, frequent), settings.vocabulary)
     blocks = joined_lines(map(_lines, texts), frequent)
-    backend.add_tokens([AddedToken(block, normalized=False, special=False) for block in blocks])
+    backend.add_tokens(
+        [AddedToken(block, normalized=False, special=False) for block in (*blocks, *sorted(begun), *_ROLES)]
+    )
     tokenizer = PreTrainedTokenizerFast(
         tokenizer_object=backend,
         eos_token="<|im_end|>",
