@@ -57,6 +57,8 @@ def test_arms_differ_in_what_the_claim_is_about() -> None:
     assert sequence.advantage == TurnLevel(weight=0.0)
     assert sequence.reward == adaptive.reward
 
+    vista = told("lift", "vista-r1").load_reward()
+    assert (vista.protocol, vista.repeats.turns[0]) == ("code", 64)
     assert told("faithful", "accuracy-only").load_reward().tool_weight == 0.0
     assert told("faithful", "tapo").load_reward().tool_weight == 0.5
     band = told("tail-patch", "tail-patch").curriculum

@@ -20,7 +20,7 @@ from saccade.rewards.judges.verdict import Verdict
 from saccade.rewards.reading import accuracy, calls, failed, silent
 from saccade.rewards.redlines import Redline, redlines
 from saccade.rewards.registry import REWARDS, load_reward, presets
-from saccade.rewards.repetition import Repetition, repetition
+from saccade.rewards.repetition import Repetition, RepetitionRule, repetition
 from saccade.rewards.reward import Group, Reward, with_reward
 from saccade.tools.problem import ProblemKind
 
@@ -137,6 +137,7 @@ def test_the_same_turn_again_is_a_repetition() -> None:
     levels = [repetition([turn] * number) for number in (1, 3, 4, 8, 16)]
     assert levels == [0, 0, 1, 2, 3]
     assert repetition([turn, "other"] * 8) == Repetition.NONE
+    assert repetition([turn] * 16, RepetitionRule(turns=(17, 18, 19))) == Repetition.NONE
     assert repetition([]) == Repetition.NONE
 
 

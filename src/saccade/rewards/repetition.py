@@ -47,7 +47,8 @@ class RepetitionRule(Settings):
     """Characters that draw rules (`-=_*#~.`) are not counted: code and tables are full of them."""
     words: Steps = (8, 16, 32)
     phrases: Steps = (4, 8, 16)
-    """Also of whole turns."""
+    turns: Steps = (4, 8, 16)
+    """Whole ones, word for word. Who says the same of many parts of a picture wants more."""
     longest_phrase: int = Field(default=20, ge=2)
     """Words."""
 
@@ -57,7 +58,7 @@ DEFAULT_RULE: Final = RepetitionRule()
 
 def repetition(texts: Sequence[str], rule: RepetitionRule = DEFAULT_RULE) -> Repetition:
     """The worst level in the texts of an episode's turns."""
-    levels = [_level(_longest_run([text.strip() for text in texts]), rule.phrases)]
+    levels = [_level(_longest_run([text.strip() for text in texts]), rule.turns)]
     for text in texts:
         runs = [len(match[0]) for match in _RUN.finditer(text) if match[1] not in _RULES]
         levels.append(_level(max(runs, default=1), rule.characters))
