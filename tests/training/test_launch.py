@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-PROGRAM = """
+TRAINING = """
 import os, sys, time
 from pathlib import Path
 from saccade.training.launch import launch
@@ -20,6 +20,25 @@ def wait(folder):
 
 if __name__ == "__main__":
     launch(wait, (sys.argv[1],), 2)
+"""
+LESSONS = """
+import os, sys, time
+from pathlib import Path
+from saccade.sft.tiny.build import build
+from saccade.sft.tiny.settings import Lesson, Stage, TinySettings
+
+class Waits:
+    def part(self, name):
+        pass
+
+    def lesson(self, name, progress):
+        (Path(sys.argv[1]) / name).write_text(str(os.getpid()))
+        time.sleep(600)
+
+if __name__ == "__main__":
+    lessons = [Lesson(name=name, worlds=("touching-circles",), dialect="tiny:direct", n=1) for name in ("a", "b", "c")]
+    settings = TinySettings(lessons=lessons, stages=[Stage(name="x", lessons=("a",), steps=1)])
+    build(settings, Path(sys.argv[1]).parent / "out", Waits(), processes=2)
 """
 
 
@@ -32,8 +51,9 @@ def alive(process: int) -> bool:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
-def test_workers_of_a_killed_run_end(tmp_path: Path) -> None:
-    (tmp_path / "program.py").write_text(PROGRAM)
+@pytest.mark.parametrize("program", [TRAINING, LESSONS], ids=["training", "lessons"])
+def test_workers_of_a_killed_run_end(program: str, tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text(program)
     started = tmp_path / "started"
     started.mkdir()
     parent = subprocess.Popen([sys.executable, str(tmp_path / "program.py"), str(started)])

@@ -68,7 +68,7 @@ def _process(rank: int, program: Callable[..., None], arguments: Any, processes:
         "MASTER_PORT": str(port),
     }
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    Thread(target=_end_with_parent, daemon=True).start()
+    end_with_parent()
     try:
         program(*arguments)
     except SaccadeError as error:
@@ -76,8 +76,15 @@ def _process(rank: int, program: Callable[..., None], arguments: Any, processes:
         sys.exit(_TOLD)
 
 
-def _end_with_parent() -> None:
-    """Ends this process when the one that started it is gone: a run that was killed must not train on."""
+def end_with_parent() -> None:
+    """From now on this process ends when the one that started it is gone: work that was killed must not go on.
+
+    For processes of `multiprocessing`; a pool's take it as their `initializer`.
+    """
+    Thread(target=_wait_for_end_of_parent, daemon=True).start()
+
+
+def _wait_for_end_of_parent() -> None:
     from multiprocessing import connection, parent_process
 
     parent = parent_process()

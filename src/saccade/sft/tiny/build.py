@@ -37,6 +37,7 @@ from saccade.sft.train.settings import (
     ValidationSettings,
 )
 from saccade.sft.train.watch import Watch as TrainWatch
+from saccade.training.launch import end_with_parent, launch
 from saccade.training.settings import KeepSettings, ModelSettings, OptimiserSettings
 
 _SETTINGS = "settings.toml"
@@ -168,7 +169,7 @@ def _hold_all(lessons: Sequence[Lesson], places: Places, watch: Watch, processes
         for lesson in lessons:
             _hold(lesson, places, watch)
         return
-    with ProcessPoolExecutor(processes, get_context("spawn")) as pool:
+    with ProcessPoolExecutor(processes, get_context("spawn"), initializer=end_with_parent) as pool:
         # Those that run code take longest, and must not be what the others wait for.
         ordered = sorted(lessons, key=lambda lesson: load_dialect(lesson.dialect).id == DIRECT)
         held = [pool.submit(_hold, lesson, places, watch) for lesson in ordered]
@@ -176,7 +177,7 @@ def _hold_all(lessons: Sequence[Lesson], places: Places, watch: Watch, processes
             for future in held:
                 future.result()
         except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
+            pool.shutdown(cancel_futures=True)
             raise
 
 
@@ -211,8 +212,6 @@ def _all(lessons: tuple[Lesson, ...], places: Places) -> Iterator[Trajectory]:
 
 
 def _run(settings: SftSettings, out: Path, watch: TrainWatch, processes: int) -> None:
-    from saccade.training.launch import launch
-
     resume = (out / _SETTINGS).exists()
     if processes > 1:
         launch(_train, (settings.model_copy(update={"threads": 1}), out, resume, watch), processes)
