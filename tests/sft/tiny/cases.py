@@ -2,7 +2,7 @@
 
 from saccade.sft.tiny.settings import Exam, Lesson, Stage, TextShape, TinySettings, TokenizerSettings, VisionShape
 
-NEAR = {"kinds": ["letter", "dot"], "megapixels": [0.1, 0.1], "detail": 20, "signs": 2, "conjunction": 0}
+NEAR = {"kinds": ["letter", "dot"], "megapixels": [0.4, 0.4], "detail": 20, "signs": 2, "conjunction": 0}
 RECIPE = TinySettings(
     lessons=(
         Lesson(name="close-up", worlds=("sign-close-up",), dialect="tiny:direct", n=6),

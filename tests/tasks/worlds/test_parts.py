@@ -9,11 +9,11 @@ from PIL import Image
 from saccade.tasks.worlds.parts import LEVELS, SEARCH, View, holds_middle, parts
 
 
-@given(st.integers(60, 2000), st.integers(60, 2000), st.data())
-def test_what_is_no_larger_than_a_quarter_is_whole_in_a_part(width: int, height: int, data: st.DataObject) -> None:
+@given(st.integers(90, 2000), st.integers(90, 2000), st.data())
+def test_what_is_no_larger_than_two_fifteenths_is_whole_in_a_part(width: int, height: int, data: st.DataObject) -> None:
     view: View = (7, 11, 7 + width, 11 + height)
-    w = data.draw(st.integers(1, width // 4 - 2))
-    h = data.draw(st.integers(1, height // 4 - 2))
+    w = data.draw(st.integers(1, 2 * width // 15 - 2))
+    h = data.draw(st.integers(1, 2 * height // 15 - 2))
     x, y = data.draw(st.integers(7, 7 + width - w)), data.draw(st.integers(11, 11 + height - h))
     whole = [p for p in parts(view) if p[0] <= x and p[1] <= y and x + w <= p[2] and y + h <= p[3]]
     assert whole
@@ -25,7 +25,7 @@ def test_the_program_shows_the_same_parts() -> None:
     names: dict[str, object] = {}
     exec(SEARCH, names)
     shown = list(names["parts"](Image.fromarray(noise)))  # type: ignore[operator]
-    assert len(shown) == 9
+    assert len(shown) == 16
     for picture, (x0, y0, x1, y1) in zip(shown, parts((0, 0, 131, 77)), strict=True):
         assert (np.asarray(picture) == noise[y0:y1, x0:x1]).all()
 
@@ -52,20 +52,20 @@ def test_the_program_goes_closer_where_the_asked_sign_is(
         seen = _colours(view)
         view, looks = search.send(seen), looks + 1
     assert "red" in _colours(view)
-    assert view.size == (400 >> LEVELS, 200 >> LEVELS)
-    assert looks <= 9 * LEVELS + 1
+    assert view.size == (400 * 7**LEVELS // 20**LEVELS, 200 * 7**LEVELS // 20**LEVELS)
+    assert looks <= 16 * LEVELS + 1
 
 
 def test_the_program_looks_on_after_a_mistake_and_says_when_nothing_is_found(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    scene = Image.new("RGB", (64, 64))
+    scene = Image.new("RGB", (400, 400))
     names: dict[str, object] = {}
     exec(SEARCH, names)
     search = names["search"](scene, "red")  # type: ignore[operator]
     next(search)
-    sizes = [search.send(seen).size for seen in ["red, blue", *["none"] * 9, *["blue"] * 8]]
-    assert sizes == [(16, 16)] * 9 + [(32, 32)] * 8 + [(64, 64)]
+    sizes = [search.send(seen).size for seen in ["red, blue", *["none"] * 16, *["blue"] * 15]]
+    assert sizes == [(49, 49)] * 16 + [(140, 140)] * 15 + [(400, 400)]
     assert capsys.readouterr().out == "not found\n"
 
 
