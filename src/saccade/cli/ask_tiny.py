@@ -14,6 +14,7 @@ LEARNED: Mapping[str, str] = {
     "nested-squares": "count squares within squares",
     "rows-columns": "count the rows and columns of a table",
     "two-circles": "tell whether two circles touch or overlap",
+    "chart": "read values, shares and differences off a drawn chart",
     "table": "reckon with the numbers of a printed table",
     "geometry": "find an angle, a length or an area in a marked drawing",
     "colour": "compare colours by their pixels",
