@@ -19,8 +19,10 @@ from saccade.record.task import Task
 from saccade.record.trajectory import Trajectory
 from saccade.reproduce.plays import Player
 from saccade.reproduce.settings import Lesson, Reproduction, StartSettings, TaskSet
+from saccade.sft.experts.plays import ExpertStopped
 from saccade.sft.synth.in_order import in_order
 from saccade.sft.synth.jobs import Job, jobs
+from saccade.sft.synth.made import DiscardedError
 from saccade.sft.synth.makers import Maker, Stage
 from saccade.sft.synth.resume import opened
 from saccade.sft.synth.settings import SynthSettings
@@ -43,9 +45,17 @@ class PlayMaker:
     lesson: Lesson
 
     async def make(self, job: Job, task: Task, notes: Mapping[str, str]) -> Trajectory:
-        """The demonstration."""
+        """The demonstration.
+
+        Raises:
+            DiscardedError: there is none of this task.
+        """
         plan = self.stage.plan(job, task)
-        return await self.stage.play(plan, Player(plan, self.lesson, notes, Rng(job.seed(self.stage.settings))))
+        try:
+            player = Player(plan, self.lesson, notes, Rng(job.seed(self.stage.settings)))
+        except ExpertStopped as error:
+            raise DiscardedError("not to be shown", str(error)) from error
+        return await self.stage.play(plan, player)
 
     async def close(self) -> None:
         """Nothing to give back."""

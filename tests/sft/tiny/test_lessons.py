@@ -1,0 +1,20 @@
+"""Lessons as run folders of demonstrations."""
+
+from pathlib import Path
+
+from saccade.episode.run_folder import TRAJECTORIES
+from saccade.record.codec import read_lines
+from saccade.record.trajectory import Trajectory
+from saccade.sft.tiny.lessons import hold
+from saccade.sft.tiny.settings import Lesson
+
+SMALL = {"kinds": ["dot"], "megapixels": [0.1, 0.1], "signs": 2, "conjunction": 0, "plate_percent": 220}
+
+
+async def test_a_task_that_cannot_be_shown_does_not_end_a_lesson(tmp_path: Path) -> None:
+    """A sign that is larger than the parts which are looked at, beside echoes that can be shown."""
+    lesson = Lesson(name="x", worlds=("visual-search", "echo"), n=2, knobs={"visual-search": SMALL | {"detail": 90}})
+    progress = await hold(lesson, tmp_path)
+    assert progress.done == progress.total == 4
+    kept = [trajectory.task.source for trajectory in read_lines(tmp_path / TRAJECTORIES, Trajectory)]
+    assert [source.partition("@")[0] for source in kept] == ["echo", "echo"]
