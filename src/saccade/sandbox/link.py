@@ -33,6 +33,7 @@ from saccade.sandbox.zygote_client import OrderRefusedError, ZygoteClient
 
 DEATH_SECONDS = 0.5
 """How long the news of a death may take from the kernel through the zygote to us."""
+_KILLED = "the session's processes were killed from outside; its state is gone"
 BREATH_SECONDS = 0.001
 REHEARSE_SECONDS = {False: 0.002, True: 0.02}
 """How long after a fork nothing must happen before a rehearsal without or with a figure. A call that comes
@@ -133,12 +134,15 @@ class Link:
             # Not the caller was cancelled, but this link was closed while he waited.
             raise SandboxLostError("the session was closed, or its sandbox started again") from None
         except (GuestFaultError, OrderRefusedError) as error:
-            # A killed keeper closes its socket a moment before the zygote hears of its death.
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._over.wait(), DEATH_SECONDS)
-            if self.ended:
-                raise SandboxLostError("the session's processes were killed from outside; its state is gone") from error
+            if await self._was_killed():
+                raise SandboxLostError(_KILLED) from error
             raise GuestFaultError(str(error)) from error
+
+    async def _was_killed(self) -> bool:
+        """Whether a fault is the end of the session: a killed process closes its socket before others hear of it."""
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._over.wait(), DEATH_SECONDS)
+        return self.ended
 
     async def run(
         self, message: Mapping[str, Any], binds: Sequence[tuple[dict[str, Any], list[int]]], seconds: float
@@ -156,6 +160,8 @@ class Link:
                 Status.TIMEOUT, f"TimeoutError: the code ran longer than {seconds:g} s and was stopped"
             )
         except GuestFaultError as fault:
+            if await self._was_killed():
+                return self._cut_short(Status.LOST, _KILLED)
             return self._cut_short(Status.REFUSED, f"the sandbox stopped the code: {fault}")
         if isinstance(frame, Death):
             return self._cut_short(*self._how_it_died(frame))
@@ -195,7 +201,7 @@ class Link:
         if self._oom_kills > before:
             return Status.OUT_OF_MEMORY, "MemoryError: the code used more memory than allowed and was killed"
         if self.ended:
-            return Status.LOST, "the session's processes were killed from outside; its state is gone"
+            return Status.LOST, _KILLED
         # A program that ignores SIGXCPU is killed a second later.
         if code == -signal.SIGXCPU or (code == -signal.SIGKILL and death.cpu_seconds >= self.limits.cpu_seconds):
             return Status.TIMEOUT, f"TimeoutError: the code used more than {self.limits.cpu_seconds} s of CPU time"
