@@ -19,10 +19,8 @@ from saccade.record.task import Task
 from saccade.record.trajectory import Trajectory
 from saccade.reproduce.plays import Player
 from saccade.reproduce.settings import Lesson, Reproduction, StartSettings, TaskSet
-from saccade.sft.experts.plays import ExpertStopped
 from saccade.sft.synth.in_order import in_order
 from saccade.sft.synth.jobs import Job, jobs
-from saccade.sft.synth.made import DiscardedError
 from saccade.sft.synth.makers import Maker, Stage
 from saccade.sft.synth.resume import opened
 from saccade.sft.synth.settings import SynthSettings
@@ -48,14 +46,10 @@ class PlayMaker:
         """The demonstration.
 
         Raises:
-            DiscardedError: there is none of this task.
+            ExpertStopped: there is none of this task.
         """
         plan = self.stage.plan(job, task)
-        try:
-            player = Player(plan, self.lesson, notes, Rng(job.seed(self.stage.settings)))
-        except ExpertStopped as error:
-            raise DiscardedError("not to be shown", str(error)) from error
-        return await self.stage.play(plan, player)
+        return await self.stage.play(plan, Player(plan, self.lesson, notes, Rng(job.seed(self.stage.settings))))
 
     async def close(self) -> None:
         """Nothing to give back."""

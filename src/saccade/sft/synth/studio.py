@@ -24,6 +24,7 @@ from saccade.models.registry import load_model
 from saccade.record.action import Code
 from saccade.record.task import Task
 from saccade.record.trajectory import StopReason
+from saccade.sft.experts.plays import ExpertStopped
 from saccade.sft.experts.styles import UnfitSampleError
 from saccade.sft.synth.codify import CodifyMaker
 from saccade.sft.synth.densify import DensifyMaker
@@ -85,6 +86,8 @@ class Studio:
             return Made(None, error.kind, error.detail)
         except UnfitSampleError as error:
             return Made(None, "no style fits", str(error))
+        except ExpertStopped as error:
+            return Made(None, "not to be shown", str(error))
         if played.lost or played.stop is StopReason.CANCELLED:
             return Made(None, str(played.stop), played.stop_detail)
         return Made(graded(played))

@@ -14,10 +14,9 @@ from saccade.episode.run_folder import MEDIA
 from saccade.media.store import MediaStore
 from saccade.record.task import Task
 from saccade.record.trajectory import Trajectory
-from saccade.sft.experts.plays import ExpertStopped
 from saccade.sft.synth.in_order import in_order
 from saccade.sft.synth.jobs import Job, job_count, jobs
-from saccade.sft.synth.made import DiscardedError, is_right
+from saccade.sft.synth.made import is_right
 from saccade.sft.synth.makers import Maker, Stage
 from saccade.sft.synth.report import Progress
 from saccade.sft.synth.resume import opened
@@ -43,15 +42,11 @@ class DemonstrationMaker:
         """The demonstration.
 
         Raises:
-            DiscardedError: there is none of this task.
+            ExpertStopped: there is none of this task.
         """
         asked = reworded(task, Rng(job.seed(self.stage.settings))) if self.reword else task
         plan = self.stage.plan(job, asked)
-        try:
-            demonstrator = Demonstrator(plan, notes)
-        except ExpertStopped as error:
-            raise DiscardedError("not to be shown", str(error)) from error
-        return await self.stage.play(plan, demonstrator)
+        return await self.stage.play(plan, Demonstrator(plan, notes))
 
     async def close(self) -> None:
         """Nothing to give back."""
