@@ -85,7 +85,7 @@ def test_broken_off_and_gone_on_with(tmp_path: Path) -> None:
     assert "below 0" in heard.said[0]
     first = (out / "arms" / "sorted" / "0" / "model" / "model.safetensors").stat().st_mtime_ns
 
-    made = reproduce(claim, small("std-sorting"), RECIPES, out, Heard(NoRlWatch()))
+    made = reproduce(claim, small("std-sorting", "processes=2"), RECIPES, out, Heard(NoRlWatch()))
     assert (out / "arms" / "sorted" / "0" / "model" / "model.safetensors").stat().st_mtime_ns == first
     assert made.plan.steps == 2
     assert [(row.policy, row.seed, row.n) for row in made.rows] == [

@@ -30,9 +30,16 @@ def test_every_weight_has_one_keeper_and_none_has_too_much() -> None:
 
 @pytest.mark.parametrize("items", [0, 1, 5, 6])
 def test_turns_are_equally_many_and_hold_every_item_once(items: int) -> None:
-    turns = [Pretended(rank, 3).turns(range(items)) for rank in range(3)]
+    turns = [Pretended(rank, 3).turns(range(items), [1.0] * items) for rank in range(3)]
     assert {len(part) for part in turns} == {-(-items // 3)}
     assert sorted(item for part in turns for item in part if item is not None) == list(range(items))
+
+
+def test_turns_are_about_equally_much_work() -> None:
+    sizes = [9.0, 1.0, 8.0, 1.0, 7.0, 1.0, 6.0, 1.0]
+    turns = [Pretended(rank, 2).turns(sizes, sizes) for rank in range(2)]
+    assert [sum(size or 0.0 for size in part) for part in turns] == [17.0, 17.0]
+    assert {len(part) for part in turns} == {4}
 
 
 def test_what_was_shared_out_comes_together_in_order(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -39,6 +39,9 @@ def reproduce(
     ),
     minutes: Annotated[float | None, typer.Option(min=0, help="Time for everything; 0: no limit. Default 30.")] = None,
     seeds: Annotated[int | None, typer.Option(min=1, help="How many seeds, from 0.")] = None,
+    processes: Annotated[
+        int | None, typer.Option(min=1, help="Processes of an arm's training: one for each GPU, or core. Default 1.")
+    ] = None,
     recipes: Annotated[Path, typer.Option(help="Folder with the recipes and reproduce/CLAIM.toml.")] = Path("recipes"),
     settings: Annotated[Path | None, typer.Option(help="TOML file in place of reproduce/CLAIM.toml.")] = None,
     option: Annotated[
@@ -65,6 +68,7 @@ def reproduce(
             "with --recipes, or a file of your own with --settings."
         )
     given = [f"model={model}"] * (model is not None) + [f"minutes={minutes}"] * (minutes is not None)
+    given += [f"processes={processes}"] * (processes is not None)
     given += [f"seeds={list(range(seeds or 0))}"] * (seeds is not None)
     asked = load_settings(Reproduction, path, [*(option or ()), *given])
     # Threads of torch that wait by spinning are many times slower when sandboxes run beside them.

@@ -33,6 +33,7 @@ from saccade.rl.train.settings import RlSettings
 from saccade.rl.train.telling import Watch as RlWatch
 from saccade.sft.train.watch import Watch as SftWatch
 from saccade.training.folder import SETTINGS
+from saccade.training.launch import launch
 
 
 class Watch(Protocol):
@@ -63,7 +64,7 @@ def reproduce(claim: Claim, settings: Reproduction, recipes: Path, out: Path, wa
     claim.check(settings, told)
     expectations = claim.expectations(settings)
     watch.says(expected(claim, expectations))
-    continued(out, settings, may_differ={"minutes", "seeds"})
+    continued(out, settings, may_differ={"minutes", "processes", "seeds"})
     trial = _Trial(Places(out, settings), recipes, watch)
     plan = trial.prepare(told, began)
     for seed in settings.seeds:
@@ -169,12 +170,23 @@ class _Trial:
         told = arm_settings(self.settings, arm, seed, self.recipes)
         most = _count(self.settings, arm, held_out=False)
         made = placed(told, checkpoint, self.places.tasks(arm, "train"), most, steps)
-        with self.watch.rl() as heard:
-            train(made, out, resume=(out / SETTINGS).exists(), watch=heard)
+        given = (made, out, (out / SETTINGS).exists(), self.watch)
+        if self.settings.processes > 1:
+            launch(_train, given, self.settings.processes)
+        else:
+            _train(*given)
 
     def _examine(self, checkpoint: str, arm: Arm, out: Path) -> int:
         """How many tasks were played now."""
         return examine(checkpoint, self.places.tasks(arm, "held-out"), out, self.settings.exam, arm.dialect)
+
+
+def _train(settings: RlSettings, out: Path, resume: bool, watch: Watch) -> None:
+    from transformers.utils import logging
+
+    logging.disable_progress_bar()  # also in processes of its own: that of `watch` is there
+    with watch.rl() as heard:
+        train(settings, out, resume=resume, watch=heard)
 
 
 def _count(settings: Reproduction, arm: Arm, *, held_out: bool) -> int:

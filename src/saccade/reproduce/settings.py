@@ -107,6 +107,9 @@ class Reproduction(Settings):
     exam: ExamSettings = ExamSettings()
     threads: NonNegativeInt = 1
     """Of torch on a CPU; 0: one for each core."""
+    processes: PositiveInt = 1
+    """Of an arm's training. With several, who calls must be a program that can be imported again, and its `Watch` one
+    that can be pickled."""
 
     @model_validator(mode="after")
     def _known(self) -> Self:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
 import sys
 from collections.abc import Callable
 from threading import Thread
@@ -35,12 +34,15 @@ def launch(program: Callable[..., None], arguments: tuple[Any, ...], processes: 
     Raises:
         TrainingError: one raised a `SaccadeError`, which is told, or was killed; the others were stopped.
     """
+    from torch.distributed import TCPStore
     from torch.multiprocessing import ProcessExitedException, get_context, start_processes
 
     told = get_context("spawn").SimpleQueue()
+    # They meet here: a port that the first of them opened later could be taken by then.
+    meeting = TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
     try:
         start_processes(
-            _process, (program, arguments, processes, _free_port(), told), nprocs=processes, start_method="spawn"
+            _process, (program, arguments, processes, meeting.port, told), nprocs=processes, start_method="spawn"
         )
     except ProcessExitedException as error:
         # Who lost its peer may end before the one whose fault it was is seen.
@@ -66,6 +68,8 @@ def _process(rank: int, program: Callable[..., None], arguments: Any, processes:
         "LOCAL_WORLD_SIZE": str(processes),
         "MASTER_ADDR": "127.0.0.1",
         "MASTER_PORT": str(port),
+        "TORCHELASTIC_USE_AGENT_STORE": "True",  # whoever started the processes has opened the port
+        "TORCHELASTIC_RESTART_COUNT": "0",
     }
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     end_with_parent()
@@ -91,9 +95,3 @@ def _wait_for_end_of_parent() -> None:
     assert parent is not None
     connection.wait([parent.sentinel])
     os._exit(1)
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])

@@ -6,7 +6,7 @@ program on one machine. When one of them dies, the others notice at their next e
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any, TypeVar
@@ -18,6 +18,10 @@ from saccade.errors import TrainingError
 T = TypeVar("T")
 _PATIENCE = timedelta(hours=6)
 """How long one waits for another, which may be playing slow episodes."""
+
+
+_BUNDLE = 2**24
+"""Numbers that are exchanged at once."""
 
 
 class Processes:
@@ -45,10 +49,19 @@ class Processes:
         """This process's share of `items`."""
         return list(items[self.rank :: self.count])
 
-    def turns(self, items: Sequence[T]) -> list[T | None]:
-        """This process's share, with None behind it until every process has equally many."""
-        own: list[T | None] = list(self.share(items))
-        return own + [None] * (-(-len(items) // self.count) - len(own))
+    def turns(self, items: Sequence[T], sizes: Sequence[float]) -> list[T | None]:
+        """This process's share, with None behind it until every process has equally many.
+
+        All have about as much work: the largest of what is left goes to who has least so far.
+        """
+        shares: list[list[T]] = [[] for _ in range(self.count)]
+        loads = [0.0] * self.count
+        for at in sorted(range(len(items)), key=lambda at: -sizes[at]):
+            least = min(range(self.count), key=lambda process: loads[process])
+            shares[least].append(items[at])
+            loads[least] += sizes[at]
+        own = shares[self.rank]
+        return own + [None] * (max(map(len, shares)) - len(own))
 
     def together(self, shared: Sequence[T]) -> list[T]:
         """What every process made of its share, in the order of what was shared out."""
@@ -81,11 +94,15 @@ class Processes:
         """Every gradient becomes the sum over the processes; a missing one counts as zero. Raises as `gathered`."""
         if self.count == 1:
             return
-        with _exchange():
-            for parameter in parameters:
-                if parameter.grad is None:
-                    parameter.grad = torch.zeros_like(parameter)
-                torch.distributed.all_reduce(parameter.grad)
+        for parameter in parameters:
+            if parameter.grad is None:
+                parameter.grad = torch.zeros_like(parameter)
+        for several in _bundles([parameter.grad for parameter in parameters]):
+            flat = torch.cat([gradient.flatten() for gradient in several])
+            with _exchange():
+                torch.distributed.all_reduce(flat)
+            for gradient, whole in zip(several, flat.split([item.numel() for item in several]), strict=True):
+                gradient.copy_(whole.view_as(gradient))
 
     def sum_at(self, owner: int, tensor: torch.Tensor) -> None:
         """`tensor` becomes the sum over the processes at `owner`, and holds nothing of use elsewhere. Raises as
@@ -98,6 +115,21 @@ class Processes:
         """`tensor` becomes everywhere what it is at `owner`. Raises as `gathered`."""
         with _exchange():
             torch.distributed.broadcast(tensor, owner)
+
+
+def _bundles(tensors: Iterable[torch.Tensor]) -> Iterator[list[torch.Tensor]]:
+    """Neighbours of one kind, up to a size: every exchange has a cost of its own, and a copy of all would be large."""
+    bundle: list[torch.Tensor] = []
+    for tensor in tensors:
+        if bundle and (
+            sum(item.numel() for item in bundle) + tensor.numel() > _BUNDLE
+            or (tensor.dtype, tensor.device) != (bundle[0].dtype, bundle[0].device)
+        ):
+            yield bundle
+            bundle = []
+        bundle.append(tensor)
+    if bundle:
+        yield bundle
 
 
 @contextmanager

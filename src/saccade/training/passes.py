@@ -1,8 +1,14 @@
-"""Trajectories of a step in groups for one forward pass each."""
+"""Trajectories of a step in groups for one forward pass each, and how much work each is."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+
+_LENGTH = 3000
+"""Tokens of a row at which its attention costs as much as all else, about, for a small model."""
+
+_PASS = 200
+"""Tokens that cost as much as a pass does by itself, however small it is."""
 
 
 def forward_passes(lengths: Sequence[int], most_tokens: int, *, packed: bool) -> list[list[int]]:
@@ -23,3 +29,8 @@ def forward_passes(lengths: Sequence[int], most_tokens: int, *, packed: bool) ->
             groups.append([index])
             taken = lengths[index]
     return groups
+
+
+def work(lengths: Sequence[int], passes: Sequence[Sequence[int]]) -> list[float]:
+    """How much work each of `passes` is, against the others: in tokens, more in a long row, and some for itself."""
+    return [_PASS + sum(lengths[at] * (1 + lengths[at] / _LENGTH) for at in rows) for rows in passes]

@@ -16,6 +16,5 @@ RECIPE = TinySettings(
         Stage(name="read", lessons=("close-up",), steps=2, trajectories=4),
         Stage(name="all", lessons=("close-up", "look", "count"), steps=2, trajectories=4),
     ),
-    mean_of=("read", "all"),
     exams=(Exam(name="look", worlds=("visual-search",), knobs={"visual-search": NEAR}, target=0.9),),
 )

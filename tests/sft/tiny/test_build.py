@@ -36,35 +36,15 @@ def test_a_stage_that_learns_from_nothing_is_refused(tmp_path: Path) -> None:
     assert not (tmp_path / "out").exists()
 
 
-def test_only_stages_are_averaged(tmp_path: Path) -> None:
-    with pytest.raises(SettingsError, match="no such stage"):
-        build(RECIPE.model_copy(update={"mean_of": ("read", "other")}), tmp_path / "out", Heard())
-
-
-def test_the_mean_of_weights(tmp_path: Path) -> None:
-    torch = pytest.importorskip("torch")
-    from safetensors.torch import load_file, save_file
-
-    from saccade.sft.tiny.checkpoint import save_mean
-
-    for name, value in (("a", 1.0), ("b", 4.0)):
-        (tmp_path / name).mkdir()
-        save_file({"w": torch.full((2,), value, dtype=torch.bfloat16)}, tmp_path / name / "model.safetensors")
-        (tmp_path / name / "config.json").write_text(name)
-    save_mean([tmp_path / "a", tmp_path / "b"], tmp_path / "mean")
-    mean = load_file(tmp_path / "mean" / "model.safetensors")["w"]
-    assert (mean.dtype, mean.tolist()) == (torch.bfloat16, [2.5, 2.5])
-    assert (tmp_path / "mean" / "config.json").read_text() == "a"
-    save_mean([tmp_path / "b"], tmp_path / "one")
-    assert (tmp_path / "one" / "config.json").read_text() == "b"
-
-
 def test_a_stage_is_a_run_of_sft(tmp_path: Path) -> None:
     places = Places(tmp_path)
     settings = stage_settings(RECIPE, RECIPE.stages[0], places.untrained, places)
     assert settings.data.runs == (str(tmp_path / "lessons" / "close-up"),)
     assert (settings.model.vision, settings.model.language) == ("full", "full")
     assert settings.steps == 2
+    assert settings.keep.dtype == "float32"
+    last = stage_settings(RECIPE, RECIPE.stages[-1], places.untrained, places)
+    assert last.keep.dtype == "bfloat16"
 
 
 def test_the_table_says_how_many_and_how_sure() -> None:

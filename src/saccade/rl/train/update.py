@@ -23,7 +23,7 @@ from saccade.rl.losses.total import LossInputs, Totals, policy_loss
 from saccade.rl.recipe import OptimiserSettings
 from saccade.tokens.batch import Batch, Collator, Row
 from saccade.training.learner import Learner
-from saccade.training.passes import forward_passes
+from saccade.training.passes import forward_passes, work
 from saccade.training.weights import Trainable
 
 
@@ -153,9 +153,10 @@ class Updater:
     def _gradient(self, samples: Sequence[Sample], loss: LossSettings, clip: float) -> UpdateSums:
         """Of one update, over all processes."""
         totals = Totals(float(sum(sample.row.trained.sum() for sample in samples)), float(len(samples)))
-        passes = forward_passes([len(sample.row) for sample in samples], self._limits.tokens, packed=False)
+        lengths = [len(sample.row) for sample in samples]
+        passes = forward_passes(lengths, self._limits.tokens, packed=False)
         own = UpdateSums()
-        for group in self._learner.processes.turns(passes):
+        for group in self._learner.processes.turns(passes, work(lengths, passes)):
             value = None if group is None else self._loss([samples[index] for index in group], loss, totals, own)
             self._learner.backward(value)
         norm = self._learner.gradient_norm(clip)

@@ -109,7 +109,7 @@ def build(settings: TinySettings, out: Path, watch: Watch, processes: int = 1) -
             _run(stage_settings(settings, stage, source, places), folder, watch.trainer(), processes)
         source = folder / "model"
     if not places.model.exists():
-        _finish([places.stage(name) / "model" for name in settings.mean_of] or [source], places)
+        _finish(source, places)
     return places.model
 
 
@@ -135,7 +135,12 @@ def stage_settings(settings: TinySettings, stage: Stage, source: Path, places: P
         ),
         batch=BatchSettings(trajectories=stage.trajectories, tokens=_FORWARD_TOKENS),
         validation=ValidationSettings(fraction=0.02, most=128, every=max(1, stage.steps // 5), samples=4),
-        keep=KeepSettings(every=max(1, stage.steps // 5), checkpoints=1, tensorboard=False),
+        keep=KeepSettings(
+            every=max(1, stage.steps // 5),
+            checkpoints=1,
+            tensorboard=False,
+            dtype="bfloat16" if stage is settings.stages[-1] else "float32",  # half the size, once, at the end
+        ),
         steps=stage.steps,
         seed=settings.seed,
     )
@@ -146,9 +151,6 @@ def _check(settings: TinySettings) -> None:
     missing = sorted({name for stage in settings.stages for name in stage.lessons} - names)
     if missing:
         raise SettingsError(f"a stage learns from {', '.join(missing)}, but the lessons are {', '.join(sorted(names))}")
-    unknown = sorted(set(settings.mean_of) - {stage.name for stage in settings.stages})
-    if unknown:
-        raise SettingsError(f"the weights of {', '.join(unknown)} are to be averaged, but there is no such stage")
 
 
 def _claim(settings: TinySettings, out: Path) -> None:
@@ -197,12 +199,10 @@ def _untrained(settings: TinySettings, places: Places) -> None:
     unfinished.rename(places.untrained)
 
 
-def _finish(sources: Sequence[Path], places: Places) -> None:
-    from saccade.sft.tiny.checkpoint import save_mean
-
+def _finish(source: Path, places: Places) -> None:
     unfinished = places.root / ".model.part"
     shutil.rmtree(unfinished, ignore_errors=True)
-    save_mean(sources, unfinished)
+    shutil.copytree(source, unfinished)
     unfinished.rename(places.model)
 
 

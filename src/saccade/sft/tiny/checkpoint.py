@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +12,6 @@ from saccade.sft.tiny.settings import TinySettings
 from saccade.sft.tiny.tokenizer import QWEN_TOKENS
 
 _PATCH, _MERGE = 14, 2
-_WEIGHTS = "model.safetensors"
 
 
 def save_untrained(folder: Path, tokenizer: Any, settings: TinySettings) -> int:
@@ -76,18 +73,3 @@ def _config(settings: TinySettings, vocabulary: int) -> Any:
         image_token_id=QWEN_TOKENS.index("<|image_pad|>"),
         video_token_id=QWEN_TOKENS.index("<|video_pad|>"),
     )
-
-
-def save_mean(sources: Sequence[Path], folder: Path) -> None:
-    """Write a checkpoint whose weights are the mean of those in `sources`, of one shape; all else is the first's."""
-    from safetensors.torch import load_file, save_file
-
-    shutil.copytree(sources[0], folder)
-    if len(sources) == 1:
-        return
-    loaded = [load_file(source / _WEIGHTS) for source in sources]
-    mean = {
-        name: torch.stack([weights[name].float() for weights in loaded]).mean(0).to(tensor.dtype)
-        for name, tensor in loaded[0].items()
-    }
-    save_file(mean, folder / _WEIGHTS, metadata={"format": "pt"})

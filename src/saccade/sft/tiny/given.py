@@ -29,8 +29,9 @@ class _Place(NamedTuple):
 def given_first(code: str, question: str, choices: Sequence[str]) -> str:
     """The program with its constants from the question in a list `asked`, and from the choices in `choices`.
 
-    Taken are texts, outside of functions, imports and tables; of numbers only those of the last statement. A program
-    that has none of them stays as it is.
+    Of the choices it has all, or the first few where the program's own list has no more. Taken are texts, outside of
+    functions, imports and tables; of numbers only those of the last statement. A program that has none of them stays
+    as it is.
     """
     body = [node for node in parse(code).body if not isinstance(node, ast.FunctionDef | ast.Import | ast.ImportFrom)]
     found = [item for statement in body for item in _constants(statement, choices, statement is body[-1])]
@@ -41,7 +42,8 @@ def given_first(code: str, question: str, choices: Sequence[str]) -> str:
     taken = [_place(code, node, f"asked[{given.index(node.value)}]") for node in _known(found, given)]
     lists = [node for node in found if isinstance(node, ast.List)]
     taken += [_place(code, node, "choices") for node in lists]
-    first = [f"asked = {given!r}\n"] * bool(given) + [f"choices = {list(choices)!r}\n"] * bool(lists)
+    most = max((len(node.elts) for node in lists), default=0)
+    first = [f"asked = {given!r}\n"] * bool(given) + [f"choices = {list(choices[:most])!r}\n"] * bool(lists)
     head, future, rest = _replaced(code, taken).rpartition(_FUTURE)
     return head + future + "".join(first) + rest
 
@@ -50,7 +52,7 @@ def _constants(statement: ast.stmt, choices: Sequence[str], last: bool) -> Itera
     waiting: list[ast.AST] = [statement]
     while waiting:
         node = waiting.pop(0)
-        if isinstance(node, ast.List) and choices and _values(node) == list(choices):
+        if isinstance(node, ast.List) and node.elts and _values(node) == list(choices[: len(node.elts)]):
             yield node
             continue
         if isinstance(node, ast.Constant) and (isinstance(node.value, str) or (last and _is_number(node.value))):

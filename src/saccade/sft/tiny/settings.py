@@ -104,8 +104,6 @@ class TinySettings(Settings):
     text: TextShape = TextShape()
     vision: VisionShape = VisionShape()
     stages: tuple[Stage, ...] = Field(min_length=1)
-    mean_of: tuple[str, ...] = ()
-    """Stages whose weights are averaged into the model; none: those of the last stage."""
     exams: tuple[Exam, ...] = ()
     precision: Literal["auto", "float32", "bfloat16"] = "float32"
     """Of the arithmetic."""

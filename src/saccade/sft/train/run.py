@@ -33,7 +33,7 @@ from saccade.training.journal import Journal
 from saccade.training.learner import Learner
 from saccade.training.optimiser import rate_fraction
 from saccade.training.parallel import Processes
-from saccade.training.passes import forward_passes
+from saccade.training.passes import forward_passes, work
 from saccade.training.shards import make_learner
 from saccade.training.weights import Trainable, export, load_trainable
 
@@ -190,10 +190,11 @@ class _Run:
         """This process's forward passes of a step."""
         rows = self._rows(step)
         weights = token_weights(rows, self._settings.loss.average)
-        groups = forward_passes([len(row) for row in rows], self._settings.batch.tokens, packed=self._packed)
+        lengths = [len(row) for row in rows]
+        groups = forward_passes(lengths, self._settings.batch.tokens, packed=self._packed)
         return [
             None if group is None else self._batch([rows[at] for at in group], [weights[at] for at in group])
-            for group in self._processes.turns(groups)
+            for group in self._processes.turns(groups, work(lengths, groups))
         ]
 
     def _batch(self, rows: Sequence[Row], weights: Sequence[Weights]) -> tuple[Batch, torch.Tensor, torch.Tensor]:

@@ -123,4 +123,4 @@ def _chart(rng: Rng, theme: Theme, title: str, shares: dict[str, int]) -> tuple[
     return picture, pie, entries
 
 
-WORLD = World("chart-pie@2", "Read shares, differences, extremes and counts from pie charts.", ChartPieKnobs, draw)
+WORLD = World("chart-pie@3", "Read shares, differences, extremes and counts from pie charts.", ChartPieKnobs, draw)

@@ -141,12 +141,15 @@ def disc_points(rgb: np.ndarray, series: str = "") -> list[tuple[float, float]]:
 def slice_shares(rgb: np.ndarray) -> dict[tuple[int, ...], int]:
     """The share in percent of each colour of a pie that has a square in the legend."""
     areas = {}
-    for colour in np.unique(rgb.reshape(-1, 3), axis=0):
-        mask = mask_of(rgb, colour).astype(np.uint8)
-        count, _, stats, _ = cv2.connectedComponentsWithStats(mask, connectivity=8)
+    packed = rgb.astype(np.int32) @ np.array([65536, 256, 1], np.int32)
+    for value, pixels in zip(*np.unique(packed, return_counts=True), strict=True):
+        if pixels <= 13 * 13:
+            continue
+        count, _, stats, _ = cv2.connectedComponentsWithStats((packed == value).astype(np.uint8), connectivity=8)
         squares = [area == w * h and (w, h) == (13, 13) for *_, w, h, area in stats[1:count]]
         if any(squares) and not all(squares):
-            areas[tuple(map(int, colour))] = max(int(area) for area in stats[1:count, 4])
+            colour = (int(value) >> 16, int(value) >> 8 & 255, int(value) & 255)
+            areas[colour] = max(int(area) for area in stats[1:count, 4])
     return {colour: round(100 * area / sum(areas.values())) for colour, area in areas.items()}
 
 

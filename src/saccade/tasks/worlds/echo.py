@@ -13,6 +13,7 @@ from PIL import Image
 from saccade.record.task import AnswerType
 from saccade.tasks.worlds.base import Knobs, Sample, World
 from saccade.tasks.worlds.rng import Rng
+from saccade.tasks.worlds.video_scene import SHAPES, THING_COLOURS
 from saccade.tasks.worlds.words import ANIMALS, BOOKS, DAYS, FOODS, MONTHS, PEOPLE, PLACES, THINGS
 
 _SIDE = 28
@@ -42,7 +43,8 @@ def _sample(question: str, answer: str, program: str) -> Sample:
 
 def _quoted(rng: Rng) -> Sample:
     """Numbers, words, names of charts and tables, or several of them, with and without signs between them."""
-    kinds = (_whole, _numbers, _decimal, _fraction, _words, _list, _mixed, _braces, _names, _names, _names, _names)
+    few = (_whole, _numbers, _decimal, _fraction, _words, _list, _mixed, _braces, _braces)
+    kinds = (*few, _names, _names, _names, _names, _seen, _seen)
     text = rng.choice(kinds)(rng)
     return _sample(rng.choice(_QUOTED).format(text=f'"{text}"'), text, f'print("{text}")')
 
@@ -100,10 +102,15 @@ def _names(rng: Rng) -> str:
     return ", ".join(rng.sample(_ALL_NAMES, rng.integer(1, 4)))
 
 
+def _seen(rng: Rng) -> str:
+    """Things of a video, in the order in which they were seen."""
+    return ", ".join(f"{colour} {rng.choice(SHAPES)}" for colour in rng.sample(THING_COLOURS, rng.integer(1, 4)))
+
+
 def _word(rng: Rng) -> str:
     """Made up, so that it can only be copied."""
     word = "".join(rng.choice(_OTHERS) + rng.choice(_VOWELS) for _ in range(rng.integer(1, 4)))
     return word.capitalize() if rng.chance(50) else word
 
 
-WORLD = World("echo@4", "Print a text that the question gives: copying alone.", EchoKnobs, draw)
+WORLD = World("echo@5", "Print a text that the question gives: copying alone.", EchoKnobs, draw)

@@ -19,10 +19,10 @@ WORLDS = Registry(
     {
         "chart-bar@2": f"{_HOME}.chart_bars:WORLD",
         "chart-line@2": f"{_HOME}.chart_lines:WORLD",
-        "chart-pie@2": f"{_HOME}.chart_pie:WORLD",
+        "chart-pie@3": f"{_HOME}.chart_pie:WORLD",
         "chart-scatter@2": f"{_HOME}.chart_scatter:WORLD",
         "circled-letter@1": f"{_HOME}.circled_letter:WORLD",
-        "echo@4": f"{_HOME}.echo:WORLD",
+        "echo@5": f"{_HOME}.echo:WORLD",
         "geometry@1": f"{_HOME}.geometry:WORLD",
         "grid-count@1": f"{_HOME}.grid_count:WORLD",
         "line-crossings@1": f"{_HOME}.line_crossings:WORLD",
@@ -37,7 +37,7 @@ WORLDS = Registry(
         "spot-difference@1": f"{_HOME}.spot_difference:WORLD",
         "table-arithmetic@3": f"{_HOME}.table:WORLD",
         "touching-circles@1": f"{_HOME}.touching_circles:WORLD",
-        "video-events@2": f"{_HOME}.video:WORLD",
+        "video-events@3": f"{_HOME}.video:WORLD",
         "visual-search@1": f"{_HOME}.visual_search:WORLD",
     },
 )

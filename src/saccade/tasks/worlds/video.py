@@ -77,4 +77,4 @@ def draw(rng: Rng, knobs: VideoKnobs) -> Sample:
     )
 
 
-WORLD = World("video-events@2", "When, where, how long, how many: things that come and go in a clip.", VideoKnobs, draw)
+WORLD = World("video-events@3", "When, where, how long, how many: things that come and go in a clip.", VideoKnobs, draw)

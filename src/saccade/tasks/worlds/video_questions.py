@@ -123,7 +123,8 @@ def _order(rng: Rng, length: Length, most: int) -> VideoQuestion:
     others = [", ".join(names) for names in permutations(thing.name for thing in things)]
     choices = rng.shuffled([right, *rng.sample([text for text in others if text != right], 3)])
     lines = (
-        f'names = {choices!r}[0].split(", ")\nfirst = {{name: span_of(video, name.split()[0])[0] for name in names}}\n'
+        f'names = {choices[:1]!r}[0].split(", ")\n'
+        "first = {name: span_of(video, name.split()[0])[0] for name in names}\n"
         'print(first)\nprint(", ".join(sorted(names, key=first.get)))'
     )
     question = "In which order do the objects appear for the first time?"
