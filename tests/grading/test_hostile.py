@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 
 import pytest
@@ -74,11 +73,10 @@ HOSTILE = {
 
 @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE.keys())
 def test_hostile_text_is_wrong_and_soon(text: str) -> None:
+    """Soon: the time limit of every test is what a grader that does not come back runs into."""
     for gold in EXAMPLES:
-        start = time.monotonic()
         allowed = gold.answer == "42" and text in (HOSTILE["zero width"],)
         assert gold.grade(text) < 1 or allowed, gold
-        assert time.monotonic() - start < 5, f"{gold.grader} does not come back"  # generous: a loaded machine
 
 
 @pytest.mark.parametrize("gold", EXAMPLES, ids=lambda gold: gold.grader)

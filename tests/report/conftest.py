@@ -27,7 +27,7 @@ def watched(browser: Browser) -> Iterator[Watched]:
     context = browser.new_context(
         viewport={"width": 1280, "height": 900}, color_scheme="light", reduced_motion="reduce"
     )
-    context.set_default_timeout(10_000)
+    context.set_default_timeout(60_000)  # a machine may be ten times slower than usual
     seen = Watched(context.new_page())
     yield seen
     context.close()

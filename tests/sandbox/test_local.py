@@ -23,7 +23,7 @@ from saccade.sandbox.isolation import Layer
 from saccade.sandbox.limits import Limits
 from saccade.sandbox.local import LocalSandbox
 
-pytestmark = [linux_only, pytest.mark.timeout(60)]
+pytestmark = [linux_only, pytest.mark.timeout(240)]
 
 PLOT = "import matplotlib.pyplot as plt\nplt.plot([1, 2])\nplt.title('a $x^2$')\nplt.show()"
 
@@ -126,7 +126,7 @@ async def test_a_rehearsal_leaves_no_trace() -> None:
         for session in (hurried, rested):
             assert len((await session.run(begin)).pictures) == 1
         at_once = await hurried.run(look)
-        await asyncio.wait_for(rehearsed.wait(), 30)
+        await asyncio.wait_for(rehearsed.wait(), 100)
         later = await rested.run(look)
         assert (later.stdout, later.pictures, later.files) == (at_once.stdout, at_once.pictures, at_once.files)
         assert later.ok
@@ -168,7 +168,7 @@ async def test_a_call_that_waits_while_its_session_goes_ends_without_an_exceptio
         waiting = asyncio.create_task(session.run("x"))
         await asyncio.sleep(0.01)
         await sandbox.drop(link)
-        assert (await asyncio.wait_for(waiting, 20)).status is Status.LOST
+        assert (await asyncio.wait_for(waiting, 100)).status is Status.LOST
 
 
 async def test_many_branches() -> None:

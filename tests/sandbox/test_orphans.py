@@ -24,10 +24,10 @@ from saccade.sandbox.attacks.surroundings import descendants
 from saccade.sandbox.limits import Limits
 from saccade.sandbox.local import LocalSandbox
 
-pytestmark = [linux_only, pytest.mark.timeout(60)]
+pytestmark = [linux_only, pytest.mark.timeout(240)]
 
 PROGRAM = Path(__file__).with_name("host_program.py")
-PATIENCE = 15.0
+PATIENCE = 60.0
 PR_SET_CHILD_SUBREAPER = 36
 
 
@@ -207,7 +207,7 @@ def test_killed_session_processes_never_raise(host: Host, seed: int) -> None:
 @pytest.mark.parametrize("victims", [(0,), (1,), (0, 1)], ids=["keeper", "leaf", "both"])
 async def test_session_after_its_processes_were_killed(victims: tuple[int, ...], during: bool) -> None:
     """Calls end with a status; the session works again (with its state, or from its start) or says it is lost."""
-    async with LocalSandbox(limits=Limits(wall_seconds=5)) as box:
+    async with LocalSandbox(limits=Limits(wall_seconds=30)) as box:
         before = descendants()
         session = await box.open({"x": 1})
         await session.run("y = 1")

@@ -17,7 +17,7 @@ from saccade.sandbox.limits import MIB, Limits
 from saccade.sandbox.result import RunResult
 
 pytest.importorskip("av", reason="the extra `video` is not installed")
-pytestmark = [linux_only, pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(120)]
+pytestmark = [linux_only, pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(300)]
 
 LIMITS = Limits(memory_bytes=512 * MIB, file_bytes=128 * MIB, workspace_bytes=160 * MIB)
 TIMES = (0, 40, 47, 300, 310, 320, 1000)

@@ -129,7 +129,9 @@ def program_code(task: Task, opening: Opening) -> str:
     names = {medium: variable for variable, medium in opening.bindings.items()}
     solver = solver_for(task.question)
     if solver is not None and len(names) == 1:
-        return solver.program(next(iter(names.values()))).strip("\n")
+        given = solver.parameters.get("colours", ())
+        assert isinstance(given, tuple)
+        return given_first(solver.program(next(iter(names.values()))), " ".join(given), ()).strip("\n")
     renamed = {medium: variable for medium, variable in names.items() if medium != variable}
     return given_first(rename(task.program or "", renamed), task.question, task.choices).strip("\n")
 

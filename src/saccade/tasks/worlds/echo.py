@@ -103,8 +103,11 @@ def _names(rng: Rng) -> str:
 
 
 def _seen(rng: Rng) -> str:
-    """Things of a video, in the order in which they were seen."""
-    return ", ".join(f"{colour} {rng.choice(SHAPES)}" for colour in rng.sample(THING_COLOURS, rng.integer(1, 4)))
+    """Things of a video, with numbers or without."""
+    things = [f"{colour} {rng.choice(SHAPES)}" for colour in rng.sample(THING_COLOURS, rng.integer(1, 4))]
+    if rng.chance(60):
+        things = [f"{thing} ({number})" for number, thing in enumerate(things, start=1)]
+    return ", ".join(things)
 
 
 def _word(rng: Rng) -> str:

@@ -119,15 +119,18 @@ def _order(rng: Rng, length: Length, most: int) -> VideoQuestion:
         lane_thing(rng, (lane, count, columns), name, _span(rng, length, start), slides=True)
         for lane, name, start in zip(lanes, names, starts, strict=True)
     ]
-    right = ", ".join(thing.name for thing in things)
-    others = [", ".join(names) for names in permutations(thing.name for thing in things)]
-    choices = rng.shuffled([right, *rng.sample([text for text in others if text != right], 3)])
+    listed = rng.shuffled(things)
+    numbers = {thing.name: str(number) for number, thing in enumerate(listed, start=1)}
+    right = ", ".join(numbers[thing.name] for thing in things)
+    others = [text for text in map(", ".join, permutations(numbers.values())) if text != right]
+    choices = rng.shuffled([right, *rng.sample(others, 3)])
+    names_text = ", ".join(f"{name} ({number})" for name, number in numbers.items())
     lines = (
-        f'names = {choices[:1]!r}[0].split(", ")\n'
+        f'names = "{names_text}".split(", ")\n'
         "first = {name: span_of(video, name.split()[0])[0] for name in names}\n"
-        'print(first)\nprint(", ".join(sorted(names, key=first.get)))'
+        'print(first)\nprint(", ".join(name.split()[2].strip("()") for name in sorted(names, key=first.get)))'
     )
-    question = "In which order do the objects appear for the first time?"
+    question = f"In which order do these objects appear for the first time: {names_text}?"
     return VideoQuestion(tuple(things), question, right, AnswerType.CHOICE, lines, tuple(choices))
 
 
