@@ -19,7 +19,6 @@ T = TypeVar("T")
 _PATIENCE = timedelta(hours=6)
 """How long one waits for another, which may be playing slow episodes."""
 
-
 _BUNDLE = 2**24
 """Numbers that are exchanged at once."""
 

@@ -1,0 +1,43 @@
+"""What is exchanged at once, and that a gradient becomes the sum whatever the bundles are."""
+
+import pytest
+import torch
+
+from saccade.training import parallel
+from saccade.training.parallel import Processes
+from saccade.training.passes import work
+
+
+class Doubled(Processes):
+    """One of two processes that have the same gradients."""
+
+    def __init__(self) -> None:
+        self.rank, self.count = 0, 2
+
+
+@pytest.mark.parametrize("size", [1, 5, 12, 1000])
+def test_every_gradient_is_summed_once(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    exchanged: list[int] = []
+
+    def doubled(flat: torch.Tensor) -> None:
+        exchanged.append(flat.numel())
+        flat *= 2
+
+    monkeypatch.setattr(parallel, "_BUNDLE", size)
+    monkeypatch.setattr(torch.distributed, "all_reduce", doubled)
+    weights = [
+        torch.nn.Parameter(torch.zeros(shape, dtype=kind))
+        for shape, kind in (((2, 3), torch.float32), ((4,), torch.float32), ((3,), torch.float64), ((5,), torch.float32))
+    ]
+    for number, weight in enumerate(weights[:-1], start=1):
+        weight.grad = torch.full_like(weight, number)
+    Doubled().sum_gradients(weights)
+    assert [weight.grad.unique().tolist() for weight in weights if weight.grad is not None] == [[2], [4], [6], [0]]
+    assert sum(exchanged) == 18
+    assert max(exchanged) <= max(size, 10), "kinds stay apart, and a bundle has a limit"
+
+
+def test_work_grows_with_rows_and_faster_than_a_row_does() -> None:
+    short, several, long = work([100, 100, 1600, 1600, 3200], [[0], [0, 1], [4]])
+    assert short < several < long
+    assert sum(work([1600, 1600], [[0, 1]])) < long, "attention costs more in one long row than in two"
