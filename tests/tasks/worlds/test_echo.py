@@ -27,4 +27,4 @@ def test_the_text_is_in_the_question_and_printed() -> None:
 
 
 def test_the_pixels_are_the_same_on_every_machine() -> None:
-    assert pixels_digest(draw_sample(ECHO, "test", 0)) == "f4aea9c9d902879a"
+    assert pixels_digest(draw_sample(ECHO, "test", 0)) == "4eda34b4e078aa7d"

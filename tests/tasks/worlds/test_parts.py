@@ -64,8 +64,11 @@ def test_the_program_looks_on_after_a_mistake_and_says_when_nothing_is_found(
     exec(SEARCH, names)
     search = names["search"](scene, "red")  # type: ignore[operator]
     next(search)
-    sizes = [search.send(seen).size for seen in ["red, blue", *["none"] * 16, *["blue"] * 15]]
-    assert sizes == [(49, 49)] * 16 + [(140, 140)] * 15 + [(400, 400)]
+    said = ["red, blue", *["none"] * 16, *["blue"] * 15, "red", *["none"] * 16, *["none"] * 24]
+    sizes = [search.send(seen).size for seen in said]
+    first = [(49, 49)] * 16 + [(140, 140)] * 15
+    again = [(112, 112)] + [(39, 39)] * 16 + [(112, 112)] * 24
+    assert sizes == [*first, *again, (400, 400)]
     assert capsys.readouterr().out == "not found\n"
 
 

@@ -44,7 +44,7 @@ def _sample(question: str, answer: str, program: str) -> Sample:
 def _quoted(rng: Rng) -> Sample:
     """Numbers, words, names of charts and tables, or several of them, with and without signs between them."""
     few = (_whole, _numbers, _decimal, _fraction, _words, _list, _mixed, _braces, _braces)
-    kinds = (*few, _names, _names, _names, _names, _seen, _seen)
+    kinds = (*few, _names, _names, _names, _names, _seen, _seen, _seen, _seen)
     text = rng.choice(kinds)(rng)
     return _sample(rng.choice(_QUOTED).format(text=f'"{text}"'), text, f'print("{text}")')
 

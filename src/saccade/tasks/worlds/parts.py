@@ -13,14 +13,14 @@ View = tuple[int, int, int, int]
 LEVELS: Final = 2
 """How often `SEARCH` goes closer."""
 SEARCH: Final = """\
-def parts(view):
-    w, h = 7 * view.width // 20, 7 * view.height // 20
-    for row in range(4):
-        for column in range(4):
-            x, y = column * (view.width - w) // 3, row * (view.height - h) // 3
+def parts(view, n=4):
+    w, h = 7 * view.width // (5 * n), 7 * view.height // (5 * n)
+    for row in range(n):
+        for column in range(n):
+            x, y = column * (view.width - w) // (n - 1), row * (view.height - h) // (n - 1)
             yield view.crop((x, y, x + w, y + h))
-def closer(view, colour, levels):
-    for part in parts(view):
+def closer(view, colour, levels, n=4):
+    for part in parts(view, n):
         seen = yield part
         if colour in seen.split(", "):
             if levels > 1:
@@ -29,7 +29,8 @@ def closer(view, colour, levels):
                 print("here")
                 yield part
 def search(image, colour):
-    yield from closer(image, colour, LEVELS)
+    for n in 4, 5:
+        yield from closer(image, colour, LEVELS, n)
     while True:
         print("not found")
         yield image
@@ -38,7 +39,8 @@ def show(view):
     factor = 1 if 72 <= side <= 168 else 112 / side
     view.resize((round(factor * view.width), round(factor * view.height))).show()""".replace("LEVELS", str(LEVELS))
 """The same as a program: it is told of each part which colours were seen in it, and goes closer where the asked one is;
-in a part of a part it says `here`, and shows that part once more. `show` leaves what is neither small nor large as it
+in a part of a part it says `here`, and shows that part once more. Where nothing was found it begins again, with
+twenty-five smaller parts. `show` leaves what is neither small nor large as it
 is, so that it can be found again in the picture, and brings all else to the 112 pixels that `recipes/tiny.toml` lets
 through (`most_pixels`)."""
 
