@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from fractions import Fraction
 from typing import get_args
 
 import numpy as np
@@ -153,6 +154,18 @@ def test_evidence_of_tables_holds_the_numbers(kind: str) -> None:
         boxes = [tuple(int(edge) for edge in box.xyxy) for box in sample.evidence]
         seen = [number(read_text(grey, (x0 + 4, y0 + 3, x1 - 3, y1 - 2))) for x0, y0, x1, y1 in boxes]
         assert FORMULAS[kind](seen) == float(sample.answer)
+
+
+def test_a_share_with_a_small_denominator_has_wrong_choices() -> None:
+    choices = draw_sample(table.WORLD, "train", 948).choices
+    assert len(set(choices)) == 4
+    assert all(0 < Fraction(choice) <= 1 for choice in choices)
+
+
+@pytest.mark.slow
+def test_any_index_gives_a_table() -> None:
+    for index in range(3000):
+        draw_sample(table.WORLD, "validation", index)
 
 
 @pytest.mark.parametrize("kind", [kind for kind in geometry.KINDS if kind != "grid-area"])

@@ -230,9 +230,9 @@ def _ratio(
         return TableQuestion(grid, question, str(ratio), AnswerType.TEXT, lines, used)
     wrong: list[Fraction] = []
     while len(wrong) < 3:
-        other = Fraction(max(1, ratio.numerator + rng.integer(-3, 3)), ratio.denominator + rng.integer(-3, 5))
-        if 0 < other <= 1 and other not in (ratio, *wrong):
-            wrong.append(other)
+        above, below = max(1, ratio.numerator + rng.integer(-3, 3)), ratio.denominator + rng.integer(-3, 5)
+        if 0 < above <= below and Fraction(above, below) not in (ratio, *wrong):
+            wrong.append(Fraction(above, below))
     choices = tuple(map(str, rng.shuffled([ratio, *wrong])))
     return TableQuestion(grid, question, str(ratio), AnswerType.CHOICE, lines, used, choices)
 
