@@ -25,10 +25,9 @@ def test_every_gradient_is_summed_once(size: int, monkeypatch: pytest.MonkeyPatc
 
     monkeypatch.setattr(parallel, "_BUNDLE", size)
     monkeypatch.setattr(torch.distributed, "all_reduce", doubled)
-    weights = [
-        torch.nn.Parameter(torch.zeros(shape, dtype=kind))
-        for shape, kind in (((2, 3), torch.float32), ((4,), torch.float32), ((3,), torch.float64), ((5,), torch.float32))
-    ]
+    single, double = torch.float32, torch.float64
+    kinds = (((2, 3), single), ((4,), single), ((3,), double), ((5,), single))
+    weights = [torch.nn.Parameter(torch.zeros(shape, dtype=kind)) for shape, kind in kinds]
     for number, weight in enumerate(weights[:-1], start=1):
         weight.grad = torch.full_like(weight, number)
     Doubled().sum_gradients(weights)
