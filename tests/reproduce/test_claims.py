@@ -190,17 +190,19 @@ def test_what_cannot_be_measured_is_refused_beforehand(change: str, said: str) -
 
 def test_lift_and_tail_patch(signs: list[Task], circles: list[Task], tmp_path: Path) -> None:
     lift, evidence = load_claim("lift"), evidence_of("lift", tmp_path / "lift")
+    starts = {evidence.places.start_exam(arm) for arm in evidence.settings.arms}
+    assert len(starts) == 2, "of pictures and of clips"
+    for folder in starts:
+        write_rollouts(folder, [looking(task, at=task, right=0.0) for task in signs])
     for at, arm in enumerate(evidence.settings.arms):
-        if not at:
-            write_rollouts(evidence.places.start_exam(arm), [looking(task, at=task, right=0.0) for task in signs])
         right = [float(number > 2 * at) for number in range(6)]
         sat = [looking(task, at=task, right=value) for task, value in zip(signs, right, strict=True)]
         write_rollouts(evidence.places.exam(arm, 0), sat)
     measured = lift.measure(evidence)
     found = [judge(item, measured[item.name]) for item in lift.expectations(evidence.settings)]
-    assert [item.estimate for item in found] == pytest.approx([5 / 6, 3 / 6, 1 / 6, 0.0])
-    assert found[0].verdict is Verdict.HOLDS
-    assert found[3].verdict is Verdict.FAILS
+    assert [item.estimate for item in found] == pytest.approx([5 / 6, 3 / 6, 1 / 6, 0.0, 0.0])
+    assert [item.verdict for item in found[::3]] == [Verdict.HOLDS, Verdict.FAILS]
+    assert not found[4].expectation.decides, "clips are no visual search"
 
     tail, evidence = load_claim("tail-patch"), evidence_of("tail-patch", tmp_path / "tail")
     for arm, right in zip(evidence.settings.arms, (0.0, 1.0, 0.0), strict=True):

@@ -30,7 +30,7 @@ def test_the_settings_of_a_claim_fit_it(name: str) -> None:
     assert len({item.name for item in expected}) == len(expected)
     for arm in settings.arms:
         told = arm_settings(settings, arm, 3, RECIPES)
-        assert told.recipe.dialect == "tiny:look"
+        assert told.recipe.dialect == arm.dialect == ("tiny:video" if arm.name == "pyvision-video" else "tiny:look")
         assert told.recipe.seed == (1003 if arm.after else 3)
         assert (told.recipe.curriculum is not None) is arm.curriculum
 
