@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 _LENGTH = 3000
-"""Tokens of a row at which its attention costs as much as all else, about, for a small model."""
+"""Tokens of a row at which its attention costs as much as all else: an estimate for a small model."""
 
 _PASS = 200
-"""Tokens that cost as much as a pass does by itself, however small it is."""
+"""Tokens that cost as much as a pass does by itself, however small it is: an estimate."""
 
 
 def forward_passes(lengths: Sequence[int], most_tokens: int, *, packed: bool) -> list[list[int]]:

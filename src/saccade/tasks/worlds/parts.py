@@ -40,9 +40,8 @@ def show(view):
     view.resize((round(factor * view.width), round(factor * view.height))).show()""".replace("LEVELS", str(LEVELS))
 """The same as a program: it is told of each part which colours were seen in it, and goes closer where the asked one is;
 in a part of a part it says `here`, and shows that part once more. Where nothing was found it begins again, with
-twenty-five smaller parts. `show` leaves what is neither small nor large as it
-is, so that it can be found again in the picture, and brings all else to the 112 pixels that `recipes/tiny.toml` lets
-through (`most_pixels`)."""
+twenty-five smaller parts. `show` leaves what is neither small nor large as it is, so that it can be found again in the
+picture, and brings all else to the 112 pixels that `recipes/tiny.toml` lets through (`most_pixels`)."""
 
 
 def parts(view: View) -> list[View]:
