@@ -16,7 +16,7 @@ from saccade.sandbox.base import Session
 from saccade.sandbox.limits import MIB, Limits
 from saccade.sandbox.local import LocalSandbox
 
-LIMITS = Limits(wall_seconds=20, memory_bytes=256 * MIB)
+LIMITS = Limits(wall_seconds=5, memory_bytes=256 * MIB)
 CELLS = (
     "x = 1\nopen('a.txt', 'w').write('x' * 1000)",
     "import time\ntime.sleep(0.05)",
