@@ -21,7 +21,7 @@ from saccade.reproduce.plays import Player, guessed
 from saccade.reproduce.settings import Lesson, Play, TaskSet
 from saccade.reproduce.tasks import LESSONS_END, set_of, write_tasks
 from saccade.rl.train.tasks import open_tasks
-from saccade.tasks.worlds.parts import LEVELS
+from saccade.tasks.worlds.parts import GRIDS
 from saccade.tasks.worlds.rng import Rng
 
 NOTES = {"plate": "red", "signs": "red 10 20 14 24\nblue 40 40 44 44"}
@@ -71,7 +71,7 @@ def test_a_crop_goes_astray(tmp_path: Path) -> None:
     assert answer == Answer(text=task.answer or "")
     assert all(isinstance(item, Code) for item in good)
     strays = [played("astray", task, seed) for seed in range(8)]
-    assert all(len(item) >= LEVELS + 1 for item in strays)
+    assert all(len(item) >= len(GRIDS) + 1 for item in strays)
     assert len({str(item[:-1]) for item in strays}) > 4
     assert all(isinstance(item[-1], Answer) and item[-1].text in task.choices for item in strays)
     assert len({str(item[-1]) for item in strays}) > 1

@@ -16,7 +16,7 @@ from saccade.sft.tiny.demonstrator import first_action, looks
 from saccade.sft.tiny.lessons import hold
 from saccade.sft.tiny.settings import Lesson
 from saccade.tasks.worlds.base import Split, draw_sample, make_task
-from saccade.tasks.worlds.parts import LEVELS, holds_middle, parts
+from saccade.tasks.worlds.parts import GRIDS, holds_middle, parts
 from saccade.tasks.worlds.registry import load_world
 
 
@@ -46,13 +46,13 @@ def test_of_each_part_the_signs_in_it_are_named(tmp_path: Path) -> None:
         for look in others:
             assert isinstance(look, Code)
             said = look.code.partition("\n")[0].removeprefix("seen = ")
-            shown = parts(view)[on]
+            shown = parts(view, GRIDS[closer])[on]
             places = [line.split() for line in notes["signs"].splitlines()]
             inside = sorted({name for name, *box in places if holds_middle(shown, tuple(map(int, box)))})  # type: ignore[arg-type]
             assert said == repr(", ".join(inside) or "none")
             found = notes["plate"] in inside
             view, on, closer = (shown, 0, closer + 1) if found else (view, on + 1, closer)
-        assert closer == LEVELS
+        assert closer == len(GRIDS)
         assert holds_middle(view, task.evidence[0].xyxy)
 
 

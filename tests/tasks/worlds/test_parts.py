@@ -6,27 +6,31 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from saccade.tasks.worlds.parts import LEVELS, SEARCH, View, holds_middle, parts
+from saccade.tasks.worlds.parts import GRIDS, SEARCH, View, holds_middle, parts
 
 
 @given(st.integers(90, 2000), st.integers(90, 2000), st.data())
-def test_what_is_no_larger_than_two_fifteenths_is_whole_in_a_part(width: int, height: int, data: st.DataObject) -> None:
+def test_what_is_no_larger_than_three_twentieths_is_whole_in_a_part(
+    width: int, height: int, data: st.DataObject
+) -> None:
     view: View = (7, 11, 7 + width, 11 + height)
-    w = data.draw(st.integers(1, 2 * width // 15 - 2))
-    h = data.draw(st.integers(1, 2 * height // 15 - 2))
+    n = data.draw(st.sampled_from(GRIDS))
+    w = data.draw(st.integers(1, 3 * width // 20 - 3))
+    h = data.draw(st.integers(1, 3 * height // 20 - 3))
     x, y = data.draw(st.integers(7, 7 + width - w)), data.draw(st.integers(11, 11 + height - h))
-    whole = [p for p in parts(view) if p[0] <= x and p[1] <= y and x + w <= p[2] and y + h <= p[3]]
+    whole = [p for p in parts(view, n) if p[0] <= x and p[1] <= y and x + w <= p[2] and y + h <= p[3]]
     assert whole
     assert all(holds_middle(part, (x, y, x + w, y + h)) for part in whole)
 
 
-def test_the_program_shows_the_same_parts() -> None:
+@pytest.mark.parametrize("n", GRIDS)
+def test_the_program_shows_the_same_parts(n: int) -> None:
     noise = np.random.default_rng(0).integers(0, 255, (77, 131, 3), dtype=np.uint8)
     names: dict[str, object] = {}
     exec(SEARCH, names)
-    shown = list(names["parts"](Image.fromarray(noise)))  # type: ignore[operator]
-    assert len(shown) == 16
-    for picture, (x0, y0, x1, y1) in zip(shown, parts((0, 0, 131, 77)), strict=True):
+    shown = list(names["parts"](Image.fromarray(noise), n))  # type: ignore[operator]
+    assert len(shown) == n * n
+    for picture, (x0, y0, x1, y1) in zip(shown, parts((0, 0, 131, 77), n), strict=True):
         assert (np.asarray(picture) == noise[y0:y1, x0:x1]).all()
 
 
@@ -52,8 +56,8 @@ def test_the_program_goes_closer_where_the_asked_sign_is(
         seen = _colours(view)
         view, looks = search.send(seen), looks + 1
     assert "red" in _colours(view)
-    assert view.size == (400 * 7**LEVELS // 20**LEVELS, 200 * 7**LEVELS // 20**LEVELS)
-    assert looks <= 16 * LEVELS + 1
+    assert view.size == (50, 25)
+    assert looks <= sum(n * n for n in GRIDS) + 1
 
 
 def test_the_program_looks_on_after_a_mistake_and_says_when_nothing_is_found(
@@ -64,11 +68,9 @@ def test_the_program_looks_on_after_a_mistake_and_says_when_nothing_is_found(
     exec(SEARCH, names)
     search = names["search"](scene, "red")  # type: ignore[operator]
     next(search)
-    said = ["red, blue", *["none"] * 16, *["blue"] * 15, "red", *["none"] * 16, *["none"] * 24]
+    said = ["red, blue", *["none"] * 16, *["blue"] * 34, "red", *["none"] * 16]
     sizes = [search.send(seen).size for seen in said]
-    first = [(49, 49)] * 16 + [(140, 140)] * 15
-    again = [(112, 112)] + [(39, 39)] * 16 + [(112, 112)] * 24
-    assert sizes == [*first, *again, (400, 400)]
+    assert sizes == [*[(50, 50)] * 16, *[(116, 116)] * 35, *[(50, 50)] * 16, (400, 400)]
     assert capsys.readouterr().out == "not found\n"
 
 

@@ -25,7 +25,7 @@ from saccade.sft.experts.seen import Seen, read
 from saccade.sft.tiny.given import given_first
 from saccade.tasks.solvers.questions import solver_for
 from saccade.tasks.worlds.canvas import Box
-from saccade.tasks.worlds.parts import LEVELS, SEARCH, View, holds_middle, parts
+from saccade.tasks.worlds.parts import GRIDS, SEARCH, View, holds_middle, parts
 from saccade.tasks.worlds.sign_colours import found_line
 from saccade.tasks.worlds.signs import PLATES
 
@@ -106,8 +106,8 @@ def looks(plan: Plan, notes: Mapping[str, str]) -> list[Action]:
         raise ExpertStopped(f"{task.id} has several {colour} signs, and signs are told by their colours alone")
     made = [f"asked = {[colour]!r}\n{SEARCH}\nfound = search({variable}, asked[0])\nshow(next(found))"]
     view: View = (0, 0, part.width, part.height)
-    for _ in range(LEVELS):
-        for shown in parts(view):
+    for n in GRIDS:
+        for shown in parts(view, n):
             seen = {name for name, box in signs if holds_middle(shown, box)}
             made.append(f"seen = {found_line(PLATES, seen)!r}\nshow(found.send(seen))")
             if colour in seen:
