@@ -49,6 +49,9 @@ def table(
     out: Annotated[Path, typer.Option(help="Folder for the episodes, table.md and table.jsonl; a new one.")],
     model: Annotated[str, typer.Option(help="As `saccade ask --model` takes it.")] = "tiny",
     n: Annotated[int, typer.Option("--n", min=1, help="Tasks of each world.")] = 50,
+    start: Annotated[
+        int, typer.Option(min=0, help="Number of the first task: seeds that no choice between models has seen.")
+    ] = 0,
     only: Annotated[list[str] | None, typer.Option(help="Name of an exam. May be repeated.")] = None,
 ) -> None:
     """Examine a model on unseen seeds, with code and without, and print the table."""
@@ -69,7 +72,7 @@ def table(
     async def all_rows() -> list[Row]:
         rows = []
         for exam in exams:
-            rows.append(await hold_exam(exam, n, examined, out))
+            rows.append(await hold_exam(exam, n, examined, out, start=start))
             print(json.dumps(rows[-1].as_json()), flush=True)
         await examined.close()
         return rows

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 from tests.sft.tiny.cases import RECIPE
 
+from saccade.episode.run_folder import RunFolder
 from saccade.errors import SettingsError
 from saccade.models.local import LocalModel
 from saccade.sft.synth.report import Progress
@@ -71,7 +72,9 @@ async def test_from_nothing_to_a_table(tmp_path: Path, processes: int) -> None:
     with pytest.raises(SettingsError, match="another recipe"):
         await asyncio.to_thread(build, RECIPE.model_copy(update={"seed": 1}), tmp_path / "out", Heard())
     made = LocalModel(str(model))
-    row = await hold_exam(RECIPE.exams[0], 2, made, tmp_path / "exams")
+    row = await hold_exam(RECIPE.exams[0], 2, made, tmp_path / "exams", start=7)
     await made.close()
+    sat = RunFolder(tmp_path / "exams" / RECIPE.exams[0].name).ids
+    assert {item.rpartition("/")[2] for item in sat} == {"7#0", "8#0"}
     assert row.tasks == 2
     assert 0 <= row.with_code <= 2

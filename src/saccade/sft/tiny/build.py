@@ -172,8 +172,8 @@ def _hold_all(lessons: Sequence[Lesson], places: Places, watch: Watch, processes
             _hold(lesson, places, watch)
         return
     with ProcessPoolExecutor(processes, get_context("spawn"), initializer=end_with_parent) as pool:
-        # Those that run code take longest, and must not be what the others wait for.
-        ordered = sorted(lessons, key=lambda lesson: load_dialect(lesson.dialect).id == DIRECT)
+        # Those that run code take longest, and of them those of many tasks: nothing must wait for them in the end.
+        ordered = sorted(lessons, key=lambda lesson: (load_dialect(lesson.dialect).id == DIRECT, -_tasks(lesson)))
         held = [pool.submit(_hold, lesson, places, watch) for lesson in ordered]
         try:
             for future in held:
@@ -181,6 +181,10 @@ def _hold_all(lessons: Sequence[Lesson], places: Places, watch: Watch, processes
         except BaseException:
             pool.shutdown(cancel_futures=True)
             raise
+
+
+def _tasks(lesson: Lesson) -> int:
+    return lesson.n * len(lesson.worlds)
 
 
 def _hold(lesson: Lesson, places: Places, watch: Watch) -> None:

@@ -50,15 +50,22 @@ class Row:
 
 
 async def hold_exam(
-    exam: Exam, n: int, model: Model, out: Path, tell: Callable[[str, int, int], None] = lambda name, done, right: None
+    exam: Exam,
+    n: int,
+    model: Model,
+    out: Path,
+    tell: Callable[[str, int, int], None] = lambda name, done, right: None,
+    *,
+    start: int = 0,
 ) -> Row:
-    """Ask `n` tasks of the test split of each world of `exam`; episodes go to run folders under `out`.
+    """Ask `n` tasks of the test split of each world of `exam`, from number `start` on; episodes go to run folders under
+    `out`.
 
     Raises:
         SettingsError: a knob is wrong, or `out` holds other episodes already.
     """
     settings = SynthSettings.model_validate(
-        {"worlds": exam.worlds, "dialect": exam.dialect, "n": n, "split": "test", "knobs": exam.knobs}
+        {"worlds": exam.worlds, "dialect": exam.dialect, "n": n, "start": start, "split": "test", "knobs": exam.knobs}
     )
     total = n * len(exam.worlds)
     right = await _sat(exam.name, settings, model, out / exam.name, tell)
