@@ -8,9 +8,12 @@ from saccade.cli import ask_tiny
 from saccade.errors import SettingsError, UnavailableError
 
 
-def test_a_question_that_was_learned(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "question", ["Count the pentagons in the image.", "What colour is the dot on the green sign? red, blue or white"]
+)
+def test_a_question_that_was_learned(monkeypatch: pytest.MonkeyPatch, question: str) -> None:
     monkeypatch.setattr(ask_tiny, "tiny_weights", lambda: Path("weights"))
-    asked = ask_tiny.tiny_by_default("Count the pentagons in the image.", "Name a model.")
+    asked = ask_tiny.tiny_by_default(question, "Name a model.")
     assert asked == ("model=tiny", "dialect=tiny")
 
 

@@ -19,6 +19,7 @@ LEARNED: Mapping[str, str] = {
     "geometry": "find an angle, a length or an area in a marked drawing",
     "colour": "compare colours by their pixels",
     "word": "read a printed word that is turned, mirrored or in the dark",
+    "dot": "find a coloured sign in a picture and name the colour of the dot on it",
 }
 """The kinds of questions in which the shipped weights reached their targets (docs/tiny.md), by `known_kind`."""
 
