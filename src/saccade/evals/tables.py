@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from saccade.evals.beside import Beside
 from saccade.evals.compare import Comparison, Pair
 from saccade.evals.summary import Figures, Judged, Summary
 
@@ -64,6 +65,13 @@ def headline_text(judged: Judged) -> str:
     if len(judged.headline) == 1:
         return next(iter(judged.headline))
     return " and ".join(f"{name} ({count:,})" for name, count in judged.headline.items())
+
+
+def beside_text(found: Sequence[Beside]) -> str:
+    """A run beside published models, in percent; models that are told of some groups alone have gaps."""
+    models = list(dict.fromkeys(model for group in found for model in group.shares))
+    rows = [[group.name, str(group.tasks), *(_percent(group.shares.get(model)) for model in models)] for group in found]
+    return "\n".join(["right on the same tasks, as their files say:", "", *markdown(("tasks of", "n", *models), rows)])
 
 
 def comparison_text(found: Comparison, left: str, right: str) -> str:

@@ -82,6 +82,8 @@ class Fields(Settings):
     """What variants of one question share."""
     variant: Names = ()
     tags: Mapping[str, Names] = {}
+    published: Names = ()
+    """A table in the row: the name of a published model -> whether it answered this row rightly."""
 
 
 class Case(Settings):
