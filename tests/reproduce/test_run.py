@@ -136,7 +136,7 @@ def test_an_arm_that_cannot_be_trained_is_part_of_the_outcome(tmp_path: Path) ->
 
 @pytest.mark.slow
 def test_a_lesson_that_nothing_comes_of_is_refused(tmp_path: Path) -> None:
-    # More calls than the dialect has turns.
+    # More calls than an episode has turns.
     lessons = 'start.lessons=[{tasks="circles",play="again",calls=8,n=1}]'
     with pytest.raises(SettingsError, match="no demonstration 'again'"):
         reproduce(load_claim("std-sorting"), small("std-sorting", lessons), RECIPES, tmp_path, Heard(NoRlWatch()))

@@ -9,6 +9,7 @@ from pydantic import ValidationError
 
 from saccade.errors import SettingsError
 from saccade.record.settings import load_settings
+from saccade.record.trajectory import EpisodeLimits
 from saccade.reproduce.arms import arm_settings, placed
 from saccade.reproduce.claims.registry import CLAIMS, load_claim
 from saccade.reproduce.plan import Spent, make_plan, seconds_per_rollout
@@ -45,6 +46,8 @@ def test_arms_differ_in_what_the_claim_is_about() -> None:
     assert outcome.load_reward().tool_weight == 0.0
     assert accumulative.load_reward().tool_weight == 0.1
     assert outcome.model_copy(update={"reward": accumulative.reward}) == accumulative
+    assert outcome.rollout.limits == EpisodeLimits(turns=5)
+    assert told("lift", "codev").rollout.limits is None
 
     ranked, plain = told("std-sorting", "sorted"), told("std-sorting", "unsorted")
     assert isinstance(ranked.selection, OversampleFilterRank)

@@ -27,7 +27,9 @@ def arm_settings(settings: Reproduction, arm: Arm, seed: int, recipes: Path) -> 
             "with --recipes."
         )
     drawn = seed + _SEEDS_APART if arm.after else seed
-    made = load_rl_settings(path, PROFILE, [*_MACHINE, *settings.every_arm, f"dialect={arm.dialect}", *arm.change])
+    limits = [] if settings.turns is None else [f"rollout.limits.turns={settings.turns}"]
+    changes = [*_MACHINE, *limits, *settings.every_arm, f"dialect={arm.dialect}", *arm.change]
+    made = load_rl_settings(path, PROFILE, changes)
     recipe = made.recipe.model_copy(update={"seed": drawn} | ({} if arm.curriculum else {"curriculum": None}))
     return made.model_copy(update={"recipe": recipe, "threads": settings.threads})
 

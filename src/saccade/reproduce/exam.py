@@ -15,7 +15,7 @@ import torch
 
 from saccade.dialects.registry import load_dialect
 from saccade.episode.equip import equipped
-from saccade.episode.plan import Plan
+from saccade.episode.plan import Plan, limits_with
 from saccade.episode.run_folder import RunFolder
 from saccade.episode.settings import sandbox_at
 from saccade.record.trajectory import Sampling
@@ -32,10 +32,13 @@ _AT_ONCE = 24
 """Tasks that are played together, and kept when all are done."""
 
 
-def examine(checkpoint: str, tasks: Path, out: Path, settings: ExamSettings, dialect: str) -> int:
+def examine(
+    checkpoint: str, tasks: Path, out: Path, settings: ExamSettings, dialect: str, turns: int | None = None
+) -> int:
     """Give the tasks in `tasks` to the checkpoint in the folder `checkpoint`; episodes are kept in `out`.
 
-    How many were played now is given back.
+    An episode has at most `turns` turns, or as many as the dialect allows. How many episodes were played now is given
+    back.
 
     Raises:
         ModelRefusedError: the checkpoint cannot be loaded.
@@ -47,7 +50,8 @@ def examine(checkpoint: str, tasks: Path, out: Path, settings: ExamSettings, dia
     made = [held.make(name, folder.store) for name in held.ids]
     spoken, _ = equipped(load_dialect(dialect))
     sampling = Sampling(temperature=settings.temperature, max_tokens=settings.max_tokens)
-    plans = [Plan(task, spoken, sampling, group=task.id) for task in made]
+    limits = limits_with(spoken.limits, turns=turns)
+    plans = [Plan(task, spoken, sampling, limits, group=task.id) for task in made]
     missing = [plan for plan in plans if plan.id not in folder]
     if missing:
         asyncio.run(_play(checkpoint, missing, folder))

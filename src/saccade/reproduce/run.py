@@ -178,7 +178,8 @@ class _Trial:
 
     def _examine(self, checkpoint: str, arm: Arm, out: Path) -> int:
         """How many tasks were played now."""
-        return examine(checkpoint, self.places.tasks(arm, "held-out"), out, self.settings.exam, arm.dialect)
+        tasks, settings = self.places.tasks(arm, "held-out"), self.settings
+        return examine(checkpoint, tasks, out, settings.exam, arm.dialect, settings.turns)
 
 
 def _train(settings: RlSettings, out: Path, resume: bool, watch: Watch) -> None:

@@ -96,6 +96,8 @@ class Reproduction(Settings):
     start: StartSettings = StartSettings()
     every_arm: tuple[str, ...] = ()
     """Settings of `saccade rl` for all arms, as NAME=VALUE."""
+    turns: PositiveInt | None = None
+    """Most turns of an episode, in training and in the examination; None: those of the dialect."""
     arms: tuple[Arm, ...] = Field(min_length=1)
     steps: PositiveInt = 40
     """Of each arm, if the time allows."""

@@ -16,7 +16,7 @@ from saccade.episode.run_folder import MEDIA
 from saccade.errors import SettingsError
 from saccade.media.store import MediaStore
 from saccade.record.task import Task
-from saccade.record.trajectory import Trajectory
+from saccade.record.trajectory import EpisodeLimits, Trajectory
 from saccade.reproduce.plays import Player
 from saccade.reproduce.settings import Lesson, Reproduction, StartSettings, TaskSet
 from saccade.sft.synth.in_order import in_order
@@ -81,19 +81,26 @@ def make_start(settings: Reproduction, source: str, root: Path, watch: Watch) ->
         runs = [root / "lessons" / f"{at}-{item.play}-{item.tasks}" for at, item in enumerate(told.lessons)]
         first = 0
         for lesson, run in zip(told.lessons, runs, strict=True):
-            asyncio.run(_hold(lesson, settings.set_named(lesson.tasks), first, run))
+            asyncio.run(_hold(lesson, settings.set_named(lesson.tasks), first, run, settings.turns))
             first += lesson.n
         train(_sft(told, source, runs, settings.threads), out, resume=(out / SETTINGS).exists(), watch=watch)
     return str(out / "model")
 
 
-async def _hold(lesson: Lesson, tasks: TaskSet, first: int, out: Path) -> None:
+async def _hold(lesson: Lesson, tasks: TaskSet, first: int, out: Path, turns: int | None) -> None:
     """Make what is missing of a lesson: demonstrations that end with an answer. No two lessons share a task.
 
     Raises:
         SettingsError: not one demonstration could be played.
     """
-    settings = SynthSettings(worlds=tasks.worlds, dialect=lesson.dialect, n=lesson.n, start=first, knobs=tasks.knobs)
+    settings = SynthSettings(
+        worlds=tasks.worlds,
+        dialect=lesson.dialect,
+        n=lesson.n,
+        start=first,
+        knobs=tasks.knobs,
+        limits=EpisodeLimits(turns=turns),
+    )
     studio = PlayStudio(settings, MediaStore(out / MEDIA), lesson)
     run = opened(out, settings)
     missing = [job for job in jobs(settings) if job.id not in run.done]
@@ -105,7 +112,7 @@ async def _hold(lesson: Lesson, tasks: TaskSet, first: int, out: Path) -> None:
             if made.trajectory is not None and made.trajectory.answer is not None:
                 run.folder.append(made.trajectory)
             else:
-                reason = reason or made.detail or "it came to no answer within the dialect's turns"
+                reason = reason or made.detail or "it came to no answer within its turns"
     if not run.folder.ids:
         raise SettingsError(
             f"no demonstration {lesson.play!r} of {lesson.tasks!r} could be played, as of this: {reason}"
