@@ -52,6 +52,8 @@ class StartSettings(Settings):
     """Of a step."""
     method: Literal["adamw", "muon"] = "adamw"
     learning_rate: PositiveFloat = 5e-4
+    average: Literal["tokens", "trajectories"] = "tokens"
+    """`trajectories`: an answer at once counts as much as a long search, and habits get the shares of the lessons."""
     seed: NonNegativeInt = 0
 
     @model_validator(mode="after")
