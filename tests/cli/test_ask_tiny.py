@@ -7,20 +7,20 @@ import pytest
 from saccade.cli import ask_tiny
 from saccade.errors import SettingsError, UnavailableError
 
+DOT = "What colour is the dot on the green sign?"
 
-@pytest.mark.parametrize(
-    "question", ["Count the pentagons in the image.", "What colour is the dot on the green sign? red, blue or white"]
-)
-def test_a_question_that_was_learned(monkeypatch: pytest.MonkeyPatch, question: str) -> None:
+
+@pytest.mark.parametrize(("question", "choices"), [("Count the pentagons in the image.", []), (DOT, ["red", "blue"])])
+def test_a_question_that_was_learned(monkeypatch: pytest.MonkeyPatch, question: str, choices: list[str]) -> None:
     monkeypatch.setattr(ask_tiny, "tiny_weights", lambda: Path("weights"))
-    asked = ask_tiny.tiny_by_default(question, "Name a model.")
+    asked = ask_tiny.tiny_by_default(question, choices, "Name a model.")
     assert asked == ("model=tiny", "dialect=tiny")
 
 
 def test_any_other_question_says_what_can_be_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ask_tiny, "tiny_weights", lambda: Path("weights"))
     with pytest.raises(SettingsError, match=r"Name a model\..*crossings of two coloured lines"):
-        ask_tiny.tiny_by_default("What is the mood of this picture?", "Name a model.")
+        ask_tiny.tiny_by_default("What is the mood of this picture?", [], "Name a model.")
 
 
 def test_without_weights_a_model_must_be_named(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -29,4 +29,10 @@ def test_without_weights_a_model_must_be_named(monkeypatch: pytest.MonkeyPatch) 
 
     monkeypatch.setattr(ask_tiny, "tiny_weights", lost)
     with pytest.raises(SettingsError, match=r"^Name a model\.$"):
-        ask_tiny.tiny_by_default("Count the pentagons in the image.", "Name a model.")
+        ask_tiny.tiny_by_default("Count the pentagons in the image.", [], "Name a model.")
+
+
+def test_what_was_learned_with_possible_answers_wants_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ask_tiny, "tiny_weights", lambda: Path("weights"))
+    with pytest.raises(SettingsError, match="--choice red"):
+        ask_tiny.tiny_by_default(DOT, ["red"], "Name a model.")

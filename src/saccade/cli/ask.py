@@ -73,7 +73,7 @@ def ask(
     if settings is None and model is None and not any(item.startswith("model=") for item in options):
         from saccade.cli.ask_tiny import tiny_by_default
 
-        options = [*tiny_by_default(question, NO_MODEL), *options]
+        options = [*tiny_by_default(question, choice or [], NO_MODEL), *options]
     resolved = resolve(settings, options, model=model, dialect=dialect, prompt_file=prompt_file)
     paths = [media, *(image or [])]
     trajectory = asyncio.run(_ask(resolved, paths, question, choice or [], out, as_json))

@@ -22,24 +22,33 @@ LEARNED: Mapping[str, str] = {
     "dot": "find a coloured sign in a picture and name the colour of the dot on it",
 }
 """The kinds of questions in which the shipped weights reached their targets (docs/tiny.md), by `known_kind`."""
+_OF_CHOICES = frozenset({"dot"})
+"""Kinds that were always asked with possible answers; without them the model does not know what to do."""
 
 
-def tiny_by_default(question: str, otherwise: str) -> Sequence[str]:
+def tiny_by_default(question: str, choices: Sequence[str], otherwise: str) -> Sequence[str]:
     """The settings, as `name=value`, that ask the tiny model.
 
     Args:
         question: the user's.
+        choices: possible answers that the user named.
         otherwise: the message that no model is named, and how one is.
 
     Raises:
-        SettingsError: this installation has no weights, or the question is of no kind that they learned; says what
-            they can do, and how to name a model.
+        SettingsError: this installation has no weights, the question is of no kind that they learned, or it is one of
+            choices and has none; says what they can do, and how to name a model.
     """
     try:
         tiny_weights()
     except UnavailableError:
         raise SettingsError(otherwise) from None
-    if known_kind(question) not in LEARNED:
+    kind = known_kind(question)
+    if kind in _OF_CHOICES and len(choices) < 2:
+        raise SettingsError(
+            f"{otherwise} Without one, the model that comes with Saccade answers, but it learned this kind of question "
+            "with possible answers only: name them, as in --choice red --choice blue --choice white."
+        )
+    if kind not in LEARNED:
         raise SettingsError(
             f"{otherwise} Without one, the model that comes with Saccade answers, but this question is of none of the "
             f"kinds that it learned: it can {_list()}."
