@@ -7,7 +7,7 @@ import pytest
 from PIL import Image
 from tests.tasks.solvers.blindtest import FOLDER, needs_files
 
-from saccade.evals.beside import OURS, beside, compared
+from saccade.evals.beside import OURS, compared, published_beside
 from saccade.evals.tables import beside_text
 from saccade.tasks.benchmarks.benchmark import open_benchmark
 from saccade.tasks.benchmarks.published import published_answers
@@ -25,17 +25,17 @@ ANSWERS = {
 
 def test_models_are_compared_on_the_tasks_that_were_played() -> None:
     rows = [
-        row("a", 1.0, tags=("task=lines",)),
-        row("b", 0.0, tags=("task=lines",)),
-        row("c", 1.0, tags=("task=squares",)),
-        row("not told", 0.0, tags=("task=lines",)),
+        row("a", 1.0, source="made-up@1", tags=("task=lines",)),
+        row("b", 0.0, source="made-up@1", tags=("task=lines",)),
+        row("c", 1.0, source="made-up@1", tags=("task=squares",)),
+        row("not told", 0.0, source="made-up@1", tags=("task=lines",)),
     ]
     whole, lines, squares = compared("made-up@1", rows, ANSWERS)
     assert (whole.name, whole.tasks) == ("made-up@1", 3)
     assert whole.shares == {OURS: pytest.approx(2 / 3), "gpt-4o": pytest.approx(1 / 3), "sonnet3.5": None}
     assert (lines.name, lines.tasks) == ("task=lines", 2)
     assert lines.shares == {OURS: 0.5, "gpt-4o": 0.5, "sonnet3.5": 0.0}
-    assert squares.shares == {OURS: 1.0, "gpt-4o": 0.0, "sonnet3.5": None}
+    assert squares.shares == {OURS: 1.0, "gpt-4o": 0.0}
     assert compared("made-up@1", rows[3:], ANSWERS) == []
     text = beside_text([whole, lines, squares]).splitlines()
     assert " ".join(text[2].split()) == "| tasks of | n | this run | gpt-4o | sonnet3.5 |"
@@ -62,12 +62,13 @@ def test_one_model_has_one_spelling(tmp_path: Path) -> None:
 def test_only_benchmarks_that_tell_it_have_a_part(tmp_path: Path) -> None:
     rows = [row("blindtest@1/x", 1.0, source="blindtest@1")]
     asked = settings("blindtest", data=str(tmp_path))
-    assert beside(asked, rows) == ()  # the data are gone
+    assert published_beside(asked) == {}  # the data are gone
     _blindtest(tmp_path)
-    (whole,) = beside(asked, rows)
+    ((source, answers),) = published_beside(asked).items()
+    (whole,) = compared(source, rows, answers)
     assert (whole.tasks, whole.shares) == (1, {OURS: 1.0, "Sonnet-3.5": 1.0})
-    assert beside(settings("maze", n=1), rows) == ()
-    assert beside(settings("vstar", data=str(tmp_path)), rows) == ()
+    assert published_beside(settings("maze", n=1)) == {}
+    assert published_beside(settings("vstar", data=str(tmp_path))) == {}
 
 
 @needs_files

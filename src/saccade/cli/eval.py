@@ -121,15 +121,15 @@ def _player(settings: EvalSettings) -> Player | None:
 
 def _tell(made: Evaluated, out: Path, settings: EvalSettings) -> None:
     from saccade.evals.benchmarks import judged_cards
-    from saccade.evals.beside import beside
+    from saccade.evals.beside import compared, published_beside
     from saccade.evals.rows import read_rows
     from saccade.evals.tables import beside_text, summary_text
 
     progress = made.progress
     print(summary_text(made.summary))
-    published = beside(settings, read_rows(out))
-    if published:
-        print(f"\n{beside_text(published)}")
+    for source, answers in published_beside(settings).items():
+        if found := compared(source, read_rows(out), answers):
+            print(f"\n{beside_text(found)}")
     for card in () if settings.judge else judged_cards(settings):
         print(f"{card.title}: its authors let a model grade, here a rule did; --judge MODEL asks one.")
     before = f", {progress.skipped} were there before" if progress.skipped else ""

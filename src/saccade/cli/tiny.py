@@ -50,7 +50,8 @@ def table(
     model: Annotated[str, typer.Option(help="As `saccade ask --model` takes it.")] = "tiny",
     n: Annotated[int, typer.Option("--n", min=1, help="Tasks of each world.")] = 50,
     start: Annotated[
-        int, typer.Option(min=0, help="Number of the first task: seeds that no choice between models has seen.")
+        int,
+        typer.Option(min=0, help="Number of the first task of the test split, for fresh seeds."),
     ] = 0,
     only: Annotated[list[str] | None, typer.Option(help="Name of an exam. May be repeated.")] = None,
 ) -> None:

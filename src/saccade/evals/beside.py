@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +12,7 @@ from saccade.errors import SaccadeError
 from saccade.evals.metrics import by_task
 from saccade.evals.rows import Row
 from saccade.evals.settings import EvalSettings
+from saccade.evals.summary import by_category
 from saccade.tasks.benchmarks.benchmark import open_benchmark
 from saccade.tasks.benchmarks.published import published_answers
 from saccade.tasks.benchmarks.registry import load_card
@@ -30,44 +31,37 @@ class Beside:
     """`this run` and the models -> share of right answers, from 0 to 1; None where a model's are not told of all."""
 
 
-def beside(settings: EvalSettings, rows: Sequence[Row]) -> tuple[Beside, ...]:
-    """For each benchmark of the run that tells what published models answered: all its graded tasks, and each tag.
+Answers = Mapping[str, Mapping[str, bool]]
+"""Task id -> model -> whether it was right."""
+
+
+def published_beside(settings: EvalSettings) -> dict[str, Answers]:
+    """For each benchmark of the run that tells it, by the card's id: what published models answered.
 
     A benchmark whose files are not there any more has no part in it.
     """
-    made: list[Beside] = []
+    told: dict[str, Answers] = {}
     for name in settings.sources:
         with suppress(SaccadeError):  # a world, a file of tasks, or data that are gone
             card = load_card(name)
             if card.fields.published:
-                answers = published_answers(open_benchmark(card, Path(settings.data) if settings.data else None))
-                made += compared(card.id, [row for row in rows if row.source == card.id], answers)
-    return tuple(made)
+                data = Path(settings.data) if settings.data else None
+                told[card.id] = published_answers(open_benchmark(card, data))
+    return told
 
 
-def compared(source: str, rows: Sequence[Row], answers: Mapping[str, Mapping[str, bool]]) -> list[Beside]:
-    """The tasks of `rows` that have `answers`: all together, and by their tags."""
-    ours = {result.task: result.average for result in by_task(rows) if answers.get(result.task)}
-    if not ours:
+def compared(source: str, rows: Iterable[Row], answers: Answers) -> list[Beside]:
+    """The graded tasks of `source` that have `answers`: all together, and by their categories."""
+    told = [row for row in rows if row.source == source and row.correct is not None and answers.get(row.task)]
+    if not told:
         return []
-    tags: dict[str, set[str]] = {}
-    for row in rows:
-        for tag in row.tags if row.task in ours else ():
-            tags.setdefault(tag, set()).add(row.task)
-    models = list(dict.fromkeys(model for task in ours for model in answers[task]))
-    groups = {source: set(ours), **dict(sorted(tags.items()))}
-    return [_group(name, sorted(tasks), ours, answers, models) for name, tasks in groups.items()]
+    return [_group(name, group, answers) for name, group in {source: told, **by_category(told)}.items()]
 
 
-def _group(
-    name: str,
-    tasks: Sequence[str],
-    ours: Mapping[str, float],
-    answers: Mapping[str, Mapping[str, bool]],
-    models: Sequence[str],
-) -> Beside:
-    shares: dict[str, float | None] = {OURS: fmean(ours[task] for task in tasks)}
-    for model in models:
-        told = [answers[task][model] for task in tasks if model in answers[task]]
-        shares[model] = fmean(told) if len(told) == len(tasks) else None
-    return Beside(name, len(tasks), shares)
+def _group(name: str, rows: Sequence[Row], answers: Answers) -> Beside:
+    ours = {result.task: result.average for result in by_task(rows)}
+    shares: dict[str, float | None] = {OURS: fmean(ours.values())}
+    for model in dict.fromkeys(model for task in ours for model in answers[task]):
+        right = [answers[task][model] for task in ours if model in answers[task]]
+        shares[model] = fmean(right) if len(right) == len(ours) else None
+    return Beside(name, len(ours), shares)

@@ -94,9 +94,7 @@ def summarise(rows: Sequence[Row], *, k: int = 1, missing: int = 0, broken_rows:
     """The summary of `rows`; `seed` is the bootstrap's."""
     tokens = [row.sampled_tokens for row in rows if row.sampled_tokens is not None]
     by_source = _grouped((row.source, row) for row in rows)
-    by_tag = _grouped((tag, row) for row in rows for tag in row.tags if not tag.startswith(_NO_CATEGORY))
-    kinds = Counter(tag.partition("=")[0] for tag in by_tag if "=" in tag)
-    tags = {tag: group for tag, group in by_tag.items() if kinds[tag.partition("=")[0]] <= _MOST_VALUES}
+    tags = by_category(rows)
     numbers = {name: card_numbers(name, group) for name, group in by_source.items()}
     return Summary(
         k=k,
@@ -114,6 +112,13 @@ def summarise(rows: Sequence[Row], *, k: int = 1, missing: int = 0, broken_rows:
         calls=fmean(row.calls for row in rows) if rows else None,
         sampled_tokens=fmean(tokens) if tokens else None,
     )
+
+
+def by_category(rows: Iterable[Row]) -> dict[str, list[Row]]:
+    """The rows of each tag that tells kinds of tasks, and not single tasks or how they were prepared."""
+    by_tag = _grouped((tag, row) for row in rows for tag in row.tags if not tag.startswith(_NO_CATEGORY))
+    kinds = Counter(tag.partition("=")[0] for tag in by_tag if "=" in tag)
+    return {tag: group for tag, group in by_tag.items() if kinds[tag.partition("=")[0]] <= _MOST_VALUES}
 
 
 def figures(rows: Sequence[Row], k: int = 1, seed: int = 0) -> Figures:

@@ -99,7 +99,7 @@ class Reproduction(Settings):
     every_arm: tuple[str, ...] = ()
     """Settings of `saccade rl` for all arms, as NAME=VALUE."""
     turns: PositiveInt | None = None
-    """Most turns of an episode, in training and in the examination; None: those of the dialect."""
+    """Most turns of an episode, in lessons, training and examination; None: those of the dialect."""
     arms: tuple[Arm, ...] = Field(min_length=1)
     steps: PositiveInt = 40
     """Of each arm, if the time allows."""

@@ -1,7 +1,7 @@
 """A view looked over in overlapping parts, and parts of these: what a model does that names no coordinates.
 
 Of n parts in a row each has 7/(4n) of the view's width and height. What is no larger than 3/20 of the view lies whole
-in one of them, most of it in two or three: what is overlooked once may be seen the next time.
+in one of them, and what is small mostly in two or four: what is overlooked once may be seen the next time.
 """
 
 from __future__ import annotations
