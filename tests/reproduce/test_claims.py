@@ -99,6 +99,7 @@ def test_a_start_that_cannot_look_decides_nothing(circles: list[Task], signs: li
         ("blind", [looking(task, at=signs[(at + 1) % 6], right=0.0) for at, task in enumerate(signs)], "cannot look"),
         ("programs", [calling(task, 1, right=1.0) for task in circles], "no visual search"),
         ("sees", [looking(task, at=task, right=0.0) for task in signs], ""),
+        ("guesses", [calling(task, 0, right=0.0) for task in signs], ""),
     ):
         evidence = evidence_of("faithful", tmp_path / name)
         tapo, accuracy = evidence.settings.arms
@@ -111,6 +112,19 @@ def test_a_start_that_cannot_look_decides_nothing(circles: list[Task], signs: li
         assert first.estimate == 1.0
         assert said in first.missing
         assert first.verdict is (Verdict.OPEN if said else Verdict.HOLDS)
+
+
+def test_of_a_start_that_never_looks_what_it_learned_tells(signs: list[Task], tmp_path: Path) -> None:
+    claim = load_claim("lift")
+    for name, elsewhere, said in (("sees", 0, ""), ("blind", 1, "a start that never looks cannot look: 0 of 6")):
+        evidence = evidence_of("lift", tmp_path / name)
+        arm = evidence.settings.arms[0]
+        write_rollouts(evidence.places.start_exam(arm), [calling(task, 0, right=0.0) for task in signs])
+        looks = [looking(task, at=signs[(at + elsewhere) % 6]) for at, task in enumerate(signs)]
+        write_rollouts(evidence.places.exam(arm, 0), looks)
+        missing = claim.measure(evidence)[arm.name].missing
+        assert said in missing
+        assert bool(said) is bool(missing)
 
 
 def test_entropy_of_the_second_half(signs: list[Task], tmp_path: Path) -> None:

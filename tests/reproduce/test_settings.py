@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
+from saccade.dialects.registry import load_dialect
 from saccade.errors import SettingsError
 from saccade.record.settings import load_settings
-from saccade.record.trajectory import EpisodeLimits
 from saccade.reproduce.arms import arm_settings, placed
 from saccade.reproduce.claims.registry import CLAIMS, load_claim
 from saccade.reproduce.plan import Spent, make_plan, seconds_per_rollout
@@ -31,7 +31,8 @@ def test_the_settings_of_a_claim_fit_it(name: str) -> None:
     assert len({item.name for item in expected}) == len(expected)
     for arm in settings.arms:
         told = arm_settings(settings, arm, 3, RECIPES)
-        assert told.recipe.dialect == arm.dialect == ("tiny:video" if arm.name == "pyvision-video" else "tiny:look")
+        spoken = {"pyvision-video": "tiny:video"}.get(arm.name, "tiny:direct" if name == "tail-patch" else "tiny:look")
+        assert told.recipe.dialect == arm.dialect == spoken
         assert told.recipe.seed == (1003 if arm.after else 3)
         assert (told.recipe.curriculum is not None) is arm.curriculum
 
@@ -46,7 +47,7 @@ def test_arms_differ_in_what_the_claim_is_about() -> None:
     assert outcome.load_reward().tool_weight == 0.0
     assert accumulative.load_reward().tool_weight == 0.1
     assert outcome.model_copy(update={"reward": accumulative.reward}) == accumulative
-    assert outcome.rollout.limits == EpisodeLimits(turns=5)
+    assert outcome.rollout.limits == load_dialect("tiny:look").limits.model_copy(update={"turns": 5})
     assert told("lift", "codev").rollout.limits is None
 
     ranked, plain = told("std-sorting", "sorted"), told("std-sorting", "unsorted")

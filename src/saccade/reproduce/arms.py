@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from saccade.dialects.registry import load_dialect
+from saccade.episode.plan import limits_with
 from saccade.errors import SettingsError
 from saccade.reproduce.settings import Arm, Reproduction
 from saccade.rl.train.settings import RlSettings, load_rl_settings
@@ -27,10 +29,14 @@ def arm_settings(settings: Reproduction, arm: Arm, seed: int, recipes: Path) -> 
             "with --recipes."
         )
     drawn = seed + _SEEDS_APART if arm.after else seed
-    limits = [] if settings.turns is None else [f"rollout.limits.turns={settings.turns}"]
-    changes = [*_MACHINE, *limits, *settings.every_arm, f"dialect={arm.dialect}", *arm.change]
+    changes = [*_MACHINE, *settings.every_arm, f"dialect={arm.dialect}", *arm.change]
     made = load_rl_settings(path, PROFILE, changes)
-    recipe = made.recipe.model_copy(update={"seed": drawn} | ({} if arm.curriculum else {"curriculum": None}))
+    changed: dict[str, object] = {"seed": drawn} | ({} if arm.curriculum else {"curriculum": None})
+    if settings.turns is not None:
+        rollout = made.recipe.rollout
+        limits = limits_with(rollout.limits or load_dialect(arm.dialect).limits, turns=settings.turns)
+        changed["rollout"] = rollout.model_copy(update={"limits": limits})
+    recipe = made.recipe.model_copy(update=changed)
     return made.model_copy(update={"recipe": recipe, "threads": settings.threads})
 
 

@@ -13,8 +13,6 @@ from saccade.reproduce.settings import Reproduction
 from saccade.rl.train.settings import RlSettings
 
 PROBE_STEPS: Final = 2
-_SPARE: Final = 1.15
-"""Rollouts grow longer while a policy learns to call."""
 _SECONDS: Final = ("seconds/decoding", "seconds/sandbox", "seconds/scoring", "seconds/update")
 
 
@@ -60,7 +58,7 @@ def make_plan(settings: Reproduction, told: Mapping[str, RlSettings], spent: Spe
     if not settings.minutes:
         return Plan(settings.steps, settings.steps, spent.per_rollout)
     seeds = len(settings.seeds)
-    per_step = seeds * spent.per_rollout * _SPARE * sum(map(_rollouts, told.values()))
+    per_step = seeds * spent.per_rollout * settings.growth * sum(map(_rollouts, told.values()))
     fixed = seeds * spent.per_rollout * sum(map(_once, told.values()))
     left = 60 * settings.minutes - spent.so_far - spent.exams * spent.per_exam - fixed
     steps = min(settings.steps, int(left / per_step))

@@ -108,6 +108,8 @@ class Reproduction(Settings):
     seeds: tuple[NonNegativeInt, ...] = Field((0,), min_length=1)
     minutes: NonNegativeFloat = 30.0
     """For everything together; 0: no limit."""
+    growth: float = Field(1.15, ge=1)
+    """How much longer a rollout of the training takes than one of the probe: a policy learns to call."""
     exam: ExamSettings = ExamSettings()
     threads: NonNegativeInt = 1
     """Of torch on a CPU; 0: one for each core."""

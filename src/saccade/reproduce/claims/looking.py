@@ -1,4 +1,7 @@
-"""Whether a claim about visual search can be tried at all: the start must be able to look."""
+"""Whether a claim about visual search can be tried at all: the start must be able to look.
+
+A start that never cuts anything out shows neither; then what was trained from it is asked.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from saccade.reproduce.evidence import Evidence
 from saccade.reproduce.settings import Arm
 
 LOOKS: Final = 0.2
-"""Share of the rollouts with a crop from which a start can look: in so many a crop holds the evidence."""
+"""Share of the rollouts with a crop from which a policy can look: in so many a crop holds the evidence."""
 
 
 def why_not(evidence: Evidence, arm: Arm) -> str:
@@ -16,8 +19,12 @@ def why_not(evidence: Evidence, arm: Arm) -> str:
     start = [item for item in evidence.start(arm).values() if item.searched]
     if not start:
         return "its tasks are no visual search"
-    looked = [item for item in start if item.looked]
+    who, looked = "the start", [item for item in start if item.looked]
+    if not looked:
+        who = "what was trained from a start that never looks"
+        trained = (item for seed in evidence.settings.seeds for item in evidence.exam(arm, seed).values())
+        looked = [item for item in trained if item.looked]
     found = sum(item.found for item in looked)
     if not looked or found < LOOKS * len(looked):
-        return f"the start cannot look: {found} of {len(looked)} rollouts with a crop held the evidence"
+        return f"{who} cannot look: {found} of {len(looked)} rollouts with a crop held the evidence"
     return ""
