@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from saccade.dialects.registry import load_dialect
 from saccade.errors import SettingsError
 from saccade.record.settings import load_settings
+from saccade.record.trajectory import EpisodeLimits
 from saccade.reproduce.arms import arm_settings, placed
 from saccade.reproduce.claims.registry import CLAIMS, load_claim
 from saccade.reproduce.plan import Spent, make_plan, seconds_per_rollout
@@ -42,12 +42,18 @@ def told(claim: str, arm: str):
     return arm_settings(settings, settings.arm(arm), 0, RECIPES).recipe
 
 
+def test_an_arm_keeps_the_other_limits_of_its_dialect() -> None:
+    settings = load_settings(Reproduction, RECIPES / "reproduce" / "tool-reward.toml")
+    arm = settings.arms[0].model_copy(update={"dialect": "deepeyes:eval"})
+    assert arm_settings(settings, arm, 0, RECIPES).recipe.rollout.limits == EpisodeLimits(turns=5, images=32)
+
+
 def test_arms_differ_in_what_the_claim_is_about() -> None:
     outcome, accumulative = told("tool-reward", "outcome-only"), told("tool-reward", "accumulative")
     assert outcome.load_reward().tool_weight == 0.0
     assert accumulative.load_reward().tool_weight == 0.1
     assert outcome.model_copy(update={"reward": accumulative.reward}) == accumulative
-    assert outcome.rollout.limits == load_dialect("tiny:look").limits.model_copy(update={"turns": 5})
+    assert outcome.rollout.limits == EpisodeLimits(turns=5)
     assert told("lift", "codev").rollout.limits is None
 
     ranked, plain = told("std-sorting", "sorted"), told("std-sorting", "unsorted")

@@ -48,6 +48,8 @@ class Outcome:
     seeds: tuple[int, ...]
     plan: Plan
     model: str
+    weakened: bool
+    """Whether all began from a model that was weakened first, or from the model as it is."""
 
 
 def rows_of(evidence: Evidence) -> tuple[Row, ...]:
@@ -112,6 +114,7 @@ def report(outcome: Outcome) -> str:
         for row in outcome.rows
     ]
     cut = "" if outcome.plan.steps == outcome.plan.asked else f" of {outcome.plan.asked}, as the time allowed"
+    begun = "weakened" if outcome.weakened else "as it is"
     seeds = ", ".join(map(str, outcome.seeds))
     return "\n".join(
         [
@@ -119,7 +122,7 @@ def report(outcome: Outcome) -> str:
             "",
             f"{outcome.says} ({outcome.source}).",
             "",
-            f"Begun from `{outcome.model}`, weakened; {outcome.plan.steps} steps{cut}; seeds {seeds}.",
+            f"Begun from `{outcome.model}`, {begun}; {outcome.plan.steps} steps{cut}; seeds {seeds}.",
             "",
             *markdown(("policy", "seed", "tasks", "n", "accuracy % (95%)", "calls", "faithful %"), rows),
             "",

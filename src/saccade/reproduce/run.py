@@ -88,7 +88,18 @@ def _outcome(claim: Claim, findings: tuple[Finding, ...], evidence: Evidence, pl
     verdict = whole(findings)
     settings, root = evidence.settings, evidence.places.root
     rows = rows_of(evidence)
-    made = Outcome(claim.name, claim.says, claim.source, verdict, findings, rows, settings.seeds, plan, settings.model)
+    made = Outcome(
+        claim=claim.name,
+        says=claim.says,
+        source=claim.source,
+        verdict=verdict,
+        findings=findings,
+        rows=rows,
+        seeds=settings.seeds,
+        plan=plan,
+        model=settings.model,
+        weakened=settings.start.steps > 0,
+    )
     write_outcome(made, root)
     draw(claim, evidence, findings, verdict, root)
     return made
