@@ -18,3 +18,15 @@ async def test_a_task_that_cannot_be_shown_does_not_end_a_lesson(tmp_path: Path)
     assert progress.done == progress.total == 4
     kept = [trajectory.task.source for trajectory in read_lines(tmp_path / TRAJECTORIES, Trajectory)]
     assert [source.partition("@")[0] for source in kept] == ["echo", "echo"]
+
+
+async def test_a_lesson_can_leave_out_what_takes_long(tmp_path: Path) -> None:
+    knobs = {"visual-search": SMALL | {"detail": 24}}
+    lengths = {}
+    for turns in (None, 12):
+        lesson = Lesson(name="x", worlds=("visual-search",), n=6, turns=turns, knobs=knobs)
+        await hold(lesson, tmp_path / str(turns))
+        made = read_lines(tmp_path / str(turns) / TRAJECTORIES, Trajectory)
+        lengths[turns] = {trajectory.id: len(trajectory.turns) for trajectory in made}
+    assert lengths[12] == {name: count for name, count in lengths[None].items() if count <= 12}
+    assert 0 < len(lengths[12]) < len(lengths[None])

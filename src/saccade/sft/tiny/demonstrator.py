@@ -41,11 +41,18 @@ class Demonstrator:
     name = "demonstrator@1"
 
     def __init__(self, plan: Plan, notes: Mapping[str, str]) -> None:
-        """`notes` are those of the world's sample."""
+        """`notes` are those of the world's sample.
+
+        Raises:
+            ExpertStopped: there is no demonstration of this task, or a longer one than is allowed.
+        """
         self._task = plan.task
         self._dialect = plan.dialect
         looked = is_looked_for(plan.task) and plan.dialect.id != DIRECT
         self._plays = looks(plan, notes) if looked else [first_action(plan)]
+        most = plan.limits.turns
+        if most is not None and len(self._plays) > most:
+            raise ExpertStopped(f"{plan.task.id} takes {len(self._plays)} turns, and {most} are allowed")
 
     async def complete(
         self, request: Request, media: MediaReader, *, on_text: Callable[[str], None] | None = None

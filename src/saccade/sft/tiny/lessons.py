@@ -88,4 +88,5 @@ async def hold(lesson: Lesson, out: Path, *, workers: int = 4, watch: Watch = la
 
 def synth_settings(lesson: Lesson) -> SynthSettings:
     """The settings of the run folder: those that `saccade synth` would save."""
-    return SynthSettings.model_validate(lesson.model_dump(exclude={"name", "reword"}))
+    told = lesson.model_dump(exclude={"name", "reword", "turns"})
+    return SynthSettings.model_validate({**told, "limits": {"turns": lesson.turns}})

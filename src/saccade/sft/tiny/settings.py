@@ -22,6 +22,8 @@ class Lesson(Settings):
     """Tasks of each world."""
     start: int = Field(0, ge=0)
     """Index of the first task."""
+    turns: PositiveInt | None = None
+    """Tasks whose demonstration takes more turns are left out; None: as many as the dialect allows."""
     knobs: dict[str, dict[str, Any]] = Field(default_factory=dict)
     reword: bool = False
     """Whether questions of the counting and touching families get other wordings."""
