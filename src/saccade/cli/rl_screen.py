@@ -10,6 +10,18 @@ from saccade.cli.train_screen import TrainScreen
 class Screen(TrainScreen):
     """A `saccade.rl.train.telling.Watch`."""
 
+    def __init__(self) -> None:
+        super().__init__()
+        self._choosing = self.progress.add_task("Choosing tasks", total=None, told="", visible=False)
+
+    def choosing(self, done: int, total: int) -> None:
+        """Move a bar of its own."""
+        self.progress.update(self._choosing, completed=done, total=total, visible=done < total)
+
+    def chose(self, tasks: int, total: int) -> None:
+        """A line of its own."""
+        self.print(f"{tasks} of {total} tasks have a pass rate in the curriculum's band, and are trained on")
+
     def begins(self, done: int, total: int) -> None:
         """Draw the bar."""
         self.starts(done, total)

@@ -9,7 +9,10 @@ from tests.rl.train.support import metrics, rl_settings, toy, untimed
 from saccade.errors import SettingsError, TrainingError
 from saccade.record.codec import read_lines
 from saccade.record.trajectory import Trajectory
+from saccade.rl.train.choice import PASS_RATES, PassRate
+from saccade.rl.train.harvest import Field
 from saccade.rl.train.run import train
+from saccade.rl.train.tasks import TaskList
 from saccade.rl.train.telling import NoWatch
 
 
@@ -112,6 +115,40 @@ def test_other_tasks_are_refused_when_a_run_goes_on(
     fewer = settings.model_copy(update={"tasks": settings.tasks.model_copy(update={"most": 2})})
     with pytest.raises(SettingsError, match=r"tasks\.most"):
         train(fewer, tmp_path / "run", resume=True)
+
+
+class StopChoosing(NoWatch):
+    """Breaks the run off while a curriculum chooses."""
+
+    def choosing(self, done: int, total: int) -> None:
+        raise KeyboardInterrupt
+
+
+def test_tasks_that_were_rolled_out_for_a_curriculum_are_not_rolled_out_again(
+    tiny: Path, tasks: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    toy(monkeypatch, talkative=True)
+    asked: list[list[int]] = []
+    rates = Field.rates
+
+    async def counted(self: Field, tasks: TaskList, places: range) -> dict[str, tuple[float | None, int]]:
+        asked.append(list(places))
+        return await rates(self, tasks, places)
+
+    monkeypatch.setattr(Field, "rates", counted)
+    settings = rl_settings(tiny, tasks, recipe={"steps": 1, "curriculum": {"highest": 0.5}})
+    whole, cut = tmp_path / "whole", tmp_path / "cut"
+    train(settings, whole)
+    assert asked == [[0, 1], [2, 3], [4]]
+    with pytest.raises(KeyboardInterrupt):
+        train(settings, cut, watch=StopChoosing())
+    with (cut / PASS_RATES).open("a") as file:
+        file.write('{"id":"t2","ra')
+    train(settings, cut, resume=True)
+    assert asked[3:] == [[0, 1], [2, 3], [4]]
+    assert (whole / PASS_RATES).read_bytes() == (cut / PASS_RATES).read_bytes()
+    assert untimed(whole) == untimed(cut)
+    assert [item.id for item in read_lines(cut / PASS_RATES, PassRate)] == ["t0", "t1", "t2", "t3", "t4"]
 
 
 @pytest.mark.slow

@@ -2,10 +2,14 @@
 
 from pathlib import Path
 
+import pytest
+
 from saccade.episode.run_folder import TRAJECTORIES
 from saccade.record.codec import read_lines
-from saccade.record.trajectory import Trajectory
-from saccade.sft.tiny.lessons import hold
+from saccade.record.trajectory import StopReason, Trajectory
+from saccade.sft.synth.jobs import Job
+from saccade.sft.synth.made import Made
+from saccade.sft.tiny.lessons import LessonStudio, hold
 from saccade.sft.tiny.settings import Lesson
 
 SMALL = {"kinds": ["dot"], "megapixels": [0.1, 0.1], "signs": 2, "conjunction": 0, "plate_percent": 220}
@@ -18,6 +22,22 @@ async def test_a_task_that_cannot_be_shown_does_not_end_a_lesson(tmp_path: Path)
     assert progress.done == progress.total == 4
     kept = [trajectory.task.source for trajectory in read_lines(tmp_path / TRAJECTORIES, Trajectory)]
     assert [source.partition("@")[0] for source in kept] == ["echo", "echo"]
+    again = await hold(lesson, tmp_path)
+    assert (again.skipped, again.done) == (4, 4)
+
+
+async def test_what_an_outage_took_is_made_when_the_lesson_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lesson = Lesson(name="x", worlds=("echo",), n=2)
+    with monkeypatch.context() as broken:
+        broken.setattr(LessonStudio, "make", lost)
+        assert (await hold(lesson, tmp_path)).discarded == {StopReason.SANDBOX_LOST.value: 2}
+    assert (await hold(lesson, tmp_path)).kept == 2
+
+
+async def lost(studio: LessonStudio, job: Job) -> Made:
+    return Made(None, StopReason.SANDBOX_LOST.value, "gone")
 
 
 async def test_a_lesson_can_leave_out_what_takes_long(tmp_path: Path) -> None:

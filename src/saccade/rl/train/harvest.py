@@ -75,9 +75,7 @@ class Field:
             made.place = places.stop
             drawn = await asyncio.to_thread(self._drawn, tasks, self.processes.share(places))
             state = state.with_groups(await self.round(drawn, made))
-        if all(item.trajectory.lost for item in made.scored.values()):
-            detail = next(iter(made.scored.values())).trajectory.stop_detail
-            raise TrainingError(f"every rollout of a step was lost to outages, the first to this one: {detail}")
+        _check_lost(made)
         made.groups = state.groups
         made.selection = following.selection
         rewards = {name: item.reward for name, item in made.scored.items()}
@@ -106,17 +104,19 @@ class Field:
         made.scored |= {item.trajectory.id: item for part in scored for item in part}
         return [group_of([item.trajectory for item in part], [item.reward for item in part]) for part in scored]
 
-    async def rates(self, tasks: TaskList) -> dict[str, tuple[float, int]]:
-        """Of every task its share of right rollouts and the number of usable ones, from one group of rollouts each."""
-        rates: dict[str, tuple[float, int]] = {}
-        size = self.recipe.rounds.tasks
-        for start in range(0, len(tasks.ids), size):
-            part = {start + at: name for at, name in enumerate(tasks.ids[start : start + size])}
-            drawn = {place: tasks.make(part[place], self.stage.store) for place in self.processes.share(list(part))}
-            groups = await self.round(drawn, Harvest())
-            found = pass_rates(groups)
-            rates |= {name: found[f"{name}@{place}"] for place, name in part.items() if f"{name}@{place}" in found}
-        return rates
+    async def rates(self, tasks: TaskList, places: Sequence[int]) -> dict[str, tuple[float | None, int]]:
+        """Of the tasks at `places` in their list the share of right rollouts, None where none is usable, and the number
+        of usable ones, from one group of rollouts each.
+
+        Raises:
+            TrainingError: every rollout was lost.
+        """
+        own, made = self.processes.share(places), Harvest()
+        groups = await self.round({place: tasks.make(tasks.ids[place], self.stage.store) for place in own}, made)
+        _check_lost(made)
+        found = pass_rates(groups)
+        names = [tasks.ids[place] for place in places]
+        return {name: found.get(f"{name}@{place}", (None, 0)) for name, place in zip(names, places, strict=True)}
 
     def _drawn(self, tasks: TaskList, places: Sequence[int]) -> dict[int, Task]:
         return {place: tasks.make(tasks.at(place, self.recipe.seed), self.stage.store) for place in places}
@@ -132,3 +132,9 @@ class Field:
             group,
             rollout,
         )
+
+
+def _check_lost(made: Harvest) -> None:
+    if all(item.trajectory.lost for item in made.scored.values()):
+        detail = next(iter(made.scored.values())).trajectory.stop_detail
+        raise TrainingError(f"every rollout of a step was lost to outages, the first to this one: {detail}")

@@ -1,6 +1,6 @@
 """A run of reinforcement learning: from a recipe, a checkpoint and tasks to the exported policy.
 
-    OUT/settings.toml  metrics.jsonl  samples.jsonl  rollouts/  tensorboard/  checkpoints/  model/
+    OUT/settings.toml  metrics.jsonl  samples.jsonl  pass-rates.jsonl  rollouts/  tensorboard/  checkpoints/  model/
 
 A step: rollouts → grades → reward parts → selection → advantages → tokens → loss → update. A run that was killed at any
 moment and goes on with `resume` ends with the same weights as one that was not, to the bit on one machine's CPU with
@@ -32,7 +32,8 @@ from saccade.media.store import MediaStore
 from saccade.record.settings import save_settings
 from saccade.rl.play.rollouts import Stage, play
 from saccade.rl.play.seat_model import check_sampling
-from saccade.rl.select.curriculum import Band, in_band
+from saccade.rl.select.curriculum import Band
+from saccade.rl.train.choice import choose
 from saccade.rl.train.engines import make_engine, refresh
 from saccade.rl.train.harvest import Field, Harvest
 from saccade.rl.train.keeping import kept_rollouts
@@ -202,13 +203,8 @@ class _Run:
         chosen = self._state.more.get("tasks")
         if chosen is None:
             self._trained.model.eval()
-            chosen = in_band(await field.rates(self._tasks), band)
+            chosen = await choose(self._tasks, band, field, self._out, self._watch)
             self._state = replace(self._state, more={"place": len(self._tasks.ids), "tasks": list(chosen)})
-        if not chosen:
-            raise TrainingError(
-                f"no task has a pass rate from {band.lowest} to {band.highest} under this policy (curriculum). "
-                "Widen the band, or take other tasks."
-            )
         self._tasks = TaskList(tuple(chosen), self._tasks.make)
 
     async def _one(self, step: int, field: Field, journal: Journal | None) -> None:

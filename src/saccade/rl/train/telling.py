@@ -20,6 +20,12 @@ Values = Mapping[str, float | int]
 class Watch(Protocol):
     """Hears what a run does; decides nothing."""
 
+    def choosing(self, done: int, total: int) -> None:
+        """A curriculum has rolled out `done` of `total` tasks."""
+
+    def chose(self, tasks: int, total: int) -> None:
+        """It leaves `tasks` of `total`."""
+
     def begins(self, done: int, total: int) -> None:
         """Training begins after `done` of `total` steps."""
 
@@ -35,6 +41,12 @@ class Watch(Protocol):
 
 class NoWatch:
     """Hears and says nothing."""
+
+    def choosing(self, done: int, total: int) -> None:
+        """Nothing."""
+
+    def chose(self, tasks: int, total: int) -> None:
+        """Nothing."""
 
     def begins(self, done: int, total: int) -> None:
         """Nothing."""

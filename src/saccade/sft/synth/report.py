@@ -20,6 +20,11 @@ _OUTAGE: dict[str, type[SaccadeError]] = {
 }
 
 
+def is_outage(made: Made) -> bool:
+    """Whether the job came to nothing for a reason that may pass."""
+    return made.discarded in _OUTAGE
+
+
 @dataclass
 class Progress:
     """Counts so far."""

@@ -1,7 +1,9 @@
 """Lessons as run folders: what `saccade synth` does, with the demonstrator in the place of its experts.
 
+    OUT/settings.toml  trajectories.jsonl  media/  left-out.txt
+
 A folder can be broken off and gone on with, as those of `saccade synth`. Only demonstrations that ended with the gold
-answer are kept; the others are made again when the lesson is gone on with, to no other end.
+answer are kept; the ids of the others are written down, since to make them again would come to the same end.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ from saccade.sft.synth.in_order import in_order
 from saccade.sft.synth.jobs import Job, job_count, jobs
 from saccade.sft.synth.made import is_right
 from saccade.sft.synth.makers import Maker, Stage
-from saccade.sft.synth.report import Progress
+from saccade.sft.synth.report import Progress, is_outage
 from saccade.sft.synth.resume import opened
 from saccade.sft.synth.settings import SynthSettings
 from saccade.sft.synth.studio import Studio
@@ -28,6 +30,7 @@ from saccade.sft.tiny.wordings import reworded
 from saccade.tasks.worlds.rng import Rng
 
 Watch = Callable[[Progress], None]
+LEFT_OUT = "left-out.txt"
 
 
 @dataclass(frozen=True)
@@ -73,17 +76,34 @@ async def hold(lesson: Lesson, out: Path, *, workers: int = 4, watch: Watch = la
     settings = synth_settings(lesson)
     studio = LessonStudio(settings, MediaStore(out / MEDIA), reword=lesson.reword)
     run = opened(out, settings)
-    missing = [job for job in jobs(settings) if job.id not in run.done]
-    progress = Progress(job_count(settings), skipped=len(run.done))
+    over = run.done | _left_out(out / LEFT_OUT)
+    missing = [job for job in jobs(settings) if job.id not in over]
+    progress = Progress(job_count(settings), skipped=len(over))
     if not missing:
         return progress
     async with studio:
+        left = iter(missing)
         async for made in in_order(missing, studio.make, workers):
+            job = next(left)
             if made.trajectory is not None and is_right(made.trajectory):
                 run.folder.append(made.trajectory)
+            elif not is_outage(made):
+                _leave_out(out / LEFT_OUT, job.id)
             progress.count(made)
             watch(progress)
     return progress
+
+
+def _left_out(path: Path) -> set[str]:
+    """Ids; a last line that a kill has cut short is none."""
+    if not path.exists():
+        return set()
+    return {line[:-1] for line in path.read_text(encoding="utf-8").splitlines(keepends=True) if line.endswith("\n")}
+
+
+def _leave_out(path: Path, job: str) -> None:
+    with path.open("a", encoding="utf-8") as file:
+        file.write(f"{job}\n")
 
 
 def synth_settings(lesson: Lesson) -> SynthSettings:

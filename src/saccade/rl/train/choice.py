@@ -1,0 +1,74 @@
+"""The tasks that a curriculum leaves, from how the first policy does on all of them.
+
+    OUT/pass-rates.jsonl
+
+Rolling out every task may take longer than training on what is left, so rates are kept as they are found: a run that
+is killed meanwhile goes on with the rest, and a person can see what a band would leave.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import Field as Described
+from pydantic import NonNegativeInt
+
+from saccade.errors import TrainingError
+from saccade.record.base import Record, Text
+from saccade.record.codec import append_lines, read_lines, recover_lines
+from saccade.rl.select.curriculum import Band, in_band
+from saccade.rl.train.harvest import Field
+from saccade.rl.train.tasks import TaskList
+from saccade.rl.train.telling import Watch
+
+PASS_RATES = "pass-rates.jsonl"
+
+
+class PassRate(Record):
+    """How the first policy does on a task."""
+
+    id: Text
+    """Of the task."""
+    rate: Annotated[float, Described(ge=0, le=1)] | None
+    """Share of right rollouts; None where no rollout was usable."""
+    usable: NonNegativeInt
+    """Rollouts that count."""
+
+
+async def choose(tasks: TaskList, band: Band, field: Field, out: Path, watch: Watch) -> tuple[str, ...]:
+    """The ids of `tasks` whose pass rate lies in the band, in their order; every process calls it.
+
+    Raises:
+        TrainingError: there is none.
+        RecordError: OUT/pass-rates.jsonl is damaged.
+    """
+    path, processes = out / PASS_RATES, field.processes
+    known = processes.gathered(_known(path) if processes.first else [])[0]
+    rates = {item.id: item for item in known}
+    size, total = field.recipe.rounds.tasks, len(tasks.ids)
+    for start in range(0, total, size):
+        part = range(start, min(start + size, total))
+        if any(tasks.ids[place] not in rates for place in part):
+            found = await field.rates(tasks, part)
+            made = [PassRate(id=name, rate=rate, usable=usable) for name, (rate, usable) in found.items()]
+            if processes.first:
+                append_lines(path, [item for item in made if item.id not in rates])
+            rates |= {item.id: item for item in made if item.id not in rates}
+        watch.choosing(part.stop, total)
+    usable = {name: (rates[name].rate, rates[name].usable) for name in tasks.ids}
+    chosen = in_band({name: (rate, count) for name, (rate, count) in usable.items() if rate is not None}, band)
+    if not chosen:
+        raise TrainingError(
+            f"no task has a pass rate from {band.lowest} to {band.highest} with at least {band.fewest} usable rollouts "
+            f"under this policy (curriculum); {path} has the rates. Widen the band, or take other tasks."
+        )
+    watch.chose(len(chosen), total)
+    return chosen
+
+
+def _known(path: Path) -> list[PassRate]:
+    if not path.exists():
+        return []
+    recover_lines(path)
+    return list(read_lines(path, PassRate))
