@@ -122,12 +122,12 @@ def planned(minutes: float, seeds: tuple[int, ...] = (0,)):
 
 
 def test_steps_are_as_many_as_the_time_allows() -> None:
-    # 600 s, less 60 that are gone, 60 of examinations and 64 for the one choice of tasks; 40 rollouts a step.
-    assert planned(10).steps == int((600 - 60 - 60 - 64) / (40 * 0.25 * 1.15))
+    # 600 s, less 60 that are gone, 60 of examinations and 128 for the one choice of tasks; 40 rollouts a step.
+    assert planned(10).steps == int((600 - 60 - 60 - 128) / (40 * 0.25 * 1.15))
     assert planned(60).steps == 50
     assert planned(0).steps == 50
     with pytest.raises(SettingsError, match="enough for 3 steps"):
-        planned(3.8)
+        planned(4.8)
     with pytest.raises(SettingsError, match="2 seed"):
         planned(5, seeds=(0, 1))
 

@@ -33,7 +33,7 @@ class Spent:
 
     so_far: float
     per_exam: float
-    """One rollout of the examination."""
+    """One rollout of the examination, or of a curriculum's choice: nothing is learned from it."""
     exams: int
     """Rollouts of all examinations that are to come."""
     per_rollout: float
@@ -59,8 +59,8 @@ def make_plan(settings: Reproduction, told: Mapping[str, RlSettings], spent: Spe
         return Plan(settings.steps, settings.steps, spent.per_rollout)
     seeds = len(settings.seeds)
     per_step = seeds * spent.per_rollout * settings.growth * sum(map(_rollouts, told.values()))
-    fixed = seeds * spent.per_rollout * sum(map(_once, told.values()))
-    left = 60 * settings.minutes - spent.so_far - spent.exams * spent.per_exam - fixed
+    only_played = spent.exams + seeds * sum(map(_once, told.values()))
+    left = 60 * settings.minutes - spent.so_far - only_played * spent.per_exam
     steps = min(settings.steps, int(left / per_step))
     if steps < settings.fewest_steps:
         raise SettingsError(
