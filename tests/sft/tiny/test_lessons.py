@@ -26,18 +26,18 @@ async def test_a_task_that_cannot_be_shown_does_not_end_a_lesson(tmp_path: Path)
     assert (again.skipped, again.done) == (4, 4)
 
 
+@pytest.mark.parametrize("reason", [StopReason.SANDBOX_LOST, StopReason.CANCELLED])
 async def test_what_an_outage_took_is_made_when_the_lesson_goes_on(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    reason: StopReason, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    async def lost(studio: LessonStudio, job: Job) -> Made:
+        return Made(None, reason.value, "gone")
+
     lesson = Lesson(name="x", worlds=("echo",), n=2)
     with monkeypatch.context() as broken:
         broken.setattr(LessonStudio, "make", lost)
-        assert (await hold(lesson, tmp_path)).discarded == {StopReason.SANDBOX_LOST.value: 2}
+        assert (await hold(lesson, tmp_path)).discarded == {reason.value: 2}
     assert (await hold(lesson, tmp_path)).kept == 2
-
-
-async def lost(studio: LessonStudio, job: Job) -> Made:
-    return Made(None, StopReason.SANDBOX_LOST.value, "gone")
 
 
 async def test_a_lesson_can_leave_out_what_takes_long(tmp_path: Path) -> None:

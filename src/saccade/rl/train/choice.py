@@ -51,13 +51,13 @@ async def choose(tasks: TaskList, band: Band, field: Field, out: Path, watch: Wa
         part = range(start, min(start + size, total))
         if any(tasks.ids[place] not in rates for place in part):
             found = await field.rates(tasks, part)
-            made = [PassRate(id=name, rate=rate, usable=usable) for name, (rate, usable) in found.items()]
+            new = [PassRate(id=name, rate=rate, usable=n) for name, (rate, n) in found.items() if name not in rates]
             if processes.first:
-                append_lines(path, [item for item in made if item.id not in rates])
-            rates |= {item.id: item for item in made if item.id not in rates}
+                append_lines(path, new)
+            rates |= {item.id: item for item in new}
         watch.choosing(part.stop, total)
-    usable = {name: (rates[name].rate, rates[name].usable) for name in tasks.ids}
-    chosen = in_band({name: (rate, count) for name, (rate, count) in usable.items() if rate is not None}, band)
+    ordered = (rates[name] for name in tasks.ids)
+    chosen = in_band({item.id: (item.rate, item.usable) for item in ordered if item.rate is not None}, band)
     if not chosen:
         raise TrainingError(
             f"no task has a pass rate from {band.lowest} to {band.highest} with at least {band.fewest} usable rollouts "

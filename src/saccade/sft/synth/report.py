@@ -20,9 +20,9 @@ _OUTAGE: dict[str, type[SaccadeError]] = {
 }
 
 
-def is_outage(made: Made) -> bool:
-    """Whether the job came to nothing for a reason that may pass."""
-    return made.discarded in _OUTAGE
+def may_pass(made: Made) -> bool:
+    """Whether the job came to nothing for a reason that may be gone the next time."""
+    return made.discarded in _OUTAGE or made.discarded == StopReason.CANCELLED.value
 
 
 @dataclass

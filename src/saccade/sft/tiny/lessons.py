@@ -20,7 +20,7 @@ from saccade.sft.synth.in_order import in_order
 from saccade.sft.synth.jobs import Job, job_count, jobs
 from saccade.sft.synth.made import is_right
 from saccade.sft.synth.makers import Maker, Stage
-from saccade.sft.synth.report import Progress, is_outage
+from saccade.sft.synth.report import Progress, may_pass
 from saccade.sft.synth.resume import opened
 from saccade.sft.synth.settings import SynthSettings
 from saccade.sft.synth.studio import Studio
@@ -87,7 +87,7 @@ async def hold(lesson: Lesson, out: Path, *, workers: int = 4, watch: Watch = la
             job = next(left)
             if made.trajectory is not None and is_right(made.trajectory):
                 run.folder.append(made.trajectory)
-            elif not is_outage(made):
+            elif not may_pass(made):
                 _leave_out(out / LEFT_OUT, job.id)
             progress.count(made)
             watch(progress)
