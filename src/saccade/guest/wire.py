@@ -8,6 +8,7 @@ is checked in `saccade.sandbox.channel` instead.
 from __future__ import annotations
 
 import array
+import errno
 import fcntl
 import json
 import os
@@ -19,6 +20,9 @@ MAX_FRAME = 48 * 1024
 """Bytes of one packet; safely below the smallest default socket buffer."""
 MAX_FDS = 200
 """Most descriptors of one packet (the kernel allows 253)."""
+
+SEAL_ATTEMPTS = 5
+"""Copies made of what is to be sealed before giving up; the kernel waits 0.15 s for its own work at each."""
 
 WORKSPACE_FD = 100
 SOCKET_FD = 101
@@ -32,7 +36,21 @@ Message = dict[str, Any]
 
 
 def sealed_memfd(name: str, *parts: bytes | memoryview) -> int:
-    """A read-only memfd that holds `parts`; the caller owns the descriptor."""
+    """A read-only memfd that holds `parts`; the caller owns the descriptor.
+
+    Raises OSError when the kernel has no descriptor or memory left, or cannot seal any of several copies.
+    """
+    for _ in range(SEAL_ATTEMPTS - 1):
+        try:
+            return _write_and_seal(name, parts)
+        except OSError as error:
+            # The kernel refuses while it works on the pages itself (it moves them when memory is short).
+            if error.errno != errno.EBUSY:
+                raise
+    return _write_and_seal(name, parts)
+
+
+def _write_and_seal(name: str, parts: Sequence[bytes | memoryview]) -> int:
     fd = os.memfd_create(name, os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
     try:
         for part in parts:
