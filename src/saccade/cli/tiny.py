@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -40,7 +41,9 @@ def build(
     from saccade.sft.tiny.build import build as make
     from saccade.sft.tiny.settings import TinySettings
 
-    print(make(load_settings(TinySettings, recipe, option or ()), out, _Screen(), processes))
+    screen = _Screen()
+    print(make(load_settings(TinySettings, recipe, option or ()), out, screen, processes))
+    print(f"in {screen.elapsed()} minutes")
 
 
 @app.command()
@@ -85,11 +88,19 @@ def table(
 
 
 class _Screen:
-    """A line for every part, and now and then one for how it goes."""
+    """A line for every part, with the minutes before it, and now and then one for how it goes."""
+
+    def __init__(self) -> None:
+        self._began = time.monotonic()
+
+    def elapsed(self) -> str:
+        """Minutes and seconds since the screen was made."""
+        minutes, seconds = divmod(round(time.monotonic() - self._began), 60)
+        return f"{minutes}:{seconds:02}"
 
     def part(self, name: str) -> None:
-        """Say what begins."""
-        print(name, flush=True)
+        """Say what begins, and when."""
+        print(f"{self.elapsed()}  {name}", flush=True)
 
     def lesson(self, name: str, progress: Progress) -> None:
         """Every fifth of a lesson."""
