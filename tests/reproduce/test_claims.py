@@ -65,6 +65,8 @@ def test_what_an_examination_shows(signs: list[Task], circles: list[Task], tmp_p
         assert found[signs[1].id].faithful == 0.0
     assert not found[far.id].found
     assert found[far.id].searched
+    assert found[far.id].boxed
+    assert last.boxed
 
 
 def test_calls_fall_or_rise_and_stay(circles: list[Task], tmp_path: Path) -> None:
@@ -95,9 +97,10 @@ def test_late_calls_are_counted_over_all_arms(circles: list[Task], tmp_path: Pat
 
 def test_a_start_that_cannot_look_decides_nothing(circles: list[Task], signs: list[Task], tmp_path: Path) -> None:
     claim = load_claim("faithful")
+    bare = [task.model_copy(update={"evidence": ()}) for task in circles]
     for name, start, said in (
         ("blind", [looking(task, at=signs[(at + 1) % 6], right=0.0) for at, task in enumerate(signs)], "cannot look"),
-        ("programs", [calling(task, 1, right=1.0) for task in circles], "no visual search"),
+        ("programs", [calling(task, 1, right=1.0) for task in bare], "no gold boxes"),
         ("sees", [looking(task, at=task, right=0.0) for task in signs], ""),
         ("guesses", [calling(task, 0, right=0.0) for task in signs], ""),
     ):

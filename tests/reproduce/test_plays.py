@@ -3,27 +3,37 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from pathlib import Path
 
 import pytest
 from tests.reproduce.support import NEAR, drawn, plan_of
 
+from saccade.episode.drive import run_episode
 from saccade.episode.plan import Plan
 from saccade.errors import SettingsError
+from saccade.looks.regions import regions
+from saccade.looks.stored import StoredPixels
 from saccade.media.store import MediaStore
 from saccade.models.base import Request
 from saccade.record.action import Action, Answer, Code
 from saccade.record.content import Message, TextPart
 from saccade.record.execution import Execution
+from saccade.record.settings import load_settings
 from saccade.record.status import Status
 from saccade.record.task import Task
 from saccade.reproduce.plays import Player, guessed
-from saccade.reproduce.settings import Lesson, Play, TaskSet
+from saccade.reproduce.settings import Lesson, Play, Reproduction, TaskSet
 from saccade.reproduce.tasks import LESSONS_END, set_of, write_tasks
+from saccade.rewards.judges.box import BoxJudge
 from saccade.rl.train.tasks import open_tasks
+from saccade.sandbox.local import LocalSandbox
+from saccade.tasks.worlds.base import make_task
 from saccade.tasks.worlds.parts import GRIDS
+from saccade.tasks.worlds.registry import load_world
 from saccade.tasks.worlds.rng import Rng
 
+RECIPES = Path(__file__).parents[2] / "recipes"
 NOTES = {"plate": "red", "signs": "red 10 20 14 24\nblue 40 40 44 44"}
 SEVEN = Execution(status=Status.OK, stdout="7\n")
 
@@ -94,6 +104,24 @@ def test_answers_at_once(tmp_path: Path) -> None:
     assert {guessed(squares, Rng(seed)) for seed in range(80)} == set(map(str, range(10)))
     with pytest.raises(SettingsError, match="cannot be guessed"):
         guessed(drawn("grid-count", tmp_path, kinds=["both"]), Rng(0))
+
+
+async def test_the_middle_is_cut_out_and_holds_the_evidence(tmp_path: Path) -> None:
+    (signs,) = load_settings(Reproduction, RECIPES / "reproduce" / "faithful.toml").task_sets
+    world, (knobs,) = load_world(signs.worlds[0]), signs.knobs.values()
+    store = MediaStore(tmp_path)
+    judge = BoxJudge(partial(regions, book=StoredPixels(store)))
+    for play, levels in (("middle", {1.0}), ("glance", {0.25})):
+        lesson = Lesson(tasks="signs", play=play, n=1, calls=1)
+        for number in range(3):
+            task = make_task(world, "test", number, store, world.knobs(**knobs))
+            plan = plan_of(task)
+            async with LocalSandbox(limits=plan.dialect.sandbox) as sandbox:
+                made = await run_episode(plan, Player(plan, lesson, {}, Rng(0)), sandbox, store)
+            first, last = judge.verdicts(made)
+            assert (made.answer, last) == (task.answer, None)
+            assert first is not None
+            assert {first.score} == levels
 
 
 def test_a_dialect_without_code(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 right: as `saccade.sft.tiny.demonstrator` plays it. known: the gold answer at once. guess: some answer at once.
 glance: the picture once more as it is, one call or several, then the gold answer.
+middle: the middle of the picture, cut out wherever the evidence lies, then the gold answer.
 astray: looks as if the evidence lay somewhere else, then some answer. again: the first call several times over.
 stumble: first the first call with a wrong name in it.
 
@@ -26,6 +27,8 @@ from saccade.tasks.worlds.rng import Rng
 
 _NUMBERS = 9
 """Largest number that is guessed."""
+_MARGIN = 5
+"""The play `middle` leaves out one in so many of the picture's pixels at each side: a third of its area remains."""
 
 
 class Player:
@@ -38,10 +41,11 @@ class Player:
         self._plan = plan
         self._lesson = lesson
         task, play = plan.task, lesson.play
-        self._answer = Answer(text=gold(task)) if play in ("known", "glance") else None
+        self._answer = Answer(text=gold(task)) if play in ("known", "glance", "middle") else None
         if play in ("guess", "astray"):
             self._answer = Answer(text=guessed(task, rng))
-        self._glances = lesson.calls if play == "glance" else 0
+        self._glances = {"glance": lesson.calls, "middle": 1}.get(play, 0)
+        """Calls that show the picture, or its middle, before the answer."""
         self._good = Demonstrator(plan, _elsewhere(task, notes, rng) if play == "astray" else notes)
         self._extra = {"again": lesson.calls - 1, "stumble": 1}.get(play, 0)
         """Calls beyond those of the demonstrator, in front of them."""
@@ -58,8 +62,8 @@ class Player:
         opening, rest = request.messages[:1], request.messages[1:]
         done = len(rest) // 2
         if done < self._glances:
-            return self._written(Code(code=f"{next(iter(self._plan.opening.bindings))}.show()"), request)
-        if self._lesson.play in ("known", "guess", "glance"):
+            return self._written(_shown(self._plan, self._lesson), request)
+        if self._lesson.play in ("known", "guess", "glance", "middle"):
             assert self._answer is not None
             return self._written(self._answer, request)
         # The demonstrator sees none of the calls that are not its own.
@@ -107,6 +111,14 @@ def _elsewhere(task: Task, notes: Mapping[str, str], rng: Rng) -> Mapping[str, s
     x, y = rng.integer(1, part.width - 2), rng.integer(1, part.height - 2)
     others = [line for line in notes["signs"].splitlines() if line.split()[0] != notes["plate"]]
     return {**notes, "signs": "\n".join([f"{notes['plate']} {x - 1} {y - 1} {x + 1} {y + 1}", *others])}
+
+
+def _shown(plan: Plan, lesson: Lesson) -> Code:
+    name = next(iter(plan.opening.bindings))
+    if lesson.play == "glance":
+        return Code(code=f"{name}.show()")
+    box = f"(w // {_MARGIN}, h // {_MARGIN}, w - w // {_MARGIN}, h - h // {_MARGIN})"
+    return Code(code=f"w, h = {name}.size\n{name}.crop({box}).show()")
 
 
 def _misnamed(good: Code, plan: Plan) -> Code:

@@ -30,6 +30,8 @@ class Sat:
     calls: int
     searched: bool
     """The task is visual search: a detail to be found by eye."""
+    boxed: bool
+    """Gold boxes say where the evidence is."""
     looked: bool
     """A call gave back a picture."""
     found: bool
@@ -63,6 +65,7 @@ def _sat(trajectory: Trajectory, judge: BoxJudge) -> Sat | None:
         right,
         len(calls(trajectory)),
         is_looked_for(trajectory.task),
+        bool(trajectory.task.evidence),
         returned_pictures(trajectory) > 0,
         found,
     )

@@ -11,7 +11,7 @@ from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, Pos
 
 from saccade.record.settings import Settings
 
-Play = Literal["right", "known", "guess", "glance", "astray", "again", "stumble"]
+Play = Literal["right", "known", "guess", "glance", "middle", "astray", "again", "stumble"]
 """How a demonstration goes: see `saccade.reproduce.plays`."""
 _NAME = r"[a-z0-9-]+"
 

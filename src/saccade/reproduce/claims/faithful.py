@@ -26,7 +26,7 @@ def _measure(evidence: Evidence) -> Mapping[str, Measured]:
     tapo, accuracy = evidence.settings.arm(TAPO), evidence.settings.arm(ACCURACY)
     faithful = evidence.between(tapo, accuracy, lambda item: item.faithful)
     return {
-        "faithful": Measured(faithful.by_seed, why_not(evidence, tapo)),
+        "faithful": Measured(faithful.by_seed, why_not(evidence, tapo, lambda item: item.boxed)),
         "accuracy": evidence.between(tapo, accuracy, lambda item: item.right),
     }
 

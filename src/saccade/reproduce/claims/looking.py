@@ -1,24 +1,31 @@
-"""Whether a claim about visual search can be tried at all: the start must be able to look.
+"""Whether a claim about looking can be tried at all: the start must be able to cut out what is evidence.
 
 A start that never cuts anything out shows neither; then what was trained from it is asked.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 from saccade.reproduce.evidence import Evidence
+from saccade.reproduce.sat import Sat
 from saccade.reproduce.settings import Arm
 
 LOOKS: Final = 0.2
 """Share of the rollouts with a crop from which a policy can look: in so many a crop holds the evidence."""
 
 
-def why_not(evidence: Evidence, arm: Arm) -> str:
-    """Why the claim cannot be decided with this start; empty if it can."""
-    start = [item for item in evidence.start(arm).values() if item.searched]
+def searched(item: Sat) -> bool:
+    """Whether a task is visual search."""
+    return item.searched
+
+
+def why_not(evidence: Evidence, arm: Arm, asks: Callable[[Sat], bool] = searched) -> str:
+    """Why the claim cannot be decided with this start; empty if it can. Tasks that `asks` is false of do not count."""
+    start = [item for item in evidence.start(arm).values() if asks(item)]
     if not start:
-        return "its tasks are no visual search"
+        return "its tasks are no visual search" if asks is searched else "its tasks have no gold boxes"
     who, looked = "the start", [item for item in start if item.looked]
     if not looked:
         who = "what was trained from a start that never looks"
