@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from saccade.episode.run_folder import TRAJECTORIES
+from saccade.episode.run_folder import MEDIA, TRAJECTORIES
 from saccade.record.codec import read_lines
 from saccade.record.trajectory import StopReason, Trajectory
 from saccade.sft.synth.jobs import Job
 from saccade.sft.synth.made import Made
-from saccade.sft.tiny.lessons import LessonStudio, hold
+from saccade.sft.tiny.lessons import LEFT_OUT, LessonStudio, hold
 from saccade.sft.tiny.settings import Lesson
 
 SMALL = {"kinds": ["dot"], "megapixels": [0.1, 0.1], "signs": 2, "conjunction": 0, "plate_percent": 220}
@@ -50,3 +50,12 @@ async def test_a_lesson_can_leave_out_what_takes_long(tmp_path: Path) -> None:
         lengths[turns] = {trajectory.id: len(trajectory.turns) for trajectory in made}
     assert lengths[12] == {name: count for name, count in lengths[None].items() if count <= 12}
     assert 0 < len(lengths[12]) < len(lengths[None])
+
+
+async def test_pictures_of_what_is_left_out_are_not_stored(tmp_path: Path) -> None:
+    knobs = {"visual-search": SMALL | {"detail": 24}}
+    lesson = Lesson(name="x", worlds=("visual-search",), n=6, turns=3, knobs=knobs)
+    progress = await hold(lesson, tmp_path)
+    assert (progress.kept, progress.discarded) == (0, {"not to be shown": 6})
+    assert not list((tmp_path / MEDIA).rglob("*.*"))
+    assert len((tmp_path / LEFT_OUT).read_text().splitlines()) == 6

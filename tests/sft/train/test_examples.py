@@ -1,5 +1,6 @@
 """From run folders to rows: which turns are learned, what is held out, what is left out and said."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -10,9 +11,11 @@ from saccade.episode.run_folder import RunFolder
 from saccade.errors import MissingMediaError, TrainingError
 from saccade.models.local_settings import LocalSettings
 from saccade.models.local_weights import load_checkpoint
+from saccade.record.codec import read_lines
 from saccade.record.content import ImagePart, VideoPart
 from saccade.record.content import Message as Said
-from saccade.record.trajectory import StopReason
+from saccade.record.trajectory import StopReason, Trajectory
+from saccade.sft.train import examples
 from saccade.sft.train.examples import ManyStores, learned_turns, read_examples
 from saccade.sft.train.settings import LossSettings
 from saccade.tokens.encoder import Encoder
@@ -68,6 +71,25 @@ def test_what_is_left_out_is_counted(tmp_path: Path, tiny: Path, encoder: Encode
         "with no turn that is learned": 1,
     }
     assert "t2 shows a video" in found.refusal
+
+
+def test_a_folder_that_is_named_twice_counts_twice_and_is_read_once(
+    tmp_path: Path, tiny: Path, encoder: Encoder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = (write_run(tmp_path / name, 3, looks=1) for name in "ab")
+    files: list[Path] = []
+
+    def counted(path: Path, kind: type[Trajectory]) -> Iterator[Trajectory]:
+        files.append(path)
+        return read_lines(path, kind)
+
+    monkeypatch.setattr(examples, "read_lines", counted)
+    told: list[int] = []
+    found = read_examples(settings(tiny, first.root, second.root, first.root), encoder, told.append)
+    once = read_examples(settings(tiny, first.root), encoder)
+    assert [row.id for row in found.train] == [row.id for row in once.train] * 3
+    assert told == list(range(1, 10))
+    assert [path.parent for path in files] == [first.root, second.root, first.root]
 
 
 def test_long_trajectories_lose_their_last_turns(tmp_path: Path, tiny: Path, encoder: Encoder) -> None:

@@ -79,8 +79,9 @@ class Studio:
         assert self._maker is not None, "a studio is entered before it is used"
         world = self._worlds[job.world]
         sample = await asyncio.to_thread(draw_sample, world, job.split, job.index, self._knobs[job.world])
-        task = await asyncio.to_thread(_stored, sample, self._store, job)
         try:
+            self._check(job, sample)
+            task = await asyncio.to_thread(_stored, sample, self._store, job)
             played = await self._maker.make(job, task, sample.notes)
         except DiscardedError as error:
             return Made(None, error.kind, error.detail)
@@ -91,6 +92,9 @@ class Studio:
         if played.lost or played.stop is StopReason.CANCELLED:
             return Made(None, str(played.stop), played.stop_detail)
         return Made(graded(played))
+
+    def _check(self, job: Job, sample: Sample) -> None:
+        """Raise `ExpertStopped` for a sample that need not be stored, since nothing would come of it."""
 
     def _made_for(self, stage: Stage) -> Maker:
         teacher = self.settings.teacher

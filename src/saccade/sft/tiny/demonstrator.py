@@ -94,7 +94,12 @@ def first_action(plan: Plan) -> Action:
 
 def is_looked_for(task: Task) -> bool:
     """Whether the task is to be answered by eye, from a crop."""
-    return task.source.partition("@")[0] == LOOKED_FOR and len(task.evidence) == 1
+    return is_search(task.source, len(task.evidence))
+
+
+def is_search(world: str, boxes: int) -> bool:
+    """The same of a task of `world` with so many boxes of evidence."""
+    return world.partition("@")[0] == LOOKED_FOR and boxes == 1
 
 
 def looks(plan: Plan, notes: Mapping[str, str]) -> list[Action]:
@@ -103,26 +108,46 @@ def looks(plan: Plan, notes: Mapping[str, str]) -> list[Action]:
     Raises:
         ExpertStopped: signs of the asked colour are several, or not to be seen in any part.
     """
-    task, colour = plan.task, notes["plate"]
+    task = plan.task
     image = task.evidence[0].image
     variable = next(name for name, medium in plan.opening.bindings.items() if medium == image)
     part = next(item.part for item in task.media if item.name == image)
     assert isinstance(part, ImagePart)
-    signs = sign_places(notes["signs"])
+    made = [f"asked = {[notes['plate']]!r}\n{SEARCH}\nfound = search({variable}, asked[0])\nshow(next(found))"]
+    for seen in seen_on_the_way((part.width, part.height), notes):
+        made.append(f"seen = {found_line(PLATES, seen)!r}\nshow(found.send(seen))")
+    return [*(Code(code=code) for code in made), Answer(text=gold(task))]
+
+
+def turns_to_look(size: tuple[int, int], notes: Mapping[str, str]) -> int:
+    """Turns that closing in takes in a picture of so many pixels: the first program, one for each part, the answer.
+
+    Raises:
+        ExpertStopped: as `looks`.
+    """
+    return len(seen_on_the_way(size, notes)) + 2
+
+
+def seen_on_the_way(size: tuple[int, int], notes: Mapping[str, str]) -> list[set[str]]:
+    """The colours of the signs in each part of the picture that is looked at, until the asked one is near.
+
+    Raises:
+        ExpertStopped: signs of the asked colour are several, or not to be seen in any part.
+    """
+    colour, signs = notes["plate"], sign_places(notes["signs"])
     if sum(name == colour for name, _ in signs) != 1:
-        raise ExpertStopped(f"{task.id} has several {colour} signs, and signs are told by their colours alone")
-    made = [f"asked = {[colour]!r}\n{SEARCH}\nfound = search({variable}, asked[0])\nshow(next(found))"]
-    view: View = (0, 0, part.width, part.height)
+        raise ExpertStopped(f"there are several {colour} signs, and signs are told by their colours alone")
+    made = []
+    view: View = (0, 0, *size)
     for n in GRIDS:
         for shown in parts(view, n):
-            seen = {name for name, box in signs if holds_middle(shown, box)}
-            made.append(f"seen = {found_line(PLATES, seen)!r}\nshow(found.send(seen))")
-            if colour in seen:
+            made.append({name for name, box in signs if holds_middle(shown, box)})
+            if colour in made[-1]:
                 view = shown
                 break
         else:
-            raise ExpertStopped(f"{task.id} has no part that shows the {colour} sign well enough to read it")
-    return [*(Code(code=code) for code in made), Answer(text=gold(task))]
+            raise ExpertStopped(f"no part shows the {colour} sign well enough to read it")
+    return made
 
 
 def sign_places(note: str) -> list[tuple[str, Box]]:

@@ -16,6 +16,7 @@ from saccade.episode.run_folder import MEDIA
 from saccade.media.store import MediaStore
 from saccade.record.task import Task
 from saccade.record.trajectory import Trajectory
+from saccade.sft.experts.plays import ExpertStopped
 from saccade.sft.synth.in_order import in_order
 from saccade.sft.synth.jobs import Job, job_count, jobs
 from saccade.sft.synth.made import is_right
@@ -24,9 +25,10 @@ from saccade.sft.synth.report import Progress, may_pass
 from saccade.sft.synth.resume import opened
 from saccade.sft.synth.settings import SynthSettings
 from saccade.sft.synth.studio import Studio
-from saccade.sft.tiny.demonstrator import Demonstrator
+from saccade.sft.tiny.demonstrator import DIRECT, Demonstrator, is_search, turns_to_look
 from saccade.sft.tiny.settings import Lesson
 from saccade.sft.tiny.wordings import reworded
+from saccade.tasks.worlds.base import Sample
 from saccade.tasks.worlds.rng import Rng
 
 Watch = Callable[[Progress], None]
@@ -61,6 +63,16 @@ class LessonStudio(Studio):
     def __init__(self, settings: SynthSettings, store: MediaStore, *, reword: bool) -> None:
         super().__init__(settings, store)
         self._reword = reword
+
+    def _check(self, job: Job, sample: Sample) -> None:
+        """Most searches are too long for a lesson of short ones; storing their pictures would take most of its time."""
+        most = self.settings.limits.turns
+        looked = is_search(job.world, len(sample.evidence)) and self._dialect.id != DIRECT
+        if most is None or not looked:
+            return
+        picture = sample.media[sample.evidence[0].image]
+        if turns_to_look((picture.width, picture.height), sample.notes) > most:
+            raise ExpertStopped(f"it takes more than {most} turns")
 
     def _made_for(self, stage: Stage) -> Maker:
         return DemonstrationMaker(stage, self._reword)

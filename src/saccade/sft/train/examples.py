@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -54,7 +54,7 @@ class ManyStores:
     """The media of several run folders as one; a `MediaReader`."""
 
     def __init__(self, runs: Iterable[str]) -> None:
-        self._stores = [MediaStore(Path(run) / MEDIA) for run in runs]
+        self._stores = [MediaStore(Path(run) / MEDIA) for run in dict.fromkeys(runs)]
 
     def get_bytes(self, sha256: str) -> bytes:
         """The stored bytes. Raises `MissingMediaError` if no folder has them."""
@@ -80,17 +80,14 @@ def read_examples(settings: SftSettings, encoder: Encoder, tell: Callable[[int],
     held: list[Row] = []
     left_out: Counter[str] = Counter()
     refusal = ""
-    for number, trajectory in enumerate(_trajectories(settings.data.runs), 1):
-        try:
-            made = _row(trajectory, settings, encoder)
-        except TrainingError as error:
-            made, refusal = _NO_TOKENS, refusal or str(error)
-        if isinstance(made, str):
-            left_out[made] += 1
-        elif not _held_out(trajectory.task.id, settings.validation.fraction):
-            train.append(made)
+    for number, read in enumerate(_all_read(settings, encoder), 1):
+        refusal = refusal or read.refusal
+        if read.row is None:
+            left_out[read.reason] += 1
+        elif not _held_out(read.task, settings.validation.fraction):
+            train.append(read.row)
         elif len(held) < settings.validation.most:
-            held.append(made)
+            held.append(read.row)
         else:
             left_out["held out beyond validation.most"] += 1
         tell(number)
@@ -111,14 +108,51 @@ def learned_turns(trajectory: Trajectory, settings: LossSettings) -> list[int]:
     ]
 
 
-def _trajectories(runs: Sequence[str]) -> Iterator[Trajectory]:
-    if not runs:
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """A trajectory as it is used."""
+
+    task: str
+    """Its id."""
+    row: Row | None
+    reason: str = ""
+    """Why there is no row."""
+    refusal: str = ""
+    """The error, where there is no token form."""
+
+
+def _all_read(settings: SftSettings, encoder: Encoder) -> Iterator[_Read]:
+    """Every trajectory of every run folder. A folder that is named several times is read once."""
+    if not settings.data.runs:
         raise TrainingError("no run folder is named: give at least one with --data, or as data.runs")
-    for run in runs:
-        path = Path(run) / TRAJECTORIES
-        if not path.is_file():
-            raise TrainingError(f"{run} is no run folder: there is no {TRAJECTORIES} in it")
-        yield from read_lines(path, Trajectory)
+    often = Counter(settings.data.runs)
+    known: dict[str, list[_Read]] = {}
+    for run in settings.data.runs:
+        if run in known:
+            yield from known[run]
+            continue
+        kept: list[_Read] = []
+        for trajectory in _trajectories(run):
+            kept.append(_read(trajectory, settings, encoder))
+            yield kept[-1]
+        if often[run] > 1:
+            known[run] = kept
+
+
+def _trajectories(run: str) -> Iterator[Trajectory]:
+    path = Path(run) / TRAJECTORIES
+    if not path.is_file():
+        raise TrainingError(f"{run} is no run folder: there is no {TRAJECTORIES} in it")
+    return read_lines(path, Trajectory)
+
+
+def _read(trajectory: Trajectory, settings: SftSettings, encoder: Encoder) -> _Read:
+    task = trajectory.task.id
+    try:
+        made = _row(trajectory, settings, encoder)
+    except TrainingError as error:
+        return _Read(task, None, _NO_TOKENS, str(error))
+    return _Read(task, None, made) if isinstance(made, str) else _Read(task, made)
 
 
 def _row(trajectory: Trajectory, settings: SftSettings, encoder: Encoder) -> Row | str:
