@@ -111,17 +111,16 @@ async def test_the_middle_is_cut_out_and_holds_the_evidence(tmp_path: Path) -> N
     world, (knobs,) = load_world(signs.worlds[0]), signs.knobs.values()
     store = MediaStore(tmp_path)
     judge = BoxJudge(partial(regions, book=StoredPixels(store)))
-    for play, levels in (("middle", {1.0}), ("glance", {0.25})):
-        lesson = Lesson(tasks="signs", play=play, n=1, calls=1)
-        for number in range(3):
-            task = make_task(world, "test", number, store, world.knobs(**knobs))
-            plan = plan_of(task)
-            async with LocalSandbox(limits=plan.dialect.sandbox) as sandbox:
-                made = await run_episode(plan, Player(plan, lesson, {}, Rng(0)), sandbox, store)
+    task = make_task(world, "test", 0, store, world.knobs(**knobs))
+    plan = plan_of(task)
+    async with LocalSandbox(limits=plan.dialect.sandbox) as sandbox:
+        for play, level in (("middle", 1.0), ("glance", 0.25)):
+            lesson = Lesson(tasks="signs", play=play, n=1, calls=1)
+            made = await run_episode(plan, Player(plan, lesson, {}, Rng(0)), sandbox, store)
             first, last = judge.verdicts(made)
             assert (made.answer, last) == (task.answer, None)
             assert first is not None
-            assert {first.score} == levels
+            assert first.score == level
 
 
 def test_a_dialect_without_code(tmp_path: Path) -> None:
