@@ -100,7 +100,7 @@ def test_a_start_that_cannot_look_decides_nothing(circles: list[Task], signs: li
     bare = [task.model_copy(update={"evidence": ()}) for task in circles]
     for name, start, said in (
         ("blind", [looking(task, at=signs[(at + 1) % 6], right=0.0) for at, task in enumerate(signs)], "cannot look"),
-        ("programs", [calling(task, 1, right=1.0) for task in bare], "no gold boxes"),
+        ("programs", [calling(task, 1, right=1.0) for task in bare], "asks for a look"),
         ("sees", [looking(task, at=task, right=0.0) for task in signs], ""),
         ("guesses", [calling(task, 0, right=0.0) for task in signs], ""),
     ):

@@ -25,7 +25,7 @@ def why_not(evidence: Evidence, arm: Arm, asks: Callable[[Sat], bool] = searched
     """Why the claim cannot be decided with this start; empty if it can. Tasks that `asks` is false of do not count."""
     start = [item for item in evidence.start(arm).values() if asks(item)]
     if not start:
-        return "its tasks are no visual search" if asks is searched else "its tasks have no gold boxes"
+        return "none of its tasks asks for a look"
     who, looked = "the start", [item for item in start if item.looked]
     if not looked:
         who = "what was trained from a start that never looks"

@@ -1,0 +1,32 @@
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from saccade.cli.tiny import _Screen
+from saccade.sft.synth.report import Progress
+
+
+def test_the_screen_says_when_what_began(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    now = 1000.0
+    monkeypatch.setattr(time, "monotonic", lambda: now)
+    screen = _Screen()
+    screen.part("17 lessons")
+    now += 3725.4
+    screen.part("stage look")
+    assert capsys.readouterr().out == "0:00  17 lessons\n62:05  stage look\n"
+    assert screen.elapsed() == "62:05"
+
+
+def test_the_screen_tells_every_fifth_of_a_lesson(capsys: pytest.CaptureFixture[str]) -> None:
+    screen = _Screen()
+    for done in range(1, 11):
+        screen.lesson("echo", Progress(total=10, kept=done, right=done - (done > 6)))
+    assert capsys.readouterr().out.splitlines() == [
+        "  echo 2/10",
+        "  echo 4/10",
+        "  echo 6/10",
+        "  echo 8/10, 1 wrong and left out",
+        "  echo 10/10, 1 wrong and left out",
+    ]
