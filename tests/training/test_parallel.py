@@ -1,9 +1,12 @@
 """What is exchanged at once, and that a gradient becomes the sum whatever the bundles are."""
 
+from pathlib import Path
+
 import pytest
 import torch
 
 from saccade.training import parallel
+from saccade.training.launch import complete
 from saccade.training.parallel import Processes
 from saccade.training.passes import work
 
@@ -40,3 +43,17 @@ def test_work_grows_with_rows_and_faster_than_a_row_does() -> None:
     short, several, long = work([100, 100, 1600, 1600, 3200], [[0], [0, 1], [4]])
     assert short < several < long
     assert sum(work([1600, 1600], [[0, 1]])) < long, "attention costs more in one long row than in two"
+
+
+def test_a_completed_program_leaves_its_group(tmp_path: Path) -> None:
+    """A group that is there when Python ends may abort the process: threads of gloo still hold tensors."""
+    seen: list[bool] = []
+
+    def program() -> None:
+        torch.distributed.init_process_group("gloo", init_method=f"file://{tmp_path / 'store'}", rank=0, world_size=1)
+        seen.append(torch.distributed.is_initialized())
+
+    complete(program, ())
+    complete(lambda: None, ())
+    assert seen == [True]
+    assert not torch.distributed.is_initialized()

@@ -45,10 +45,12 @@ def model_settings(model: str | None, shard: bool | None) -> list[str]:
 
 def run(program: Callable[..., None], settings: Any, out: Path, resume: bool, processes: int) -> None:
     """`program(settings, out, resume)` in as many processes; how to go on is said after Ctrl-C."""
-    from saccade.training.launch import launch, launched
+    from saccade.training.launch import complete, launch, launched
 
     try:
-        if processes > 1 and not launched():
+        if launched():
+            complete(program, (settings, out, resume))
+        elif processes > 1:
             launch(program, (settings, out, resume), processes)
         else:
             program(settings, out, resume)

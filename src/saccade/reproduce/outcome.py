@@ -128,7 +128,11 @@ def report(outcome: Outcome) -> str:
             "",
             *markdown(("expected", "wanted", "measured", "95%", "pairs", "verdict"), map(_finding, outcome.findings)),
             "",
-            *(f"* {item.expectation.name}: {item.missing}." for item in outcome.findings if item.missing),
+            *(
+                f"* {item.expectation.name}: {item.missing.removesuffix('.')}."
+                for item in outcome.findings
+                if item.missing
+            ),
         ]
     ).rstrip()
 

@@ -55,8 +55,8 @@ def launch(program: Callable[..., None], arguments: tuple[Any, ...], processes: 
         if error.signal_name is not None:
             how = f"was killed ({error.signal_name})"
         raise TrainingError(
-            f"process {error.error_index} of {processes} {how}, and the others were stopped. The same command with "
-            "--resume goes on from the last checkpoint."
+            f"process {error.error_index} of {processes} {how}, and the others were stopped. The same command goes "
+            "on from the last checkpoint; `saccade sft` and `saccade rl` want --resume for it."
         ) from None
 
 
@@ -74,10 +74,18 @@ def _process(rank: int, program: Callable[..., None], arguments: Any, processes:
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     end_with_parent()
     try:
-        program(*arguments)
+        complete(program, arguments)
     except SaccadeError as error:
         told.put(str(error))
         sys.exit(_TOLD)
+
+
+def complete(program: Callable[..., None], arguments: tuple[Any, ...]) -> None:
+    """Run `program(*arguments)` as one of several processes, and part from the others when it is done."""
+    program(*arguments)
+    from saccade.training.parallel import part
+
+    part()
 
 
 def end_with_parent() -> None:

@@ -116,6 +116,15 @@ class Processes:
             torch.distributed.broadcast(tensor, owner)
 
 
+def part() -> None:
+    """Part from the other processes, where there are any, once all of them are done.
+
+    A group that lasts until Python ends may abort the process then: threads of gloo still hold tensors.
+    """
+    if torch.distributed.is_initialized():
+        torch.distributed.destroy_process_group()
+
+
 def _bundles(tensors: Iterable[torch.Tensor]) -> Iterator[list[torch.Tensor]]:
     """Neighbours of one kind, up to a size: every exchange has a cost of its own, and a copy of all would be large."""
     bundle: list[torch.Tensor] = []
