@@ -74,8 +74,8 @@ async def played(
 async def test_groups_of_episodes_with_pictures_in_later_turns(
     made: TinyPolicy, store: MediaStore, sandbox: LocalSandbox, role: str
 ) -> None:
-    done, timing = await played(made, store, sandbox, plans(store, 3, 2, Noise(role=role)))
-    assert [item.trajectory.id for item in done] == [f"t{n}#{k}" for n in range(3) for k in range(2)]
+    done, timing = await played(made, store, sandbox, plans(store, 2, 2, Noise(role=role)))
+    assert [item.trajectory.id for item in done] == [f"t{n}#{k}" for n in range(2) for k in range(2)]
     for item in done:
         assert item.trajectory.stop is StopReason.TURN_LIMIT
         assert item.tokens is not None
@@ -85,7 +85,7 @@ async def test_groups_of_episodes_with_pictures_in_later_turns(
         recorded = item.tokens.logprobs()[item.tokens.loss_mask()]
         np.testing.assert_allclose(recorded, full_logprobs(made, item.tokens, store), atol=1e-5)
     assert 0 < timing.decoding < timing.wall
-    again, _ = await played(made, store, sandbox, plans(store, 3, 2, Noise(role=role)), cohorts=2)
+    again, _ = await played(made, store, sandbox, plans(store, 2, 2, Noise(role=role)), cohorts=2)
     assert [a.trajectory.turns[-1].logprobs for a in again] == [b.trajectory.turns[-1].logprobs for b in done]
 
 

@@ -44,7 +44,7 @@ async def test_a_lesson_can_leave_out_what_takes_long(tmp_path: Path) -> None:
     knobs = {"visual-search": SMALL | {"detail": 24}}
     lengths = {}
     for turns in (None, 12):
-        lesson = Lesson(name="x", worlds=("visual-search",), n=6, turns=turns, knobs=knobs)
+        lesson = Lesson(name="x", worlds=("visual-search",), n=3, turns=turns, knobs=knobs)
         await hold(lesson, tmp_path / str(turns))
         made = read_lines(tmp_path / str(turns) / TRAJECTORIES, Trajectory)
         lengths[turns] = {trajectory.id: len(trajectory.turns) for trajectory in made}
