@@ -47,7 +47,7 @@ bench: setup  ## Time and memory of the sandbox beside its peers
 attack: setup  ## Run the attacks against the sandbox of this machine
 	$(BIN)/saccade doctor --attack
 
-map: setup  ## Write the README's file map from the modules' first sentences
+map: setup  ## Write docs/map.md, the file map, from the modules' first sentences
 	$(BIN)/python tools/file_map.py
 
 lock:  ## Resolve the newest versions again into requirements/lock.txt

@@ -1,4 +1,4 @@
-"""Writes the file map at the end of README.md: one line per module, from the first sentence of its docstring.
+"""Writes docs/map.md: one line per module, from the first sentence of its docstring.
 
 Run it as `make map` after adding, renaming or describing a module; a test fails while the map is out of date.
 """
@@ -10,7 +10,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 SOURCE = ROOT / "src" / "saccade"
-HEADING = "## File map"
+TARGET = ROOT / "docs" / "map.md"
+HEAD = "# File map\n\nUnder `src/saccade/`; written by `make map` from the modules' first sentences.\n\n"
 
 
 def file_map() -> str:
@@ -30,18 +31,5 @@ def first_sentence(path: Path) -> str:
     return paragraph.partition(". ")[0].rstrip(".:")
 
 
-def with_map(readme: str) -> str:
-    """The README's text with its map up to date.
-
-    Raises:
-        ValueError: the README has no heading for the map.
-    """
-    head, heading, _ = readme.partition(HEADING)
-    if not heading:
-        raise ValueError(f"README.md has no heading {HEADING!r}")
-    return f"{head}{HEADING}\n\nUnder `src/saccade/`; written by `make map`.\n\n{file_map()}"
-
-
 if __name__ == "__main__":
-    target = ROOT / "README.md"
-    target.write_text(with_map(target.read_text(encoding="utf-8")), encoding="utf-8")
+    TARGET.write_text(HEAD + file_map(), encoding="utf-8")
