@@ -7,7 +7,7 @@ STAMP := $(VENV)/.installed
 PYTHON ?= $(shell for name in python3.11 python3.12 python3; do \
 	if $$name -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1; then echo $$name; break; fi; done)
 
-.PHONY: help setup demo test test-slow parity lint bench attack map lock clean
+.PHONY: help setup demo test test-slow mutation parity lint bench attack map lock clean
 
 help:  ## This list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/ /' | awk '{n=$$1; $$1=""; printf "  make %-10s%s\n", n, $$0}'
@@ -46,6 +46,9 @@ bench: setup  ## Time and memory of the sandbox beside its peers
 
 attack: setup  ## Run the attacks against the sandbox of this machine
 	$(BIN)/saccade doctor --attack
+
+mutation: setup  ## Small faults in what changed (ARGS="--since REV --draw 30 --seed 0 PATHS"): which does no test notice
+	$(BIN)/python tools/mutation.py $(ARGS)
 
 map: setup  ## Write docs/map.md, the file map, from the modules' first sentences
 	$(BIN)/python tools/file_map.py
