@@ -17,6 +17,11 @@ from saccade.evals.regrade import Regrading, regrade
 from saccade.evals.rows import read_rows
 from saccade.evals.run import evaluate
 from saccade.grading.grade import grade_of
+from saccade.record.action import Code
+from saccade.record.codec import write_lines
+from saccade.record.task import Task
+from saccade.record.trajectory import Trajectory
+from saccade.record.turn import TokenCounts, Turn
 
 from .rows import row
 from .support import oracle, saying, settings, stored, write_tasks
@@ -177,3 +182,14 @@ async def test_rows_are_read_strictly(tmp_path: Path) -> None:
     shutil.rmtree(tmp_path / "run")
     with pytest.raises(SettingsError, match="no run folder"):
         read_rows(tmp_path / "run")
+
+
+def test_a_row_has_the_widest_context_and_all_sampled_tokens(tmp_path: Path) -> None:
+    counts = ((10, 5), (30, 7), (None, None), (20, 1))
+    turns = tuple(
+        Turn(text="a", action=Code(code="1"), tokens=TokenCounts(context=context, sampled=sampled))
+        for context, sampled in counts
+    )
+    write_lines(tmp_path / "trajectories.jsonl", [Trajectory(id="t#0", task=Task(id="t", question="?"), turns=turns)])
+    (found,) = read_rows(tmp_path)
+    assert (found.context_tokens, found.sampled_tokens) == (30, 13)

@@ -7,7 +7,7 @@ import shutil
 import stat
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from tests.guest.children import NOBODY, in_child
 
 from saccade.guest import workspace as workspace_module
-from saccade.guest.folders import remove_folder
+from saccade.guest.folders import Cursor, remove_folder
 from saccade.guest.workspace import Changes, Workspace, WorkspaceTooLarge
 
 FOLDER = os.O_RDONLY | os.O_DIRECTORY
@@ -277,6 +277,9 @@ def test_switch_fills_another_folder(tmp_path: Path, folder: Path, workspace: Wo
     (other / "rubbish.txt").write_text("rubbish")
     fd = os.open(other, FOLDER)
     workspace.switch(fd)
+    assert workspace.path == str(folder)
+    workspace.switch(fd, str(other))
+    assert workspace.path == str(other)
     assert workspace.changes() == Changes()
     (other / "d/a.txt").write_text("changed")
     workspace.restore()
@@ -314,6 +317,8 @@ def test_for_a_user_without_privileges(tmp_path: Path) -> None:
             (folder / name / "b.txt").write_text("new")
             (folder / name).chmod(0o000)
         folder.chmod(0)
+        assert workspace.changes() != Changes()
+        folder.chmod(0)
         workspace.restore()
         assert workspace.changes() == Changes()
         modes = []
@@ -327,6 +332,41 @@ def test_for_a_user_without_privileges(tmp_path: Path) -> None:
         return modes
 
     assert in_child(check, user=NOBODY) == ["0o0", "0o0", "0o400", "0o400", "0o500", "0o400"]
+
+
+def test_a_folder_that_is_moved_while_it_is_read_is_noticed(folder: Path, workspace: Workspace) -> None:
+    (folder / "a/b/c").mkdir(parents=True)
+    (folder / "elsewhere").mkdir()
+    fd = os.open(folder, FOLDER)
+    cursor = Cursor(fd)
+    for name in ("a", "b", "c"):
+        cursor.down(name, 0o755)
+    (folder / "a/b/c").rename(folder / "elsewhere/c")
+    with pytest.raises(OSError, match="'c' was moved while the workspace was read"):
+        cursor.up()
+    os.close(cursor.fd)
+    os.close(fd)
+
+
+def test_a_file_that_vanishes_while_its_folder_is_listed(
+    folder: Path, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("a.txt", "b.txt", "c.txt"):
+        (folder / name).write_text(name)
+    workspace.commit()
+    (folder / "d.txt").write_text("new")
+
+    @contextmanager
+    def slow(fd: int) -> Iterator[Iterator[os.DirEntry[str]]]:
+        # Another process deletes a file between the reading of names and the look at each of them.
+        with os.scandir(fd) as items:
+            names = list(items)
+            (folder / "b.txt").unlink(missing_ok=True)
+            yield iter(names)
+
+    monkeypatch.setattr(workspace_module, "scandir", slow)
+    changes = workspace.changes()
+    assert (changes.created, changes.deleted) == (("d.txt",), ("b.txt",))
 
 
 NAMES = st.sampled_from(["a", "b", "d", "d/a", "d/e", "d/e/a", "f"])

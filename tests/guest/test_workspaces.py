@@ -56,6 +56,24 @@ def test_another_user_may_use_its_own_and_see_no_other(plain: PlainWorkspaces) -
     os.close(other_fd)
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become a user whose group has another number")
+def test_a_user_whose_group_has_another_number_has_workspaces(tmp_path: Path) -> None:
+    open_to_all(tmp_path)
+    base = tmp_path / "base"
+    base.mkdir()
+    os.chown(base, NOBODY, 4321)
+
+    def make() -> list[int]:
+        os.setgroups([])
+        os.setgid(4321)
+        os.setuid(NOBODY)
+        fd, path = PlainWorkspaces(str(base)).new_family().new_workspace(1 << 20, 10, NOBODY)
+        os.close(fd)
+        return [os.stat(path).st_uid, os.stat(path).st_gid]
+
+    assert in_child(make) == [NOBODY, 4321]
+
+
 def test_only_a_workspace_is_released(plain: PlainWorkspaces, tmp_path: Path) -> None:
     kept = tmp_path / "kept"
     kept.mkdir()

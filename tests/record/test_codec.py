@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from saccade.errors import RecordError, SchemaVersionError, TornRecordError
+from saccade.record import codec
 from saccade.record.action import Answer, Code
 from saccade.record.codec import append_line, dumps, loads, read_lines, recover_lines, write_lines
 from saccade.record.score import Score
@@ -113,6 +114,19 @@ def test_whole_last_line_without_its_break(tmp_path: Path) -> None:
     assert recover_lines(path) == b""
     append_line(path, TRAJECTORY)
     assert lines(path) == [TRAJECTORY] * 2
+
+
+def test_all_bytes_are_in_the_file_when_it_is_synced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What still waits in Python's buffer at that moment would be lost with the machine's power."""
+    synced: list[bytes] = []
+    monkeypatch.setattr(codec.os, "fsync", lambda fd: synced.append(Path(f"/proc/self/fd/{fd}").read_bytes()))
+    path = tmp_path / "t.jsonl"
+    line = (dumps(TRAJECTORY) + "\n").encode()
+    write_lines(path, [TRAJECTORY])
+    append_line(path, TRAJECTORY)
+    path.write_bytes(line + line[:-1])
+    recover_lines(path)
+    assert synced == [line, line * 2, line * 2]
 
 
 def test_tail_of_zero_bytes_is_torn(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from pydantic import ValidationError
 from saccade.record.action import Answer, Code, ParseError, ToolCall
 from saccade.record.base import clean_text
 from saccade.record.content import ImagePart, Message, TextPart
-from saccade.record.execution import Execution, ExecutionPicture
+from saccade.record.execution import Execution, ExecutionPicture, ExecutionTimings
 from saccade.record.score import Score, total
 from saccade.record.status import Status
 from saccade.record.task import AnswerType, EvidenceBox, NamedMedia, Task
@@ -135,3 +135,8 @@ def test_message_text_and_media() -> None:
     message = Message(role="user", parts=(TextPart(text="a"), image(), TextPart(text="b")))
     assert message.text == "ab"
     assert message.media == (image(),)
+
+
+def test_times_that_nobody_took_are_zero() -> None:
+    timings = ExecutionTimings()
+    assert (timings.wall, timings.run, timings.cpu, timings.capture) == (0.0, 0.0, 0.0, 0.0)

@@ -116,6 +116,15 @@ def command(pid: int) -> str:
         return "?"
 
 
+def inner_pid(pid: int) -> str:
+    """The number that the process knows itself by, in its own namespace; empty if it has ended."""
+    try:
+        status = Path(f"/proc/{pid}/status").read_text(encoding="ascii")
+    except (FileNotFoundError, ProcessLookupError):
+        return ""
+    return next(line.split()[-1] for line in status.splitlines() if line.startswith("NSpid:"))
+
+
 def cgroup_folders() -> set[str]:
     return {root for root, _folders, _files in os.walk("/sys/fs/cgroup") if "/saccade-" in root}
 
@@ -228,6 +237,21 @@ async def test_session_after_its_processes_were_killed(victims: tuple[int, ...],
         async with asyncio.timeout(PATIENCE):
             other = await box.open()
             assert (await other.run("1")).status is Status.OK
+            await session.close()
+
+
+async def test_a_session_whose_keeper_dies_just_after_a_call_is_lost_and_does_not_start_again() -> None:
+    """No wait in between: the next call meets a keeper whose death nobody has reported yet."""
+    async with LocalSandbox(limits=Limits(wall_seconds=30)) as box:
+        await box.open()  # starts the processes that all sessions share
+        for _ in range(5):
+            before = descendants()
+            session = await box.open({"x": 1})
+            called = await session.run("import os\nos.getpid()")
+            # The process of a call that is kept is the keeper from then on.
+            os.kill(next(pid for pid in descendants() - before if inner_pid(pid) == called.value), signal.SIGKILL)
+            results = [await asyncio.wait_for(session.run("print(x)"), PATIENCE) for _ in range(2)]
+            assert [result.status for result in results] == [Status.LOST] * 2
             await session.close()
 
 

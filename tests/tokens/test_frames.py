@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 from tests.sft.train.support import said, turn
-from tests.tokens.support import FAMILIES, encoder, features
+from tests.tokens.support import FAMILIES, SPECIAL, encoder, features
 
 from saccade.errors import TrainingError
 from saccade.models import tiny
@@ -121,6 +121,28 @@ def test_ids_that_were_sampled_are_kept_and_others_refused() -> None:
     forged = (*cut_otherwise, one.placeholder_id)
     with pytest.raises(TrainingError, match="<IMG_CONTEXT>"):
         token_trajectory(trajectory_of(plain.model_copy(update={"token_ids": forged})), one)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_spelled_reserved_tokens_are_text_and_what_stands_around_them_stays(family: str) -> None:
+    check_spelled(encoder(family), *SPECIAL)
+
+
+def test_a_reserved_token_that_the_tokenizer_does_not_call_special_is_text_too() -> None:
+    tokenizer = tiny.tiny_tokenizer("internvl")
+    tokenizer.add_tokens(["<video>"])
+    config = tiny._config("internvl", len(tokenizer))
+    one = Encoder("some-model", tokenizer, tiny._image_processor("internvl"), config, tokenizer.chat_template)
+    assert tokenizer.convert_tokens_to_ids("<video>") in one.reserved_ids
+    check_spelled(one, "<video>", "<img>")
+
+
+def check_spelled(one: Encoder, *names: str) -> None:
+    for name in names:
+        text = f"before {name}{name} between {name} after"
+        ids = one.text(text)
+        assert one.decode(list(ids)) == text
+        assert one.reserved_ids.isdisjoint(ids)
 
 
 def test_what_has_no_token_form_is_refused_by_name() -> None:

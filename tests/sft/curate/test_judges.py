@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from tests.sft.curate.cases import Runs, blobs, mumbled, ran, said
 
-from saccade.errors import ModelLostError
+from saccade.errors import ModelLostError, SettingsError
 from saccade.models.scripted import Reply, ScriptedModel
 from saccade.record.content import Message
-from saccade.record.task import EvidenceBox
+from saccade.record.task import EvidenceBox, NamedMedia
 from saccade.sft.curate import judge as judge_module
 
 GOOD = json.dumps({"answer_right": True, "steps_sound": True})
@@ -167,3 +167,29 @@ def test_boxes_are_compared_with_evidence(runs: Runs, judges: Judges) -> None:
     result = runs.curate(table("box-label"))
     assert result.reasons == {"far": "judge's boxes miss the evidence"}
     assert result.kept[0].task.evidence == (near,)
+
+
+def test_the_best_of_several_boxes_counts(runs: Runs, judges: Judges) -> None:
+    boxes = [{"label": "x", "bbox_2d": box} for box in ([60, 40, 80, 60], [0, 0, 20, 20], [30, 0, 50, 20])]
+    judges.says = lambda text: json.dumps(boxes)
+    evidence = tuple(EvidenceBox(image="photo", xyxy=box) for box in ((0, 50, 10, 60), (0, 0, 20, 15)))
+    runs.write(runs.trajectory("a", picture=runs.put(blobs(1)), task={"evidence": evidence}))
+    assert runs.curate(table("box-label")).ids == ["a"]
+
+
+def test_a_task_of_two_pictures_is_not_asked_for_boxes(runs: Runs, judges: Judges) -> None:
+    media = tuple(NamedMedia(name=name, part=runs.put(blobs(number))) for number, name in enumerate(("one", "two")))
+    runs.write(runs.trajectory("a", task={"media": media}))
+    result = runs.curate(table("box-label"))
+    assert result.undecided == ["a"]
+    assert not judges.asked
+
+
+def test_a_damaged_reply_on_the_disk_is_named(runs: Runs, judges: Judges) -> None:
+    runs.write(runs.trajectory("a"))
+    runs.curate(table("cross-check"))
+    (file,) = (runs.root / "cache").rglob("*.json")
+    file.write_text('{"model": "tes', encoding="utf-8")
+    runs.out = runs.root / "again"
+    with pytest.raises(SettingsError, match=f"{file.name} is no cached reply of a judge; delete it"):
+        runs.curate(table("cross-check"))

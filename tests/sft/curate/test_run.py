@@ -92,6 +92,19 @@ def test_an_output_that_exists_is_refused(runs: Runs) -> None:
     assert (runs.out / "mine").exists()
 
 
+def test_an_empty_output_folder_is_filled(runs: Runs) -> None:
+    runs.write(runs.trajectory("a", correct=1.0))
+    runs.out.mkdir()
+    assert runs.curate({"name": "score"}).ids == ["a"]
+
+
+def test_a_pipeline_that_is_no_toml_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "mine.toml"
+    file.write_text('category = "source"\n[[filter]\n', encoding="utf-8")
+    with pytest.raises(SettingsError, match=r"mine\.toml is not valid TOML: .*line 2"):
+        load_pipeline(file)
+
+
 def test_no_run_is_refused(runs: Runs) -> None:
     with pytest.raises(RecordError, match="no run folder"):
         runs.curate({"name": "score"})
