@@ -38,6 +38,15 @@ def evaluate(
     dialect: Annotated[
         str | None, typer.Option(help="How the model is spoken to; direct: without tools.  [default: pyvision]")
     ] = None,
+    published: Annotated[
+        str | None,
+        typer.Option(
+            "--as",
+            metavar="PAPER",
+            help="A paper's dialect, temperature, top-k, turns, context and samples, by its name in the card, where "
+            "you set nothing else (saccade cards show CARD).",
+        ),
+    ] = None,
     data: Annotated[Path | None, typer.Option(help="Folder of the data, where a source needs one.")] = None,
     n: Annotated[int | None, typer.Option("--n", min=1, help="Tasks of each source.  [default: all]")] = None,
     k: Annotated[int | None, typer.Option("--k", min=1, help="Samples of each task.  [default: 1]")] = None,
@@ -66,6 +75,7 @@ def evaluate(
     named = {
         "model": model,
         "dialect": dialect,
+        "published": published,
         "data": data,
         "split": split,
         "grader": grader,
@@ -88,12 +98,16 @@ def resolve(file: Path | None, overrides: Sequence[str]) -> EvalSettings:
     """The settings of a file with `overrides` over it. Raises `SettingsError`."""
     from saccade.cli.ask_settings import NO_MODEL
     from saccade.errors import SettingsError
+    from saccade.evals.paper_settings import as_published
     from saccade.evals.settings import EvalSettings
     from saccade.record.settings import load_settings
 
     if file is None and not any(item.startswith("model=") for item in overrides):
         raise SettingsError(NO_MODEL)
-    settings = load_settings(EvalSettings, file, overrides)
+    applied = as_published(load_settings(EvalSettings, file, overrides))
+    settings = applied.settings
+    for line in applied.says:
+        print(line, file=sys.stderr)
     if settings.model.startswith("anthropic:"):  # whose API knows no seed
         settings = settings.model_copy(update={"seeded": False})
     return settings
@@ -120,8 +134,9 @@ def _player(settings: EvalSettings) -> Player | None:
 
 
 def _tell(made: Evaluated, out: Path, settings: EvalSettings) -> None:
-    from saccade.evals.benchmarks import judged_cards
+    from saccade.evals.benchmarks import cards_of, judged_cards
     from saccade.evals.beside import compared, published_beside
+    from saccade.evals.paper_settings import beside_published
     from saccade.evals.rows import read_rows
     from saccade.evals.tables import beside_text, summary_text
 
@@ -130,6 +145,9 @@ def _tell(made: Evaluated, out: Path, settings: EvalSettings) -> None:
     for source, answers in published_beside(settings).items():
         if found := compared(source, read_rows(out), answers):
             print(f"\n{beside_text(found)}")
+    for card in cards_of(settings):
+        for line in beside_published(settings, card):
+            print(f"{card.title}, published by {line}.")
     for card in () if settings.judge else judged_cards(settings):
         print(f"{card.title}: its authors let a model grade, here a rule did; --judge MODEL asks one.")
     before = f", {progress.skipped} were there before" if progress.skipped else ""

@@ -40,6 +40,10 @@ BROKEN_ROW = "broken_row"
 """Kind of the failure of a row that gives no task."""
 
 
+_SAYS_NOTHING_OF_TASKS = {"title", "graders", "metric", "settings", "scores", "size", "notes"}
+"""Parts of a card that may change while a run goes on."""
+
+
 @dataclass(frozen=True)
 class CardSource:
     """A benchmark that lies on the disk."""
@@ -120,12 +124,19 @@ def headline_of(settings: EvalSettings) -> Callable[[Task], Headline]:
 
 
 def judged_cards(settings: EvalSettings) -> tuple[Card, ...]:
-    """The cards of the run whose authors let a judge grade; a card that is not there any more is none."""
+    """The cards of the run whose authors let a judge grade."""
+    return tuple(
+        card for card in cards_of(settings) if any(grader.headline == "judge" for grader in card.graders.values())
+    )
+
+
+def cards_of(settings: EvalSettings) -> tuple[Card, ...]:
+    """The cards of the run; a card that is not there any more is none."""
     found = []
     for name in settings.sources:
         with suppress(SaccadeError):  # a world, or a file of tasks
             found.append(load_card(name))
-    return tuple(card for card in found if any(grader.headline == "judge" for grader in card.graders.values()))
+    return tuple(found)
 
 
 def _item(task: Task, grader: str) -> Item:
@@ -137,7 +148,7 @@ def _ordered(task: Task, card: Card) -> Task:
 
 
 def _key(card: Card, settings: EvalSettings) -> str:
-    named = [card.model_dump_json(), settings.n, settings.seed, settings.shard]
+    named = [card.model_dump_json(exclude=_SAYS_NOTHING_OF_TASKS), settings.n, settings.seed, settings.shard]
     return sha256(json.dumps(named).encode()).hexdigest()[:12]
 
 

@@ -26,6 +26,7 @@ from saccade.evals.failures import Failure, add_failure, mend_failures, open_fai
 from saccade.evals.frames import framed
 from saccade.evals.grades import graded
 from saccade.evals.judged import judge_run
+from saccade.evals.paper_settings import as_published
 from saccade.evals.progress import OUTAGES, Progress, Watch
 from saccade.evals.rows import read_rows
 from saccade.evals.samples import Sample, samples
@@ -71,6 +72,7 @@ async def evaluate(
         RegistryError: a dialect, tool, grader or model is unknown.
         ModelError, SandboxError: outages that do not end.
     """
+    settings = as_published(settings).settings
     settings.spoken()
     if settings.grader:
         load_grader(settings.grader)

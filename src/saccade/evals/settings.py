@@ -19,6 +19,8 @@ class EvalSettings(EpisodeSettings):
     model: str
     sources: tuple[str, ...] = Field(min_length=1)
     """As `saccade.evals.sources` reads them."""
+    published: str = ""
+    """Name of a paper's settings in the cards of the sources; those that nobody set otherwise hold for this run."""
     data: str = ""
     """Folder of the data, where a source needs one."""
     split: Literal["train", "validation", "test"] = "test"

@@ -132,7 +132,12 @@ class Metric(Settings):
 class PaperSettings(Settings):
     """How a paper ran the benchmark; None where it does not say."""
 
+    name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9._-]*$")]
+    """As `saccade eval --as` names it."""
     source: str
+    """The paper before the first comma, then the place in it; scores of the same paper begin alike."""
+    dialect: str | None = None
+    """How the paper's own checkpoint is spoken to."""
     temperature: FiniteFloat | None = None
     top_k: PositiveInt | None = None
     turns: PositiveInt | None = None
@@ -210,6 +215,9 @@ class Card(Settings):
             raise ValueError("a benchmark of pictures needs `fields.images`")
         if self.media == "video" and not self.fields.videos:
             raise ValueError("a benchmark of videos needs `fields.videos`")
+        names = [settings.name for settings in self.settings]
+        if len(set(names)) < len(names):
+            raise ValueError(f"two `settings` have one name: {', '.join(names)}")
         if not self.fields.answer and self.fields.answer_is != "first-choice":
             raise ValueError("`fields.answer` names no field")
         return self
