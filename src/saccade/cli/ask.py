@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 import signal
 import sys
-import tempfile
-from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,7 +13,7 @@ import typer
 from saccade.errors import SettingsError
 
 if TYPE_CHECKING:
-    from saccade.cli.ask_settings import AskSettings
+    from saccade.episode.asking import AskSettings, Question
     from saccade.record.trajectory import Trajectory
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
@@ -68,6 +66,7 @@ def ask(
 ) -> None:
     """Ask a model about a picture; it writes Python, looks at what comes back, and answers."""
     from saccade.cli.ask_settings import NO_MODEL, resolve
+    from saccade.episode.asking import Question
 
     options = option or []
     if settings is None and model is None and not any(item.startswith("model=") for item in options):
@@ -75,62 +74,23 @@ def ask(
 
         options = [*tiny_by_default(question, choice or [], NO_MODEL), *options]
     resolved = resolve(settings, options, model=model, dialect=dialect, prompt_file=prompt_file)
-    paths = [media, *(image or [])]
-    trajectory = asyncio.run(_ask(resolved, paths, question, choice or [], out, as_json))
+    asked = Question(question, (media, *(image or [])), tuple(choice or []))
+    trajectory = asyncio.run(_ask(asked, resolved, out, quiet=as_json))
     if as_json:
         print(summary(trajectory))
     raise typer.Exit(exit_code(trajectory))
 
 
-async def _ask(
-    settings: AskSettings, paths: list[Path], question: str, choices: list[str], out: Path | None, quiet: bool
-) -> Trajectory:
+async def _ask(question: Question, settings: AskSettings, out: Path | None, *, quiet: bool) -> Trajectory:
     from rich.console import Console
 
     from saccade.cli.ask_screen import AskScreen
-    from saccade.episode.drive import run_episode
+    from saccade.episode.asking import Asked, answered
     from saccade.episode.performer import unwatched
-    from saccade.episode.plan import Plan, limits_with
-    from saccade.episode.run_folder import RunFolder
-    from saccade.media.store import MediaStore
-    from saccade.models.registry import load_model
-    from saccade.record.settings import save_settings, settings_toml
-    from saccade.tasks.from_files import task_from_files
 
-    dialect, tools = settings.spoken()
     screen = AskScreen(Console(stderr=quiet, highlight=False))
-    with ExitStack() as stack:
-        folder = None if out is None else RunFolder(out)
-        root = stack.enter_context(tempfile.TemporaryDirectory(prefix="saccade-ask-"))
-        store = MediaStore(root) if folder is None else folder.store
-        task = task_from_files(question, paths, store, choices)
-        plan = Plan(
-            task,
-            dialect,
-            sampling=settings.sampling,
-            given_limits=limits_with(dialect.limits, **settings.limits.model_dump()),
-            rollout=0 if folder is None else folder.next_rollout(task.id),
-            settings=settings_toml(settings),
-        )
-        plan.opening  # a task that the dialect cannot show is refused before a model is asked  # noqa: B018
-        cancel = _cancel_on_interrupt()
-        model = load_model(settings.model)
-        try:
-            async with settings.provider(plan.dialect) as sandbox:
-                trajectory = await run_episode(
-                    plan,
-                    model,
-                    sandbox,
-                    store,
-                    tools=tools,
-                    watch=unwatched if quiet else screen,
-                    cancel=cancel,
-                )
-        finally:
-            await model.close()
-        if folder is not None:
-            folder.append(trajectory)
-            save_settings(settings, folder.root / "settings.toml")
+    watch = unwatched if quiet else screen
+    trajectory = await answered(question, Asked(settings), out=out, watch=watch, cancel=_cancel_on_interrupt())
     if not quiet:
         screen.ended(trajectory)
         if out is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from saccade.episode.settings import EpisodeSettings
+from saccade.episode.asking import AskSettings
 from saccade.errors import SettingsError
 from saccade.record.settings import load_settings
 
@@ -14,12 +14,6 @@ NO_MODEL = (
     "--model anthropic:claude-opus-4-8 (ANTHROPIC_API_KEY), --model vllm:NAME@http://host:8000/v1 (a server of yours) "
     "or --model local:FOLDER (transformers, in this process)."
 )
-
-
-class AskSettings(EpisodeSettings):
-    """Everything that decides how a question is asked."""
-
-    model: str
 
 
 def resolve(file: Path | None, options: Sequence[str], **named: object) -> AskSettings:

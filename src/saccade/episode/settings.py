@@ -29,15 +29,15 @@ class EpisodeSettings(Settings):
     sandbox: str = "local"
     """`local`, or the address of a `saccade sandbox serve`."""
 
-    def spoken(self) -> tuple[Dialect, Toolbox | None]:
-        """The dialect with the user's prompt and tools, and the toolbox.
+    def spoken(self, dialect: Dialect | None = None) -> tuple[Dialect, Toolbox | None]:
+        """The dialect (or the one given) with the user's prompt and tools, and the toolbox.
 
         Raises:
             SettingsError: it takes no prompt, or no tools.
             PromptFileError: the prompt file cannot be used.
             RegistryError: there is no such dialect or tool.
         """
-        dialect = load_dialect(self.dialect)
+        dialect = dialect or load_dialect(self.dialect)
         if self.prompt_file:
             if not isinstance(dialect, Prompted):
                 raise SettingsError(f"dialect {dialect.id} has no prompt that a file could replace. Leave it out.")

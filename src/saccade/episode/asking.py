@@ -1,0 +1,96 @@
+"""One question, put to a model: all that `saccade ask` on the command line and `saccade.ask` in Python do.
+
+Nothing is asked before the task, the dialect's opening and the folder are known to be usable. Ctrl-C, screens and exit
+codes are the callers'.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+from saccade.dialects.base import Dialect
+from saccade.episode.drive import run_episode
+from saccade.episode.performer import Watch, unwatched
+from saccade.episode.plan import Plan, limits_with
+from saccade.episode.run_folder import RunFolder
+from saccade.episode.settings import EpisodeSettings
+from saccade.media.store import MediaStore
+from saccade.models.base import Model
+from saccade.models.registry import load_model
+from saccade.record.settings import save_settings, settings_toml
+from saccade.record.trajectory import Trajectory
+from saccade.tasks.from_files import task_from_files
+
+
+class AskSettings(EpisodeSettings):
+    """Everything that decides how a question is asked."""
+
+    model: str
+
+
+@dataclass(frozen=True)
+class Question:
+    """What a user wants to know."""
+
+    text: str
+    media: tuple[Path, ...]
+    """Pictures and videos, in the order in which they are shown."""
+    choices: tuple[str, ...] = ()
+    """Possible answers."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """Who is asked, and how; an object here stands in place of the name in the settings, which then is a label."""
+
+    settings: AskSettings
+    model: Model | None = None
+    dialect: Dialect | None = None
+
+
+async def answered(
+    question: Question,
+    asked: Asked,
+    *,
+    out: Path | None = None,
+    watch: Watch = unwatched,
+    cancel: asyncio.Event | None = None,
+) -> Trajectory:
+    """Ask, and give the whole episode; with `out` it is kept in that run folder, with its pictures and settings.
+
+    The model is closed at the end, also one that was given as an object.
+
+    Raises:
+        SaccadeError: a name, a file or a setting is wrong, or this machine cannot isolate a sandbox.
+    """
+    settings = asked.settings
+    dialect, tools = settings.spoken(asked.dialect)
+    with ExitStack() as stack:
+        folder = None if out is None else RunFolder(out)
+        root = stack.enter_context(tempfile.TemporaryDirectory(prefix="saccade-ask-"))
+        store = MediaStore(root) if folder is None else folder.store
+        # In a thread: large media take seconds, and Ctrl-C is heard meanwhile.
+        task = await asyncio.to_thread(task_from_files, question.text, question.media, store, question.choices)
+        plan = Plan(
+            task,
+            dialect,
+            sampling=settings.sampling,
+            given_limits=limits_with(dialect.limits, **settings.limits.model_dump()),
+            rollout=0 if folder is None else folder.next_rollout(task.id),
+            settings=settings_toml(settings),
+        )
+        plan.opening  # a task that the dialect cannot show is refused before a model is asked  # noqa: B018
+        model = asked.model or load_model(settings.model)
+        try:
+            async with settings.provider(plan.dialect) as sandbox:
+                trajectory = await run_episode(plan, model, sandbox, store, tools=tools, watch=watch, cancel=cancel)
+        finally:
+            await model.close()
+        if folder is not None:
+            folder.append(trajectory)
+            save_settings(settings, folder.root / "settings.toml")
+        return trajectory
