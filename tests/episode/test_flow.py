@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+
 import pytest
 
 from saccade.dialects.native import Native
 from saccade.dialects.registry import load_dialect
 from saccade.dialects.vista import Vista
-from saccade.episode.effects import Ask, Call, Run, Said, Stopped
+from saccade.episode.effects import Ask, Call, Reply, Run, Said, Stopped
 from saccade.episode.flow import flow
+from saccade.episode.plan import Plan
 from saccade.models.base import Completion
 from saccade.record.action import Answer, Code, ParseError, ToolCall
 from saccade.record.conversation import conversation
-from saccade.record.trajectory import StopReason
+from saccade.record.execution import Execution
+from saccade.record.trajectory import Sampling, StopReason
 from saccade.record.turn import FinishReason
 
 from .support import ANSWER, CODE, FAILED, LOST, NOTHING, OK, by_hand, picture, plan, said, shows
@@ -64,7 +69,7 @@ def test_code_that_was_cut_off_is_not_run() -> None:
 
 
 def test_at_the_turn_limit_the_answer_is_asked_for_once() -> None:
-    effects, outcome = by_hand(plan(turns=2), [CODE, OK, CODE, OK, ANSWER])
+    effects, outcome = by_hand(plan(turns=3), [CODE, OK, CODE, OK, ANSWER])
     assert outcome.stop is StopReason.ANSWERED
     request = outcome.turns[1].request
     assert request is not None
@@ -72,7 +77,7 @@ def test_at_the_turn_limit_the_answer_is_asked_for_once() -> None:
     assert effects[-1].request.messages[-1] == request
     assert outcome.turns[1].execution == OK
 
-    _, silent = by_hand(plan(turns=2), [CODE, OK, CODE, OK, CODE])
+    _, silent = by_hand(plan(turns=3), [CODE, OK, CODE, OK, CODE])
     assert silent.stop is StopReason.TURN_LIMIT
     assert silent.turns[-1].execution is None
 
@@ -85,10 +90,31 @@ def test_without_a_last_request_nothing_is_run_in_the_last_turn() -> None:
 
 
 def test_a_correction_in_the_last_turn_is_followed_by_the_request() -> None:
-    _, outcome = by_hand(plan(turns=1), [NOTHING, ANSWER])
+    _, outcome = by_hand(plan(turns=2), [NOTHING, ANSWER])
     assert outcome.stop is StopReason.ANSWERED
     assert outcome.turns[0].observation is not None
     assert outcome.turns[0].request is not None
+
+
+@pytest.mark.parametrize("dialect", ["pyvision", "codedance", "codev", "vista", "native", "pyvision-rl-image", "thyme"])
+@pytest.mark.parametrize("turns", [1, 2, 4])
+def test_a_limit_of_turns_is_a_number_of_the_models_turns(dialect: str, turns: int) -> None:
+    # A model that never answers, and never stops calling.
+    spoken = load_dialect(dialect)
+    action = ToolCall(name="crop", arguments={"box": [0, 0, 1, 1]}) if dialect == "vista" else Code(code="1")
+    if isinstance(spoken, Native):
+        call = ToolCall(name="python", arguments={"code": "1"}, call_id="c")
+        wrote: Said | str = Said(Completion("", FinishReason.TOOL_CALL, tool_calls=(call,)))
+    else:
+        wrote = spoken.write(action, "So.")
+    replies = [item for _ in range(turns - 1) for item in (wrote, OK)]
+    effects, outcome = by_hand(plan(dialect, turns=turns), [*replies, wrote])
+    assert outcome.stop is StopReason.TURN_LIMIT
+    assert len(outcome.turns) == sum(isinstance(effect, Ask) for effect in effects) == turns
+    requests = [turn.request is not None for turn in outcome.turns]
+    assert requests == [
+        asks and number == turns - 2 for number in range(turns) for asks in [bool(spoken.ask_for_answer())]
+    ]
 
 
 def test_pictures_beyond_the_limit_are_not_shown() -> None:
@@ -122,6 +148,34 @@ def test_the_context_limit_ends_the_episode_before_anything_is_run() -> None:
     assert outcome.turns[0].execution is None
     answered = said(ANSWER, prompt_tokens=90, sampled_tokens=10)
     assert by_hand(plan(context_tokens=100), [answered])[1].stop is StopReason.ANSWERED
+
+
+def bounds(what: Plan, replies: Sequence[Reply | Execution | str]) -> list[tuple[int | None, int | None]]:
+    effects, _ = by_hand(what, replies)
+    return [(item.request.context_tokens, item.request.max_tokens) for item in effects if isinstance(item, Ask)]
+
+
+def test_a_turn_is_bounded_before_it_is_sampled() -> None:
+    said_code = said(CODE, prompt_tokens=60, sampled_tokens=10)
+    assert bounds(plan(context_tokens=100), [said_code, OK, ANSWER]) == [(100, None), (100, 30)]
+    # What the sampling says is kept where it is less.
+    short = replace(plan(context_tokens=100), sampling=Sampling(max_tokens=20))
+    again = said(CODE, prompt_tokens=80, sampled_tokens=10)
+    assert bounds(short, [said_code, OK, again, OK, ANSWER]) == [(100, 20), (100, 20), (100, 10)]
+    # A backend that does not count leaves the rest unknown.
+    assert bounds(plan(context_tokens=100), [CODE, OK, ANSWER]) == [(100, None), (100, None)]
+    assert bounds(plan(), [said_code, OK, ANSWER]) == [(None, None), (None, None)]
+
+
+def test_the_response_has_a_limit_of_its_own() -> None:
+    first = said(CODE, prompt_tokens=60, sampled_tokens=10)
+    assert bounds(plan(response_tokens=40), [first, OK, ANSWER]) == [(None, 40), (100, 30)]
+    assert bounds(plan(response_tokens=40, context_tokens=90), [first, OK, ANSWER]) == [(90, 40), (90, 20)]
+    # 60 of the prompt, 30 written, 5 shown and 5 written: 40 after the prompt.
+    longer = [said(CODE, prompt_tokens=60, sampled_tokens=30), OK, said(CODE, prompt_tokens=95, sampled_tokens=5)]
+    _, outcome = by_hand(plan(response_tokens=40), longer)
+    assert outcome.stop is StopReason.CONTEXT_LIMIT
+    assert outcome.turns[-1].execution is None
 
 
 def test_more_failed_calls_than_allowed_end_the_episode() -> None:

@@ -167,7 +167,7 @@ async def test_the_last_request_follows_the_results(server: WireServer, store: M
     make, says, answers = speaker
     server.will(says(0, *CALLS[0]), says(1, *CALLS[1]), answers)
     model = make(server.url)
-    live = await play(plan(store, turns=2), model, store)
+    live = await play(plan(store, turns=3), model, store)
     await model.close()
     assert (live.answer, live.stop) == ("red", StopReason.ANSWERED)
     assert live.turns[1].request is not None
@@ -204,7 +204,7 @@ async def test_episodes_side_by_side_do_not_mix(server: WireServer, store: Media
     make, says, _ = speaker
     server.will(says(0, *CALLS[1]))
     model = make(server.url)
-    runs = await asyncio.gather(*(play(plan(store, Native(tools=()), turns=1), model, store) for _ in range(4)))
+    runs = await asyncio.gather(*(play(plan(store, Native(tools=()), turns=2), model, store) for _ in range(4)))
     await model.close()
     assert [len(live.turns) for live in runs] == [2] * 4
     assert all(spoken(live) == spoken(runs[0]) for live in runs)

@@ -5,10 +5,14 @@ one generator, so the same model outputs give the same trajectory.
 
     model writes → the dialect reads an action → code or tool runs → the dialect shows what came back → again
 
-It ends with an answer, at a limit, at an outage, or when its driver says so; every end has a `StopReason`. Where a
-limit of turns, pictures or pixels is reached and the dialect asks for it, the model gets one last request for its
-answer, which then counts as any other. An observation that would pass a limit is not shown at all. In the last turn
-nothing is run unless such a request follows, since nobody would see the result.
+It ends with an answer, at a limit, at an outage, or when its driver says so; every end has a `StopReason`. A limit of
+N turns is N turns of the model. Before the last of them, or where a limit of pictures or pixels is reached, a dialect
+that asks for the answer does so; it then counts as any other. An observation that would pass a limit is not shown at
+all. In the last turn nothing is run, since nobody would see the result.
+
+Tokens are bounded before a turn is sampled: each request says how many its context may hold, and how many the answers
+before have left. The latter does not know what the last observation takes, and nothing at all after a backend that
+does not count; a backend that counts its prompt itself is exact.
 """
 
 from __future__ import annotations
@@ -19,7 +23,7 @@ from dataclasses import dataclass, field
 from saccade.dialects.base import Dialect, FunctionDialect, Observation, ShapedDialect
 from saccade.episode.effects import Ask, Call, Effect, Ran, Reply, Run, Said, Stopped
 from saccade.episode.plan import Plan
-from saccade.models.base import Completion, Request
+from saccade.models.base import Request
 from saccade.record.action import Action, Answer, Code, ParseError, ToolCall
 from saccade.record.base import clean_text
 from saccade.record.content import ImagePart, Message
@@ -55,7 +59,7 @@ def flow(plan: Plan) -> Flow:
         if not isinstance(said, Said):
             raise TypeError(f"Ask is answered by Said or Stopped, not by {type(said).__name__}")
         action = talk.hear(said)
-        stop = talk.stop_after(action, said.completion)
+        stop = talk.stop_after(action)
         if stop is not None:
             return talk.end(stop)
         if isinstance(action, Code | ToolCall):
@@ -94,11 +98,15 @@ class _Talk:
 
     def request(self) -> Request:
         """What the model is asked next."""
+        used, most = self._used(), self._most_context()
+        room = self.plan.limits.response_tokens if not self.turns else None
         return Request(
             messages=conversation(self.plan.opening.messages, self.turns),
             stop=self.plan.dialect.stop,
             sampling=self.plan.sampling,
             tools=self.plan.functions,
+            context_tokens=most,
+            room=most - used if most is not None and used else room,
         )
 
     def hear(self, said: Said) -> Action:
@@ -131,19 +139,16 @@ class _Talk:
         )
         return action
 
-    def stop_after(self, action: Action, completion: Completion) -> StopReason | None:
+    def stop_after(self, action: Action) -> StopReason | None:
         """Why the episode ends before anything is run or said about `action`; None if it goes on."""
         if isinstance(action, Answer):
             return StopReason.ANSWERED
         if self.limit is not None:
             return self.limit
-        limits, usage = self.plan.limits, completion.usage
-        used = (usage.prompt_tokens or 0) + (usage.sampled_tokens or 0)
-        if limits.context_tokens is not None and used >= limits.context_tokens:
+        most = self._most_context()
+        if most is not None and self._used() >= most:
             return StopReason.CONTEXT_LIMIT
-        if self._at_turn_limit() and self.plan.dialect.ask_for_answer() is None:
-            return StopReason.TURN_LIMIT
-        return None
+        return StopReason.TURN_LIMIT if self._turns_left() == 0 else None
 
     def effect(self, action: Code | ToolCall) -> Run | Call:
         """What is to be run."""
@@ -202,11 +207,25 @@ class _Talk:
         if message.role == "tool" and calls:
             message = message.model_copy(update={"call_id": calls[0].call_id})
         self._amend(observation=message)
-        return StopReason.TURN_LIMIT if self._at_turn_limit() else None
+        # The last turn is for the answer.
+        return StopReason.TURN_LIMIT if self._turns_left() == 1 and self.plan.dialect.ask_for_answer() else None
 
-    def _at_turn_limit(self) -> bool:
+    def _turns_left(self) -> int | None:
+        """None without a limit."""
         limit = self.plan.limits.turns
-        return limit is not None and len(self.turns) >= limit
+        return None if limit is None else max(0, limit - len(self.turns))
+
+    def _used(self) -> int:
+        """Tokens of the context when the last turn had been written, as far as the backend counts them."""
+        tokens = self.turns[-1].tokens if self.turns else TokenCounts()
+        return (tokens.context or 0) + (tokens.sampled or 0)
+
+    def _most_context(self) -> int | None:
+        """Most tokens of the context; None without a limit, or where the length of the prompt is not known yet."""
+        limits = self.plan.limits
+        prompt = self.turns[0].tokens.context if self.turns else None
+        own = None if limits.response_tokens is None or prompt is None else prompt + limits.response_tokens
+        return min((most for most in (limits.context_tokens, own) if most is not None), default=None)
 
     def _amend(self, **fields: object) -> None:
         # Built anew and not copied: the record checks itself only when it is built.

@@ -75,7 +75,7 @@ def request_fields(request: Request, media: MediaReader, model: str) -> dict[str
     _prepare_continuation(messages, model)
     fields: dict[str, Any] = {
         "model": model,
-        "max_tokens": sampling.max_tokens or DEFAULT_MAX_TOKENS,
+        "max_tokens": min(sampling.max_tokens or DEFAULT_MAX_TOKENS, request.room or DEFAULT_MAX_TOKENS),
         "messages": messages,
     }
     system = [message for message in request.messages if message.role == "system"]

@@ -43,6 +43,16 @@ class Request:
     sampling: Sampling = field(default_factory=Sampling)
     tools: tuple[ToolSpec, ...] = ()
     """For dialects that use an API's own function calling; empty for all others."""
+    context_tokens: int | None = None
+    """Most tokens of messages and answer together, for a backend that counts them before it writes; None: its own."""
+    room: int | None = None
+    """Tokens that the episode's limits leave for the answer, as far as earlier answers told; None: unknown."""
+
+    @property
+    def max_tokens(self) -> int | None:
+        """Most tokens of the answer: of the sampling and of the room that is left; None for no limit."""
+        known = [most for most in (self.sampling.max_tokens, self.room) if most is not None]
+        return min(known, default=None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -103,7 +103,8 @@ class LocalModel:
             with memory_guard(self.name):
                 checkpoint = self._loaded()
                 prompt = build_prompt(request, media, checkpoint)
-                made = generate(checkpoint, prompt, request.stop, request.sampling, listening)
+                sampling = request.sampling.model_copy(update={"max_tokens": request.max_tokens})
+                made = generate(checkpoint, prompt, request.stop, sampling, listening, request.context_tokens)
         except CancelledGenerationError:
             self._check_open()
             raise

@@ -66,15 +66,20 @@ def memory_guard(name: str) -> Iterator[None]:
 
 
 def generate(
-    checkpoint: Checkpoint, prompt: Prompt, stops: tuple[str, ...], sampling: Sampling, listening: Listening
+    checkpoint: Checkpoint,
+    prompt: Prompt,
+    stops: tuple[str, ...],
+    sampling: Sampling,
+    listening: Listening,
+    context_tokens: int | None = None,
 ) -> Generated:
-    """One answer to `prompt`.
+    """One answer to `prompt`; prompt and answer have at most `context_tokens`, or as many as the checkpoint reads.
 
     Raises:
         CancelledGenerationError: `listening` says so.
         ModelRefusedError: the prompt fills the model's context.
     """
-    limit = _limit(checkpoint, prompt, sampling)
+    limit = _limit(checkpoint, prompt, sampling, context_tokens)
     draw = Draw(sampling, checkpoint.forbidden)
     decoder = TextOfTokens(checkpoint.tokenizer)
     watch = StopWatch(stops)
@@ -183,11 +188,12 @@ class _Steps:
         return logits
 
 
-def _limit(checkpoint: Checkpoint, prompt: Prompt, sampling: Sampling) -> int:
-    room: int = checkpoint.context_tokens - prompt.ids.shape[1]
+def _limit(checkpoint: Checkpoint, prompt: Prompt, sampling: Sampling, most: int | None) -> int:
+    most = min(checkpoint.context_tokens, most or checkpoint.context_tokens)
+    room: int = most - prompt.ids.shape[1]
     if room < 1:
         raise ModelRefusedError(
             f"the messages take {prompt.ids.shape[1]} tokens ({prompt.visual} of them visual), and {checkpoint.name} "
-            f"reads at most {checkpoint.context_tokens}. Show fewer or smaller pictures."
+            f"reads at most {most}. Show fewer or smaller pictures."
         )
     return min(room, sampling.max_tokens or room)

@@ -6,16 +6,19 @@
 Text and stop strings are exact on vLLM and SGLang. OpenAI swallows stop strings without naming them: closing tags
 are put back by inference (see `stops.unclosed`); other stop strings, and all on models that refuse them, are cut off
 here by ending the stream, and then tokens and money of the call are unknown (None), for the server tells them last.
-A model that refuses stop strings, or to be told to make one native call at a time, is asked without from then on.
+A model that refuses stop strings, or to be told to make one native call at a time, is asked without from then on. A
+request that is refused with the room that an episode's limits leave, which may be more than the server gives to any
+answer, is sent once more without it: then the server's own limit holds.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
-from saccade.errors import RegistryError, SettingsError
+from saccade.errors import ModelRefusedError, RegistryError, SettingsError
 from saccade.models.answer import Answer, Listener
 from saccade.models.base import Completion, MediaReader, Request
 from saccade.models.endpoint import Endpoint
@@ -57,9 +60,16 @@ class OpenAIModel(HostedModel):
             try:
                 return await self._tried(request, fields, listener)
             except RefusedParameterError as refusal:
-                if refusal.parameter not in DISPENSABLE & fields.keys():
+                if refusal.parameter in DISPENSABLE & fields.keys():
+                    self._refused.add(refusal.parameter)
+                elif _bounded(request):
+                    request = replace(request, room=None)
+                else:
                     raise
-                self._refused.add(refusal.parameter)
+            except ModelRefusedError:
+                if not _bounded(request):
+                    raise
+                request = replace(request, room=None)
 
     async def _tried(self, request: Request, fields: dict[str, Any], listener: Listener) -> Completion:
         sends_stops = "stop" in fields
@@ -105,3 +115,8 @@ def _without_ids(fields: dict[str, Any]) -> dict[str, Any]:
         name: value for name, value in fields["extra_body"].items() if name not in ("logprobs", "return_meta_info")
     }
     return {**fields, "extra_body": extra}
+
+
+def _bounded(request: Request) -> bool:
+    """Whether the most tokens of the answer come from an episode's limits."""
+    return request.room is not None and request.max_tokens != request.sampling.max_tokens

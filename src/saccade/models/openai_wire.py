@@ -139,8 +139,8 @@ def request_fields(
     for name in ("temperature", "top_p", "seed"):
         if (value := getattr(sampling, name)) is not None:
             fields[name] = value
-    if sampling.max_tokens is not None:
-        fields[server.length_field] = sampling.max_tokens
+    if request.max_tokens is not None:
+        fields[server.length_field] = request.max_tokens
     if takes_stops(server, request.stop) and "stop" not in without:
         fields["stop"] = list(request.stop)
         extra.update(server.with_stops)

@@ -83,7 +83,7 @@ def scripted_from_file(path: Path) -> ScriptedModel:
 def speak(text: str, request: Request, model: str, on_text: Callable[[str], None] | None = None) -> Completion:
     """What a backend gives when its model, named `model`, would go on to write `text`: cut and counted as above."""
     watch = StopWatch(request.stop)
-    limit = request.sampling.max_tokens
+    limit = request.max_tokens
     finish = FinishReason.STOP
     sampled = 0
     for token in _TOKEN.findall(text):

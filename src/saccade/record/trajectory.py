@@ -53,7 +53,11 @@ class EpisodeLimits(Record):
     """Limits of the episode; None where there was none."""
 
     turns: PositiveInt | None = None
+    """Of the model, an answer that was asked for included."""
     context_tokens: PositiveInt | None = None
+    """Everything that the model reads and writes, pictures included."""
+    response_tokens: PositiveInt | None = None
+    """Everything after the prompt: what the model writes and what it is shown in return."""
     images: NonNegativeInt | None = None
     """Pictures shown to the model, those of the task included."""
     pixels: PositiveInt | None = None

@@ -6,7 +6,7 @@ from saccade.dialects.registry import DIALECTS, load_dialect
 from saccade.record.content import ImagePart
 from saccade.record.execution import Execution, ExecutionPicture
 from saccade.record.status import Status
-from saccade.sft.experts.seen import read
+from saccade.sft.experts.seen import observed, read
 
 PICTURE = ExecutionPicture(image=ImagePart(sha256="a" * 64, width=9, height=9), source="figure")
 ACTING = [name for name in DIALECTS.ids() if not name.startswith("direct")]
@@ -29,6 +29,14 @@ def test_a_failure_is_read_as_one(name: str) -> None:
     seen = read(dialect, dialect.observe(Execution(status=Status.ERROR, traceback=trace), 1).message.text, 0, 1)
     assert seen.error is not None
     assert "name 'img' is not defined" in seen.error
+
+
+@pytest.mark.parametrize("name", ACTING)
+def test_a_request_for_the_answer_is_no_observation(name: str) -> None:
+    dialect = load_dialect(name)
+    shown = dialect.observe(Execution(status=Status.OK, stdout="12\n"), 1).message
+    request = dialect.ask_for_answer()
+    assert observed(dialect, [shown, *([] if request is None else [request])]) == shown
 
 
 @pytest.mark.parametrize("name", CODE)

@@ -29,6 +29,8 @@ class Question:
     """0 is greedy."""
     max_tokens: int | None = None
     """Most tokens of the turn; None for what the context leaves."""
+    context_tokens: int | None = None
+    """Most tokens of everything read and the turn; None for what the checkpoint reads."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -152,8 +152,7 @@ class ServerSeat:
         context = (await engine.served()).context
         read = (*self.ids[: len(self.ids) - news.unread], *news.ids)
         pictures = (*self._pictures, *news.pictures)
-        own = engine.policy.encoder.context_tokens
-        turn = begun(engine.policy, question, len(read), own if context is None else min(own, context))
+        turn = begun(engine.policy, question, len(read), context)
         digest = sha256(f"{self._seed}:{self._turns}".encode()).digest()
         draw = Draw(
             collapsed(read, pictures, engine.policy.encoder.placeholder_id),

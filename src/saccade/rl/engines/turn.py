@@ -56,12 +56,13 @@ def begun(policy: Policy, question: Question, context: int, most: int | None = N
         policy: what samples.
         question: what is asked.
         context: tokens that are read before the turn, text and visual.
-        most: most tokens of context and turn; None for what the checkpoint reads.
+        most: most tokens of context and turn that a server takes; None for what the checkpoint reads.
 
     Raises:
         ContextFullError: no room is left.
     """
-    most = policy.encoder.context_tokens if most is None else most
+    limits = (policy.encoder.context_tokens, most, question.context_tokens)
+    most = min(limit for limit in limits if limit is not None)
     if context >= most:
         raise ContextFullError(f"{context} tokens are to be read, and at most {most} can be")
     room = most - context

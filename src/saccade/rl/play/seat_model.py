@@ -35,7 +35,8 @@ class SeatModel:
             self._stream.read(request.messages),
             request.stop,
             1.0 if request.sampling.temperature is None else request.sampling.temperature,
-            request.sampling.max_tokens,
+            request.max_tokens,
+            request.context_tokens,
         )
         said = await self._seat.ask(question)
         self._stream.wrote(said.ids, said.text)

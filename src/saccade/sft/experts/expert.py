@@ -19,7 +19,7 @@ from saccade.record.content import Message
 from saccade.sft.experts.consult import consult
 from saccade.sft.experts.plays import Move, Part, Play, compute, crop, direct
 from saccade.sft.experts.scene import Scene
-from saccade.sft.experts.seen import Seen, read
+from saccade.sft.experts.seen import Seen, observed, read
 from saccade.sft.experts.settings import ExpertSettings, Style
 from saccade.sft.experts.slips import mistake
 from saccade.sft.experts.styles import choose
@@ -87,6 +87,6 @@ class Expert:
 
     def _seen(self, messages: tuple[Message, ...]) -> Seen:
         shown = sum(len(message.media) for message in messages)
-        seen = read(self._dialect, messages[-1].text, shown - self._shown, self._shown)
+        seen = read(self._dialect, observed(self._dialect, messages).text, shown - self._shown, self._shown)
         self._shown = shown
         return seen

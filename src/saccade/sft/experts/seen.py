@@ -6,10 +6,11 @@ Nothing here looks behind the messages: an expert that reads a result reads what
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from saccade.dialects.base import Dialect
-from saccade.record.content import ImagePart
+from saccade.record.content import ImagePart, Message
 from saccade.record.execution import Execution, ExecutionPicture
 from saccade.record.status import Status
 
@@ -36,6 +37,11 @@ class Seen:
         """The last line that is not blank; empty if there is none."""
         lines = [line.strip() for line in self.text.splitlines() if line.strip()]
         return lines[-1] if lines else ""
+
+
+def observed(dialect: Dialect, messages: Sequence[Message]) -> Message:
+    """The newest observation among `messages`; a last request for the answer may stand behind it."""
+    return messages[-2] if len(messages) > 1 and messages[-1] == dialect.ask_for_answer() else messages[-1]
 
 
 def read(dialect: Dialect, text: str, new: int, before: int) -> Seen:

@@ -21,7 +21,7 @@ from saccade.record.task import Task
 from saccade.record.turn import FinishReason
 from saccade.sft.experts.hand import rename
 from saccade.sft.experts.plays import ExpertStopped
-from saccade.sft.experts.seen import Seen, read
+from saccade.sft.experts.seen import Seen, observed, read
 from saccade.sft.tiny.given import given_first
 from saccade.tasks.solvers.questions import solver_for
 from saccade.tasks.worlds.canvas import Box
@@ -76,8 +76,9 @@ class Demonstrator:
     def _seen(self, messages: tuple[Message, ...]) -> Seen | None:
         if len(messages) == 1:
             return None
-        shown, new = sum(len(message.media) for message in messages), len(messages[-1].media)
-        return read(self._dialect, messages[-1].text, new, shown - new)
+        last = observed(self._dialect, messages)
+        shown, new = sum(len(message.media) for message in messages), len(last.media)
+        return read(self._dialect, last.text, new, shown - new)
 
     def _answer(self, seen: Seen | None) -> Answer:
         if seen is None or not seen.last:
