@@ -18,6 +18,7 @@
     │   └── ProtocolError      the other side of a wire sent bytes that do not follow the protocol
     ├── ModelError             a model's backend gave no usable answer
     │   ├── ModelRefusedError  bad key, bad request, unknown model: no retry can help
+    │   │   └── ContextLimitError  the messages do not fit the model's context
     │   └── ModelLostError     rate limits, server errors or a broken connection, after all retries
     ├── PromptFileError        a user's own prompt file cannot be used
     ├── ToolError              a tool was declared or registered wrongly (never: called wrongly by a model)
@@ -101,6 +102,10 @@ class ModelError(SaccadeError):
 
 class ModelRefusedError(ModelError):
     """The backend refused for a reason that no retry can cure."""
+
+
+class ContextLimitError(ModelRefusedError):
+    """Messages and answer do not fit the model's context. An end of the episode like any other limit: no outage."""
 
 
 class ModelLostError(ModelError):

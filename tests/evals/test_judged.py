@@ -16,7 +16,7 @@ from saccade.evals.grades import BY_JUDGE, BY_RULE
 from saccade.evals.merge import merge
 from saccade.evals.regrade import Regrading, regrade
 from saccade.evals.rows import read_rows
-from saccade.evals.run import evaluate
+from saccade.evals.run import continuing, evaluate
 from saccade.evals.summary import summarise
 from saccade.evals.tables import summary_text
 from saccade.models.scripted import Reply, ScriptedModel
@@ -159,10 +159,19 @@ async def test_a_stored_run_gets_a_judge_and_does_not_lose_it(tmp_path: Path, ju
     assert not judge.asked
     found = await asyncio.to_thread(regrade, tmp_path / "run", Regrading(judge=JUDGE, headline="judge"))
     assert (found.summary.total.avg, {(c.before, c.after) for c in found.changes}) == (1.0, {(0.0, 1.0)})
+    _, said = continuing(settings(tasks), tmp_path / "run")
+    assert [line.partition(" has ")[2] for line in said] == [
+        f"the judge {JUDGE}, and it is used for new samples too.",
+        "the headline judge, and it is used for new samples too.",
+    ]
+    more = await evaluate(settings(tasks, k=2), tmp_path / "run", player=saying(lambda plan: "none"))
+    assert (more.summary.total.avg, more.progress.judged) == (1.0, 2)
     with pytest.raises(SettingsError, match="judge: "):
-        await evaluate(settings(tasks), tmp_path / "run", player=oracle)
+        await evaluate(settings(tasks, k=2, judge="vllm:other@http://x:1/v1"), tmp_path / "run", player=oracle)
     other = await asyncio.to_thread(regrade, tmp_path / "run", Regrading(judge="vllm:other@http://x:1/v1"))
-    assert other.summary.graders == {"judge:vllm:other": 2}
+    assert other.summary.graders == {"judge:vllm:other": 4}
+    assert other.kept is not None
+    assert "judge:vllm:judge" in other.kept.read_text()
     with pytest.raises(ValueError, match="no judge"):
         settings(tasks, headline="judge")
 

@@ -15,7 +15,7 @@ from saccade.evals.export import WRITERS, export, table
 from saccade.evals.merge import merge
 from saccade.evals.regrade import Regrading, regrade
 from saccade.evals.rows import read_rows
-from saccade.evals.run import evaluate
+from saccade.evals.run import continuing, evaluate
 from saccade.grading.grade import grade_of
 from saccade.record.action import Code
 from saccade.record.codec import write_lines
@@ -25,6 +25,7 @@ from saccade.record.turn import TokenCounts, Turn
 
 from .rows import row
 from .support import oracle, saying, settings, stored, write_tasks
+from .test_benchmarks import write_benchmark
 
 
 async def test_shards_put_together_are_the_whole_run(tmp_path: Path) -> None:
@@ -84,6 +85,56 @@ async def test_a_run_is_graded_anew_without_its_model(tmp_path: Path) -> None:
     assert json.loads((tmp_path / "run" / "summary.json").read_text())["graders"] == {"relaxed@1": 4}
     goes_on = await evaluate(settings(tasks, grader="relaxed"), tmp_path / "run", player=near)
     assert goes_on.progress.skipped == 4
+
+
+@pytest.fixture
+async def mixed(tmp_path: Path) -> Path:
+    """A run of a card whose tasks are choices and numbers, in `run`; the card."""
+    card = write_benchmark(tmp_path, 6)
+    await evaluate(settings(card, data=str(tmp_path)), tmp_path / "run", player=oracle)
+    return card
+
+
+async def test_the_sources_own_graders_come_back_whatever_was_done(mixed: Path, tmp_path: Path) -> None:
+    run, command = tmp_path / "run", settings(mixed, data=str(tmp_path))
+    first = stored(run)
+    damaged = regrade(run, Regrading("choice"))
+    assert (damaged.summary.ungraded, damaged.grader) == (2, "choice")
+    regrade(run, Regrading("text"))
+    assert (await evaluate(command, run, player=oracle)).progress.played == 0  # the same command as before
+    assert json.loads((run / "summary.json").read_text())["graders"] == {"text@1": 6}
+    back = regrade(run)
+    assert (back.grader, back.summary.ungraded) == ("", 0)
+    assert stored(run) == first
+    kept = sorted(path.name for path in (run / "verdicts").iterdir())
+    assert kept == ["0001.jsonl", "0002.jsonl", "0003.jsonl"]
+    old = [json.loads(line) for line in (run / "verdicts" / "0001.jsonl").read_text().splitlines()]
+    assert sorted((item["id"], item["scores"]) for item in old) == [(item["id"], item["scores"]) for item in first]
+    assert regrade(run).kept is None
+    assert len(list((run / "verdicts").iterdir())) == 3
+
+
+async def test_a_grader_that_the_command_names_grades_all_and_keeps_the_old(mixed: Path, tmp_path: Path) -> None:
+    run, command = tmp_path / "run", settings(mixed, data=str(tmp_path), grader="text")
+    _, said = continuing(command, run)
+    assert "each source's own grader and is graded anew by text; see verdicts" in said[0]
+    assert (await evaluate(command, run, player=oracle)).summary.graders == {"text@1": 6}
+    assert (run / "verdicts" / "0001.jsonl").is_file()
+    assert continuing(command, run)[1] == ()
+
+
+async def test_a_card_that_is_gone(mixed: Path, tmp_path: Path) -> None:
+    first = stored(tmp_path / "run")
+    await evaluate(settings(mixed, data=str(tmp_path), grader="text"), tmp_path / "other", player=oracle)
+    regrade(tmp_path / "run", Regrading("choice"))
+    mixed.unlink()
+    regrade(tmp_path / "run")
+    assert stored(tmp_path / "run") == first
+    before = stored(tmp_path / "other")
+    with pytest.raises(SettingsError, match="name a grader with --grader"):
+        regrade(tmp_path / "other")
+    assert stored(tmp_path / "other") == before
+    assert not list((tmp_path / "other" / "verdicts").iterdir())
 
 
 async def test_what_cannot_be_graded_anew(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import pytest
 from PIL import Image
 from tests.models.helpers import Media, ask, said
 
-from saccade.errors import MissingMediaError, ModelRefusedError, SettingsError
+from saccade.errors import ContextLimitError, MissingMediaError, ModelRefusedError, SettingsError
 from saccade.models.base import Request, ToolSpec
 from saccade.models.local import LocalModel
 from saccade.models.local_settings import LocalSettings
@@ -121,7 +121,7 @@ async def test_the_token_limit_ends_a_text_unfinished(model: LocalModel) -> None
 
 
 async def test_a_full_context_is_refused_or_ends_the_text(model: LocalModel) -> None:
-    with pytest.raises(ModelRefusedError, match="at most 2048"):
+    with pytest.raises(ContextLimitError, match="at most 2048"):
         await model.complete(ask("x " * 2100), MEDIA)
     almost = ask("x " * 1000, sampling=sampled(tokens=100_000))
     answer = await model.complete(almost, MEDIA)

@@ -21,7 +21,7 @@ _MARKS |= {code: f"\\u{code:04x}" for code in (*range(0x202A, 0x202F), *range(0x
 ENDS = {
     StopReason.ANSWERED: "answered",
     StopReason.TURN_LIMIT: "no answer within the limit of turns",
-    StopReason.CONTEXT_LIMIT: "no answer within the limit of context tokens",
+    StopReason.CONTEXT_LIMIT: "no answer before the context was full",
     StopReason.IMAGE_LIMIT: "no answer within the limit of pictures",
     StopReason.PIXEL_LIMIT: "no answer within the limit of pixels",
     StopReason.WALL_LIMIT: "no answer within the time",

@@ -88,28 +88,31 @@ def evaluate(
     given = [f"sources={json.dumps(sources)}"]
     given += [f"{name}={json.dumps(str(value))}" for name, value in named.items() if value is not None]
     given += [f"{name}={value}" for name, value in numbers.items() if value is not None]
-    resolved = resolve(settings, [*(option or []), *given])
+    resolved = resolve(settings, [*(option or []), *given], out)
     made = _evaluated(resolved, out, workers)
     _tell(made, out, resolved)
     raise typer.Exit(1 if made.progress.failed else 0)
 
 
-def resolve(file: Path | None, overrides: Sequence[str]) -> EvalSettings:
-    """The settings of a file with `overrides` over it. Raises `SettingsError`."""
+def resolve(file: Path | None, overrides: Sequence[str], out: Path) -> EvalSettings:
+    """The settings of a file with `overrides` over it, to play in `out`; what is to be known of them is printed.
+
+    Raises:
+        SettingsError: names every mistake.
+    """
     from saccade.cli.ask_settings import NO_MODEL
     from saccade.errors import SettingsError
     from saccade.evals.paper_settings import as_published
+    from saccade.evals.run import continuing
     from saccade.evals.settings import EvalSettings
     from saccade.record.settings import load_settings
 
     if file is None and not any(item.startswith("model=") for item in overrides):
         raise SettingsError(NO_MODEL)
     applied = as_published(load_settings(EvalSettings, file, overrides))
-    settings = applied.settings
-    for line in applied.says:
-        print(line, file=sys.stderr)
-    if settings.model.startswith("anthropic:"):  # whose API knows no seed
-        settings = settings.model_copy(update={"seeded": False})
+    settings, said = continuing(applied.settings, out)
+    for line in (*applied.says, *said):
+        print(f"saccade: {line}", file=sys.stderr)
     return settings
 
 

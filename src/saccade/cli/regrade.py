@@ -17,12 +17,16 @@ _SHOWN = 20
 def regrade(
     run: Annotated[Path, typer.Argument(help="Run folder of `saccade eval`.")],
     grader: Annotated[
-        str, typer.Option(help="Grader of all samples.  [default: each sample's own, in its newest version]")
+        str,
+        typer.Option(
+            help="Grader of all samples.  [default: each source's own, in its newest version; with --judge or "
+            "--headline alone: as before]"
+        ),
     ] = "",
     judge: Annotated[str, typer.Option(help="A model to ask about every answer, as `saccade ask --model`.")] = "",
     headline: Annotated[str, typer.Option(help="Whose verdict counts: rule or judge.  [default: as before]")] = "",
 ) -> None:
-    """Grade a stored run anew, without the model, and say which samples changed."""
+    """Grade a stored run anew, without the model, and say which samples changed; the earlier verdicts are kept."""
     from saccade.cli.eval_screen import screen
     from saccade.errors import SettingsError
     from saccade.evals.regrade import Regrading
@@ -34,7 +38,10 @@ def regrade(
     with screen() as show:
         found = regraded(run, Regrading(grader, judge, headline), watch=show)  # type: ignore[arg-type]
     print(summary_text(found.summary))
-    print(f"\n{len(found.changes)} of {found.samples} scores changed")
+    print(f"\ngraded by {found.grader or 'the own grader of each source'}")
+    if found.kept is not None:
+        print(f"the earlier verdicts: {found.kept}")
+    print(f"{len(found.changes)} of {found.samples} scores changed")
     for change in found.changes[:_SHOWN]:
         print(f"  {change.id}: {change.before} -> {change.after}; gold {change.gold!r}, answer {change.answer!r:.80}")
     if len(found.changes) > _SHOWN:

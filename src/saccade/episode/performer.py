@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from saccade.episode.effects import Ask, Call, Effect, Event, Ran, Reply, Run, Said, Stopped, Wrote
 from saccade.episode.workbench import Workbench
-from saccade.errors import IsolationError, ModelLostError, ModelRefusedError, SandboxError
+from saccade.errors import ContextLimitError, IsolationError, ModelLostError, ModelRefusedError, SandboxError
 from saccade.models.base import MediaReader, Model
 from saccade.record.trajectory import StopReason
 
@@ -59,6 +59,8 @@ class Performer:
         on_text = None if self.watch is unwatched else self._wrote
         try:
             completion = await self._model.complete(effect.request, self._media, on_text=on_text)
+        except ContextLimitError as error:
+            return Stopped(StopReason.CONTEXT_LIMIT, str(error))
         except ModelRefusedError as error:
             return Stopped(StopReason.MODEL_REFUSED, str(error))
         except ModelLostError as error:

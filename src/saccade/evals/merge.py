@@ -70,7 +70,7 @@ def _failures(shard: Path) -> Iterator[Failure]:
 
 def _check(shards: Sequence[Path], settings: Sequence[EvalSettings]) -> None:
     for shard, other in zip(shards[1:], settings[1:], strict=True):
-        free = {"shard", *other.may_differ(settings[0])} - {"n", "k", "headline"}
+        free = {"shard", *other.may_differ(settings[0])} - {"n", "k", "grader", "headline"}
         if other.judge_name != settings[0].judge_name:  # a run may get a judge; half a run may not
             free.discard("judge")
         changed = [item for item in differences(settings[0], other) if item.name not in free]

@@ -1,12 +1,13 @@
 """A stored run graded anew, without the model: with another grader, after a grader was corrected, or by a judge.
 
-Only scores change. The trajectories are replaced all at once, so a crash leaves the old ones.
+Only scores change, and the earlier ones are kept (`saccade.evals.verdicts`). The trajectories are replaced all at once,
+so a crash leaves the old ones.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal
@@ -14,21 +15,17 @@ from typing import Literal
 from saccade.episode.continued import SETTINGS
 from saccade.episode.run_folder import TRAJECTORIES
 from saccade.errors import SettingsError
-from saccade.evals.benchmarks import headline_of
-from saccade.evals.grades import Headline, graded, rule_score
 from saccade.evals.judged import judge_run
 from saccade.evals.merge import run_settings
 from saccade.evals.progress import Progress, Watch
-from saccade.evals.rows import Row, read_rows
+from saccade.evals.rows import read_rows
 from saccade.evals.run import sum_up
 from saccade.evals.settings import EvalSettings
 from saccade.evals.summary import Summary
-from saccade.grading.grade import grade_of
-from saccade.grading.registry import load_grader, newest
-from saccade.record.codec import read_lines, write_lines
+from saccade.evals.verdicts import Verdicts, grade_again, keep_verdicts, verdicts_of
+from saccade.grading.registry import load_grader
+from saccade.record.score import Score
 from saccade.record.settings import save_settings
-from saccade.record.task import Task
-from saccade.record.trajectory import Trajectory
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,14 +48,21 @@ class Regraded:
     summary: Summary
     samples: int
     changes: tuple[Change, ...]
+    grader: str
+    """Of all samples; empty: each source's own."""
+    kept: Path | None
+    """File of the earlier verdicts; None if they are the same."""
 
 
 @dataclass(frozen=True, slots=True)
 class Regrading:
-    """What is to be another than before; an empty text leaves it as it is."""
+    """What is to be another than before. Nothing at all: each sample by its source's own grader, in its newest version.
+
+    With a judge or a headline alone, the rule grader stays the one that the run has.
+    """
 
     grader: str = ""
-    """Of all samples; else each is graded by the one that graded it before, in its newest version."""
+    """Of all samples."""
     judge: str = ""
     """A model that is asked about all answers of which it has not said anything yet."""
     headline: Literal["", "rule", "judge"] = ""
@@ -71,34 +75,42 @@ def regrade(run: Path, wanted: Regrading | None = None, *, watch: Watch = lambda
     verdicts that are there stay.
 
     Raises:
-        SettingsError: it is no run of `saccade eval`, or nothing was played yet.
+        SettingsError: it is no run of `saccade eval`, nothing was played yet, or a source's own grader is not known.
         RegistryError: there is no such grader.
         RecordError: the trajectories cannot be read.
         ModelError: the judge cannot be asked.
     """
     wanted = wanted or Regrading()
-    changed = {name: value for name, value in asdict(wanted).items() if value}
-    settings = EvalSettings.model_validate({**run_settings(run).model_dump(), **changed})
+    before = run_settings(run)
+    settings = EvalSettings.model_validate({**before.model_dump(), **_changed(wanted)})
     if wanted.grader:
         load_grader(wanted.grader)
-    file = run / TRAJECTORIES
-    if not file.is_file():
+    if not (run / TRAJECTORIES).is_file():
         raise SettingsError(f"{run} holds no trajectories yet. Play them first: saccade eval ... --out {run}")
-    before = {row.id: row.correct for row in read_rows(run)}
-    write_lines(file, _regraded(file, wanted.grader, headline_of(settings)))
-    save_settings(settings, run / SETTINGS)
-    if wanted.judge:
-        asyncio.run(judge_run(run, settings, Progress(len(before)), watch=watch))
+    verdicts, credits = verdicts_of(run, before), {row.id: row.correct for row in read_rows(run)}
+    kept: Path | None = keep_verdicts(run, verdicts)
+    try:
+        grade_again(run, settings, before)
+        save_settings(settings, run / SETTINGS)
+        if wanted.judge:
+            asyncio.run(judge_run(run, settings, Progress(len(verdicts)), watch=watch))
+    finally:
+        if kept is not None and _scores(verdicts_of(run, settings)) == _scores(verdicts):
+            kept.unlink()
+            kept = None
     rows = read_rows(run)
-    changes = tuple(_change(row, before[row.id]) for row in rows if row.correct != before[row.id])
-    return Regraded(sum_up(run, settings), len(rows), changes)
+    changes = tuple(
+        Change(row.id, credits[row.id], row.correct, row.answer, row.gold, row.reason)
+        for row in rows
+        if row.correct != credits[row.id]
+    )
+    return Regraded(sum_up(run, settings), len(rows), changes, settings.grader, kept)
 
 
-def _regraded(file: Path, grader: str, headline: Callable[[Task], Headline]) -> Iterator[Trajectory]:
-    for trajectory in read_lines(file, Trajectory):
-        before = grade_of(rule_score(trajectory.scores).detail).grader
-        yield graded(trajectory, grader or newest(before), headline(trajectory.task))
+def _scores(verdicts: Mapping[str, Verdicts]) -> dict[str, tuple[Score, ...]]:
+    return {name: item.scores for name, item in verdicts.items()}
 
 
-def _change(row: Row, before: float | None) -> Change:
-    return Change(row.id, before, row.correct, row.answer, row.gold, row.reason)
+def _changed(wanted: Regrading) -> dict[str, str]:
+    given = {name: value for name, value in asdict(wanted).items() if value}
+    return given or {"grader": ""}

@@ -33,12 +33,14 @@ from saccade.evals.samples import Sample, samples
 from saccade.evals.settings import EvalSettings
 from saccade.evals.sources import chosen, open_sources
 from saccade.evals.summary import Summary, summarise, write_summary
+from saccade.evals.verdicts import VERDICTS, grade_again, keep_verdicts, verdicts_of
 from saccade.grading.registry import load_grader
 from saccade.media.store import MediaStore
 from saccade.models.base import Model
 from saccade.models.registry import load_model
+from saccade.models.sampling import check_sampling, unknown_sampling
 from saccade.record.base import clean_text
-from saccade.record.settings import load_settings, settings_toml
+from saccade.record.settings import load_settings, save_settings, settings_toml
 from saccade.record.trajectory import StopReason, Trajectory
 from saccade.sandbox.base import Sandbox
 from saccade.tools.toolbox import Toolbox
@@ -72,12 +74,13 @@ async def evaluate(
         RegistryError: a dialect, tool, grader or model is unknown.
         ModelError, SandboxError: outages that do not end.
     """
-    settings = as_published(settings).settings
+    settings, _ = continuing(as_published(settings).settings, out)
     settings.spoken()
+    check_sampling(settings.model, settings.sampling)
     if settings.grader:
         load_grader(settings.grader)
     sources = open_sources(settings)
-    folder = _opened(settings, out)
+    folder = await asyncio.to_thread(_opened, settings, out)
     mend_failures(out)
     items = await chosen(sources, settings, out, folder.store)
     listed = list(samples(items, settings.k))
@@ -172,12 +175,44 @@ def _always(model: Model) -> Player:
     return lambda plan: model
 
 
-def _opened(settings: EvalSettings, out: Path) -> RunFolder:
+def continuing(settings: EvalSettings, out: Path) -> tuple[EvalSettings, tuple[str, ...]]:
+    """The settings that hold when `settings` play in `out`, which may hold a run, and what a person should know of it.
+
+    Raises:
+        SettingsError: what lies in `out` cannot be read as settings.
+    """
+    before = _before(settings, out)
+    now = settings.continuing(before)
+    said = []
+    if now.seeded and "seed" in unknown_sampling(now.model):
+        now = now.model_copy(update={"seeded": False})
+        said.append(f"{now.asked} knows no seed: samples are asked for without one.")
+    for name in ("grader", "judge", "headline"):
+        if (kept := getattr(now, name)) != getattr(settings, name):
+            said.append(f"{out} has the {name} {kept}, and it is used for new samples too.")
+    if now.grader != before.grader:
+        was = before.grader or "each source's own grader"
+        said.append(f"{out} was graded by {was} and is graded anew by {now.grader}; see {VERDICTS}/ for before.")
+    return now, tuple(said)
+
+
+def _before(settings: EvalSettings, out: Path) -> EvalSettings:
     saved = out / SETTINGS
-    before = load_settings(EvalSettings, saved) if saved.exists() else settings
+    return load_settings(EvalSettings, saved) if saved.exists() else settings
+
+
+def _opened(settings: EvalSettings, out: Path) -> RunFolder:
+    before = _before(settings, out)
+    as_graded = settings.model_copy(update={"grader": before.grader})
+    folder = continued(out, as_graded, may_differ=settings.may_differ(before))
     if not settings.continues(before):
         raise SettingsError(
             f"{out} was made with n = {before.n or 'all'} and k = {before.k}; both may grow and not shrink. "
             "Use the same or larger ones, or another folder."
         )
-    return continued(out, settings, may_differ=settings.may_differ(before))
+    if settings.grader != before.grader:
+        if folder.ids:
+            keep_verdicts(out, verdicts_of(out, before))
+            grade_again(out, settings, before)
+        save_settings(settings, out / SETTINGS)
+    return folder

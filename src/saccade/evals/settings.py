@@ -64,14 +64,17 @@ class EvalSettings(EpisodeSettings):
         """Whether `n` and `k` are no smaller than before: what is there stays as it is."""
         return self.k >= before.k and (self.n is None or (before.n is not None and self.n >= before.n))
 
+    def continuing(self, before: EvalSettings) -> EvalSettings:
+        """These settings, with the grader, judge and headline of `before` where they name none."""
+        kept = {name: getattr(before, name) for name in ("grader", "judge", "headline") if not getattr(self, name)}
+        return self.model_copy(update=kept)
+
     def may_differ(self, other: EvalSettings) -> tuple[str, ...]:
-        """Settings that say where something lies, or how much of it is wanted, and not what is played."""
-        names = ["n", "k", "data", "sandbox"]
+        """Settings that say where something lies, how much of it is wanted or who grades it, and not what is played."""
+        names = ["n", "k", "data", "sandbox", "grader", "headline"]
         if self.asked == other.asked:
             names.append("model")
-        if not other.judge:  # a run gets a judge, and does not lose it
-            names += ["judge", "headline"]
-        elif self.judge_name == other.judge_name:
+        if not other.judge or self.judge_name == other.judge_name:  # a run gets a judge, and does not lose it
             names.append("judge")
         return tuple(names)
 

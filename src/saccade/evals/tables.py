@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from saccade.evals.beside import Beside
 from saccade.evals.compare import Comparison, Pair
 from saccade.evals.summary import Figures, Judged, Summary
+from saccade.record.trajectory import StopReason
 
 _SHOWN = 20
 """Differing tasks that are listed."""
@@ -24,6 +25,8 @@ def summary_text(summary: Summary) -> str:
     if summary.turns is not None and summary.calls is not None:
         tokens = "" if summary.sampled_tokens is None else f", {summary.sampled_tokens:.0f} tokens written"
         lines.append(f"per sample: {summary.turns:.1f} turns, {summary.calls:.1f} calls{tokens}")
+    if full := summary.stops.get(StopReason.CONTEXT_LIMIT, 0):
+        lines.append(f"{full} samples filled the model's context; they count as samples without an answer.")
     lines += _judged(summary.judged)
     if summary.ungraded:
         lines.append(f"{summary.ungraded} samples could not be graded and are in no average; results.jsonl says why.")

@@ -94,7 +94,8 @@ class Model(Protocol):
     ) -> Completion:
         """The model's next message; `on_text` hears the text as it comes, piece by piece.
 
-        Raises `ModelError`: `ModelRefusedError` for what no retry can cure (bad key, bad request, unknown model),
+        Raises `ModelError`: `ContextLimitError` if the messages do not fit the model's context, any other
+        `ModelRefusedError` for what no retry can cure (bad key, bad request, unknown model),
         `ModelLostError` when retries are used up (rate limit, server errors, broken connection, broken answers).
         """
 

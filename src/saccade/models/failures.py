@@ -12,12 +12,14 @@ import importlib
 import json
 import math
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from time import time
 from types import ModuleType
 from typing import Any, TypeVar
 
-from saccade.errors import ModelError, ModelRefusedError, UnavailableError
+from saccade.errors import ContextLimitError, ModelError, ModelRefusedError, UnavailableError
+from saccade.models.full_context import says_context_is_full
 from saccade.models.keys import Key
 from saccade.models.retry import OutageError
 
@@ -67,7 +69,8 @@ async def converted(
 
     Raises:
         OutageError: another try may cure it.
-        ModelRefusedError: none can.
+        ContextLimitError: the messages do not fit the model's context.
+        ModelRefusedError: no try can cure it.
     """
     try:
         async with asyncio.timeout(timeout_seconds):
@@ -96,6 +99,8 @@ def _failure(error: Exception, client: Any, key: Key, who: str) -> ModelError | 
     if isinstance(error, client.APIConnectionError):
         return OutageError(f"{who} cannot be reached: {detail or type(error).__name__}.")
     if isinstance(error, client.APIError):
+        if says_context_is_full(*_details(error).told):
+            return _context_limit(detail, who)
         return OutageError(f"{who} broke off with an error: {detail}.")
     # No wider: a listener's own ValueError or BrokenPipeError is none of the server's.
     unreadable = isinstance(error, json.JSONDecodeError | UnicodeDecodeError)
@@ -106,9 +111,12 @@ def _failure(error: Exception, client: Any, key: Key, who: str) -> ModelError | 
 
 def _status_failure(error: Any, key: Key, who: str) -> ModelError:
     status = int(error.status_code)
-    code, parameter, words = _details(error)
-    detail = key.hide(words)[:_LONGEST_DETAIL]
-    if status == _TOO_MANY and code not in _SPENT:
+    told = _details(error)
+    detail = key.hide(told.words)[:_LONGEST_DETAIL]
+    # Some servers say so with a 500, which would be tried again. A 429 speaks of tokens in a minute.
+    if status != _TOO_MANY and says_context_is_full(*told.told):
+        return _context_limit(detail, who)
+    if status == _TOO_MANY and told.code not in _SPENT:
         return OutageError(f"{who} asks for a pause (429): {detail}.", retry_after(error.response.headers))
     if status == _TIME_OUT or status >= 500 or status < 400:  # below 400: an error inside a stream that had begun
         return OutageError(f"{who} failed ({status}): {detail}.", retry_after(error.response.headers))
@@ -122,17 +130,35 @@ def _status_failure(error: Any, key: Key, who: str) -> ModelError:
         429: "Check plan and budget with the provider.",
     }.get(status, "No retry can help; correct the request.")
     message = f"{who} refused the request ({status}): {detail}. {advice}"
-    return RefusedParameterError(message, parameter) if parameter else ModelRefusedError(message)
+    return RefusedParameterError(message, told.parameter) if told.parameter else ModelRefusedError(message)
 
 
-def _details(error: Any) -> tuple[str, str, str]:
-    """Code, parameter and words of the server, empty where it gives none."""
+def _context_limit(detail: str, who: str) -> ContextLimitError:
+    return ContextLimitError(f"{who} says that the context is full: {detail}")
+
+
+@dataclass(frozen=True, slots=True)
+class _Details:
+    """What a server says of an error; empty where it says nothing."""
+
+    words: str
+    code: str
+    kind: str
+    parameter: str
+
+    @property
+    def told(self) -> tuple[str, str, str]:
+        return self.words, self.code, self.kind
+
+
+def _details(error: Any) -> _Details:
     body = error.body
     inner = body.get("error", body) if isinstance(body, dict) else {}
     if not isinstance(inner, dict):
         inner = {}
     words = inner.get("message") or inner.get("detail") or error.message  # detail: servers built on FastAPI
-    return str(inner.get("code") or ""), str(inner.get("param") or ""), str(words).strip().rstrip(".")
+    code, kind, parameter = (str(inner.get(name) or "") for name in ("code", "type", "param"))
+    return _Details(str(words).strip().rstrip("."), code, kind, parameter)
 
 
 def retry_after(headers: Any) -> float | None:

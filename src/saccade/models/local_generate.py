@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import torch
 from transformers import DynamicCache
 
-from saccade.errors import ModelRefusedError
+from saccade.errors import ContextLimitError, ModelRefusedError
 from saccade.models.local_prompt import Prompt
 from saccade.models.local_text import TextOfTokens
 from saccade.models.local_weights import Checkpoint
@@ -77,7 +77,7 @@ def generate(
 
     Raises:
         CancelledGenerationError: `listening` says so.
-        ModelRefusedError: the prompt fills the model's context.
+        ContextLimitError: the prompt fills the model's context.
     """
     limit = _limit(checkpoint, prompt, sampling, context_tokens)
     draw = Draw(sampling, checkpoint.forbidden)
@@ -192,7 +192,7 @@ def _limit(checkpoint: Checkpoint, prompt: Prompt, sampling: Sampling, most: int
     most = min(checkpoint.context_tokens, most or checkpoint.context_tokens)
     room: int = most - prompt.ids.shape[1]
     if room < 1:
-        raise ModelRefusedError(
+        raise ContextLimitError(
             f"the messages take {prompt.ids.shape[1]} tokens ({prompt.visual} of them visual), and {checkpoint.name} "
             f"reads at most {most}. Show fewer or smaller pictures."
         )

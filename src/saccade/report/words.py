@@ -11,7 +11,7 @@ from saccade.record.trajectory import StopReason
 STOPS: Final = {
     StopReason.ANSWERED: "The model gave its answer.",
     StopReason.TURN_LIMIT: "The limit of turns was reached before an answer.",
-    StopReason.CONTEXT_LIMIT: "The limit of context tokens was reached before an answer.",
+    StopReason.CONTEXT_LIMIT: "The context was full before an answer.",
     StopReason.IMAGE_LIMIT: "The limit of pictures was reached before an answer.",
     StopReason.PIXEL_LIMIT: "The limit of pixels was reached before an answer.",
     StopReason.WALL_LIMIT: "The limit of time was reached before an answer.",

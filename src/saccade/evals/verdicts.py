@@ -1,0 +1,140 @@
+"""Verdicts of a run put in place of others: the earlier ones are kept, and each source's own grader is found again.
+
+Before anything is graded anew, the scores of all samples go to `verdicts/0001.jsonl` of the run folder, then `0002`,
+and so on; nothing reads them but a person and `own_grader`, and nothing deletes them. Trajectories are replaced all at
+once, so a crash leaves the old ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Literal
+
+from saccade.episode.run_folder import TRAJECTORIES
+from saccade.errors import SaccadeError, SettingsError
+from saccade.evals.benchmarks import headline_of
+from saccade.evals.grades import graded, rule_score
+from saccade.evals.settings import EvalSettings
+from saccade.grading.grade import grade_of
+from saccade.grading.registry import newest
+from saccade.record.base import SCHEMA_VERSION, Name, Record
+from saccade.record.codec import read_lines, write_lines
+from saccade.record.score import Score
+from saccade.record.trajectory import Trajectory
+from saccade.tasks.benchmarks.card import Card
+from saccade.tasks.benchmarks.registry import load_card
+from saccade.tasks.stored import tasks_file
+from saccade.tasks.worlds.registry import load_world
+
+VERDICTS = "verdicts"
+
+
+class Verdicts(Record):
+    """The scores that a sample had."""
+
+    schema_version: Literal[1] = SCHEMA_VERSION
+    id: Name
+    scores: tuple[Score, ...]
+    own: bool
+    """Whether the rule grader was the one that the sample's source names."""
+
+
+def verdicts_of(run: Path, settings: EvalSettings) -> dict[str, Verdicts]:
+    """What the samples of `run`, whose settings these are, have for scores now, by their ids. Raises `RecordError`."""
+    return {
+        item.id: Verdicts(id=item.id, scores=item.scores, own=not settings.grader)
+        for item in read_lines(run / TRAJECTORIES, Trajectory)
+    }
+
+
+def keep_verdicts(run: Path, verdicts: Mapping[str, Verdicts]) -> Path:
+    """Keep `verdicts` in `run` under the next number, and say in which file."""
+    folder = run / VERDICTS
+    folder.mkdir(exist_ok=True)
+    file = folder / f"{len(_versions(run)) + 1:04}.jsonl"
+    write_lines(file, verdicts.values())
+    return file
+
+
+def grade_again(run: Path, settings: EvalSettings, before: EvalSettings) -> None:
+    """Give every sample the verdict of `settings.grader`, or of its source's own; those of judges stay.
+
+    Args:
+        run: the run folder, with trajectories; keep their verdicts first.
+        settings: those that hold from now on.
+        before: those with which the samples were graded so far.
+
+    Raises:
+        SettingsError: the own grader of a sample cannot be found out.
+        RecordError: a trajectory cannot be read.
+    """
+    file, headline = run / TRAJECTORIES, headline_of(settings)
+    grader = (lambda _: settings.grader) if settings.grader else own_grader(run, before)
+
+    def regraded() -> Iterator[Trajectory]:
+        for trajectory in read_lines(file, Trajectory):
+            yield graded(trajectory, grader(trajectory), headline(trajectory.task))
+
+    write_lines(file, regraded())
+
+
+def own_grader(run: Path, settings: EvalSettings) -> Callable[[Trajectory], str]:
+    """The grader that the source of a sample names, in its newest version; empty for the one of the answer's type.
+
+    Of a card that is not there any more, the grader is the one that the verdicts of the run name, if those were ever
+    given by the sources' own graders. Raises `SettingsError`, when it is asked about a sample of which nobody knows.
+    """
+    cards = {card.id: card for card in map(_card, settings.sources) if card is not None}
+    gone = [name for name in settings.sources if _card(name) is None and not _needs_no_card(name)]
+    first = _first_graders(run) if gone else {}
+
+    def of(trajectory: Trajectory) -> str:
+        card = cards.get(trajectory.task.source)
+        if card is not None and trajectory.task.answer_type in card.graders:
+            return newest(card.grader_of(trajectory.task).spec)
+        if not gone:
+            return ""
+        now = "" if settings.grader else grade_of(rule_score(trajectory.scores).detail).grader
+        found = first.get(trajectory.id, now)
+        if not found:
+            raise SettingsError(
+                f"the source {gone[0]} is not there any more, and {run} does not say how it graded {trajectory.id}. "
+                "Put its card back where it was, or name a grader with --grader."
+            )
+        return newest(found)
+
+    return of
+
+
+def _versions(run: Path) -> list[Path]:
+    return sorted((run / VERDICTS).glob("*.jsonl"))
+
+
+def _first_graders(run: Path) -> dict[str, str]:
+    """Sample -> the grader of the oldest verdict that was kept and given by the source's own grader."""
+    first: dict[str, str] = {}
+    for file in _versions(run):
+        for item in read_lines(file, Verdicts):
+            if item.own:
+                first.setdefault(item.id, grade_of(rule_score(item.scores).detail).grader)
+    return first
+
+
+def _card(name: str) -> Card | None:
+    with suppress(SaccadeError):
+        return load_card(name)
+    return None
+
+
+def _needs_no_card(name: str) -> bool:
+    """Whether the source is a file of tasks, or a world."""
+    if name.endswith(".toml"):
+        return False
+    if tasks_file(name) is not None or Path(name).is_dir():
+        return True
+    with suppress(SaccadeError):
+        load_world(name.removeprefix("world:"))
+        return True
+    return False
