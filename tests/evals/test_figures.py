@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from saccade.errors import SettingsError
 from saccade.evals.compare import compare
-from saccade.evals.intervals import bootstrap, mcnemar
 from saccade.evals.metrics import by_task, majority, mean_pass, pass_at
+from saccade.evals.paired_tests import mcnemar
 from saccade.evals.rows import natural
 from saccade.evals.summary import figures, summarise
 from saccade.evals.tables import comparison_text, summary_text
@@ -68,29 +68,6 @@ def test_pass_at_goes_by_powers_of_two_and_to_the_end() -> None:
     assert mean_pass([], 6) == {}
 
 
-def test_the_bootstrap_is_seeded_and_finds_the_known_interval() -> None:
-    values = [1.0] * 80 + [0.0] * 20
-    low, high = bootstrap(values)
-    assert (low, high) == bootstrap(values) != bootstrap(values, seed=1)
-    # A normal approximation: 0.8 +- 1.96 * sqrt(0.8 * 0.2 / 100).
-    assert low == pytest.approx(0.8 - 0.0784, abs=0.015)
-    assert high == pytest.approx(0.8 + 0.0784, abs=0.015)
-    assert bootstrap([1.0]) == (1.0, 1.0)
-    with pytest.raises(ValueError, match="no values"):
-        bootstrap([])
-
-
-@pytest.mark.parametrize(
-    ("wins", "losses", "p"), [(0, 0, 1.0), (5, 5, 1.0), (5, 0, 0.0625), (8, 1, 0.0390625), (1, 8, 0.0390625)]
-)
-def test_mcnemar_is_exact(wins: int, losses: int, p: float) -> None:
-    assert mcnemar(wins, losses) == p
-
-
-def test_mcnemar_of_thousands() -> None:
-    assert 0 < mcnemar(5200, 4800) < 1e-4
-
-
 def test_categories_are_sources_and_tags() -> None:
     rows = [
         row("a", 1.0, source="x", tags=("easy", "choices-seed=3")),
@@ -119,13 +96,47 @@ def test_two_runs_are_paired_by_task() -> None:
     assert (len(found.pairs), found.only_left, found.only_right) == (5, 1, 0)
     assert (found.wins, found.losses, found.ties, found.both_right) == (3, 1, 1, 1)
     assert found.difference == pytest.approx(0.4)
-    assert found.p == mcnemar(3, 1) == 0.625
+    assert (found.p, found.test) == (mcnemar(3, 1), "McNemar's exact test") == (0.625, "McNemar's exact test")
+    assert found.interval_by == "Newcombe, paired"
     assert [pair.task for pair in found.differing] == ["b", "t9", "t10", "c"]
     text = comparison_text(found, "A", "B")
     assert "difference +40.0 points" in text
     assert text.index("| t9 ") < text.index("| t10 ")
     mirrored = compare(right, left)
     assert (mirrored.wins, mirrored.difference) == (1, pytest.approx(-0.4))
+
+
+def test_means_over_samples_are_compared_by_permutation_and_said_so() -> None:
+    left = [row(task, credit, rollout) for task in "abcde" for rollout, credit in enumerate((1.0, 1.0))]
+    right = [row(task, credit, rollout) for task in "abcde" for rollout, credit in enumerate((1.0, 0.0))]
+    found = compare(left, right)
+    # Five differences of one size and sign: 2 of the 32 assignments of signs reach as far.
+    assert (found.test, found.p) == ("paired permutation test", 2 / 32)
+    # All differences are equal, so the bootstrap would be +50 to +50. Wilson of 5/5 is 0.566 to 1, of 2.5/5 0.170 to
+    # 0.830: 0.5 - sqrt(0.434^2 + 0.330^2) = -0.046, 0.5 + sqrt(0 + 0.330^2) = 0.830.
+    assert found.interval == pytest.approx((-0.046, 0.830), abs=0.002)
+    text = comparison_text(found, "A", "B")
+    assert "paired permutation test: p = 0.0625" in text
+    assert "McNemar" not in text
+
+
+def test_partial_credit_is_not_compared_by_a_sign_test() -> None:
+    found = compare([row("a", 1.0), row("b", 0.5), row("c", 1.0)], [row("a", 0.0), row("b", 1.0), row("c", 1.0)])
+    assert (found.wins, found.losses, found.test) == (1, 1, "paired permutation test")
+    # Sums of signs by sizes 1 and 0.5: 1.5, 0.5, -0.5, -1.5; all reach 0.5.
+    assert found.p == 1.0
+    assert found.interval_by == "bootstrap over tasks"
+
+
+def test_a_run_that_is_right_everywhere_has_an_interval_with_a_width() -> None:
+    found = figures([row(f"t{number}", 1.0) for number in range(12)])
+    assert found.interval == pytest.approx((0.757, 1.0), abs=0.001)
+    assert found.interval_by == "Wilson"
+    text = summary_text(summarise([row(f"t{number}", 1.0) for number in range(12)]))
+    assert "75.8–100.0" in text
+    assert "95% intervals: Wilson" in text
+    against = compare([row(f"t{n}", 1.0) for n in range(12)], [row(f"t{n}", 0.0) for n in range(12)])
+    assert against.interval == pytest.approx((0.657, 1.0), abs=0.001)
 
 
 def test_runs_of_other_tasks_are_refused() -> None:

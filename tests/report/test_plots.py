@@ -115,3 +115,13 @@ def test_texts_of_strangers_stay_texts() -> None:
         assert not elements(figure, "script")
         assert "\u202e" not in figure.svg
         assert not re.search(r"\sstyle=", str(figure.svg)), "the page's policy forbids styles of elements"
+
+
+def test_kinds_that_are_numbers_stand_in_their_order() -> None:
+    runs = {"a": {"1": 0.5, "2": 1.0, "10+": 1.0}, "b": {"0": 0.25}}
+    figure = bars("Calls", "Says.", runs, "right", True)
+    assert figure is not None
+    assert re.findall(r'class="name"[^>]*>([^<]+)<', str(figure.svg)) == ["0", "1", "2", "10+"]
+    words = bars("Calls", "Says.", {"a": {"2": 0.5, "crop": 1.0, "1": 1.0}}, "right", True)
+    assert words is not None
+    assert re.findall(r'class="name"[^>]*>([^<]+)<', str(words.svg)) == ["2", "crop", "1"]

@@ -13,12 +13,15 @@ from tests.report.played_runs import HOSTILE, eval_run, training_run
 from tests.report.test_page import Seen
 
 from saccade.cli.main import main
+from saccade.evals.protocols.findings import Mean
 from saccade.evals.protocols.registry import load_protocol
 from saccade.evals.protocols.stored import findings_file, write_findings
 from saccade.evals.protocols.study import Study, study
 from saccade.evals.protocols.tool_use.records import ToolUse
 from saccade.report.runs.findings import findings_of
 from saccade.report.runs.open import open_runs
+from saccade.report.sections import about
+from saccade.report.sections.view import Line, mean
 from saccade.report.write import write_report
 from saccade.tasks.benchmarks.registry import load_card
 
@@ -150,3 +153,26 @@ def test_stored_findings_count_while_they_are_of_the_whole_run(runs: tuple[Path,
             assert read.total.failed == failed
     finally:
         file.unlink()
+
+
+def test_the_settings_that_differ_name_the_models_without_their_places(page: str) -> None:
+    assert ["model", "good", "poor"] in rows(page)
+
+
+@pytest.mark.parametrize(
+    ("values", "shown"),
+    [
+        (["openai:a", "openai:b"], ["openai:a", "openai:b"]),
+        (['"/home/me/one/last"', '"/home/me/two/last"'], ["one/last", "two/last"]),
+        (["local:/home/me/one", "–"], ["one", "–"]),
+    ],
+)
+def test_models_are_shown_by_as_much_of_their_path_as_tells_them_apart(values: list[str], shown: list[str]) -> None:
+    lines = about.differences({str(place): {"model": value} for place, value in enumerate(values)})[0].lines
+    assert lines == (Line(("model", *shown)),)
+
+
+def test_a_mean_over_a_part_of_the_samples_says_of_how_many() -> None:
+    part = Mean(value=81.0, samples=1, low=81.0, high=81.0)
+    assert mean(part, of=3) == "81 (81–81, of 1)"
+    assert mean(part, of=1) == "81 (81–81)"

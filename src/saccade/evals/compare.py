@@ -1,7 +1,7 @@
 """Two runs over the same tasks, compared task by task.
 
 Only tasks that both runs graded are compared; the others are counted. A task is won by the run with the larger mean
-over its samples. With one sample each that is McNemar's test; with more it is the sign test, computed alike.
+over its samples. `saccade.evals.paired_tests` says which test is used, `saccade.evals.intervals` which interval.
 """
 
 from __future__ import annotations
@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from saccade.errors import SettingsError
-from saccade.evals.intervals import Interval, bootstrap, mcnemar
-from saccade.evals.metrics import by_task
+from saccade.evals.intervals import Interval, binary, of_difference
+from saccade.evals.metrics import TaskResult, by_task
+from saccade.evals.paired_tests import MCNEMAR, PERMUTATION, mcnemar, permutation
 from saccade.evals.rows import Row, natural
 
 
@@ -43,8 +44,12 @@ class Comparison:
     """Mean of left minus right."""
     interval: Interval
     """Of `difference`, 95%."""
+    interval_by: str
+    """How it was made."""
     p: float
-    """McNemar's exact test, two-sided."""
+    """Of `test`, two-sided."""
+    test: str
+    """McNemar's exact test for one right-or-wrong sample of each task, else the paired permutation test."""
 
     @property
     def ties(self) -> int:
@@ -64,9 +69,10 @@ def compare(left: Sequence[Row], right: Sequence[Row], *, seed: int = 0) -> Comp
         SettingsError: they have no task in common, or a task is not the same in both.
     """
     _check_same(left, right)
-    ours = {result.task: result.average for result in by_task(left)}
-    theirs = {result.task: result.average for result in by_task(right)}
-    pairs = tuple(Pair(task, ours[task], theirs[task]) for task in ours if task in theirs)
+    ours = {result.task: result for result in by_task(left)}
+    theirs = {result.task: result for result in by_task(right)}
+    both = [(ours[task], theirs[task]) for task in ours if task in theirs]
+    pairs = tuple(Pair(one.task, one.average, other.average) for one, other in both)
     if not pairs:
         raise SettingsError(
             "these runs have no graded task in common, so there is nothing to compare. "
@@ -74,6 +80,8 @@ def compare(left: Sequence[Row], right: Sequence[Row], *, seed: int = 0) -> Comp
         )
     gaps = [pair.left - pair.right for pair in pairs]
     wins, losses = sum(gap > 0 for gap in gaps), sum(gap < 0 for gap in gaps)
+    interval, interval_by = of_difference([pair.left for pair in pairs], [pair.right for pair in pairs], seed=seed)
+    single = all(map(_single, both))
     return Comparison(
         pairs=pairs,
         only_left=len(ours) - len(pairs),
@@ -82,9 +90,16 @@ def compare(left: Sequence[Row], right: Sequence[Row], *, seed: int = 0) -> Comp
         wins=wins,
         losses=losses,
         difference=fmean(gaps),
-        interval=bootstrap(gaps, seed=seed),
-        p=mcnemar(wins, losses),
+        interval=interval,
+        interval_by=interval_by,
+        p=mcnemar(wins, losses) if single else permutation(gaps, seed=seed),
+        test=MCNEMAR if single else PERMUTATION,
     )
+
+
+def _single(pair: tuple[TaskResult, TaskResult]) -> bool:
+    """Whether both runs have one sample of the task, right or wrong."""
+    return all(result.samples == 1 and binary([result.average]) for result in pair)
 
 
 def _check_same(left: Sequence[Row], right: Sequence[Row]) -> None:

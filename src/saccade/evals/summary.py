@@ -15,7 +15,7 @@ from statistics import fmean
 
 from saccade.evals.agreement import Agreement, agreement
 from saccade.evals.card_metrics import card_numbers
-from saccade.evals.intervals import Interval, bootstrap
+from saccade.evals.intervals import Interval, of_mean
 from saccade.evals.metrics import by_task, mean_pass
 from saccade.evals.rows import Row, natural
 
@@ -39,6 +39,8 @@ class Figures:
     """avg@k: the mean over tasks of the mean over samples; None without tasks."""
     interval: Interval | None
     """Of `avg`, 95%."""
+    interval_by: str
+    """How it was made: `Wilson` or `bootstrap over tasks`; empty without tasks."""
     pass_at: Mapping[int, float]
     majority: float | None
     """majority@k; None where tasks have one sample each."""
@@ -126,11 +128,13 @@ def figures(rows: Sequence[Row], k: int = 1, seed: int = 0) -> Figures:
     results = by_task(rows)
     averages = [result.average for result in results]
     several = any(result.samples > 1 for result in results)
+    interval, interval_by = of_mean(averages, seed=seed) if averages else (None, "")
     return Figures(
         tasks=len(results),
         samples=sum(result.samples for result in results),
         avg=fmean(averages) if averages else None,
-        interval=bootstrap(averages, seed=seed) if averages else None,
+        interval=interval,
+        interval_by=interval_by,
         pass_at=mean_pass(results, k),
         majority=fmean(result.majority for result in results) if several else None,
     )

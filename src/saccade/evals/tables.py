@@ -18,7 +18,8 @@ def summary_text(summary: Summary) -> str:
     parts: list[tuple[str, Figures]] = list(summary.sources.items()) if len(summary.sources) > 1 else []
     parts += list(summary.tags.items())
     whole = next(iter(summary.sources), "all") if len(summary.sources) == 1 else "all"
-    lines = [*_figures([(whole or "all", summary.total), *parts], summary.k), ""]
+    shown = [(whole or "all", summary.total), *parts]
+    lines = [*_figures(shown, summary.k), "", *_methods(shown)]
     for source, numbers in summary.card_numbers.items():
         lines += [f"{source}, {name}: {_percent(value)}" for name, value in numbers.items()]
     lines.append("stops: " + ", ".join(f"{name} {count}" for name, count in summary.stops.items()))
@@ -93,7 +94,8 @@ def comparison_text(found: Comparison, left: str, right: str) -> str:
         f"{count} tasks in both: {found.ties} the same ({found.both_right} right in both), {found.wins} better in the "
         f"first, {found.losses} in the second",
         f"difference {100 * found.difference:+.1f} points, 95% interval {100 * found.interval.low:+.1f} to "
-        f"{100 * found.interval.high:+.1f}; McNemar's exact test p = {found.p:.3g}",
+        f"{100 * found.interval.high:+.1f} ({found.interval_by})",
+        f"{found.test}: p = {found.p:.3g}",
     ]
     differing = found.differing
     if differing:
@@ -140,6 +142,12 @@ def _figures(parts: Sequence[tuple[str, Figures]], k: int) -> list[str]:
         row += [_percent(figures.majority)] if total.majority is not None else []
         rows.append(row)
     return markdown(head, rows)
+
+
+def _methods(parts: Sequence[tuple[str, Figures]]) -> list[str]:
+    """How the intervals were made, where there are any."""
+    used = list(dict.fromkeys(figures.interval_by for _, figures in parts if figures.interval_by))
+    return [f"95% intervals: {' or '.join(used)}"] if used else []
 
 
 def _percent(value: float | None) -> str:

@@ -84,6 +84,6 @@ def _facts(found: Comparison, sides: tuple[Side, Side]) -> tuple[str, ...]:
     return (
         f"{first.name} against {second.name}:",
         f"of {some(len(found.pairs), 'task')} in both, {found.wins:,} are better in the first and {found.losses:,} in "
-        f"the second; McNemar's exact test p = {found.p:.3g}.",
+        f"the second; {found.test}: p = {found.p:.3g}.",
         "Each task stands once for every sample of each run.",
     )

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import fmean
 
-from saccade.evals.intervals import Interval, bootstrap
+from saccade.evals.intervals import Interval, of_mean
 from saccade.evals.tables import markdown
 from saccade.reproduce.claim import Claim
 from saccade.reproduce.evidence import Evidence
@@ -75,7 +75,7 @@ def _rows(policy: str, seed: int | None, sat: Sequence[Sat]) -> Iterator[Row]:
             name,
             len(part),
             fmean(right),
-            bootstrap(right),
+            of_mean(right).interval,
             fmean(item.calls for item in part),
             fmean(item.faithful for item in part),
         )

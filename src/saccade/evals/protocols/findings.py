@@ -1,7 +1,7 @@
 """What all findings have in common: whose run it was, rates with their intervals, a row for each sample.
 
-Intervals are 95% percentile bootstraps over tasks: samples of one task are never taken for several. A rate without a
-denominator has no value; it is never a zero.
+Intervals are 95%, by bootstrap over tasks: samples of one task are never taken for several; see
+`saccade.evals.protocols.rates`. A rate without a denominator has no value; it is never a zero.
 """
 
 from __future__ import annotations

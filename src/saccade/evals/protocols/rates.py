@@ -1,7 +1,9 @@
 """Rates and means with intervals: the bootstrap over tasks, drawn once for all numbers of a run.
 
 Of each draw the ratio of two sums is taken, so a rate over a part of the samples (the right ones, say) has the interval
-of that ratio. The same input gives the same numbers.
+of that ratio. A share of tasks that each have one trial has Wilson's interval. So has any other share for which all
+draws are the same (0 or 100 %, above all), as of one trial for each task: a bootstrap without a spread says nothing.
+The same input gives the same numbers.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ from typing import Final, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from saccade.evals.intervals import DRAWS
+from saccade.evals.intervals import DRAWS, Interval, wilson
 from saccade.evals.protocols.findings import Mean, Rate, SampleRow
 
 Column: TypeAlias = Sequence[tuple[float, float]]
@@ -20,6 +22,7 @@ Column: TypeAlias = Sequence[tuple[float, float]]
 
 _AT_ONCE: Final = 2_000_000
 """Numbers held at a time."""
+_ROUNDING: Final = 1e-12
 
 
 class Rates:
@@ -35,10 +38,6 @@ class Rates:
         """The share of True among those that are not None."""
         return self.rates([hits])[0]
 
-    def mean(self, values: Iterable[float | None]) -> Mean | None:
-        """The mean of those that are not None; None if all are."""
-        return self.means([values])[0]
-
     def rates(self, columns: Iterable[Iterable[bool | None]]) -> list[Rate]:
         """`rate` of several at once, which is much quicker."""
         return self.shares([[(0, 0) if hit is None else (int(hit), 1) for hit in column] for column in columns])
@@ -48,24 +47,41 @@ class Rates:
         listed = [list(column) for column in columns]
         return [
             Rate(count=round(total), of=round(weight), low=low, high=high)
-            for (total, weight), (low, high) in zip(map(_sums, listed), self._intervals(listed), strict=True)
+            for (total, weight), (low, high) in zip(map(_sums, listed), self._intervals(listed, True), strict=True)
         ]
 
+    def credits(self, columns: Iterable[Iterable[float | None]]) -> list[Mean | None]:
+        """Means of credit, from 0 to 1."""
+        return self._means(columns, shares=True)
+
     def means(self, columns: Iterable[Iterable[float | None]]) -> list[Mean | None]:
-        """`mean` of several at once."""
+        """Means of amounts; their intervals have no width where all amounts are equal."""
+        return self._means(columns, shares=False)
+
+    def _means(self, columns: Iterable[Iterable[float | None]], *, shares: bool) -> list[Mean | None]:
         listed = [[(0.0, 0.0) if value is None else (value, 1.0) for value in column] for column in columns]
         return [
             None if low is None or high is None else Mean(value=total / count, samples=round(count), low=low, high=high)
-            for (total, count), (low, high) in zip(map(_sums, listed), self._intervals(listed), strict=True)
+            for (total, count), (low, high) in zip(map(_sums, listed), self._intervals(listed, shares), strict=True)
         ]
 
-    def _intervals(self, columns: Sequence[Column]) -> list[tuple[float, float] | tuple[None, None]]:
+    def _intervals(self, columns: Sequence[Column], shares: bool) -> list[Interval | tuple[None, None]]:
         if not columns or not self._tasks:
             return [(None, None)] * len(columns)
         pairs = np.array(columns, dtype=np.float64)
         drawn = self._ratios(self._by_task(pairs[..., 0]), self._by_task(pairs[..., 1]))
-        known = [any(weight for _, weight in column) for column in columns]
-        return [_percentiles(ratios) if some else (None, None) for ratios, some in zip(drawn.T, known, strict=True)]
+        return [self._interval(column, ratios, shares) for column, ratios in zip(columns, drawn.T, strict=True)]
+
+    def _interval(self, column: Column, ratios: npt.NDArray[np.float64], shares: bool) -> Interval | tuple[None, None]:
+        inside = {int(place) for place, (_, weight) in zip(self._places, column, strict=True) if weight}
+        if not inside:
+            return None, None
+        total, weight = _sums(column)
+        found = _percentiles(ratios)
+        single = weight == len(inside) and all(value in (0, 1) for value, _ in column)
+        if not shares or (found.high - found.low > _ROUNDING and not single):
+            return found
+        return wilson(total / weight * len(inside), len(inside))
 
     def _by_task(self, values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         """Sums over the samples of each task: tasks × columns."""
@@ -90,6 +106,6 @@ def _sums(column: Column) -> tuple[float, float]:
     return sum(value for value, _ in column), sum(weight for _, weight in column)
 
 
-def _percentiles(ratios: npt.NDArray[np.float64]) -> tuple[float, float]:
+def _percentiles(ratios: npt.NDArray[np.float64]) -> Interval:
     low, high = np.percentile(ratios[~np.isnan(ratios)], (2.5, 97.5))
-    return float(low), float(high)
+    return Interval(float(low), float(high))

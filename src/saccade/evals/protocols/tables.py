@@ -131,14 +131,20 @@ def _tokens(found: TokenEconomy) -> list[str]:
 
 def _point(point: TokenPoint) -> Sequence[str]:
     numbers = (point.visual, point.text, point.written, point.processed)
-    pictures = "–" if point.pictures is None else f"{point.pictures.value:.1f}"
     return (
         point.label,
         str(point.samples),
         _mean(point.accuracy),
-        pictures,
-        *("–" if number is None else f"{number.value:.0f}" for number in numbers),
+        _number(point.pictures, point.samples, 1),
+        *(_number(number, point.samples, 0) for number in numbers),
     )
+
+
+def _number(mean: Mean | None, samples: int, digits: int) -> str:
+    """A mean; over fewer than `samples` it says over how many."""
+    if mean is None:
+        return "–"
+    return f"{mean.value:.{digits}f}" + (f" (of {mean.samples})" if mean.samples < samples else "")
 
 
 def _confidence(found: Confidence) -> list[str]:

@@ -27,8 +27,13 @@ class Shares:
 
 
 def bars(title: str, says: str, runs: Mapping[str, Mapping[str, float]], label: str, percent: bool) -> Figure | None:
-    """For each kind a bar for each run (run -> kind -> value); kinds in the order in which they first come."""
+    """For each kind a bar for each run (run -> kind -> value).
+
+    Kinds that are numbers (`0`, `1`, `3+`) are in their order; others in the order in which they first come.
+    """
     kinds = list(dict.fromkeys(kind for values in runs.values() for kind in values))
+    if all(kind.rstrip("+").isdecimal() for kind in kinds):
+        kinds.sort(key=lambda kind: int(kind.rstrip("+")))
     if not kinds:
         return None
     left = _room(kinds)

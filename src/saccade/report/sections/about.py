@@ -10,8 +10,10 @@ from saccade.report.runs.training_run import TrainingRun, flat
 from saccade.report.sections.view import Line, Panel, Section, Sheet
 from saccade.report.words import NONE
 
-_PLACES = frozenset({"data", "sandbox", "model", "threads"})
-"""Settings that say where something lies, or are shown elsewhere."""
+_PLACES = frozenset({"data", "sandbox", "threads"})
+"""Settings that say where something lies."""
+_MODELS = frozenset({"model", "judge", "model.source"})
+"""Settings that may be paths of this machine, of which the page shows no more than tells them apart."""
 
 
 def about(runs: Sequence[EvalRun], trainings: Sequence[TrainingRun]) -> Section:
@@ -21,13 +23,13 @@ def about(runs: Sequence[EvalRun], trainings: Sequence[TrainingRun]) -> Section:
         lines = tuple(_line(run, hue(place)) for place, run in enumerate(runs))
         heads = ("run", "tasks", "samples", "each task", "lost", "turns", "calls", "model", "dialect")
         own = {run.name: _settings(run) for run in runs}
-        panels.append(Panel("Evaluations", (), (Sheet("Runs", heads, lines, words=2), *_differences(own))))
+        panels.append(Panel("Evaluations", (), (Sheet("Runs", heads, lines, words=2), *differences(own))))
     if trainings:
         rows = tuple(_trained(run, hue(place)) for place, run in enumerate(trainings))
         training_heads = ("run", "steps", "held out: first", "best", "last", "begun with", "dialect", "tasks")
         told = {run.name: run.settings for run in trainings}
         panels.append(
-            Panel("Training runs", (), (Sheet("Training runs", training_heads, rows, words=3), *_differences(told)))
+            Panel("Training runs", (), (Sheet("Training runs", training_heads, rows, words=3), *differences(told)))
         )
     return Section("runs", "Runs", tuple(panels))
 
@@ -67,16 +69,29 @@ def _trained(run: TrainingRun, own: str) -> Line:
 def _settings(run: EvalRun) -> Mapping[str, str]:
     if run.settings is None:
         return {}
-    return dict(flat(run.settings.model_dump(mode="json")))
+    told = run.settings.model_copy(update={"model": run.settings.asked, "judge": run.settings.judge_name})
+    return dict(flat(told.model_dump(mode="json")))
 
 
-def _differences(told: Mapping[str, Mapping[str, str]]) -> tuple[Sheet, ...]:
+def differences(told: Mapping[str, Mapping[str, str]]) -> tuple[Sheet, ...]:
     """The settings that are not the same in all runs, as a table; nothing for one run."""
     names = dict.fromkeys(name for settings in told.values() for name in settings)
     lines = [
-        Line((name, *(settings.get(name, NONE) for settings in told.values())))
+        Line((name, *_shown(name, [settings.get(name, NONE) for settings in told.values()])))
         for name in sorted(names)
         if name.split(".")[0] not in _PLACES and len({settings.get(name) for settings in told.values()}) > 1
     ]
     heads = ("setting", *told)
     return (Sheet("Settings that differ", heads, tuple(lines), words=len(told)),) if lines else ()
+
+
+def _shown(name: str, values: Sequence[str]) -> Sequence[str]:
+    """The values of a setting; of models the last parts of their paths, as many as tell them apart."""
+    if name not in _MODELS:
+        return values
+    parts = [value.strip('"').split("/") for value in values]
+    for length in range(1, max(map(len, parts)) + 1):
+        short = ["/".join(part[-length:]) for part in parts]
+        if len(set(short)) == len(set(values)):
+            return short
+    return values

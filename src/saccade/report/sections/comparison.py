@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from saccade.errors import SettingsError
 from saccade.evals.compare import Comparison, compare
@@ -11,7 +11,7 @@ from saccade.report.sections.results import title_of
 from saccade.report.sections.view import Line, Panel, Section, Sheet
 from saccade.report.words import some
 
-_HEADS = ("", "tasks", "difference", "95% interval", "p (McNemar)", "first better", "second better", "the same")
+_HEADS = ("", "tasks", "difference", "95% interval", "p", "first better", "second better", "the same")
 
 
 def comparison(runs: Sequence[EvalRun]) -> Section | None:
@@ -41,7 +41,9 @@ def _pair(left: EvalRun, right: EvalRun) -> Panel:
         whole = compare(left.rows, right.rows, seed=left.seed)
     except SettingsError as error:
         return Panel(title, (str(error),))
-    lines = [_line("all", whole), *_by_source(left, right)]
+    parts = {"all": whole, **dict(_by_source(left, right))}
+    compared = parts.values()
+    lines = [_line(name, found) for name, found in parts.items()]
     alone = [
         f"{some(count, 'task')} only in {run.name}"
         for count, run in ((whole.only_left, left), (whole.only_right, right))
@@ -51,11 +53,17 @@ def _pair(left: EvalRun, right: EvalRun) -> Panel:
         f"Percent right of {left.name} less that of {right.name}, over the tasks that both runs graded; positive: "
         f"{left.name} is better. A task is better in the run with the larger mean over its samples."
     ]
+    tests, intervals = _kinds(found.test for found in compared), _kinds(found.interval_by for found in compared)
+    notes.append(f"p by {tests}, two-sided; intervals by {intervals}.")
     notes += [f"Not compared: {' and '.join(alone)}."] if alone else []
     return Panel(title, tuple(notes), (Sheet(title, _HEADS, tuple(lines)),))
 
 
-def _by_source(left: EvalRun, right: EvalRun) -> Iterator[Line]:
+def _kinds(names: Iterable[str]) -> str:
+    return " or ".join(dict.fromkeys(names))
+
+
+def _by_source(left: EvalRun, right: EvalRun) -> Iterator[tuple[str, Comparison]]:
     sources = dict.fromkeys(row.source for row in left.rows)
     for source in sources if len(sources) > 1 else ():
         ours = [row for row in left.rows if row.source == source]
@@ -64,7 +72,7 @@ def _by_source(left: EvalRun, right: EvalRun) -> Iterator[Line]:
             found = compare(ours, theirs, seed=left.seed)
         except SettingsError:
             continue  # this benchmark is in one of them alone
-        yield _line(title_of(source), found)
+        yield title_of(source), found
 
 
 def _line(name: str, found: Comparison) -> Line:

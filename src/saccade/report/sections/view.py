@@ -9,6 +9,11 @@ from saccade.evals.protocols.findings import Mean, Rate
 from saccade.report.plots.figure import Figure, short_percent
 from saccade.report.words import NONE
 
+_NARROW = 84
+"""Characters across a table that fits beside a figure."""
+_WRAPPED = 24
+"""Characters after which a column of words is taken to wrap."""
+
 
 @dataclass(frozen=True, slots=True)
 class Line:
@@ -32,6 +37,14 @@ class Sheet:
     folded: bool = False
     """Whether it is opened only when it is wanted."""
 
+    @property
+    def width(self) -> int:
+        """Characters across."""
+        columns = list(zip(self.heads, *(line.cells for line in self.lines), strict=True))
+        lengths = [max(map(len, column)) for column in columns]
+        plain = len(columns) - self.words
+        return sum(lengths[:plain]) + sum(min(length, _WRAPPED) for length in lengths[plain:])
+
 
 @dataclass(frozen=True, slots=True)
 class Panel:
@@ -41,6 +54,12 @@ class Panel:
     notes: tuple[str, ...] = ()
     sheets: tuple[Sheet, ...] = ()
     figures: tuple[Figure, ...] = ()
+
+    @property
+    def beside(self) -> bool:
+        """Whether its one figure stands beside its tables, where the page is wide enough: they are narrow."""
+        shown = [sheet for sheet in self.sheets if not sheet.folded]
+        return len(self.figures) == 1 and bool(shown) and all(sheet.width <= _NARROW for sheet in shown)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,10 +94,13 @@ def rate(found: Rate) -> str:
     return f"{percent(found.value)}{ends}"
 
 
-def mean(found: Mean | None, *, share: bool = False) -> str:
-    """A mean with its interval; a `share` as percent."""
+def mean(found: Mean | None, *, share: bool = False, of: int = 0) -> str:
+    """A mean with its interval; a `share` as percent. Over fewer than `of` samples it says over how many."""
     if found is None:
         return NONE
+    part = f", of {found.samples:,}" if found.samples < of else ""
     if share:
-        return f"{percent(found.value)} ({between((found.low, found.high))})"
-    return f"{found.value:,.0f} ({found.low:,.0f}–{found.high:,.0f})"
+        return f"{percent(found.value)} ({between((found.low, found.high))}{part})"
+    digits = 0 if found.value >= 10 else 1
+    ends = f"{found.low:,.{digits}f}–{found.high:,.{digits}f}"
+    return f"{found.value:,.{digits}f} ({ends}{part})"

@@ -8,7 +8,7 @@ from itertools import product
 from statistics import fmean
 from typing import Final
 
-from saccade.evals.intervals import bootstrap
+from saccade.evals.intervals import of_mean
 from saccade.evals.metrics import majority
 from saccade.evals.protocols.confidence.records import AgreementSpan, ConfidenceRow, TaskAgreement
 from saccade.evals.protocols.findings import Mean
@@ -63,7 +63,7 @@ def separation(tasks: Sequence[TaskAgreement]) -> float | None:
 
 def mean(values: Sequence[float]) -> Mean:
     """The mean of values of tasks with its interval."""
-    low, high = bootstrap(values)
+    low, high = of_mean(values).interval
     return Mean(value=fmean(values), samples=len(values), low=low, high=high)
 
 

@@ -73,7 +73,7 @@ def _exactly(name: str, rows: Sequence[ConfidenceRow], number: Number) -> Curve:
     values = sorted({value for row in rows if (value := number(row)) is not None})
     columns = [[row.correct if number(row) == value else None for row in rows] for value in values]
     counts = [sum(number(row) == value for row in rows) for value in values]
-    means = Rates(rows).means(columns)
+    means = Rates(rows).credits(columns)
     return Curve(
         name=name,
         points=tuple(Point(at=at, samples=n, accuracy=one) for at, n, one in zip(values, counts, means, strict=True)),
@@ -90,7 +90,7 @@ def _within(name: str, rows: Sequence[ConfidenceRow], number: Number) -> Curve:
         for most in budgets
     ]
     counts = [sum(value <= most for value in values) for most in budgets]
-    means = Rates(known).means(columns)
+    means = Rates(known).credits(columns)
     return Curve(
         name=name,
         points=tuple(Point(at=at, samples=n, accuracy=one) for at, n, one in zip(budgets, counts, means, strict=True)),

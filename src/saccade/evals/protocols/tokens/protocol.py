@@ -55,9 +55,10 @@ def findings(rows: Sequence[TokenRow], about: About) -> TokenEconomy:
 
 def point(label: str, rows: Sequence[TokenRow]) -> TokenPoint:
     """Some samples as a point."""
-    accuracy, pictures, visual, text, written, processed = Rates(rows).means(
+    rates = Rates(rows)
+    accuracy = rates.credits([[row.correct for row in rows]])[0]
+    pictures, visual, text, written, processed = rates.means(
         [
-            [row.correct for row in rows],
             [row.pictures for row in rows],
             [row.visual for row in rows],
             [row.text for row in rows],

@@ -77,7 +77,7 @@ def _buckets(rows: Sequence[ToolUseRow], rates: Rates) -> tuple[CallBucket, ...]
         [None if row.correct is None else row.right and n == bucket for row, n in zip(rows, numbers, strict=True)]
         for bucket in span
     ]
-    made = zip(span, samples, rates.means(inside), rates.rates(correct), strict=True)
+    made = zip(span, samples, rates.credits(inside), rates.rates(correct), strict=True)
     return tuple(
         CallBucket(label=f"{bucket}+" if bucket == _LAST else str(bucket), samples=one, accuracy=mean, correct=right)
         for bucket, one, mean, right in made

@@ -33,6 +33,8 @@ def tokens(found: Mapping[str, TokenEconomy]) -> Panel | None:
         for run, one in found.items()
         if one.estimated
     ]
+    if any(_partial(point) for one in found.values() for point in (one.total, *one.sources.values(), *one.spans)):
+        notes.append("A mean over a part of the samples says of how many; of the others the backend gave no number.")
     whole = [_series(_name(run, one), [one.total], place) for place, (run, one) in enumerate(found.items())]
     parts = [_series(run, one.spans, place) for place, (run, one) in enumerate(found.items()) if len(one.spans) > 1]
     return Panel(
@@ -60,8 +62,19 @@ def _sources(run: str, found: TokenEconomy) -> dict[str, TokenPoint]:
 
 def _line(name: str, point: TokenPoint, place: int) -> Line:
     numbers = (point.pictures, point.visual, point.text, point.written, point.processed)
-    cells = (name, f"{point.samples:,}", mean(point.accuracy, share=True), *map(mean, numbers))
+    cells = (
+        name,
+        f"{point.samples:,}",
+        mean(point.accuracy, share=True, of=point.samples),
+        *(mean(number, of=point.samples) for number in numbers),
+    )
     return Line(cells, hue(place))
+
+
+def _partial(point: TokenPoint) -> bool:
+    """Whether a number of it is a mean over a part of its samples."""
+    numbers = (point.accuracy, point.pictures, point.visual, point.text, point.written, point.processed)
+    return any(number is not None and number.samples < point.samples for number in numbers)
 
 
 def _series(name: str, points: Iterable[TokenPoint], place: int) -> Series:
