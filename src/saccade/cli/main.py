@@ -41,7 +41,7 @@ VERBS: dict[str, Verb] = {
     "doctor": Verb("saccade.cli.doctor:app", "Say which isolation layers this machine gives."),
     "eval": Verb("saccade.cli.eval:app", "Play a benchmark with a model, and grade it."),
     "export": Verb("saccade.cli.export:app", "Write a run's samples as a table: jsonl, csv, parquet, xlsx."),
-    "list": Verb("saccade.cli.list:app", "List tools, dialects, graders, rewards and everything else that has a name."),
+    "list": Verb("saccade.cli.list:app", "List tools, dialects, graders and all else that has a name."),
     "merge": Verb("saccade.cli.merge:app", "Put the shards of an evaluation together."),
     "protocols": Verb("saccade.cli.protocols:app", "Say how a run used its tools, what went wrong, what it cost."),
     "regrade": Verb("saccade.cli.regrade:app", "Grade a stored run anew, without the model."),
