@@ -63,7 +63,7 @@ def test_what_is_missing_is_said() -> None:
 
 
 def test_client_packages_are_imported_late() -> None:
-    code = "import saccade.models.registry, sys; print(*sys.modules)"
+    code = "import saccade.models.providers, saccade.models.registry, sys; print(*sys.modules)"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert not {"openai", "anthropic", "httpx", "httpx2", "torch", "transformers"} & set(run.stdout.split())
-    assert {"openai", "anthropic", "local", "scripted", "replay"} <= set(PROVIDERS)
+    assert {"openai", "anthropic", "local", "scripted", "replay"} <= set(PROVIDERS.names())

@@ -64,7 +64,7 @@ def test_malformed_entries_are_refused(entry: str, target: str) -> None:
         Registry("things", {entry: target})
 
 
-@pytest.mark.parametrize(("name", "message"), [("pyvision@1", "taken by json:loads"), ("nameless", "no id")])
+@pytest.mark.parametrize(("name", "message"), [("pyvision@1", "taken by json:loads"), ("Nameless", "no id")])
 def test_bad_entry_points_are_named(monkeypatch: pytest.MonkeyPatch, name: str, message: str) -> None:
     monkeypatch.setattr(module, "entry_points", lambda group: [point(name, "other:thing")])
     with pytest.raises(RegistryError, match=message):

@@ -30,11 +30,10 @@ def cards() -> None:
 @app.command("list")
 def list_cards() -> None:
     """Name every card, its size (`show` says why some have no single one), and its metric."""
-    from saccade.tasks.benchmarks.registry import card_ids, load_card
+    from saccade.cli.list import lines, parts_of
 
-    for card in map(load_card, card_ids()):
-        tasks = "no one size" if card.size.tasks is None else f"{card.size.tasks} tasks"
-        print(f"{card.id:<28}{tasks:>11}  {card.metric.id:<26}{card.title}")
+    for line in lines(list(parts_of("cards"))):
+        print(line)
 
 
 @app.command()
@@ -58,9 +57,9 @@ def check(
     ] = None,
 ) -> None:
     """Read all rows of a data set, and say what was found beside what its card expects; 1 if rows are broken."""
-    from saccade.tasks.benchmarks.registry import card_ids, load_card
+    from saccade.tasks.benchmarks.registry import cards, load_card
 
-    named = {entry.partition("@")[0] for entry in card_ids()}
+    named = cards().names()
     if card is None and data.resolve().name not in named:
         raise SettingsError(f"no card is named like {data}; name one with --card ({', '.join(sorted(named))})")
     chosen = load_card(card or data.resolve().name)

@@ -2,8 +2,8 @@
 
 Verbs are one file each and are imported only when they are called, so `saccade --help` is quick and a verb whose
 module is missing or broken does not take the others along. Exit codes: what the verb says (0 means success),
-2 for a `SaccadeError` or a wrong command line, 130 after Ctrl-C. Any other exception is a fault of Saccade and keeps
-its traceback.
+2 for a `SaccadeError`, a wrong command line or an exception of a user's own code, 130 after Ctrl-C. Any other
+exception is a fault of Saccade and keeps its traceback.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from importlib.metadata import version
 import typer
 
 from saccade.errors import SaccadeError, UnavailableError
+from saccade.record.own_code import blame
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +41,7 @@ VERBS: dict[str, Verb] = {
     "doctor": Verb("saccade.cli.doctor:app", "Say which isolation layers this machine gives."),
     "eval": Verb("saccade.cli.eval:app", "Play a benchmark with a model, and grade it."),
     "export": Verb("saccade.cli.export:app", "Write a run's samples as a table: jsonl, csv, parquet, xlsx."),
+    "list": Verb("saccade.cli.list:app", "List tools, dialects, graders and all else that has a name."),
     "merge": Verb("saccade.cli.merge:app", "Put the shards of an evaluation together."),
     "protocols": Verb("saccade.cli.protocols:app", "Say how a run used its tools, what went wrong, what it cost."),
     "regrade": Verb("saccade.cli.regrade:app", "Grade a stored run anew, without the model."),
@@ -75,6 +77,12 @@ def main(argv: list[str] | None = None) -> int:
         return 2
     except KeyboardInterrupt:
         return 130
+    except Exception as error:
+        own = blame(error)
+        if not own:
+            raise
+        print(f"saccade: {own}", file=sys.stderr)
+        return 2
     return 0
 
 

@@ -27,14 +27,21 @@ EPILOG = (
 @app.command(epilog=EPILOG)
 def protocols(
     runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Folders of runs.")],
-    only: Annotated[list[str] | None, typer.Option("--only", metavar="NAME", help="This protocol; repeatable.")] = None,
+    only: Annotated[
+        list[str] | None,
+        typer.Option("--only", metavar="NAME", help="This protocol, or one of your own as FILE.py:NAME; repeatable."),
+    ] = None,
     judge: Annotated[str | None, typer.Option(metavar="MODEL", help="Model that judges pictures.")] = None,
     budget: Annotated[
         str, typer.Option(help="Pixel budget by which visual tokens are estimated: qwen2.5-vl, qwen3-vl or none.")
     ] = "qwen2.5-vl",
+    dialect: Annotated[
+        str | None, typer.Option(metavar="FILE.py:NAME", help="Dialect of your own in which the runs were made.")
+    ] = None,
     out: Annotated[Path | None, typer.Option(help="Folder of the findings.  [default: RUN/protocols]")] = None,
 ) -> None:
     """Apply the protocols of evaluation to stored runs; findings are kept as JSON beside each run."""
+    from saccade.dialects.registry import load_dialect
     from saccade.errors import SettingsError
     from saccade.evals.protocols.registry import load_protocol, protocol_names
     from saccade.evals.protocols.stored import REPLIES, findings_file, write_findings
@@ -44,14 +51,35 @@ def protocols(
     if out is not None and len(runs) > 1:
         raise SettingsError(f"--out {out} would hold the findings of {len(runs)} runs: name one run, or leave it out.")
     policy(budget)
+    if dialect is not None:
+        load_dialect(dialect)
     chosen = [load_protocol(name) for name in dict.fromkeys(only or protocol_names())]
     for run in runs:
         folder = findings_file(run, "", out).parent
         found = asyncio.run(_studied(run, chosen, judge, budget, folder / REPLIES))
+        _say_unknown(run, found)
         for protocol in chosen:
             file = findings_file(run, protocol.name, out)
             write_findings(file, found[protocol.name])
             print(f"## {run.resolve().name}: {protocol.title}\n\n{findings_text(found[protocol.name])}\n\n{file}\n")
+
+
+def _say_unknown(run: Path, found: dict[str, Findings]) -> None:
+    """Tell of dialects that are not here: which form they ask for is then not known."""
+    import sys
+
+    from saccade.dialects.registry import recorded_dialect
+    from saccade.errors import RegistryError
+
+    for name in sorted({name for item in found.values() for name in item.about.dialects}):
+        try:
+            recorded_dialect(name)
+        except RegistryError:
+            print(
+                f"{run}: the dialect {name} is not installed, so errors of form and pictures by their names are found "
+                "by general rules. If it is a file of yours, name it with --dialect FILE.py:NAME.",
+                file=sys.stderr,
+            )
 
 
 async def _studied(

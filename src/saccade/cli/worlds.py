@@ -44,13 +44,14 @@ def list_worlds(
     knobs: Annotated[bool, typer.Option("--knobs", help="Also the knobs of every world and their defaults.")] = False,
 ) -> None:
     """Name every world and what it asks."""
-    from saccade.tasks.worlds.registry import WORLDS, load_world
+    from saccade.cli.list import lines, parts_of
+    from saccade.tasks.worlds.registry import load_world
 
-    for entry in WORLDS.ids():
-        world = load_world(entry)
-        print(f"{entry:<24}{world.description}")
-        if knobs:
-            for name, value in world.knobs():
+    parts = list(parts_of("worlds"))
+    for part, line in zip(parts, lines(parts), strict=True):
+        print(line)
+        if knobs and not part.problem:
+            for name, value in load_world(part.id).knobs():
                 print(f"    {name} = {value!r}")
 
 

@@ -1,21 +1,19 @@
 """The dialects by id: `name`, `name@version` or either with `:preset`, as in `pyvision-rl-image@1:repo`.
 
-An entry's target is a mapping from preset names to ready dialects; its first preset is the default. A family without
-presets has the single key `""`. Presets exist where a paper and its released code differ. Further packages add entries
-by the entry point group `saccade.dialects`. Nothing is imported before it is asked for.
+An entry's target is a mapping from preset names to ready dialects, as `PresetRegistry` says. Presets exist where a
+paper and its released code differ. Further packages add entries by the entry point group `saccade.dialects`. Nothing is
+imported before it is asked for.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import cast
+from typing import Final
 
 from saccade.dialects.base import Dialect
 from saccade.errors import RegistryError
-from saccade.record.registry import Registry
-from saccade.record.suggest import did_you_mean
+from saccade.record.registry import PresetRegistry, has_members
 
-DIALECTS = Registry(
+DIALECTS: Final = PresetRegistry[Dialect](
     "dialects",
     {
         "pyvision@1": "saccade.dialects.pyvision:PRESETS",
@@ -31,26 +29,36 @@ DIALECTS = Registry(
         "direct@1": "saccade.dialects.direct:PRESETS",
         "tiny@1": "saccade.dialects.tiny:PRESETS",
     },
+    has_members(name for name in vars(Dialect) if not name.startswith("_")),
 )
+
+_named: dict[str, Dialect] = {}
 
 
 def load_dialect(wanted: str) -> Dialect:
-    """The dialect that `wanted` names.
+    """The dialect that `wanted` names: an id, or code of the user's own (`file.py:NAME`, `module:NAME`).
 
     Raises:
-        RegistryError: nothing has that id or preset (suggests the nearest), or it cannot be imported.
+        RegistryError: nothing has that id or preset (suggests the nearest), it cannot be imported, it is no dialect, or
+            a dialect of the user's own has an id that is taken.
     """
-    entry, _, preset = wanted.partition(":")
-    presets = DIALECTS.load(entry)
-    if not isinstance(presets, Mapping) or not presets:
-        raise RegistryError(f"{entry} of dialects is no mapping from preset names to dialects; correct its target")
-    if ":" not in wanted:
-        preset = next(iter(presets))
-    if preset not in presets:
-        if set(presets) == {""}:
-            raise RegistryError(f"{entry} has no presets, so not {preset!r} either; write {entry}")
-        raise RegistryError(f"{entry} has no preset {preset!r}. {did_you_mean(preset, presets)}".rstrip())
-    return cast(Dialect, presets[preset])
+    dialect = DIALECTS.load(wanted)
+    if DIALECTS.code(wanted) is not None:
+        if DIALECTS.has(dialect.id.partition(":")[0]):
+            raise RegistryError(
+                f"{wanted} has the id {dialect.id}, which is another dialect's. Give it one of its own."
+            )
+        _named[dialect.id] = dialect
+    return dialect
+
+
+def recorded_dialect(recorded: str) -> Dialect:
+    """The dialect of the id that a stored record names; of the user's own, one that this process has loaded before.
+
+    Raises:
+        RegistryError: there is none. A record runs no code, so a file that it names is not loaded.
+    """
+    return _named[recorded] if recorded in _named else DIALECTS.load_recorded(recorded)
 
 
 def presets(wanted: str) -> tuple[str, ...]:
@@ -59,5 +67,4 @@ def presets(wanted: str) -> tuple[str, ...]:
     Raises:
         RegistryError: nothing has that id, or it cannot be imported.
     """
-    found = DIALECTS.load(wanted)
-    return tuple(name for name in found if name) if isinstance(found, Mapping) else ()
+    return DIALECTS.presets(wanted)

@@ -12,7 +12,7 @@ from pathlib import Path
 from saccade.episode.run_folder import TRAJECTORIES, RunFolder
 from saccade.errors import SettingsError
 from saccade.record.codec import recover_lines
-from saccade.record.settings import Settings, differences, load_settings, save_settings
+from saccade.record.settings import Settings, check_code, differences, load_settings, save_settings
 
 SETTINGS = "settings.toml"
 
@@ -22,7 +22,7 @@ def continued(root: Path, settings: Settings, *, may_differ: Collection[str] = (
 
     Raises:
         SettingsError: it was made with other settings (names what differs but for `may_differ`), or it holds another
-            command's run.
+            command's run, or a file of the user's own code is another now.
         RecordError: its trajectories cannot be read.
     """
     saved, lines = root / SETTINGS, root / TRAJECTORIES
@@ -45,3 +45,4 @@ def _check(root: Path, before: Settings, now: Settings, may_differ: Collection[s
         raise SettingsError(
             f"{root} was made with other settings:\n{listed}\nUse the same ones to continue it, or another folder."
         )
+    check_code(root / SETTINGS)

@@ -31,7 +31,7 @@ from saccade.tasks.benchmarks.benchmark import Benchmark, open_benchmark, tasks_
 from saccade.tasks.benchmarks.card import Card
 from saccade.tasks.benchmarks.loaders.registry import load_loader
 from saccade.tasks.benchmarks.problem import RowProblem
-from saccade.tasks.benchmarks.registry import load_card
+from saccade.tasks.benchmarks.registry import load_card, recorded_card
 from saccade.tasks.benchmarks.row_files import Row
 from saccade.tasks.benchmarks.values import matches
 
@@ -135,7 +135,7 @@ def cards_of(settings: EvalSettings) -> tuple[Card, ...]:
     found = []
     for name in settings.sources:
         with suppress(SaccadeError):  # a world, or a file of tasks
-            found.append(load_card(name))
+            found.append(recorded_card(name))
     return tuple(found)
 
 

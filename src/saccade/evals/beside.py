@@ -15,7 +15,7 @@ from saccade.evals.settings import EvalSettings
 from saccade.evals.summary import by_category
 from saccade.tasks.benchmarks.benchmark import open_benchmark
 from saccade.tasks.benchmarks.published import published_answers
-from saccade.tasks.benchmarks.registry import load_card
+from saccade.tasks.benchmarks.registry import recorded_card
 
 OURS = "this run"
 
@@ -43,7 +43,7 @@ def published_beside(settings: EvalSettings) -> dict[str, Answers]:
     told: dict[str, Answers] = {}
     for name in settings.sources:
         with suppress(SaccadeError):  # a world, a file of tasks, or data that are gone
-            card = load_card(name)
+            card = recorded_card(name)
             if card.fields.published:
                 data = Path(settings.data) if settings.data else None
                 told[card.id] = published_answers(open_benchmark(card, data))

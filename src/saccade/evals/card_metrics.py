@@ -15,7 +15,7 @@ from saccade.errors import SaccadeError
 from saccade.evals.metrics import TaskResult, by_task
 from saccade.evals.rows import Row
 from saccade.tasks.benchmarks.card import Metric
-from saccade.tasks.benchmarks.registry import load_card
+from saccade.tasks.benchmarks.registry import recorded_card
 
 Numbers = Mapping[str, float]
 Tagged = tuple[TaskResult, Mapping[str, str]]
@@ -25,7 +25,7 @@ Tagged = tuple[TaskResult, Mapping[str, str]]
 def card_numbers(source: str, rows: Sequence[Row]) -> Numbers:
     """The further numbers of a benchmark by their names, from the rows of its tasks; empty for any other source."""
     try:
-        metric = load_card(source).metric
+        metric = recorded_card(source).metric
     except SaccadeError:
         return {}  # a world, or a card that the user has elsewhere
     tags = {row.task: dict(_pairs(row.tags)) for row in rows}

@@ -18,7 +18,7 @@ from saccade.evals.settings import EvalSettings
 from saccade.evals.summary import Summary
 from saccade.media.store import MediaStore
 from saccade.record.codec import read_lines, write_lines
-from saccade.record.settings import differences, load_settings, save_settings
+from saccade.record.settings import differences, load_settings, noted_code, save_settings
 from saccade.record.trajectory import Trajectory
 
 
@@ -39,7 +39,7 @@ def merge(shards: Sequence[Path], out: Path) -> Summary:
     out.mkdir(parents=True, exist_ok=True)
     write_lines(out / FAILURES, (item for shard in shards for item in _failures(shard)))
     write_lines(out / TRAJECTORIES, (item for shard in shards for item in _copied(shard, store)))
-    save_settings(whole, out / SETTINGS)
+    save_settings(whole, out / SETTINGS, shards[0] / SETTINGS)
     return sum_up(out, whole)
 
 
@@ -77,6 +77,12 @@ def _check(shards: Sequence[Path], settings: Sequence[EvalSettings]) -> None:
         if changed:
             listed = "\n".join(f"  {item}" for item in changed)
             raise SettingsError(f"{shards[0]} and {shard} are no shards of one run; their settings differ:\n{listed}")
+        first, own = (noted_code(folder / SETTINGS) for folder in (shards[0], shard))
+        if first != own:
+            listed = ", ".join(sorted(place for place, _ in first.items() ^ own.items()))
+            raise SettingsError(
+                f"{shards[0]} and {shard} are no shards of one run: they ran other versions of {listed}."
+            )
     names = [item.shard for item in settings]
     if len(set(names)) < len(names):
         raise SettingsError(f"two of these folders are the same shard: {', '.join(names)}. Name each shard once.")

@@ -1,6 +1,7 @@
 """Where the tasks of an evaluation come from, by what a user writes on the command line.
 
     blindtest, my-card.toml   a benchmark by its card; its data lie in the folder of --data
+    my_code.py:NAME           a card or a world in code of the user's own; module:NAME too
     tasks.jsonl, FOLDER       records of tasks, with their media store beside them (as `saccade worlds sample` writes)
     visual-search, world:maze a generated world
 
@@ -12,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from saccade.episode.run_folder import MEDIA
 from saccade.errors import RecordError, RegistryError, SettingsError
@@ -22,9 +24,10 @@ from saccade.media.store import MediaStore
 from saccade.record.codec import read_lines
 from saccade.record.suggest import did_you_mean
 from saccade.record.task import Task
-from saccade.tasks.benchmarks.registry import card_ids
+from saccade.tasks.benchmarks.card import Card
+from saccade.tasks.benchmarks.registry import cards
 from saccade.tasks.stored import TASKS, tasks_file, with_media
-from saccade.tasks.worlds.base import make_task
+from saccade.tasks.worlds.base import World, make_task
 from saccade.tasks.worlds.registry import WORLDS, load_world
 
 _WORLD = "world:"
@@ -34,7 +37,7 @@ _WORLD = "world:"
 class WorldSource:
     """A generated world with its knobs at their defaults; of its tasks the first `n`."""
 
-    name: str
+    world: World[Any]
 
     async def items(self, settings: EvalSettings, out: Path, store: MediaStore) -> Sequence[Item]:
         """See `Source`."""
@@ -42,7 +45,7 @@ class WorldSource:
         return of_shard([self._item(index, settings) for index in places], settings, frozenset(places))
 
     def _item(self, index: int, settings: EvalSettings) -> Item:
-        world = load_world(self.name)
+        world = self.world
         return Item(
             f"{world.id}/{settings.split}/{index}", lambda store: make_task(world, settings.split, index, store)
         )
@@ -97,7 +100,7 @@ async def chosen(
 
 
 def _open(name: str, settings: EvalSettings) -> Source:
-    if name.endswith(".toml") or name in _names(card_ids()):
+    if name.endswith(".toml") or cards().has(name) or _is_own_card(name):
         return open_card(name, settings)
     file = tasks_file(name)
     if file is not None:
@@ -107,16 +110,18 @@ def _open(name: str, settings: EvalSettings) -> Source:
     try:
         world = load_world(name.removeprefix(_WORLD))
     except RegistryError:
-        known = _names(card_ids()) | _names(WORLDS.ids())
+        if WORLDS.code(name.removeprefix(_WORLD)) is not None:
+            raise
+        known = {*cards().ids(), *cards().names(), *WORLDS.ids(), *WORLDS.names()}
         near = did_you_mean(name.removeprefix(_WORLD), known)
         raise SettingsError(
             f"{name!r} is no benchmark, no file of tasks and no generated world. {near or 'See: saccade cards list.'}"
         ) from None
     if settings.n is None:
         raise SettingsError(f"{name} has no end: say how many tasks of it with --n, as in --n 100.")
-    return WorldSource(world.id)
+    return WorldSource(world)
 
 
-def _names(ids: Sequence[str]) -> set[str]:
-    """Ids with and without their versions."""
-    return {*ids, *(entry.partition("@")[0] for entry in ids)}
+def _is_own_card(name: str) -> bool:
+    """Whether `name` is code of the user's own that holds a card: the same form may name a world."""
+    return cards().code(name) is not None and WORLDS.code(name) is not None and isinstance(cards().find(name), Card)

@@ -11,16 +11,16 @@ from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from functools import cache
 from types import MappingProxyType
-from typing import cast
+from typing import Final, cast
 
 from pydantic import TypeAdapter, ValidationError
 
-from saccade.errors import RegistryError, SettingsError
+from saccade.errors import SettingsError
 from saccade.grading.base import Grader
-from saccade.record.registry import Registry
+from saccade.record.registry import Registry, has_members
 from saccade.record.task import AnswerType, Task
 
-GRADERS = Registry(
+GRADERS: Final = Registry[Grader](
     "graders",
     {
         "text@1": "saccade.grading.text:TEXT",
@@ -31,7 +31,7 @@ GRADERS = Registry(
         "number-1pct@1": "saccade.grading.number:ONE_PERCENT",
         "count@1": "saccade.grading.number:COUNT",
         "year@1": "saccade.grading.number:YEAR",
-        "math@1": "saccade.grading.math:MATH",
+        "math@1": "saccade.grading.math:MATH [math]",
         "list@1": "saccade.grading.lists:ORDERED",
         "set@1": "saccade.grading.lists:SET",
         "relaxed@1": "saccade.grading.relaxed:RELAXED",
@@ -42,6 +42,7 @@ GRADERS = Registry(
         "box@1": "saccade.grading.boxes:BOX",
         "iou@1": "saccade.grading.boxes:IOU",
     },
+    has_members(("grade",)),
 )
 
 DEFAULTS: Mapping[AnswerType, str] = MappingProxyType(
@@ -60,45 +61,52 @@ DEFAULTS: Mapping[AnswerType, str] = MappingProxyType(
 def load_grader(wanted: str) -> Grader:
     """The grader that `wanted` names, as in `relaxed`, `relaxed@1` or, with parameters, `relaxed@1:tolerance=0.1`.
 
+    In place of an id, code of the user's own: `file.py:NAME`, `module:NAME`, `file.py:NAME:tolerance=0.1`.
+
     Raises:
-        RegistryError: nothing has that id (suggests the nearest), or it cannot be imported.
+        RegistryError: nothing has that id (suggests the nearest), it cannot be imported, or it is no grader.
         SettingsError: it has no such parameter, or that value is none for it.
     """
-    name, _, given = wanted.partition(":")
-    grader = GRADERS.load(name)
-    if not callable(getattr(grader, "grade", None)):
-        raise RegistryError(f"{wanted} of graders has no method `grade`; correct its target")
-    return _with_parameters(wanted, grader) if given else cast(Grader, grader)
+    name, given = GRADERS.split(wanted)
+    return _with_parameters(name, given) if given else GRADERS.load(name)
 
 
-def newest(spec: str) -> str:
-    """The same grader and parameters in the newest version."""
-    name, colon, given = spec.partition(":")
-    return name.partition("@")[0] + colon + given
+def newest(recorded: str) -> str:
+    """The same grader and parameters as a record names, in the newest version.
+
+    Raises:
+        RegistryError: it is code of somebody's own that was not named in this process; a record runs none.
+    """
+    name, given = GRADERS.split(recorded)
+    if GRADERS.code(name) is not None:
+        GRADERS.load_recorded(name)
+        return recorded
+    return name.partition("@")[0] + ("" if given is None else f":{given}")
 
 
 def full_spec(spec: str) -> str:
     """`spec` with its version. Raises `RegistryError`."""
-    name, colon, given = spec.partition(":")
-    return GRADERS.resolve(name) + colon + given
+    name, given = GRADERS.split(spec)
+    return GRADERS.full_name(name) + ("" if given is None else f":{given}")
 
 
 @cache
-def _with_parameters(wanted: str, grader: object) -> Grader:
-    """A grader like `grader`, which is a frozen dataclass, with the parameters that `wanted` names set anew."""
+def _with_parameters(wanted: str, given: str) -> Grader:
+    """The grader `wanted`, which is a frozen dataclass, with the parameters that are `given` set anew."""
+    grader: object = GRADERS.load(wanted)
     own = {field.name: getattr(grader, field.name) for field in fields(grader)} if is_dataclass(grader) else {}
     changed = dict(own)
-    for item in wanted.partition(":")[2].split(","):
+    for item in given.split(","):
         name, equals, text = item.partition("=")
         if not equals or name.strip() not in own:
             listed = f"it has {', '.join(own)}" if own else "it has none"
-            raise SettingsError(f"{item!r} is no parameter of grader {wanted.partition(':')[0]}: {listed}.")
+            raise SettingsError(f"{item!r} is no parameter of grader {wanted}: {listed}.")
         changed[name.strip()] = _value(text)
     try:
         return cast(Grader, TypeAdapter(type(grader)).validate_python(changed))
     except ValidationError as error:
         said = "; ".join(f"{problem['loc'][0]}: {problem['msg']}" for problem in error.errors())
-        raise SettingsError(f"grader {wanted} cannot be: {said}.") from error
+        raise SettingsError(f"grader {wanted}:{given} cannot be: {said}.") from error
 
 
 def _value(text: str) -> object:

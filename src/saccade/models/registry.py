@@ -1,4 +1,4 @@
-"""Models by their name on a command line: `provider:name` or `provider:name@address`.
+"""Models by their name on a command line: `provider:name` or `provider:name@address`, or code of the user's own.
 
     openai:gpt-4.1                              azure:DEPLOYMENT@https://NAME.openai.azure.com/openai/v1/
     anthropic:claude-opus-4-8                   compatible:NAME@http://host:8000/v1
@@ -7,88 +7,84 @@
     local:FOLDER                                local:Qwen/Qwen2.5-VL-7B-Instruct
     scripted:FILE.json                          replay:FILE.jsonl
     tiny                                        (the weights that come with Saccade; needs no name)
+    my_model.py:MyModel                         my_model.py:load@NAME
 
-A client package is imported when a model that needs it is made. Whether the provider knows the model shows only when it
-is asked.
+A provider is a function or class that makes a model of the text behind its colon; the user's own gets the text behind
+the `@`, or nothing, and may be a ready model too. Further packages add providers by the entry point group
+`saccade.models`. A client package is imported when a model that needs it is made. Whether the provider knows the model
+shows only when it is asked.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Mapping
-from pathlib import Path
+import inspect
+from typing import Final, cast
 
 from saccade.errors import RegistryError
-from saccade.models.anthropic import AnthropicModel
 from saccade.models.base import Model
-from saccade.models.endpoint import Endpoint
-from saccade.models.local import LocalModel
-from saccade.models.openai import OpenAIModel
-from saccade.models.openai_wire import SERVERS
-from saccade.models.replay import replay_from_file
-from saccade.models.scripted import scripted_from_file
-from saccade.models.tiny_weights import tiny_weights
+from saccade.record.registry import Registry, has_members
 from saccade.record.suggest import did_you_mean
 
-_ADDRESS = re.compile(r"(?P<model>.+)@(?P<url>https?://\S+)")
+_HERE = "saccade.models.providers"
+
+_members = has_members(("name", "complete", "close"))
 
 
-def _scripted(rest: str) -> Model:
-    return scripted_from_file(Path(rest))
+def _lacks(found: object) -> str:
+    return "" if callable(found) or not _members(found) else _members(found)
 
 
-def _replay(rest: str) -> Model:
-    return replay_from_file(Path(rest))
-
-
-def _anthropic(rest: str) -> Model:
-    return AnthropicModel(_endpoint(rest))
-
-
-def _local(rest: str) -> Model:
-    return LocalModel(rest)
-
-
-def _tiny(rest: str) -> Model:
-    if rest:
-        raise RegistryError(f"tiny is one model and takes no name, so not {rest!r}; your own weights are local:FOLDER")
-    return LocalModel(str(tiny_weights()))
-
-
-def _protocol(server: str) -> Callable[[str], Model]:
-    return lambda rest: OpenAIModel(_endpoint(rest), server=server)
-
-
-PROVIDERS: Mapping[str, Callable[[str], Model]] = {
-    **{server: _protocol(server) for server in SERVERS},
-    "anthropic": _anthropic,
-    "local": _local,
-    "scripted": _scripted,
-    "replay": _replay,
-    "tiny": _tiny,
-}
-"""Provider -> how to make a model of it from what follows the colon."""
+PROVIDERS: Final = Registry[object](
+    "models",
+    {
+        "anthropic@1": f"{_HERE}:anthropic [models]",
+        "azure@1": f"{_HERE}:azure [models]",
+        "compatible@1": f"{_HERE}:compatible [models]",
+        "local@1": f"{_HERE}:local [local]",
+        "openai@1": f"{_HERE}:openai [models]",
+        "replay@1": f"{_HERE}:replay",
+        "scripted@1": f"{_HERE}:scripted",
+        "sglang@1": f"{_HERE}:sglang [models]",
+        "tiny@1": f"{_HERE}:tiny [local]",
+        "transformers@1": f"{_HERE}:transformers [models]",
+        "vllm@1": f"{_HERE}:vllm [models]",
+    },
+    _lacks,
+)
 
 
 def load_model(wanted: str) -> Model:
     """The model that `wanted` names.
 
     Raises:
-        RegistryError: the provider is unknown (suggests the nearest), or no name follows it.
+        RegistryError: the provider is unknown (suggests the nearest), no name follows it, or what it makes is no model.
         UnavailableError: its client package is not installed.
         ModelRefusedError: it needs a key and there is none in the environment.
         SettingsError: it needs an address, or its file cannot be used.
     """
-    provider, colon, rest = wanted.partition(":")
-    if provider not in PROVIDERS:
+    name, rest = PROVIDERS.split(wanted)
+    if PROVIDERS.code(wanted) is None and not PROVIDERS.has(name):
         raise RegistryError(
-            f"there is no provider of models {provider!r}. {did_you_mean(provider, PROVIDERS)}".rstrip()
+            f"there is no provider of models {name!r}. {did_you_mean(name, PROVIDERS.names())}".rstrip()
         )
-    if provider != "tiny" and (not colon or not rest):
-        raise RegistryError(f"{wanted!r} names no model: write {provider}:NAME, as in openai:gpt-4.1")
-    return PROVIDERS[provider](rest)
+    found = PROVIDERS.load(name)
+    model = _made(found, name, rest) if _members(found) else found
+    if model is found and rest:
+        raise RegistryError(f"{name} is a ready model, so nothing may follow it: leave out {rest!r}.")
+    lack = _members(model)
+    if lack:
+        raise RegistryError(f"{name} made no model: {lack.replace('it is', 'it gave', 1)}. See docs/extending.md.")
+    return cast(Model, model)
 
 
-def _endpoint(rest: str) -> Endpoint:
-    match = _ADDRESS.fullmatch(rest)
-    return Endpoint(match["model"], base_url=match["url"]) if match else Endpoint(rest)
+def _made(provider: object, name: str, rest: str | None) -> object:
+    assert callable(provider), "the registry has checked it"
+    given = (rest,) if rest else ()
+    try:
+        inspect.signature(provider).bind(*given)
+    except TypeError as error:
+        if rest:
+            raise RegistryError(f"{name} cannot be made from {rest!r}: {error}.") from error
+        example = f"{name}:NAME, as in openai:gpt-4.1" if PROVIDERS.has(name) else f"{name}@NAME"
+        raise RegistryError(f"{name!r} names no model: write {example}") from error
+    return provider(*given)

@@ -6,7 +6,8 @@
 
     settings = load_settings(RunSettings, "run.toml", ["limits.wall_seconds=5", "seed=3"])
 
-Every mistake is reported at once. Settings hold plain data; nothing here looks at the environment.
+Every mistake is reported at once. Settings hold plain data; nothing here looks at the environment. Where a setting
+names a file of the user's own code, the saved settings say its sha256 in a comment.
 """
 
 from __future__ import annotations
@@ -14,14 +15,16 @@ from __future__ import annotations
 import json
 import os
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, TypeVar, get_args
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from saccade.errors import SettingsError
+from saccade.record.own_code import Reference, digest, loaded, reference
 from saccade.record.suggest import did_you_mean
 from saccade.record.toml_text import to_toml
 
@@ -33,6 +36,8 @@ class Settings(BaseModel):
 
 
 S = TypeVar("S", bound=BaseModel)
+
+_NOTE = "# sha256 "
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +90,12 @@ def load_settings(kind: type[S], path: str | os.PathLike[str] | None = None, ove
     return settings
 
 
-def save_settings(settings: BaseModel, path: str | os.PathLike[str]) -> None:
+def save_settings(
+    settings: BaseModel, path: str | os.PathLike[str], before: str | os.PathLike[str] | None = None
+) -> None:
     """Save resolved settings, defaults included, as `.toml` or `.json`; the file appears complete or not at all.
+
+    What the TOML file `before` (by default the one that is replaced) notes of code that was not loaded here stays.
 
     Raises:
         SettingsError: the suffix is another, or TOML cannot give a value back (a None that is not the default).
@@ -95,7 +104,7 @@ def save_settings(settings: BaseModel, path: str | os.PathLike[str]) -> None:
     if target.suffix == ".json":
         text = settings.model_dump_json(indent=2) + "\n"
     elif target.suffix == ".toml":
-        text = settings_toml(settings)
+        text = settings_toml(settings, before or target)
     else:
         raise SettingsError(f"{target}: settings are saved as .toml or .json; give the file one of these suffixes")
     partial = target.with_name(f".{target.name}.{os.getpid()}.part")
@@ -103,8 +112,8 @@ def save_settings(settings: BaseModel, path: str | os.PathLike[str]) -> None:
     partial.replace(target)
 
 
-def settings_toml(settings: BaseModel) -> str:
-    """The resolved settings as TOML text, proved to read back as the same object.
+def settings_toml(settings: BaseModel, before: str | os.PathLike[str] | None = None) -> str:
+    """The resolved settings as TOML text, proved to read back as the same object; `before` as in `save_settings`.
 
     Raises:
         SettingsError: they do not; the message names the settings that would be lost.
@@ -118,7 +127,47 @@ def settings_toml(settings: BaseModel) -> str:
     if lost:
         names = ", ".join(str(item) for item in lost)
         raise SettingsError(f"TOML cannot hold these settings (it has no null): {names}. Save them as .json.")
-    return text
+    noted = {} if before is None else noted_code(before)
+    return code_notes(_texts(settings.model_dump(mode="json")), noted) + text
+
+
+def code_notes(texts: Iterable[str], before: Mapping[str, str] = MappingProxyType({})) -> str:
+    """A comment of TOML for each file of a user's own code that one of `texts` names, with its sha256.
+
+    For a file that was not loaded in this process, what was noted `before` (path -> sha256) stays.
+    """
+    found: dict[str, str] = {}
+    for code in filter(None, map(reference, texts)):
+        seen = None if loaded(code) else before.get(code.place)
+        if sha256 := seen or digest(code):
+            found[code.place] = sha256
+    return "".join(f"{_NOTE}{found[place]}  {place}\n" for place in sorted(found))
+
+
+def noted_code(path: str | os.PathLike[str]) -> dict[str, str]:
+    """The files of a user's own code that saved settings name, with their sha256; empty if there is no such file."""
+    try:
+        lines = Path(path).read_text(encoding="utf-8").splitlines()
+    except FileNotFoundError:
+        return {}
+    notes = (line.removeprefix(_NOTE).partition("  ") for line in lines if line.startswith(_NOTE))
+    return {place: sha256 for sha256, _, place in notes}
+
+
+def check_code(path: str | os.PathLike[str]) -> None:
+    """Whether the files of a user's own code are still those that saved settings noted.
+
+    Raises:
+        SettingsError: one has changed, or is gone.
+    """
+    for place, sha256 in noted_code(path).items():
+        now = digest(Reference(place, ""))
+        if now != sha256:
+            what = "is not there (relative paths count from the current folder)" if now is None else "has changed"
+            raise SettingsError(
+                f"{place} {what}, and the run of {path} was begun with it (sha256 {sha256[:12]}…). "
+                "Continue the run with the file as it was, or begin another in a new folder."
+            )
 
 
 def differences(left: BaseModel, right: BaseModel) -> tuple[Difference, ...]:
@@ -132,6 +181,17 @@ def _walk(path: tuple[str, ...], left: object, right: object) -> Iterator[Differ
             yield from _walk((*path, key), left.get(key, MISSING), right.get(key, MISSING))
     elif left != right or type(left) is not type(right):
         yield Difference(".".join(path), left, right)
+
+
+def _texts(value: object) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for inner in value.values():
+            yield from _texts(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _texts(inner)
 
 
 def _shown(value: object) -> str:

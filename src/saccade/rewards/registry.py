@@ -1,22 +1,29 @@
 """The reward presets by id: `name`, `name@version` or either with `:preset`, as in `codedance@1:repo`.
 
-An entry's target is a mapping from preset names to ready presets, the first of which is the default. Further packages
-add entries by the entry point group `saccade.rewards`. Nothing is imported before it is asked for.
+An entry's target is a mapping from preset names to ready presets, as `PresetRegistry` says. Further packages add
+entries by the entry point group `saccade.rewards`. Nothing is imported before it is asked for.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import cast
+from typing import Final, cast
 
 from pydantic import BaseModel, ValidationError
 
-from saccade.errors import RegistryError, SettingsError
-from saccade.record.registry import Registry
+from saccade.errors import SettingsError
+from saccade.record.registry import PresetRegistry, described
 from saccade.record.suggest import did_you_mean
 from saccade.rewards.reward import RewardPreset
 
-REWARDS = Registry(
+
+def _lacks(found: object) -> str:
+    if isinstance(found, type) or not callable(found):
+        return f"it is {described(found)}, not a function of a Group or an object that is called with one"
+    return ""
+
+
+REWARDS: Final = PresetRegistry[RewardPreset](
     "rewards",
     {
         "pyvision-rl@1": "saccade.rewards.pyvision_rl:PRESETS",
@@ -27,31 +34,24 @@ REWARDS = Registry(
         "thyme@1": "saccade.rewards.thyme:PRESETS",
         "pixel-reasoner@1": "saccade.rewards.pixel_reasoner:PRESETS",
     },
+    _lacks,
 )
 
 
 def load_reward(wanted: str, parameters: Mapping[str, object] | None = None) -> RewardPreset:
-    """The preset that `wanted` names, with `parameters` in the place of its own.
+    """The preset that `wanted` names, an id or the user's own code, with `parameters` in the place of its own.
 
     Raises:
-        RegistryError: nothing has that id or preset (suggests the nearest), or it cannot be imported.
+        RegistryError: nothing has that id or preset (suggests the nearest), it cannot be imported, or it is no reward.
         SettingsError: a parameter is unknown or wrong; names every mistake.
     """
-    entry, _, name = wanted.partition(":")
-    presets = REWARDS.load(entry)
-    if not isinstance(presets, Mapping) or not presets:
-        raise RegistryError(f"{entry} of rewards is no mapping from preset names to presets; correct its target")
-    name = name if ":" in wanted else next(iter(presets))
-    if name not in presets:
-        raise RegistryError(f"{entry} has no preset {name!r}. {did_you_mean(name, presets)}".rstrip())
-    preset = presets[name]
+    preset = REWARDS.load(wanted)
     return cast(RewardPreset, _changed(wanted, preset, parameters) if parameters else preset)
 
 
 def presets(wanted: str) -> tuple[str, ...]:
     """The names of the presets of a family, its default first. Raises `RegistryError`."""
-    found = REWARDS.load(wanted)
-    return tuple(found) if isinstance(found, Mapping) else ()
+    return REWARDS.presets(wanted)
 
 
 def _changed(wanted: str, preset: object, parameters: Mapping[str, object]) -> object:

@@ -3,8 +3,9 @@
     recipe = load_recipe("recipes/codedance.toml", profile="tiny", overrides=["seed=3"])
 
 A recipe has no code of its own: it names a dialect, a reward, a selection, an advantage and a loss, with their
-parameters. A table `[profile.NAME]` holds what is different on another machine. Loading checks every name and every
-parameter; whether the run is a good idea is not looked at.
+parameters; all but the loss may be code of the user's own (`file.py:NAME`). A table `[profile.NAME]` holds what is
+different on another machine. Loading checks every name and every parameter; whether the run is a good idea is not
+looked at.
 """
 
 from __future__ import annotations
@@ -12,7 +13,6 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Annotated, Literal
 
 from pydantic import Field, JsonValue, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
 
@@ -21,19 +21,15 @@ from saccade.errors import SettingsError
 from saccade.record.settings import Settings, load_settings
 from saccade.record.suggest import did_you_mean
 from saccade.record.trajectory import EpisodeLimits, Sampling
+from saccade.rewards.judges.registry import JUDGES
 from saccade.rewards.registry import load_reward
 from saccade.rewards.reward import NeedsJudge, RewardPreset
-from saccade.rl.advantages.rules import AdvantageRule, Grpo
+from saccade.rl.advantages.rules import Grpo, NamedAdvantage
 from saccade.rl.losses.settings import LossSettings
 from saccade.rl.select.curriculum import Band
-from saccade.rl.select.dynamic import DynamicSampling
-from saccade.rl.select.oversample import OversampleFilterRank, RepoRank
-from saccade.rl.select.plain import KeepAll, PassRate
+from saccade.rl.select.plain import KeepAll
+from saccade.rl.select.registry import NamedSelection
 from saccade.rl.select.rounds import RoundLimits
-
-Selecting = Annotated[
-    KeepAll | PassRate | OversampleFilterRank | RepoRank | DynamicSampling, Field(discriminator="rule")
-]
 
 
 class RewardSettings(Settings):
@@ -43,10 +39,11 @@ class RewardSettings(Settings):
     """As `saccade.rewards.registry` names it."""
     parameters: dict[str, JsonValue] = Field(default_factory=dict)
     """In the place of the preset's own."""
-    judge: Literal["none", "boxes", "model"] = "none"
-    """Who judges tool outputs, for a reward that needs it."""
+    judge: str = "none"
+    """Who judges tool outputs, for a reward that needs it: `boxes`, `model`, or as `saccade.rewards.judges.registry`
+    names it; `none`: nobody."""
     judge_model: str = ""
-    """For `model`: as `saccade ask --model` names it."""
+    """For `model`, and judges of the user's own that want one: as `saccade ask --model` names it."""
 
 
 class RolloutSettings(Settings):
@@ -82,10 +79,10 @@ class Recipe(Settings):
     rollout: RolloutSettings = RolloutSettings()
     reward: RewardSettings
     rounds: RoundLimits = RoundLimits()
-    selection: Selecting = KeepAll()
+    selection: NamedSelection = KeepAll()
     curriculum: Band | None = None
     """Which tasks are trained on, by how the last checkpoint did; None for all."""
-    advantage: AdvantageRule = Grpo()
+    advantage: NamedAdvantage = Grpo()
     loss: LossSettings = LossSettings()
     optimiser: OptimiserSettings = OptimiserSettings()
     steps: PositiveInt = 200
@@ -103,7 +100,7 @@ def load_recipe(path: str | os.PathLike[str], profile: str | None = None, overri
 
     Raises:
         SettingsError: names every mistake, or suggests the nearest profile.
-        RegistryError: the dialect or the reward does not exist; suggests the nearest.
+        RegistryError: the dialect, the reward or the judge does not exist; suggests the nearest.
     """
     whole = load_settings(Recipe, path)
     changes: list[str] = []
@@ -115,6 +112,8 @@ def load_recipe(path: str | os.PathLike[str], profile: str | None = None, overri
     recipe = load_settings(Recipe, path, [*changes, *overrides]).model_copy(update={"profile": {}})
     load_dialect(recipe.dialect)
     recipe.load_reward()
+    if recipe.reward.judge != "none":
+        JUDGES.load(recipe.reward.judge)
     _check(recipe, str(path))
     return recipe
 
@@ -128,7 +127,9 @@ def _check(recipe: Recipe, path: str) -> None:
     if recipe.rounds.groups > recipe.rounds.tasks * recipe.rounds.rounds:
         mistakes.append(f"rounds.groups ({recipe.rounds.groups}) is more than all rounds roll out")
     if recipe.reward.judge == "none" and isinstance(recipe.load_reward(), NeedsJudge):
-        mistakes.append(f"reward.judge: {recipe.reward.preset} judges tool outputs; name `boxes` or `model`")
+        mistakes.append(
+            f"reward.judge: {recipe.reward.preset} judges tool outputs; name `boxes`, `model` or one of your own"
+        )
     if recipe.reward.judge == "model" and not recipe.reward.judge_model:
         mistakes.append("reward.judge_model: is needed for reward.judge = model")
     if 0 < recipe.loss.dual_clip <= 1:

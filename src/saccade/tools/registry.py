@@ -12,10 +12,10 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from saccade.errors import ToolError
-from saccade.record.registry import Registry
+from saccade.record.registry import Registry, is_subclass
 from saccade.tools.base import Tool
 
-TOOLS: Final = Registry(
+TOOLS: Final = Registry[type[Tool[Any, Any]]](
     "tools",
     {
         "color_mask@1": "saccade.tools.color_mask:ColorMask",
@@ -27,11 +27,12 @@ TOOLS: Final = Registry(
         "hough_circles@1": "saccade.tools.hough:HoughCircles",
         "hough_lines@1": "saccade.tools.hough:HoughLines",
         "match_template@1": "saccade.tools.match_template:MatchTemplate",
-        "ocr@1": "saccade.tools.ocr:Ocr",
+        "ocr@1": "saccade.tools.ocr:Ocr [ocr]",
         "rotate@1": "saccade.tools.rotate:Rotate",
-        "select_frames@1": "saccade.tools.select_frames:SelectFrames",
+        "select_frames@1": "saccade.tools.select_frames:SelectFrames [video]",
         "threshold@1": "saccade.tools.threshold:Threshold",
     },
+    is_subclass(Tool, "a subclass of saccade.tools.base.Tool"),
 )
 
 ALIASES: Final[Mapping[str, str]] = MappingProxyType(
@@ -65,14 +66,28 @@ ELSEWHERE: Final[Mapping[str, str]] = MappingProxyType(
 """Spelling -> one name for each tool of VISTA-Gym that needs weights or a server of its own."""
 
 
-def make_tool(name: str) -> Tool[Any, Any]:
-    """A new tool of that name, alias or versioned id.
+def make_tool(wanted: str) -> Tool[Any, Any]:
+    """A new tool of that name, alias or versioned id, or of the user's own class (`file.py:NAME`, `module:NAME`).
 
     Raises:
-        RegistryError: nothing has that name; suggests the nearest.
-        ToolError: what is registered under it is no tool.
+        RegistryError: nothing has that name (suggests the nearest), or it is no tool.
+        ToolError: the class lacks something that a tool declares.
     """
-    target = TOOLS.load(ALIASES.get(name, name))
-    if not (isinstance(target, type) and issubclass(target, Tool)):
-        raise ToolError(f"{name} is registered as {target!r}, which is no subclass of saccade.tools.base.Tool")
-    return target()
+    return _made(wanted, TOOLS.load(ALIASES.get(wanted, wanted)))
+
+
+def recorded_tool(name: str) -> Tool[Any, Any]:
+    """The tool that a model or a record named; no code is run for it. Raises as `make_tool`."""
+    return _made(name, TOOLS.load_recorded(ALIASES.get(name, name)))
+
+
+def _made(wanted: str, kind: type[Tool[Any, Any]]) -> Tool[Any, Any]:
+    missing = [name for name in ("name", "description", "arguments", "result") if not hasattr(kind, name)]
+    if missing:
+        raise ToolError(f"{wanted} is a tool without {', '.join(missing)}: give the class these attributes.")
+    try:
+        return kind()
+    except TypeError as error:  # an abstract method, or a constructor with arguments
+        raise ToolError(
+            f"{wanted} cannot be made: {error}. A tool has a method `run`, and is made without arguments."
+        ) from error

@@ -39,7 +39,7 @@ class Toolbox:
         Raises:
             RegistryError: a name is unknown; suggests the nearest.
         """
-        wanted = names or tuple(sorted({entry.partition("@")[0] for entry in TOOLS.ids()}))
+        wanted = names or TOOLS.names()
         return cls(make_tool(name) for name in wanted)
 
     @property

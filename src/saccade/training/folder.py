@@ -7,7 +7,7 @@ from pathlib import Path
 from pydantic import BaseModel
 
 from saccade.errors import SettingsError
-from saccade.record.settings import differences, load_settings
+from saccade.record.settings import check_code, differences, load_settings
 
 SETTINGS = "settings.toml"
 
@@ -31,3 +31,4 @@ def check_folder(settings: BaseModel, out: Path, resume: bool) -> None:
         raise SettingsError(
             f"the run in {out} was begun with other settings:\n{named}\nGive it these, or a new folder."
         )
+    check_code(kept)

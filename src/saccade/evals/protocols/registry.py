@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 from saccade.errors import RegistryError
 from saccade.evals.protocols.base import AnyProtocol, Protocol
-from saccade.record.registry import Registry
+from saccade.record.registry import Registry, is_a
 
-PROTOCOLS: Final = Registry(
+_NAME = re.compile(r"[A-Za-z0-9_-]+")  # findings lie in a file of that name
+
+PROTOCOLS: Final = Registry[AnyProtocol](
     "protocols",
     {
         "faithfulness@1": "saccade.evals.protocols.faithfulness.protocol:PROTOCOL",
@@ -17,21 +20,31 @@ PROTOCOLS: Final = Registry(
         "tokens@1": "saccade.evals.protocols.tokens.protocol:PROTOCOL",
         "confidence@1": "saccade.evals.protocols.confidence.protocol:PROTOCOL",
     },
+    is_a(Protocol, "a saccade.evals.protocols.base.Protocol"),
 )
 
 
-def load_protocol(name: str) -> AnyProtocol:
-    """The protocol of that name.
+def load_protocol(wanted: str) -> AnyProtocol:
+    """The protocol that `wanted` names: an id, or code of the user's own (`file.py:NAME`, `module:NAME`).
 
     Raises:
-        RegistryError: there is none (suggests the nearest), or it cannot be imported.
+        RegistryError: there is none (suggests the nearest), it cannot be imported, it is no protocol, or a protocol of
+            the user's own has a name that is taken or that cannot be a file's.
     """
-    found = PROTOCOLS.load(name)
-    if not isinstance(found, Protocol):
-        raise RegistryError(f"{name} of protocols is {found!r}, which is no Protocol. Correct its target.")
-    return found
+    protocol = PROTOCOLS.load(wanted)
+    if PROTOCOLS.code(wanted) is not None:
+        if PROTOCOLS.has(protocol.name):
+            raise RegistryError(f"{wanted} has the name {protocol.name!r}, which is taken. Give it one of its own.")
+        if not _NAME.fullmatch(protocol.name):
+            raise RegistryError(f"{wanted} has the name {protocol.name!r}; use letters, digits, _ and - alone.")
+    return protocol
+
+
+def recorded_protocol(name: str) -> AnyProtocol:
+    """The protocol that stored findings name; no code is run for it. Raises `RegistryError`."""
+    return PROTOCOLS.load_recorded(name)
 
 
 def protocol_names() -> tuple[str, ...]:
     """All names, without versions."""
-    return tuple(dict.fromkeys(entry.partition("@")[0] for entry in PROTOCOLS.ids()))
+    return PROTOCOLS.names()

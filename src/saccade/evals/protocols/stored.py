@@ -6,7 +6,7 @@ from pathlib import Path
 
 from saccade.errors import RecordError
 from saccade.evals.protocols.findings import Findings
-from saccade.evals.protocols.registry import load_protocol
+from saccade.evals.protocols.registry import recorded_protocol
 from saccade.record.codec import dumps, loads
 
 FOLDER = "protocols"
@@ -35,7 +35,7 @@ def read_findings(run: Path, name: str) -> Findings | None:
         RecordError: the file cannot be read.
     """
     file = findings_file(run, name)
-    kind = load_protocol(name).kind
+    kind = recorded_protocol(name).kind
     try:
         text = file.read_bytes()
     except FileNotFoundError:

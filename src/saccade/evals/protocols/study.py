@@ -72,7 +72,11 @@ class _Reading:
         judge = self.asked.judge
         verdicts = None if judge is None else await judge.verdicts(trajectory)
         studied = Studied(trajectory, StoredPixels(MediaStore(self.run / MEDIA)), verdicts, self.asked.budget)
-        return trajectory, {protocol.name: protocol.row(studied) for protocol in self.asked.protocols}
+        try:
+            return trajectory, {protocol.name: protocol.row(studied) for protocol in self.asked.protocols}
+        except Exception as error:
+            error.add_note(f"sample {trajectory.id}")
+            raise
 
 
 class _Told:

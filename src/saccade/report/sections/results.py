@@ -15,7 +15,7 @@ from saccade.report.sections import judged as by_judge
 from saccade.report.sections.view import Line, Panel, Section, Sheet, between, figures, percent
 from saccade.report.words import NONE
 from saccade.tasks.benchmarks.card import Card
-from saccade.tasks.benchmarks.registry import load_card
+from saccade.tasks.benchmarks.registry import recorded_card
 
 OUTCOME_COLOURS = {
     RIGHT: "tone-right",
@@ -47,7 +47,7 @@ def results(runs: Sequence[EvalRun]) -> Section | None:
 def card_of(source: str) -> Card | None:
     """The card of a benchmark by the name under which tasks record it; None for any other source."""
     try:
-        return load_card(source)
+        return recorded_card(source)
     except SaccadeError:
         return None
 

@@ -8,17 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Literal, TypeAlias
+from typing import Annotated, Final, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field, NonNegativeFloat
+from pydantic import BeforeValidator, NonNegativeFloat, SerializeAsAny
 
-from saccade.record.settings import Settings
+from saccade.record.registry import Registry, is_subclass
 from saccade.rewards.reward import Reward
 from saccade.rl.advantages.group_relative import Array, leave_one_out, mean_baseline, standardised
 from saccade.rl.advantages.turns import as_returns, batch_normalised, per_token
 from saccade.rl.rollouts import Rollout
+from saccade.rl.rules import Rule, named
 from saccade.rl.select.selection import Kept, Selection
 
 Estimate: TypeAlias = Callable[[Array, NDArray[np.int64]], Array]
@@ -40,8 +41,16 @@ class Advantage:
         return per_token(self.sequence, turn_of_token, self.turns)
 
 
-class Grpo(Settings):
-    """GRPO."""
+class AdvantageRule(Rule):
+    """Base of all advantage rules: settings, called with a selection and the rewards of its rollouts by their ids."""
+
+    def __call__(self, selection: Selection, rewards: Mapping[str, Reward]) -> list[Advantage]:
+        """For each rollout that is trained on, in the selection's order."""
+        raise NotImplementedError
+
+
+class Grpo(AdvantageRule):
+    """GRPO: the reward minus the group's mean, divided by its standard deviation unless that is turned off."""
 
     rule: Literal["grpo"] = "grpo"
     divide_by_std: bool = True
@@ -53,7 +62,7 @@ class Grpo(Settings):
         return _sequences(selection, standardised if self.divide_by_std else mean_baseline, self.baseline)
 
 
-class Rloo(Settings):
+class Rloo(AdvantageRule):
     """REINFORCE with the mean of the other rollouts as the baseline."""
 
     rule: Literal["rloo"] = "rloo"
@@ -64,7 +73,7 @@ class Rloo(Settings):
         return _sequences(selection, leave_one_out, self.baseline)
 
 
-class Tapo(Settings):
+class Tapo(AdvantageRule):
     """CodeV: the reward minus the group's mean."""
 
     rule: Literal["tapo"] = "tapo"
@@ -75,7 +84,7 @@ class Tapo(Settings):
         return _sequences(selection, mean_baseline, self.baseline)
 
 
-class TurnLevel(Settings):
+class TurnLevel(AdvantageRule):
     """CodeDance: GRPO on the sequence, and a term for each turn that is normalised over the batch."""
 
     rule: Literal["turn-level"] = "turn-level"
@@ -95,7 +104,22 @@ class TurnLevel(Settings):
         ]
 
 
-AdvantageRule = Annotated[Grpo | Rloo | Tapo | TurnLevel, Field(discriminator="rule")]
+_HERE = "saccade.rl.advantages.rules"
+
+ADVANTAGES: Final = Registry[type[AdvantageRule]](
+    "advantages",
+    {
+        "grpo@1": f"{_HERE}:Grpo",
+        "rloo@1": f"{_HERE}:Rloo",
+        "tapo@1": f"{_HERE}:Tapo",
+        "turn-level@1": f"{_HERE}:TurnLevel",
+    },
+    is_subclass(AdvantageRule, f"a subclass of {_HERE}.AdvantageRule"),
+)
+"""Other packages add rules by the entry point group `saccade.advantages`."""
+
+NamedAdvantage = Annotated[SerializeAsAny[AdvantageRule], BeforeValidator(named(ADVANTAGES, "grpo"))]
+"""What a recipe holds: a table that names a rule."""
 
 
 def _sequences(selection: Selection, estimate: Estimate, baseline: Baseline) -> list[Advantage]:

@@ -7,12 +7,20 @@ from typing import Literal
 
 from pydantic import NonNegativeFloat, PositiveInt
 
-from saccade.record.settings import Settings
 from saccade.rl.rollouts import RolloutGroup
-from saccade.rl.select.selection import TOLERANCE, Kept, Reason, Selection, best, keep_groups, keep_usable
+from saccade.rl.select.selection import (
+    TOLERANCE,
+    Kept,
+    Reason,
+    Selection,
+    SelectionRule,
+    best,
+    keep_groups,
+    keep_usable,
+)
 
 
-class DynamicSampling(Settings):
+class DynamicSampling(SelectionRule):
     """The first groups that hold right and wrong rollouts, in the given order."""
 
     rule: Literal["dynamic-sampling"] = "dynamic-sampling"

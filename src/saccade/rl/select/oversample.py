@@ -13,7 +13,6 @@ from typing import Literal
 
 from pydantic import NonNegativeFloat, PositiveInt
 
-from saccade.record.settings import Settings
 from saccade.rl.rollouts import Broken, RolloutGroup
 from saccade.rl.select.selection import (
     TOLERANCE,
@@ -21,6 +20,7 @@ from saccade.rl.select.selection import (
     Kept,
     Reason,
     Selection,
+    SelectionRule,
     best,
     keep_groups,
     keep_rollouts,
@@ -28,8 +28,8 @@ from saccade.rl.select.selection import (
 )
 
 
-class OversampleFilterRank(Settings):
-    """The paper's order."""
+class OversampleFilterRank(SelectionRule):
+    """PyVision-RL's algorithm 1: groups with spread that are not broken, the largest spread first."""
 
     rule: Literal["oversample-filter-rank"] = "oversample-filter-rank"
     groups: PositiveInt = 16
@@ -54,8 +54,8 @@ class OversampleFilterRank(Settings):
         return best(Selection(tuple(ranked), chosen.dropped), self.groups)
 
 
-class RepoRank(Settings):
-    """The released code's order."""
+class RepoRank(SelectionRule):
+    """PyVision-RL's released code: filters look at single rollouts, and only a surplus is ranked."""
 
     rule: Literal["oversample-filter-rank-repo"] = "oversample-filter-rank-repo"
     rollouts: PositiveInt = 512

@@ -7,14 +7,13 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, PositiveInt, model_validator
 
-from saccade.record.settings import Settings
 from saccade.rl.rollouts import RolloutGroup
-from saccade.rl.select.selection import Kept, Reason, Selection, keep_groups, keep_usable
+from saccade.rl.select.selection import Kept, Reason, Selection, SelectionRule, keep_groups, keep_usable
 
 Share = Annotated[float, Field(ge=0, le=1)]
 
 
-class KeepAll(Settings):
+class KeepAll(SelectionRule):
     """Every usable rollout of every group, as VISTA-R1 trains: uniform groups too."""
 
     rule: Literal["none"] = "none"
@@ -24,7 +23,7 @@ class KeepAll(Settings):
         return keep_usable(groups)
 
 
-class PassRate(Settings):
+class PassRate(SelectionRule):
     """Groups whose share of right rollouts lies in a band, both ends included."""
 
     rule: Literal["pass-rate"] = "pass-rate"

@@ -10,9 +10,10 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final, Protocol
+from typing import Final
 
 from saccade.rl.rollouts import Rollout, RolloutGroup, spread
+from saccade.rl.rules import Rule
 
 TOLERANCE: Final = 1e-6
 """Spread of rewards up to which a group has none: equal sums of parts differ by rounding."""
@@ -82,11 +83,12 @@ class Selection:
         return dict(Counter(item.reason for item in self.dropped))
 
 
-class SelectionRule(Protocol):
-    """A rule with its parameters."""
+class SelectionRule(Rule):
+    """Base of all rules that select: settings, called with groups of rollouts."""
 
     def __call__(self, groups: Sequence[RolloutGroup]) -> Selection:
         """The selection. Raises `ValueError` if two groups share an id."""
+        raise NotImplementedError
 
 
 def keep_usable(groups: Sequence[RolloutGroup]) -> Selection:

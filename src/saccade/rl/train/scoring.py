@@ -5,19 +5,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 from saccade.grading.grade import scored_by_rule
-from saccade.looks.regions import Region, regions
-from saccade.looks.stored import StoredPixels
 from saccade.media.store import MediaStore
 from saccade.models.kept import KeptModel
 from saccade.models.registry import load_model
 from saccade.record.trajectory import Trajectory
-from saccade.rewards.judges.box import BoxJudge
 from saccade.rewards.judges.group import judged
-from saccade.rewards.judges.model import ModelJudge
+from saccade.rewards.judges.registry import JudgeContext, make_judge
 from saccade.rewards.judges.verdict import Judge
 from saccade.rewards.reward import Reward, RewardPreset, unscored
 from saccade.rl.play.rollouts import Played
@@ -66,14 +62,9 @@ def load_judge(settings: RewardSettings, store: MediaStore, kept: Path) -> Judge
     """The judge that a recipe names; replies of a model are kept in the folder `kept`.
 
     Raises:
-        RegistryError: there is no such model.
+        RegistryError: there is no such judge or model.
     """
     if settings.judge == "none":
         return None
-    if settings.judge == "boxes":
-        return BoxJudge(partial(_looked, store))
-    return ModelJudge(KeptModel(load_model(settings.judge_model), kept), store)
-
-
-def _looked(store: MediaStore, trajectory: Trajectory) -> Sequence[Region]:
-    return regions(trajectory, StoredPixels(store))
+    model = KeptModel(load_model(settings.judge_model), kept) if settings.judge_model else None
+    return make_judge(settings.judge, JudgeContext(store, model))

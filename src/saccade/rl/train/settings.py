@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from pydantic import NonNegativeFloat, NonNegativeInt, PositiveInt
 
@@ -63,6 +63,10 @@ class RlSettings(Settings):
     """`local`, or the address of a `saccade sandbox serve`."""
     threads: NonNegativeInt = 1
     """Threads of torch on a CPU; 0: one for each core. Sandboxes need cores too."""
+
+    def __reduce__(self) -> tuple[Callable[[dict[str, object]], RlSettings], tuple[dict[str, object]]]:
+        """Pickled as plain data: another process loads rules of the user's own by their names, as this one did."""
+        return RlSettings.model_validate, (self.model_dump(),)
 
 
 def load_rl_settings(

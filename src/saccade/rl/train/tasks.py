@@ -39,6 +39,7 @@ def open_tasks(source: str, split: Split, most: int) -> TaskList:
 
     Raises:
         SettingsError: nothing has that name, or it holds no task.
+        RegistryError: it is code of the user's own that cannot be loaded, or is no world.
         RecordError: the file cannot be read.
     """
     file = tasks_file(source)
@@ -47,10 +48,10 @@ def open_tasks(source: str, split: Split, most: int) -> TaskList:
     try:
         world = load_world(source.removeprefix("world:"))
     except RegistryError:
-        known = {entry.partition("@")[0] for entry in WORLDS.ids()}
-        raise SettingsError(
-            f"{source!r} is neither a file of tasks nor a generated world. {did_you_mean(source, known)}".rstrip()
-        ) from None
+        if WORLDS.code(source.removeprefix("world:")) is not None:
+            raise
+        hint = did_you_mean(source, WORLDS.names())
+        raise SettingsError(f"{source!r} is neither a file of tasks nor a generated world. {hint}".rstrip()) from None
     numbers = {f"{world.id}/{split}/{number}": number for number in range(most)}
     return TaskList(tuple(numbers), lambda name, store: make_task(world, split, numbers[name], store))
 

@@ -24,6 +24,7 @@ from typing import Any, get_args
 from pydantic import ValidationError
 
 from saccade.errors import RegistryError, SettingsError
+from saccade.record.settings import code_notes
 from saccade.record.suggest import did_you_mean
 from saccade.record.toml_text import to_toml
 from saccade.sft.curate.categories import CategoryRule
@@ -38,7 +39,7 @@ class Step:
     label: str
     """Its name in the report; the filter's own where none is given."""
     filter: str
-    """`id@version`."""
+    """`id@version`, or code of the user's own as it was named."""
     settings: FilterSettings
 
 
@@ -55,7 +56,7 @@ class Pipeline:
         filters = [
             {"name": step.filter, "label": step.label, **step.settings.model_dump(mode="json")} for step in self.steps
         ]
-        return to_toml({"category": self.category, "filter": filters})
+        return code_notes(step.filter for step in self.steps) + to_toml({"category": self.category, "filter": filters})
 
 
 def load_pipeline(path: Path, overrides: Sequence[str] = ()) -> Pipeline:
@@ -97,7 +98,7 @@ def parse_pipeline(data: Mapping[str, Any], overrides: Sequence[str] = (), *, wh
 
 
 def _override(tables: list[dict[str, Any]], overrides: Sequence[str], mistakes: list[str]) -> None:
-    names = [str(table.get("label", table.get("name"))) for table in tables]
+    names = [str(table.get("label", _label(str(table.get("name"))))) for table in tables]
     for override in overrides:
         path, equals, text = override.partition("=")
         name, dot, parameter = path.strip().rpartition(".")
@@ -107,6 +108,12 @@ def _override(tables: list[dict[str, Any]], overrides: Sequence[str], mistakes: 
             mistakes.append(f"{name}: no filter of this pipeline, or several. {did_you_mean(name, names)}".rstrip())
         else:
             tables[names.index(name)][parameter] = _value(text)
+
+
+def _label(name: str) -> str:
+    """What a filter is called that has no label: its id without the version, of the user's own code its class."""
+    code = FILTERS.code(name)
+    return name.partition("@")[0] if code is None else code.attribute
 
 
 def _value(text: str) -> object:
@@ -123,10 +130,10 @@ def _step(table: dict[str, Any], mistakes: list[str]) -> Step | None:
     if not isinstance(name, str):
         mistakes.append(f"filter: a table has no name: {table}")
         return None
-    label = str(table.pop("label", name.partition("@")[0]))
+    label = str(table.pop("label", _label(name)))
     try:
         kind = load_filter(name)
-        return Step(label, FILTERS.resolve(name), kind.model_validate(table))
+        return Step(label, FILTERS.full_name(name), kind.model_validate(table))
     except RegistryError as error:
         mistakes.append(f"{label}: {error}")
     except ValidationError as error:

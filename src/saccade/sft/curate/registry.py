@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from saccade.errors import RegistryError
-from saccade.record.registry import Registry
+from typing import Final
+
+from saccade.record.registry import Registry, is_subclass
 from saccade.sft.curate.stage import FilterSettings
 
 _HERE = "saccade.sft.curate.filters"
 
-FILTERS = Registry(
+FILTERS: Final = Registry[type[FilterSettings]](
     "filters",
     {
         "score@1": f"{_HERE}.score:MinimumScore",
@@ -29,16 +30,14 @@ FILTERS = Registry(
         "mixture@1": f"{_HERE}.mixture:Mixture",
         "split@1": f"{_HERE}.split:Split",
     },
+    is_subclass(FilterSettings, "a subclass of saccade.sft.curate.stage.FilterSettings"),
 )
 
 
 def load_filter(wanted: str) -> type[FilterSettings]:
-    """The filter that `wanted` names.
+    """The filter that `wanted` names: an id, or code of the user's own (`file.py:NAME`, `module:NAME`).
 
     Raises:
         RegistryError: nothing has that name (suggests the nearest), or it is no filter.
     """
-    found = FILTERS.load(wanted)
-    if not (isinstance(found, type) and issubclass(found, FilterSettings)):
-        raise RegistryError(f"{wanted} of filters is no class of FilterSettings; correct its target")
-    return found
+    return FILTERS.load(wanted)

@@ -18,7 +18,7 @@ from pydantic import ValidationError
 
 from saccade.dialects.base import Dialect, FunctionDialect
 from saccade.dialects.layout import join_texts
-from saccade.dialects.registry import load_dialect
+from saccade.dialects.registry import recorded_dialect
 from saccade.errors import RecordError, RegistryError
 from saccade.record.action import Action, Answer, ParseError
 from saccade.record.base import clean_text
@@ -142,7 +142,7 @@ def dialect_of(name: str) -> Dialect:
     if not name:
         raise RecordError("it names no dialect; give one with --dialect")
     try:
-        return load_dialect(name)
+        return recorded_dialect(name)
     except RegistryError as error:
         raise RecordError(f"its turns cannot be read: {error}") from error
 

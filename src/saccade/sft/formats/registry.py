@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import cast
+from typing import Final
 
-from saccade.record.registry import Registry
+from saccade.record.registry import Registry, has_members
 from saccade.sft.formats.base import Format
 
 _HERE = "saccade.sft.formats"
 
-FORMATS = Registry(
+FORMATS: Final = Registry[Format](
     "formats",
     {
         "saccade@1": f"{_HERE}.run_format:FORMAT",
@@ -17,11 +17,16 @@ FORMATS = Registry(
         "swift@1": f"{_HERE}.swift:FORMAT",
         "thyme@1": f"{_HERE}.thyme:CONVERTED",
         "thyme-base64@1": f"{_HERE}.thyme:RAW",
-        "verl@1": f"{_HERE}.verl:FORMAT",
+        "verl@1": f"{_HERE}.verl:FORMAT [data]",
     },
+    has_members(name for name in vars(Format) if not name.startswith("_")),
 )
 
 
 def load_format(wanted: str) -> Format:
-    """The format that `wanted` names. Raises `RegistryError` if nothing has that name; suggests the nearest."""
-    return cast(Format, FORMATS.load(wanted))
+    """The format that `wanted` names: an id, or code of the user's own (`file.py:NAME`, `module:NAME`).
+
+    Raises:
+        RegistryError: nothing has that name (suggests the nearest), or it is no format.
+    """
+    return FORMATS.load(wanted)

@@ -1,7 +1,7 @@
 """The card of a benchmark: everything that is particular to it, as frozen data from one short TOML file.
 
-A card holds no code and no prompt. It names its loader and its graders by id, as text; whether these exist is asked
-when they are used. Sizes and scores are those of the stated source, not measured here.
+A card holds no code and no prompt. It names its loader and its graders by id, or as code of the user's own; whether
+these exist is asked when they are used. Sizes and scores are those of the stated source, not measured here.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import Annotated, Final, Literal, Self
 
 from pydantic import BeforeValidator, Field, FiniteFloat, NonNegativeInt, PositiveInt, model_validator
 
+from saccade.record.own_code import REFERENCE_PATTERN
 from saccade.record.settings import Settings
 from saccade.record.task import AnswerType, Task
 
@@ -26,6 +27,9 @@ def _as_table(value: object) -> object:
 
 Id = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9._-]*@(0|[1-9][0-9]*)$")]
 """A versioned id, `name@version`."""
+
+PartName = Annotated[str, Field(pattern=rf"^([a-z0-9][a-z0-9._-]*@(0|[1-9][0-9]*)|{REFERENCE_PATTERN})$")]
+"""A versioned id, or code of the user's own."""
 
 Names = Annotated[tuple[str, ...], BeforeValidator(_as_tuple)]
 """One text, or several of which the first that a row has counts. See `values.py` for what a field may be."""
@@ -49,7 +53,7 @@ class Source(Settings):
 class Reading(Settings):
     """Which loader reads which files."""
 
-    id: Id
+    id: PartName
     files: Names
     """Glob patterns relative to the data set's folder; all files of the first pattern that matches any."""
     media: tuple[str, ...] = ()
@@ -106,7 +110,7 @@ class Choices(Settings):
 class GraderChoice(Settings):
     """A grader by id."""
 
-    id: Id
+    id: PartName
     parameters: Mapping[str, bool | int | float] = {}
     """Of the grader, where the source asks for others than its own, as in `{ tolerance = 0.1 }`."""
     headline: Literal["rule", "judge"] = "rule"

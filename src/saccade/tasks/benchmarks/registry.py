@@ -1,6 +1,7 @@
 """The cards that come with the package, those of installed packages, and a user's own by their path.
 
-Further packages add cards by the entry point group `saccade.cards`: the name is the card's id, the target a `Card`.
+Further packages add cards by the entry point group `saccade.cards`: the name is the card's id, the target a `Card`. A
+user's own is a TOML file, or a `Card` in code (`file.py:NAME`, `module:NAME`).
 """
 
 from __future__ import annotations
@@ -11,36 +12,47 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 
 from saccade.errors import RegistryError
-from saccade.record.registry import Registry
+from saccade.record.registry import Registry, is_a
 from saccade.record.settings import load_settings
 from saccade.tasks.benchmarks.card import Card
 
 
 def card_ids() -> tuple[str, ...]:
     """The ids of all cards, sorted."""
-    return _known().ids()
+    return cards().ids()
 
 
 def load_card(wanted: str) -> Card:
-    """The card of an id, with or without its version, or in the TOML file at a path that ends in `.toml`.
+    """The card of an id, with or without its version, in the TOML file at a path that ends in `.toml`, or in code.
 
     Raises:
-        RegistryError: there is no such card; suggests the nearest.
+        RegistryError: there is no such card (suggests the nearest), or it is no card.
         SettingsError: the file is no card; names every mistake.
     """
     if wanted.endswith(".toml"):
         return load_settings(Card, wanted)
-    known = _known()
-    entry = known.resolve(wanted)
-    card = _shipped()[entry] if entry in _shipped() else known.load(entry)
-    if not isinstance(card, Card) or card.id != entry:
-        raise RegistryError(f"{entry} of cards is no Card of that id; correct its target")
+    return _by_id(wanted) if cards().code(wanted) is None else cards().load(wanted)
+
+
+def recorded_card(source: str) -> Card:
+    """The card that a stored run names; no code is run for it. Raises as `load_card`."""
+    if source.endswith(".toml"):
+        return load_settings(Card, source)
+    return _by_id(source) if cards().code(source) is None else cards().load_recorded(source)
+
+
+@cache
+def cards() -> Registry[Card]:
+    """The cards by their ids; those of the package itself are files, for which nothing is imported."""
+    return Registry("cards", dict.fromkeys(_shipped(), f"{__name__}:load_card"), is_a(Card, "a card"))
+
+
+def _by_id(wanted: str) -> Card:
+    entry = cards().resolve(wanted)
+    card = _shipped()[entry] if entry in _shipped() else cards().load(entry)
+    if card.id != entry:
+        raise RegistryError(f"{entry} of cards is the card {card.id}; correct its target")
     return card
-
-
-def _known() -> Registry:
-    # The package's own cards are files; no target is imported for them.
-    return Registry("cards", dict.fromkeys(_shipped(), f"{__name__}:load_card"))
 
 
 @cache

@@ -6,15 +6,15 @@ imported before it is asked for.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from saccade.errors import RegistryError
-from saccade.record.registry import Registry
+from saccade.record.registry import Registry, is_a
 from saccade.tasks.worlds.base import World
 
 _HOME = "saccade.tasks.worlds"
 
-WORLDS = Registry(
+WORLDS: Final = Registry[World[Any]](
     "worlds",
     {
         "chart-bar@2": f"{_HOME}.chart_bars:WORLD",
@@ -40,16 +40,18 @@ WORLDS = Registry(
         "video-events@3": f"{_HOME}.video:WORLD",
         "visual-search@1": f"{_HOME}.visual_search:WORLD",
     },
+    is_a(World, "a saccade.tasks.worlds.base.World"),
 )
 
 
 def load_world(wanted: str) -> World[Any]:
-    """The world that `wanted` names.
+    """The world that `wanted` names: an id, or code of the user's own (`file.py:NAME`, `module:NAME`).
 
     Raises:
-        RegistryError: nothing has that id (suggests the nearest), or it cannot be imported.
+        RegistryError: nothing has that id (suggests the nearest), it cannot be imported, it is no world, or a world of
+            the user's own has an id that is taken.
     """
     world = WORLDS.load(wanted)
-    if not isinstance(world, World):
-        raise RegistryError(f"{wanted} of worlds is no World; correct its target")
+    if WORLDS.code(wanted) is not None and WORLDS.has(world.id):
+        raise RegistryError(f"{wanted} has the id {world.id}, which is another world's. Give it one of its own.")
     return world

@@ -14,7 +14,7 @@ from saccade.record.status import Status
 from saccade.record.turn import Turn
 from saccade.rewards.reading import silent
 from saccade.tools.problem import Problem, ProblemKind
-from saccade.tools.registry import ALIASES, ELSEWHERE, make_tool
+from saccade.tools.registry import ALIASES, ELSEWHERE, recorded_tool
 
 _KINDS: Final = frozenset(kind.value for kind in ProblemKind)
 _ARGUMENTS: Final = (ProblemKind.SCHEMA, ProblemKind.ARGUMENT_NAME, ProblemKind.ARGUMENT_FORMAT)
@@ -54,7 +54,7 @@ def _mistakes(call: ToolCall) -> tuple[Problem, ...]:
     if call.name in ELSEWHERE:
         return ()
     try:
-        tool = make_tool(call.name)
+        tool = recorded_tool(call.name)
         return tool.mistakes(dict(call.arguments), alias=call.name if call.name in ALIASES else None)
     except SaccadeError:
         return ()

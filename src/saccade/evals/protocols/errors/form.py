@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Final, Protocol, runtime_checkable
 
 from saccade.dialects.faults import Fault, FaultKind, find_tag_faults
-from saccade.dialects.registry import load_dialect
+from saccade.dialects.registry import recorded_dialect
 from saccade.dialects.text import blocks, outside_thoughts
 from saccade.errors import SaccadeError
 from saccade.evals.protocols.errors.records import ErrorClass, StepError
@@ -41,7 +41,7 @@ def form_errors(number: int, turn: Turn, dialect: str) -> Iterator[StepError]:
 
 def _listed(turn: Turn, finish: FinishReason, dialect: str) -> tuple[Fault, ...] | None:
     try:
-        spoken = load_dialect(dialect)
+        spoken = recorded_dialect(dialect)
     except SaccadeError:
         return None
     return spoken.faults(turn.text, finish) if isinstance(spoken, FaultingDialect) else None

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from saccade.dialects.registry import load_dialect
+from saccade.dialects.registry import recorded_dialect
 from saccade.errors import SaccadeError
 from saccade.evals.protocols.base import Protocol, Studied
 from saccade.evals.protocols.errors.calls import call_errors
@@ -72,7 +72,7 @@ def _by_rule(trajectory: Trajectory) -> Iterator[StepError]:
 def _bound(trajectory: Trajectory) -> Iterator[str]:
     """Names that the first code found."""
     try:
-        dialect = load_dialect(trajectory.provenance.dialect)
+        dialect = recorded_dialect(trajectory.provenance.dialect)
         opening = dialect.open(trajectory.task)
     except SaccadeError:
         return

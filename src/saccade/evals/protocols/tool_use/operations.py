@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from saccade.dialects.registry import load_dialect
+from saccade.dialects.registry import recorded_dialect
 from saccade.errors import SaccadeError
 from saccade.evals.protocols.base import Studied
 from saccade.evals.protocols.tool_use.calls import tool_operations
@@ -82,7 +82,7 @@ def _is_whole(region: Region, trajectory: Trajectory) -> bool:
 def _reader(trajectory: Trajectory) -> CodeReader:
     """A reader that knows what the first code found bound."""
     try:
-        opening = load_dialect(trajectory.provenance.dialect).open(trajectory.task)
+        opening = recorded_dialect(trajectory.provenance.dialect).open(trajectory.task)
     except SaccadeError:
         return CodeReader()
     videos = {item.name for item in trajectory.task.media if isinstance(item.part, VideoPart)}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from saccade.dialects.base import Dialect, FunctionDialect
-from saccade.dialects.registry import load_dialect
+from saccade.dialects.registry import load_dialect, recorded_dialect
 from saccade.errors import RegistryError
 from saccade.record.action import Action, ParseError
 from saccade.record.trajectory import Trajectory
@@ -31,7 +31,7 @@ class WellFormed(FilterSettings):
     def _decide(self, trajectory: Trajectory) -> Outcome:
         name = self.dialect or trajectory.provenance.dialect
         try:
-            dialect = load_dialect(name)
+            dialect = load_dialect(name) if self.dialect else recorded_dialect(name)
         except RegistryError as error:
             return Undecided(f"no dialect {name!r}", str(error))
         for number, turn in enumerate(trajectory.turns):

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from typing import cast
+from typing import Final
 
-from saccade.errors import RegistryError
-from saccade.record.registry import Registry
+from saccade.record.registry import Registry, has_members
 from saccade.tasks.benchmarks.loaders.base import Loader
 
 _HOME = "saccade.tasks.benchmarks.loaders"
 
-LOADERS = Registry(
+LOADERS: Final = Registry[Loader](
     "loaders",
     {
         "rows@1": f"{_HOME}.rows:ROWS",
@@ -20,16 +19,14 @@ LOADERS = Registry(
         "folders@1": f"{_HOME}.folders:FOLDERS",
         "beside@1": f"{_HOME}.folders:BESIDE",
     },
+    has_members(("find", "rows", "count")),
 )
 
 
 def load_loader(wanted: str) -> Loader:
-    """The loader that `wanted` names.
+    """The loader that `wanted` names: an id, or code of the user's own (`file.py:NAME`, `module:NAME`).
 
     Raises:
-        RegistryError: nothing has that id (suggests the nearest), or it cannot be imported.
+        RegistryError: nothing has that id (suggests the nearest), it cannot be imported, or it is no loader.
     """
-    loader = LOADERS.load(wanted)
-    if not callable(getattr(loader, "rows", None)):
-        raise RegistryError(f"{wanted} of loaders has no method `rows`; correct its target")
-    return cast(Loader, loader)
+    return LOADERS.load(wanted)

@@ -1,0 +1,209 @@
+"""`saccade list`: everything that has a name, a line for each: its id, where it is from, and what it is.
+
+Of an installed package that cannot be loaded the line says why; the others are listed all the same. Code of a user's
+own is not listed: it is named by its file or module.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, fields, is_dataclass
+from importlib import import_module
+from importlib.metadata import PackageNotFoundError, requires, version
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from saccade.errors import SaccadeError, SettingsError
+
+if TYPE_CHECKING:
+    from saccade.record.registry import Registry
+
+app = typer.Typer(add_completion=False, rich_markup_mode=None)
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """Something that is found by name."""
+
+    registry: str
+    """`module:attribute` of its registry, or of a function that gives it."""
+    what: str
+    named: str
+    """Where one is named."""
+
+
+KINDS = {
+    "tools": Kind("saccade.tools.registry:TOOLS", "what models call by name", "--set 'tools=[\"NAME\"]'"),
+    "dialects": Kind("saccade.dialects.registry:DIALECTS", "how a model is spoken to", "--dialect NAME"),
+    "graders": Kind("saccade.grading.registry:GRADERS", "whether an answer is right", "eval --grader NAME, cards"),
+    "models": Kind("saccade.models.registry:PROVIDERS", "providers of models", "--model NAME:MODEL, --judge"),
+    "worlds": Kind("saccade.tasks.worlds.registry:WORLDS", "generated tasks", "eval NAME, synth NAME, rl --tasks NAME"),
+    "cards": Kind("saccade.tasks.benchmarks.registry:cards", "benchmarks", "eval NAME"),
+    "loaders": Kind("saccade.tasks.benchmarks.loaders.registry:LOADERS", "formats of benchmarks", "cards: loader.id"),
+    "protocols": Kind("saccade.evals.protocols.registry:PROTOCOLS", "studies of stored runs", "protocols --only NAME"),
+    "filters": Kind("saccade.sft.curate.registry:FILTERS", "which trajectories stay", "pipelines: filter.name"),
+    "formats": Kind(
+        "saccade.sft.formats.registry:FORMATS", "formats of training data", "convert --from NAME --to NAME"
+    ),
+    "rewards": Kind("saccade.rewards.registry:REWARDS", "what a rollout is worth", "recipes: reward.preset"),
+    "judges": Kind("saccade.rewards.judges.registry:JUDGES", "who judges tool outputs", "recipes: reward.judge"),
+    "selections": Kind(
+        "saccade.rl.select.registry:SELECTIONS", "which rollouts are trained on", "recipes: selection.rule"
+    ),
+    "advantages": Kind(
+        "saccade.rl.advantages.rules:ADVANTAGES", "from rewards to advantages", "recipes: advantage.rule"
+    ),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One thing that has a name."""
+
+    id: str
+    source: str
+    """`built in`, or the package that registers it."""
+    description: str
+    presets: tuple[str, ...] = ()
+    needs: str = ""
+    """What installs what it needs and is missing here; empty for nothing."""
+    problem: str = ""
+    """Why it cannot be loaded; empty if it can."""
+
+    def __str__(self) -> str:
+        said = self.description if not self.problem else f"cannot be loaded: {self.problem}"
+        presets = f" Presets: {', '.join(self.presets)}." if self.presets else ""
+        return f"{said}{presets}{f' Needs: {self.needs}' if self.needs else ''}"
+
+
+@app.command("list")
+def list_kind(
+    kind: Annotated[str | None, typer.Argument(help="tools, dialects, ...; without it, the kinds are listed.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
+) -> None:
+    """List everything that has a name: id, where it is from, what it is."""
+    if kind is None:
+        _kinds(as_json)
+        return
+    parts = list(parts_of(kind))
+    if as_json:
+        print(json.dumps([asdict(part) for part in parts], ensure_ascii=False, indent=2))
+        return
+    for line in lines(parts):
+        print(line)
+
+
+def lines(parts: list[Part]) -> Iterator[str]:
+    """A line for each, in columns."""
+    names = max((len(part.id) for part in parts), default=0)
+    sources = max((len(part.source) for part in parts), default=0)
+    for part in parts:
+        yield f"{part.id:<{names}}  {part.source:<{sources}}  {part}"
+
+
+def parts_of(kind: str) -> Iterator[Part]:
+    """The parts of a kind, by their ids.
+
+    Raises:
+        SettingsError: there is no such kind; suggests the nearest.
+        RegistryError: two installed packages claim one id, or one claims something that is no id.
+    """
+    from saccade.record.suggest import did_you_mean
+
+    if kind not in KINDS:
+        hint = did_you_mean(kind, KINDS) or f"There are: {', '.join(KINDS)}."
+        raise SettingsError(f"there is nothing called {kind!r} to list. {hint}")
+    module, _, attribute = KINDS[kind].registry.partition(":")
+    found = getattr(import_module(module), attribute)
+    registry: Registry[Any] = found() if kind == "cards" else found
+    for entry in registry.ids():
+        yield _part(registry, entry)
+
+
+def _part(registry: Registry[Any], entry: str) -> Part:
+    from saccade.record.registry import PresetRegistry
+
+    owner = registry.owners.get(entry, "")
+    source = f"{owner} {_version(owner)}".strip() if owner else "built in"
+    needs = _missing(owner or "saccade", registry.extra(entry))
+    try:
+        presets = registry.presets(entry) if isinstance(registry, PresetRegistry) else ()
+        found = _card(entry) if registry.kind == "cards" else registry.load(entry)
+    except SaccadeError as error:
+        return Part(entry, source, "", needs=needs, problem=str(error))
+    if not needs and hasattr(found, "needs") and found.needs.missing():
+        needs = found.needs.install
+    return Part(entry, source, _description(found, registry.entries[entry].partition(":")[0]), presets, needs)
+
+
+def _card(entry: str) -> object:
+    from saccade.tasks.benchmarks.registry import load_card
+
+    return load_card(entry)
+
+
+def _description(found: object, module: str) -> str:
+    """A sentence: what the part says of itself, or else its module or class."""
+    from saccade.tasks.benchmarks.card import Card
+
+    if isinstance(found, Card):
+        tasks = "no one size" if found.size.tasks is None else f"{found.size.tasks} tasks"
+        return f"{found.title} ({tasks}; {found.metric.id})"
+    for name in ("description", "title"):
+        if isinstance(text := getattr(found, name, None), str) and text:
+            return _sentence(text)
+    if isinstance(found, type) or hasattr(found, "__name__"):
+        return _sentence(found.__doc__ or "")
+    text = _sentence(sys.modules[module].__doc__ or type(found).__doc__ or "")
+    parameters = _parameters(found) if hasattr(found, "grade") else ""
+    return f"{text} Parameters: {parameters}." if parameters else text
+
+
+def _parameters(found: object) -> str:
+    if not is_dataclass(found):
+        return ""
+    own = {field.name: getattr(found, field.name) for field in fields(found)}
+    return ", ".join(f"{name}={value}" for name, value in own.items() if isinstance(value, int | float))
+
+
+def _sentence(text: str) -> str:
+    """The first one, as far as its end can be told."""
+    first = " ".join(text.strip().partition("\n\n")[0].split())
+    match = re.match(r".*?(?<!et al)[.!?](?=\s+[A-Z0-9`]|$)", first)
+    return match[0] if match else first
+
+
+def _missing(package: str, extra: str) -> str:
+    """The command that installs an extra of a package; empty if all of it is there, or none is needed."""
+    if not extra:
+        return ""
+    try:
+        wanted = [item for item in requires(package) or () if re.search(rf"extra\s*==\s*['\"]{extra}['\"]", item)]
+        for item in wanted:
+            version(re.split(r"[^\w.-]", item, maxsplit=1)[0])
+    except PackageNotFoundError:
+        return f"pip install '{package}[{extra}]'"
+    return ""
+
+
+def _version(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return ""
+
+
+def _kinds(as_json: bool) -> None:
+    if as_json:
+        print(json.dumps([{"kind": name, "what": kind.what, "named": kind.named} for name, kind in KINDS.items()]))
+        return
+    for name, kind in KINDS.items():
+        print(f"{name:<12}{kind.what:<32}{kind.named}")
+    print(
+        "\n`saccade list KIND` lists one of them. Code of your own goes wherever one is named: "
+        "file.py:NAME or module:NAME."
+    )

@@ -1,0 +1,74 @@
+"""The judges of tool outputs by name. Other packages add theirs by an entry point of the group `saccade.judges`.
+
+An entry's target is a function (or class) that makes a judge of a `JudgeContext`. Code of a user's
+own may also be a ready judge.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Final, cast
+
+from saccade.errors import RegistryError, SettingsError
+from saccade.looks.regions import Region, regions
+from saccade.looks.stored import StoredPixels
+from saccade.media.store import MediaStore
+from saccade.models.base import Model
+from saccade.record.registry import Registry, has_members
+from saccade.record.trajectory import Trajectory
+from saccade.rewards.judges.box import BoxJudge
+from saccade.rewards.judges.model import ModelJudge
+from saccade.rewards.judges.verdict import Judge
+
+_HERE = "saccade.rewards.judges.registry"
+_members = has_members(("judge",))
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeContext:
+    """What a judge may need."""
+
+    store: MediaStore
+    """Of the trajectories' pictures."""
+    model: Model | None = None
+    """The one of `reward.judge_model`, its replies kept; None where none is named."""
+
+
+def boxes(context: JudgeContext) -> Judge:
+    """Exact, where tasks have gold boxes: did a call cut the evidence out?"""
+    return BoxJudge(partial(_looked, context.store))
+
+
+def model(context: JudgeContext) -> Judge:
+    """A model that sees the question and the pictures of one call; `reward.judge_model` names it."""
+    if context.model is None:
+        raise SettingsError("reward.judge_model: is needed for reward.judge = model")
+    return ModelJudge(context.model, context.store)
+
+
+JUDGES: Final = Registry[object](
+    "judges",
+    {"boxes@1": f"{_HERE}:boxes", "model@1": f"{_HERE}:model"},
+    lambda found: "" if callable(found) else _members(found),
+)
+
+
+def make_judge(wanted: str, context: JudgeContext) -> Judge:
+    """The judge that `wanted` names: an id, or code of the user's own (`file.py:NAME`, `module:NAME`).
+
+    Raises:
+        RegistryError: nothing has that name (suggests the nearest), or what it names makes no judge.
+        SettingsError: it needs a model, and none is named.
+    """
+    found = JUDGES.load(wanted)
+    judge = found(context) if callable(found) and _members(found) else found
+    lack = _members(judge)
+    if lack:
+        raise RegistryError(f"{wanted} made no judge: {lack.replace('it is', 'it gave', 1)}. See docs/extending.md.")
+    return cast(Judge, judge)
+
+
+def _looked(store: MediaStore, trajectory: Trajectory) -> Sequence[Region]:
+    return regions(trajectory, StoredPixels(store))

@@ -1,0 +1,46 @@
+"""Rules that a recipe names and gives parameters in one table: `rule = "grpo"`, or code of the user's own.
+
+    [advantage]
+    rule = "my_rules.py:Centred"        # or module:NAME, or what an installed package registers
+    scale = 0.5
+
+A rule is a settings object that can be called. Which kinds there are stands in `rl/select` and `rl/advantages`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TypeVar
+
+from pydantic_core import PydanticCustomError
+
+from saccade.errors import RegistryError
+from saccade.record.registry import Registry
+from saccade.record.settings import Settings
+
+
+class Rule(Settings):
+    """Base of selections and advantages; the first sentence of the docstring is what `saccade list` shows."""
+
+    rule: str = ""
+    """As the recipe names it."""
+
+
+R = TypeVar("R", bound=Rule)
+
+
+def named(rules: Registry[type[R]], default: str) -> Callable[[object], object]:
+    """A pydantic validator that makes the rule of a table; without a `rule` in it, that of `default`."""
+
+    def make(given: object) -> object:
+        if not isinstance(given, Mapping):
+            return given
+        name = str(given.get("rule", default))
+        try:
+            kind = rules.load(name)
+        except RegistryError as error:
+            raise PydanticCustomError("unknown_rule", "{said}", {"said": str(error)}) from error
+        shown = name.partition("@")[0] if rules.code(name) is None else name
+        return kind.model_validate({**given, "rule": shown})
+
+    return make
