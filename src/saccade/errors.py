@@ -108,6 +108,10 @@ class ContextLimitError(ModelRefusedError):
     """Messages and answer do not fit the model's context. An end of the episode like any other limit: no outage."""
 
 
+class ModelDeniedError(ModelRefusedError):
+    """The backend refuses whatever it is asked: the key, the model's name, the address or the budget is wrong."""
+
+
 class ModelLostError(ModelError):
     """The backend could not be reached or kept failing. An outage: never the model's mistake."""
 

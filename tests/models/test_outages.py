@@ -24,11 +24,12 @@ from tests.models.wire_server import (
     then_slow,
 )
 
-from saccade.errors import ModelLostError, ModelRefusedError
+from saccade.errors import ModelDeniedError, ModelLostError, ModelRefusedError
 from saccade.models.anthropic import AnthropicModel
 from saccade.models.base import Model
 from saccade.models.openai import OpenAIModel
 from saccade.models.retry import OutageError, RetryPolicy
+from saccade.record.trajectory import Sampling
 
 THREE = RetryPolicy(tries=3, first_seconds=2.0)
 Maker = Callable[..., Model]
@@ -53,8 +54,8 @@ async def model(server: WireServer, kind: str, waits: Waits) -> AsyncIterator[Mo
 
 def make(kind: str, url: str, waits: Waits, **fields: Any) -> Model:
     if kind == "anthropic":
-        return AnthropicModel(endpoint(url, waits, retry=THREE, **fields), api_key="k-1")
-    return OpenAIModel(endpoint(url + "/v1", waits, retry=THREE, **fields), api_key="k-1")
+        return AnthropicModel(endpoint(url, waits, retry=fields.pop("retry", THREE), **fields), api_key="k-1")
+    return OpenAIModel(endpoint(url + "/v1", waits, retry=fields.pop("retry", THREE), **fields), api_key="k-1")
 
 
 def right(kind: str) -> Behaviour:
@@ -184,7 +185,7 @@ async def test_nobody_there(kind: str, waits: Waits) -> None:
 
 async def test_a_slow_server_is_an_outage(server: WireServer, kind: str, waits: Waits) -> None:
     server.will(slow(server), slow(server), right(kind))
-    model = make(kind, server.url, waits, timeout_seconds=0.2)
+    model = make(kind, server.url, waits, retry=RetryPolicy(tries=3, seconds=0.2))
     assert (await model.complete(ask(), Media(), on_text=listener(kind))).text == "hello"
     await model.close()
 
@@ -257,3 +258,98 @@ async def test_a_reason_in_the_way_of_fastapi_is_passed_on(server: WireServer, w
     with pytest.raises(ModelRefusedError, match="no field top_q"):
         await model.complete(ask(), Media())
     await model.close()
+
+
+async def test_every_wait_is_said_when_it_begins(
+    server: WireServer, model: Model, kind: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    server.will(status(429, "slow down", retry_after="8"), status(500, "oh"), right(kind))
+    await model.complete(ask(), Media(), on_text=listener(kind))
+    said = [record.getMessage() for record in caplog.records if record.name.startswith("saccade.")]
+    assert said == [
+        f"{model.name} asks for a pause (429): slow down. Trying again in 8 s (2 of 3).",
+        f"{model.name} failed (500): oh. Trying again in 2 s (3 of 3).",
+    ]
+
+
+async def test_the_advice_names_settings_and_the_address(kind: str, waits: Waits) -> None:
+    assert {"tries", "seconds", "total_seconds", "most_seconds_told"} <= RetryPolicy.model_fields.keys()
+    model = make(kind, "http://someone:secret@127.0.0.1:9", waits)
+    with pytest.raises(ModelLostError, match=r"at http://127\.0\.0\.1:9.* Tried 3 times.*retry\.tries") as caught:
+        await model.complete(ask(), Media())
+    await model.close()
+    assert ".." not in str(caught.value)
+    assert "secret" not in str(caught.value)
+    assert "Connection error" not in str(caught.value)
+
+
+async def test_all_tries_together_have_a_bound(server: WireServer, kind: str) -> None:
+    server.will(slow(server))
+    one = RetryPolicy(tries=6, seconds=60, total_seconds=0.3)
+    model = make(kind, server.url, Waits(), retry=one)
+    with pytest.raises(ModelLostError, match=r"0\.3 s.*retry\.total_seconds") as caught:
+        await model.complete(ask(), Media(), on_text=listener(kind))
+    assert caught.value.__context__ is None
+    await model.close()
+    assert len(server.bodies) == 1
+
+
+async def test_a_wait_beyond_the_bound_is_not_begun(server: WireServer, kind: str, waits: Waits) -> None:
+    server.will(status(429, retry_after="100"))
+    model = make(kind, server.url, waits, retry=RetryPolicy(total_seconds=50))
+    with pytest.raises(ModelLostError, match=r"Tried 1 time; gave up.*retry\.total_seconds"):
+        await model.complete(ask(), Media(), on_text=listener(kind))
+    await model.close()
+    assert (len(server.bodies), waits) == (1, [])
+
+
+def unsupported(name: str, words: str) -> Behaviour:
+    """Refuses a parameter in OpenAI's words and form, which Anthropic's has without `param`."""
+
+    async def behave(body: dict[str, Any]) -> Response:
+        if name in body:
+            content = {"message": words, "type": "invalid_request_error", "param": None, "code": "unsupported_value"}
+            return JSONResponse({"type": "error", "error": content}, 400)
+        return await (messages() if "max_tokens" in body else chat())(body)
+
+    return behave
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "Unsupported value: 'temperature' does not support 0 with this model. Only the default (1) value is supported.",
+        "`temperature` is deprecated for this model.",
+    ],
+)
+async def test_a_model_without_temperature_is_asked_without_it_and_that_is_said_once(
+    server: WireServer, model: Model, kind: str, caplog: pytest.LogCaptureFixture, words: str
+) -> None:
+    server.will(unsupported("temperature", words))
+    request = ask(sampling=Sampling(temperature=0.0))
+    texts = await asyncio.gather(*(model.complete(request, Media(), on_text=listener(kind)) for _ in range(3)))
+    texts.append(await model.complete(request, Media(), on_text=listener(kind)))
+    assert [answer.text for answer in texts] == ["hello"] * 4
+    assert "temperature" not in server.bodies[-1]
+    assert len(server.bodies) <= 7
+    assert [record.getMessage() for record in caplog.records if "takes no temperature" in record.getMessage()] == [
+        f"{model.name} takes no temperature; it is asked without, so its own default holds."
+    ]
+
+
+async def test_a_wrong_temperature_is_not_left_out(server: WireServer, model: Model, kind: str) -> None:
+    words = "Invalid 'temperature': decimal above maximum value. Expected a value <= 2, but got 3."
+    server.will(status(400, words, param="temperature"))
+    with pytest.raises(ModelRefusedError, match="above maximum"):
+        await model.complete(ask(sampling=Sampling(temperature=3.0)), Media(), on_text=listener(kind))
+    assert len(server.bodies) == 1
+
+
+@pytest.mark.parametrize(("code", "denied"), [(400, False), (413, False), (401, True), (403, True), (404, True)])
+async def test_what_every_request_would_meet_is_told_from_what_one_meets(
+    server: WireServer, model: Model, kind: str, code: int, denied: bool
+) -> None:
+    server.will(status(code, "no"))
+    with pytest.raises(ModelRefusedError) as caught:
+        await model.complete(ask(), Media(), on_text=listener(kind))
+    assert isinstance(caught.value, ModelDeniedError) is denied

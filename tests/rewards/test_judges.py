@@ -9,7 +9,7 @@ import pytest
 from tests.report.cases import Scene
 from tests.rewards.rollouts import GOLD, SEARCH, answered, lost, part, ran, rollout
 
-from saccade.errors import ModelLostError, ModelRefusedError
+from saccade.errors import ModelDeniedError, ModelLostError, ModelRefusedError
 from saccade.looks.regions import Region, regions
 from saccade.looks.stored import StoredPixels
 from saccade.models.kept import KeptModel
@@ -145,11 +145,13 @@ async def test_model_judge_without_a_picture_asks_nobody() -> None:
     assert nothing is None
 
 
-async def test_an_outage_of_the_judge_is_a_verdict_of_its_own_and_a_refusal_ends_the_run() -> None:
+async def test_an_outage_or_a_refusal_is_a_verdict_of_its_own_and_a_wrong_key_ends_the_run() -> None:
     lost = ModelJudge(ScriptedModel([ModelLostError("down")]), NoMedia())
     assert (await lost.judge(LOOKED))[0] == Verdict(invalid=NoVerdict.OUTAGE, detail="down")
-    refused = ModelJudge(ScriptedModel([ModelRefusedError("bad key")]), NoMedia())
-    with pytest.raises(ModelRefusedError):
+    thin = ModelJudge(ScriptedModel([ModelRefusedError("too thin")]), NoMedia())
+    assert (await thin.judge(LOOKED))[0] == Verdict(invalid=NoVerdict.REFUSED, detail="too thin")
+    refused = ModelJudge(ScriptedModel([ModelDeniedError("bad key")]), NoMedia())
+    with pytest.raises(ModelDeniedError):
         await refused.judge(LOOKED)
 
 

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from saccade.evals.protocols.base import AnyProtocol
     from saccade.evals.protocols.findings import Findings
+    from saccade.evals.protocols.study import Study
+    from saccade.rewards.judges.model import PatientRules
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
@@ -39,24 +39,38 @@ def protocols(
         str | None, typer.Option(metavar="FILE.py:NAME", help="Dialect of your own in which the runs were made.")
     ] = None,
     out: Annotated[Path | None, typer.Option(help="Folder of the findings.  [default: RUN/protocols]")] = None,
+    option: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="NAME=VALUE",
+            help="Of the judge: attempts, concurrent, max_tokens, retry.tries, retry.seconds, retry.total_seconds.",
+        ),
+    ] = None,
 ) -> None:
     """Apply the protocols of evaluation to stored runs; findings are kept as JSON beside each run."""
     from saccade.dialects.registry import load_dialect
     from saccade.errors import SettingsError
     from saccade.evals.protocols.registry import load_protocol, protocol_names
     from saccade.evals.protocols.stored import REPLIES, findings_file, write_findings
+    from saccade.evals.protocols.study import Study
     from saccade.evals.protocols.tables import findings_text
     from saccade.media.budget import policy
+    from saccade.record.settings import load_settings
+    from saccade.rewards.judges.model import PatientRules
 
     if out is not None and len(runs) > 1:
         raise SettingsError(f"--out {out} would hold the findings of {len(runs)} runs: name one run, or leave it out.")
     policy(budget)
     if dialect is not None:
         load_dialect(dialect)
+    if option and judge is None:
+        raise SettingsError(f"--set {option[0]} is about a judge, and there is none: name one with --judge.")
+    rules = load_settings(PatientRules, overrides=option or ())
     chosen = [load_protocol(name) for name in dict.fromkeys(only or protocol_names())]
     for run in runs:
         folder = findings_file(run, "", out).parent
-        found = asyncio.run(_studied(run, chosen, judge, budget, folder / REPLIES))
+        found = asyncio.run(_studied(run, Study(tuple(chosen), None, budget), judge, rules, folder / REPLIES))
         _say_unknown(run, found)
         for protocol in chosen:
             file = findings_file(run, protocol.name, out)
@@ -83,29 +97,27 @@ def _say_unknown(run: Path, found: dict[str, Findings]) -> None:
 
 
 async def _studied(
-    run: Path, chosen: Sequence[AnyProtocol], judge: str | None, budget: str, replies: Path
+    run: Path, asked: Study, judge: str | None, rules: PatientRules, replies: Path
 ) -> dict[str, Findings]:
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
 
     from saccade.episode.run_folder import MEDIA
     from saccade.evals.protocols.faithfulness.judges import PictureJudge
-    from saccade.evals.protocols.study import Study, study
+    from saccade.evals.protocols.study import study
     from saccade.media.store import MediaStore
+    from saccade.models.hosted import patient
     from saccade.models.kept import KeptModel
     from saccade.models.registry import load_model
 
-    asked = None if judge is None else KeptModel(load_model(judge), replies)
-    pictures = None if asked is None else PictureJudge(asked, MediaStore(run / MEDIA))
+    model = None if judge is None else KeptModel(patient(load_model(judge), rules.retry), replies)
+    if model is not None:
+        asked = replace(asked, judge=PictureJudge(model, MediaStore(run / MEDIA), rules))
     columns = (BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     try:
         with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
             row = bar.add_task("", total=None)
-            return await study(
-                run,
-                Study(tuple(chosen), pictures, budget),
-                lambda done, of: bar.update(row, completed=done, total=of),
-            )
+            return await study(run, asked, lambda done, of: bar.update(row, completed=done, total=of))
     finally:
-        if asked is not None:
-            await asked.close()
+        if model is not None:
+            await model.close()

@@ -20,7 +20,9 @@ from saccade.episode.run_folder import RunFolder
 from saccade.episode.settings import EpisodeSettings
 from saccade.media.store import MediaStore
 from saccade.models.base import Model
+from saccade.models.hosted import patient
 from saccade.models.registry import load_model
+from saccade.models.retry import INTERACTIVE_RETRY, RetryPolicy
 from saccade.record.settings import save_settings, settings_toml
 from saccade.record.trajectory import Trajectory
 from saccade.tasks.from_files import task_from_files
@@ -30,6 +32,7 @@ class AskSettings(EpisodeSettings):
     """Everything that decides how a question is asked."""
 
     model: str
+    retry: RetryPolicy = INTERACTIVE_RETRY
 
 
 @dataclass(frozen=True)
@@ -84,7 +87,7 @@ async def answered(
             settings=settings_toml(settings),
         )
         plan.opening  # a task that the dialect cannot show is refused before a model is asked  # noqa: B018
-        model = asked.model or load_model(settings.model)
+        model = asked.model or patient(load_model(settings.model), settings.retry)
         try:
             async with settings.provider(plan.dialect) as sandbox:
                 trajectory = await run_episode(plan, model, sandbox, store, tools=tools, watch=watch, cancel=cancel)

@@ -9,6 +9,7 @@ from saccade.dialects.prompt_file import Prompted, read_prompt_file
 from saccade.dialects.registry import load_dialect
 from saccade.episode.equip import equipped
 from saccade.errors import SettingsError
+from saccade.models.retry import DEFAULT_RETRY, RetryPolicy
 from saccade.record.settings import Settings
 from saccade.record.trajectory import EpisodeLimits, Sampling
 from saccade.sandbox.base import Sandbox
@@ -28,6 +29,8 @@ class EpisodeSettings(Settings):
     """Typed tools to offer, for a dialect whose models call tools; none: see `saccade.episode.equip`."""
     sandbox: str = "local"
     """`local`, or the address of a `saccade sandbox serve`."""
+    retry: RetryPolicy = DEFAULT_RETRY
+    """How often a request to a model (a judge too) is tried, and for how long."""
 
     def spoken(self, dialect: Dialect | None = None) -> tuple[Dialect, Toolbox | None]:
         """The dialect (or the one given) with the user's prompt and tools, and the toolbox.

@@ -7,27 +7,29 @@ a judge gave no verdict is final; after an outage or a refusal the next call ask
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from saccade.episode.as_done import as_done
 from saccade.episode.run_folder import TRAJECTORIES
-from saccade.errors import GradingError, ModelLostError, ModelRefusedError
+from saccade.errors import GradingError, ModelDeniedError, ModelLostError, ModelRefusedError
 from saccade.evals.benchmarks import headline_of
 from saccade.evals.grades import BY_JUDGE, JUDGE, Headline, headed, rule_score, score_named
 from saccade.evals.progress import OUTAGES, Progress, Watch
 from saccade.evals.settings import EvalSettings
-from saccade.grading.clean import clipped
 from saccade.grading.grade import Grade, grade_of, grade_score
+from saccade.models.hosted import patient
 from saccade.models.kept import KeptModel
 from saccade.models.registry import load_model
+from saccade.record.base import clean_text
 from saccade.record.codec import read_lines, write_lines
 from saccade.record.score import Score
 from saccade.record.task import Task
 from saccade.record.trajectory import Trajectory
-from saccade.rewards.judges.answer import AnswerJudge
-from saccade.rewards.judges.verdict import NoVerdict
+from saccade.rewards.judges.answer import AnswerJudge, judged_score
+from saccade.rewards.judges.model import AskRules
+from saccade.rewards.judges.verdict import NoVerdict, Verdict
 
 REPLIES = "judge"
 """Folder of the judge's replies in a run folder."""
@@ -60,9 +62,9 @@ async def judge_run(
     if asked:
         progress.to_judge = len(asked)
         watch(progress)
-        model = KeptModel(load_model(settings.judge), run / REPLIES)
+        model = KeptModel(patient(load_model(settings.judge), settings.retry), run / REPLIES)
         try:
-            await pass_.ask(AnswerJudge(model), asked, progress, workers, watch)
+            await pass_.ask(AnswerJudge(model, AskRules(concurrent=workers)), asked, progress, workers, watch)
         finally:
             await model.close()
     if asked or changed:
@@ -121,10 +123,9 @@ class _Pass:
             verdict = await judge.verdict(item.answer, item.task)
         except GradingError as error:
             return grade_score(None, Grade(self.name, reason=str(error)))
-        invalid = "" if verdict.invalid is None else verdict.invalid.value
-        told: Mapping[float | None, str] = {1.0: "right", 0.0: "wrong", None: f"no verdict ({invalid})"}
-        reason = ": ".join(filter(None, (told[verdict.score], verdict.detail)))
-        return grade_score(verdict.score, Grade(self.name, clipped(item.answer or ""), reason, invalid))
+        except ModelDeniedError as error:
+            verdict = Verdict(invalid=NoVerdict.REFUSED, detail=clean_text(str(error)))
+        return judged_score(self.name, item.answer, verdict)
 
 
 def _error(grade: Grade, failed: int) -> ModelLostError | ModelRefusedError:

@@ -37,6 +37,7 @@ from saccade.evals.verdicts import VERDICTS, grade_again, keep_verdicts, verdict
 from saccade.grading.registry import load_grader
 from saccade.media.store import MediaStore
 from saccade.models.base import Model
+from saccade.models.hosted import patient
 from saccade.models.registry import load_model
 from saccade.models.sampling import check_sampling, unknown_sampling
 from saccade.record.base import clean_text
@@ -164,7 +165,7 @@ async def _stage(settings: EvalSettings, store: MediaStore, player: Player | Non
     dialect, tools = settings.spoken()
     async with AsyncExitStack() as stack:
         if player is None:
-            model = load_model(settings.model)
+            model = patient(load_model(settings.model), settings.retry)
             stack.push_async_callback(model.close)
             player = _always(model)
         sandbox = await stack.enter_async_context(settings.provider(dialect))

@@ -9,6 +9,7 @@ from pydantic import Field, model_validator
 
 from saccade.episode.settings import EpisodeSettings
 from saccade.evals.frames import FrameSettings
+from saccade.models.retry import RETRY_SETTINGS
 
 _ADDRESS = re.compile(r"@https?://\S+$")
 
@@ -71,7 +72,7 @@ class EvalSettings(EpisodeSettings):
 
     def may_differ(self, other: EvalSettings) -> tuple[str, ...]:
         """Settings that say where something lies, how much of it is wanted or who grades it, and not what is played."""
-        names = ["n", "k", "data", "sandbox", "grader", "headline"]
+        names = ["n", "k", "data", "sandbox", "grader", "headline", *RETRY_SETTINGS]
         if self.asked == other.asked:
             names.append("model")
         if not other.judge or self.judge_name == other.judge_name:  # a run gets a judge, and does not lose it

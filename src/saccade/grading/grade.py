@@ -9,12 +9,16 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from typing import Final
 
 from saccade.errors import GradingError
 from saccade.grading.registry import DEFAULTS, full_spec, load_grader
 from saccade.record.base import clean_text
 from saccade.record.score import CORRECT, Score
 from saccade.record.task import Task
+
+JUDGED: Final = "judge"
+"""What a task names as its grader if its answer is open; where no judge is asked, the rule for its type is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,12 +35,17 @@ class Grade:
 
 
 def grader_id(task: Task, grader: str = "") -> str:
-    """The full id of the grader of a task: that one, or else the one for its type of answer. Raises `RegistryError`."""
-    return full_spec(grader or DEFAULTS[task.answer_type])
+    """The full id of the grader of a task: that one, else the one that the task names, else the one for its type.
+
+    Raises:
+        RegistryError: there is no such grader.
+    """
+    named = "" if task.grader == JUDGED else task.grader
+    return full_spec(grader or named or DEFAULTS[task.answer_type])
 
 
 def scored_by_rule(answer: str | None, task: Task, grader: str = "") -> Score:
-    """The verdict of the grader of that id, or else of the one for the type of answer.
+    """The verdict of the grader of that id, or else of the task's, see `grader_id`.
 
     Raises:
         RegistryError: there is no such grader.

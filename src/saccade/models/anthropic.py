@@ -17,6 +17,7 @@ from saccade.models.answer import Answer, Listener
 from saccade.models.anthropic_wire import EventReader, request_fields, sendable_stops
 from saccade.models.base import Completion, MediaReader, Request
 from saccade.models.endpoint import Endpoint
+from saccade.models.failures import RefusedParameterError
 from saccade.models.hosted import HostedModel
 from saccade.models.stops import check_stops
 
@@ -39,8 +40,15 @@ class AnthropicModel(HostedModel):
         """
         check_stops(request.stop)
         listener = Listener(on_text)
-        fields = await asyncio.to_thread(request_fields, request, media, self._endpoint.model)
+        while True:
+            without = frozenset(self._refused)
+            fields = await asyncio.to_thread(request_fields, request, media, self._endpoint.model, without=without)
+            try:
+                return await self._tried(request, fields, listener)
+            except RefusedParameterError as refusal:
+                self._leave_out(refusal, fields.get("extra_body", {}))
 
+    async def _tried(self, request: Request, fields: dict[str, Any], listener: Listener) -> Completion:
         async def ask() -> Completion:
             listener.begin()
             return await self._stream(fields, Answer(request.stop, listener))

@@ -13,7 +13,7 @@ anyway, so it is done here. No IO but reading pictures.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from saccade.errors import ModelRefusedError
@@ -58,8 +58,10 @@ def sendable_stops(stops: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(stop for stop in stops if stop.strip())
 
 
-def request_fields(request: Request, media: MediaReader, model: str) -> dict[str, Any]:
-    """The fields of the request.
+def request_fields(
+    request: Request, media: MediaReader, model: str, *, without: Collection[str] = ()
+) -> dict[str, Any]:
+    """The fields of the request; those of `hosted.DISPENSABLE` in `without` are left out.
 
     Raises:
         ModelRefusedError: the API cannot take what is asked for.
@@ -84,7 +86,7 @@ def request_fields(request: Request, media: MediaReader, model: str) -> dict[str
     if text := "\n\n".join(message.text for message in system if message.text):
         fields["system"] = text
     # Not arguments of the client package any more; models that still know them take them in the body.
-    names = ("temperature", "top_p", "top_k")
+    names = [name for name in ("temperature", "top_p", "top_k") if name not in without]
     if own := {name: value for name in names if (value := getattr(sampling, name)) is not None}:
         fields["extra_body"] = own
     if stops := sendable_stops(request.stop):

@@ -16,8 +16,7 @@ class Endpoint:
     """The provider's name for it; of Azure the deployment."""
     base_url: str | None = None
     """Address up to and with the version (`…/v1`); None for the provider's own."""
-    timeout_seconds: float = 600.0
-    """For one try, the whole answer included."""
     retry: RetryPolicy = DEFAULT_RETRY
+    """How often a request is tried, and for how long."""
     prices: Prices = field(default_factory=default_prices)
     clock: Clock = field(default_factory=Clock)

@@ -11,14 +11,16 @@ import asyncio
 import importlib
 import json
 import math
+import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from time import time
 from types import ModuleType
 from typing import Any, TypeVar
+from urllib.parse import urlsplit
 
-from saccade.errors import ContextLimitError, ModelError, ModelRefusedError, UnavailableError
+from saccade.errors import ContextLimitError, ModelDeniedError, ModelError, ModelRefusedError, UnavailableError
 from saccade.models.full_context import says_context_is_full
 from saccade.models.keys import Key
 from saccade.models.retry import OutageError
@@ -29,6 +31,11 @@ _TIME_OUT = 408
 _TOO_MANY = 429
 _SPENT = frozenset({"insufficient_quota", "billing_hard_limit_reached"})
 """Codes of a 429 that no waiting cures."""
+_DENIED = frozenset({401, 402, 403, 404, _TOO_MANY})
+"""No other request would be accepted either; a 429 only gets so far when the budget is spent."""
+_NAMED_IN_WORDS = ("temperature", "top_p")
+"""Parameters that some models do not take at all; not every server names them but in its words."""
+_UNKNOWN = re.compile(r"support|deprecat|only the default|not allowed|cannot be set|may only be", re.IGNORECASE)
 _LONGEST_DETAIL = 600
 """Characters of a server's own words in a message."""
 
@@ -56,7 +63,7 @@ def load_client(name: str) -> ModuleType:
 
 
 async def converted(
-    call: Callable[[], Awaitable[T]], *, client: ModuleType, key: Key, who: str, timeout_seconds: float
+    call: Callable[[], Awaitable[T]], *, client: ModuleType, key: Key, who: str, address: str, timeout_seconds: float
 ) -> T:
     """What `call` gives within `timeout_seconds`; its connection and server errors as errors of ours.
 
@@ -65,6 +72,7 @@ async def converted(
         client: the provider's client package.
         key: hidden in every message.
         who: the model's name for messages.
+        address: of its server, for messages.
         timeout_seconds: for the whole try, answer included.
 
     Raises:
@@ -76,28 +84,31 @@ async def converted(
         async with asyncio.timeout(timeout_seconds):
             return await call()
     except TimeoutError:
-        failure: ModelError = OutageError(f"{who} did not finish its answer within {timeout_seconds:g} s.")
+        failure: ModelError = OutageError(
+            f"{who} did not finish its answer within {timeout_seconds:g} s (retry.seconds)."
+        )
     except ModelError as error:
         if type(error) is OutageError:
             failure = OutageError(key.hide(f"{who} {error}"), error.retry_after)
         else:
             raise
     except Exception as error:
-        found = _failure(error, client, key, who)
+        found = _failure(error, client, key, who, address)
         if found is None:
             raise
         failure = found
     raise failure
 
 
-def _failure(error: Exception, client: Any, key: Key, who: str) -> ModelError | None:
+def _failure(error: Exception, client: Any, key: Key, who: str, address: str) -> ModelError | None:
     if isinstance(error, client.APIStatusError):
         return _status_failure(error, key, who)
-    detail = key.hide(str(error))[:_LONGEST_DETAIL]
+    detail = key.hide(str(error))[:_LONGEST_DETAIL].rstrip(".")
     if isinstance(error, client.APITimeoutError):
-        return OutageError(f"{who} did not answer in time.")
+        return OutageError(f"{who} cannot be reached at {_shown(address)}: no connection in time.")
     if isinstance(error, client.APIConnectionError):
-        return OutageError(f"{who} cannot be reached: {detail or type(error).__name__}.")
+        cause = key.hide(str(error.__cause__ or error)).strip().rstrip(".") or type(error.__cause__ or error).__name__
+        return OutageError(f"{who} cannot be reached at {_shown(address)}: {cause[:_LONGEST_DETAIL]}.")
     if isinstance(error, client.APIError):
         if says_context_is_full(*_details(error).told):
             return _context_limit(detail, who)
@@ -130,7 +141,23 @@ def _status_failure(error: Any, key: Key, who: str) -> ModelError:
         429: "Check plan and budget with the provider.",
     }.get(status, "No retry can help; correct the request.")
     message = f"{who} refused the request ({status}): {detail}. {advice}"
-    return RefusedParameterError(message, told.parameter) if told.parameter else ModelRefusedError(message)
+    if status in _DENIED:
+        return ModelDeniedError(message)
+    parameter = _refused_parameter(told)
+    return RefusedParameterError(message, parameter) if parameter else ModelRefusedError(message)
+
+
+def _refused_parameter(told: _Details) -> str:
+    """The parameter that the server does not know; empty if it knows it, and refuses its value or something else."""
+    refused = _UNKNOWN.search(told.words)
+    name = told.parameter or next((name for name in _NAMED_IN_WORDS if refused and name in told.words), "")
+    return "" if name in _NAMED_IN_WORDS and not refused else name
+
+
+def _shown(address: str) -> str:
+    """The address without what may be secret in it."""
+    parts = urlsplit(address)
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path.rstrip('/')}"
 
 
 def _context_limit(detail: str, who: str) -> ContextLimitError:

@@ -1,17 +1,27 @@
-"""What models behind a provider's own client package share: name, key, connections, and patience with outages."""
+"""What models behind a provider's own client package share: name, key, connections, and patience with outages.
+
+Some models of a server refuse parameters that others know. One without which a request still asks for the same
+(`DISPENSABLE`) is left out from the first refusal on; that is said once where it changes what is sampled.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from typing import Any
+import logging
+from collections.abc import Awaitable, Callable, Collection
+from typing import Any, Final
 
-from saccade.models.base import Completion
+from saccade.models.base import Completion, Model
 from saccade.models.endpoint import Endpoint
-from saccade.models.failures import converted, load_client
+from saccade.models.failures import RefusedParameterError, converted, load_client
 from saccade.models.keys import find_key
-from saccade.models.retry import with_retries
+from saccade.models.retry import RetryPolicy, with_retries
 
+DISPENSABLE: Final = frozenset({"stop", "parallel_tool_calls", "temperature", "top_p"})
+"""Parameters that some models of a server refuse, and that are left out then."""
+_SAMPLING: Final = frozenset({"temperature", "top_p"})
+_CONNECT_SECONDS = 10.0
 _CLIENTS = {"openai": "AsyncOpenAI", "anthropic": "AsyncAnthropic"}
+_log = logging.getLogger(__name__)
 
 
 class HostedModel:
@@ -27,6 +37,8 @@ class HostedModel:
             ModelRefusedError: a key is needed, and there is none.
         """
         self.name = f"{provider}:{endpoint.model}"
+        self.retry: RetryPolicy = endpoint.retry
+        """How often a request is tried, and for how long."""
         self._endpoint = endpoint
         self._package = load_client(package)
         self._key = find_key(provider, api_key, needed=key_needed)
@@ -34,8 +46,9 @@ class HostedModel:
             api_key=self._key.reveal() or "none",
             base_url=endpoint.base_url,
             max_retries=0,
-            timeout=endpoint.timeout_seconds,
+            timeout=self._package.Timeout(None, connect=_CONNECT_SECONDS),  # the policy bounds the whole try
         )
+        self._refused: set[str] = set()
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.name!r})"
@@ -52,8 +65,25 @@ class HostedModel:
                 client=self._package,
                 key=self._key,
                 who=self.name,
-                timeout_seconds=self._endpoint.timeout_seconds,
+                address=str(self._client.base_url),
+                timeout_seconds=self.retry.seconds,
             ),
-            self._endpoint.retry,
+            self.retry,
             self._endpoint.clock,
         )
+
+    def _leave_out(self, refusal: RefusedParameterError, sent: Collection[str]) -> None:
+        """From now on ask without the refused parameter; raises `refusal` if it was not `sent`, or is needed."""
+        name = refusal.parameter
+        if name not in DISPENSABLE or name not in sent:
+            raise refusal
+        if name in _SAMPLING and name not in self._refused:
+            _log.warning("%s takes no %s; it is asked without, so its own default holds.", self.name, name)
+        self._refused.add(name)
+
+
+def patient(model: Model, retry: RetryPolicy) -> Model:
+    """The model, its requests tried as `retry` says if it is behind HTTP."""
+    if isinstance(model, HostedModel):
+        model.retry = retry
+    return model

@@ -6,9 +6,9 @@
 Text and stop strings are exact on vLLM and SGLang. OpenAI swallows stop strings without naming them: closing tags
 are put back by inference (see `stops.unclosed`); other stop strings, and all on models that refuse them, are cut off
 here by ending the stream, and then tokens and money of the call are unknown (None), for the server tells them last.
-A model that refuses stop strings, or to be told to make one native call at a time, is asked without from then on. A
-request that is refused with the room that an episode's limits leave, which may be more than the server gives to any
-answer, is sent once more without it: then the server's own limit holds.
+A model that refuses stop strings, a temperature, or to be told to make one native call at a time, is asked without
+from then on. A request that is refused with the room that an episode's limits leave, which may be more than the server
+gives to any answer, is sent once more without it: then the server's own limit holds.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from saccade.errors import ModelRefusedError, RegistryError, SettingsError
+from saccade.errors import ModelDeniedError, ModelRefusedError, RegistryError, SettingsError
 from saccade.models.answer import Answer, Listener
 from saccade.models.base import Completion, MediaReader, Request
 from saccade.models.endpoint import Endpoint
 from saccade.models.failures import RefusedParameterError
-from saccade.models.hosted import HostedModel
-from saccade.models.openai_wire import DISPENSABLE, SERVERS, Server, read_body, request_fields
+from saccade.models.hosted import DISPENSABLE, HostedModel
+from saccade.models.openai_wire import SERVERS, Server, read_body, request_fields
 from saccade.models.retry import OutageError
 from saccade.models.stops import check_stops
 from saccade.record.suggest import did_you_mean
@@ -40,7 +40,6 @@ class OpenAIModel(HostedModel):
             raise SettingsError(f"{server} needs an address: {server}:{endpoint.model}@http://host:8000/v1")
         self._server: Server = SERVERS[server]
         super().__init__(server, endpoint, package="openai", api_key=api_key, key_needed=self._server.needs_key)
-        self._refused: set[str] = set()
 
     async def complete(
         self, request: Request, media: MediaReader, *, on_text: Callable[[str], None] | None = None
@@ -60,12 +59,12 @@ class OpenAIModel(HostedModel):
             try:
                 return await self._tried(request, fields, listener)
             except RefusedParameterError as refusal:
-                if refusal.parameter in DISPENSABLE & fields.keys():
-                    self._refused.add(refusal.parameter)
-                elif _bounded(request):
+                if refusal.parameter not in DISPENSABLE and _bounded(request):
                     request = replace(request, room=None)
                 else:
-                    raise
+                    self._leave_out(refusal, fields)
+            except ModelDeniedError:
+                raise
             except ModelRefusedError:
                 if not _bounded(request):
                     raise

@@ -100,10 +100,6 @@ SERVERS: Mapping[str, Server] = {
 """By provider. `compatible` is any server of which nothing else is known."""
 
 
-DISPENSABLE = frozenset({"stop", "parallel_tool_calls"})
-"""Fields that some models of a server refuse, and without which a request still asks for the same."""
-
-
 def takes_stops(server: Server, stops: tuple[str, ...]) -> bool:
     """Whether `stops` are sent, because the text can be put together exactly afterwards; else the client cuts."""
     if not stops or not server.stops:
@@ -120,7 +116,7 @@ def request_fields(
         request: what is asked.
         media: where pictures are.
         server: who is asked.
-        without: those of `DISPENSABLE` to leave out.
+        without: those of `hosted.DISPENSABLE` to leave out.
 
     Raises:
         ModelRefusedError: the server cannot take what is asked for.
@@ -137,7 +133,7 @@ def request_fields(
             raise ModelRefusedError(f"{server.provider} does not know top_k; leave it out of the sampling settings")
         extra["top_k"] = sampling.top_k
     for name in ("temperature", "top_p", "seed"):
-        if (value := getattr(sampling, name)) is not None:
+        if (value := getattr(sampling, name)) is not None and name not in without:
             fields[name] = value
     if request.max_tokens is not None:
         fields[server.length_field] = request.max_tokens

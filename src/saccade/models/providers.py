@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from saccade.errors import RegistryError
+from saccade.errors import RegistryError, SettingsError
 from saccade.models.anthropic import AnthropicModel
 from saccade.models.base import Model
 from saccade.models.endpoint import Endpoint
@@ -20,6 +20,8 @@ from saccade.models.scripted import scripted_from_file
 from saccade.models.tiny_weights import tiny_weights
 
 _ADDRESS = re.compile(r"(?P<model>.+)@(?P<url>https?://\S+)")
+_BARE_ADDRESS = re.compile(r"(?P<model>.+)@(?P<host>[\w.-]+:\d+|localhost|\[[0-9a-fA-F:]+\](?::\d+)?)(?P<path>(/\S*)?)")
+"""An address without its scheme. A name with an @ alone may be a provider's own."""
 
 
 def openai(name: str) -> Model:
@@ -54,7 +56,7 @@ def compatible(name: str) -> Model:
 
 def anthropic(name: str) -> Model:
     """Anthropic's API, as in `anthropic:claude-opus-4-8`."""
-    return AnthropicModel(endpoint_of(name))
+    return AnthropicModel(endpoint_of(name, "anthropic"))
 
 
 def local(name: str) -> Model:
@@ -79,11 +81,18 @@ def tiny(name: str = "") -> Model:
     return LocalModel(str(tiny_weights()))
 
 
-def endpoint_of(name: str) -> Endpoint:
-    """The endpoint that `NAME` or `NAME@http://address` means."""
+def endpoint_of(name: str, provider: str = "compatible") -> Endpoint:
+    """The endpoint that `NAME` or `NAME@http://address` means, behind `provider:`.
+
+    Raises:
+        SettingsError: the address has no scheme.
+    """
     match = _ADDRESS.fullmatch(name)
+    if match is None and (bare := _BARE_ADDRESS.fullmatch(name)):
+        right = f"{bare['model']}@http://{bare['host']}{bare['path'] or '/v1'}"
+        raise SettingsError(f"{provider}:{name} names an address without http:// or https://. Write {provider}:{right}")
     return Endpoint(match["model"], base_url=match["url"]) if match else Endpoint(name)
 
 
 def _chat(name: str, server: str) -> Model:
-    return OpenAIModel(endpoint_of(name), server=server)
+    return OpenAIModel(endpoint_of(name, server), server=server)

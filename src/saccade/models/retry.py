@@ -1,21 +1,33 @@
 """Tries again what an outage broke: rate limits, server errors, broken connections and answers, time-outs.
 
+    policy = RetryPolicy(tries=3, seconds=60, total_seconds=300)
+
 Waits grow by a factor of two and are drawn at random from their upper half, so that many clients do not come back
 at once; a server's Retry-After is honoured up to `most_seconds_told`. What no retry can cure is raised at once. A
 cancelled call is never tried again. Nothing here knows a provider.
+
+Every wait is a warning of the logger `saccade.models.retry` when it begins, with its reason: who watches listens there,
+and Python prints it to standard error where nobody does.
 """
 
 from __future__ import annotations
 
 import asyncio
+import logging
 import random
+import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
+from pydantic import NonNegativeFloat, PositiveFloat, PositiveInt
+
 from saccade.errors import ModelLostError
+from saccade.record.settings import Settings
 
 T = TypeVar("T")
+
+_log = logging.getLogger(__name__)
 
 
 class OutageError(ModelLostError):
@@ -27,17 +39,20 @@ class OutageError(ModelLostError):
         """Seconds that the server asked to wait, or None."""
 
 
-@dataclass(frozen=True, slots=True)
-class RetryPolicy:
-    """How often and how long; all times in seconds."""
+class RetryPolicy(Settings):
+    """How often and how long one request is tried: the settings `retry.*` of every command that asks a model."""
 
-    tries: int = 6
-    """Tries in all, the first included; at least 1."""
-    first_seconds: float = 1.0
+    tries: PositiveInt = 6
+    """Tries in all, the first included."""
+    seconds: PositiveFloat = 120.0
+    """For one try, the whole answer included."""
+    total_seconds: NonNegativeFloat = 600.0
+    """For all tries and the waits between them; 0: no bound of their own."""
+    first_seconds: NonNegativeFloat = 1.0
     """Longest wait before the second try."""
-    most_seconds: float = 60.0
+    most_seconds: NonNegativeFloat = 60.0
     """Longest wait that grows by itself."""
-    most_seconds_told: float = 300.0
+    most_seconds_told: NonNegativeFloat = 300.0
     """Longest wait that a server may ask for; a longer one ends the tries."""
 
     def wait(self, tried: int, draw: float) -> float:
@@ -46,15 +61,22 @@ class RetryPolicy:
         return longest * (0.5 + 0.5 * draw)
 
 
+RETRY_SETTINGS = tuple(f"retry.{name}" for name in RetryPolicy.model_fields)
+"""Their names; they decide nothing that a run holds, so a run may be continued with others."""
 DEFAULT_RETRY = RetryPolicy()
+ENGINE_RETRY = RetryPolicy(seconds=600.0, total_seconds=1200.0)
+"""For a server that samples the rollouts of a step all at once."""
+INTERACTIVE_RETRY = RetryPolicy(total_seconds=300.0)
+"""For a person who waits in front of the screen."""
 
 
 @dataclass(frozen=True, slots=True)
 class Clock:
-    """How to wait and how to draw; tests put their own in."""
+    """How to wait, how to draw, and seconds since any moment; tests put their own in."""
 
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     draw: Callable[[], float] = random.random
+    now: Callable[[], float] = time.monotonic
 
 
 async def with_retries(
@@ -63,27 +85,56 @@ async def with_retries(
     """What `ask` gives, tried again after each `OutageError`.
 
     Raises:
-        ModelLostError: the last try failed too; its message tells how.
+        ModelLostError: the last try failed too, or the time is up; its message tells how.
     """
     clock = clock or Clock()
+    end = clock.now() + (policy.total_seconds or float("inf"))
+    lost = "There is no answer yet."
     for tried in range(1, policy.tries + 1):
-        lost, wait = "", 0.0
+        wait = float("inf")
         try:
-            return await ask()
+            async with asyncio.timeout(min(end - clock.now(), _AGE)) as bound:
+                return await ask()
         except OutageError as outage:
             lost = str(outage)
-            wait = policy.wait(tried, clock.draw())
-            if outage.retry_after is not None:
-                wait = max(wait, outage.retry_after)
+            wait = max(policy.wait(tried, clock.draw()), outage.retry_after or 0.0)
+        except TimeoutError:
+            if not bound.expired():
+                raise
         # Raised out here, the error carries no chain to the client's own exception, which may hold a request.
-        if tried == policy.tries or wait > policy.most_seconds_told:
-            raise ModelLostError(
-                f"{lost} Tried {tried} times; gave up. "
-                + ("Try again later, or raise the number of tries." if tried == policy.tries else _too_long(wait))
-            )
+        advice = _give_up(policy, tried, wait, end - clock.now())
+        if advice:
+            raise ModelLostError(f"{lost} Tried {_times(tried)}; gave up. {advice}")
+        _log.warning("%s Trying again in %s s (%d of %d).", lost, _whole(wait), tried + 1, policy.tries)
         await clock.sleep(wait)
-    raise ValueError(f"{policy.tries} tries are none; allow at least 1")
+    raise AssertionError("a policy has at least one try")
 
 
-def _too_long(wait: float) -> str:
-    return f"The server asks to wait {wait:.0f} s, longer than the policy allows. Try again then."
+_AGE = 1e9
+"""Seconds; asyncio takes no infinite delay."""
+
+
+def _give_up(policy: RetryPolicy, tried: int, wait: float, left: float) -> str:
+    """What to do about it if there is no further try; empty if there is one."""
+    if wait == float("inf"):
+        return _time_up(policy)
+    if tried == policy.tries:
+        return "Try again later, or raise retry.tries."
+    if wait > policy.most_seconds_told:
+        return (
+            f"The server asks to wait {wait:.0f} s, longer than the policy allows. Try again then, or raise "
+            "retry.most_seconds_told."
+        )
+    return _time_up(policy) if wait >= left else ""
+
+
+def _time_up(policy: RetryPolicy) -> str:
+    return f"The {policy.total_seconds:g} s of a request are over. Try again later, or raise retry.total_seconds."
+
+
+def _times(tried: int) -> str:
+    return f"{tried} time" + ("" if tried == 1 else "s")
+
+
+def _whole(seconds: float) -> str:
+    return f"{seconds:.1f}" if seconds < 2 else f"{seconds:.0f}"

@@ -61,6 +61,9 @@ class Task(Record):
     answer: Text | None = None
     """The gold answer; of a choice its full text. None if it is not known."""
     answer_type: AnswerType = AnswerType.TEXT
+    grader: Text = ""
+    """Who compares the answer with the gold one, where the source says so: a grader's id, or `judge` for an open answer
+    that only a model can compare. Empty: the grader of the type."""
     evidence: tuple[EvidenceBox, ...] = ()
     program: Text | None = None
     """Python code that finds the answer, where a generated world knows one."""

@@ -18,11 +18,11 @@ from saccade.episode.equip import equipped
 from saccade.episode.plan import Plan, limits_with
 from saccade.episode.run_folder import RunFolder
 from saccade.episode.settings import sandbox_at
+from saccade.grading.grade import scored_by_rule
 from saccade.record.trajectory import Sampling
 from saccade.reproduce.settings import ExamSettings
 from saccade.rl.engines.in_process import TransformersEngine
 from saccade.rl.play.rollouts import PlaySettings, Stage, play
-from saccade.rl.train.scoring import with_grade
 from saccade.rl.train.tasks import open_tasks
 from saccade.tasks.stored import TASKS
 from saccade.training.settings import ModelSettings
@@ -71,4 +71,5 @@ async def _play(checkpoint: str, plans: Sequence[Plan], folder: RunFolder) -> No
         stage = Stage(engine, trained.encoder, sandbox, folder.store, tools)
         for first in range(0, len(plans), _AT_ONCE):
             played, _ = await play(plans[first : first + _AT_ONCE], stage, PlaySettings(), 0)
-            folder.append(*(with_grade(item.trajectory) for item in played))
+            for made in (item.trajectory for item in played):
+                folder.append(made.with_scores([scored_by_rule(made.answer, made.task)]))

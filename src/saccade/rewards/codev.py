@@ -37,8 +37,9 @@ class CodeV(Settings):
     redline: float = -1.0
     """r_t of a turn that crosses a line."""
     format_weight: NonNegativeFloat = 0.0
-    search_tags: tuple[str, ...] = ("visual_search",)
-    """A task with one of these tags, or with evidence boxes, asks for visual search."""
+    search_tags: tuple[str, ...] = ("visual_search", "data_source=vstar")
+    """A task with one of these tags, or with evidence boxes, asks for visual search. The default knows Saccade's own
+    tag, and V* in DeepEyes' data; `*` stands for every task."""
 
     @model_validator(mode="after")
     def _dominated(self) -> Self:
@@ -62,7 +63,7 @@ class CodeV(Settings):
 
     def searches(self, task: Task) -> bool:
         """Whether a task asks for visual search."""
-        return bool(task.evidence) or not set(self.search_tags).isdisjoint(task.tags)
+        return bool(task.evidence) or not set(self.search_tags).isdisjoint((*task.tags, "*"))
 
     def _reward(self, trajectory: Trajectory, verdicts: tuple[tuple[Verdict | None, ...], ...]) -> Reward:
         crossed = redlines(trajectory)
@@ -98,7 +99,7 @@ class CodeV(Settings):
     def _turn(self, lines: tuple[Redline, ...], verdict: Verdict | None) -> Verdict:
         if lines:
             return Verdict(score=self.redline)
-        return Verdict(invalid=NoVerdict.UNSEEN) if verdict is None else verdict
+        return Verdict(invalid=NoVerdict.NOT_ASKED) if verdict is None else verdict
 
 
 PRESETS: Final = MappingProxyType({"paper": CodeV(), "with-format": CodeV(format_weight=0.3)})

@@ -16,6 +16,7 @@ from pydantic import FiniteFloat
 
 from saccade.record.base import Name, Record
 from saccade.record.score import Score, total
+from saccade.record.task import Task
 from saccade.record.trajectory import Trajectory
 from saccade.rewards.judges.verdict import Verdict
 
@@ -87,6 +88,18 @@ class NeedsJudge(Protocol):
 
     def needs_verdict(self, trajectory: Trajectory) -> bool:
         """Whether the judge must be asked about a trajectory."""
+
+
+@runtime_checkable
+class SearchesTasks(Protocol):
+    """A preset of which a part pays only for tasks of one kind."""
+
+    @property
+    def search_tags(self) -> tuple[str, ...]:
+        """Tags of such tasks, for messages."""
+
+    def searches(self, task: Task) -> bool:
+        """Whether a task is of that kind."""
 
 
 def reward_each(group: Group, reward: Callable[[int, Trajectory], Reward]) -> tuple[Reward, ...]:

@@ -18,9 +18,12 @@ from pydantic import Field, JsonValue, NonNegativeFloat, NonNegativeInt, Positiv
 
 from saccade.dialects.registry import load_dialect
 from saccade.errors import SettingsError
+from saccade.grading.registry import load_grader
+from saccade.models.retry import DEFAULT_RETRY, RetryPolicy
 from saccade.record.settings import Settings, load_settings
 from saccade.record.suggest import did_you_mean
 from saccade.record.trajectory import EpisodeLimits, Sampling
+from saccade.rewards.judges.model import JudgeRules
 from saccade.rewards.judges.registry import JUDGES
 from saccade.rewards.registry import load_reward
 from saccade.rewards.reward import NeedsJudge, RewardPreset
@@ -44,6 +47,16 @@ class RewardSettings(Settings):
     names it; `none`: nobody."""
     judge_model: str = ""
     """For `model`, and judges of the user's own that want one: as `saccade ask --model` names it."""
+    judge_rules: JudgeRules = JudgeRules()
+    """How models that judge are asked; `levels` are those of `boxes` too."""
+    grader: str = ""
+    """One grader for all answers; empty: each task's own, or that of its type of answer."""
+    answer_judge: str = ""
+    """A model that is asked about open answers in which the rule sees no right one; empty: the rule decides alone."""
+    open_tags: tuple[str, ...] = ()
+    """A task with one of these tags has an open answer, as one whose grader is `judge`; `*` stands for every task."""
+    retry: RetryPolicy = DEFAULT_RETRY
+    """How often a request to a judge is tried, and for how long."""
 
 
 class RolloutSettings(Settings):
@@ -114,6 +127,8 @@ def load_recipe(path: str | os.PathLike[str], profile: str | None = None, overri
     recipe.load_reward()
     if recipe.reward.judge != "none":
         JUDGES.load(recipe.reward.judge)
+    if recipe.reward.grader:
+        load_grader(recipe.reward.grader)
     _check(recipe, str(path))
     return recipe
 
@@ -130,12 +145,27 @@ def _check(recipe: Recipe, path: str) -> None:
         mistakes.append(
             f"reward.judge: {recipe.reward.preset} judges tool outputs; name `boxes`, `model` or one of your own"
         )
+    mistakes += _unused(recipe.reward, isinstance(recipe.load_reward(), NeedsJudge))
     if recipe.reward.judge == "model" and not recipe.reward.judge_model:
         mistakes.append("reward.judge_model: is needed for reward.judge = model")
     if 0 < recipe.loss.dual_clip <= 1:
         mistakes.append(f"loss.dual_clip: must be above 1, or 0 for none, got {recipe.loss.dual_clip}")
     if mistakes:
         raise SettingsError(f"{len(mistakes)} mistake(s) in {path}:\n" + "\n".join(f"  {line}" for line in mistakes))
+
+
+def _unused(reward: RewardSettings, needs_judge: bool) -> list[str]:
+    """Settings of a judge that nobody would read."""
+    mistakes = []
+    if reward.judge != "none" and not needs_judge:
+        mistakes.append(f"reward.judge: {reward.preset} judges no tool outputs; leave it out")
+    if reward.open_tags and not reward.answer_judge:
+        mistakes.append("reward.open_tags: are for reward.answer_judge, which is not named")
+    if reward.judge_rules != JudgeRules() and reward.judge == "none" and not reward.answer_judge:
+        mistakes.append("reward.judge_rules: there is no judge; name one in reward.judge or reward.answer_judge")
+    if reward.judge_rules.prompt_file and reward.judge in ("none", "boxes"):
+        mistakes.append("reward.judge_rules.prompt_file: is for reward.judge = model")
+    return mistakes
 
 
 def _overrides(path: tuple[str, ...], table: Mapping[str, JsonValue]) -> Iterator[str]:

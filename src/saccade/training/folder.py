@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from pathlib import Path
 
 from pydantic import BaseModel
@@ -12,8 +13,8 @@ from saccade.record.settings import check_code, differences, load_settings
 SETTINGS = "settings.toml"
 
 
-def check_folder(settings: BaseModel, out: Path, resume: bool) -> None:
-    """Whether a run with these settings may write to `out`.
+def check_folder(settings: BaseModel, out: Path, resume: bool, may_differ: Collection[str] = ()) -> None:
+    """Whether a run with these settings, but for those that `may_differ`, may write to `out`.
 
     Raises:
         SettingsError: it holds a run and `resume` is not said, or no run, or one with other settings.
@@ -25,7 +26,8 @@ def check_folder(settings: BaseModel, out: Path, resume: bool) -> None:
         return
     if not resume:
         raise SettingsError(f"{out} holds a run already. Go on with it by --resume, or name another folder.")
-    changed = differences(load_settings(type(settings), kept), settings)
+    found = differences(load_settings(type(settings), kept), settings)
+    changed = [item for item in found if item.name not in may_differ]
     if changed:
         named = "\n".join(f"  {item}" for item in changed)
         raise SettingsError(

@@ -43,7 +43,7 @@ async def study(run: Path, asked: Study, watch: Watch = lambda done, of: None) -
         SettingsError: it is no run folder.
         RecordError: a trajectory cannot be read.
         RegistryError: there is no such pixel budget.
-        ModelRefusedError: the judge refuses, and no retry can cure that.
+        ModelDeniedError: the judge refuses whatever it is asked.
     """
     last = _last_lines(run)
     rows: dict[str, list[SampleRow]] = {protocol.name: [] for protocol in asked.protocols}

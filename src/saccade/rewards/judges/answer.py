@@ -8,16 +8,20 @@ verdict; see `ask_for_score`. To keep replies, give it a `saccade.models.kept.Ke
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Final
 
-from saccade.errors import GradingError, MissingMediaError, ModelRefusedError
+from saccade.errors import GradingError, MissingMediaError
+from saccade.grading.clean import clipped
+from saccade.grading.grade import Grade, grade_score
 from saccade.models.base import Model
-from saccade.record.base import clean_text
 from saccade.record.content import Message, TextPart
+from saccade.record.score import Score
 from saccade.record.task import Task
-from saccade.rewards.judges.model import JudgeRules, ask_for_score
-from saccade.rewards.judges.verdict import NoVerdict, Verdict
+from saccade.rewards.judges.model import AskRules, ask_for_score, limited
+from saccade.rewards.judges.verdict import Verdict
 
 RIGHT, WRONG = 1.0, 0.0
 LONGEST: Final = 4000
@@ -29,24 +33,33 @@ class AnswerJudge:
     """Asks `model` about one answer at a time."""
 
     model: Model
-    rules: JudgeRules = field(default_factory=JudgeRules)
-    """Its `levels` are not used: an answer is right or wrong."""
+    rules: AskRules = field(default_factory=AskRules)
+
+    @cached_property
+    def _asked(self) -> Model:
+        return limited(self.model, self.rules)
 
     async def verdict(self, answer: str | None, task: Task) -> Verdict:
         """Score 1 or 0, or why there is none; no answer at all scores 0 without being asked about.
 
         Raises:
             GradingError: the task has no gold answer.
+            ModelDeniedError: whatever is asked would be refused.
         """
         if task.answer is None or not task.answer.strip():
             raise GradingError(f"task {task.id} has no gold answer, so no judge can compare with it. Give it one.")
         if answer is None or not answer.strip():
             return Verdict(score=WRONG, detail="no answer was given")
         message = Message(role="user", parts=(TextPart(text=_instruction(answer, task)),))
-        try:
-            return await ask_for_score(self.model, _NO_MEDIA, message, (RIGHT, WRONG), self.rules)
-        except ModelRefusedError as error:
-            return Verdict(invalid=NoVerdict.REFUSED, detail=clean_text(str(error)))
+        return await ask_for_score(self._asked, _NO_MEDIA, message, (RIGHT, WRONG), self.rules)
+
+
+def judged_score(name: str, answer: str | None, verdict: Verdict) -> Score:
+    """The verdict on an answer as the score `correct`, by the grader `name`; without a value where there is none."""
+    invalid = "" if verdict.invalid is None else verdict.invalid.value
+    told: Mapping[float | None, str] = {RIGHT: "right", WRONG: "wrong", None: f"no verdict ({invalid})"}
+    reason = ": ".join(filter(None, (told[verdict.score], verdict.detail)))
+    return grade_score(verdict.score, Grade(name, clipped(answer or ""), reason, invalid))
 
 
 class _NoMedia:

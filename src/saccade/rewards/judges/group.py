@@ -6,7 +6,8 @@ import asyncio
 from collections.abc import Callable, Sequence
 
 from saccade.record.trajectory import Trajectory
-from saccade.rewards.judges.verdict import Judge, Verdict
+from saccade.rewards.judges.verdict import Judge, NoVerdict, Verdict
+from saccade.rewards.reading import is_call
 from saccade.rewards.reward import Group
 
 
@@ -27,3 +28,10 @@ async def judged(
         return await judge.judge(trajectory)
 
     return Group(tuple(trajectories), tuple(await asyncio.gather(*map(one, trajectories))))
+
+
+def unjudged(trajectories: Sequence[Trajectory]) -> Group:
+    """The same without asking anybody: every call has the verdict that there is none."""
+    none = Verdict(invalid=NoVerdict.NOT_ASKED)
+    rows = (tuple(none if is_call(turn) else None for turn in item.turns) for item in trajectories)
+    return Group(tuple(trajectories), tuple(rows))

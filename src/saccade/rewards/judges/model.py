@@ -2,21 +2,27 @@
 
 Neither code nor thoughts nor printed text reach the judge, so none of them can talk to it; a picture with text in it
 can. A reply that is not exactly the asked JSON is no verdict; the question is put again, warmer, and after
-the last attempt the verdict is `malformed`. An outage is a verdict of its own too. To keep replies, give it a
-`saccade.models.kept.KeptModel`.
+the last attempt the verdict is `malformed`. An outage is a verdict of its own too, and so is the refusal of this one
+question (a picture that is too thin, a filter of content); only what would be refused whatever is asked ends a run. To
+keep replies, give it a `saccade.models.kept.KeptModel`.
 """
 
 from __future__ import annotations
 
 import asyncio
+import logging
 import re
 from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
 from typing import Final
 
 from pydantic import Field, FiniteFloat, PositiveInt, ValidationError
 
-from saccade.errors import MissingMediaError, ModelLostError
+from saccade.errors import MissingMediaError, ModelDeniedError, ModelLostError, ModelRefusedError, PromptFileError
 from saccade.models.base import MediaReader, Model, Request
+from saccade.models.limited import LimitedModel
+from saccade.models.retry import DEFAULT_RETRY, RetryPolicy
 from saccade.record.base import Record, clean_text
 from saccade.record.content import Message, TextPart
 from saccade.record.settings import Settings
@@ -25,19 +31,37 @@ from saccade.record.turn import Turn
 from saccade.rewards.judges.verdict import NoVerdict, Verdict
 from saccade.rewards.reading import is_call
 
+_REPLY: Final = 'Reply with JSON and nothing else: {"score": <one of the three numbers>}'
 _FENCE: Final = re.compile(r"\s*```(?:json)?\n(.*)\n```\s*", re.DOTALL)
 
 
-class JudgeRules(Settings):
-    """How a model is asked."""
+_log = logging.getLogger(__name__)
 
-    levels: tuple[FiniteFloat, ...] = Field(default=(1.0, 0.5, 0.25), min_length=3, max_length=3)
-    """Scores of clear, partial and no evidence; CodeV's are the default."""
+
+class AskRules(Settings):
+    """How a model that judges is asked."""
+
     attempts: PositiveInt = 3
+    """How often a question is put until the reply is a verdict."""
     max_tokens: PositiveInt = 1024
     """Of a reply, thoughts included."""
     concurrent: PositiveInt = 8
-    """Calls that are judged side by side."""
+    """Requests at once, of the whole run."""
+
+
+class PatientRules(AskRules):
+    """The same, and how often and how long one request is tried."""
+
+    retry: RetryPolicy = DEFAULT_RETRY
+
+
+class JudgeRules(AskRules):
+    """How a model that judges calls is asked."""
+
+    levels: tuple[FiniteFloat, ...] = Field(default=(1.0, 0.5, 0.25), min_length=3, max_length=3)
+    """Scores of clear, partial and no evidence; CodeV's are the default."""
+    prompt_file: str = ""
+    """Text in the place of Saccade's own; see `read_prompt`."""
 
 
 class _Reply(Record):
@@ -51,16 +75,26 @@ class ModelJudge:
     model: Model
     media: MediaReader
     rules: JudgeRules = field(default_factory=JudgeRules)
+    _prompt: str = field(init=False, repr=False, default="")
+
+    def __post_init__(self) -> None:
+        """Raises `PromptFileError` if the prompt file of the rules cannot be used."""
+        if self.rules.prompt_file:
+            object.__setattr__(self, "_prompt", read_prompt(self.rules.prompt_file))
+
+    @cached_property
+    def _asked(self) -> Model:
+        return limited(self.model, self.rules)
 
     async def judge(self, trajectory: Trajectory) -> tuple[Verdict | None, ...]:
-        """A verdict for each turn that called something. Raises `ModelRefusedError`: no retry can cure that."""
-        room = asyncio.Semaphore(self.rules.concurrent)
+        """A verdict for each turn that called something.
+
+        Raises:
+            ModelDeniedError: whatever is asked would be refused.
+        """
 
         async def one(turn: Turn) -> Verdict | None:
-            if not is_call(turn):
-                return None
-            async with room:
-                return await self._verdict(trajectory, turn)
+            return await self._verdict(trajectory, turn) if is_call(turn) else None
 
         return tuple(await asyncio.gather(*map(one, trajectory.turns)))
 
@@ -68,18 +102,42 @@ class ModelJudge:
         pictures = tuple(picture.image for picture in turn.execution.pictures) if turn.execution is not None else ()
         if not pictures:
             return Verdict(score=0.0, detail="no picture came back")
-        text = _instruction(trajectory.task.question, self.rules.levels)
+        question, levels = trajectory.task.question, self.rules.levels
+        text = _filled(self._prompt, question, levels) if self._prompt else _instruction(question, levels)
         message = Message(role="user", parts=(*pictures, TextPart(text=text)))
-        return await ask_for_score(self.model, self.media, message, self.rules.levels, self.rules)
+        return await ask_for_score(self._asked, self.media, message, levels, self.rules)
+
+
+def limited(model: Model, rules: AskRules) -> Model:
+    """The model, asked no more at once than the rules allow; one that has a limit already keeps it."""
+    return model if isinstance(model, LimitedModel) else LimitedModel(model, rules.concurrent)
+
+
+def read_prompt(file: str) -> str:
+    """The text that is put to a judge below the pictures, from a file.
+
+    `{question}` in it stands for the question, which it must hold, and `{clear}`, `{partial}` and `{none}` for the
+    three levels. The form of the reply is added at its end.
+
+    Raises:
+        PromptFileError: it cannot be read, or does not hold the question.
+    """
+    try:
+        text = Path(file).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise PromptFileError(f"the judge's prompt file {file} cannot be read: {error}. Check the path.") from error
+    if "{question}" not in text:
+        raise PromptFileError(f"the judge's prompt file {file} does not hold {{question}}, so it would judge blindly.")
+    return text
 
 
 async def ask_for_score(
-    model: Model, media: MediaReader, message: Message, levels: tuple[float, ...], rules: JudgeRules
+    model: Model, media: MediaReader, message: Message, levels: tuple[float, ...], rules: AskRules
 ) -> Verdict:
     """One of `levels` from `model`, asked again, each time warmer, while its reply is none of them.
 
     Raises:
-        ModelRefusedError: no retry can cure that.
+        ModelDeniedError: whatever is asked would be refused.
     """
     said = ""
     for attempt in range(rules.attempts):
@@ -88,14 +146,23 @@ async def ask_for_score(
         try:
             completion = await model.complete(Request((message,), sampling=sampling), media)
         except ModelLostError as error:
-            return Verdict(invalid=NoVerdict.OUTAGE, detail=clean_text(str(error)))
+            return _none(model, NoVerdict.OUTAGE, str(error))
+        except ModelDeniedError:
+            raise
+        except ModelRefusedError as error:
+            return _none(model, NoVerdict.REFUSED, str(error))
         except MissingMediaError as error:
             return Verdict(invalid=NoVerdict.UNSEEN, detail=clean_text(str(error)))
         said = completion.text
         score = read_score(said, levels)
         if score is not None:
             return Verdict(score=score)
-    return Verdict(invalid=NoVerdict.MALFORMED, detail=clean_text(said[:300]))
+    return _none(model, NoVerdict.MALFORMED, said[:300])
+
+
+def _none(model: Model, invalid: NoVerdict, detail: str) -> Verdict:
+    _log.warning("The judge %s gave no verdict (%s): %s", model.name, invalid.value, detail)
+    return Verdict(invalid=invalid, detail=clean_text(detail))
 
 
 def read_score(reply: str, levels: tuple[float, ...]) -> float | None:
@@ -122,6 +189,13 @@ def _instruction(question: str, levels: tuple[float, ...]) -> str:
             f"{partial}: such a thing is only partly in view, or so small among others that it is hard to make out.",
             f"{none}: nothing that the question names can be seen.",
             "",
-            'Reply with JSON and nothing else: {"score": <one of the three numbers>}',
+            _REPLY,
         ]
     )
+
+
+def _filled(prompt: str, question: str, levels: tuple[float, ...]) -> str:
+    text = prompt.rstrip()
+    for name, level in zip(("clear", "partial", "none"), levels, strict=True):
+        text = text.replace(f"{{{name}}}", str(level))
+    return f"{text.replace('{question}', question)}\n\n{_REPLY}"

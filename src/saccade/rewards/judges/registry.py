@@ -7,7 +7,7 @@ own may also be a ready judge.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Final, cast
 
@@ -18,8 +18,8 @@ from saccade.media.store import MediaStore
 from saccade.models.base import Model
 from saccade.record.registry import Registry, has_members
 from saccade.record.trajectory import Trajectory
-from saccade.rewards.judges.box import BoxJudge
-from saccade.rewards.judges.model import ModelJudge
+from saccade.rewards.judges.box import BoxJudge, BoxRule
+from saccade.rewards.judges.model import JudgeRules, ModelJudge
 from saccade.rewards.judges.verdict import Judge
 
 _HERE = "saccade.rewards.judges.registry"
@@ -33,19 +33,22 @@ class JudgeContext:
     store: MediaStore
     """Of the trajectories' pictures."""
     model: Model | None = None
-    """The one of `reward.judge_model`, its replies kept; None where none is named."""
+    """The one of `reward.judge_model`, its replies kept and its requests limited; None where none is named."""
+    rules: JudgeRules = field(default_factory=JudgeRules)
+    """How it is asked, and the levels of a score."""
 
 
 def boxes(context: JudgeContext) -> Judge:
     """Exact, where tasks have gold boxes: did a call cut the evidence out?"""
-    return BoxJudge(partial(_looked, context.store))
+    whole, part, miss = context.rules.levels
+    return BoxJudge(partial(_looked, context.store), BoxRule(whole=whole, part=part, miss=miss))
 
 
 def model(context: JudgeContext) -> Judge:
     """A model that sees the question and the pictures of one call; `reward.judge_model` names it."""
     if context.model is None:
         raise SettingsError("reward.judge_model: is needed for reward.judge = model")
-    return ModelJudge(context.model, context.store)
+    return ModelJudge(context.model, context.store, context.rules)
 
 
 JUDGES: Final = Registry[object](

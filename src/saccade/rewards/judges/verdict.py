@@ -25,6 +25,8 @@ class NoVerdict(StrEnum):
     """The judge's backend refused what it was asked, and no retry could help."""
     NO_EVIDENCE = "no_evidence"
     """The task has no gold boxes for a judge that needs them."""
+    NOT_ASKED = "not_asked"
+    """The rollout is only watched, and nobody was asked about it."""
     UNSEEN = "unseen"
     """The pictures of the call could not be read or placed."""
 

@@ -12,7 +12,7 @@ import httpx
 from saccade.errors import ModelError, ModelRefusedError, SettingsError
 from saccade.models.failures import retry_after
 from saccade.models.keys import Key, find_key
-from saccade.models.retry import DEFAULT_RETRY, Clock, OutageError, RetryPolicy, with_retries
+from saccade.models.retry import ENGINE_RETRY, Clock, OutageError, RetryPolicy, with_retries
 
 T = TypeVar("T")
 
@@ -28,8 +28,7 @@ class Connection:
         self,
         address: str,
         *,
-        retry: RetryPolicy = DEFAULT_RETRY,
-        timeout_seconds: float = 600.0,
+        retry: RetryPolicy = ENGINE_RETRY,
         clock: Clock | None = None,
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
@@ -38,7 +37,6 @@ class Connection:
         Args:
             address: `http://host:port`, without `/v1`.
             retry: how often and how long.
-            timeout_seconds: for one try, the whole answer included.
             clock: how to wait between tries.
             transport: another way than the network's.
 
@@ -47,7 +45,6 @@ class Connection:
         """
         self.address = checked_address(address)
         self._retry = retry
-        self._timeout = timeout_seconds
         self._clock = clock
         self._key: Key = find_key("engine", needed=False)
         secret = self._key.reveal()
@@ -87,10 +84,11 @@ class Connection:
 
     async def _try(self, method: str, path: str, body: dict[str, Any] | None) -> Any:
         try:
-            async with asyncio.timeout(self._timeout):
+            async with asyncio.timeout(self._retry.seconds):
                 response = await self._client.request(method, path, json=body)
         except TimeoutError:
-            failure: ModelError = OutageError(f"{self.address} did not answer within {self._timeout:g} s.")
+            seconds = f"{self._retry.seconds:g} s (retry.seconds)"
+            failure: ModelError = OutageError(f"{self.address} did not answer within {seconds}.")
         except httpx.HTTPError as error:
             failure = OutageError(f"{self.address} cannot be reached: {str(error) or type(error).__name__}.")
         else:

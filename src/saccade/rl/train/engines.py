@@ -25,7 +25,7 @@ def make_engine(settings: RlSettings, trained: Trainable, media: MediaStore, wei
     """
     if settings.engine == "local":
         return TransformersEngine(trained, media, most_tokens=settings.forward_tokens)
-    return ServerEngine(Connection(settings.engine), trained, media, weights)
+    return ServerEngine(Connection(settings.engine, retry=settings.retry), trained, media, weights)
 
 
 async def refresh(engine: Engine, trained: Trainable, processes: Processes) -> None:

@@ -11,6 +11,7 @@ from saccade.dialects.base import Dialect
 from saccade.episode.plan import Plan
 from saccade.errors import TrainingError
 from saccade.record.task import Task
+from saccade.rewards.judges.verdict import NoVerdict
 from saccade.rl.advantages.rules import Advantage
 from saccade.rl.play.rollouts import PlaySettings, Stage, play
 from saccade.rl.recipe import Recipe
@@ -66,7 +67,7 @@ class Field:
         """The rollouts of a step whose first task is at `place`.
 
         Raises:
-            TrainingError: every rollout was lost.
+            TrainingError: every rollout was lost, or no question to a judge had a verdict.
         """
         made = Harvest(place=place)
         state = Rounds(self.recipe.rounds)
@@ -75,6 +76,7 @@ class Field:
             made.place = places.stop
             drawn = await asyncio.to_thread(self._drawn, tasks, self.processes.share(places))
             state = state.with_groups(await self.round(drawn, made))
+            _check_judged(made)
         _check_lost(made)
         made.groups = state.groups
         made.selection = following.selection
@@ -82,8 +84,11 @@ class Field:
         made.advantages = self.recipe.advantage(following.selection, rewards)
         return made
 
-    async def round(self, tasks: dict[int, Task], made: Harvest) -> list[RolloutGroup]:
-        """One round over `tasks`, this process's share by their places; what it takes and gives is added to `made`."""
+    async def round(self, tasks: dict[int, Task], made: Harvest, *, trained_on: bool = True) -> list[RolloutGroup]:
+        """One round over `tasks`, this process's share by their places; what it takes and gives is added to `made`.
+
+        Rollouts that are not `trained_on` are worth their accuracy alone.
+        """
         size = self.recipe.rollout.group
         plans = [
             self.plan(task, place * size + number, f"{task.id}@{place}")
@@ -95,14 +100,22 @@ class Field:
         made.seconds.sandbox += timing.waiting
         began = time.perf_counter()
         parts = [played[start : start + size] for start in range(0, len(played), size)]
-        own: Sequence[list[Scored]] = await asyncio.gather(*map(self.scorer, parts))
+        own: Sequence[list[Scored]] = await asyncio.gather(
+            *(self.scorer(part, trained_on=trained_on) for part in parts)
+        )
         ended = time.perf_counter()
         made.seconds.scoring += ended - began
         scored = await asyncio.to_thread(self.processes.together, own)
         made.replayed += int(self.processes.summed([timing.replayed])[0])
         made.seconds.others += time.perf_counter() - ended
         made.scored |= {item.trajectory.id: item for part in scored for item in part}
-        return [group_of([item.trajectory for item in part], [item.reward for item in part]) for part in scored]
+        return [
+            group_of(
+                [item.trajectory for item in part],
+                [item.reward if trained_on else item.accuracy_alone for item in part],
+            )
+            for part in scored
+        ]
 
     async def rates(self, tasks: TaskList, places: Sequence[int]) -> dict[str, tuple[float | None, int]]:
         """Of the tasks at `places` in their list the share of right rollouts, None where none is usable, and the number
@@ -112,7 +125,8 @@ class Field:
             TrainingError: every rollout was lost.
         """
         own, made = self.processes.share(places), Harvest()
-        groups = await self.round({place: tasks.make(tasks.ids[place], self.stage.store) for place in own}, made)
+        drawn = {place: tasks.make(tasks.ids[place], self.stage.store) for place in own}
+        groups = await self.round(drawn, made, trained_on=False)
         _check_lost(made)
         found = pass_rates(groups)
         names = [tasks.ids[place] for place in places]
@@ -138,3 +152,14 @@ def _check_lost(made: Harvest) -> None:
     if all(item.trajectory.lost for item in made.scored.values()):
         detail = next(iter(made.scored.values())).trajectory.stop_detail
         raise TrainingError(f"every rollout of a step was lost to outages, the first to this one: {detail}")
+
+
+def _check_judged(made: Harvest) -> None:
+    """Raise `TrainingError` if a judge was asked about the rollouts of a step, and gave no verdict on any."""
+    details = [part.detail for item in made.scored.values() for part in item.reward.parts if part.value is None]
+    failed = {NoVerdict.OUTAGE.value, NoVerdict.REFUSED.value, NoVerdict.MALFORMED.value} & set(details)
+    if failed and all(item.reward.total is None for item in made.scored.values()):
+        raise TrainingError(
+            f"no rollout of a step has a reward, for the judge gave no verdict ({', '.join(sorted(failed))}); the "
+            "warnings above say why. Correct the cause, and go on with --resume."
+        )

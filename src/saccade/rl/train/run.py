@@ -33,13 +33,14 @@ from saccade.record.settings import save_settings
 from saccade.rl.play.rollouts import Stage, play
 from saccade.rl.play.seat_model import check_sampling
 from saccade.rl.select.curriculum import Band
+from saccade.rl.train.check_tasks import check_tasks
 from saccade.rl.train.choice import choose
 from saccade.rl.train.engines import make_engine, refresh
 from saccade.rl.train.harvest import Field, Harvest
 from saccade.rl.train.keeping import kept_rollouts
 from saccade.rl.train.samples import samples_of
-from saccade.rl.train.scoring import Scorer, load_judge
-from saccade.rl.train.settings import RlSettings, check_settings
+from saccade.rl.train.scoring import load_scorer
+from saccade.rl.train.settings import MAY_DIFFER, RlSettings, check_settings
 from saccade.rl.train.tasks import TaskList, is_file, open_tasks
 from saccade.rl.train.telling import NoWatch, Watch, rollout_values, step_values
 from saccade.rl.train.update import UpdateLimits, Updater, UpdateSums
@@ -70,7 +71,7 @@ def train(settings: RlSettings, out: Path, *, resume: bool = False, watch: Watch
     """
     check_settings(settings)
     check_sampling(settings.recipe.rollout.sampling)
-    check_folder(settings, out, resume)
+    check_folder(settings, out, resume, MAY_DIFFER)
     processes = Processes(cpu=not torch.cuda.is_available())
     if processes.device.type == "cpu":
         torch.set_num_threads(settings.threads or os.cpu_count() or 1)
@@ -185,8 +186,10 @@ class _Run:
         stack.push_async_callback(engine.close)
         await refresh(engine, self._trained, self._processes)
         stage = Stage(engine, self._trained.encoder, sandbox, self._store, tools)
-        judge = load_judge(recipe.reward, self._store, self._out / "judge")
-        scorer = Scorer(recipe.load_reward(), judge)
+        scorer = load_scorer(recipe.reward, recipe.load_reward(), self._store, self._out / "judge")
+        stack.push_async_callback(scorer.close)
+        if self._processes.first:
+            check_tasks(self._tasks, scorer, self._store)
         return Field(recipe, dialect, stage, settings.play, scorer, self._processes)
 
     def _held_out(self) -> TaskList | None:
@@ -246,7 +249,7 @@ class _Run:
         made = [await asyncio.to_thread(held.make, name, field.stage.store) for name in own]
         plans = [field.plan(task, 0, task.id, greedy=True) for task in made]
         played, _ = await play(plans, field.stage, field.play, self._recipe.seed)
-        scored = self._processes.together([(await field.scorer([item]))[0] for item in played])
+        scored = self._processes.together([(await field.scorer([item], trained_on=False))[0] for item in played])
         if journal is None:
             return
         values = {f"validation/{name}": value for name, value in rollout_values(scored).items()}

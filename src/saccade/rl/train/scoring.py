@@ -7,15 +7,22 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from saccade.grading.grade import scored_by_rule
+from saccade.grading.grade import JUDGED, scored_by_rule
 from saccade.media.store import MediaStore
+from saccade.models.base import Model
+from saccade.models.hosted import patient
 from saccade.models.kept import KeptModel
+from saccade.models.limited import LimitedModel
 from saccade.models.registry import load_model
+from saccade.record.score import CORRECT, Score
+from saccade.record.task import Task
 from saccade.record.trajectory import Trajectory
-from saccade.rewards.judges.group import judged
+from saccade.rewards.judges.answer import RIGHT, AnswerJudge, judged_score
+from saccade.rewards.judges.group import judged, unjudged
 from saccade.rewards.judges.registry import JudgeContext, make_judge
 from saccade.rewards.judges.verdict import Judge
-from saccade.rewards.reward import Reward, RewardPreset, unscored
+from saccade.rewards.reading import LONGEST_ANSWER, accuracy
+from saccade.rewards.reward import Group, NeedsJudge, Reward, RewardPreset, unscored
 from saccade.rl.play.rollouts import Played
 from saccade.rl.recipe import RewardSettings
 
@@ -32,18 +39,65 @@ class Scored:
         """With its score `correct`."""
         return self.played.trajectory
 
+    @property
+    def accuracy_alone(self) -> Reward:
+        """What it is worth where only right or wrong is asked."""
+        right = Reward(parts=(Score(name=CORRECT, value=accuracy(self.trajectory)),))
+        return unscored(right, "it has no turn to be trained on") if self.played.tokens is None else right
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerGrading:
+    """Who says whether an answer is right: a rule, and a model where the rule sees no right answer in an open one."""
+
+    grader: str = ""
+    judge: AnswerJudge | None = None
+    open_tags: tuple[str, ...] = ()
+
+    async def graded(self, trajectory: Trajectory) -> Trajectory:
+        """With its score `correct`; without a value where its task cannot be graded, or the judge gives no verdict.
+
+        Raises:
+            ModelDeniedError: the judge refuses whatever it is asked.
+            RegistryError: the task names a grader that is not there.
+        """
+        task, answer = trajectory.task, trajectory.answer
+        score = await asyncio.to_thread(scored_by_rule, answer, task, self.grader)
+        settled = score.value == RIGHT or trajectory.lost or len(answer or "") >= LONGEST_ANSWER
+        if self.judge is not None and not settled and self.is_open(task) and (task.answer or "").strip():
+            score = judged_score(f"judge:{self.judge.model.name}", answer, await self.judge.verdict(answer, task))
+        return trajectory.with_scores([score])
+
+    def is_open(self, task: Task) -> bool:
+        """Whether only a model can say that an answer to `task` is wrong."""
+        return task.grader == JUDGED or not set(self.open_tags).isdisjoint((*task.tags, "*"))
+
 
 @dataclass(frozen=True, slots=True)
 class Scorer:
-    """A reward with its judge."""
+    """A reward with its judges."""
 
     preset: RewardPreset
     judge: Judge | None = None
+    answers: AnswerGrading = AnswerGrading()
+    models: tuple[Model, ...] = ()
+    """Those that are asked; closed with the scorer."""
+    asks: bool = False
+    """Whether the judge of calls asks one."""
 
-    async def __call__(self, group: Sequence[Played]) -> list[Scored]:
-        """The rollouts of one task with their rewards; one that cannot be trained on has none."""
-        graded = await asyncio.to_thread(lambda: [with_grade(item.trajectory) for item in group])
-        rewards = self.preset(await judged(self.judge, graded))
+    async def close(self) -> None:
+        """Give back connections."""
+        for model in self.models:
+            await model.close()
+
+    async def __call__(self, group: Sequence[Played], *, trained_on: bool = True) -> list[Scored]:
+        """The rollouts of one task with their rewards; one that cannot be trained on has none.
+
+        What is not `trained_on` (validation, a curriculum's pass rates) is not put before a model that judges calls:
+        parts that would need its verdict have no value then.
+        """
+        graded = await asyncio.gather(*(self.answers.graded(item.trajectory) for item in group))
+        rewards = self.preset(await self._judged(graded, trained_on))
         return [
             Scored(
                 Played(trajectory, item.tokens),
@@ -52,19 +106,38 @@ class Scorer:
             for item, trajectory, reward in zip(group, graded, rewards, strict=True)
         ]
 
+    async def _judged(self, graded: Sequence[Trajectory], trained_on: bool) -> Group:
+        preset = self.preset
+        if not isinstance(preset, NeedsJudge):
+            return Group(tuple(graded))
+        if self.asks and not trained_on:
+            return unjudged(graded)
+        return await judged(self.judge, graded, preset.needs_verdict)
 
-def with_grade(trajectory: Trajectory) -> Trajectory:
-    """The trajectory with the score `correct`; without a value where its task cannot be graded."""
-    return trajectory.with_scores([scored_by_rule(trajectory.answer, trajectory.task)])
 
+def load_scorer(settings: RewardSettings, preset: RewardPreset, store: MediaStore, kept: Path) -> Scorer:
+    """The reward with the judges that a recipe names; replies of models are kept in the folder `kept`.
 
-def load_judge(settings: RewardSettings, store: MediaStore, kept: Path) -> Judge | None:
-    """The judge that a recipe names; replies of a model are kept in the folder `kept`.
+    Two judges that are the same model share the limit of requests at once.
 
     Raises:
         RegistryError: there is no such judge or model.
+        SettingsError: the judge needs a model, and none is named.
+        PromptFileError: the judge's prompt file cannot be used.
     """
-    if settings.judge == "none":
-        return None
-    model = KeptModel(load_model(settings.judge_model), kept) if settings.judge_model else None
-    return make_judge(settings.judge, JudgeContext(store, model))
+    rules, models = settings.judge_rules, dict[str, Model]()
+    asked = "" if settings.judge in ("none", "boxes") else settings.judge_model
+    for name in {asked, settings.answer_judge} - {""}:
+        models[name] = LimitedModel(KeptModel(patient(load_model(name), settings.retry), kept), rules.concurrent)
+    context = JudgeContext(store, models.get(asked), rules)
+    return Scorer(
+        preset,
+        None if settings.judge == "none" else make_judge(settings.judge, context),
+        AnswerGrading(
+            settings.grader,
+            AnswerJudge(models[settings.answer_judge], rules) if settings.answer_judge else None,
+            settings.open_tags,
+        ),
+        tuple(models.values()),
+        asks=bool(asked),
+    )

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from pydantic import NonNegativeFloat, NonNegativeInt, PositiveInt
 
 from saccade.errors import SettingsError
+from saccade.models.retry import ENGINE_RETRY, RETRY_SETTINGS, RetryPolicy
 from saccade.record.settings import Settings, load_settings
 from saccade.rl.engines.server_http import checked_address
 from saccade.rl.play.rollouts import PlaySettings
@@ -59,6 +60,8 @@ class RlSettings(Settings):
     0: 1e-3 in float32, 1.0 in bfloat16 and with a server as the engine."""
     engine: str = "local"
     """`local`, or the address of a vLLM or SGLang server that samples the rollouts: `http://host:port`."""
+    retry: RetryPolicy = ENGINE_RETRY
+    """How often a request to that server is tried, and for how long; those to a judge are `reward.retry`."""
     sandbox: str = "local"
     """`local`, or the address of a `saccade sandbox serve`."""
     threads: NonNegativeInt = 1
@@ -90,6 +93,8 @@ class _Machine(RlSettings):
     recipe: Recipe | None = None  # type: ignore[assignment]
 
 
+MAY_DIFFER = (*RETRY_SETTINGS, *(f"recipe.reward.{name}" for name in RETRY_SETTINGS))
+"""Settings that a run may be resumed with in place of its own: they decide nothing of what is trained."""
 _MACHINE = frozenset(RlSettings.model_fields) - {"recipe"}
 
 

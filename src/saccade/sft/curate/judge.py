@@ -1,10 +1,10 @@
 """A model that is asked about trajectories: several questions side by side, replies kept on the disk.
 
 A reply that does not follow the asked form exactly is no verdict: the question is put again, and after the last attempt
-the filter is undecided. An outage is none either; it ends the run with a `ModelError`, and what was answered so far
-need not be asked again. A cached reply is found by model name, messages and attempt, so a changed prompt asks anew;
-that a provider changes a model under the same name is not noticed. Replies without a verdict are cached too: delete the
-cache to ask again.
+the filter is undecided, as it is where the judge's server refuses this one question. An outage is none either; it ends
+the run with a `ModelError`, and what was answered so far need not be asked again. A cached reply is found by model
+name, messages and attempt, so a changed prompt asks anew; that a provider changes a model under the same name is not
+noticed. Replies without a verdict are cached too: delete the cache to ask again.
 """
 
 from __future__ import annotations
@@ -20,9 +20,11 @@ from typing import TypeVar
 
 from pydantic import PositiveInt, ValidationError
 
-from saccade.errors import SettingsError
+from saccade.errors import ModelDeniedError, ModelRefusedError, SettingsError
 from saccade.models.base import MediaReader, Model, Request
+from saccade.models.hosted import patient
 from saccade.models.registry import load_model
+from saccade.models.retry import DEFAULT_RETRY, RetryPolicy
 from saccade.record.base import Record, clean_text
 from saccade.record.content import Message, TextPart
 from saccade.record.trajectory import Sampling, Trajectory
@@ -58,6 +60,8 @@ class JudgedSettings(FilterSettings):
     """Questions that are asked side by side."""
     max_tokens: PositiveInt = 2048
     """Of a reply, thoughts included."""
+    retry: RetryPolicy = DEFAULT_RETRY
+    """How often a request is tried, and for how long."""
 
     def start(self, around: Surroundings) -> Stage:
         """The stage; the model is made when the first question has no reply in the cache."""
@@ -110,7 +114,12 @@ class Judge:
     async def _verdict(self, question: Question) -> Outcome:
         text = ""
         for attempt in range(self._settings.attempts):
-            text = await self._reply(question.message, attempt)
+            try:
+                text = await self._reply(question.message, attempt)
+            except ModelDeniedError:
+                raise
+            except ModelRefusedError as error:
+                return Undecided("the judge refused the question", str(error))
             outcome = question.read(text)
             if outcome is not None:
                 return outcome
@@ -127,7 +136,7 @@ class Judge:
         except ValidationError as error:
             raise SettingsError(f"{file} is no cached reply of a judge; delete it: {error}") from error
         if self._model is None:
-            self._model = load_model(self._settings.judge)
+            self._model = patient(load_model(self._settings.judge), self._settings.retry)
         # The first attempt is greedy; a second one would say the same again.
         sampling = Sampling(temperature=0.7 if attempt else 0.0, max_tokens=self._settings.max_tokens)
         completion = await self._model.complete(Request((message,), sampling=sampling), self._media)

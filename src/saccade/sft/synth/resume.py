@@ -1,7 +1,7 @@
 """A run of synthesis that can be broken off and continued.
 
 Continuing is exact: the same settings give the same jobs, a job's trajectory depends on nothing but its settings, and
-what is there is not made again. A larger `n` is no change of what is there, so it alone may differ.
+what is there is not made again. A larger `n` is no change of what is there, so it may differ, and so may `retry`.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from pathlib import Path
 from saccade.episode.continued import continued
 from saccade.episode.run_folder import RunFolder
 from saccade.errors import SettingsError
+from saccade.models.retry import RETRY_SETTINGS
 from saccade.sft.synth.settings import SynthSettings
 from saccade.tasks.worlds.registry import load_world
 
@@ -33,7 +34,7 @@ def opened(root: Path, settings: SynthSettings) -> Opened:
             holds another command's run.
         RecordError: its trajectories cannot be read.
     """
-    folder = continued(root, settings, may_differ={"n"})
+    folder = continued(root, settings, may_differ={"n", *RETRY_SETTINGS})
     older = sorted({name.partition("/")[0] for name in folder.ids} - {load_world(name).id for name in settings.worlds})
     if older:
         raise SettingsError(

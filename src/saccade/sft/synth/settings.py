@@ -6,6 +6,7 @@ from typing import Any, Literal, Self
 
 from pydantic import Field, model_validator
 
+from saccade.models.retry import DEFAULT_RETRY, RetryPolicy
 from saccade.record.settings import Settings
 from saccade.record.trajectory import EpisodeLimits, Sampling
 from saccade.sft.experts.settings import ExpertSettings
@@ -62,3 +63,5 @@ class SynthSettings(Settings):
     """Typed tools to offer, for dialects that know them; none: see `saccade.episode.equip`."""
     sandbox: str = "local"
     """`local`, or the address of a `saccade sandbox serve`."""
+    retry: RetryPolicy = DEFAULT_RETRY
+    """How often a request to a teacher or writer is tried, and for how long."""

@@ -20,6 +20,7 @@ from saccade.episode.settings import sandbox_at
 from saccade.errors import SettingsError
 from saccade.media.store import MediaStore
 from saccade.models.base import Model
+from saccade.models.hosted import patient
 from saccade.models.registry import load_model
 from saccade.record.action import Code
 from saccade.record.task import Task
@@ -51,7 +52,7 @@ class Studio:
         """
         self.settings = settings
         self._store = store
-        self._models = models
+        self._models: Loader = lambda name: patient(models(name), settings.retry)
         self._dialect, self._tools = equipped(load_dialect(settings.dialect), settings.tools)
         self._worlds: dict[str, World[Any]] = {world.id: world for world in map(load_world, settings.worlds)}
         self._knobs = knobs_by_world(settings)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Final
 
 from saccade.looks.regions import Region
@@ -17,7 +18,7 @@ from saccade.record.content import ImagePart, Message, TextPart
 from saccade.record.trajectory import Trajectory
 from saccade.record.turn import Turn
 from saccade.rewards.judges.box import BoxJudge, BoxRule
-from saccade.rewards.judges.model import JudgeRules, ask_for_score
+from saccade.rewards.judges.model import AskRules, ask_for_score, limited
 from saccade.rewards.judges.verdict import NoVerdict, Verdict
 
 YES: Final = 1.0
@@ -33,13 +34,17 @@ class PictureJudge:
 
     model: Model
     media: MediaReader
-    rules: JudgeRules = field(default_factory=JudgeRules)
+    rules: AskRules = field(default_factory=AskRules)
+
+    @cached_property
+    def _asked(self) -> Model:
+        return limited(self.model, self.rules)
 
     async def verdicts(self, trajectory: Trajectory) -> Verdicts:
         """Score 1 for a picture that shows what the question asks about, else 0; the same picture is asked once.
 
         Raises:
-            ModelRefusedError: no retry can cure that.
+            ModelDeniedError: whatever is asked would be refused.
         """
         known: dict[str, Verdict] = {}
         for part in (part for turn in trajectory.turns for part in pictures(turn)):
@@ -49,7 +54,7 @@ class PictureJudge:
 
     async def _verdict(self, question: str, part: ImagePart) -> Verdict:
         message = Message(role="user", parts=(part, TextPart(text=_instruction(question))))
-        return await ask_for_score(self.model, self.media, message, (YES, NO), self.rules)
+        return await ask_for_score(self._asked, self.media, message, (YES, NO), self.rules)
 
 
 def box_verdicts(trajectory: Trajectory, regions: Sequence[Region], rule: BoxRule | None = None) -> Verdicts:

@@ -1,0 +1,46 @@
+"""What can be said of a run's tasks before its first step: do its reward and its judge have anything to do with them?
+
+Looks at some of them, for a world has no end; nothing here stops a run.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from saccade.grading.grade import JUDGED
+from saccade.media.store import MediaStore
+from saccade.rewards.reward import SearchesTasks
+from saccade.rl.train.scoring import Scorer
+from saccade.rl.train.tasks import TaskList
+
+MOST = 64
+"""Tasks that are looked at, spread over all."""
+_log = logging.getLogger(__name__)
+
+
+def check_tasks(tasks: TaskList, scorer: Scorer, store: MediaStore) -> None:
+    """Warn where a part of the reward would be 0 for every task, and where a judge is never asked or is missing."""
+    step = max(1, len(tasks.ids) // MOST)
+    seen = [tasks.make(name, store) for name in tasks.ids[::step][:MOST]]
+    of = f"none of {len(seen)} tasks" if len(seen) < len(tasks.ids) else f"none of the {len(seen)} tasks"
+    preset = scorer.preset
+    if isinstance(preset, SearchesTasks) and not any(map(preset.searches, seen)):
+        _log.warning(
+            "The tool reward is 0 for every call: %s has evidence boxes or one of the tags %s. Name the tag of "
+            "yours in reward.parameters.search_tags; they have: %s.",
+            of,
+            ", ".join(preset.search_tags),
+            ", ".join(sorted({tag for task in seen for tag in task.tags})[:12]) or "none",
+        )
+    judge, is_open = scorer.answers.judge, scorer.answers.is_open
+    if judge is not None and not any(map(is_open, seen)):
+        _log.warning(
+            "The judge of answers is never asked: %s has the grader `judge` or one of reward.open_tags (%s).",
+            of,
+            ", ".join(scorer.answers.open_tags) or "none is set",
+        )
+    if judge is None and not scorer.answers.grader and any(task.grader == JUDGED for task in seen):
+        _log.warning(
+            "Tasks have open answers (their grader is `judge`), and reward.answer_judge names no model: the rule for "
+            "their type of answer grades them."
+        )

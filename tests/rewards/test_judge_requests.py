@@ -1,0 +1,260 @@
+"""Judges over HTTP: how many requests there are, how many at once, and what one refused question costs."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fastapi import Response
+from fastapi.responses import JSONResponse
+from PIL import Image
+from tests.models.wire_server import Behaviour, WireServer, chat, running, status
+from tests.rewards.rollouts import SEARCH, TASK, answered, ran, rollout, wrote
+
+from saccade.errors import ModelDeniedError, PromptFileError
+from saccade.media.store import MediaStore
+from saccade.models.retry import RetryPolicy
+from saccade.record.content import ImagePart
+from saccade.record.execution import Execution, ExecutionPicture
+from saccade.record.status import Status
+from saccade.record.task import Task
+from saccade.record.trajectory import StopReason, Trajectory
+from saccade.record.turn import Turn
+from saccade.rewards.judges.model import JudgeRules
+from saccade.rewards.judges.verdict import NoVerdict
+from saccade.rewards.registry import load_reward
+from saccade.rl.play.rollouts import Played
+from saccade.rl.recipe import RewardSettings
+from saccade.rl.train.scoring import Scored, Scorer, load_scorer
+
+ONCE = RetryPolicy(tries=1, seconds=10)
+
+
+@pytest.fixture(scope="module")
+def _server() -> Iterator[WireServer]:
+    with running() as server:
+        yield server
+
+
+@pytest.fixture
+def server(_server: WireServer) -> WireServer:
+    return _server.will()
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> MediaStore:
+    return MediaStore(tmp_path / "media")
+
+
+class Crowd:
+    """A judge that takes its time, and knows how many asked at once."""
+
+    def __init__(self) -> None:
+        self.now = self.most = 0
+
+    async def __call__(self, body: dict[str, Any]) -> Response:
+        self.now += 1
+        self.most = max(self.most, self.now)
+        await asyncio.sleep(0.02)
+        self.now -= 1
+        return await chat('{"score": 1}')(body)
+
+
+def looked(store: MediaStore, *shades: int, task: Task = SEARCH, answer: str = "red") -> Trajectory:
+    """A rollout with a call for each shade, whose picture has that shade."""
+
+    def call(part: ImagePart) -> Turn:
+        turn = ran(f"crop({part.sha256})")
+        run = Execution(status=Status.OK, stdout="1", pictures=(ExecutionPicture(image=part, source="show"),))
+        return turn.model_copy(update={"execution": run})
+
+    parts = [store.put_image(Image.new("RGB", (30, 30), (shade % 256, shade // 256, 0))) for shade in shades]
+    return rollout(*map(call, parts), answered(answer), task=task)
+
+
+def scorer(server: WireServer, store: MediaStore, kept: Path, preset: str = "codev@1:paper", **more: Any) -> Scorer:
+    name = f"compatible:judge@{server.url}/v1"
+    given = {"preset": preset, "judge": "model", "judge_model": name, "retry": ONCE, **more}
+    settings = RewardSettings.model_validate({k: name if v == "JUDGE" else v for k, v in given.items()})
+    return load_scorer(settings, load_reward(settings.preset, settings.parameters), store, kept)
+
+
+async def score(asked: Scorer, *group: Trajectory, trained_on: bool = True) -> list[Scored]:
+    tokens: Any = object()  # only whether there are any is looked at
+    return await asked([Played(item, tokens) for item in group], trained_on=trained_on)
+
+
+async def test_one_limit_holds_for_all_requests_of_a_run(server: WireServer, store: MediaStore, tmp_path: Path) -> None:
+    crowd = Crowd()
+    server.will(crowd)
+    asked = scorer(server, store, tmp_path / "kept", judge_rules=JudgeRules(concurrent=3))
+    groups = [[looked(store, *range(9 * n + 3 * m, 9 * n + 3 * m + 3)) for m in range(3)] for n in range(4)]
+    made = await asyncio.gather(*(score(asked, *group) for group in groups))
+    await asked.close()
+    assert len(server.bodies) == 36
+    assert crowd.most == 3
+    assert {item.reward.part("tool").value for group in made for item in group} == {1.0}
+
+
+async def test_nobody_is_asked_about_what_needs_no_verdict(
+    server: WireServer, store: MediaStore, tmp_path: Path
+) -> None:
+    server.will(chat('{"score": 0.5}'))
+    asked = scorer(server, store, tmp_path / "kept")
+    plain = TASK.model_copy(update={"tags": ("data_source=chart",)})
+    [unsought] = await score(asked, looked(store, 1, 2, 3, task=plain))
+    assert unsought.reward.part("tool").value == 0
+    watched = await score(asked, looked(store, 1, 2, 3), trained_on=False)
+    assert watched[0].reward.part("tool").detail == NoVerdict.NOT_ASKED
+    assert watched[0].reward.part("accuracy").value == 1.0
+    assert watched[0].accuracy_alone.total == 1.0
+    gone = looked(store, 1).model_copy(update={"stop": StopReason.SANDBOX_LOST})
+    await score(asked, gone, rollout(answered(), task=SEARCH))
+    assert server.bodies == []
+    [sought] = await score(
+        asked, looked(store, 1, 2, 3, task=plain.model_copy(update={"tags": ("data_source=vstar",)}))
+    )
+    assert (len(server.bodies), sought.reward.part("tool").value) == (3, 0.5)
+    await asked.close()
+
+
+async def test_which_tasks_search_is_a_setting(server: WireServer, store: MediaStore, tmp_path: Path) -> None:
+    server.will(chat('{"score": 1}'))
+    for tags, requests in ((["*"], 1), (["mine"], 1), (["other"], 0)):
+        server.bodies.clear()
+        asked = scorer(server, store, tmp_path / str(tags), parameters={"search_tags": tags})
+        await score(asked, looked(store, 1, task=TASK.model_copy(update={"tags": ("mine",)})))
+        await asked.close()
+        assert len(server.bodies) == requests, tags
+
+
+def thin(words: str) -> Behaviour:
+    """Refuses the second question."""
+    asked = 0
+
+    async def behave(body: dict[str, Any]) -> Response:
+        nonlocal asked
+        asked += 1
+        if asked == 2:
+            return JSONResponse({"error": {"message": words, "code": "content_filter"}}, 400)
+        return await chat('{"score": 1}')(body)
+
+    return behave
+
+
+async def test_a_refused_question_is_a_missing_verdict_with_its_reason(
+    server: WireServer, store: MediaStore, tmp_path: Path
+) -> None:
+    server.will(thin("height:1 must be larger than factor:28"))
+    asked = scorer(server, store, tmp_path / "kept", judge_rules=JudgeRules(concurrent=1))
+    first, second = await score(asked, looked(store, 1), looked(store, 2))
+    await asked.close()
+    assert (first.reward.total, second.reward.total) == (1.5, None)
+    assert second.reward.part("tool").detail == NoVerdict.REFUSED
+
+
+async def test_a_wrong_key_ends_the_run(server: WireServer, store: MediaStore, tmp_path: Path) -> None:
+    server.will(status(401, "who are you"))
+    asked = scorer(server, store, tmp_path / "kept")
+    with pytest.raises(ModelDeniedError, match="who are you"):
+        await score(asked, looked(store, 1))
+    await asked.close()
+
+
+async def test_levels_attempts_and_prompt_come_from_the_recipe(
+    server: WireServer, store: MediaStore, tmp_path: Path
+) -> None:
+    prompt = tmp_path / "prompt.txt"
+    prompt.write_text('Seen {question}? {clear} or {partial} or {none}; {"braces"} stay.\n')
+    rules = {"levels": [1, 0.4, 0], "attempts": 2, "prompt_file": str(prompt)}
+    server.will(chat("Well."), chat('{"score": 0.4}'))
+    asked = scorer(server, store, tmp_path / "kept", judge_rules=rules)
+    [made] = await score(asked, looked(store, 1))
+    assert made.reward.part("tool").value == 0.4
+    text = json.dumps(server.bodies[0]["messages"])
+    assert "Seen What colour is the sign?? 1.0 or 0.4 or 0.0" in text
+    assert "braces" in text
+    assert "Reply with JSON" in text
+    server.will(chat("Well."))
+    [none] = await score(asked, looked(store, 2))
+    assert (len(server.bodies), none.reward.part("tool").detail) == (2, NoVerdict.MALFORMED)
+    await asked.close()
+
+
+def test_a_prompt_that_would_judge_blindly_is_refused(server: WireServer, store: MediaStore, tmp_path: Path) -> None:
+    blind = tmp_path / "blind.txt"
+    blind.write_text("Is it good?")
+    for file, match in ((blind, "blindly"), (tmp_path / "none.txt", "cannot be read")):
+        with pytest.raises(PromptFileError, match=match):
+            scorer(server, store, tmp_path / "kept", judge_rules={"prompt_file": str(file)})
+
+
+async def test_boxes_have_the_same_levels(server: WireServer, store: MediaStore, tmp_path: Path) -> None:
+    asked = scorer(server, store, tmp_path / "kept", judge="boxes", judge_rules={"levels": [1, 0.5, 0]})
+    [made] = await score(asked, looked(store, 1))
+    assert made.reward.part("tool").value == 0
+    assert server.bodies == []
+
+
+OPEN = TASK.model_copy(update={"answer": "The red sign is left of the car.", "grader": "judge"})
+
+
+@pytest.mark.parametrize(
+    ("task", "answer", "more", "requests", "right"),
+    [
+        (OPEN, "left of it", {}, 1, 1.0),
+        (OPEN, "The red sign is left of the car.", {}, 0, 1.0),  # the rule sees it
+        (OPEN.model_copy(update={"grader": ""}), "left of it", {}, 0, 0.0),
+        (OPEN.model_copy(update={"grader": "", "tags": ("qa",)}), "left of it", {"open_tags": ["qa"]}, 1, 1.0),
+        (OPEN.model_copy(update={"grader": ""}), "left of it", {"open_tags": ["*"]}, 1, 1.0),
+        (OPEN, "left of it" * 200, {}, 0, 0.0),  # too long to be right
+    ],
+)
+async def test_open_answers_are_judged_where_the_rule_sees_no_right_one(
+    server: WireServer,
+    store: MediaStore,
+    tmp_path: Path,
+    task: Task,
+    answer: str,
+    more: dict[str, Any],
+    requests: int,
+    right: float,
+) -> None:
+    server.will(chat('{"score": 1}'))
+    asked = scorer(server, store, tmp_path / "kept", "pyvision-rl@1:paper", judge="none", answer_judge="JUDGE", **more)
+    [made] = await score(asked, rollout(answered(answer), task=task))
+    await asked.close()
+    assert (len(server.bodies), made.reward.part("accuracy").value) == (requests, right)
+    grade = next(score for score in made.trajectory.scores if score.name == "correct")
+    assert ("judge:compatible:judge" in grade.detail) is bool(requests)
+
+
+async def test_no_verdict_on_an_answer_leaves_the_rollout_out(
+    server: WireServer, store: MediaStore, tmp_path: Path
+) -> None:
+    server.will(status(400, "content filter"))
+    asked = scorer(server, store, tmp_path / "kept", "pyvision-rl@1:paper", judge="none", answer_judge="JUDGE")
+    [made] = await score(asked, rollout(answered("left"), task=OPEN))
+    [silent] = await score(asked, rollout(wrote("Hm."), task=OPEN))
+    await asked.close()
+    assert (made.reward.total, len(server.bodies)) == (None, 1)
+    assert silent.reward.part("accuracy").value == 0
+
+
+@pytest.mark.parametrize(
+    ("gold", "said", "grader", "right"),
+    [(r"2\sqrt{3}", r"\sqrt{12}", "math", 1.0), ("2.7", "3.0", "mra", 0.8)],
+)
+async def test_the_grader_of_a_recipe_or_a_task_counts(
+    server: WireServer, store: MediaStore, tmp_path: Path, gold: str, said: str, grader: str, right: float
+) -> None:
+    plain = TASK.model_copy(update={"answer": gold})
+    named = plain.model_copy(update={"grader": grader})
+    for task, more, value in ((plain, {}, 0.0), (plain, {"grader": grader}, right), (named, {}, right)):
+        asked = scorer(server, store, tmp_path / "kept", "pyvision-rl@1:paper", judge="none", judge_model="", **more)
+        [made] = await score(asked, rollout(answered(said), task=task))
+        assert next(item.value for item in made.trajectory.scores if item.name == "correct") == pytest.approx(value)
