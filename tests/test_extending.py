@@ -7,7 +7,9 @@ import json
 import re
 import runpy
 import shlex
+import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
@@ -24,7 +26,6 @@ PAGE = (Path(__file__).resolve().parent.parent / "docs" / "extending.md").read_t
 BLOCKS = re.findall(r"^```(\w+)\n# (\S+)\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
 FILES = {name: (f"# {name}\n" if language != "text" else "") + body for language, name, body in BLOCKS}
 COMMANDS = re.findall(r"^    ((?:saccade|python) .*)$", PAGE, re.MULTILINE)
-PACKAGED = "saccade list tools"
 
 
 def test_every_block_is_a_file() -> None:
@@ -48,38 +49,20 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     sys.path[:] = before
 
 
-@pytest.fixture(scope="module")
-def outcomes(folder: Path) -> dict[str, tuple[int, str]]:
-    """Command -> exit code, and what it printed on both streams."""
-    found = {}
-    for command in COMMANDS:
-        if command == PACKAGED:
-            continue
-        program, *arguments = shlex.split(command)
-        stream = io.StringIO()
-        with redirect_stdout(stream), redirect_stderr(stream):
-            if program == "python":
-                runpy.run_path(arguments[0], run_name="__main__")
-                code = 0
-            else:
-                code = main(arguments)
-        found[command] = (code, stream.getvalue())
-    return found
-
-
-@pytest.mark.parametrize("command", [command for command in COMMANDS if command != PACKAGED])
-def test_command(command: str, outcomes: dict[str, tuple[int, str]]) -> None:
-    code, told = outcomes[command]
-    assert code == 0, told
-
-
 def only(run: Path) -> Trajectory:
     (trajectory,) = read_lines(run / "trajectories.jsonl", Trajectory)
     return trajectory
 
 
-@pytest.mark.usefixtures("outcomes")
-def test_what_the_parts_did(folder: Path) -> None:
+def test_every_command_runs_and_the_parts_do_their_work(folder: Path) -> None:
+    for command in COMMANDS:
+        program, *arguments = shlex.split(command)
+        told = io.StringIO()
+        with redirect_stdout(told), redirect_stderr(told):
+            if program == "python":
+                runpy.run_path(arguments[0], run_name="__main__")
+            else:
+                assert main(arguments) == 0, f"{command}\n{told.getvalue()}"
     flipped = only(folder / "runs/flip").turns[0].execution
     assert flipped is not None
     assert flipped.status == "ok"
@@ -100,3 +83,56 @@ def test_what_the_parts_did(folder: Path) -> None:
     step = json.loads((folder / "runs/rl/metrics.jsonl").read_text().splitlines()[1])
     assert step["rollouts"] == 4
     assert "reward/seen" in step
+
+
+IN_A_PROCESS = """
+import json
+from saccade.cli.list import KINDS, parts_of
+from saccade.models.registry import load_model
+print(json.dumps({kind: [str(part.id) for part in parts_of(kind) if part.source == "my-saccade-parts 0.1"
+    and not part.problem] for kind in KINDS}))
+assert load_model("parrot:9").name == "parrot:9"
+"""
+
+
+def test_the_package_registers_every_part(folder: Path, tmp_path: Path) -> None:
+    """By its metadata as an installer writes them, beside the modules."""
+    project = tomllib.loads(FILES["pyproject.toml"])
+    for name in project["tool"]["setuptools"]["py-modules"]:
+        (tmp_path / f"{name}.py").write_text(FILES[f"{name}.py"], encoding="utf-8")
+    info = tmp_path / "my_saccade_parts-0.1.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: my-saccade-parts\nVersion: 0.1\n")
+    groups = project["project"]["entry-points"]
+    lines = [f"[{group}]\n" + "".join(f"{n} = {v}\n" for n, v in parts.items()) for group, parts in groups.items()]
+    (info / "entry_points.txt").write_text("\n".join(lines))
+    code = f"import sys; sys.path.append({str(tmp_path)!r})\n{IN_A_PROCESS}"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stderr
+    found = json.loads(run.stdout)
+    wanted = {group.removeprefix("saccade."): [f"{name}@1" for name in parts] for group, parts in groups.items()}
+    assert {kind: ids for kind, ids in found.items() if ids} == wanted
+
+
+@pytest.mark.slow
+def test_the_package_is_built_and_installed(tmp_path: Path) -> None:
+    project = tmp_path / "project"
+    project.mkdir()
+    for name, text in FILES.items():
+        (project / name).write_text(text, encoding="utf-8")
+    target = tmp_path / "installed"
+    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-build-isolation", "--no-index"]
+    subprocess.run([*pip, "--target", str(target), str(project)], check=True)
+    code = f"import sys; sys.path.append({str(target)!r})\n{IN_A_PROCESS}"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=tmp_path)
+    assert sum(map(len, json.loads(run.stdout).values())) == 12
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("folder")
+def test_every_process_of_a_training_finds_the_parts(folder: Path) -> None:
+    (command,) = (command for command in COMMANDS if command.startswith("saccade rl"))
+    arguments = shlex.split(command.replace("runs/rl", "runs/rl-two"))[1:]
+    run = [sys.executable, "-m", "saccade", *arguments, "--processes", "2"]
+    subprocess.run(run, check=True, cwd=folder, capture_output=True)
+    assert (folder / "runs/rl-two/model").is_dir()

@@ -64,9 +64,10 @@ def load_model(wanted: str) -> Model:
     """
     name, rest = PROVIDERS.split(wanted)
     if PROVIDERS.code(wanted) is None and not PROVIDERS.has(name):
-        raise RegistryError(
-            f"there is no provider of models {name!r}. {did_you_mean(name, PROVIDERS.names())}".rstrip()
-        )
+        hint = did_you_mean(name, PROVIDERS.names())
+        if name.endswith(".py"):
+            hint = f"Of a file, name what is in it: {name}:NAME."
+        raise RegistryError(f"there is no provider of models {name!r}. {hint}".rstrip())
     found = PROVIDERS.load(name)
     model = _made(found, name, rest) if _members(found) else found
     if model is found and rest:

@@ -158,7 +158,7 @@ def _from_module(code: Reference) -> ModuleType:
     except (Exception, SystemExit) as error:
         raise RegistryError(_broken(code, error, None)) from error
     _modules[code.place] = module
-    if module.__file__ is not None and not code.place.startswith("saccade."):
+    if module.__file__ is not None and code.place.partition(".")[0] not in {"saccade", *sys.stdlib_module_names}:
         _files.add(module.__file__)
     return module
 

@@ -246,9 +246,9 @@ def has_members(names: Iterable[str]) -> Lacks:
     wanted = tuple(names)
 
     def lacks(found: object) -> str:
-        missing = [name for name in wanted if not hasattr(found, name)]
-        if isinstance(found, type) and not missing:
+        if isinstance(found, type):
             return f"it is {described(found)}; name an object of it"
+        missing = [name for name in wanted if not hasattr(found, name)]
         return f"it is {described(found)} without {', '.join(missing)}" if missing else ""
 
     return lacks

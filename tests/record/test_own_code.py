@@ -1,0 +1,215 @@
+"""Code of a user's own by file or module: which texts are that, what loading does, and what is said where it breaks."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from saccade.errors import RegistryError, SettingsError
+from saccade.record import own_code
+from saccade.record.own_code import Reference, blame, load, reference
+from saccade.record.registry import PresetRegistry, Registry, is_a
+from saccade.record.settings import Settings, check_code, load_settings, noted_code, save_settings, settings_toml
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """An empty current folder; the import system is as before afterwards."""
+    path, modules = list(sys.path), set(sys.modules)
+    monkeypatch.chdir(tmp_path)
+    yield tmp_path
+    sys.path[:] = path
+    for name in set(sys.modules) - modules:
+        del sys.modules[name]
+        own_code._modules.pop(name, None)
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("flip.py:Flip", Reference("flip.py", "Flip")),
+        ("/a b/my-tools.py:FLIP", Reference("/a b/my-tools.py", "FLIP")),
+        ("../flip.py:PRESETS:strict", Reference("../flip.py", "PRESETS", "strict")),
+        ("m.py:load@name@http://host:8000/v1", Reference("m.py", "load", "name@http://host:8000/v1")),
+        ("pkg.mod:Flip", Reference("pkg.mod", "Flip")),
+        ("mod:g:tolerance=0.1", Reference("mod", "g", "tolerance=0.1")),
+        ("codedance:paper", Reference("codedance", "paper")),
+        ("pyvision@1", None),
+        ("pyvision@1:repo", None),
+        ("pyvision-rl-image:paper", None),
+        ("vllm:Qwen/Qwen2.5-VL-7B@http://host:8000/v1", None),
+        ("openai:gpt-4.1", None),
+        ("flip.py", None),
+        ("flip.py:", None),
+        ("flip.py:2", None),
+        (":x", None),
+        ("", None),
+    ],
+)
+def test_which_texts_are_references(text: str, found: Reference | None) -> None:
+    assert reference(text) == found
+
+
+@given(st.text())
+def test_any_text_is_read(text: str) -> None:
+    found = reference(text)
+    assert found is None or text.startswith(found.name)
+
+
+def test_a_file_is_run_once_and_finds_its_neighbours(here: Path) -> None:
+    (here / "deep").mkdir()
+    (here / "deep" / "neighbour_of_mine.py").write_text("ONE = 1\n")
+    file = here / "deep" / "part.py"
+    file.write_text(
+        "from dataclasses import dataclass\nfrom neighbour_of_mine import ONE\n"
+        "@dataclass\nclass A:\n    x: int = ONE\n\nEACH = [A()]\n"
+    )
+    first = load(Reference("deep/part.py", "EACH"))
+    assert load(Reference(str(file), "EACH")) is first
+    assert first[0].x == 1  # type: ignore[index]
+    assert not (here / "deep" / "__pycache__" / "part.cpython-311.pyc").exists()
+
+
+def test_a_module_of_the_current_folder_and_of_the_library(here: Path) -> None:
+    (here / "mine_here.py").write_text("PART = 'p'\n")
+    assert load(Reference("mine_here", "PART")) == "p"
+    assert load(Reference("json", "loads")) is __import__("json").loads
+
+
+@pytest.mark.parametrize(
+    ("source", "said"),
+    [
+        ("x = 1\ny = = 2\n", r"part\.py:A cannot be loaded: SyntaxError: .*part\.py, line 2\)\. Correct it"),
+        (
+            "\n\nimport no_such_package\n",
+            r"ModuleNotFoundError: No module named 'no_such_package' \(.*part\.py, line 3",
+        ),
+        ("def f():\n    return 1 / 0\n\nf()\n", r"ZeroDivisionError: division by zero \(.*part\.py, line 2\)"),
+        ("import json\njson.loads('{')\n", r"JSONDecodeError: .*\(.*part\.py, line 2\)"),
+        ("import sys\nsys.exit(3)\n", r"SystemExit: 3 \(.*part\.py, line 2\)"),
+        ("class Ab: pass\n", r"part\.py has no 'A'\. Did you mean 'Ab'|Known: Ab"),
+    ],
+)
+def test_what_breaks_in_a_file_is_told_with_its_line(here: Path, source: str, said: str) -> None:
+    (here / "part.py").write_text(source)
+    with pytest.raises(RegistryError, match=said):
+        load(Reference("part.py", "A"))
+    with pytest.raises(RegistryError, match=said):  # a broken file leaves nothing half loaded behind
+        load(Reference("part.py", "A"))
+
+
+def test_what_breaks_in_a_module_is_told_with_its_line(here: Path) -> None:
+    (here / "broken_of_mine.py").write_text("\nimport no_such_package\n")
+    with pytest.raises(RegistryError, match=r"No module named 'no_such_package' \(.*broken_of_mine\.py, line 2"):
+        load(Reference("broken_of_mine", "A"))
+
+
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [
+        (Reference("gone.py", "A"), r"gone\.py cannot be read: No such file or directory \(.*gone\.py\)"),
+        (Reference("no_such_package.deep", "A"), r"there is no module 'no_such_package\.deep'"),
+        (Reference("json.decoder.deeper", "A"), r"there is no module 'json\.decoder\.deeper'"),
+    ],
+)
+def test_what_is_not_there(code: Reference, said: str) -> None:
+    with pytest.raises(RegistryError, match=said):
+        load(code)
+
+
+def test_blame_names_the_last_line_of_the_users_code(here: Path) -> None:
+    (here / "part.py").write_text("import json\n\ndef run(text):\n    return json.loads(text)\n")
+    run = load(Reference("part.py", "run"))
+    with pytest.raises(ValueError, match="Expecting") as caught:
+        run("{")  # type: ignore[operator]
+    said = blame(caught.value)
+    assert "JSONDecodeError" in said
+    assert "part.py, line 4, in run:\n    return json.loads(text)" in said
+    with pytest.raises(ZeroDivisionError) as other:
+        1 / 0  # noqa: B018
+    assert blame(other.value) == ""
+
+
+THINGS: Registry[int] = Registry("things", {"one@1": "math:pi", "two@1": "math:tau"}, is_a(int, "an int"))
+FAMILIES = PresetRegistry[int]("families", {"one@1": "json:loads"}, is_a(int, "an int"))
+
+
+def test_a_registry_takes_code_and_checks_its_kind(here: Path) -> None:
+    (here / "part.py").write_text("A = 3\nB = 'three'\nMANY = {'x': 1, 'y': 2}\nNONE = {}\n")
+    assert THINGS.load("part.py:A") == 3
+    assert THINGS.full_name("part.py:A") == "part.py:A"
+    assert FAMILIES.load("part.py:A") == 3
+    assert FAMILIES.load("part.py:MANY") == 1
+    assert FAMILIES.load("part.py:MANY:y") == 2
+    assert FAMILIES.presets("part.py:MANY") == ("x", "y")
+    for registry, wanted, said in (
+        (THINGS, "part.py:B", "part.py:B is no thing: it is a value of type str, not an int"),
+        (THINGS, "part.py:A:x", "nothing may follow part.py:A"),
+        (THINGS, "one", "one is no thing: it is a value of type float"),
+        (THINGS, "part.py", "name what is in it: part.py:NAME"),
+        (THINGS, "onne:x", r"no 'onne', and there is no module of that name\. Did you mean 'one'"),
+        (FAMILIES, "part.py:MANY:z", "has no preset 'z'. Known: x, y"),
+        (FAMILIES, "part.py:A:z", "has no presets"),
+        (FAMILIES, "part.py:NONE", "a mapping without presets"),
+    ):
+        with pytest.raises(RegistryError, match=said):
+            registry.load(wanted)
+
+
+def test_registered_names_come_before_modules(here: Path) -> None:
+    (here / "one.py").write_text("x = 3\n")
+    assert THINGS.code("one:x") is None
+    assert THINGS.load("one.py:x") == 3
+
+
+def test_a_record_runs_no_code(here: Path) -> None:
+    (here / "part.py").write_text("from pathlib import Path\nPath('ran').touch()\nA = 3\n")
+    for name in ("part.py:A", "part:A"):
+        with pytest.raises(RegistryError, match="is not run by itself"):
+            THINGS.load_recorded(name)
+    assert not (here / "ran").exists()
+    assert THINGS.load("part.py:A") == 3
+    assert THINGS.load_recorded("part.py:A") == 3  # the user has named it
+
+
+class Named(Settings):
+    """Settings that name parts."""
+
+    tools: tuple[str, ...] = ()
+    other: Mapping[str, str] = {}
+
+
+def test_settings_note_the_sha256_of_files(here: Path) -> None:
+    (here / "part.py").write_text("A = 3\n")
+    settings = Named(tools=("crop", "part.py:A", "gone.py:A", "json:loads"), other={"x": "part.py:B"})
+    text = settings_toml(settings)
+    assert text.count("# sha256 ") == 1
+    file = here / "settings.toml"
+    save_settings(settings, file)
+    assert load_settings(Named, file) == settings
+    assert noted_code(file).keys() == {"part.py"}
+    check_code(file)
+    (here / "part.py").write_text("A = 4\n")
+    with pytest.raises(SettingsError, match=r"part\.py has changed"):
+        check_code(file)
+    before = noted_code(file)
+    save_settings(settings, file)
+    assert noted_code(file) == before  # it was not run here, so what is noted stays
+    load(Reference("part.py", "A"))
+    save_settings(settings, file)
+    assert noted_code(file) != before
+    (here / "part.py").unlink()
+    check_code(file)  # what counts is what this process runs
+
+
+def test_settings_whose_file_is_gone(here: Path) -> None:
+    (here / "part.py").write_text("A = 3\n")
+    save_settings(Named(tools=("part.py:A",)), here / "settings.toml")
+    (here / "part.py").unlink()
+    with pytest.raises(SettingsError, match=r"part\.py is not there"):
+        check_code(here / "settings.toml")
