@@ -20,7 +20,7 @@ SOURCE = ROOT / "src" / "saccade"
 LAYERS = {
     **dict.fromkeys(("errors", "guest"), 0),
     "record": 1,
-    **dict.fromkeys(("media", "sandbox", "models", "tools"), 2),
+    **dict.fromkeys(("media", "sandbox", "models", "tools", "recipes"), 2),
     **dict.fromkeys(("dialects", "tasks", "grading"), 3),
     **dict.fromkeys(("episode", "looks", "tokens"), 4),
     **dict.fromkeys(("env", "rewards", "training"), 5),

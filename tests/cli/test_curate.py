@@ -24,9 +24,8 @@ def test_curate_prints_a_table_and_writes_a_run(tmp_path: Path, capsys: pytest.C
         runs.trajectory("[bold]wrong", correct=0.0, task={"source": "maps"}),
         runs.trajectory("direct", correct=1.0, task={"source": "maps"}),
     )
-    recipe = Path(__file__).parents[2] / "recipes" / "curate" / "pyvision-rl.toml"
     out = tmp_path / "kept"
-    arguments = ["curate", str(tmp_path / "run"), "--pipeline", str(recipe), "--out", str(out)]
+    arguments = ["curate", str(tmp_path / "run"), "--pipeline", "pyvision-rl", "--out", str(out)]
     assert main([*arguments, "--set", "tool-turns.at_least=1"]) == 0
     printed = capsys.readouterr().out
     assert "1 of 3 trajectories" in printed

@@ -8,8 +8,6 @@ import pytest
 from saccade.cli.main import main
 from saccade.models.tiny import save_tiny
 
-RECIPE = Path(__file__).resolve().parents[2] / "recipes" / "vista-r1.toml"
-
 
 @pytest.fixture(scope="module")
 def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -22,7 +20,7 @@ def command(out: Path, *more: str) -> list[str]:
     sets = ["dialect=direct:short", "rollout.group=2", "rollout.sampling.max_tokens=4", "rounds.tasks=2", "steps=1"]
     sets += ["reward.preset=pyvision-rl", "loss.kl_weight=0", "validation.tasks=1", "keep.tensorboard=false"]
     options = [part for item in sets for part in ("--set", item)]
-    return ["rl", str(RECIPE), "--profile", "tiny", "--out", str(out), *options, *more]
+    return ["rl", "vista-r1", "--profile", "tiny", "--out", str(out), *options, *more]
 
 
 def test_a_recipe_on_a_world(tiny: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

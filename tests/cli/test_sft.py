@@ -7,15 +7,14 @@ from tests.sft.train.support import settings, write_run
 
 from saccade.cli.main import main
 from saccade.models.tiny import save_tiny
+from saccade.recipes.find import find_recipe, recipe_names
 from saccade.record.settings import load_settings, save_settings
 from saccade.sft.train.settings import SftSettings
 
-RECIPES = sorted((Path(__file__).parents[2] / "recipes" / "sft").glob("*.toml"))
 
-
-@pytest.mark.parametrize("path", RECIPES, ids=lambda path: path.stem)
-def test_recipes_are_settings(path: Path) -> None:
-    assert load_settings(SftSettings, path) != SftSettings()
+@pytest.mark.parametrize("name", recipe_names("sft"))
+def test_recipes_are_settings(name: str) -> None:
+    assert load_settings(SftSettings, find_recipe("sft", name)) != SftSettings()
 
 
 def test_a_run_from_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -148,11 +148,27 @@ display(Drawn())
     assert guest.run(IMPORTS + code).sizes == [(7, 3)]
 
 
+WITHOUT_IPYTHON = """
+import importlib.machinery, sys
+real = importlib.machinery.PathFinder
+class Hiding:
+    @staticmethod
+    def find_spec(name, path=None, target=None):
+        return None if name.partition(".")[0] == "IPython" else real.find_spec(name, path, target)
+sys.meta_path[sys.meta_path.index(real)] = Hiding
+"""
+
+
+def without_ipython(code: str, folder: Path) -> str:
+    """What a program prints in an interpreter that has no IPython, whatever is installed here."""
+    command = [sys.executable, "-c", WITHOUT_IPYTHON + code]
+    run = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stderr
+    return run.stdout
+
+
 def test_stand_in_for_ipython(tmp_path: Path) -> None:
     code = (
-        "import importlib.util, sys\n"
-        "find = importlib.util.find_spec\n"
-        "importlib.util.find_spec = lambda name, *a: None if name == 'IPython' else find(name, *a)\n"
         "from saccade.guest import ipython\n"
         "from PIL import Image\n"
         "seen = []\n"
@@ -164,8 +180,29 @@ def test_stand_in_for_ipython(tmp_path: Path) -> None:
         "clear_output(wait=True)\n"
         "print([ipython.rendered(s).size for s in seen], repr(Markdown('**b**')), HTML('<p>').data, get_ipython())\n"
     )
-    run = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True)
-    assert run.stdout == "[(3, 2), (3, 2), (3, 2)] **b** <p> None\n"
+    assert without_ipython(code, tmp_path) == "[(3, 2), (3, 2), (3, 2)] **b** <p> None\n"
+
+
+def test_warm_up_and_figures_without_ipython(tmp_path: Path) -> None:
+    """Before and after a program imports the stand-in: matplotlib looks at it whenever a backend is chosen."""
+    code = """
+from saccade.guest.preload import warm_up
+warm_up()
+assert "IPython" not in sys.modules
+import IPython, importlib.util
+assert IPython.__spec__ is importlib.util.find_spec("IPython")
+assert IPython.display.display is display
+import matplotlib, matplotlib.pyplot as plt
+matplotlib.use("svg")
+plt.switch_backend("agg")
+plt.ion()
+plt.plot([1, 2])
+try:
+    import IPython.core
+except ModuleNotFoundError as error:
+    print(error.name)
+"""
+    assert without_ipython(code, tmp_path) == "IPython.core\n"
 
 
 @needs_cv2

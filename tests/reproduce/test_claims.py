@@ -9,6 +9,7 @@ from tests.reproduce.support import NEAR, calling, drawn, named, rollout, write_
 from tests.rewards.rollouts import answered, ran
 
 from saccade.errors import SettingsError
+from saccade.recipes.find import find_recipe
 from saccade.record.settings import load_settings
 from saccade.record.task import Task
 from saccade.reproduce.arms import arm_settings
@@ -21,12 +22,10 @@ from saccade.reproduce.places import Places
 from saccade.reproduce.sat import read_exam
 from saccade.reproduce.settings import Reproduction
 
-RECIPES = Path(__file__).parents[2] / "recipes"
-
 
 def evidence_of(claim: str, root: Path) -> Evidence:
-    settings = load_settings(Reproduction, RECIPES / "reproduce" / f"{claim}.toml")
-    told = {arm.name: arm_settings(settings, arm, 0, RECIPES) for arm in settings.arms}
+    settings = load_settings(Reproduction, find_recipe("reproduce", claim))
+    told = {arm.name: arm_settings(settings, arm, 0) for arm in settings.arms}
     return Evidence(Places(root, settings), told)
 
 
@@ -193,14 +192,14 @@ def test_without_arms_nothing_is_decided(name: str, tmp_path: Path) -> None:
         ('selection={rule="none"}', "oversample-filter-rank"),
     ],
 )
-def test_what_cannot_be_measured_is_refused_beforehand(change: str, said: str) -> None:
-    claim, evidence = load_claim("std-sorting"), evidence_of("std-sorting", RECIPES)
+def test_what_cannot_be_measured_is_refused_beforehand(change: str, said: str, tmp_path: Path) -> None:
+    claim, evidence = load_claim("std-sorting"), evidence_of("std-sorting", tmp_path)
     claim.check(evidence.settings, evidence.told)
     first = evidence.settings.arm("sorted")
     arm = first.model_copy(update={"change": (*first.change, change)})
     every = tuple(item for item in evidence.settings.every_arm if not item.startswith("selection"))
     settings = evidence.settings.model_copy(update={"arms": (arm,), "every_arm": every})
-    told = {"sorted": arm_settings(settings, arm, 0, RECIPES)}
+    told = {"sorted": arm_settings(settings, arm, 0)}
     with pytest.raises(SettingsError, match=said):
         claim.check(settings, told)
 

@@ -16,6 +16,7 @@ from saccade.looks.regions import regions
 from saccade.looks.stored import StoredPixels
 from saccade.media.store import MediaStore
 from saccade.models.base import Request
+from saccade.recipes.find import find_recipe
 from saccade.record.action import Action, Answer, Code
 from saccade.record.content import Message, TextPart
 from saccade.record.execution import Execution
@@ -33,7 +34,6 @@ from saccade.tasks.worlds.parts import GRIDS
 from saccade.tasks.worlds.registry import load_world
 from saccade.tasks.worlds.rng import Rng
 
-RECIPES = Path(__file__).parents[2] / "recipes"
 NOTES = {"plate": "red", "signs": "red 10 20 14 24\nblue 40 40 44 44"}
 SEVEN = Execution(status=Status.OK, stdout="7\n")
 
@@ -107,7 +107,7 @@ def test_answers_at_once(tmp_path: Path) -> None:
 
 
 async def test_the_middle_is_cut_out_and_holds_the_evidence(tmp_path: Path) -> None:
-    (signs,) = load_settings(Reproduction, RECIPES / "reproduce" / "faithful.toml").task_sets
+    (signs,) = load_settings(Reproduction, find_recipe("reproduce", "faithful")).task_sets
     world, (knobs,) = load_world(signs.worlds[0]), signs.knobs.values()
     store = MediaStore(tmp_path)
     judge = BoxJudge(partial(regions, book=StoredPixels(store)))

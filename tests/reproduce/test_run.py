@@ -13,6 +13,7 @@ from PIL import Image
 from saccade.cli.main import main
 from saccade.episode.run_folder import TRAJECTORIES
 from saccade.errors import SettingsError
+from saccade.recipes.find import find_recipe
 from saccade.record.codec import read_lines
 from saccade.record.settings import load_settings
 from saccade.record.status import Status
@@ -24,7 +25,6 @@ from saccade.reproduce.settings import Reproduction
 from saccade.rl.train.telling import NoWatch as NoRlWatch
 from saccade.sft.train.watch import NoWatch as NoSftWatch
 
-RECIPES = Path(__file__).parents[2] / "recipes"
 SMALL = (
     'task_sets=[{name="circles",worlds=["touching-circles"],train=6,held_out=5}]',
     'start.lessons=[{tasks="circles",play="guess",n=3},{tasks="circles",play="stumble",n=3},'
@@ -71,7 +71,7 @@ class Heard:
 
 
 def small(claim: str, *more: str) -> Reproduction:
-    return load_settings(Reproduction, RECIPES / "reproduce" / f"{claim}.toml", [*SMALL, *more])
+    return load_settings(Reproduction, find_recipe("reproduce", claim), [*SMALL, *more])
 
 
 @pytest.mark.slow
@@ -80,12 +80,12 @@ def test_broken_off_and_gone_on_with(tmp_path: Path) -> None:
     claim, out = load_claim("std-sorting"), tmp_path / "std-sorting"
     heard = Heard(Stop())
     with pytest.raises(KeyboardInterrupt):
-        reproduce(claim, small("std-sorting"), RECIPES, out, heard)
+        reproduce(claim, small("std-sorting"), out, heard)
     assert heard.said[0].startswith("claim: std sorting lowers")
     assert "below 0" in heard.said[0]
     first = (out / "arms" / "sorted" / "0" / "model" / "model.safetensors").stat().st_mtime_ns
 
-    made = reproduce(claim, small("std-sorting", "processes=2"), RECIPES, out, Heard(NoRlWatch()))
+    made = reproduce(claim, small("std-sorting", "processes=2"), out, Heard(NoRlWatch()))
     assert (out / "arms" / "sorted" / "0" / "model" / "model.safetensors").stat().st_mtime_ns == first
     assert made.plan.steps == 2
     assert [(row.policy, row.seed, row.n) for row in made.rows] == [
@@ -111,7 +111,7 @@ def test_broken_off_and_gone_on_with(tmp_path: Path) -> None:
     assert len(kept) == 18
 
     with pytest.raises(SettingsError, match=r"start\.steps: 2 -> 3"):
-        reproduce(claim, small("std-sorting", "start.steps=3"), RECIPES, out, Heard(NoRlWatch()))
+        reproduce(claim, small("std-sorting", "start.steps=3"), out, Heard(NoRlWatch()))
 
 
 @pytest.mark.slow
@@ -127,7 +127,7 @@ def test_an_arm_that_cannot_be_trained_is_part_of_the_outcome(tmp_path: Path) ->
     tasks = 'task_sets=[{name="circles",worlds=["touching-circles"],train=2,held_out=4}]'
     more = (f"arms=[{','.join(arms)}]", every, tasks, "start.steps=0", "start.lessons=[]", "steps=1", "minutes=0")
     heard = Heard(NoRlWatch())
-    made = reproduce(load_claim("tail-patch"), small("tail-patch", *more), RECIPES, tmp_path / "out", heard)
+    made = reproduce(load_claim("tail-patch"), small("tail-patch", *more), tmp_path / "out", heard)
     assert made.verdict is Verdict.OPEN
     assert all("tail-patch with seed 0 could not be trained" in item.missing for item in made.findings)
     assert [row.policy for row in made.rows] == ["start", "plateau", "further"]
@@ -139,13 +139,13 @@ def test_a_lesson_that_nothing_comes_of_is_refused(tmp_path: Path) -> None:
     # More calls than an episode has turns.
     lessons = 'start.lessons=[{tasks="circles",play="again",calls=8,n=1}]'
     with pytest.raises(SettingsError, match="no demonstration 'again'"):
-        reproduce(load_claim("std-sorting"), small("std-sorting", lessons), RECIPES, tmp_path, Heard(NoRlWatch()))
+        reproduce(load_claim("std-sorting"), small("std-sorting", lessons), tmp_path, Heard(NoRlWatch()))
 
 
 def test_too_little_is_said_before_anything_is_made(tmp_path: Path) -> None:
     lonely = small("tool-reward", 'arms=[{name="accumulative",recipe="pyvision-image"}]')
     with pytest.raises(SettingsError, match="outcome-only"):
-        reproduce(load_claim("tool-reward"), lonely, RECIPES, tmp_path / "out", Heard(NoRlWatch()))
+        reproduce(load_claim("tool-reward"), lonely, tmp_path / "out", Heard(NoRlWatch()))
     assert not (tmp_path / "out").exists()
 
 
@@ -157,10 +157,7 @@ def test_the_command_lists_claims_and_names_what_is_missing(
     assert [line.partition(":")[0] for line in listed] == [
         "lift", "tool-reward", "std-sorting", "adaptive", "faithful", "tail-patch",
     ]  # fmt: skip
-    monkeypatch.chdir(tmp_path)
-    assert main(["reproduce", "lift"]) == 2
-    assert "--recipes" in capsys.readouterr().err
     assert main(["reproduce", "left"]) == 2
     assert "lift" in capsys.readouterr().err
-    assert main(["reproduce", "lift", "--recipes", str(RECIPES), "--set", "steps=no"]) == 2
+    assert main(["reproduce", "lift", "--set", "steps=no"]) == 2
     assert "steps" in capsys.readouterr().err

@@ -8,6 +8,7 @@ import pytest
 from pydantic import ValidationError
 
 from saccade.errors import SettingsError
+from saccade.recipes.find import find_recipe
 from saccade.record.settings import load_settings
 from saccade.record.trajectory import EpisodeLimits
 from saccade.reproduce.arms import arm_settings, placed
@@ -17,20 +18,18 @@ from saccade.reproduce.settings import Arm, Reproduction, TaskSet
 from saccade.rl.advantages.rules import Grpo, TurnLevel
 from saccade.rl.select.oversample import OversampleFilterRank
 
-RECIPES = Path(__file__).parents[2] / "recipes"
-
 
 @pytest.mark.parametrize("name", CLAIMS)
 def test_the_settings_of_a_claim_fit_it(name: str) -> None:
     claim = load_claim(name)
     assert claim.name == name
-    settings = load_settings(Reproduction, RECIPES / "reproduce" / f"{name}.toml")
+    settings = load_settings(Reproduction, find_recipe("reproduce", name))
     assert set(claim.needs) <= {arm.name for arm in settings.arms}
     expected = claim.expectations(settings)
     assert any(item.decides for item in expected)
     assert len({item.name for item in expected}) == len(expected)
     for arm in settings.arms:
-        told = arm_settings(settings, arm, 3, RECIPES)
+        told = arm_settings(settings, arm, 3)
         spoken = {"pyvision-video": "tiny:video"}.get(arm.name, "tiny:direct" if name == "tail-patch" else "tiny:look")
         assert told.recipe.dialect == arm.dialect == spoken
         assert told.recipe.seed == (1003 if arm.after else 3)
@@ -38,14 +37,14 @@ def test_the_settings_of_a_claim_fit_it(name: str) -> None:
 
 
 def told(claim: str, arm: str):
-    settings = load_settings(Reproduction, RECIPES / "reproduce" / f"{claim}.toml")
-    return arm_settings(settings, settings.arm(arm), 0, RECIPES).recipe
+    settings = load_settings(Reproduction, find_recipe("reproduce", claim))
+    return arm_settings(settings, settings.arm(arm), 0).recipe
 
 
 def test_an_arm_keeps_the_other_limits_of_its_dialect() -> None:
-    settings = load_settings(Reproduction, RECIPES / "reproduce" / "tool-reward.toml")
+    settings = load_settings(Reproduction, find_recipe("reproduce", "tool-reward"))
     arm = settings.arms[0].model_copy(update={"dialect": "deepeyes:eval"})
-    assert arm_settings(settings, arm, 0, RECIPES).recipe.rollout.limits == EpisodeLimits(turns=5, images=32)
+    assert arm_settings(settings, arm, 0).recipe.rollout.limits == EpisodeLimits(turns=5, images=32)
 
 
 def test_arms_differ_in_what_the_claim_is_about() -> None:
@@ -99,9 +98,10 @@ def test_settings_that_cannot_be_meant(settings: dict[str, object], said: str) -
         Reproduction.model_validate(settings)
 
 
-def test_a_recipe_that_is_not_there(tmp_path: Path) -> None:
-    with pytest.raises(SettingsError, match="--recipes"):
-        arm_settings(Reproduction(task_sets=(TASKS,), arms=(ARM,)), ARM, 0, tmp_path)
+def test_a_recipe_that_is_not_there() -> None:
+    arm = Arm(name="arm", recipe="pyvision-images")
+    with pytest.raises(SettingsError, match="no recipe.*'pyvision-image'"):
+        arm_settings(Reproduction(task_sets=(TASKS,), arms=(arm,)), arm, 0)
 
 
 def test_an_unknown_claim() -> None:
@@ -115,9 +115,7 @@ def planned(minutes: float, seeds: tuple[int, ...] = (0,)):
     settings = Reproduction(
         task_sets=(TASKS,), arms=arms, every_arm=tuple(two), steps=50, fewest_steps=4, minutes=minutes, seeds=seeds
     )
-    sized = {
-        arm.name: placed(arm_settings(settings, arm, 0, RECIPES), "checkpoint", Path("tasks"), 64, 50) for arm in arms
-    }
+    sized = {arm.name: placed(arm_settings(settings, arm, 0), "checkpoint", Path("tasks"), 64, 50) for arm in arms}
     return make_plan(settings, sized, Spent(so_far=60.0, per_exam=0.5, exams=120, per_rollout=0.25))
 
 

@@ -13,7 +13,6 @@ from saccade.rl.recipe import Recipe, load_recipe
 from saccade.rl.select.curriculum import TAIL_PATCH
 from saccade.rl.select.oversample import OversampleFilterRank
 
-RECIPES = Path(__file__).resolve().parents[2] / "recipes"
 NAMES = ["pyvision-image", "pyvision-video", "codedance", "vista-r1", "codev"]
 MINIMAL = 'dialect = "codev@1"\n[reward]\npreset = "deepeyes@1"\n[rounds]\ngroups = 1\n'
 
@@ -21,7 +20,7 @@ MINIMAL = 'dialect = "codev@1"\n[reward]\npreset = "deepeyes@1"\n[rounds]\ngroup
 @pytest.mark.parametrize("profile", [None, "tiny"])
 @pytest.mark.parametrize("name", NAMES)
 def test_recipes_load_and_save_resolved(name: str, profile: str | None, tmp_path: Path) -> None:
-    recipe = load_recipe(RECIPES / f"{name}.toml", profile)
+    recipe = load_recipe(name, profile)
     save_settings(recipe, tmp_path / "resolved.json")
     assert load_settings(Recipe, tmp_path / "resolved.json") == recipe
     assert recipe.profile == {}
@@ -29,7 +28,7 @@ def test_recipes_load_and_save_resolved(name: str, profile: str | None, tmp_path
 
 
 def test_recipes_say_what_the_papers_say() -> None:
-    image, codedance, vista, codev = (load_recipe(RECIPES / f"{n}.toml") for n in NAMES if n != "pyvision-video")
+    image, codedance, vista, codev = (load_recipe(n) for n in NAMES if n != "pyvision-video")
     assert image.advantage == Grpo(divide_by_std=False)
     assert image.selection == OversampleFilterRank(groups=16)
     assert (image.rounds.tasks, image.rollout.group, image.steps) == (32, 8, 700)
@@ -43,18 +42,18 @@ def test_recipes_say_what_the_papers_say() -> None:
 
 
 def test_profiles_change_only_what_they_name() -> None:
-    plain, tiny = load_recipe(RECIPES / "codev.toml"), load_recipe(RECIPES / "codev.toml", "tiny", ["seed=3"])
+    plain, tiny = load_recipe("codev"), load_recipe("codev", "tiny", ["seed=3"])
     assert (plain.reward.judge, tiny.reward.judge) == ("model", "boxes")
     assert tiny.reward.preset == plain.reward.preset
     assert tiny.rounds.rounds == plain.rounds.rounds
     assert (plain.seed, tiny.seed) == (0, 3)
-    tail = load_recipe(RECIPES / "vista-r1.toml", "tail-patch").curriculum
+    tail = load_recipe("vista-r1", "tail-patch").curriculum
     assert tail is not None
     assert (tail.lowest, tail.highest) == (TAIL_PATCH.lowest, TAIL_PATCH.highest)
 
 
 def test_overrides_win_over_a_profile() -> None:
-    assert load_recipe(RECIPES / "codedance.toml", "tiny", ["steps=7"]).steps == 7
+    assert load_recipe("codedance", "tiny", ["steps=7"]).steps == 7
 
 
 @pytest.mark.parametrize(
@@ -98,11 +97,10 @@ def test_unknown_names_suggest_the_nearest(tmp_path: Path) -> None:
         with pytest.raises(RegistryError, match=match):
             load_recipe(path, overrides=[override])
     with pytest.raises(SettingsError, match="tiny"):
-        load_recipe(RECIPES / "codev.toml", "tinny")
+        load_recipe("codev", "tinny")
 
 
 def test_a_recipe_is_read_without_torch() -> None:
-    path = str(RECIPES / "codev.toml")
-    code = f"import sys; from saccade.rl.recipe import load_recipe; load_recipe({path!r}); print(*sys.modules)"
+    code = "import sys; from saccade.rl.recipe import load_recipe; load_recipe('codev'); print(*sys.modules)"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert not {"torch", "transformers", "cv2"} & set(run.stdout.split())

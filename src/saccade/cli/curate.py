@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from saccade.errors import SettingsError
+from saccade.recipes.find import recipe_list
 
 if TYPE_CHECKING:
     from saccade.sft.curate.report import CurateReport, FilterReport
@@ -27,7 +28,9 @@ Change = Annotated[
 @app.command()
 def curate(
     runs: Annotated[list[Path] | None, typer.Argument(help="Folders of runs, read in this order.")] = None,
-    pipeline: Annotated[Path | None, typer.Option(help="TOML file with one [[filter]] table or more.")] = None,
+    pipeline: Annotated[
+        str | None, typer.Option(help="Name of a pipeline (`list` names them), or a TOML file with [[filter]] tables.")
+    ] = None,
     out: Annotated[Path | None, typer.Option(help="Folder to write; must not exist yet.")] = None,
     change: Change = None,
     cache: Annotated[Path, typer.Option(help="Folder in which judges keep their replies.")] = Path("runs/judge-cache"),
@@ -37,8 +40,11 @@ def curate(
     if list_filters:
         _list()
         return
+    if pipeline == "list":
+        print(recipe_list("curate"))
+        return
     if not runs or pipeline is None or out is None:
-        raise SettingsError("curate needs a run or more, --pipeline FILE and --out FOLDER (or --list for the filters)")
+        raise SettingsError("curate needs a run or more, --pipeline NAME and --out FOLDER (or --list for the filters)")
     from saccade.sft.curate import run
     from saccade.sft.curate.pipeline import load_pipeline
     from saccade.sft.curate.sources import SourceRuns

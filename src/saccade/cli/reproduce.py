@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import importlib.util
-import os
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from saccade.errors import SettingsError, UnavailableError
+from saccade.cli.train_options import need_training
+from saccade.recipes.find import find_recipe
 
 if TYPE_CHECKING:
     from saccade.rl.train.telling import Watch as RlWatch
@@ -24,7 +23,6 @@ EPILOG = (
     "command goes on with what was stopped or killed. Exit codes: 0 tried, whatever came out; 2 a setting, a file or "
     "the machine is wrong; 130 stopped with Ctrl-C. docs/reproduce.md says what is tried and what decides."
 )
-_NEEDED = ("torch", "transformers", "accelerate", "safetensors")
 
 
 @app.command(epilog=EPILOG)
@@ -42,8 +40,7 @@ def reproduce(
     processes: Annotated[
         int | None, typer.Option(min=1, help="Processes of an arm's training: one for each GPU, or core. Default 1.")
     ] = None,
-    recipes: Annotated[Path, typer.Option(help="Folder with the recipes and reproduce/CLAIM.toml.")] = Path("recipes"),
-    settings: Annotated[Path | None, typer.Option(help="TOML file in place of reproduce/CLAIM.toml.")] = None,
+    settings: Annotated[Path | None, typer.Option(help="TOML file in place of the claim's own.")] = None,
     option: Annotated[
         list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="steps=60, exam.temperature=0, ...")
     ] = None,
@@ -57,22 +54,14 @@ def reproduce(
             print(f"{name}: {found.says} ({found.source})")
         return
     chosen = load_claim(claim)
-    _need()
     from saccade.record.settings import load_settings
     from saccade.reproduce.settings import Reproduction
 
-    path = settings or recipes / "reproduce" / f"{claim}.toml"
-    if not path.is_file():
-        raise SettingsError(
-            f"{path} is not there: the settings of claims come with Saccade's source. Name the folder of its recipes "
-            "with --recipes, or a file of your own with --settings."
-        )
     given = [f"model={model}"] * (model is not None) + [f"minutes={minutes}"] * (minutes is not None)
     given += [f"processes={processes}"] * (processes is not None)
     given += [f"seeds={list(range(seeds or 0))}"] * (seeds is not None)
-    asked = load_settings(Reproduction, path, [*(option or ()), *given])
-    # Threads of torch that wait by spinning are many times slower when sandboxes run beside them.
-    os.environ.setdefault("GOMP_SPINCOUNT", "1000")
+    asked = load_settings(Reproduction, find_recipe("reproduce", settings or claim), [*(option or ()), *given])
+    need_training()
     from transformers.utils import logging
 
     from saccade.reproduce.outcome import report
@@ -80,7 +69,7 @@ def reproduce(
 
     logging.disable_progress_bar()  # ours is there
     try:
-        made = attempt(chosen, asked, recipes, out / claim, _Screen())
+        made = attempt(chosen, asked, out / claim, _Screen())
     except KeyboardInterrupt:
         print(f"saccade: stopped. The same command goes on with what is in {out / claim}.")
         raise
@@ -106,9 +95,3 @@ class _Screen:
         from saccade.cli.rl_screen import Screen
 
         return Screen()
-
-
-def _need() -> None:
-    for package in _NEEDED:
-        if importlib.util.find_spec(package) is None:
-            raise UnavailableError(f"the package `{package}` is not installed. Run: pip install 'saccade[train]'")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from saccade.cli.train_options import Model, Out, Resume, Several, Shard, model_settings, need_training, run
+from saccade.recipes.find import recipe_list
 
 if TYPE_CHECKING:
     from saccade.rl.train.settings import RlSettings
@@ -26,7 +27,7 @@ EPILOG = (
 
 @app.command(epilog=EPILOG)
 def rl(
-    recipe: Annotated[Path, typer.Argument(help="TOML file of a recipe; recipes/ has some.")],
+    recipe: Annotated[str, typer.Argument(help="Name of a recipe (`list` names them), or a TOML file.")],
     model: Model = None,
     tasks: Annotated[str | None, typer.Option(help="A generated world, or a file or folder of tasks.")] = None,
     out: Out = Path("runs/rl"),
@@ -48,13 +49,16 @@ def rl(
     resume: Resume = False,
 ) -> None:
     """Train a Qwen2.5-VL, Qwen3-VL or InternVL3 checkpoint by reinforcement learning on one machine."""
-    need_training()
+    if recipe == "list":
+        print(recipe_list("rl"))
+        return
     from saccade.rl.train.settings import check_settings, load_rl_settings
 
     given = model_settings(model, shard) + ([] if tasks is None else [f"tasks.source={tasks}"])
     given += [] if engine is None else [f"engine={engine}"]
     settings = load_rl_settings(recipe, profile, [*(option or ()), *given])
     check_settings(settings)
+    need_training()
     run(_train, settings, out, resume, processes)
 
 

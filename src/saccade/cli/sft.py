@@ -9,6 +9,7 @@ import typer
 
 from saccade.cli.train_options import Model, Out, Resume, Several, Shard, model_settings, need_training, run
 from saccade.errors import SettingsError
+from saccade.recipes.find import find_recipe, recipe_list
 
 if TYPE_CHECKING:
     from saccade.sft.train.settings import SftSettings
@@ -27,7 +28,7 @@ EPILOG = (
 
 @app.command(epilog=EPILOG)
 def sft(
-    recipe: Annotated[Path, typer.Argument(help="TOML file with settings; recipes/sft/ has some.")],
+    recipe: Annotated[str, typer.Argument(help="Name of a recipe (`list` names them), or a TOML file.")],
     data: Annotated[
         list[str] | None, typer.Option(help="Run folder to learn from. May be repeated; the order counts.")
     ] = None,
@@ -50,17 +51,20 @@ def sft(
 
     The loss is on what the model wrote, never on what it was shown.
     """
-    need_training()
+    if recipe == "list":
+        print(recipe_list("sft"))
+        return
     from saccade.record.settings import load_settings
     from saccade.sft.train.settings import SftSettings
 
-    settings = load_settings(SftSettings, recipe, [*(option or ()), *model_settings(model, shard)])
+    settings = load_settings(SftSettings, find_recipe("sft", recipe), [*(option or ()), *model_settings(model, shard)])
     if data:
         settings = settings.model_copy(update={"data": settings.data.model_copy(update={"runs": tuple(data)})})
     if not settings.model.source:
         raise SettingsError("no checkpoint is named: give one with --model, or as model.source in the recipe")
     if not settings.data.runs:
         raise SettingsError("no run folder is named: give at least one with --data, or as data.runs in the recipe")
+    need_training()
     run(_train, settings, out, resume, processes)
 
 

@@ -13,6 +13,7 @@ import typer
 
 from saccade.cli.train_options import need_training
 from saccade.errors import SettingsError
+from saccade.recipes.find import find_recipe
 
 if TYPE_CHECKING:
     from saccade.sft.synth.report import Progress
@@ -28,7 +29,7 @@ BUILD_EPILOG = (
 
 @app.command(epilog=BUILD_EPILOG)
 def build(
-    recipe: Annotated[Path, typer.Argument(help="TOML file; recipes/tiny.toml is the one of the shipped weights.")],
+    recipe: Annotated[str, typer.Argument(help="`tiny`, the recipe of the bundled weights, or a TOML file.")],
     out: Annotated[Path, typer.Option(help="Folder of the build.")],
     option: Annotated[list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="seed=1, ...")] = None,
     processes: Annotated[
@@ -36,19 +37,21 @@ def build(
     ] = 1,
 ) -> None:
     """Make lessons, tokenizer and weights, stage by stage."""
-    need_training()
     from saccade.record.settings import load_settings
-    from saccade.sft.tiny.build import build as make
     from saccade.sft.tiny.settings import TinySettings
 
+    settings = load_settings(TinySettings, find_recipe("tiny", recipe), option or ())
+    need_training()
+    from saccade.sft.tiny.build import build as make
+
     screen = _Screen()
-    print(make(load_settings(TinySettings, recipe, option or ()), out, screen, processes))
+    print(make(settings, out, screen, processes))
     print(f"in {screen.elapsed()} minutes")
 
 
 @app.command()
 def table(
-    recipe: Annotated[Path, typer.Argument(help="TOML file with the exams.")],
+    recipe: Annotated[str, typer.Argument(help="`tiny`, or a TOML file with exams.")],
     out: Annotated[Path, typer.Option(help="Folder for the episodes, table.md and table.jsonl; a new one.")],
     model: Annotated[str, typer.Option(help="As `saccade ask --model` takes it.")] = "tiny",
     n: Annotated[int, typer.Option("--n", min=1, help="Tasks of each world.")] = 50,
@@ -59,18 +62,20 @@ def table(
     only: Annotated[list[str] | None, typer.Option(help="Name of an exam. May be repeated.")] = None,
 ) -> None:
     """Examine a model on unseen seeds, with code and without, and print the table."""
-    need_training()
     from saccade.models.registry import load_model
     from saccade.record.settings import load_settings
     from saccade.sft.tiny.exams import Row, hold_exam
     from saccade.sft.tiny.exams import table as text_of
     from saccade.sft.tiny.settings import TinySettings
 
-    exams = [exam for exam in load_settings(TinySettings, recipe).exams if not only or exam.name in only]
+    exams = [
+        exam for exam in load_settings(TinySettings, find_recipe("tiny", recipe)).exams if not only or exam.name in only
+    ]
     if not exams:
         raise SettingsError(f"{recipe} has no such exam")
     if out.exists() and any(out.iterdir()):
         raise SettingsError(f"{out} holds something already; name a new folder")
+    need_training()
     examined = load_model(model)
 
     async def all_rows() -> list[Row]:

@@ -1,15 +1,17 @@
 """`from IPython.display import display` in a jail that has no IPython, or has the real one.
 
-Without IPython a tiny stand-in offers `display`, `Image`, `Markdown`, `HTML` and `clear_output`. With IPython, its
-`display` is replaced when it is imported. Nothing else of IPython is promised.
+Without IPython a tiny stand-in offers `display`, `Image`, `Markdown`, `HTML` and `clear_output`. It is imported only
+when a program asks for it: libraries that look into `sys.modules` for a notebook find none, and those that look further
+find a version, and that no shell is running. With IPython, its `display` is replaced when it is imported. Nothing else
+of IPython is promised.
 """
 
 from __future__ import annotations
 
 import builtins
+import importlib
 import importlib.abc
 import importlib.machinery
-import importlib.util
 import io
 import sys
 import types
@@ -19,19 +21,18 @@ from typing import Any
 from PIL import Image as PillowImage
 
 _DISPLAY_MODULE = "IPython.core.display_functions"
+_VERSION = (9, 0, 0)
+"""Of the stand-in: libraries ask for it before they touch a notebook. From 8.24 on, matplotlib leaves IPython alone."""
 
 
 def install(display: Callable[..., None]) -> None:
     """Make `display` the one that programs import from IPython."""
-    if importlib.util.find_spec("IPython") is None:
-        _stand_in(display)
-        return
-    if _DISPLAY_MODULE in sys.modules:
-        for name in (_DISPLAY_MODULE, "IPython.display"):
-            if name in sys.modules:
-                setattr(sys.modules[name], "display", display)  # noqa: B010
-    elif not any(isinstance(finder, _Finder) for finder in sys.meta_path):
+    for name in (_DISPLAY_MODULE, "IPython.display"):
+        if name in sys.modules:
+            setattr(sys.modules[name], "display", display)  # noqa: B010
+    if not any(isinstance(finder, _StandIn) for finder in sys.meta_path):
         sys.meta_path.insert(0, _Finder(display))
+        sys.meta_path.append(_StandIn(display))  # last: the real IPython is found before it
 
 
 class _Finder(importlib.abc.MetaPathFinder):
@@ -97,20 +98,38 @@ def rendered(thing: object) -> PillowImage.Image | None:
     return None
 
 
-def _stand_in(display: Callable[..., None]) -> None:
-    package = types.ModuleType("IPython", "A stand-in with `display` only.")
-    module = types.ModuleType("IPython.display", "A stand-in for the real module.")
-    names: dict[str, object] = {
-        "display": display,
-        "Image": Image,
-        "Markdown": Text,
-        "HTML": Text,
-        "clear_output": _clear_output,
-    }
-    module.__dict__.update(names)
-    package.__dict__.update(display=module, get_ipython=_get_ipython, __path__=[])
-    sys.modules["IPython"] = package
-    sys.modules["IPython.display"] = module
+class _StandIn(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    """Finds and makes the modules `IPython` and `IPython.display` where no others are found."""
+
+    def __init__(self, display: Callable[..., None]) -> None:
+        self.names: dict[str, dict[str, object]] = {
+            "IPython": {
+                "__doc__": "A stand-in with `display` only.",
+                "__version__": ".".join(map(str, _VERSION)),
+                "version_info": (*_VERSION, ""),
+                "get_ipython": _get_ipython,
+            },
+            "IPython.display": {
+                "__doc__": "A stand-in for the real module.",
+                "display": display,
+                "Image": Image,
+                "Markdown": Text,
+                "HTML": Text,
+                "clear_output": _clear_output,
+            },
+        }
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: types.ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        if fullname not in self.names:
+            return None
+        return importlib.machinery.ModuleSpec(fullname, self, is_package=fullname == "IPython")
+
+    def exec_module(self, module: types.ModuleType) -> None:
+        module.__dict__.update(self.names[module.__name__])
+        if module.__name__ == "IPython":
+            importlib.import_module("IPython.display")  # as with the real one, `import IPython` is enough
 
 
 def _clear_output(wait: bool = False) -> None:

@@ -6,7 +6,6 @@ from pathlib import Path
 
 from saccade.dialects.registry import load_dialect
 from saccade.episode.plan import limits_with
-from saccade.errors import SettingsError
 from saccade.reproduce.settings import Arm, Reproduction
 from saccade.rl.train.settings import RlSettings, load_rl_settings
 
@@ -15,22 +14,16 @@ _SEEDS_APART = 1000
 """Added to the seed of an arm that goes on from another one, so that it draws anew."""
 
 
-def arm_settings(settings: Reproduction, arm: Arm, seed: int, recipes: Path) -> RlSettings:
+def arm_settings(settings: Reproduction, arm: Arm, seed: int) -> RlSettings:
     """The settings of an arm but for its checkpoint, its tasks and its steps.
 
     Raises:
         SettingsError: the recipe is not there, or a change of it is wrong.
         RegistryError: the recipe names a dialect or reward that does not exist.
     """
-    path = recipes / f"{arm.recipe}.toml"
-    if not path.is_file():
-        raise SettingsError(
-            f"{path} is not there: arms are trained by the recipes that come with Saccade's source. Name their folder "
-            "with --recipes."
-        )
     drawn = seed + _SEEDS_APART if arm.after else seed
     changes = [*_MACHINE, *settings.every_arm, f"dialect={arm.dialect}", *arm.change]
-    made = load_rl_settings(path, PROFILE, changes)
+    made = load_rl_settings(arm.recipe, PROFILE, changes)
     changed: dict[str, object] = {"seed": drawn} | ({} if arm.curriculum else {"curriculum": None})
     if settings.turns is not None:
         rollout = made.recipe.rollout

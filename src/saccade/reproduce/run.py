@@ -49,8 +49,8 @@ class Watch(Protocol):
         """Who hears the training of an arm."""
 
 
-def reproduce(claim: Claim, settings: Reproduction, recipes: Path, out: Path, watch: Watch) -> Outcome:
-    """Try a claim in the folder `out`, with the recipes in `recipes`.
+def reproduce(claim: Claim, settings: Reproduction, out: Path, watch: Watch) -> Outcome:
+    """Try a claim in the folder `out`.
 
     Raises:
         SettingsError: an arm that the claim needs is missing, a setting is wrong, the time is too short, or `out` was
@@ -60,12 +60,12 @@ def reproduce(claim: Claim, settings: Reproduction, recipes: Path, out: Path, wa
         IsolationError: this machine cannot isolate a sandbox.
     """
     began = time.monotonic()
-    told = {arm.name: arm_settings(settings, arm, settings.seeds[0], recipes) for arm in settings.arms}
+    told = {arm.name: arm_settings(settings, arm, settings.seeds[0]) for arm in settings.arms}
     claim.check(settings, told)
     expectations = claim.expectations(settings)
     watch.says(expected(claim, expectations))
     continued(out, settings, may_differ={"minutes", "processes", "seeds"})
-    trial = _Trial(Places(out, settings), recipes, watch)
+    trial = _Trial(Places(out, settings), watch)
     plan = trial.prepare(told, began)
     for seed in settings.seeds:
         for arm in settings.arms:
@@ -110,7 +110,6 @@ class _Trial:
     """Everything that is made on the way to a verdict."""
 
     places: Places
-    recipes: Path
     watch: Watch
     start: str = ""
     """The checkpoint that arms begin from."""
@@ -178,7 +177,7 @@ class _Trial:
         self._examine(str(out / "model"), arm, self.places.exam(arm, seed))
 
     def _train(self, arm: Arm, seed: int, checkpoint: str, out: Path, steps: int) -> None:
-        told = arm_settings(self.settings, arm, seed, self.recipes)
+        told = arm_settings(self.settings, arm, seed)
         most = _count(self.settings, arm, held_out=False)
         made = placed(told, checkpoint, self.places.tasks(arm, "train"), most, steps)
         given = (made, out, (out / SETTINGS).exists(), self.watch)

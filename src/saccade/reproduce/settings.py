@@ -1,6 +1,7 @@
 """The settings of `saccade reproduce`: tasks, the weakened start, the arms, the examination.
 
-A claim's file in recipes/reproduce holds them; what a claim says, and what decides it, is in `claims/` and no setting.
+A claim's file in `recipes/reproduce/` holds them; what a claim says, and what decides it, is in `claims/` and is no
+setting.
 """
 
 from __future__ import annotations
@@ -68,7 +69,7 @@ class Arm(Settings):
 
     name: str = Field(pattern=_NAME)
     recipe: str
-    """Of the folder of recipes, without `.toml`; its profile `tiny` holds."""
+    """As `saccade rl` takes it: a name, or a file; its profile `tiny` holds."""
     change: tuple[str, ...] = ()
     """Settings of `saccade rl` in place of the recipe's, as NAME=VALUE; they come after `every_arm`."""
     curriculum: bool = False

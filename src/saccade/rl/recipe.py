@@ -1,6 +1,6 @@
 """A recipe: everything that makes one paper's training differ from another's, as one TOML file.
 
-    recipe = load_recipe("recipes/codedance.toml", profile="tiny", overrides=["seed=3"])
+    recipe = load_recipe("codedance", profile="tiny", overrides=["seed=3"])
 
 A recipe has no code of its own: it names a dialect, a reward, a selection, an advantage and a loss, with their
 parameters; all but the loss may be code of the user's own (`file.py:NAME`). A table `[profile.NAME]` holds what is
@@ -20,6 +20,7 @@ from saccade.dialects.registry import load_dialect
 from saccade.errors import SettingsError
 from saccade.grading.registry import load_grader
 from saccade.models.retry import DEFAULT_RETRY, RetryPolicy
+from saccade.recipes.find import find_recipe
 from saccade.record.settings import Settings, load_settings
 from saccade.record.suggest import did_you_mean
 from saccade.record.trajectory import EpisodeLimits, Sampling
@@ -108,19 +109,20 @@ class Recipe(Settings):
         return load_reward(self.reward.preset, self.reward.parameters)
 
 
-def load_recipe(path: str | os.PathLike[str], profile: str | None = None, overrides: Sequence[str] = ()) -> Recipe:
-    """The recipe in a TOML file, then the changes of a profile, then overrides `a.b=value`.
+def load_recipe(wanted: str | os.PathLike[str], profile: str | None = None, overrides: Sequence[str] = ()) -> Recipe:
+    """A bundled recipe by its name, or one in a TOML file; then the changes of a profile, then overrides `a.b=value`.
 
     Raises:
-        SettingsError: names every mistake, or suggests the nearest profile.
+        SettingsError: names every mistake, or suggests the nearest recipe or profile.
         RegistryError: the dialect, the reward or the judge does not exist; suggests the nearest.
     """
+    path = find_recipe("rl", wanted)
     whole = load_settings(Recipe, path)
     changes: list[str] = []
     if profile is not None:
         if profile not in whole.profile:
             hint = did_you_mean(profile, whole.profile) or f"It has: {', '.join(whole.profile) or 'none'}."
-            raise SettingsError(f"{path} has no profile {profile!r}. {hint}")
+            raise SettingsError(f"{wanted} has no profile {profile!r}. {hint}")
         changes = list(_overrides((), whole.profile[profile]))
     recipe = load_settings(Recipe, path, [*changes, *overrides]).model_copy(update={"profile": {}})
     load_dialect(recipe.dialect)

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import tomllib
-from pathlib import Path
 
 import pytest
 from tests.sft.curate.cases import Runs, blobs, ran, said
 
 from saccade.errors import MissingMediaError, RecordError, SettingsError
 from saccade.media.store import MediaStore
+from saccade.recipes.find import recipe_names
 from saccade.record.codec import loads
 from saccade.sft.curate.pipeline import load_pipeline, parse_pipeline
 from saccade.sft.curate.registry import FILTERS, load_filter
 from saccade.sft.curate.report import EXAMPLES, CurateReport
 from saccade.sft.curate.run import BATCH, curate
-
-RECIPES = Path(__file__).parents[3] / "recipes" / "curate"
 
 
 def test_order_is_kept_and_media_are_linked(runs: Runs) -> None:
@@ -136,11 +134,7 @@ def test_every_filter_loads_and_says_what_it_does() -> None:
         assert (load_filter(entry).__doc__ or "").strip()
 
 
-@pytest.mark.parametrize("recipe", sorted(RECIPES.glob("*.toml")), ids=lambda path: path.stem)
-def test_shipped_pipelines_are_valid(recipe: Path) -> None:
-    pipeline = load_pipeline(recipe)
+@pytest.mark.parametrize("name", recipe_names("curate"))
+def test_bundled_pipelines_are_valid(name: str) -> None:
+    pipeline = load_pipeline(name)
     assert parse_pipeline(tomllib.loads(pipeline.to_toml())) == pipeline
-
-
-def test_there_are_shipped_pipelines() -> None:
-    assert {path.stem for path in RECIPES.glob("*.toml")} >= {"pyvision-rl", "codedance", "vista", "codev"}

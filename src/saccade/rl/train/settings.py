@@ -73,16 +73,16 @@ class RlSettings(Settings):
 
 
 def load_rl_settings(
-    path: str | os.PathLike[str], profile: str | None = None, overrides: Sequence[str] = ()
+    wanted: str | os.PathLike[str], profile: str | None = None, overrides: Sequence[str] = ()
 ) -> RlSettings:
-    """A recipe with its profile, and overrides `a.b=value` of it and of everything else.
+    """A recipe, by name or path, with its profile, and overrides `a.b=value` of it and of everything else.
 
     Raises:
         SettingsError: names every mistake.
         RegistryError: the recipe names a dialect or reward that does not exist.
     """
     own = [item for item in overrides if item.partition("=")[0].split(".")[0].strip() in _MACHINE]
-    recipe = load_recipe(path, profile, [item for item in overrides if item not in own])
+    recipe = load_recipe(wanted, profile, [item for item in overrides if item not in own])
     settings = load_settings(_Machine, None, own)
     return RlSettings(recipe=recipe, **{name: getattr(settings, name) for name in _MACHINE})
 

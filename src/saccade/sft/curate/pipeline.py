@@ -15,15 +15,16 @@ Overrides are `name.parameter=value` (or `label.parameter=value`); every mistake
 
 from __future__ import annotations
 
+import os
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, get_args
 
 from pydantic import ValidationError
 
 from saccade.errors import RegistryError, SettingsError
+from saccade.recipes.find import find_recipe
 from saccade.record.settings import code_notes
 from saccade.record.suggest import did_you_mean
 from saccade.record.toml_text import to_toml
@@ -59,12 +60,13 @@ class Pipeline:
         return code_notes(step.filter for step in self.steps) + to_toml({"category": self.category, "filter": filters})
 
 
-def load_pipeline(path: Path, overrides: Sequence[str] = ()) -> Pipeline:
-    """The pipeline in a file, with overrides.
+def load_pipeline(wanted: str | os.PathLike[str], overrides: Sequence[str] = ()) -> Pipeline:
+    """The bundled pipeline of a name, or the one in a file, with overrides.
 
     Raises:
-        SettingsError: it cannot be read, or something in it is wrong; names every mistake.
+        SettingsError: it is not there or cannot be read, or something in it is wrong; names every mistake.
     """
+    path = find_recipe("curate", wanted)
     try:
         data = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
