@@ -102,7 +102,7 @@ def test_the_table_sorts_by_any_column_and_the_address_keeps_it(watched: Watched
         assert name in ("gold", "written") or first.inner_text() != once, f"{name} has two ends"
     page.click("#outcomes button:has-text('wrong')")
     page.fill("#find", "answer 5")
-    address = page.url
+    address = page.evaluate("location.href")
     assert "is=wrong" in address
     assert "text=answer+5" in address
     rows = page.locator("#samples tbody tr").all_inner_texts()
