@@ -14,6 +14,7 @@ from saccade.evals.compare import compare
 from saccade.evals.metrics import by_task, majority, mean_pass, pass_at
 from saccade.evals.paired_tests import mcnemar
 from saccade.evals.rows import natural
+from saccade.evals.spent import Known
 from saccade.evals.summary import figures, summarise
 from saccade.evals.tables import comparison_text, summary_text
 
@@ -153,3 +154,24 @@ def test_natural_order_compares_any_texts(left: str, right: str) -> None:
 
 def test_natural_order_reads_numbers() -> None:
     assert sorted(["t10", "t9", "t1/2", "t1/10", "a"], key=natural) == ["a", "t1/2", "t1/10", "t9", "t10"]
+
+
+def test_the_cost_of_a_run_says_of_how_many_samples_it_is_known() -> None:
+    rows = [
+        row("a", 1.0, read_tokens=1000, sampled_tokens=10, dollars=0.25),
+        row("b", 1.0, read_tokens=500, sampled_tokens=20, dollars=0.5),
+        row("c", 1.0, sampled_tokens=30),
+    ]
+    found = summarise(rows).spent
+    assert (found.read, found.written, found.dollars) == (Known(1500, 2), Known(60, 3), Known(0.75, 2))
+    text = summary_text(summarise(rows))
+    assert "tokens: 1,500 (known of 2 of 3 samples) read in all turns, 60 written" in text
+    assert "cost: $0.7500 (known of 2 of 3 samples)" in text
+    assert "cost: $0.7500\n" in summary_text(summarise(rows[:2])) + "\n"
+    assert "cost: unknown" in summary_text(summarise(rows[2:]))
+    assert "cost" not in summary_text(summarise([row("d", 1.0)]))
+
+
+def test_a_mean_of_tokens_over_a_part_says_so() -> None:
+    text = summary_text(summarise([row("a", 1.0, sampled_tokens=10), row("b", 1.0)]))
+    assert "10 tokens written (mean of 1 samples)" in text

@@ -60,7 +60,7 @@ def test_the_gallery_grows_and_is_filtered(watched: Watched, report: Path) -> No
     assert page.inner_text("#found") == "3 of 91 episodes", "5, 53, 59"
     page.click("button[type=reset]")
     page.wait_for_function("document.getElementById('found').textContent.startsWith('91')")
-    assert page.locator("[aria-pressed=true]").count() == 0
+    assert page.locator("[data-label][aria-pressed=true]").count() == 0
 
 
 def test_an_episode_opens_with_its_pictures_and_the_way_back_leads_to_the_same_place(
@@ -81,6 +81,71 @@ def test_an_episode_opens_with_its_pictures_and_the_way_back_leads_to_the_same_p
     assert page.inner_text("#found") == "30 of 91 episodes"
     page.reload()
     assert page.inner_text("#found") == "30 of 91 episodes", "who comes back finds what was asked for"
+
+
+def test_the_table_sorts_by_any_column_and_the_address_keeps_it(watched: Watched, report: Path) -> None:
+    page = watched.open(report)
+    page.click("#views button:has-text('Table')")
+    assert page.locator("#cards").is_hidden()
+    first = page.locator("#samples tbody tr >> nth=0")
+    heads = page.locator("#samples thead th").all_inner_texts()
+    assert heads[0].startswith("sample"), heads
+    page.click("#samples th button:has-text('answer')")
+    answers = page.locator(f"#samples tbody td:nth-child({heads.index('answer') + 1})").all_inner_texts()
+    plain = [answer for answer in answers if answer.startswith("answer ")]
+    assert plain == sorted(plain, key=lambda text: int(text.split()[1])), "numbers in texts count as numbers"
+    for name in (head.removesuffix(" ↑") for head in heads):
+        page.click(f"#samples th button:text-is('{name}')")
+        once = first.inner_text()
+        page.click(f"#samples th button:text-is('{name}')")
+        assert page.locator("#samples th[aria-sort$=ending]").inner_text().startswith(name)
+        assert name in ("gold", "written") or first.inner_text() != once, f"{name} has two ends"
+    page.click("#outcomes button:has-text('wrong')")
+    page.fill("#find", "answer 5")
+    address = page.evaluate("location.href")
+    assert "is=wrong" in address
+    assert "text=answer+5" in address
+    rows = page.locator("#samples tbody tr").all_inner_texts()
+    other = page.context.new_page()
+    other.goto(address)
+    assert other.locator("#samples tbody tr").all_inner_texts() == rows, "the address alone gives the same list"
+    assert other.inner_text("#found") == page.inner_text("#found")
+    other.close()
+
+
+def test_the_way_back_leads_through_what_was_asked_for(watched: Watched, report: Path) -> None:
+    page = watched.open(report)
+    page.click("#outcomes button:has-text('wrong')")
+    page.click("#outcomes button:has-text('right')")
+    assert page.inner_text("#found") == "91 of 91 episodes"
+    page.go_back()
+    assert page.inner_text("#found") == "30 of 91 episodes"
+    page.go_back()
+    assert page.inner_text("#found") == "91 of 91 episodes"
+    assert page.locator("[data-label][aria-pressed=true]").count() == 0
+    page.go_forward()
+    assert page.inner_text("#found") == "30 of 91 episodes"
+
+
+def test_keys_lead_to_the_next_and_the_previous_sample_of_the_list(watched: Watched, report: Path) -> None:
+    page = watched.open(report)
+    page.click("#outcomes button:has-text('wrong')")
+    page.click("#cards .card >> nth=1")
+    asked = page.locator("section.episode:visible h1")
+    assert asked.inner_text() == "Question 5?"
+    assert page.locator("section.episode:visible .place").inner_text() == "2 of 30"
+    for key, question in (("j", 8), ("n", 11), ("k", 8), ("p", 5), ("k", 2), ("k", 2)):
+        page.keyboard.press(key)
+        page.wait_for_function(
+            "(wanted) => document.querySelector('section.episode:not([hidden]) h1')?.textContent === wanted",
+            arg=f"Question {question}?",
+        )
+    page.keyboard.press("u")
+    page.locator("#index").wait_for(state="visible")
+    assert page.inner_text("#found") == "30 of 91 episodes"
+    page.focus("#find")
+    page.keyboard.type("jk")
+    assert page.locator("#index").is_visible(), "letters in a field are letters"
 
 
 def test_contents_lead_to_sections(watched: Watched, report: Path) -> None:
@@ -144,3 +209,6 @@ def test_two_thousand_episodes_open(watched: Watched, tmp_path: Path, capsys: py
     card.click()
     assert page.locator("section.episode h1").inner_text() == asked
     assert page.url.endswith("/report_episodes/e8.html")
+    page.keyboard.press("j")
+    page.wait_for_url("**/report_episodes/e9.html")
+    assert page.locator(".steps .place").inner_text() == "9 of 2000"

@@ -48,6 +48,7 @@ VERBS: dict[str, Verb] = {
     "report": Verb("saccade.cli.report:app", "Make a page of evaluations and training runs, with figures."),
     "reproduce": Verb("saccade.cli.reproduce:app", "Try a paper's claim on a tiny model, and say whether it holds."),
     "rl": Verb("saccade.cli.rl:app", "Train a model by reinforcement learning on its own rollouts."),
+    "runs": Verb("saccade.cli.runs:app", "List the evaluations in a folder."),
     "sandbox": Verb("saccade.cli.sandbox:app", "Serve sandboxes to other hosts."),
     "sft": Verb("saccade.cli.sft:app", "Train a model on trajectories."),
     "show": Verb("saccade.cli.show:app", "Make a page of a run's episodes, and open it."),

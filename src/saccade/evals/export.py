@@ -29,7 +29,7 @@ _FIRST: Final = ("index", "question")
 _LAST: Final = (
     *("answer", "category", "split", "prediction", "hit"),
     *("task_id", "rollout", "source", "gold", "extracted", "grader", "reason", "stop", "turns", "calls"),
-    *("sampled_tokens", "headline", "hit_by_rule", "hit_by_judge", "judge", "no_verdict"),
+    *("sampled_tokens", "read_tokens", "dollars", "headline", "hit_by_rule", "hit_by_judge", "judge", "no_verdict"),
 )
 _LONGEST_CELL: Final = 32_767
 """Characters that a cell of a spreadsheet holds."""
@@ -84,6 +84,8 @@ def _cells(number: int, row: Row, letters: str) -> dict[str, Cell]:
         "turns": row.turns,
         "calls": row.calls,
         "sampled_tokens": row.sampled_tokens,
+        "read_tokens": row.read_tokens,
+        "dollars": row.dollars,
         "headline": row.headline,
         "hit_by_rule": row.by_rule,
         "hit_by_judge": row.by_judge,

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from math import fsum
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -56,6 +57,10 @@ class Row:
     by_rule: float | None = None
     """The rule's verdict, where a judge was asked too."""
     by_judge: float | None = None
+    read_tokens: int | None = None
+    """Tokens that it read in all turns together; None if a turn does not say."""
+    dollars: float | None = None
+    """Price of all its turns; None if that of one is not known."""
     no_verdict: str = ""
     """Why the judge gave none: `malformed`, `outage`, `refused`; empty if it did, or was not asked."""
 
@@ -97,6 +102,7 @@ class _Turn(_Lean):
     action: _Action
     execution: _Lean | None = None
     tokens: TokenCounts = TokenCounts()
+    dollars: float | None = None
 
 
 class _Line(_Lean):
@@ -180,7 +186,15 @@ def _row(line: _Line) -> Row:
         calls=sum(turn.execution is not None for turn in line.turns),
         sampled_tokens=sum(sampled) if sampled else None,
         context_tokens=max(contexts) if contexts else None,
+        read_tokens=sum(contexts) if contexts and len(contexts) == len(line.turns) else None,
+        dollars=_whole([turn.dollars for turn in line.turns]),
         by_rule=None if rule is None else rule.value,
         by_judge=None if judge is None else judge.value,
         no_verdict="" if judge is None else grade_of(judge.detail).invalid,
     )
+
+
+def _whole(values: Sequence[float | None]) -> float | None:
+    """The sum; None of nothing, or if one is not known."""
+    known = [value for value in values if value is not None]
+    return fsum(known) if known and len(known) == len(values) else None

@@ -18,6 +18,7 @@ from saccade.evals.card_metrics import card_numbers
 from saccade.evals.intervals import Interval, of_mean
 from saccade.evals.metrics import by_task, mean_pass
 from saccade.evals.rows import Row, natural
+from saccade.evals.spent import Spent, spent
 
 RESULTS = "results.jsonl"
 SUMMARY = "summary.json"
@@ -90,6 +91,8 @@ class Summary:
     """Mean over samples, as are the following ones."""
     calls: float | None
     sampled_tokens: float | None
+    """Over the samples of which it is known; `spent` says how many."""
+    spent: Spent
 
 
 def summarise(rows: Sequence[Row], *, k: int = 1, missing: int = 0, broken_rows: int = 0, seed: int = 0) -> Summary:
@@ -113,6 +116,7 @@ def summarise(rows: Sequence[Row], *, k: int = 1, missing: int = 0, broken_rows:
         turns=fmean(row.turns for row in rows) if rows else None,
         calls=fmean(row.calls for row in rows) if rows else None,
         sampled_tokens=fmean(tokens) if tokens else None,
+        spent=spent(rows),
     )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from saccade.evals.beside import Beside
 from saccade.evals.compare import Comparison, Pair
+from saccade.evals.spent import spent_text
 from saccade.evals.summary import Figures, Judged, Summary
 from saccade.record.trajectory import StopReason
 
@@ -25,9 +26,12 @@ def summary_text(summary: Summary) -> str:
     lines.append("stops: " + ", ".join(f"{name} {count}" for name, count in summary.stops.items()))
     if summary.turns is not None and summary.calls is not None:
         tokens = "" if summary.sampled_tokens is None else f", {summary.sampled_tokens:.0f} tokens written"
+        known = summary.spent.written.samples
+        tokens += f" (mean of {known:,} samples)" if tokens and known < summary.spent.samples else ""
         lines.append(f"per sample: {summary.turns:.1f} turns, {summary.calls:.1f} calls{tokens}")
     if full := summary.stops.get(StopReason.CONTEXT_LIMIT, 0):
         lines.append(f"{full} samples filled the model's context; they count as samples without an answer.")
+    lines += spent_text(summary.spent)
     lines += _judged(summary.judged)
     if summary.ungraded:
         lines.append(f"{summary.ungraded} samples could not be graded and are in no average; results.jsonl says why.")

@@ -54,13 +54,18 @@ class Gallery:
             row.turns,
             "" if picture is None or picture.problem else picture.key,
             "" if picture is None else picture.problem,
+            row.calls,
+            row.read_tokens,
+            row.sampled_tokens,
+            row.dollars,
+            row.correct,
         ]
 
     def add_lost(self, run: EvalRun, failure: Failure) -> None:
         """A sample that came to nothing: a card that opens nothing."""
         run_number, lost = self._runs.number(run.name), [self._labels.number(LOST)]
         why = clean(f"{failure.kind.replace('_', ' ')}: {failure.detail}", 300)
-        self._lost.append([run_number, -1, -1, lost, why, None, None, clean(failure.id, 80), 0, "", ""])
+        self._lost.append([run_number, -1, -1, lost, why, None, None, clean(failure.id, 80), None, "", "", *[None] * 5])
 
     @property
     def count(self) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
+from saccade.evals.spent import dollars_text
 from saccade.record.status import Status
 from saccade.record.trajectory import StopReason
 
@@ -64,7 +65,7 @@ def money(dollars: float | None) -> str:
     """A price in dollars, small ones with more digits."""
     if dollars is None:
         return NONE
-    return f"${dollars:.2f}" if dollars >= 1 or dollars == 0 else f"${dollars:.4f}"
+    return dollars_text(dollars)
 
 
 def count(number: int | None) -> str:

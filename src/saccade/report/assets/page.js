@@ -39,21 +39,72 @@ const saccade = (() => {
     fill(episode);
     linked(episode);
   };
+  const address = () => {
+    const [anchor, ...query] = location.hash.slice(1).split("?");
+    return [anchor, query.join("?")];
+  };
+  let begun = false;
   const route = () => {
-    const anchor = location.hash.slice(1);
+    const [anchor, query] = address();
     unfold(anchor);
     const target = document.getElementById(anchor);
     const episode = target && target.closest("section.episode");
-    if (!index.hidden) scrolled = window.scrollY;
+    const back = index.hidden && !episode;
+    if (!index.hidden && episode) scrolled = window.scrollY;
     index.hidden = Boolean(episode);
     for (const one of document.querySelectorAll("section.episode")) one.hidden = one !== episode;
-    if (target) target.scrollIntoView({ behavior: "instant" });
-    else window.scrollTo({ top: scrolled, behavior: "instant" });
+    if (back) window.scrollTo({ top: scrolled, behavior: "instant" });
+    else if (target && !(begun && query)) target.scrollIntoView({ behavior: "instant" });
+    else if (!begun && scrolled) window.scrollTo({ top: scrolled, behavior: "instant" });
+    begun = true;
+    if (episode) steps(episode);
   };
-  if (index && document.querySelector("section.episode, template")) {
-    window.addEventListener("hashchange", route);
-    route();
-  }
+
+  // The samples before and after, in the order of the list that a reader came from; a page of one episode finds the
+  // list where the report left it.
+  const LIST = "saccade-list";
+  let list = null;
+  const remember = (order, home) => {
+    list = { page: location.href.split("#")[0], order, home };
+    try {
+      sessionStorage.setItem(LIST, JSON.stringify(list));
+    } catch { /* without a store of its own the browser has no list in other pages */ }
+  };
+  const known = () => {
+    if (list) return list;
+    try {
+      return JSON.parse(sessionStorage.getItem(LIST));
+    } catch {
+      return null;
+    }
+  };
+  const steps = (episode) => {
+    const bar = episode.querySelector(".steps");
+    const from = known();
+    if (!bar || !from) return;
+    const links = from.order.map((href) => new URL(href, from.page).href);
+    const own = location.href.split("#")[0] + (index ? `#${episode.id}` : "");
+    const place = links.indexOf(own);
+    const near = bar.querySelector(".near");
+    near.hidden = place < 0;
+    if (place < 0) return;
+    for (const [kind, step] of [["prev", -1], ["next", 1]]) {
+      const link = near.querySelector(`[rel=${kind}]`);
+      const href = links[place + step];
+      if (href) link.href = href;
+      else link.removeAttribute("href");
+    }
+    near.querySelector(".place").textContent = `${place + 1} of ${links.length}`;
+    const up = bar.querySelector(".up");
+    if (up) up.href = from.page + from.home;
+  };
+  document.addEventListener("keydown", (event) => {
+    if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || lightbox.open) return;
+    if (event.target.closest("input, select, textarea")) return;
+    const kind = { j: "[rel=next]", n: "[rel=next]", k: "[rel=prev]", p: "[rel=prev]", u: ".up" }[event.key];
+    const link = kind && document.querySelector(`section.episode:not([hidden]) .steps ${kind}`);
+    if (link && link.href && !link.closest("[hidden]")) link.click();
+  });
 
   // The lightbox.
   const lightbox = document.getElementById("lightbox");
@@ -108,5 +159,21 @@ const saccade = (() => {
   lightbox.addEventListener("close", () => stage.replaceChildren());
   window.addEventListener("resize", () => { if (lightbox.open) show(place); });
   window.addEventListener("beforeprint", () => lightbox.close());
-  return { fill };
+
+  if (index && document.querySelector("section.episode, template")) {
+    const cards = [...index.querySelectorAll("a.card[href]")];
+    if (cards.length) remember(cards.map((card) => card.getAttribute("href")), "#");
+    window.addEventListener("hashchange", route);
+    route();
+  } else if (!index) {
+    for (const episode of document.querySelectorAll("section.episode")) steps(episode);
+  }
+  return {
+    fill, address,
+    remember: (order, home) => {
+      remember(order, home);
+      const open = document.querySelector("section.episode:not([hidden])");
+      if (open) steps(open);
+    },
+  };
 })();

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from saccade.evals.spent import Known, Spent, spent
 from saccade.report.plots.figure import hue
 from saccade.report.runs.eval_run import EvalRun
 from saccade.report.runs.training_run import TrainingRun, flat
 from saccade.report.sections.view import Line, Panel, Section, Sheet
-from saccade.report.words import NONE
+from saccade.report.words import NONE, money
 
 _PLACES = frozenset({"data", "sandbox", "threads"})
 """Settings that say where something lies."""
@@ -21,7 +22,20 @@ def about(runs: Sequence[EvalRun], trainings: Sequence[TrainingRun]) -> Section:
     panels = []
     if runs:
         lines = tuple(_line(run, hue(place)) for place, run in enumerate(runs))
-        heads = ("run", "tasks", "samples", "each task", "lost", "turns", "calls", "model", "dialect")
+        heads = (
+            "run",
+            "tasks",
+            "samples",
+            "each task",
+            "lost",
+            "turns",
+            "calls",
+            "tokens read",
+            "written",
+            "cost",
+            "model",
+            "dialect",
+        )
         own = {run.name: _settings(run) for run in runs}
         panels.append(Panel("Evaluations", (), (Sheet("Runs", heads, lines, words=2), *differences(own))))
     if trainings:
@@ -44,10 +58,26 @@ def _line(run: EvalRun, own: str) -> Line:
         f"{len(run.failures):,}",
         f"{sum(row.turns for row in rows) / len(rows):.1f}" if rows else NONE,
         f"{sum(row.calls for row in rows) / len(rows):.1f}" if rows else NONE,
+        *_spent(spent(rows)),
         ", ".join(filter(None, run.models)) or NONE,
         ", ".join(dict.fromkeys(filter(None, run.dialects.values()))) or NONE,
     )
     return Line(cells, own)
+
+
+def _spent(found: Spent) -> tuple[str, str, str]:
+    """Tokens read and written and the cost, each with the number of samples that it is known of where it is not all."""
+
+    def told(known: Known, text: str) -> str:
+        if not known.samples:
+            return NONE
+        return text if known.samples == found.samples else f"{text} (of {known.samples:,})"
+
+    return (
+        told(found.read, f"{found.read.amount:,.0f}"),
+        told(found.written, f"{found.written.amount:,.0f}"),
+        told(found.dollars, money(found.dollars.amount)),
+    )
 
 
 def _trained(run: TrainingRun, own: str) -> Line:

@@ -1,0 +1,204 @@
+"""The evaluations below a folder: who answered what, how many were right, what it cost, and how far each has come.
+
+A run whose `summary.json` counts every stored sample is told by it; of any other the samples are read. What cannot be
+read is told with its reason and stops nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from saccade.episode.continued import SETTINGS
+from saccade.episode.run_folder import MEDIA, TRAJECTORIES
+from saccade.errors import SaccadeError
+from saccade.evals.benchmarks import BROKEN_ROW
+from saccade.evals.failures import open_failures
+from saccade.evals.intervals import Interval
+from saccade.evals.merge import run_settings
+from saccade.evals.rows import read_rows
+from saccade.evals.settings import EvalSettings
+from saccade.evals.spent import dollars_text
+from saccade.evals.summary import SUMMARY, Summary, summarise
+from saccade.evals.tables import markdown
+
+_DEEPEST = 4
+"""Folders below the named one that are looked into."""
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """One evaluation."""
+
+    path: Path
+    name: str
+    """Its path below the folder that was listed."""
+    model: str
+    dialect: str
+    sources: tuple[str, ...]
+    k: int
+    """Samples of each task that were asked for."""
+    samples: int
+    """Stored."""
+    failed: int
+    """Samples that came to nothing."""
+    right: float | None
+    """avg@k, 0 to 1; None where nothing is graded."""
+    interval: Interval | None
+    """Of `right`, 95%."""
+    dollars: float | None
+    """Of the samples whose price is known; None if it is known of none."""
+    priced: int
+    """Samples whose price is known."""
+    changed: datetime
+    """When a sample was last stored, in UTC."""
+    complete: bool
+    """Whether the summary counts every stored sample: the command came to its end."""
+    problem: str = ""
+    """Why there are no numbers; empty if there are."""
+
+    @property
+    def state(self) -> str:
+        """`complete`, `complete, 3 failed`, `not complete` or `cannot be read`."""
+        if self.problem:
+            return "cannot be read"
+        failed = f", {self.failed:,} failed" if self.failed else ""
+        return ("complete" if self.complete else "not complete") + failed
+
+
+def list_runs(folder: Path) -> list[Listed]:
+    """The evaluations in `folder` and below it, the one that changed last first; `folder` itself may be one."""
+    found = [_listed(path, folder) for path in _folders(folder, _DEEPEST)]
+    return sorted((run for run in found if run is not None), key=lambda run: (run.changed, run.name), reverse=True)
+
+
+def is_run(folder: Path) -> bool:
+    """Whether `folder` is a run, or was begun as one."""
+    return (folder / TRAJECTORIES).is_file() or (folder / SETTINGS).is_file()
+
+
+def runs_text(runs: list[Listed]) -> str:
+    """The runs as a table for a terminal."""
+    heads = ("run", "model", "dialect", "sources", "samples", "right, %", "95%", "cost", "changed (UTC)", "state")
+    lines = markdown(heads, [_cells(run) for run in runs])
+    return "\n".join([*lines, *(f"{run.name}: {run.problem}" for run in runs if run.problem)])
+
+
+def cost_text(run: Listed) -> str:
+    """What a run cost; says of how many samples where it is not known of all."""
+    if run.dollars is None:
+        return "–"
+    part = "" if run.priced == run.samples else f" (of {run.priced:,})"
+    return f"{dollars_text(run.dollars)}{part}"
+
+
+def _cells(run: Listed) -> tuple[str, ...]:
+    ends = run.interval
+    return (
+        run.name,
+        run.model,
+        run.dialect,
+        ", ".join(run.sources),
+        f"{run.samples:,}",
+        "–" if run.right is None else f"{100 * run.right:.1f}",
+        "–" if ends is None else f"{100 * ends.low:.1f}–{100 * ends.high:.1f}",
+        cost_text(run),
+        f"{run.changed:%Y-%m-%d %H:%M}",
+        run.state,
+    )
+
+
+def _folders(folder: Path, deep: int) -> Iterator[Path]:
+    if (folder / SETTINGS).is_file():
+        yield folder
+        return
+    if deep and folder.is_dir():
+        for entry in sorted(os.scandir(folder), key=lambda entry: entry.name):
+            if entry.is_dir(follow_symlinks=False) and entry.name != MEDIA and not entry.name.startswith("."):
+                yield from _folders(Path(entry.path), deep - 1)
+
+
+def _listed(path: Path, folder: Path) -> Listed | None:
+    try:
+        settings = run_settings(path)
+    except SaccadeError:
+        return None  # the run of another command
+    try:
+        return _told(path, folder, settings)
+    except (SaccadeError, OSError, ValueError) as error:
+        empty = (0, 0, None, None, None, 0, _changed(path), False, " ".join(str(error).split()))
+        return Listed(path, *_who(path, folder, settings), *empty)
+
+
+def _told(path: Path, folder: Path, settings: EvalSettings) -> Listed:
+    lines = _lines(path / TRAJECTORIES)
+    summary = _stored(path, lines)
+    if summary is None:
+        rows = read_rows(path)
+        failures = open_failures(path, {row.id for row in rows}).values()
+        failed = sum(failure.kind != BROKEN_ROW for failure in failures)
+        summary = _numbers(summarise(rows, k=settings.k, missing=failed, seed=settings.seed))
+        complete = _counted(path) == len(rows)
+    else:
+        complete = True
+    samples, failed, right, interval, dollars, priced = summary
+    changed = _changed(path)
+    return Listed(
+        path, *_who(path, folder, settings), samples, failed, right, interval, dollars, priced, changed, complete
+    )
+
+
+_Numbers = tuple[int, int, float | None, Interval | None, float | None, int]
+
+
+def _numbers(summary: Summary) -> _Numbers:
+    dollars = summary.spent.dollars
+    known = dollars.amount if dollars.samples else None
+    total = summary.total
+    return summary.spent.samples, summary.missing, total.avg, total.interval, known, dollars.samples
+
+
+def _stored(path: Path, lines: int) -> _Numbers | None:
+    """The numbers of `summary.json`; None if it is not of all stored samples, or an older version wrote it."""
+    try:
+        data = json.loads((path / SUMMARY).read_bytes())
+        spent, total = data["spent"], data["total"]
+        if spent["samples"] != lines or "interval_by" not in total:
+            return None
+        dollars = spent["dollars"]
+        interval = Interval(*total["interval"]) if total["interval"] is not None else None
+        known = dollars["amount"] if dollars["samples"] else None
+        return spent["samples"], data["missing"], total["avg"], interval, known, dollars["samples"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def _counted(path: Path) -> int | None:
+    """Samples that `summary.json` counts; None without one."""
+    try:
+        return sum(json.loads((path / SUMMARY).read_bytes())["stops"].values())
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return None
+
+
+def _who(path: Path, folder: Path, settings: EvalSettings) -> tuple[str, str, str, tuple[str, ...], int]:
+    name = path.name if path == folder else path.relative_to(folder).as_posix()
+    sources = tuple(source.rstrip("/").rsplit("/", 1)[-1] for source in settings.sources)
+    return name, settings.asked, settings.dialect, sources, settings.k
+
+
+def _lines(file: Path) -> int:
+    if not file.is_file():
+        return 0
+    with file.open("rb") as lines:
+        return sum(1 for _ in lines)
+
+
+def _changed(path: Path) -> datetime:
+    file = path / TRAJECTORIES
+    stat = (file if file.is_file() else path / SETTINGS).stat()
+    return datetime.fromtimestamp(stat.st_mtime, UTC)
