@@ -14,6 +14,8 @@ from pathlib import Path
 
 from saccade.dialects.base import Dialect
 from saccade.episode.drive import run_episode
+from saccade.episode.effects import Notice
+from saccade.episode.journal import again_text, open_journal
 from saccade.episode.performer import Watch, unwatched
 from saccade.episode.plan import Plan, limits_with
 from saccade.episode.run_folder import RunFolder
@@ -21,7 +23,7 @@ from saccade.episode.settings import EpisodeSettings
 from saccade.media.store import MediaStore
 from saccade.models.base import Model
 from saccade.models.registry import load_model
-from saccade.record.settings import save_settings, settings_toml
+from saccade.record.settings import settings_toml
 from saccade.record.trajectory import Trajectory
 from saccade.tasks.from_files import task_from_files
 
@@ -62,6 +64,8 @@ async def answered(
 ) -> Trajectory:
     """Ask, and give the whole episode; with `out` it is kept in that run folder, with its pictures and settings.
 
+    There it is kept turn by turn, and one that was killed is continued.
+
     The model is closed at the end, also one that was given as an object.
 
     Raises:
@@ -86,11 +90,18 @@ async def answered(
         plan.opening  # a task that the dialect cannot show is refused before a model is asked  # noqa: B018
         model = asked.model or load_model(settings.model)
         try:
+            journal = None
+            if folder is not None:
+                plan, journal = open_journal(folder, plan, model.name)
+                if journal.earlier:
+                    watch(Notice(again_text(len(journal.earlier))))
             async with settings.provider(plan.dialect) as sandbox:
-                trajectory = await run_episode(plan, model, sandbox, store, tools=tools, watch=watch, cancel=cancel)
+                trajectory = await run_episode(
+                    plan, model, sandbox, store, tools=tools, watch=watch, cancel=cancel, journal=journal
+                )
         finally:
             await model.close()
         if folder is not None:
             folder.append(trajectory)
-            save_settings(settings, folder.root / "settings.toml")
+            folder.keep_settings(settings)
         return trajectory
