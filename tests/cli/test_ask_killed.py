@@ -36,15 +36,19 @@ def command(tmp_path: Path, wire: WireServer) -> list[str]:
     return ["ask", str(tmp_path / "photo.png"), "How wide, ten times?", *named]
 
 
-def stopped_in_turn_two(wire: WireServer, command: list[str], number: signal.Signals) -> int:
-    """The exit code of the command, which gets the signal while the model writes its second turn."""
-    wire.will(chat(LOOK), then_slow(wire))
+def stopped(wire: WireServer, command: list[str], number: signal.Signals, requests: int) -> int:
+    """The exit code of the command, which gets the signal when the server has heard so many requests."""
     process = subprocess.Popen([sys.executable, "-m", "saccade", *command], stdout=subprocess.DEVNULL)
     end = time.monotonic() + 60
-    while len(wire.bodies) < 2 and process.poll() is None and time.monotonic() < end:
+    while len(wire.bodies) < requests and process.poll() is None and time.monotonic() < end:
         time.sleep(0.01)
     process.send_signal(number)
     return process.wait(30)
+
+
+def stopped_in_turn_two(wire: WireServer, command: list[str], number: signal.Signals) -> int:
+    wire.will(chat(LOOK), then_slow(wire))
+    return stopped(wire, command, number, 2)
 
 
 def test_kill_shows_what_there_was_and_the_same_command_continues(
@@ -74,3 +78,15 @@ def test_sigterm_is_as_ctrl_c(tmp_path: Path, wire: WireServer, command: list[st
     assert stopped_in_turn_two(wire, command, signal.SIGTERM) == 130
     (made,) = read_lines(tmp_path / "run" / "trajectories.jsonl", Trajectory)
     assert (made.stop, [turn.text for turn in made.turns]) == (StopReason.CANCELLED, [LOOK])
+
+
+def test_sigterm_ends_an_evaluation_and_keeps_what_was_played(tmp_path: Path, wire: WireServer) -> None:
+    run = tmp_path / "run"
+    model = ["--model", f"vllm:m@{wire.url}/v1", "--dialect", "direct"]
+    command = ["eval", "nested-squares", "--n", "3", "--workers", "1", *model, "--out", str(run)]
+    wire.will(chat("<answer>4</answer>"), then_slow(wire))
+    assert stopped(wire, command, signal.SIGTERM, 2) == 130
+    assert len(list(read_lines(run / "trajectories.jsonl", Trajectory))) == 1
+    wire.will(chat("<answer>4</answer>"))
+    assert main(command) == 0
+    assert len(list(read_lines(run / "trajectories.jsonl", Trajectory))) == 3

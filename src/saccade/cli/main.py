@@ -2,8 +2,8 @@
 
 Verbs are one file each and are imported only when they are called, so `saccade --help` is quick and a verb whose
 module is missing or broken does not take the others along. Exit codes: what the verb says (0 means success),
-2 for a `SaccadeError`, a wrong command line or an exception of a user's own code, 130 after Ctrl-C or SIGTERM. Any
-other exception is a fault of Saccade and keeps its traceback.
+2 for a `SaccadeError`, a wrong command line or an exception of a user's own code, 3 for a disk that cannot be read or
+written, 130 after Ctrl-C or SIGTERM. Any other exception is a fault of Saccade and keeps its traceback.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from importlib.metadata import version
 import typer
 
 from saccade.errors import SaccadeError, UnavailableError
+from saccade.record.disk import disk_words
 from saccade.record.own_code import blame
 
 
@@ -79,6 +80,11 @@ def main(argv: list[str] | None = None) -> int:
     except SaccadeError as error:
         print(f"saccade: {error}", file=sys.stderr)
         return 2
+    except OSError as error:
+        if error.errno is None or isinstance(error, ConnectionError):
+            raise
+        print(f"saccade: {disk_words(error)}", file=sys.stderr)
+        return 3
     except KeyboardInterrupt:
         return 130
     except Exception as error:

@@ -36,6 +36,7 @@ def ask(
     `watch` hears every event, on a thread of its own.
 
     Raises:
+        NotKeptError: it was played, and `out` cannot be written; its `trajectory` is the episode.
         SaccadeError: a name, a file or a setting is wrong, or this machine cannot isolate a sandbox. What goes wrong
             while the model works is not raised: `Trajectory.stop` and `stop_detail` say it.
     """

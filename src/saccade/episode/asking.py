@@ -18,14 +18,24 @@ from saccade.episode.effects import Notice
 from saccade.episode.journal import again_text, open_journal
 from saccade.episode.performer import Watch, unwatched
 from saccade.episode.plan import Plan, limits_with
-from saccade.episode.run_folder import RunFolder
+from saccade.episode.run_folder import mended
 from saccade.episode.settings import EpisodeSettings
+from saccade.errors import SaccadeError
 from saccade.media.store import MediaStore
 from saccade.models.base import Model
 from saccade.models.registry import load_model
+from saccade.record.disk import disk_words
 from saccade.record.settings import settings_toml
 from saccade.record.trajectory import Trajectory
 from saccade.tasks.from_files import task_from_files
+
+
+class NotKeptError(SaccadeError):
+    """The episode was played and paid for, and the disk refuses it. `trajectory` holds it."""
+
+    def __init__(self, trajectory: Trajectory, message: str) -> None:
+        super().__init__(message)
+        self.trajectory = trajectory
 
 
 class AskSettings(EpisodeSettings):
@@ -69,12 +79,14 @@ async def answered(
     The model is closed at the end, also one that was given as an object.
 
     Raises:
+        NotKeptError: it was played, and `out` cannot be written.
+        OSError: `out` cannot be used; nothing was asked yet.
         SaccadeError: a name, a file or a setting is wrong, or this machine cannot isolate a sandbox.
     """
     settings = asked.settings
     dialect, tools = settings.spoken(asked.dialect)
     with ExitStack() as stack:
-        folder = None if out is None else RunFolder(out)
+        folder = None if out is None else mended(out)
         root = stack.enter_context(tempfile.TemporaryDirectory(prefix="saccade-ask-"))
         store = MediaStore(root) if folder is None else folder.store
         # In a thread: large media take seconds, and Ctrl-C is heard meanwhile.
@@ -102,6 +114,11 @@ async def answered(
         finally:
             await model.close()
         if folder is not None:
-            folder.append(trajectory)
-            folder.keep_settings(settings)
+            try:
+                folder.append(trajectory)
+                folder.keep_settings(settings)
+            except OSError as error:
+                raise NotKeptError(trajectory, disk_words(error)) from error
+            if journal is not None and journal.problem:
+                watch(Notice(journal.problem))
         return trajectory

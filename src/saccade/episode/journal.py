@@ -27,6 +27,7 @@ from saccade.episode.trajectories import begun
 from saccade.errors import RecordError
 from saccade.record.base import SCHEMA_VERSION, Record
 from saccade.record.codec import append_lines, loads, recover_lines
+from saccade.record.disk import disk_words
 from saccade.record.execution import Execution
 from saccade.record.trajectory import Trajectory
 from saccade.record.turn import Turn
@@ -66,7 +67,7 @@ class Journal:
             self._file.parent.mkdir(parents=True, exist_ok=True)
             append_lines(self._file, [*([] if self._file.exists() else [self._head]), *lines])
         except OSError as error:
-            self.problem = f"{self._file} cannot be written: {error.strerror}. The episode is played on and not kept."
+            self.problem = f"The turns cannot be kept while the episode is played: {disk_words(error)}"
         self._kept.update((line.number, line.turn) for line in lines)
 
     def before(self, number: int) -> Turn | None:

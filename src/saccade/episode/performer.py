@@ -14,6 +14,7 @@ from saccade.episode.workbench import Workbench
 from saccade.errors import ContextLimitError, IsolationError, ModelLostError, ModelRefusedError, SandboxError
 from saccade.models.base import MediaReader, Model
 from saccade.models.replay import completion_of
+from saccade.record.disk import disk_words
 from saccade.record.trajectory import StopReason
 
 Watch = Callable[[Event], None]
@@ -104,6 +105,8 @@ class Performer:
             raise
         except SandboxError as error:
             return Stopped(StopReason.SANDBOX_LOST, str(error))
+        except OSError as error:  # a full disk, above all
+            return Stopped(StopReason.SANDBOX_LOST, f"what the call gave back cannot be kept: {disk_words(error)}")
         return Ran(execution, self.clock() - start)
 
     def _wrote(self, piece: str) -> None:

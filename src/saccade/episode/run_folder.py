@@ -16,7 +16,7 @@ from pydantic import BaseModel
 
 from saccade.errors import RecordError
 from saccade.media.store import MediaStore
-from saccade.record.codec import append_lines, read_ids
+from saccade.record.codec import append_lines, read_ids, recover_lines
 from saccade.record.settings import save_settings, settings_toml
 from saccade.record.trajectory import Trajectory
 
@@ -89,3 +89,14 @@ class RunFolder:
         if not file.exists():
             save_settings(settings, file)
         return file
+
+
+def mended(root: Path) -> RunFolder:
+    """The run folder, after a last line that a kill cut short was cut off; the journal of that episode is still there.
+
+    Raises:
+        RecordError: as `RunFolder` does.
+    """
+    if (root / TRAJECTORIES).is_file():
+        recover_lines(root / TRAJECTORIES)
+    return RunFolder(root)
