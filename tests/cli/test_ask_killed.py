@@ -66,7 +66,7 @@ def test_kill_shows_what_there_was_and_the_same_command_continues(
     capsys.readouterr()
     assert main(command) == 0
     told = capsys.readouterr()
-    assert "Continuing an episode that was broken off after turn 1" in told.err
+    assert "Continuing an episode that was broken off after turn 1" in told.out
     assert len(wire.bodies) == 2, "the first turn was paid twice"
     (made,) = read_lines(run / "trajectories.jsonl", Trajectory)
     assert [turn.execution and turn.execution.stdout for turn in made.turns] == ["8\n", "80\n", None]

@@ -142,4 +142,4 @@ async def test_a_disk_that_cannot_be_written_does_not_end_the_episode(tmp_path: 
     async with LocalSandbox(limits=DIALECT.sandbox) as sandbox:
         made = await run_episode(replace(plan), Turns(FIRST, LAST), sandbox, folder.store, journal=journal)
     assert made.answer == "42"
-    assert "cannot be written" in journal.problem
+    assert "cannot be used" in journal.problem
