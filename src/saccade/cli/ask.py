@@ -19,8 +19,9 @@ if TYPE_CHECKING:
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
 EPILOG = (
-    "Exit codes: 0 answered; 1 ended without an answer; 2 a name, a file or a setting is wrong; 3 the model or the "
-    "sandbox failed; 130 broken off with Ctrl-C (what there is of the episode is kept in --out). "
+    "Exit codes: 0 answered; 1 ended without an answer; 2 a name, a file or a setting is wrong; 3 the model, the "
+    "sandbox or the disk failed; 130 broken off with Ctrl-C or SIGTERM (what there is of the episode is kept in --out; "
+    "after a kill the same command continues it). "
     "Keys are read from the environment: OPENAI_API_KEY, ANTHROPIC_API_KEY, AZURE_OPENAI_API_KEY. "
     "Then `saccade show RUN` makes a page of it."
 )
@@ -85,12 +86,20 @@ async def _ask(question: Question, settings: AskSettings, out: Path | None, *, q
     from rich.console import Console
 
     from saccade.cli.ask_screen import AskScreen
-    from saccade.episode.asking import Asked, answered
+    from saccade.episode.asking import Asked, NotKeptError, answered
     from saccade.episode.performer import unwatched
 
     screen = AskScreen(Console(stderr=quiet, highlight=False))
     watch = unwatched if quiet else screen
-    trajectory = await answered(question, Asked(settings), out=out, watch=watch, cancel=_cancel_on_interrupt())
+    try:
+        trajectory = await answered(question, Asked(settings), out=out, watch=watch, cancel=_cancel_on_interrupt())
+    except NotKeptError as refused:
+        if quiet:
+            print(summary(refused.trajectory))
+        else:
+            screen.ended(refused.trajectory)
+        print(f"saccade: {refused}", file=sys.stderr)
+        raise typer.Exit(3) from refused
     if not quiet:
         screen.ended(trajectory)
         if out is not None:

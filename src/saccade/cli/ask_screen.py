@@ -9,7 +9,7 @@ from __future__ import annotations
 from rich.console import Console
 from rich.text import Text
 
-from saccade.episode.effects import Ask, Call, Event, Ran, Run, Said, Wrote
+from saccade.episode.effects import Ask, Call, Event, Notice, Ran, Run, Said, Wrote
 from saccade.record.execution import Execution
 from saccade.record.status import Status
 from saccade.record.trajectory import StopReason, Trajectory
@@ -57,6 +57,8 @@ class AskScreen:
             self._turn += 1
             self._streamed, self._in_fence = "", False
             self._console.rule(f"turn {self._turn}", align="left", style="dim")
+        elif isinstance(event, Notice):
+            self._note(visible(event.text))
         elif isinstance(event, Wrote):
             self._write(event.piece)
         elif isinstance(event, Said):

@@ -26,7 +26,8 @@ EPILOG = (
     "stopped and refuses other settings (--n and --k may grow). Outages are kept apart from wrong answers and tried "
     "again. --dialect direct asks without tools. --model solver is a baseline without a model. With --shard 1/4 to 4/4 "
     "on four hosts, `saccade merge` puts the run together. Exit codes: 0 done; 1 done, but samples came to nothing; 2 "
-    "a name or a setting is wrong, or a backend failed; 130 broken off."
+    "a name or a setting is wrong, or a backend failed; 3 the disk cannot be read or written; 130 broken off (Ctrl-C, "
+    "SIGTERM)."
 )
 
 

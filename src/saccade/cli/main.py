@@ -2,14 +2,17 @@
 
 Verbs are one file each and are imported only when they are called, so `saccade --help` is quick and a verb whose
 module is missing or broken does not take the others along. Exit codes: what the verb says (0 means success),
-2 for a `SaccadeError`, a wrong command line or an exception of a user's own code, 130 after Ctrl-C. Any other
-exception is a fault of Saccade and keeps its traceback.
+2 for a `SaccadeError`, a wrong command line or an exception of a user's own code, 3 for a disk that cannot be read or
+written, 130 after Ctrl-C or SIGTERM. Any other exception is a fault of Saccade and keeps its traceback.
 """
 
 from __future__ import annotations
 
+import signal
 import sys
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.metadata import version
@@ -17,6 +20,7 @@ from importlib.metadata import version
 import typer
 
 from saccade.errors import SaccadeError, UnavailableError
+from saccade.record.disk import disk_words
 from saccade.record.own_code import blame
 
 
@@ -70,12 +74,18 @@ def main(argv: list[str] | None = None) -> int:
     """Run one command line (without the program's name) and return its exit code; never raises `SystemExit`."""
     arguments = sys.argv[1:] if argv is None else argv
     try:
-        typer.main.get_command(build_app(VERBS)).main(args=list(arguments), prog_name="saccade")
+        with _terminated_as_interrupted():
+            typer.main.get_command(build_app(VERBS)).main(args=list(arguments), prog_name="saccade")
     except SystemExit as stop:
         return stop.code if isinstance(stop.code, int) else int(stop.code is not None)
     except SaccadeError as error:
         print(f"saccade: {error}", file=sys.stderr)
         return 2
+    except OSError as error:
+        if error.errno is None or isinstance(error, ConnectionError):
+            raise
+        print(f"saccade: {disk_words(error)}", file=sys.stderr)
+        return 3
     except KeyboardInterrupt:
         return 130
     except Exception as error:
@@ -85,6 +95,19 @@ def main(argv: list[str] | None = None) -> int:
         print(f"saccade: {own}", file=sys.stderr)
         return 2
     return 0
+
+
+@contextmanager
+def _terminated_as_interrupted() -> Iterator[None]:
+    """A SIGTERM, as batch systems and containers send it, does what Ctrl-C does, so that nothing played is lost."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def build_app(verbs: dict[str, Verb]) -> typer.Typer:

@@ -31,11 +31,12 @@ def ask(
 ) -> Trajectory:
     """Ask `model` about one or more pictures, or a video, in a local sandbox; the answer is `Trajectory.answer`.
 
-    With `out` the trajectory and its pictures are kept in that run folder, for `saccade show`; else the pictures that
-    the trajectory names are gone when this returns. A model given as an object is closed as one given by name.
-    `watch` hears every event, on a thread of its own.
+    With `out` the trajectory and its pictures are kept in that run folder, for `saccade show`, turn by turn: what was
+    killed is continued by the same call. Else the pictures that the trajectory names are gone when this returns. A
+    model given as an object is closed as one given by name. `watch` hears every event, on a thread of its own.
 
     Raises:
+        NotKeptError: it was played, and `out` cannot be written; its `trajectory` is the episode.
         SaccadeError: a name, a file or a setting is wrong, or this machine cannot isolate a sandbox. What goes wrong
             while the model works is not raised: `Trajectory.stop` and `stop_detail` say it.
     """

@@ -14,18 +14,30 @@ from pathlib import Path
 
 from saccade.dialects.base import Dialect
 from saccade.episode.drive import run_episode
+from saccade.episode.effects import Notice
+from saccade.episode.journal import again_text, open_journal
 from saccade.episode.performer import Watch, unwatched
 from saccade.episode.plan import Plan, limits_with
-from saccade.episode.run_folder import RunFolder
+from saccade.episode.run_folder import mended
 from saccade.episode.settings import EpisodeSettings
+from saccade.errors import SaccadeError
 from saccade.media.store import MediaStore
 from saccade.models.base import Model
 from saccade.models.hosted import patient
 from saccade.models.registry import load_model
 from saccade.models.retry import INTERACTIVE_RETRY, RetryPolicy
-from saccade.record.settings import save_settings, settings_toml
+from saccade.record.disk import disk_words
+from saccade.record.settings import settings_toml
 from saccade.record.trajectory import Trajectory
 from saccade.tasks.from_files import task_from_files
+
+
+class NotKeptError(SaccadeError):
+    """The episode was played and paid for, and the disk refuses it. `trajectory` holds it."""
+
+    def __init__(self, trajectory: Trajectory, message: str) -> None:
+        super().__init__(message)
+        self.trajectory = trajectory
 
 
 class AskSettings(EpisodeSettings):
@@ -65,15 +77,19 @@ async def answered(
 ) -> Trajectory:
     """Ask, and give the whole episode; with `out` it is kept in that run folder, with its pictures and settings.
 
+    There it is kept turn by turn, and one that was killed is continued.
+
     The model is closed at the end, also one that was given as an object.
 
     Raises:
+        NotKeptError: it was played, and `out` cannot be written.
+        OSError: `out` cannot be used; nothing was asked yet.
         SaccadeError: a name, a file or a setting is wrong, or this machine cannot isolate a sandbox.
     """
     settings = asked.settings
     dialect, tools = settings.spoken(asked.dialect)
     with ExitStack() as stack:
-        folder = None if out is None else RunFolder(out)
+        folder = None if out is None else mended(out)
         root = stack.enter_context(tempfile.TemporaryDirectory(prefix="saccade-ask-"))
         store = MediaStore(root) if folder is None else folder.store
         # In a thread: large media take seconds, and Ctrl-C is heard meanwhile.
@@ -89,11 +105,23 @@ async def answered(
         plan.opening  # a task that the dialect cannot show is refused before a model is asked  # noqa: B018
         model = asked.model or patient(load_model(settings.model), settings.retry)
         try:
+            journal = None
+            if folder is not None:
+                plan, journal = open_journal(folder, plan, model.name)
+                if journal.earlier:
+                    watch(Notice(again_text(len(journal.earlier))))
             async with settings.provider(plan.dialect) as sandbox:
-                trajectory = await run_episode(plan, model, sandbox, store, tools=tools, watch=watch, cancel=cancel)
+                trajectory = await run_episode(
+                    plan, model, sandbox, store, tools=tools, watch=watch, cancel=cancel, journal=journal
+                )
         finally:
             await model.close()
         if folder is not None:
-            folder.append(trajectory)
-            save_settings(settings, folder.root / "settings.toml")
+            try:
+                folder.append(trajectory)
+                folder.keep_settings(settings)
+            except OSError as error:
+                raise NotKeptError(trajectory, disk_words(error)) from error
+            if journal is not None and journal.problem:
+                watch(Notice(journal.problem))
         return trajectory

@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Collection
 from pathlib import Path
 
-from saccade.episode.run_folder import TRAJECTORIES, RunFolder
+from saccade.episode.run_folder import TRAJECTORIES, RunFolder, mended
 from saccade.errors import SettingsError
-from saccade.record.codec import recover_lines
 from saccade.record.settings import Settings, check_code, differences, load_settings, save_settings
 
 SETTINGS = "settings.toml"
@@ -30,9 +29,7 @@ def continued(root: Path, settings: Settings, *, may_differ: Collection[str] = (
         _check(root, load_settings(type(settings), saved), settings, may_differ)
     elif lines.exists():
         raise SettingsError(f"{root} holds trajectories of another command. Name a folder of its own for this run.")
-    if lines.exists():
-        recover_lines(lines)
-    folder = RunFolder(root)
+    folder = mended(root)
     root.mkdir(parents=True, exist_ok=True)
     save_settings(settings, saved)
     return folder

@@ -10,6 +10,7 @@ from saccade.record.action import ToolCall
 from saccade.record.content import ImagePart
 from saccade.record.execution import Execution
 from saccade.record.trajectory import StopReason
+from saccade.record.turn import Turn
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,6 +18,8 @@ class Ask:
     """Ask the model. Answered by `Said`."""
 
     request: Request
+    turns: tuple[Turn, ...] = ()
+    """The episode so far; so in every effect."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +29,8 @@ class Run:
     code: str
     bindings: Mapping[str, ImagePart] = field(default_factory=dict)
     """Variables to bind first: pictures that were shown since the last call."""
+    turns: tuple[Turn, ...] = ()
+    """The last one is the one that asks for this; so for `Call`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +42,7 @@ class Call:
     """The pictures that the tool may look at, by the names that the model knows, oldest first."""
     shown: int
     """Pictures shown so far: the number of the next one."""
+    turns: tuple[Turn, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,5 +81,12 @@ class Wrote:
     piece: str
 
 
-Event = Effect | Reply | Wrote
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """Something that a person should know of the episode, such as that it continues an earlier one."""
+
+    text: str
+
+
+Event = Effect | Reply | Wrote | Notice
 """What somebody who watches an episode hears, in the order in which it happens."""

@@ -53,7 +53,7 @@ def flow(plan: Plan) -> Flow:
     """Play `plan`. Raises `SettingsError` at once for a task that the dialect cannot show."""
     talk = _Talk(plan)
     while True:
-        said = yield Ask(talk.request())
+        said = yield Ask(talk.request(), tuple(talk.turns))
         if isinstance(said, Stopped):
             return talk.end(said.reason, said.detail)
         if not isinstance(said, Said):
@@ -154,8 +154,8 @@ class _Talk:
         """What is to be run."""
         if isinstance(action, Code):
             bindings, self.unbound = self.unbound, {}
-            return Run(action.code, bindings)
-        return Call(action, dict(self.pictures), self.shown)
+            return Run(action.code, bindings, tuple(self.turns))
+        return Call(action, dict(self.pictures), self.shown, tuple(self.turns))
 
     def watch(self, ran: Ran) -> StopReason | None:
         """Keep what was run, and show it if it may be shown; the reason to stop, if there is one."""

@@ -9,9 +9,12 @@ import time
 from collections.abc import Callable
 
 from saccade.episode.effects import Ask, Call, Effect, Event, Ran, Reply, Run, Said, Stopped, Wrote
+from saccade.episode.journal import Journal
 from saccade.episode.workbench import Workbench
 from saccade.errors import ContextLimitError, IsolationError, ModelLostError, ModelRefusedError, SandboxError
 from saccade.models.base import MediaReader, Model
+from saccade.models.replay import completion_of
+from saccade.record.disk import disk_words
 from saccade.record.trajectory import StopReason
 
 Watch = Callable[[Event], None]
@@ -35,13 +38,15 @@ class Performer:
         *,
         watch: Watch = unwatched,
         clock: Clock = time.monotonic,
+        journal: Journal | None = None,
     ) -> None:
-        """Without a `model` only `Run` and `Call` can be done."""
+        """Without a `model` only `Run` and `Call` can be done. A `journal` keeps the turns as they come."""
         self._model = model
         self._workbench = workbench
         self._media = media
         self.watch = watch
         self.clock = clock
+        self._journal = journal
 
     async def perform(self, effect: Effect) -> Reply:
         """Do it. Outages and refusals are a `Stopped`.
@@ -50,7 +55,29 @@ class Performer:
             IsolationError: the sandbox refuses to start on this machine, and would for every episode.
             MediaError: media of the task are not in the store.
         """
+        if self._journal is not None:
+            self._journal.note(effect.turns)
+            again = await self._again(effect, self._journal)
+            if again is not None:
+                return again
         return await (self._ask(effect) if isinstance(effect, Ask) else self._act(effect))
+
+    async def _again(self, effect: Effect, journal: Journal) -> Reply | None:
+        """What came of it before the episode was broken off; code is run again, for the state that it leaves."""
+        number = len(effect.turns) - (not isinstance(effect, Ask))
+        turn = journal.before(number)
+        if turn is None:
+            return None
+        if isinstance(effect, Ask):
+            return Said(completion_of(turn), turn.model_seconds)
+        if turn.execution is None:
+            return None
+        if isinstance(effect, Run):
+            now = await self._act(effect)
+            if isinstance(now, Stopped):
+                return now
+            journal.compare(number, turn.execution, now.execution)
+        return Ran(turn.execution, turn.execution_seconds)
 
     async def _ask(self, effect: Ask) -> Reply:
         if self._model is None:
@@ -67,7 +94,7 @@ class Performer:
             return Stopped(StopReason.MODEL_LOST, str(error))
         return Said(completion, self.clock() - start)
 
-    async def _act(self, effect: Run | Call) -> Reply:
+    async def _act(self, effect: Run | Call) -> Ran | Stopped:
         start = self.clock()
         try:
             if isinstance(effect, Run):
@@ -78,6 +105,8 @@ class Performer:
             raise
         except SandboxError as error:
             return Stopped(StopReason.SANDBOX_LOST, str(error))
+        except OSError as error:  # a full disk, above all
+            return Stopped(StopReason.SANDBOX_LOST, f"what the call gave back cannot be kept: {disk_words(error)}")
         return Ran(execution, self.clock() - start)
 
     def _wrote(self, piece: str) -> None:

@@ -13,8 +13,27 @@ from saccade.record.trajectory import Provenance, Trajectory
 
 def trajectory(plan: Plan, outcome: Outcome, *, model: str, seconds: float) -> Trajectory:
     """The trajectory of `outcome`; `model` is the name under which it was asked, `seconds` its wall time."""
-    session = plan.dialect.session
     layers = [turn.execution.layers for turn in outcome.turns if turn.execution is not None and turn.execution.layers]
+    start = begun(plan, model)
+    made = {"model_revision": outcome.model, "layers": layers[0] if layers else ()}
+    return Trajectory(
+        id=start.id,
+        task=start.task,
+        group=start.group,
+        rollout=start.rollout,
+        provenance=Provenance(**{**dict(start.provenance), **made}),
+        prompt=outcome.prompt,
+        turns=outcome.turns,
+        stop=outcome.stop,
+        stop_detail=outcome.detail,
+        created=datetime.now(UTC),
+        seconds=seconds,
+    )
+
+
+def begun(plan: Plan, model: str) -> Trajectory:
+    """The trajectory before the first turn. Raises `SettingsError` for a task that the dialect cannot show."""
+    session = plan.dialect.session
     return Trajectory(
         id=plan.id,
         task=plan.task,
@@ -24,20 +43,13 @@ def trajectory(plan: Plan, outcome: Outcome, *, model: str, seconds: float) -> T
             saccade=_version(),
             dialect=plan.dialect.id,
             model=model,
-            model_revision=outcome.model,
             sampling=plan.sampling,
             limits=plan.limits,
             state_policy=session.state.value,
             repairs=session.repairs,
-            layers=layers[0] if layers else (),
             settings=plan.settings,
         ),
-        prompt=outcome.prompt,
-        turns=outcome.turns,
-        stop=outcome.stop,
-        stop_detail=outcome.detail,
-        created=datetime.now(UTC),
-        seconds=seconds,
+        prompt=plan.opening.messages,
     )
 
 

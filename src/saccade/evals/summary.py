@@ -19,6 +19,7 @@ from saccade.evals.intervals import Interval, of_mean
 from saccade.evals.metrics import by_task, mean_pass
 from saccade.evals.rows import Row, natural
 from saccade.evals.spent import Spent, spent
+from saccade.record.disk import write_whole
 
 RESULTS = "results.jsonl"
 SUMMARY = "summary.json"
@@ -171,8 +172,8 @@ def _right(credit: float | None) -> bool | None:
 
 def write_summary(root: Path, rows: Iterable[Row], summary: Summary) -> None:
     """Write both files into a run folder; each appears complete or not at all."""
-    _write(root / RESULTS, "".join(json.dumps(_cells(row), ensure_ascii=False) + "\n" for row in rows))
-    _write(root / SUMMARY, json.dumps(_plain(summary), ensure_ascii=False, indent=2) + "\n")
+    write_whole(root / RESULTS, "".join(json.dumps(_cells(row), ensure_ascii=False) + "\n" for row in rows))
+    write_whole(root / SUMMARY, json.dumps(_plain(summary), ensure_ascii=False, indent=2) + "\n")
 
 
 def _cells(row: Row) -> Mapping[str, object]:
@@ -184,12 +185,6 @@ def _plain(summary: Summary) -> Mapping[str, object]:
     for part in (data["total"], *data["sources"].values(), *data["tags"].values()):
         part["interval"] = None if part["interval"] is None else list(part["interval"])
     return data
-
-
-def _write(path: Path, text: str) -> None:
-    partial = path.with_name(f".{path.name}.part")
-    partial.write_text(text, encoding="utf-8")
-    partial.replace(path)
 
 
 def _grouped(named: Iterable[tuple[str, Row]]) -> dict[str, list[Row]]:

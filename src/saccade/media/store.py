@@ -30,6 +30,7 @@ from saccade.media.modes import PLAIN_MODES, to_plain
 from saccade.media.video import DEFAULT_LIMITS as VIDEO_LIMITS
 from saccade.media.video import VideoFacts, VideoLimits, probe
 from saccade.record.content import ImageMode, ImagePart, VideoPart
+from saccade.record.disk import writing
 
 _HEX = re.compile(r"[0-9a-f]{64}")
 # A picture that a sandbox shows is stored once and read often; level 1 is several times faster than 6.
@@ -109,7 +110,7 @@ class MediaStore:
         name = _sha256(data).hexdigest()
         if self._holds(self.path(name), data):
             return name
-        with self._new_partial() as partial:
+        with writing(self.path(name)), self._new_partial() as partial:
             with partial.open("xb") as file:
                 file.write(data)
                 file.flush()

@@ -44,20 +44,7 @@ class ReplayModel:
             raise ModelRefusedError(self._difference(asked))
         if on_text is not None and turn.text:
             on_text(turn.text)
-        return Completion(
-            text=turn.text,
-            finish=turn.finish_reason or FinishReason.STOP,
-            tool_calls=turn.calls,
-            token_ids=turn.token_ids,
-            logprobs=turn.logprobs,
-            usage=Usage(
-                prompt_tokens=turn.tokens.context,
-                cached_tokens=turn.tokens.context_cached,
-                sampled_tokens=turn.tokens.sampled,
-                dollars=turn.dollars,
-            ),
-            model=self._model,
-        )
+        return completion_of(turn, self._model)
 
     async def close(self) -> None:
         """Nothing to give back."""
@@ -76,6 +63,24 @@ class ReplayModel:
             f"{self.name} was asked with other messages than recorded: {what}. "
             "Replay with the task, dialect and sandbox of the recording."
         )
+
+
+def completion_of(turn: Turn, model: str = "") -> Completion:
+    """What the model gave in that turn; `model` is the name that it gave itself."""
+    return Completion(
+        text=turn.text,
+        finish=turn.finish_reason or FinishReason.STOP,
+        tool_calls=turn.calls,
+        token_ids=turn.token_ids,
+        logprobs=turn.logprobs,
+        usage=Usage(
+            prompt_tokens=turn.tokens.context,
+            cached_tokens=turn.tokens.context_cached,
+            sampled_tokens=turn.tokens.sampled,
+            dollars=turn.dollars,
+        ),
+        model=model,
+    )
 
 
 def replay_from_file(path: Path) -> ReplayModel:

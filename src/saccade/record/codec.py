@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
 
@@ -18,6 +19,7 @@ from pydantic_core import PydanticSerializationError, from_json
 
 from saccade.errors import RecordError, SchemaVersionError, TornRecordError
 from saccade.record.base import SCHEMA_VERSION, Record
+from saccade.record.disk import writing
 
 R = TypeVar("R", bound=Record)
 
@@ -69,14 +71,22 @@ def append_lines(path: str | os.PathLike[str], records: Iterable[Record]) -> Non
 
     Raises:
         TornRecordError: the file's last line was cut short; nothing was written.
+        OSError: the disk refuses; the file is as it was before.
     """
     lines = b"".join(dumps(record).encode() + b"\n" for record in records)
-    with open(path, "ab+") as file:
-        if file.tell() and _last_byte(file.fileno(), file.tell()) != b"\n":
+    with writing(Path(path)), open(path, "ab+", buffering=0) as file:
+        size = file.tell()
+        if size and _last_byte(file.fileno(), size) != b"\n":
             raise TornRecordError(_torn_message(Path(path)))
-        file.write(lines)
-        file.flush()
-        os.fsync(file.fileno())
+        try:
+            left = memoryview(lines)
+            while left:
+                left = left[file.write(left) :]
+            os.fsync(file.fileno())
+        except OSError:
+            with suppress(OSError):  # a full disk leaves no half line
+                file.truncate(size)
+            raise
 
 
 def write_lines(path: str | os.PathLike[str], records: Iterable[Record]) -> None:
@@ -84,7 +94,7 @@ def write_lines(path: str | os.PathLike[str], records: Iterable[Record]) -> None
     target = Path(path)
     partial = target.with_name(f".{target.name}.{os.getpid()}.part")
     try:
-        with partial.open("wb") as file:
+        with writing(target), partial.open("wb") as file:
             file.writelines(dumps(record).encode() + b"\n" for record in records)
             file.flush()
             os.fsync(file.fileno())

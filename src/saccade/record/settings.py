@@ -24,6 +24,7 @@ from typing import Any, TypeVar, get_args
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from saccade.errors import SettingsError
+from saccade.record.disk import write_whole
 from saccade.record.own_code import Reference, digest, loaded, reference
 from saccade.record.suggest import did_you_mean
 from saccade.record.toml_text import to_toml
@@ -107,9 +108,7 @@ def save_settings(
         text = settings_toml(settings, before or target)
     else:
         raise SettingsError(f"{target}: settings are saved as .toml or .json; give the file one of these suffixes")
-    partial = target.with_name(f".{target.name}.{os.getpid()}.part")
-    partial.write_text(text, encoding="utf-8")
-    partial.replace(target)
+    write_whole(target, text)
 
 
 def settings_toml(settings: BaseModel, before: str | os.PathLike[str] | None = None) -> str:

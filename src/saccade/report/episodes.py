@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
 from markupsafe import Markup
 
+from saccade.record.disk import write_whole
 from saccade.report.page import episode_html, page_html
 from saccade.report.picture_book import Sources
 from saccade.report.view import EpisodeView, Other
@@ -79,10 +79,4 @@ class Episodes:
 
 def write_page(path: Path, text: str) -> None:
     """Write a page; it appears whole or not at all."""
-    partial = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        partial.write_text(text, encoding="utf-8")
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
+    write_whole(path, text)

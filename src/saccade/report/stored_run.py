@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from saccade.episode.journal import Unfinished, unfinished
 from saccade.episode.run_folder import MEDIA, TRAJECTORIES
 from saccade.errors import RecordError, SettingsError
 from saccade.media.store import MediaStore
@@ -24,15 +25,28 @@ class StoredRun:
     """What could not be read, for a person."""
 
     def trajectories(self) -> Iterator[Trajectory]:
-        """Every trajectory that can be read, in the order of the file."""
-        with self.file.open("rb") as lines:
-            for number, line in enumerate(lines, 1):
-                if not line.strip():
-                    continue
-                try:
-                    yield loads(line, Trajectory)
-                except RecordError as error:
-                    self.problems.append(self._problem(number, line, error))
+        """Every trajectory that can be read, in the order of the file, then the episodes that have not ended."""
+        ended = set()
+        for number, line in enumerate(self._lines(), 1):
+            if not line.strip():
+                continue
+            try:
+                read = loads(line, Trajectory)
+            except RecordError as error:
+                self.problems.append(self._problem(number, line, error))
+            else:
+                ended.add(read.id)
+                yield read
+        yield from (item.trajectory for item in self._unfinished() if item.trajectory.id not in ended)
+
+    def _lines(self) -> Iterator[bytes]:
+        if self.file.is_file():
+            with self.file.open("rb") as lines:
+                yield from lines
+
+    def _unfinished(self) -> Iterator[Unfinished]:
+        if self.file.name == TRAJECTORIES:
+            yield from unfinished(self.file.parent)
 
     def _problem(self, number: int, line: bytes, error: RecordError) -> str:
         if line.endswith(b"\n") or _is_json(line):
@@ -43,9 +57,8 @@ class StoredRun:
         )
 
     def count(self) -> int:
-        """Lines of the file."""
-        with self.file.open("rb") as lines:
-            return sum(1 for _ in lines)
+        """Lines of the file, and episodes that have not ended."""
+        return sum(1 for _ in self._lines()) + sum(1 for _ in self._unfinished())
 
 
 def _is_json(line: bytes) -> bool:
@@ -63,7 +76,7 @@ def open_run(path: Path) -> StoredRun:
         SettingsError: there is no such run.
     """
     file = path / TRAJECTORIES if path.is_dir() else path
-    if not file.is_file():
+    if not file.is_file() and not any(unfinished(file.parent) if path.is_dir() else ()):
         raise SettingsError(
             f"{file} is not there. Give the folder of a run, which holds {TRAJECTORIES}, or a file of such lines."
         )

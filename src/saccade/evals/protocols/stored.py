@@ -8,6 +8,7 @@ from saccade.errors import RecordError
 from saccade.evals.protocols.findings import Findings
 from saccade.evals.protocols.registry import recorded_protocol
 from saccade.record.codec import dumps, loads
+from saccade.record.disk import write_whole
 
 FOLDER = "protocols"
 REPLIES = "replies"
@@ -21,10 +22,7 @@ def findings_file(run: Path, name: str, out: Path | None = None) -> Path:
 
 def write_findings(file: Path, findings: Findings) -> None:
     """Write findings; the file appears complete or not at all."""
-    file.parent.mkdir(parents=True, exist_ok=True)
-    partial = file.with_name(f".{file.name}.part")
-    partial.write_text(dumps(findings) + "\n", encoding="utf-8")
-    partial.replace(file)
+    write_whole(file, dumps(findings) + "\n")
 
 
 def read_findings(run: Path, name: str) -> Findings | None:

@@ -1,0 +1,47 @@
+"""Files that appear whole or not at all, and what a disk refuses: with the name of the file, and in words."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+_FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+_CLOSED = frozenset({errno.EROFS, errno.EACCES, errno.EPERM})
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """An `OSError` in here names `path` if it names no file; those of a write do not."""
+    try:
+        yield
+    except OSError as error:
+        if error.filename is None:
+            error.filename = str(path)
+        raise
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Write a file of text, its folder made if missing; it appears complete or not at all. Raises `OSError`."""
+    partial = path.with_name(f".{path.name}.{os.getpid()}.part")
+    with writing(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            partial.write_text(text, encoding="utf-8")
+            partial.replace(path)
+        finally:
+            partial.unlink(missing_ok=True)
+
+
+def disk_words(error: OSError) -> str:
+    """What happened, why, and what to do, in at most three lines."""
+    what = error.filename if error.filename is not None else "a file"
+    if error.errno in _FULL:
+        why, advice = "the disk is full", "Free some space, or name another folder."
+    elif error.errno in _CLOSED:
+        why, advice = f"it is read-only or not yours ({error.strerror})", "Name a folder that may be written."
+    else:
+        why, advice = error.strerror or str(error), "See whether the path is right and its disk is still there."
+    return f"{what} cannot be used: {why}. {advice}\nWhat was whole before stays, and the same command continues it."
