@@ -42,10 +42,11 @@ def told(claim: str, arm: str):
     return arm_settings(settings, settings.arm(arm), 0, RECIPES).recipe
 
 
-def test_an_arm_keeps_the_other_limits_of_its_dialect() -> None:
+def test_an_arm_keeps_the_other_limits_of_its_recipe() -> None:
     settings = load_settings(Reproduction, RECIPES / "reproduce" / "tool-reward.toml")
-    arm = settings.arms[0].model_copy(update={"dialect": "deepeyes:eval"})
-    assert arm_settings(settings, arm, 0, RECIPES).recipe.rollout.limits == EpisodeLimits(turns=5, images=32)
+    arm = settings.arms[0].model_copy(update={"change": (*settings.arms[0].change, "rollout.limits.images=3")})
+    limits = arm_settings(settings, arm, 0, RECIPES).recipe.rollout.limits
+    assert limits == EpisodeLimits(turns=5, images=3, context_tokens=32_768)
 
 
 def test_arms_differ_in_what_the_claim_is_about() -> None:
@@ -53,8 +54,8 @@ def test_arms_differ_in_what_the_claim_is_about() -> None:
     assert outcome.load_reward().tool_weight == 0.0
     assert accumulative.load_reward().tool_weight == 0.1
     assert outcome.model_copy(update={"reward": accumulative.reward}) == accumulative
-    assert outcome.rollout.limits == EpisodeLimits(turns=5)
-    assert told("lift", "codev").rollout.limits is None
+    assert outcome.rollout.limits == EpisodeLimits(turns=5, context_tokens=32_768)
+    assert told("lift", "codev").rollout.limits == EpisodeLimits(context_tokens=32_768)
 
     ranked, plain = told("std-sorting", "sorted"), told("std-sorting", "unsorted")
     assert isinstance(ranked.selection, OversampleFilterRank)

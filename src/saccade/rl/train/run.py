@@ -81,6 +81,7 @@ def train(settings: RlSettings, out: Path, *, resume: bool = False, watch: Watch
         out.mkdir(parents=True, exist_ok=True)
         save_settings(settings, out / SETTINGS)
     heard = watch if watch is not None and processes.first else NoWatch()
+    heard.takes(len(tasks.ids), tasks.total)
     learner = make_learner(trained, _optimiser(settings), processes, settings.model.shard)
     asyncio.run(_Run(settings, out, trained, tasks, learner, heard).whole())
     learner.settle()
