@@ -41,10 +41,11 @@ def told(claim: str, arm: str):
     return arm_settings(settings, settings.arm(arm), 0).recipe
 
 
-def test_an_arm_keeps_the_other_limits_of_its_dialect() -> None:
+def test_an_arm_keeps_the_other_limits_of_its_recipe() -> None:
     settings = load_settings(Reproduction, find_recipe("reproduce", "tool-reward"))
-    arm = settings.arms[0].model_copy(update={"dialect": "deepeyes:eval"})
-    assert arm_settings(settings, arm, 0).recipe.rollout.limits == EpisodeLimits(turns=5, images=32)
+    arm = settings.arms[0].model_copy(update={"change": (*settings.arms[0].change, "rollout.limits.images=3")})
+    limits = arm_settings(settings, arm, 0).recipe.rollout.limits
+    assert limits == EpisodeLimits(turns=5, images=3, context_tokens=32_768)
 
 
 def test_arms_differ_in_what_the_claim_is_about() -> None:
@@ -52,8 +53,8 @@ def test_arms_differ_in_what_the_claim_is_about() -> None:
     assert outcome.load_reward().tool_weight == 0.0
     assert accumulative.load_reward().tool_weight == 0.1
     assert outcome.model_copy(update={"reward": accumulative.reward}) == accumulative
-    assert outcome.rollout.limits == EpisodeLimits(turns=5)
-    assert told("lift", "codev").rollout.limits is None
+    assert outcome.rollout.limits == EpisodeLimits(turns=5, context_tokens=32_768)
+    assert told("lift", "codev").rollout.limits == EpisodeLimits(context_tokens=32_768)
 
     ranked, plain = told("std-sorting", "sorted"), told("std-sorting", "unsorted")
     assert isinstance(ranked.selection, OversampleFilterRank)
@@ -100,7 +101,7 @@ def test_settings_that_cannot_be_meant(settings: dict[str, object], said: str) -
 
 def test_a_recipe_that_is_not_there() -> None:
     arm = Arm(name="arm", recipe="pyvision-images")
-    with pytest.raises(SettingsError, match="no recipe.*'pyvision-image'"):
+    with pytest.raises(SettingsError, match=r"no recipe.*'pyvision-image'"):
         arm_settings(Reproduction(task_sets=(TASKS,), arms=(arm,)), arm, 0)
 
 

@@ -76,7 +76,7 @@ async def test_codev(store: MediaStore) -> None:
         (),
         (Redline.REPEATED_NOOP,),
         (),
-        (Redline.INVALID_COORDINATES,),
+        (),  # clamped, and so forgiven
         (Redline.SCRATCH_FILE,),
         (Redline.AVOIDABLE_ERROR,),
         (),
@@ -86,8 +86,8 @@ async def test_codev(store: MediaStore) -> None:
     verdicts = judge.verdicts(episode)
     assert [verdict and verdict.score for verdict in verdicts] == [1, 1, 0.25, 0.25, 0, 0, 0, None]
     (reward,) = load_reward("codev")(Group((episode,), (verdicts,)))
-    assert reward.turn_part("tool") == (1, -1, 0.25, -1, -1, -1, 0, None)
-    assert reward.total == pytest.approx(1 + 0.5 * -2.75 / 7)
+    assert reward.turn_part("tool") == (1, -1, 0.25, 0.25, -1, -1, 0, None)
+    assert reward.total == pytest.approx(1 + 0.5 * -1.5 / 7)
 
 
 async def test_codedance(store: MediaStore) -> None:
@@ -100,9 +100,9 @@ async def test_codedance(store: MediaStore) -> None:
     assert broken(episode) == {Broken.EXECUTION_ERROR}
     (reward,) = load_reward("codedance")(Group((episode,)))
     assert reward.part("format").value == 0
-    assert reward.part("success_rate").value == 0.5
-    assert reward.turn_part("execution") == (0, -0.5, -0.5, 0, None)
-    assert reward.turn_part("returns") == pytest.approx((-0.12, -0.6, -0.5, 0, None))
+    assert reward.part("success_rate").value == 0.75
+    assert reward.turn_part("execution") == (0, 0, -0.5, 0, None)
+    assert reward.turn_part("returns") == pytest.approx((-0.02, -0.1, -0.5, 0, None))
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from tests.rewards.rollouts import SEARCH, answered, boxed, called, lost, ran, r
 from saccade.record.score import Score
 from saccade.record.status import Status
 from saccade.rewards.codedance import PRESETS as CODEDANCE
-from saccade.rewards.codedance import adaptive_weight, discounted
+from saccade.rewards.codedance import CodeDance, adaptive_weight, discounted
 from saccade.rewards.codev import PRESETS as CODEV
 from saccade.rewards.codev import CodeV
 from saccade.rewards.deepeyes import PRESETS as DEEPEYES
@@ -74,6 +74,34 @@ def test_codedance_sequence() -> None:
     assert first.turn_part("returns") == pytest.approx((-0.1, -0.5, None))
 
 
+def test_codedance_turns_without_a_call_are_discounted() -> None:
+    # r = 0, 0, -0.5, 0, -0.5, answer: G_5 = -0.5, G_4 = -0.1, G_3 = -0.5 - 0.02, G_2 = -0.104, G_1 = -0.0208
+    said, broken = wrote("<think>I look.</think>"), ran(status=FAILED)
+    (reward,) = scored(CODEDANCE["paper"], rollout(ran(), said, broken, said, broken, answered()))
+    assert reward.turn_part("execution") == (0.0, 0.0, -0.5, 0.0, -0.5, None)
+    assert reward.turn_part("returns") == pytest.approx((-0.0208, -0.104, -0.52, -0.1, -0.5, None))
+    # Without an answer the last turn is a turn as the others.
+    (ended,) = scored(CODEDANCE["paper"], rollout(broken, said))
+    assert ended.turn_part("returns") == (-0.5, 0.0)
+
+
+def test_codedance_silent_success_is_no_failure() -> None:
+    quiet = ran("x = 1", stdout="")
+    # mu = 0.5, w = 0.3: both calls succeeded, 1 + 1.5 · 0.3; counted as a failure, 1 + 1.5 · 0.5 · 0.3.
+    group = (rollout(quiet, ran(), answered()), rollout(answered("blue"), correct=0))
+    for name, total, penalty in (("paper", 1.45, 0.0), ("strict", 1.225, -0.5)):
+        preset = CodeDance(silent_fails=True) if name == "strict" else CODEDANCE["paper"]
+        reward = scored(preset, *group)[0]
+        assert reward.total == pytest.approx(total)
+        assert reward.turn_part("execution") == (penalty, 0.0, None)
+
+
+def test_codedance_outcome_alone() -> None:
+    outcome = CodeDance(tool_weight=0.0)
+    rewards = scored(outcome, rollout(ran(), answered()), rollout(ran(status=FAILED), answered("blue"), correct=0))
+    assert [item.total for item in rewards] == pytest.approx([1.0, 0.0])
+
+
 def test_codedance_repo_takes_mu_from_the_score() -> None:
     untidy = wrote("<answer>red</answer></think>", answered().action)
     group = (rollout(answered()), rollout(untidy))
@@ -113,6 +141,14 @@ def test_vista_difficulty(rights: tuple[int, int], weight: float) -> None:
     assert totals == pytest.approx([(1 + right) * weight for right in rights])
 
 
+def test_vista_difficulty_never_weighs_above_one() -> None:
+    # D is the mean of -1 and -3: 2 - D is clamped to 1.
+    group = [rollout(wrote("<answer>red</answer>", answered().action)), rollout(wrote("no " * 32), answered())]
+    rewards = scored(VISTA["difficulty"], *group)
+    assert [reward.part("difficulty").value for reward in rewards] == [-2.0, -2.0]
+    assert [reward.total for reward in rewards] == pytest.approx([-1.0, -3.0])
+
+
 def test_codev() -> None:
     turns = (ran("a", "a"), ran("b", "b"), ran("c", "c"), answered())
     (reward,) = scored(CODEV["paper"], rollout(*turns, task=SEARCH), verdicts=[(1, 0.5, 0.25, None)])
@@ -143,6 +179,13 @@ def test_codev_without_verdict_has_no_reward() -> None:
     assert reward.part("tool").detail == "outage"
     with pytest.raises(ValueError, match="verdicts"):
         scored(CODEV["paper"], trajectory)
+
+
+def test_codev_needs_verdicts_though_few_rollouts_call() -> None:
+    silent, called_once = rollout(answered(), task=SEARCH), rollout(ran("a", "a"), answered(), task=SEARCH)
+    with pytest.raises(ValueError, match="verdicts"):
+        scored(CODEV["paper"], silent, called_once)
+    assert scored(CODEV["paper"], silent, rollout(answered("blue"), task=SEARCH))[0].total == 1.0
 
 
 def test_codev_keeps_the_answer_in_charge() -> None:

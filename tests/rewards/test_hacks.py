@@ -90,7 +90,7 @@ RATIO = {"codedance:paper", "codedance:paper-math", "codedance:repo"}
 """w(mu) is positive here: two of three rollouts are right. For `repo-math` a mean score of 0.8 makes it negative."""
 PAYS: dict[str, set[str]] = {
     "the same crop ten times": TURNS,
-    "silent code": TURNS | {"codedance:repo"},
+    "silent code": TURNS | RATIO,
     "a call that fails": TURNS,
     "an empty box": TURNS | RATIO,
     "a crop of something else": TURNS | RATIO | DEEPEYES | {"codev:paper", "codev:with-format"},

@@ -2,13 +2,19 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
 
+from saccade.dialects.registry import load_dialect
+from saccade.episode.plan import limits_with
 from saccade.errors import RegistryError, SettingsError
+from saccade.recipes.find import find_recipe
 from saccade.record.settings import load_settings, save_settings
+from saccade.record.trajectory import EpisodeLimits
 from saccade.rl.advantages.rules import Grpo, Tapo, TurnLevel
+from saccade.rl.losses.settings import LossSettings
 from saccade.rl.recipe import Recipe, load_recipe
 from saccade.rl.select.curriculum import TAIL_PATCH
 from saccade.rl.select.oversample import OversampleFilterRank
@@ -39,6 +45,34 @@ def test_recipes_say_what_the_papers_say() -> None:
     assert codev.advantage == Tapo()
     assert codev.curriculum is not None
     assert codev.curriculum.highest == 0.9
+    # Only PyVision-RL's and CodeDance's released code has a dual clip; VISTA's loss is a mean over rollouts.
+    assert [item.loss.dual_clip for item in (image, codedance, vista, codev)] == [3.0, 3.0, 0.0, 0.0]
+    assert [item.loss.aggregate for item in (image, vista)] == ["token-mean", "sequence-mean"]
+    assert LossSettings().dual_clip == 0.0
+    assert isinstance(image.selection, OversampleFilterRank)
+    assert image.selection.broken == "rollout"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_recipe_bounds_its_turns_and_states_its_numbers(name: str) -> None:
+    recipe = load_recipe(name)
+    limits = limits_with(load_dialect(recipe.dialect).limits, **(recipe.rollout.limits or EpisodeLimits()).model_dump())
+    assert limits.turns is not None
+    assert limits.context_tokens is not None
+    assert recipe.rollout.sampling.max_tokens is not None
+    written = tomllib.loads(find_recipe("rl", name).read_text())
+    assert {"aggregate", "clip_low", "clip_high", "dual_clip"} <= written["loss"].keys()
+    assert {"learning_rate", "weight_decay", "clip"} <= written["optimiser"].keys()
+
+
+def test_limits_of_the_papers() -> None:
+    image, _, codedance, vista, _ = (load_recipe(name).rollout for name in NAMES)
+    turns = [load_dialect(load_recipe(name).dialect).limits.turns for name in NAMES]
+    assert turns == [5, 5, 6, 3, 5]  # four calls and an answer; 6 in all; at most 3; the last is Saccade's choice
+    assert (image.sampling.max_tokens, image.limits) == (10_240, EpisodeLimits(context_tokens=32_768))
+    assert codedance.limits == EpisodeLimits(context_tokens=20_480, response_tokens=10_240)
+    assert vista.limits is not None
+    assert vista.limits.response_tokens == 26_780
 
 
 def test_profiles_change_only_what_they_name() -> None:

@@ -14,6 +14,11 @@ class Screen(TrainScreen):
         super().__init__()
         self._choosing = self.progress.add_task("Choosing tasks", total=None, told="", visible=False)
 
+    def takes(self, tasks: int, total: int | None) -> None:
+        """A line, also where nothing is left out."""
+        of = f"all {tasks}" if tasks == total else f"{tasks} of {'endlessly many' if total is None else total}"
+        self.print(f"{of} tasks are trained on" + ("" if tasks == total else " (tasks.most)"))
+
     def choosing(self, done: int, total: int) -> None:
         """Move a bar of its own."""
         self.progress.update(self._choosing, completed=done, total=total, visible=done < total)

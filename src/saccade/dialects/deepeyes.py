@@ -63,7 +63,7 @@ USER_PROMPT = (
 _GUARD = TagGuard(("think", "tool_call", "tool_response", "tools", "answer", "image"))
 _SESSION = SessionOptions()
 _SANDBOX = Limits()
-_LIMITS = EpisodeLimits(turns=5, images=32)
+_LIMITS = EpisodeLimits(turns=5, images=32, response_tokens=20_480)
 
 
 @dataclass(frozen=True, slots=True)

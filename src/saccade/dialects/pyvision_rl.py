@@ -48,7 +48,7 @@ from saccade.sandbox.base import SessionOptions
 from saccade.sandbox.limits import MIB, Limits
 
 _PAPER = EpisodeLimits(turns=5, context_tokens=32_768, images=32)
-_REPO = EpisodeLimits(turns=5, context_tokens=52_480, images=32, failed_calls=0)
+_REPO = EpisodeLimits(turns=5, context_tokens=52_480, response_tokens=20_480, images=32, failed_calls=0)
 _OPEN = "<tool_response>\n<interpreter>"
 _CLOSE = "</interpreter>\n\n</tool_response>"
 _VIDEO_SESSION = SESSION.model_copy(update={"preload": (*SESSION.preload, "VideoReader", "cpu")})

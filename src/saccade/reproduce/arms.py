@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from saccade.dialects.registry import load_dialect
 from saccade.episode.plan import limits_with
+from saccade.record.trajectory import EpisodeLimits
 from saccade.reproduce.settings import Arm, Reproduction
 from saccade.rl.train.settings import RlSettings, load_rl_settings
 
@@ -27,7 +27,7 @@ def arm_settings(settings: Reproduction, arm: Arm, seed: int) -> RlSettings:
     changed: dict[str, object] = {"seed": drawn} | ({} if arm.curriculum else {"curriculum": None})
     if settings.turns is not None:
         rollout = made.recipe.rollout
-        limits = limits_with(rollout.limits or load_dialect(arm.dialect).limits, turns=settings.turns)
+        limits = limits_with(rollout.limits or EpisodeLimits(), turns=settings.turns)
         changed["rollout"] = rollout.model_copy(update={"limits": limits})
     recipe = made.recipe.model_copy(update=changed)
     return made.model_copy(update={"recipe": recipe, "threads": settings.threads})

@@ -84,4 +84,4 @@ def _rollouts(told: RlSettings) -> int:
 
 def _once(told: RlSettings) -> int:
     """Rollouts by which a curriculum chooses."""
-    return told.tasks.most * told.recipe.rollout.group if told.recipe.curriculum is not None else 0
+    return (told.tasks.most or 0) * told.recipe.rollout.group if told.recipe.curriculum is not None else 0

@@ -1,12 +1,13 @@
 """CodeDance's reward for balanced, adaptive tool calls: on the sequence by difficulty, on each turn by its failure.
 
     R = accuracy + format + R_seq,   R_seq = (0.5 + [right]) · succeeded / calls · w(mu)
-    w(mu) = sigmoid(2 gamma (0.5 - mu)) - beta;   r_t = -0.5 for a failed call;   G_t = r_t + 0.2 G_{t+1}
+    w(mu) = sigmoid(2 gamma (0.5 - mu)) - beta;   r_t = -0.5 for a failed call, else 0;   G_t = r_t + 0.2 G_{t+1}
 
-`paper` takes mu as the group's accuracy and counts code that gave nothing back as failed: the paper names such code as
-its hack. `repo` takes mu as the group's mean score and counts it as a success. The paper's own numbers are lost; the
-constants are those of the code. Failures are typed statuses here: the code searches for the word "Error", and counts
-a printed one as a failure and a hung worker as a success.
+Every turn has a return but the answer: a turn without a call has r_t = 0 (section 8.1) and takes its share of the
+failures after it. `paper` takes mu as the group's accuracy, `repo` as the group's mean score. The paper's own numbers
+are lost; the constants are those of the code. A call that ends well and gives nothing back is no failure; the paper
+names such code as its hack, and `silent_fails`, which is ours, counts it as one. Failures are typed statuses here: the
+code searches for the word "Error", and counts a printed one as a failure and a hung worker as a success.
 """
 
 from __future__ import annotations
@@ -18,9 +19,11 @@ from typing import Final, Literal
 
 from pydantic import NonNegativeFloat, PositiveFloat
 
+from saccade.record.action import Answer
 from saccade.record.score import Score
 from saccade.record.settings import Settings
 from saccade.record.trajectory import Trajectory
+from saccade.record.turn import Turn
 from saccade.rewards.form import tags_in_order
 from saccade.rewards.reading import accuracy, calls, failed, silent, succeeded
 from saccade.rewards.reward import Group, Reward, TurnPart, mean_of, reward_each
@@ -43,8 +46,10 @@ class CodeDance(Settings):
     """How far w falls below zero for easy tasks."""
     mu: Literal["accuracy", "score"] = "accuracy"
     """Group mean of the accuracy, or of accuracy and format with their weights."""
-    silent_fails: bool = True
-    """Whether a call that gave nothing back counts as failed."""
+    tool_weight: float = 1.0
+    """Of R_seq; 0 with the advantage rule `grpo` is the outcome alone (table 3, the arm without both levels)."""
+    silent_fails: bool = False
+    """Whether a call that gave nothing back counts as failed; ours."""
     penalty: float = -0.5
     """Of a failed call."""
     discount: NonNegativeFloat = 0.2
@@ -71,34 +76,33 @@ class CodeDance(Settings):
     def _reward(self, trajectory: Trajectory, mu: float | None) -> Reward:
         right = accuracy(trajectory)
         made = calls(trajectory)
-        good = [turn for turn in made if self._good(trajectory, turn)]
+        good = [number for number in made if self._good(trajectory.turns[number])]
         rate = len(good) / len(made) if made else 0.0
         tools = None
         if right is not None and mu is not None:
             tools = (self.base + float(right >= RIGHT)) * rate * adaptive_weight(mu, self.gamma, self.beta)
-        penalties = [self._penalty(trajectory, turn) for turn in range(len(trajectory.turns))]
+        penalties = [self._penalty(turn) for turn in trajectory.turns]
+        acted = [number for number, turn in enumerate(trajectory.turns) if not isinstance(turn.action, Answer)]
         returns = discounted(penalties, self.discount)
         return Reward(
             parts=(
                 Score(name="accuracy", value=right, weight=self.accuracy_weight),
                 Score(name="format", value=self._format(trajectory), weight=self.format_weight),
-                Score(name="tools", value=tools),
+                Score(name="tools", value=tools, weight=self.tool_weight),
                 Score(name="mu", value=mu, weight=0.0),
                 Score(name="success_rate", value=rate, weight=0.0),
                 Score(name="calls", value=float(len(made)), weight=0.0),
             ),
             turns=(
-                TurnPart(name="execution", values=_only(penalties, made)),
-                TurnPart(name="returns", values=_only(returns, made)),
+                TurnPart(name="execution", values=_only(penalties, acted)),
+                TurnPart(name="returns", values=_only(returns, acted)),
             ),
         )
 
-    def _good(self, trajectory: Trajectory, number: int) -> bool:
-        turn = trajectory.turns[number]
+    def _good(self, turn: Turn) -> bool:
         return succeeded(turn) and not (self.silent_fails and silent(turn))
 
-    def _penalty(self, trajectory: Trajectory, number: int) -> float:
-        turn = trajectory.turns[number]
+    def _penalty(self, turn: Turn) -> float:
         return self.penalty if failed(turn) or (self.silent_fails and silent(turn)) else 0.0
 
 
@@ -126,7 +130,7 @@ PRESETS: Final = MappingProxyType(
     {
         "paper": CodeDance(),
         "paper-math": CodeDance.model_validate(_MATH),
-        "repo": CodeDance(mu="score", silent_fails=False),
-        "repo-math": CodeDance.model_validate({**_MATH, "mu": "score", "silent_fails": False}),
+        "repo": CodeDance(mu="score"),
+        "repo-math": CodeDance.model_validate({**_MATH, "mu": "score"}),
     }
 )

@@ -7,7 +7,6 @@ scratch file. An outage of ours, and a tool's own failure, cross no line.
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Final
 
 from saccade.record.status import Status
 from saccade.record.trajectory import Trajectory
@@ -15,14 +14,13 @@ from saccade.record.turn import Turn
 from saccade.rewards.reading import failed, is_call
 from saccade.tools.problem import ProblemKind
 
-_CLAMP: Final = "clamp_crop"
-
 
 class Redline(StrEnum):
     """The four kinds."""
 
     INVALID_COORDINATES = "invalid_coordinates"
-    """A box outside its picture: a crop that had to be clamped, or arguments that a tool refused."""
+    """Arguments that a tool refused. A crop that was clamped is forgiven, as the sandbox forgives it; one of which
+    nothing is left is an avoidable error."""
     REPEATED_NOOP = "repeated_noop"
     """Every picture that came back had been seen before."""
     SCRATCH_FILE = "scratch_file"
@@ -47,10 +45,9 @@ def _crossed(turn: Turn, stale: bool) -> tuple[Redline, ...]:
     run = turn.execution
     if run is None or not is_call(turn):
         return ()
-    clamped = any(repair.name == _CLAMP for repair in run.repairs)
     back = {picture.path for picture in run.pictures}
     found = {
-        Redline.INVALID_COORDINATES: clamped or run.problem == ProblemKind.ARGUMENT_FORMAT,
+        Redline.INVALID_COORDINATES: run.problem == ProblemKind.ARGUMENT_FORMAT,
         Redline.REPEATED_NOOP: stale and run.status is Status.OK,
         Redline.SCRATCH_FILE: bool(run.files) and not any(file.path in back for file in run.files),
         Redline.AVOIDABLE_ERROR: failed(turn),

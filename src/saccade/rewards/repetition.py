@@ -1,19 +1,23 @@
 """VISTA's repetition penalty with thresholds of our own: the paper gives three levels and no rule.
 
 Counted is how often a unit follows itself without a break, in what the model wrote: one character that is not white
-space, one word, a phrase of 2 to 20 words, or a whole turn. Each unit has three thresholds; the worst level counts.
+space, one word, a phrase of any length, or a whole turn. Each unit has three thresholds; the worst level counts.
+Numbers and variables repeat in honest text ("5, 5, 5, 5, 5", "x + x + x", "5 cm, 5 cm", "3.333"), so a unit without a
+word, or with one beside a number, is counted by thresholds of its own, and so are digits.
 
 | unit | moderate, -1.5 | severe, -2 | extreme, -3 |
 |---|---|---|---|
 | character | 32 | 64 | 128 |
+| digit | 128 | 256 | 512 |
 | word | 8 | 16 | 32 |
 | phrase, turn | 4 | 8 | 16 |
+| number | 32 | 64 | 128 |
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from enum import IntEnum
 from itertools import pairwise
 from typing import Annotated, Final
@@ -24,9 +28,12 @@ from pydantic import Field
 
 from saccade.record.settings import Settings
 
-_WORD: Final = re.compile(r"\w+|[^\w\s]+")
+_WORD: Final = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]|[^\W\u3040-\u30ff\u3400-\u9fff]+|[^\w\s]+")
+"""Scripts that are written without spaces have a word for each character."""
 _RUN: Final = re.compile(r"(\S)\1+")
 _RULES: Final = frozenset("-=_*#~.")
+_SHORT: Final = 20
+"""Words up to which every length of a phrase is tried; longer ones are found by what they hold once."""
 
 Steps = Annotated[tuple[int, int, int], Field(description="moderate, severe, extreme")]
 
@@ -45,12 +52,13 @@ class RepetitionRule(Settings):
 
     characters: Steps = (32, 64, 128)
     """Characters that draw rules (`-=_*#~.`) are not counted: code and tables are full of them."""
+    digits: Steps = (128, 256, 512)
     words: Steps = (8, 16, 32)
     phrases: Steps = (4, 8, 16)
+    numbers: Steps = (32, 64, 128)
+    """Numbers, letters and signs, with at most one word beside a number."""
     turns: Steps = (4, 8, 16)
     """Whole ones, word for word. Who says the same of many parts of a picture wants more."""
-    longest_phrase: int = Field(default=20, ge=2)
-    """Words."""
 
 
 DEFAULT_RULE: Final = RepetitionRule()
@@ -60,32 +68,82 @@ def repetition(texts: Sequence[str], rule: RepetitionRule = DEFAULT_RULE) -> Rep
     """The worst level in the texts of an episode's turns."""
     levels = [_level(_longest_run([text.strip() for text in texts]), rule.turns)]
     for text in texts:
-        runs = [len(match[0]) for match in _RUN.finditer(text) if match[1] not in _RULES]
-        levels.append(_level(max(runs, default=1), rule.characters))
-        codes = _codes(text)
-        levels.append(_level(_repeats(codes, 1), rule.words))
-        phrases = [_repeats(codes, length) for length in range(2, rule.longest_phrase + 1)]
-        levels.append(_level(max(phrases), rule.phrases))
+        for match in _RUN.finditer(text):
+            if match[1] not in _RULES:
+                levels.append(_level(len(match[0]), rule.digits if match[1].isdigit() else rule.characters))
+        levels += _levels(_Words.of(text), rule)
     return max(levels)
+
+
+class _Words:
+    """The words of a text as numbers, (words,); equal words have equal ones."""
+
+    def __init__(self, codes: NDArray[np.int64], words: NDArray[np.int64], digits: NDArray[np.int64]) -> None:
+        self.codes = codes
+        self.words = words
+        """How many of the first n are words of letters, (words + 1,)."""
+        self.digits = digits
+        """How many of the first n hold a digit, (words + 1,)."""
+
+    @classmethod
+    def of(cls, text: str) -> _Words:
+        """Rules that are drawn count as different words."""
+        found = _WORD.findall(text)
+        known: dict[str, int] = {}
+        codes = [-n if _is_rule(word) else known.setdefault(word, n) for n, word in enumerate(found, 1)]
+        digits = [any(map(str.isdigit, word)) for word in found]
+        words = [not digit and _is_word(word) for digit, word in zip(digits, found, strict=True)]
+        return cls(np.array(codes, np.int64), _counted(words), _counted(digits))
+
+    def lengths(self) -> Iterator[int]:
+        """Lengths of stretches that may repeat, in words.
+
+        A stretch holds some eight words in a row but once; so where it is repeated three times, their distances say it.
+        """
+        most = len(self.codes) // 2
+        yield from range(1, min(_SHORT, most) + 1)
+        if most > _SHORT:
+            last: dict[bytes, int] = {}
+            apart: dict[int, int] = {}
+            for at in range(len(self.codes) - 7):
+                key = self.codes[at : at + 8].tobytes()
+                if (before := last.get(key)) is not None and at - before > _SHORT:
+                    apart[at - before] = apart.get(at - before, 0) + 1
+                last[key] = at
+            yield from (length for length, times in apart.items() if times > 1)
+
+    def repeats(self, length: int) -> tuple[int, int]:
+        """How often a stretch of `length` words stands there without a break: the most for words, and for numbers."""
+        same = np.flatnonzero(np.concatenate(([False], self.codes[length:] == self.codes[:-length], [False])) == 0)
+        starts, counts = same[:-1], (np.diff(same) - 1) // length + 1
+        words = self.words[starts + length] - self.words[starts]
+        numbers = self.digits[starts + length] - self.digits[starts]
+        plain = (words == 0) | ((words == 1) & (numbers > 0))
+        return int(counts[~plain].max(initial=1)), int(counts[plain].max(initial=1))
+
+
+def _levels(words: _Words, rule: RepetitionRule) -> Iterator[Repetition]:
+    for length in words.lengths():
+        said, counted = words.repeats(length)
+        yield _level(said, rule.words if length == 1 else rule.phrases)
+        yield _level(counted, rule.numbers)
+
+
+def _is_rule(word: str) -> bool:
+    return len(word) > 1 and set(word) <= _RULES
+
+
+def _is_word(word: str) -> bool:
+    """A letter alone is a variable, where letters make words."""
+    return any(map(str.isalpha, word)) and (len(word) > 1 or not word.isascii())
+
+
+def _counted(items: Sequence[bool]) -> NDArray[np.int64]:
+    return np.concatenate(([0], np.cumsum(items, dtype=np.int64)))
 
 
 def _level(repeats: int, steps: Steps) -> Repetition:
     return Repetition(sum(repeats >= step for step in steps))
-
-
-def _codes(text: str) -> NDArray[np.int64]:
-    """Each word as a number; equal words get equal ones. Rules that are drawn count as different words."""
-    known: dict[str, int] = {}
-    words = enumerate(_WORD.findall(text))
-    return np.array([-number if set(word) <= _RULES else known.setdefault(word, number) for number, word in words])
-
-
-def _repeats(codes: NDArray[np.int64], length: int) -> int:
-    """How often the most repeated stretch of `length` words stands there without a break; at least 1."""
-    if len(codes) < 2 * length:
-        return 1
-    same = np.flatnonzero(np.concatenate(([False], codes[length:] == codes[:-length], [False])) == 0)
-    return int(np.diff(same).max() - 1) // length + 1
 
 
 def _longest_run(items: Sequence[str]) -> int:

@@ -67,7 +67,7 @@ class RolloutSettings(Settings):
     """Rollouts of a task."""
     sampling: Sampling = Sampling(temperature=1.0)
     limits: EpisodeLimits | None = None
-    """None: those of the dialect."""
+    """Those that are set stand in place of the dialect's."""
 
 
 class OptimiserSettings(Settings):

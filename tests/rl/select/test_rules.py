@@ -44,7 +44,7 @@ def test_paper_keeps_the_given_order_among_equals() -> None:
 def test_paper_drops_a_group_only_if_all_of_it_is_broken() -> None:
     partly = group("partly", [0, 1, 1, 1], broken=[0])
     wholly = group("wholly", [0, 1], broken=[0, 1])
-    assert names(OversampleFilterRank()([partly, wholly])) == ["partly"]
+    assert names(OversampleFilterRank(broken="group")([partly, wholly])) == ["partly"]
     assert len(OversampleFilterRank()([partly])) == 4
     # Without its broken rollout nothing differs any more.
     chosen = OversampleFilterRank(broken="rollout")([partly])

@@ -7,12 +7,13 @@ from safetensors.torch import load_file
 from tests.rl.train.support import metrics, rl_settings, toy, untimed
 
 from saccade.errors import SettingsError, TrainingError
-from saccade.record.codec import read_lines
+from saccade.record.codec import read_lines, write_lines
+from saccade.record.task import Task
 from saccade.record.trajectory import Trajectory
 from saccade.rl.train.choice import PASS_RATES, PassRate
 from saccade.rl.train.harvest import Field
 from saccade.rl.train.run import train
-from saccade.rl.train.tasks import TaskList
+from saccade.rl.train.tasks import TaskList, open_tasks
 from saccade.rl.train.telling import NoWatch
 
 
@@ -115,6 +116,39 @@ def test_other_tasks_are_refused_when_a_run_goes_on(
     fewer = settings.model_copy(update={"tasks": settings.tasks.model_copy(update={"most": 2})})
     with pytest.raises(SettingsError, match=r"tasks\.most"):
         train(fewer, tmp_path / "run", resume=True)
+
+
+class Counting(NoWatch):
+    """Hears how many tasks there are."""
+
+    def __init__(self) -> None:
+        self.heard: list[tuple[int, int | None]] = []
+
+    def takes(self, tasks: int, total: int | None) -> None:
+        self.heard.append((tasks, total))
+
+
+def test_all_tasks_of_a_file_are_taken_and_a_run_says_how_many(
+    tiny: Path, tasks: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    toy(monkeypatch, talkative=True)
+    whole, heard = open_tasks(str(tasks), "train"), Counting()
+    settings = rl_settings(tiny, tasks, recipe={"steps": 1})
+    train(settings, tmp_path / "all", watch=heard)
+    fewer = settings.model_copy(update={"tasks": settings.tasks.model_copy(update={"most": 2})})
+    train(fewer, tmp_path / "two", watch=heard)
+    assert heard.heard == [(len(whole.ids), whole.total), (2, whole.total)]
+    assert len(whole.ids) == whole.total
+
+
+def test_no_task_of_a_large_file_is_left_out_in_silence(tmp_path: Path) -> None:
+    write_lines(tmp_path / "tasks.jsonl", [Task(id=f"t{number}", question="?") for number in range(5000)])
+    assert (len(open_tasks(str(tmp_path), "train").ids), open_tasks(str(tmp_path), "train", 9).total) == (5000, 5000)
+    world = open_tasks("visual-search", "train")
+    assert (len(world.ids), world.total) == (4096, None)
+    write_lines(tmp_path / "tasks.jsonl", [Task(id="same", question="?")] * 2)
+    with pytest.raises(SettingsError, match="two tasks with the id 'same'"):
+        open_tasks(str(tmp_path), "train")
 
 
 class StopChoosing(NoWatch):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tomllib
+from pathlib import Path
 
 import pytest
 from tests.sft.curate.cases import Runs, blobs, ran, said

@@ -25,7 +25,7 @@ class Clip:
     """The ratio counts down to 1 - low."""
     high: float = 0.2
     """The ratio counts up to 1 + high."""
-    dual: float | None = 3.0
+    dual: float | None = None
     """Largest ratio for negative advantages, above 1; None for no such bound."""
 
     def __post_init__(self) -> None:

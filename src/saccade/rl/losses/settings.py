@@ -14,8 +14,8 @@ class LossSettings(Settings):
 
     clip_low: Annotated[float, Field(ge=0, le=1)] = 0.2
     clip_high: NonNegativeFloat = 0.2
-    dual_clip: NonNegativeFloat = 3.0
-    """Above 1, or 0 for none."""
+    dual_clip: NonNegativeFloat = 0.0
+    """Above 1, or 0 for none. verl's default is 3."""
     aggregate: Literal["token-mean", "sequence-mean", "sequence-sum"] = "token-mean"
     scale: PositiveFloat = 1.0
     """Tokens by which a sequence's sum is divided (`sequence-sum`)."""

@@ -34,8 +34,9 @@ class OversampleFilterRank(SelectionRule):
     rule: Literal["oversample-filter-rank"] = "oversample-filter-rank"
     groups: PositiveInt = 16
     """Groups of a step; as many again are rolled out at an oversampling of 2."""
-    broken: Literal["group", "rollout"] = "group"
-    """`group`: a group goes if all its rollouts are broken (Algorithm 1). `rollout`: each broken one goes too."""
+    broken: Literal["group", "rollout"] = "rollout"
+    """`group`: a group goes if all its rollouts are broken (Algorithm 1). `rollout`: each broken one goes too, as
+    section 3.3 says."""
     tolerance: NonNegativeFloat = TOLERANCE
     fewest: PositiveInt = 2
     """Rollouts that a group needs to stay."""

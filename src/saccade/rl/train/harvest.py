@@ -8,9 +8,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from saccade.dialects.base import Dialect
-from saccade.episode.plan import Plan
+from saccade.episode.plan import Plan, limits_with
 from saccade.errors import TrainingError
 from saccade.record.task import Task
+from saccade.record.trajectory import EpisodeLimits
 from saccade.rewards.judges.verdict import NoVerdict
 from saccade.rl.advantages.rules import Advantage
 from saccade.rl.play.rollouts import PlaySettings, Stage, play
@@ -137,12 +138,12 @@ class Field:
 
     def plan(self, task: Task, rollout: int, group: str, *, greedy: bool = False) -> Plan:
         """One episode; a `rollout` number is used once in a run."""
-        sampling = self.recipe.rollout.sampling
+        sampling, limits = self.recipe.rollout.sampling, self.recipe.rollout.limits or EpisodeLimits()
         return Plan(
             task,
             self.dialect,
             sampling.model_copy(update={"temperature": 0.0}) if greedy else sampling,
-            self.recipe.rollout.limits,
+            limits_with(self.dialect.limits, **limits.model_dump()),
             group,
             rollout,
         )

@@ -82,6 +82,7 @@ def train(settings: RlSettings, out: Path, *, resume: bool = False, watch: Watch
         out.mkdir(parents=True, exist_ok=True)
         save_settings(settings, out / SETTINGS)
     heard = watch if watch is not None and processes.first else NoWatch()
+    heard.takes(len(tasks.ids), tasks.total)
     learner = make_learner(trained, _optimiser(settings), processes, settings.model.shard)
     asyncio.run(_Run(settings, out, trained, tasks, learner, heard).whole())
     learner.settle()
@@ -208,7 +209,7 @@ class _Run:
             self._trained.model.eval()
             chosen = await choose(self._tasks, band, field, self._out, self._watch)
             self._state = replace(self._state, more={"place": len(self._tasks.ids), "tasks": list(chosen)})
-        self._tasks = TaskList(tuple(chosen), self._tasks.make)
+        self._tasks = TaskList(tuple(chosen), self._tasks.total, self._tasks.make)
 
     async def _one(self, step: int, field: Field, journal: Journal | None) -> None:
         self._trained.model.eval()

@@ -21,8 +21,8 @@ class TaskSettings(Settings):
 
     source: str = ""
     """A generated world, a file of tasks, or a folder with `tasks.jsonl` and `media/`."""
-    most: PositiveInt = 4096
-    """Tasks of it, the first; a world has no end."""
+    most: PositiveInt | None = None
+    """Tasks of it, the first; None: all of a file, and `WORLD_TASKS` of a world, which has no end."""
 
 
 class ValidationSettings(Settings):

@@ -18,6 +18,9 @@ from saccade.tasks.stored import tasks_file, with_media
 from saccade.tasks.worlds.base import Split, make_task
 from saccade.tasks.worlds.registry import WORLDS, load_world
 
+WORLD_TASKS = 4096
+"""Tasks of a world, where nobody says how many."""
+
 _order = lru_cache(2)(epoch_order)
 
 
@@ -26,6 +29,8 @@ class TaskList:
     """Tasks that can be made."""
 
     ids: tuple[str, ...]
+    total: int | None
+    """Tasks of the source; None: it has no end."""
     make: Callable[[str, MediaStore], Task]
     """The task of that id; its media are put into the store."""
 
@@ -34,11 +39,11 @@ class TaskList:
         return _order(self.ids, seed, place // len(self.ids))[place % len(self.ids)]
 
 
-def open_tasks(source: str, split: Split, most: int) -> TaskList:
-    """The first `most` tasks of a world's split, or of a file, which has no splits.
+def open_tasks(source: str, split: Split, most: int | None = None) -> TaskList:
+    """The first `most` tasks of a world's split, or of a file, which has no splits; see `TaskSettings.most` for None.
 
     Raises:
-        SettingsError: nothing has that name, or it holds no task.
+        SettingsError: nothing has that name, it holds no task, or two tasks share an id.
         RegistryError: it is code of the user's own that cannot be loaded, or is no world.
         RecordError: the file cannot be read.
     """
@@ -52,8 +57,8 @@ def open_tasks(source: str, split: Split, most: int) -> TaskList:
             raise
         hint = did_you_mean(source, WORLDS.names())
         raise SettingsError(f"{source!r} is neither a file of tasks nor a generated world. {hint}".rstrip()) from None
-    numbers = {f"{world.id}/{split}/{number}": number for number in range(most)}
-    return TaskList(tuple(numbers), lambda name, store: make_task(world, split, numbers[name], store))
+    numbers = {f"{world.id}/{split}/{number}": number for number in range(most or WORLD_TASKS)}
+    return TaskList(tuple(numbers), None, lambda name, store: make_task(world, split, numbers[name], store))
 
 
 def is_file(source: str) -> bool:
@@ -61,9 +66,16 @@ def is_file(source: str) -> bool:
     return Path(source).exists()
 
 
-def _from_file(file: Path, most: int) -> TaskList:
-    tasks = {task.id: task for _, task in zip(range(most), read_lines(file, Task), strict=False)}
+def _from_file(file: Path, most: int | None) -> TaskList:
+    tasks: dict[str, Task] = {}
+    total = 0
+    for total, task in enumerate(read_lines(file, Task), 1):
+        if most is not None and total > most:
+            continue
+        if task.id in tasks:
+            raise SettingsError(f"{file} has two tasks with the id {task.id!r}; give each one of its own.")
+        tasks[task.id] = task
     if not tasks:
         raise SettingsError(f"{file} holds no tasks")
     media = MediaStore(file.parent / MEDIA)
-    return TaskList(tuple(tasks), lambda name, store: with_media(tasks[name], media, store))
+    return TaskList(tuple(tasks), total, lambda name, store: with_media(tasks[name], media, store))

@@ -20,6 +20,9 @@ Values = Mapping[str, float | int]
 class Watch(Protocol):
     """Hears what a run does; decides nothing."""
 
+    def takes(self, tasks: int, total: int | None) -> None:
+        """The run takes `tasks` of the `total` that its source has; None: it has no end."""
+
     def choosing(self, done: int, total: int) -> None:
         """A curriculum has rolled out `done` of `total` tasks."""
 
@@ -41,6 +44,9 @@ class Watch(Protocol):
 
 class NoWatch:
     """Hears and says nothing."""
+
+    def takes(self, tasks: int, total: int | None) -> None:
+        """Nothing."""
 
     def choosing(self, done: int, total: int) -> None:
         """Nothing."""
