@@ -13,7 +13,7 @@ from typing import Final, Protocol
 
 from PIL import Image
 
-from saccade.dialects.registry import load_dialect
+from saccade.dialects.registry import recorded_dialect
 from saccade.errors import SaccadeError
 from saccade.looks.pixel_match import Packed, holds_at, only_place, packed
 from saccade.looks.reader import Reader
@@ -175,7 +175,7 @@ def _opening(trajectory: Trajectory) -> _Opening:
     """What the program found at its start; nothing where the dialect is not known here."""
     pictures = _pictures(trajectory.task)
     try:
-        opening = load_dialect(trajectory.provenance.dialect).open(trajectory.task)
+        opening = recorded_dialect(trajectory.provenance.dialect).open(trajectory.task)
     except SaccadeError:
         return _Opening({}, {}, "image_", len(pictures))
     files = {path: pictures[name] for path, name in opening.files.items() if name in pictures}

@@ -9,6 +9,7 @@ serves tools to strangers puts a process around it.
 from __future__ import annotations
 
 import json
+import logging
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -20,11 +21,14 @@ from PIL import Image
 from pydantic import JsonValue, ValidationError
 
 from saccade.errors import MediaError, ToolError, UnavailableError
+from saccade.record.own_code import blame
 from saccade.record.status import Status
 from saccade.tools.arguments import ToolModel, check_arguments, mistakes
 from saccade.tools.context import ToolContext
 from saccade.tools.problem import CallProblem, Problem, ProblemKind
 from saccade.tools.result import Picture, ToolResult, failed
+
+_log = logging.getLogger(__name__)
 
 A = TypeVar("A", bound=ToolModel)
 R = TypeVar("R", bound=ToolModel)
@@ -162,6 +166,7 @@ class Tool(ABC, Generic[A, R]):
         except Exception as error:
             message = f"{self.name} failed inside. The same call will fail again: use other arguments or another tool."
             detail = f"{type(error).__name__}: {error}"
+            _log.warning("the tool %s failed: %s", self.name, blame(error) or detail)  # the model is not told why
             return failed(self.name, Status.ERROR, Problem(ProblemKind.TOOL_FAILURE, message, detail))
 
     def mistakes(self, arguments: object, *, alias: str | None = None) -> tuple[Problem, ...]:
