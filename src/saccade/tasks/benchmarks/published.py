@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from saccade.tasks.benchmarks.benchmark import Benchmark
-from saccade.tasks.benchmarks.loaders.registry import recorded_loader
+from saccade.tasks.benchmarks.loaders.registry import load_loader
 from saccade.tasks.benchmarks.make_task import task_id
 from saccade.tasks.benchmarks.problem import RowProblem
 from saccade.tasks.benchmarks.values import as_text, found
@@ -25,7 +25,7 @@ def published_answers(benchmark: Benchmark) -> dict[str, dict[str, bool]]:
         return {}
     answers: dict[str, dict[str, bool]] = {}
     spelled: dict[str, str] = {}
-    for row in recorded_loader(card.loader.id).rows(benchmark.files):
+    for row in load_loader(card.loader.id).rows(benchmark.files):
         if isinstance(row, RowProblem):
             continue
         own, told = found(row.fields, card.fields.id), found(row.fields, card.fields.published)

@@ -30,8 +30,3 @@ def load_loader(wanted: str) -> Loader:
         RegistryError: nothing has that id (suggests the nearest), it cannot be imported, or it is no loader.
     """
     return LOADERS.load(wanted)
-
-
-def recorded_loader(wanted: str) -> Loader:
-    """The loader of a card that a stored run names; no code is run for it. Raises as `load_loader`."""
-    return LOADERS.load_recorded(wanted)
