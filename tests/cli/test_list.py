@@ -20,10 +20,10 @@ def test_the_kinds(capsys: pytest.CaptureFixture[str]) -> None:
     told = capsys.readouterr().out
     assert all(f"\n{kind} " in f"\n{told}" for kind in KINDS)
     assert main(["list", "--json"]) == 0
-    assert [item["kind"] for item in json.loads(capsys.readouterr().out)] == list(KINDS)
+    assert [item["kind"] for item in json.loads(capsys.readouterr().out)] == [*KINDS, "recipes"]
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", [*KINDS, "recipes"])
 def test_every_part_says_what_it_is(kind: str) -> None:
     parts = list(parts_of(kind))
     assert parts

@@ -14,11 +14,14 @@ from tests.test_extending import FILES
 from saccade.cli.main import main
 from saccade.errors import RegistryError, SettingsError
 from saccade.evals.protocols.errors.calls import call_errors
+from saccade.grading.grade import scored_by_rule
+from saccade.grading.registry import newest
 from saccade.models.registry import load_model
 from saccade.record.action import ToolCall
 from saccade.record.codec import read_lines
 from saccade.record.execution import Execution
 from saccade.record.status import Status
+from saccade.record.task import Task
 from saccade.record.trajectory import Trajectory
 from saccade.record.turn import Turn
 from saccade.rl.recipe import load_recipe
@@ -177,12 +180,19 @@ def test_what_a_record_names_is_never_run(here: Path, capsys: pytest.CaptureFixt
     for name in ("trajectories.jsonl", "settings.toml"):
         file = here / "run" / name
         text = file.read_text().replace("first_letter.py:FIRST_LETTER", "trap.py:PART")
-        file.write_text(text.replace("direct@1:reason", "trap.py:PART").replace("red-patch@1/", "trap.py:PART/"))
+        for own in ("direct@1:reason", "red-patch@1", "red_patch.py:WORLD"):
+            text = text.replace(own, "trap.py:PART")
+        file.write_text(text)
     for command in (["protocols", "run"], ["report", "run", "--out", "page"], ["show", "run", "--out", "pages"]):
         main(command)
     capsys.readouterr()
     assert main(["regrade", "run"]) == 2
-    assert "what a stored run names is not run by itself" in capsys.readouterr().err
+    assert "is code, which a stored run does not run" in capsys.readouterr().err
+    task = Task(id="t", question="q", answer="a", grader="trap.py:PART")
+    with pytest.raises(RegistryError, match="is not run by itself"):
+        scored_by_rule("a", task)
+    with pytest.raises(RegistryError, match="is not run by itself"):
+        newest("trap.py:PART:letters=2")
     assert not (here / "sprung").exists()
 
 

@@ -13,11 +13,13 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass, fields, is_dataclass
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, requires, version
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 import typer
 
 from saccade.errors import SaccadeError, SettingsError
+from saccade.recipes.find import Kind as RecipeKind
+from saccade.recipes.find import about_recipe, recipe_names
 
 if TYPE_CHECKING:
     from saccade.record.registry import Registry
@@ -58,6 +60,9 @@ KINDS = {
         "saccade.rl.advantages.rules:ADVANTAGES", "from rewards to advantages", "recipes: advantage.rule"
     ),
 }
+
+
+RECIPES = "recipes"
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,14 +119,24 @@ def parts_of(kind: str) -> Iterator[Part]:
     """
     from saccade.record.suggest import did_you_mean
 
+    if kind == RECIPES:
+        yield from _recipes()
+        return
     if kind not in KINDS:
-        hint = did_you_mean(kind, KINDS) or f"There are: {', '.join(KINDS)}."
+        hint = did_you_mean(kind, (*KINDS, RECIPES)) or f"There are: {', '.join((*KINDS, RECIPES))}."
         raise SettingsError(f"there is nothing called {kind!r} to list. {hint}")
     module, _, attribute = KINDS[kind].registry.partition(":")
     found = getattr(import_module(module), attribute)
     registry: Registry[Any] = found() if kind == "cards" else found
     for entry in registry.ids():
         yield _part(registry, entry)
+
+
+def _recipes() -> Iterator[Part]:
+    """The bundled ones, as they are written on a command line."""
+    for verb in get_args(RecipeKind):
+        for name in recipe_names(verb):
+            yield Part(f"{verb} {name}", "built in", about_recipe(verb, name))
 
 
 def _part(registry: Registry[Any], entry: str) -> Part:
@@ -198,12 +213,16 @@ def _version(package: str) -> str:
 
 
 def _kinds(as_json: bool) -> None:
+    kinds = {
+        **KINDS,
+        RECIPES: Kind("", "settings of trainings, pipelines", "saccade NAME: rl codedance, sft plain, ..."),
+    }
     if as_json:
-        print(json.dumps([{"kind": name, "what": kind.what, "named": kind.named} for name, kind in KINDS.items()]))
+        print(json.dumps([{"kind": name, "what": kind.what, "named": kind.named} for name, kind in kinds.items()]))
         return
-    for name, kind in KINDS.items():
-        print(f"{name:<12}{kind.what:<32}{kind.named}")
+    for name, kind in kinds.items():
+        print(f"{name:<12}{kind.what:<35}{kind.named}")
     print(
-        "\n`saccade list KIND` lists one of them. Code of your own goes wherever one is named: "
-        "file.py:NAME or module:NAME."
+        "\n`saccade list KIND` lists one of them. Code of your own goes wherever one of them is named, as file.py:NAME\n"
+        "or module:NAME; a recipe of your own by its path."
     )

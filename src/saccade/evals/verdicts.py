@@ -24,9 +24,9 @@ from saccade.record.codec import read_lines, write_lines
 from saccade.record.score import Score
 from saccade.record.trajectory import Trajectory
 from saccade.tasks.benchmarks.card import Card
-from saccade.tasks.benchmarks.registry import load_card
+from saccade.tasks.benchmarks.registry import recorded_card
 from saccade.tasks.stored import tasks_file
-from saccade.tasks.worlds.registry import load_world
+from saccade.tasks.worlds.registry import WORLDS
 
 VERDICTS = "verdicts"
 
@@ -100,7 +100,8 @@ def own_grader(run: Path, settings: EvalSettings) -> Callable[[Trajectory], str]
         found = first.get(trajectory.id, now)
         if not found:
             raise SettingsError(
-                f"the source {gone[0]} is not there any more, and {run} does not say how it graded {trajectory.id}. "
+                f"the source {gone[0]} is not there any more (or is code, which a stored run does not run), and {run} "
+                f"does not say how it graded {trajectory.id}. "
                 "Put its card back where it was, or name a grader with --grader."
             )
         return newest(found)
@@ -124,17 +125,17 @@ def _first_graders(run: Path) -> dict[str, str]:
 
 def _card(name: str) -> Card | None:
     with suppress(SaccadeError):
-        return load_card(name)
+        return recorded_card(name)
     return None
 
 
 def _needs_no_card(name: str) -> bool:
-    """Whether the source is a file of tasks, or a world."""
+    """Whether the source is a file of tasks, or a world; of the user's own code, only one that this process loaded."""
     if name.endswith(".toml"):
         return False
     if tasks_file(name) is not None or Path(name).is_dir():
         return True
     with suppress(SaccadeError):
-        load_world(name.removeprefix("world:"))
+        WORLDS.load_recorded(name.removeprefix("world:"))
         return True
     return False

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from typing import Final
 
 from saccade.errors import GradingError
-from saccade.grading.registry import DEFAULTS, full_spec, load_grader
+from saccade.grading.registry import DEFAULTS, check_recorded, full_spec, load_grader
 from saccade.record.base import clean_text
 from saccade.record.score import CORRECT, Score
 from saccade.record.task import Task
@@ -38,9 +38,11 @@ def grader_id(task: Task, grader: str = "") -> str:
     """The full id of the grader of a task: that one, else the one that the task names, else the one for its type.
 
     Raises:
-        RegistryError: there is no such grader.
+        RegistryError: there is no such grader, or the task names code that was not loaded: a record runs none.
     """
     named = "" if task.grader == JUDGED else task.grader
+    if named and not grader:
+        check_recorded(named)
     return full_spec(grader or named or DEFAULTS[task.answer_type])
 
 

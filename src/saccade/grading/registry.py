@@ -77,11 +77,16 @@ def newest(recorded: str) -> str:
     Raises:
         RegistryError: it is code of somebody's own that was not named in this process; a record runs none.
     """
+    check_recorded(recorded)
     name, given = GRADERS.split(recorded)
     if GRADERS.code(name) is not None:
-        GRADERS.load_recorded(name)
         return recorded
     return name.partition("@")[0] + ("" if given is None else f":{given}")
+
+
+def check_recorded(spec: str) -> None:
+    """Whether the grader that a record names is there; no code is run for it. Raises `RegistryError`."""
+    GRADERS.load_recorded(GRADERS.split(spec)[0])
 
 
 def full_spec(spec: str) -> str:

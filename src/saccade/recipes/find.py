@@ -46,11 +46,12 @@ def recipe_list(kind: Kind) -> str:
     """A line for each bundled recipe: its name, and the first sentence of its file."""
     names = recipe_names(kind)
     width = max(map(len, names))
-    return "\n".join(f"{name:<{width}}  {_about(FOLDER / kind / f'{name}.toml')}" for name in names)
+    return "\n".join(f"{name:<{width}}  {about_recipe(kind, name)}" for name in names)
 
 
-def _about(path: Path) -> str:
-    """The first sentence of the comment that a file opens with."""
+def about_recipe(kind: Kind, name: str) -> str:
+    """The first sentence of the comment that a bundled recipe opens with."""
+    path = FOLDER / kind / f"{name}.toml"
     comment = []
     for line in path.read_text(encoding="utf-8").splitlines():
         if not line.startswith("#"):
