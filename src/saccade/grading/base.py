@@ -7,7 +7,6 @@ answer, or one that the grader cannot read) is a fault of the data and raises.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
@@ -15,6 +14,7 @@ from typing import Protocol
 from saccade.errors import GradingError
 from saccade.grading.clean import clipped
 from saccade.grading.extract import Says, final_answer, words_said
+from saccade.grading.literals import literal_list
 from saccade.record.task import Task
 
 
@@ -100,20 +100,15 @@ def gold_of(task: Task) -> str:
 
 
 def golds_of(task: Task) -> tuple[str, ...]:
-    """All accepted answers: the texts of a JSON array of texts, or the gold answer alone.
+    """All accepted answers: the texts of a JSON array or Python list of texts, or the gold answer alone.
 
     Raises:
         GradingError: the task has none.
     """
     gold = gold_of(task)
-    if gold.lstrip().startswith("["):
-        try:
-            several = json.loads(gold)
-        except (ValueError, RecursionError):
-            return (gold,)
-        if isinstance(several, list) and several and all(isinstance(item, str) and item.strip() for item in several):
-            return tuple(several)
-    return (gold,)
+    several = literal_list(gold) if gold.lstrip().startswith("[") else None
+    texts = tuple(item for item in several or () if isinstance(item, str) and item.strip())
+    return texts if several and len(texts) == len(several) else (gold,)
 
 
 def unreadable(task: Task, what: str) -> GradingError:

@@ -23,16 +23,16 @@ _LABEL = r"(?P<{0}>[A-Za-z]|[0-9]{{1,3}})"
 _MARKED = re.compile(
     r"(?:the\s)?(?:(?:option|choice|answer|letter|statement)\s*:?\s*)?(?:"
     rf"[(\[<{{]\s?{_LABEL.format('bracketed')}\s?[)\]>}}]|{_LABEL.format('stopped')}\s?(?:[.):]|-\s|\n))"
-    r"\s*[:.)-]?\s*(?P<rest>.*)",
+    r"\s*(?:[:.)]|-(?=\s))?\s*(?P<rest>.*)",
     re.IGNORECASE | re.DOTALL,
 )
 _NAMED = re.compile(
     rf"(?:the\s)?(?:option|choice|letter)\s+{_LABEL.format('label')}(?P<rest>(?:[\s,.;:].*)?)", re.I | re.S
 )
 _CAPITAL = re.compile(r"(?P<label>[A-Z])(?P<rest>(?:[,;?/&]|\s?\(|\s).*)", re.DOTALL)
-_EXPLAINS = re.compile(r"[\s,;-]*(?:\(|because|since|as\b|for\b|due to|is\b|which|where|with\b|-)", re.IGNORECASE)
+_EXPLAINS = re.compile(r"[,;]\s|[\s-]*(?:\(|and\snot\b|because|since|as\b|for\b|due to|is\b|which|where|with\b|-)", re.IGNORECASE)
 _JOINED = re.compile(
-    r"[\s,;.)]*(?:(?:or|and|and/or|to|as well as|nor)\b|[/&?+])|[\s,;.]*[(\[]?(?-i:[A-Z])[)\]]?(?![\w'^_*/(=+-])", re.IGNORECASE
+    r"[\s,;.)]*(?:(?:or|and(?!\s(?:not|neither)\b)|and/or|to|as well as|nor)\b|[/&?+])|[\s,;.]*[(\[]?(?-i:[A-Z])[)\]]?(?![\w'^_*/(=+-])", re.IGNORECASE
 )
 _TAKEN_BACK = re.compile(
     r"^[\s,;.:-]*(?:(?:is|was|are|isn't|can't|cannot|seems?|looks?|must|would|could|should|might|may)\b"
@@ -43,6 +43,7 @@ _TAKEN_BACK = re.compile(
     re.IGNORECASE,
 )
 _RATHER = re.compile(r"^[\s,;.]*(?:rather than|instead of|over)\b", re.IGNORECASE)
+_NO_ANSWER = "taken back"
 _REJECTS = re.compile(
     DOUBT.pattern + r"|\b(?:too|less|rather|unlike|while|whereas|other|others|only|fails?|lacks?|eliminated?|rules?d? out|"
     r"distractors?|contradicts?|opposite|excluded?|does|larger|smaller|more|greater|worse|would|compared?|than)\b",
@@ -61,7 +62,7 @@ class ChoiceGrader:
         if gold not in task.choices:
             raise unreadable(task, "choice of it")
         options = options_of(task.choices)
-        return judged(answer, lambda said: _compare(said, gold, options), lambda said: _read(said, options), prose=True)
+        return judged(answer, lambda said: _compare(said, gold, options), lambda said: _said(said, options), prose=True)
 
 
 def _compare(said: str, gold: str, options: Options) -> Verdict:
@@ -72,6 +73,13 @@ def _compare(said: str, gold: str, options: Options) -> Verdict:
     if options.same(chosen, options.texts.index(gold)):
         return right(f"option {name}", said)
     return wrong(f"option {name} is not the gold one", said)
+
+
+def _said(said: str, options: Options) -> object:
+    chosen = _read(said, options)
+    if chosen is not None:
+        return min(options.doubles(chosen))
+    return _NO_ANSWER if _TAKEN_BACK.search(options.plain(said)) and options.starts_with_label(options.plain(said)) else None
 
 
 def read_choice(said: str, choices: Sequence[str]) -> int | None:
@@ -121,6 +129,8 @@ def _labelled(plain: str, options: Options) -> tuple[int | None] | None:
 def _agrees(rest: str, index: int, options: Options) -> bool:
     """Whether what follows a letter is its option's text or an explanation, and not another option or a retraction."""
     tail = options.without(rest, index)
+    if options.index(rest.strip(" .,*()[]\n")) == index:
+        return True
     if not tail.strip(" .,*_):]}\n"):
         return True
     if tail == rest and options.begins_with_other(rest, index):

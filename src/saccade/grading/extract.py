@@ -84,7 +84,8 @@ def unmarked_answer(text: str, says: Says, prose: bool) -> Extraction:
         if extraction.text is None or says(extraction.text) is not None:
             return extraction
         found = found or extraction
-    return found or _NOTHING
+    last = next((line for line in reversed(text.split("\n")) if line.strip()), "")
+    return found or (Extraction(unwrapped(last[:LONGEST_CANDIDATE])) if last else _NOTHING)
 
 
 def _agreed(candidates: Sequence[Candidate], says: Says) -> Extraction | None:

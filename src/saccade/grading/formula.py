@@ -129,6 +129,8 @@ def _without_unit(text: str) -> tuple[str, str]:
         return body, "rad"
     if spaced and (name in ("unit", "units") or (is_known(name) and (len(name) > 1 or body[-1].isspace()))):
         dimension = unit_named(name)
+        if dimension.dimension == "angle":
+            return body, "°"
         return body, f"{dimension.dimension} {dimension.factor} {power}" if name not in ("unit", "units") else f"unit {power}"
     return text, ""
 

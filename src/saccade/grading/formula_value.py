@@ -21,7 +21,7 @@ _TOKEN = re.compile(
     r"|(?P<function>(?:arc)?(?:sin|cos|tan)|sqrt|log|ln|exp|pi)(?![A-Za-z])"
     r"|(?P<name>[A-Za-z](?:_(?:\{\w{1,8}\}|\w))?)|(?P<sign>\*\*|[-+*/^(){}\[\]!|×·÷°]))"
 )
-_WORD = re.compile(r"(?<!\\)\b(?!sqrt|arcsin|arccos|arctan)[A-Za-z]{4,}")
+_WORD = re.compile(r"(?<![\\A-Za-z])(?!(?:arc)?(?:sin|cos|tan)(?![A-Za-z])|(?:sqrt|log|exp)(?![A-Za-z]))[A-Za-z]{3,}")
 _FUNCTIONS: Final[dict[str, Callable[[complex], complex]]] = {
     "sin": cmath.sin,
     "cos": cmath.cos,

@@ -31,7 +31,7 @@ _SENTENCE_END = re.compile(
     r"(?:(?<=[^\W_]{2})|(?<=[)%°}*\"']))(?<!\bMr)(?<!\bMs)(?<!\bMrs)(?<!\bDr)(?<!\bSt)(?<!\bMt)(?<!\bNo)(?<!\bvs)"
     r"[.!]\s+(?=[A-Z*(])|\s(?:because|since)\s"
 )
-_FORMULA = re.compile(r"\\[A-Za-z]+\s*\{|[\^_]\s*\{")
+_FORMULA = re.compile(r"(?:\\[A-Za-z]+|[\^_√])\s*\{")
 _CURLY = re.compile(r"(?<![\\^_}\]A-Za-z0-9])\{(?P<inside>[^{}\\\":]{1,200})\}")
 _EDGES: Final = " *_:`#>"
 
@@ -67,6 +67,11 @@ def marked(text: str) -> list[Candidate]:
         if bisect_left(starts, start) == bisect_right(starts, end):
             found.append((start, candidate))
     return [candidate for _, candidate in sorted(found, key=lambda pair: pair[0])]
+
+
+def is_mark(line: str) -> bool:
+    """Whether a line says that an answer follows."""
+    return any(head["colon"] or _VERB.search(head[0]) for head in _PHRASE.finditer(line))
 
 
 def curly(text: str) -> list[Candidate]:
@@ -115,19 +120,15 @@ def _in_line(line: str, position: int, below: str) -> Iterator[tuple[int, int, C
         said = _SENTENCE_END.split(line[head.end() : end], maxsplit=1)[0].strip()
         said = said.strip("*") if said.strip(_EDGES) else ""
         if not said.strip(_EDGES) and number + 1 == len(heads):
-            if _PHRASE.search(below[:200]) is not None:
-                continue  # only leads to the next line, which has a mark of its own
-            said, strong = _lead_below(below), True
+            if _PHRASE.search(below[:200]) is not None or below.rstrip("* ").endswith(":"):
+                continue  # only leads to the next line, which has a mark of its own or leads on
+            said = below.strip().lstrip(">#").strip()
         elif said.rstrip("* ").endswith(":") or not said:
             continue
         groups = list(_groups(said))
         yield from (
             (position + head.start(), position + end, Candidate(one, strong)) for one in (groups or [said])
         )
-
-
-def _lead_below(below: str) -> str:
-    return below.strip().lstrip(">#").strip()
 
 
 def _groups(text: str) -> list[str]:

@@ -13,7 +13,7 @@ from saccade.grading.yes_no import asserts
 
 _LONGEST = 400
 _DENIED = re.compile(
-    DOUBT.pattern + r"|\b(?:(?:all|any|anything|everything) but|other than|rather than|excluding|opposite)\b", re.IGNORECASE
+    DOUBT.pattern + r"|\bor\b|\b(?:(?:all|any|anything|everything) but|other than|rather than|excluding|opposite)\b", re.IGNORECASE
 )
 _FIRST_NOT = re.compile(
     r"^(?:it(?:'s|\sis)\s)?not\s+(?:option\s|choice\s)?(?P<denied>[^,;.]{1,60}?)\s*[,;.]?\s*"

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from string import ascii_uppercase
 
 from saccade.grading.clean import clean
+from saccade.grading.compare import same_quantity
 from saccade.grading.formula import same_formula
-from saccade.grading.text import bare, same_text
-from saccade.grading.wrappers import unwrapped
+from saccade.grading.quantities import quantity
+from saccade.grading.text import bare, same_text, starts_as_number
+from saccade.grading.wrappers import tight, unwrapped
 
 _MENTION = re.compile(r"[(\[]\s?(?P<bracketed>[A-Z])\s?[)\]]|\b(?:option|choice)s?\s+(?P<named>[A-Z])\b")
 _MARKUP = re.compile(r"\$|(?<!\\)\\[()\[\]]|\*\*|__|`")
@@ -75,6 +76,11 @@ class Options:
         said = bare(plain)
         return self.words.index(said) if said and said in self.words else None
 
+    def starts_with_label(self, plain: str) -> bool:
+        """Whether an option's letter stands first, marked or before punctuation."""
+        found = re.match(r"[(\[]?([A-Za-z])[)\]]?(?![\w'])", plain)
+        return found is not None and self.index(found[1]) is not None
+
     def glued(self, plain: str) -> int | None:
         """The option whose letter and text are written without a space: `E2` where E is 2."""
         said = "".join(plain.split()).casefold().rstrip(".")
@@ -89,8 +95,17 @@ class Options:
         if len(plain) > 200:
             return None
         same = [index for index, text in enumerate(self.plains) if same_text(plain, text)]
+        same = same or [index for index, words in enumerate(self.words) if words and tight(words) == tight(bare(plain))]
+        same = same or self._by_quantity(plain)
         same = same or [index for index, text in enumerate(self.plains) if same_formula(plain, text)]
         return same[0] if same and len({self.words[index] for index in same}) == 1 else None
+
+    def _by_quantity(self, plain: str) -> list[int]:
+        said = quantity(plain)
+        if said is None or said.about:
+            return []
+        golds = [(index, quantity(text)) for index, text in enumerate(self.plains) if starts_as_number(text)]
+        return [index for index, gold in golds if gold is not None and same_quantity(said, gold)]
 
     def begins(self, rest: str, index: int) -> bool:
         """Whether `rest` begins with the text of that option."""
@@ -103,6 +118,8 @@ class Options:
         if not words:
             return rest
         if said == words or same_text(rest, self.plains[index]):
+            return ""
+        if tight(said) == tight(words):
             return ""
         if said.startswith(words) and not (said[len(words)].isalnum() and words[-1].isalnum()):
             return said[len(words) :]
@@ -157,5 +174,3 @@ def _stands_alone(text: str, spot: re.Match[str]) -> bool:
 
 def _plain(text: str) -> str:
     return unwrapped(_MARKUP.sub("", _INNER.sub(r"\1", clean(text)))).strip()
-
-

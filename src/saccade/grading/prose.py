@@ -28,16 +28,18 @@ _CONCLUDES = re.compile(
     re.IGNORECASE,
 )
 _SENTENCE = re.compile(r"(?<=[^\W_][.!?])(?<!\b[A-Z][.])(?<!vs\.)(?<!\bNo\.)(?<!Dr\.)(?<!Mr\.)(?<!Ms\.)[*_\"')]*\s+(?=[A-Z*(\"$\\])")
+_ITEM = re.compile(r"[0-9]{1,2}[.)]")
 _FENCE = re.compile(r"^\s*(?:```|~~~|\'\'\')")
 _BOLD = re.compile(r"(?<![\w*])\*\*([^*\n]{1,200})\*\*(?![\w*])|\\mathbf\{([^{}]{1,100})\}|\\textbf\{([^{}]{1,100})\}")
 _NUMBER_AHEAD: Final = r"(?=[\s*_$\\({£€-]{0,6}\.?[0-9])"
 _COPULA = re.compile(
-    r"(?:\b(?:is|are|was|were|equals?|be|being|has|have|had|contains?|shows?|see|get|totals?|to|of)\b|=|≈|:)"
+    r"(?:\b(?:is|are|was|were|equals?|be|being|has|have|had|contains?|shows?|get|totals?"
+    r"|(?:comes?|amounts?|equal|rounds?|rounded|adds?\sup|simplif\w+|reduces?|closer|closest)\sto|total\sof)\b|=|≈|:(?=\s))"
     r"(?:\s(?:equal\sto|about|approximately|only|exactly|just|thus|therefore|also|then|a\stotal\sof|around|roughly))*"
     + _NUMBER_AHEAD,
     re.IGNORECASE,
 )
-_WEAK_LINKS: Final = ("to", "of", "has", "have", "had", "see", "get", "contains", "contain", "shows", "show", ":")
+_WEAK_LINKS: Final = ("has", "have", "had", "get", "contains", "contain", "shows", "show", "total", ":")
 _THERE = re.compile(
     r"\bthere\s(?:are|is|were|was|will\sbe|would\sbe)(?:\s(?:only|exactly|just|about|approximately|still|now|a\stotal\sof))*" + _NUMBER_AHEAD,
     re.IGNORECASE,
@@ -48,6 +50,8 @@ _CUT = re.compile(
     re.IGNORECASE,
 )
 _NUMBER: Final = re.compile(r"[0-9][0-9.,]*")
+_JOINED = re.compile(r"\b(?:or|to|and)\b|[-,/+x×*=^]")
+_NO_ANSWER_IN_BOLD = re.compile(r"(?:step|part|option|figure|case|question|note|method|row|column|image)\b|.*:$", re.IGNORECASE)
 _LONGEST_SENTENCE: Final = 1_000
 _MOST_SENTENCES: Final = 40
 
@@ -63,11 +67,17 @@ def unmarked(text: str, says: Callable[[str], object], prose: bool) -> Iterator[
     lines = _without_frame(lines)
     sentences = [part for line in lines[-_MOST_SENTENCES:] for part in _sentences(line)]
     concluding = [part for part in sentences if _CONCLUDES.match(part)][-1:]
+    first = _sentences(lines[0])[:1] if lines else []
+    if len(sentences) > 1 and first and len(first[0].split()) <= 3 and _ITEM.fullmatch(first[0]) is None and says(first[0]) is not None:
+        yield [*map(Candidate, first), *(Candidate(part) for part in sentences[-1:] if says(part) is not None)]
+    bold = [part for part in _in_bold("\n".join(lines)) if says(part) is not None]
+    if bold and all(says(part) == says(bold[0]) for part in bold[1:_MOST_SENTENCES]):
+        yield [Candidate(bold[0])]
     if len(lines) > 1 and concluding:
         yield from _pieces(concluding[0])
     readable = [line for line in _like_answers(lines) if says(line) is not None]
     yield [*map(Candidate, readable), *map(Candidate, lines[-1:])]
-    for part in [*concluding, *sentences[-1:], *(_sentences(lines[0])[:1] if lines else [])]:
+    for part in [*concluding, *sentences[-1:], *first]:
         yield from _pieces(part)
 
 
@@ -102,7 +112,7 @@ def _pieces(sentence: str) -> Iterator[Layer]:
     """What a sentence may conclude with: what is in bold, all of it, what follows "=", "there are" or "is"."""
     if len(sentence) > _LONGEST_SENTENCE:
         return
-    bold = [next(group for group in found.groups() if group) for found in _BOLD.finditer(sentence)]
+    bold = _in_bold(sentence)
     if bold and DOUBT.search(sentence.split("**")[0]) is None:
         yield [Candidate(piece) for piece in bold[-1:]]
     yield [Candidate(sentence)]
@@ -112,6 +122,11 @@ def _pieces(sentence: str) -> Iterator[Layer]:
     for found in (_THERE.search(plain), _last_copula(plain)):
         if found is not None and DOUBT.search(plain[: found.start()]) is None:
             yield [Candidate(_cut(plain[found.end() :]))]
+
+
+def _in_bold(text: str) -> list[str]:
+    found = [next(group for group in spot.groups() if group) for spot in _BOLD.finditer(text)]
+    return [part for part in found if _NO_ANSWER_IN_BOLD.match(part.strip()) is None]
 
 
 def _last_copula(plain: str) -> re.Match[str] | None:
@@ -127,7 +142,8 @@ def _cut(piece: str) -> str:
         return piece
     cut = _CUT.search(piece, number.end())
     piece = piece[: cut.start()] if cut else piece
-    if len(_NUMBER.findall(piece)) > 1 and re.match(r"\s*(?:or|to|and|-|,|/|\+)\b", piece[number.end() :]) is None:
+    further = _NUMBER.search(piece, number.end())
+    if further is not None and _JOINED.search(piece, number.end(), further.start()) is None:
         words = re.match(r"\S*(?:\s+[^\W\d]+){0,2}", piece[number.end() :])
         piece = piece[: number.end()] + (words[0] if words else "")
     return piece

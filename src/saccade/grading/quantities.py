@@ -34,6 +34,7 @@ _BOUND_AFTER = re.compile(
     r"|taller|longer|higher|faster))",
     re.IGNORECASE,
 )
+_SAID_AGAIN = re.compile(r"(?<![0-9.])([0-9]{1,9}) \(\1\)")  # "5 (five)"
 # "None", "no intersections", "there are no red cars": a count of nothing. "No idea" and the like count nothing.
 _NONE = re.compile(
     r"(?:none(?:\sof\s(?:them|these|the\s[\w ]{1,30}))?|(?:(?:there|they|it|the\s[\w ]{1,30})\s(?:is|are|was|were|has|have|do|does)\s)?"
@@ -134,7 +135,7 @@ def _only_number(text: str) -> tuple[str, Numeral] | None:
     """The text, as it was read, and its number."""
     found = numerals(text)
     if found is not None and (found == () or says_another(text)):
-        text = with_digits(text)
+        text = _SAID_AGAIN.sub(r"\1", with_digits(text))
         found = numerals(text)
     return (text, found[0]) if found is not None and len(found) == 1 else None
 

@@ -10,6 +10,7 @@ from typing import Final
 
 _TEXT_COMMAND = re.compile(r"\\(?:text|textbf|textit|textrm|mathrm|mathbf|mbox|operatorname)\s?\{([^{}\\]*)\}")
 _BOLD = re.compile(r"(?<![\w*])\*\*(?=[^\s*])([^*]{1,200})(?<=\S)\*\*(?![\w*])")  # never the power `9**9**9`
+_TIE = re.compile(r"(?<!\\)\\ ")
 _INNER_SIGNS = re.compile(r"(?<!\\)\\[()\[\]]")
 _FENCE = re.compile(r"(?P<tick>`{1,3}|\'\'\')(?:[a-z]{0,12}\n)?(?P<inside>[^`]*)(?P=tick)")
 _LOOSE = re.compile(r"(?<![0-9A-Za-z])\s+|\s+(?![0-9A-Za-z])")
@@ -32,7 +33,6 @@ _SPACING: Final = (
     ("\\;", " "),
     ("\\:", " "),
     ("\\quad", " "),
-    ("\\ ", " "),
     ("\\%", "%"),
     ("\\$", "$"),
     ("^{\\circ}", "°"),
@@ -50,6 +50,7 @@ def unwrapped(text: str) -> str:
     """`text` without the markup around it."""
     for old, new in _SPACING:
         text = text.replace(old, new)
+    text = _TIE.sub(" ", text)
     text = _BOLD.sub(r"\1", _TEXT_COMMAND.sub(_plain_text, text)).strip()
     text = _fenced(_INNER_SIGNS.sub("", text)).strip()
     for _ in range(8):
