@@ -60,7 +60,7 @@ def read_formula(text: str) -> Formula | None:
     """`text` as a formula; None if it is none that this grammar knows."""
     if len(text) > LONGEST or not text.strip():
         return None
-    plain = unwrapped(clean(text))
+    plain = unwrapped(clean(text)).replace("$", "")
     named = _NAME_IS.match(plain)
     try:
         return _read(named["value"] if named else plain, 0)

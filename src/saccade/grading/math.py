@@ -58,6 +58,8 @@ def _compare(said: str, gold: str) -> Verdict:
     if number is not None and wanted is not None:
         same = same_quantity(number, wanted)
         return right("same number", said) if same else wrong("another number or unit", said)
+    if DOUBT.search(said):
+        return wrong("takes something back", said)
     if same_formula(said, gold):
         return right("equal formulas", said)
     if differ_in_kind(said, gold):

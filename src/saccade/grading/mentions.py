@@ -58,7 +58,8 @@ def in_sentence(said: str, options: Options) -> int | None:
     lettered = _settled(said, options)
     found = options.mentioned(said) | (lettered or set())
     rest = options.without_texts(said)
-    if len({options.words[index] or str(index) for index in found}) != 1 or _DENIED.search(rest):
+    touched = found | options.mentioned_by_text(said, alone=False)
+    if not found or len({options.words[index] or str(index) for index in touched}) != 1 or _DENIED.search(rest):
         return None
     return min(found)
 

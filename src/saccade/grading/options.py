@@ -141,8 +141,8 @@ class Options:
             found |= set() if index is None else {index}
         return found | self.mentioned_by_text(text)
 
-    def mentioned_by_text(self, text: str) -> set[int]:
-        """Options whose text stands in `text`, but not as a part of a longer phrase ("navy blue" for "blue")."""
+    def mentioned_by_text(self, text: str, alone: bool = True) -> set[int]:
+        """Options whose text stands in `text`; with `alone`, not as a part of a longer phrase ("navy blue" for "blue")."""
         rest = f" {bare(text)} "
         found: set[int] = set()
         for index in sorted(range(len(self.texts)), key=lambda index: -len(self.words[index])):
@@ -150,7 +150,7 @@ class Options:
             if len(words) < 2 or not words[0].isalpha():
                 continue  # single letters and numbers turn up in any sentence
             spots = list(re.finditer(rf"(?<![\w-]){re.escape(words)}(?![\w-])", rest))
-            if any(_stands_alone(rest, spot) for spot in spots):
+            if any(not alone or _stands_alone(rest, spot) for spot in spots):
                 found.add(index)
             if spots:
                 rest = re.sub(rf"(?<![\w-]){re.escape(words)}(?![\w-])", " | ", rest)
