@@ -3,7 +3,8 @@
 Two forms are read, told apart by the fields of their rows:
 
 MMMU-Pro    JSON lines: `id`, `options` (a Python list, as text), `answer` (a letter), `response`, `if_right`
-MathVista   one JSON object of rows, or lines: `question_type`, `answer_type`, `choices`, `answer`, `response`, `true_false`
+MathVista   one JSON object of rows, or lines: `question_type`, `answer_type`, `choices`, `answer`, `response`,
+            `true_false`
 
 Nothing else is read from the rows. What the answers of people would be is not known here.
 """
@@ -84,14 +85,16 @@ def _stored(row: Mapping[str, Any], name: str, path: Path) -> StoredAnswer:
     if all(missing):
         lacking = min(missing, key=len)
         raise DataError(
-            f"row {name} of {path} lacks {', '.join(lacking)}. Each row needs the answer and the official verdict on it; "
-            f"the forms that are read: {FORMS}."
+            f"row {name} of {path} lacks {', '.join(lacking)}. Each row needs the answer and the official verdict. "
+            f"The forms that are read: {FORMS}."
         )
     mmmu = not missing[0]
     verdict = row["if_right" if mmmu else "true_false"]
     if not isinstance(verdict, bool):
         raise DataError(f"row {name} of {path} has {verdict!r} for its official verdict, which is true or false.")
-    response = row["response"][0] if isinstance(row["response"], list) and len(row["response"]) == 1 else row["response"]
+    response = (
+        row["response"][0] if isinstance(row["response"], list) and len(row["response"]) == 1 else row["response"]
+    )
     task, grader = _mmmu_task(row, name) if mmmu else _mathvista_task(row, name)
     return StoredAnswer(task, grader, response if isinstance(response, str) else None, verdict)
 
@@ -103,7 +106,12 @@ def _mmmu_task(row: Mapping[str, Any], name: str) -> tuple[Task, str]:
     choices = tuple(str(option) for option in options or ())
     place = ord(str(row["answer"])[:1] or "?") - ord("A")
     gold = choices[place] if 0 <= place < len(choices) else None
-    return Task(id=name, question="-", choices=choices, answer=gold, answer_type=AnswerType.CHOICE), "choice"
+    return _choice(name, choices, gold), "choice"
+
+
+def _choice(name: str, choices: tuple[str, ...], gold: str | None) -> Task:
+    kind = AnswerType.CHOICE if choices else AnswerType.TEXT
+    return Task(id=name, question="-", choices=choices, answer=gold, answer_type=kind)
 
 
 def _mathvista_task(row: Mapping[str, Any], name: str) -> tuple[Task, str]:
@@ -111,6 +119,6 @@ def _mathvista_task(row: Mapping[str, Any], name: str) -> tuple[Task, str]:
     if row["question_type"] == "multi_choice":
         choices = tuple(str(choice) for choice in row["choices"] or ())
         gold = gold if gold in choices else None
-        return Task(id=name, question="-", choices=choices, answer=gold, answer_type=AnswerType.CHOICE), "choice"
+        return _choice(name, choices, gold), "choice"
     grader = _GRADERS.get(str(row["answer_type"]), "text")
     return Task(id=name, question="-", answer=gold), grader

@@ -139,5 +139,12 @@ def _judged(file: str, answer: StoredAnswer) -> Judged | None:
         (False, False): Side.NEITHER,
     }[verdict.accepted, answer.right]
     return Judged(
-        file, answer.task.id, answer.grader, answer.task.answer or "", side, verdict.read, verdict.reason, answer.response or ""
+        file,
+        answer.task.id,
+        answer.grader,
+        answer.task.answer or "",
+        side,
+        verdict.read,
+        verdict.reason,
+        answer.response or "",
     )

@@ -30,22 +30,30 @@ _NAMED = re.compile(
     rf"(?:the\s)?(?:option|choice|letter)\s+{_LABEL.format('label')}(?P<rest>(?:[\s,.;:].*)?)", re.I | re.S
 )
 _CAPITAL = re.compile(r"(?P<label>[A-Z])(?P<rest>(?:[,;?/&]|\s?\(|\s).*)", re.DOTALL)
-_EXPLAINS = re.compile(r"[,;]\s|[\s-]*(?:\(|and\snot\b|because|since|as\b|for\b|due to|is\b|which|where|with\b|-)", re.IGNORECASE)
-_JOINED = re.compile(
-    r"[\s,;.)]*(?:(?:or|and(?!\s(?:not|neither)\b)|and/or|to|as well as|nor)\b|[/&?+])|[\s,;.]*[(\[]?(?-i:[A-Z])[)\]]?(?![\w'^_*/(=+-])", re.IGNORECASE
+_EXPLAINS = re.compile(
+    r"[,;]\s|[\s-]*(?:\(|and\snot\b|because|since|as\b|for\b|due to|is\b|which|where|with\b|-)", re.IGNORECASE
 )
+_JOINED = re.compile(
+    r"[\s,;.)]*(?:(?:or|and(?!\s(?:not|neither)\b)|and/or|to|as well as|nor)\b|[/&?+])"
+    r"|[\s,;.]*[(\[]?(?-i:[A-Z])[)\]]?(?![\w'^_*/(=+-])",
+    re.IGNORECASE,
+)
+# "A" and "I" are words too; these follow them as letters.
+_AFTER_A_LETTER = re.compile(r"\s(?:(?:is|was|would|could|-)\s|\(|because|since|or\b|and\b)")
 _TAKEN_BACK = re.compile(
     r"^[\s,;.:-]*(?:(?:is|was|are|isn't|can't|cannot|seems?|looks?|must|would|could|should|might|may)\b"
     r"[^.;,\n]{0,30}\b(?:wrong|incorrect|false|not|ruled|out|unlikely|impossible|excluded|eliminated)\b|(?:isn't|can't|cannot)\b)"
     r"|\b(?:no,|no wait|wait\b|actually,|sorry|scratch that|on second thought|i mean|correction|my mistake"
     r"|not (?:sure|certain|confident)|unsure|uncertain)"
-    r"|^[\s,;.:-]*(?:actually|maybe|perhaps|possibly|probably|might|but (?:maybe|perhaps|it (?:could|might)|i could))\b|\?\s*$",
+    r"|^[\s,;.:-]*(?:actually|maybe|perhaps|possibly|probably|might"
+    r"|but (?:maybe|perhaps|it (?:could|might)|i could))\b|\?\s*$",
     re.IGNORECASE,
 )
 _RATHER = re.compile(r"^[\s,;.]*(?:rather than|instead of|over)\b", re.IGNORECASE)
 _NO_ANSWER = "taken back"
 _REJECTS = re.compile(
-    DOUBT.pattern + r"|\b(?:too|less|rather|unlike|while|whereas|other|others|only|fails?|lacks?|eliminated?|rules?d? out|"
+    DOUBT.pattern
+    + r"|\b(?:too|less|rather|unlike|while|whereas|other|others|only|fails?|lacks?|eliminated?|rules?d? out|"
     r"distractors?|contradicts?|opposite|excluded?|does|larger|smaller|more|greater|worse|would|compared?|than)\b",
     re.IGNORECASE,
 )
@@ -79,7 +87,11 @@ def _said(said: str, options: Options) -> object:
     chosen = _read(said, options)
     if chosen is not None:
         return min(options.doubles(chosen))
-    return _NO_ANSWER if _TAKEN_BACK.search(options.plain(said)) and options.starts_with_label(options.plain(said)) else None
+    return (
+        _NO_ANSWER
+        if _TAKEN_BACK.search(options.plain(said)) and options.starts_with_label(options.plain(said))
+        else None
+    )
 
 
 def read_choice(said: str, choices: Sequence[str]) -> int | None:
@@ -119,9 +131,9 @@ def _labelled(plain: str, options: Options) -> tuple[int | None] | None:
         rest = groups["rest"] or ""
         if form is _CAPITAL and not (_EXPLAINS.match(rest) or _JOINED.match(rest) or options.begins(rest, index)):
             continue  # "A train passes", "I think"
-        if form is _CAPITAL and groups["label"] in "AI" and re.match(r"\s(?:is|was|would|could|-)\s", rest) is None:
-            if rest[:1].isspace() and not (options.begins(rest, index) or re.match(r"\s(?:\(|because|since|or\b|and\b)", rest)):
-                continue
+        word = form is _CAPITAL and groups["label"] in "AI" and rest[:1].isspace() and not options.begins(rest, index)
+        if word and _AFTER_A_LETTER.match(rest) is None:
+            continue
         return (index if _agrees(rest, index, options) else None,)
     return None
 

@@ -1,7 +1,7 @@
 """Times of day: `2:10 P.M.`, `2:10pm`, `14:10`, `2 o'clock`, `noon`.
 
-A time without "a.m." or "p.m." is that of a clock's face up to 12:59, and of the day from 13:00 on; it is not the same as
-one that says which half of the day it means, unless that follows from its hour.
+A time without "a.m." or "p.m." is that of a clock's face up to 12:59, and of the day from 13:00 on; it is not the same
+as one that says which half of the day it means, unless that follows from its hour.
 """
 
 from __future__ import annotations
@@ -15,7 +15,12 @@ _TIME = re.compile(
     r"(?:at\s)?(?:(?P<hour>[01]?[0-9]|2[0-4])(?::(?P<minute>[0-5][0-9])(?::(?P<second>[0-5][0-9]))?)?)"
     r"\s?(?P<half>[ap]\.?\s?m\.?|o'?\s?clock|h|hours|in\sthe\s(?:morning|afternoon|evening))?\.?"
 )
-_NAMED: Final = {"noon": (12, 0, 0, "p"), "midnight": (0, 0, 0, "a"), "12 noon": (12, 0, 0, "p"), "12 midnight": (0, 0, 0, "a")}
+_NAMED: Final = {
+    "noon": (12, 0, 0, "p"),
+    "midnight": (0, 0, 0, "a"),
+    "12 noon": (12, 0, 0, "p"),
+    "12 midnight": (0, 0, 0, "a"),
+}
 
 Time = tuple[int, int, int, str]
 """Hour, minute, second; `a`, `p` or, where that is not said, nothing."""
@@ -41,5 +46,5 @@ def time_of(text: str) -> Time | None:
     if half:
         return (hour % 12 + (12 if half == "p" else 0), minute, second, half) if 1 <= hour <= 12 else None
     if hour > 12 or found["hour"] in ("0", "00"):
-        return (hour % 24, minute, second, "p" if 12 <= hour % 24 else "a")
+        return (hour % 24, minute, second, "p" if hour % 24 >= 12 else "a")
     return (hour, minute, second, "")

@@ -7,7 +7,8 @@ r"""The final answer in a text: where it is looked for, in this order, and what 
 
 The first rule by which something is said decides. Answers that say the same are one answer; what says the same is up to
 the grader (`Says`). Different ones are no answer: nobody may answer twice and be graded by the better one. A line that
-only leads to the answer ("Thus, the correct answer is:") is none. What a model thinks between `<think>` tags is no answer.
+only leads to the answer ("Thus, the correct answer is:") is none, and neither is what a model thinks between `<think>`
+tags.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from functools import lru_cache
 from typing import Final
 
 from saccade.grading.clean import clean
-from saccade.grading.formula_value import NoValue, values_of
+from saccade.grading.formula_value import NoValueError, values_of
 from saccade.grading.units import is_known, unit_named
 from saccade.grading.wrappers import unwrapped
 
@@ -64,14 +64,14 @@ def read_formula(text: str) -> Formula | None:
     named = _NAME_IS.match(plain)
     try:
         return _read(named["value"] if named else plain, 0)
-    except NoValue:
+    except NoValueError:
         return None
 
 
 def _read(text: str, depth: int) -> Formula:
     text = text.strip()
     if depth > 4:
-        raise NoValue
+        raise NoValueError
     matrix = _MATRIX.fullmatch(text)
     if matrix is not None:
         return _matrix(matrix["inside"], depth)
@@ -90,7 +90,7 @@ def _read(text: str, depth: int) -> Formula:
 def _matrix(inside: str, depth: int) -> Formula:
     rows = [row.split("&") for row in re.split(r"\\\\(?:\[[^\]]*\])?", inside) if row.strip()]
     if not rows or len({len(row) for row in rows}) != 1 or sum(map(len, rows)) > 64:
-        raise NoValue
+        raise NoValueError
     cells = tuple(_read(cell, depth + 1) for row in rows for cell in row)
     return Formula(brackets="||", parts=cells, columns=len(rows[0]))
 
@@ -131,7 +131,10 @@ def _without_unit(text: str) -> tuple[str, str]:
         dimension = unit_named(name)
         if dimension.dimension == "angle":
             return body, "°"
-        return body, f"{dimension.dimension} {dimension.factor} {power}" if name not in ("unit", "units") else f"unit {power}"
+        return body, f"{dimension.dimension} {dimension.factor} {power}" if name not in (
+            "unit",
+            "units",
+        ) else f"unit {power}"
     return text, ""
 
 

@@ -39,7 +39,7 @@ _OVER: Final = ("/", "÷", "\\div")
 _CLOSING: Final = {"(": ")", "{": "}", "[": "]"}
 
 
-class NoValue(Exception):
+class NoValueError(Exception):
     """A text is no formula of this grammar."""
 
 
@@ -47,17 +47,17 @@ def values_of(text: str) -> tuple[complex, ...]:
     """The value of `text` for each setting of its letters.
 
     Raises:
-        NoValue: it is no such formula, or has no value that a float holds.
+        NoValueError: it is no such formula, or has no value that a float holds.
     """
     if _WORD.search(text):
-        raise NoValue
+        raise NoValueError
     tokens = _tokens(text)
     try:
         values = tuple(_Reader(tokens, setting).all() for setting in range(SETTINGS))
     except (ArithmeticError, ValueError) as error:
-        raise NoValue from error
+        raise NoValueError from error
     if not all(cmath.isfinite(value) for value in values):
-        raise NoValue
+        raise NoValueError
     return values
 
 
@@ -68,7 +68,7 @@ def _tokens(text: str) -> list[str]:
     while position < len(text):
         match = _TOKEN.match(text, position)
         if match is None:
-            raise NoValue
+            raise NoValueError
         found.append(match[0].strip())
         position = match.end()
     return found
@@ -84,7 +84,7 @@ class _Reader:
     def all(self) -> complex:
         value = self._sum()
         if self._place != len(self._tokens) or not self._tokens:
-            raise NoValue
+            raise NoValueError
         return value
 
     def _next(self) -> str:
@@ -98,7 +98,7 @@ class _Reader:
     def _sum(self) -> complex:
         self._depth += 1
         if self._depth > DEEPEST:
-            raise NoValue
+            raise NoValueError
         value = self._product()
         while self._next() in ("+", "-"):
             sign = self._take()
@@ -116,7 +116,11 @@ class _Reader:
             elif token in _OVER:
                 self._take()
                 value /= self._signed()
-            elif token and token not in "+-)}]|!" and not (token[0].isdigit() and self._tokens[self._place - 1][-1].isdigit()):
+            elif (
+                token
+                and token not in "+-)}]|!"
+                and not (token[0].isdigit() and self._tokens[self._place - 1][-1].isdigit())
+            ):
                 value *= self._power()
             else:
                 return value
@@ -136,7 +140,7 @@ class _Reader:
         self._take()
         exponent = self._signed() if self._next() in ("-", "+") else self._atom()
         if abs(exponent) > LARGEST_EXPONENT or self._next() in ("^", "**"):
-            raise NoValue
+            raise NoValueError
         return base**exponent
 
     def _atom(self) -> complex:
@@ -146,7 +150,7 @@ class _Reader:
         if token in _CLOSING:
             value = self._sum()
             if self._take() != _CLOSING[token]:
-                raise NoValue
+                raise NoValueError
             return value
         name = token.lstrip("\\")
         if name in ("frac", "binom", "dbinom", "tbinom"):
@@ -160,10 +164,10 @@ class _Reader:
             return _FUNCTIONS[name](self._power())
         if token == "e":
             return complex(math.e)
-        if not token or not token[0].isalpha() and not token.startswith("\\"):
-            raise NoValue
+        if not token or (not token[0].isalpha() and not token.startswith("\\")):
+            raise NoValueError
         if token.startswith("\\") and name not in _GREEK:
-            raise NoValue
+            raise NoValueError
         return complex(0.5 + (zlib.crc32(f"{self._setting}:{token}".encode()) % 100_003) / 50_001.5)
 
     def _argument(self) -> complex:
@@ -171,7 +175,7 @@ class _Reader:
             return self._atom()
         token = self._take()
         if not token.isdecimal() or len(token) > 2:
-            raise NoValue
+            raise NoValueError
         if len(token) == 2:  # \frac12
             self._place -= 1
             self._tokens = [*self._tokens[: self._place], token[0], token[1], *self._tokens[self._place + 1 :]]
@@ -184,15 +188,32 @@ class _Reader:
             self._take()
             degree = self._sum().real
             if self._take() != "]" or not 1 <= degree <= 9:
-                raise NoValue
+                raise NoValueError
         inside = self._atom()
         return cmath.sqrt(inside) if degree == 2 else inside ** (1 / degree)
 
 
-_GREEK: Final = frozenset("alpha beta gamma delta theta lambda mu omega phi rho sigma tau epsilon eta varphi".split())
+_GREEK: Final = frozenset(
+    (
+        "alpha",
+        "beta",
+        "gamma",
+        "delta",
+        "theta",
+        "lambda",
+        "mu",
+        "omega",
+        "phi",
+        "rho",
+        "sigma",
+        "tau",
+        "epsilon",
+        "eta",
+    )
+)
 
 
 def _binomial(above: complex, below: complex) -> complex:
     if above.imag or below.imag or above.real % 1 or below.real % 1 or not 0 <= below.real <= above.real <= 300:
-        raise NoValue
+        raise NoValueError
     return complex(float(math.comb(int(above.real), int(below.real))))

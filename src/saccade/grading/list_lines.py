@@ -50,8 +50,13 @@ def _only_items(lines: list[str]) -> str:
     lead = lines[0] if lines and _LEAD.fullmatch(lines[0]) else ""
     items = [line.strip() for line in (lines[1:] if lead else lines)]
     short = all(
-        len(item.split()) <= _LONGEST_ITEM and not item.endswith((".", ":", "?")) and "<" not in item and item[0] not in "[{(#|"
-        and "\\" not in item and ":" not in item and _ITEM.fullmatch(item) is None
+        len(item.split()) <= _LONGEST_ITEM
+        and not item.endswith((".", ":", "?"))
+        and "<" not in item
+        and item[0] not in "[{(#|"
+        and "\\" not in item
+        and ":" not in item
+        and _ITEM.fullmatch(item) is None
         for item in items
     )
     if not short or not 2 <= len(items) <= MOST_ITEMS:

@@ -1,9 +1,9 @@
 """Lists: every item and nothing else, in the order of the gold answer or, for sets, in any order.
 
 Items are separated by commas, semicolons, "and" or, between two numbers, a multiplication sign, or stand on lines of
-their own, with or without bullets and numbers; brackets, a JSON array, a Python list and LaTeX braces may stand around. Items are compared as `text` compares: as text, or as numbers where
-the gold item is one. Items may carry names (`rows={8} columns={9}`, `8 rows and 9 columns`): if both sides name theirs,
-names decide which item meets which.
+their own, with or without bullets and numbers; brackets, a JSON array, a Python list and LaTeX braces may stand around.
+Items are compared as `text` compares: as text, or as numbers where the gold item is one. Items may carry names
+(`rows={8} columns={9}`, `8 rows and 9 columns`): if both sides name theirs, names decide which item meets which.
 """
 
 from __future__ import annotations

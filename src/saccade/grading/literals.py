@@ -1,4 +1,4 @@
-"""Lists that a text writes as a program would: JSON arrays and Python lists of texts and numbers. Nothing is evaluated."""
+"""Lists as a program would write them: JSON arrays and Python lists of texts and numbers. Nothing is evaluated."""
 
 from __future__ import annotations
 

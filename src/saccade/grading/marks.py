@@ -24,8 +24,13 @@ _PHRASE = re.compile(
     re.IGNORECASE,
 )
 _VERB = re.compile(r"\b(?:is|are|be)(?:\s[a-z]+)?[*_\s]*$", re.IGNORECASE)
-_DISTANT = re.compile(r"(?:correct|right|best)\s(?:answer|option|choice|question)\b[^.\n:]{1,80}?\s(?:is|are)[:\s]", re.IGNORECASE)
-_LEAD = re.compile(r"[\s#>*_\-\d.)(\\\[]*(?:\\text\s?\{)?(?:(?:the|my|final|correct|so|thus|therefore|hence|closest|best)[,\s]+)*", re.IGNORECASE)
+_DISTANT = re.compile(
+    r"(?:correct|right|best)\s(?:answer|option|choice|question)\b[^.\n:]{1,80}?\s(?:is|are)[:\s]", re.IGNORECASE
+)
+_LEAD = re.compile(
+    r"[\s#>*_\-\d.)(\\\[]*(?:\\text\s?\{)?(?:(?:the|my|final|correct|so|thus|therefore|hence|closest|best)[,\s]+)*",
+    re.IGNORECASE,
+)
 _BRACE = re.compile(r"(?<!\\)[{}]")
 _SENTENCE_END = re.compile(
     r"(?:(?<=[^\W_]{2})|(?<=[)%°}*\"']))(?<!\bMr)(?<!\bMs)(?<!\bMrs)(?<!\bDr)(?<!\bSt)(?<!\bMt)(?<!\bNo)(?<!\bvs)"
@@ -33,6 +38,7 @@ _SENTENCE_END = re.compile(
 )
 _FORMULA = re.compile(r"(?:\\[A-Za-z]+|[\^_√])\s*\{")
 _CURLY = re.compile(r"(?<![\\^_}\]A-Za-z0-9])\{(?P<inside>[^{}\\\":]{1,200})\}")
+_IN_BRACES = re.compile(r"[\s*_$'\"]*(?:\{|[A-Za-z]+\s?=\s?\{)")
 _EDGES: Final = " *_:`#>"
 
 
@@ -125,10 +131,8 @@ def _in_line(line: str, position: int, below: str) -> Iterator[tuple[int, int, C
             said = below.strip().lstrip(">#").strip()
         elif said.rstrip("* ").endswith(":") or not said:
             continue
-        groups = list(_groups(said))
-        yield from (
-            (position + head.start(), position + end, Candidate(one, strong)) for one in (groups or [said])
-        )
+        groups = _groups(said) if _IN_BRACES.match(said) else []
+        yield from ((position + head.start(), position + end, Candidate(one, strong)) for one in (groups or [said]))
 
 
 def _groups(text: str) -> list[str]:

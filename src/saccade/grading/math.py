@@ -2,7 +2,8 @@
 
 Numbers and plain text are compared as `number` and `text` do, formulas by their values (`formula`: units, matrices,
 degrees); only what is left, and is a small formula on both sides, goes to the algebra system, in a process of its own
-(`math_process`). 1/3 is not 0.333; a decimal against a root counts to six places. `x = 5` is 5. What could not be decided within the limits is wrong, and the verdict says so.
+(`math_process`). 1/3 is not 0.333; a decimal against a root counts to six places. `x = 5` is 5. What could not be
+decided within the limits is wrong, and the verdict says so.
 """
 
 from __future__ import annotations

@@ -13,7 +13,8 @@ from saccade.grading.yes_no import asserts
 
 _LONGEST = 400
 _DENIED = re.compile(
-    DOUBT.pattern + r"|\bor\b|\b(?:(?:all|any|anything|everything) but|other than|rather than|excluding|opposite)\b", re.IGNORECASE
+    DOUBT.pattern + r"|\bor\b|\b(?:(?:all|any|anything|everything) but|other than|rather than|excluding|opposite)\b",
+    re.IGNORECASE,
 )
 _FIRST_NOT = re.compile(
     r"^(?:it(?:'s|\sis)\s)?not\s+(?:option\s|choice\s)?(?P<denied>[^,;.]{1,60}?)\s*[,;.]?\s*"
@@ -44,14 +45,7 @@ def in_sentence(said: str, options: Options) -> int | None:
         ):
             return index
     if set(options.words) == {"yes", "no"}:
-        found = options.mentioned(said)
-        meant = asserts(said)
-        wanted = {True: "yes", False: "no"}.get(meant) if meant is not None else None
-        spoken = options.words.index(wanted) if wanted is not None else None
-        lettered = _settled(said, options)
-        if spoken is None or lettered is None or {spoken} == lettered:
-            return spoken if spoken is not None else (lettered or {None}).pop() if len(found) < 2 else None
-        return None
+        return _yes_or_no(said, options)
     denied = _FIRST_NOT.match(said)
     if denied is not None:
         said = said[denied.end() :]
@@ -62,6 +56,17 @@ def in_sentence(said: str, options: Options) -> int | None:
     if not found or len({options.words[index] or str(index) for index in touched}) != 1 or _DENIED.search(rest):
         return None
     return min(found)
+
+
+def _yes_or_no(said: str, options: Options) -> int | None:
+    """What a sentence asserts, unless it settles on the letter of the other option."""
+    meant = asserts(said)
+    spoken = None if meant is None else options.words.index("yes" if meant else "no")
+    lettered = _settled(said, options) or options.mentioned(said)
+    if spoken is None:
+        return min(lettered) if len(lettered) == 1 and DOUBT.search(options.without_texts(said)) is None else None
+    settled = _settled(said, options)
+    return spoken if settled is None or settled == {spoken} else None
 
 
 def _settled(said: str, options: Options) -> set[int] | None:

@@ -2,7 +2,8 @@
 
     mean over t in 0.50, 0.55, ..., 0.95 of: relative error <= 1 - t
 
-The bound itself is near enough, as in the official code: 3 for 4 is 0.6. A gold answer of 0 is met by 0 alone. The number is that of the final answer, not the first one of the transcript.
+The bound itself is near enough, as in the official code: 3 for 4 is 0.6. A gold answer of 0 is met by 0 alone. The
+number is that of the final answer, not the first one of the transcript.
 """
 
 from __future__ import annotations

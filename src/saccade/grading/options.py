@@ -12,16 +12,102 @@ from saccade.grading.compare import same_quantity
 from saccade.grading.formula import same_formula
 from saccade.grading.quantities import quantity
 from saccade.grading.text import bare, same_text, starts_as_number
-from saccade.grading.wrappers import tight, unwrapped
+from saccade.grading.wrappers import unwrapped
 
 _MENTION = re.compile(r"[(\[]\s?(?P<bracketed>[A-Z])\s?[)\]]|\b(?:option|choice)s?\s+(?P<named>[A-Z])\b")
 _MARKUP = re.compile(r"\$|(?<!\\)\\[()\[\]]|\*\*|__|`")
 _INNER = re.compile(r"\\(?:text|textbf|textit|textrm|mathrm|mathbf|mbox|operatorname|boldsymbol)\s?\{([^{}\\]*)\}")
 _SMALL_WORDS = frozenset(
-    "the a an is are was were be been it its it's this that these those on to at in of from by as with has have had says "
-    "shows show for called named so therefore thus hence and but choose chose pick select selected option choice answer "
-    "color colour there their they he she both only likely most clearly definitely probably because since than "
-    "i'd say not or either looks look seems appears into under over near who which i think believe you we see becomes also".split()
+    [
+        "the",
+        "a",
+        "an",
+        "is",
+        "are",
+        "was",
+        "were",
+        "be",
+        "been",
+        "it",
+        "its",
+        "it's",
+        "this",
+        "that",
+        "these",
+        "those",
+        "on",
+        "to",
+        "at",
+        "in",
+        "of",
+        "from",
+        "by",
+        "as",
+        "with",
+        "has",
+        "have",
+        "had",
+        "says",
+        "shows",
+        "show",
+        "for",
+        "called",
+        "named",
+        "so",
+        "therefore",
+        "thus",
+        "hence",
+        "and",
+        "but",
+        "choose",
+        "chose",
+        "pick",
+        "select",
+        "selected",
+        "option",
+        "choice",
+        "answer",
+        "color",
+        "colour",
+        "there",
+        "their",
+        "they",
+        "he",
+        "she",
+        "both",
+        "only",
+        "likely",
+        "most",
+        "clearly",
+        "definitely",
+        "probably",
+        "because",
+        "since",
+        "than",
+        "i'd",
+        "say",
+        "not",
+        "or",
+        "either",
+        "looks",
+        "look",
+        "seems",
+        "appears",
+        "into",
+        "under",
+        "over",
+        "near",
+        "who",
+        "which",
+        "i",
+        "think",
+        "believe",
+        "you",
+        "we",
+        "see",
+        "becomes",
+        "also",
+    ]
 )
 _MODIFIES_NOT = re.compile(
     r"(?:is|are|was|were|has|have|had|of|in|on|at|to|for|with|by|as|from|than|because|since|which|that|who|when|while|if|and|or|"
@@ -59,7 +145,11 @@ class Options:
         """The option that is called `name`."""
         count = len(self.texts)
         if count > len(ascii_uppercase):
-            return int(name) - 1 if name.isdecimal() and len(name) < 4 and name == str(int(name)) and 0 < int(name) <= count else None
+            return (
+                int(name) - 1
+                if name.isdecimal() and len(name) < 4 and name == str(int(name)) and 0 < int(name) <= count
+                else None
+            )
         place = ascii_uppercase.find(name.upper()) if len(name) == 1 else -1
         return place if 0 <= place < count else None
 
@@ -95,7 +185,9 @@ class Options:
         if len(plain) > 200:
             return None
         same = [index for index, text in enumerate(self.plains) if same_text(plain, text)]
-        same = same or [index for index, words in enumerate(self.words) if words and tight(words) == tight(bare(plain))]
+        same = same or [
+            index for index, words in enumerate(self.words) if words and _closed(words) == _closed(bare(plain))
+        ]
         same = same or self._by_quantity(plain)
         same = same or [index for index, text in enumerate(self.plains) if same_formula(plain, text)]
         return same[0] if same and len({self.words[index] for index in same}) == 1 else None
@@ -119,7 +211,7 @@ class Options:
             return rest
         if said == words or same_text(rest, self.plains[index]):
             return ""
-        if tight(said) == tight(words):
+        if _closed(said) == _closed(words):
             return ""
         if said.startswith(words) and not (said[len(words)].isalnum() and words[-1].isalnum()):
             return said[len(words) :]
@@ -142,7 +234,7 @@ class Options:
         return found | self.mentioned_by_text(text)
 
     def mentioned_by_text(self, text: str, alone: bool = True) -> set[int]:
-        """Options whose text stands in `text`; with `alone`, not as a part of a longer phrase ("navy blue" for "blue")."""
+        """Options whose text stands in `text`; with `alone`, not within a longer phrase ("navy blue" for "blue")."""
         rest = f" {bare(text)} "
         found: set[int] = set()
         for index in sorted(range(len(self.texts)), key=lambda index: -len(self.words[index])):
@@ -170,6 +262,11 @@ def _stands_alone(text: str, spot: re.Match[str]) -> bool:
         return False
     after = re.match(r"\s+([a-z][\w'-]*)", text[spot.end() :])
     return after is None or _MODIFIES_NOT.match(after[1]) is not None or len(spot[0].split()) > 2
+
+
+def _closed(text: str) -> str:
+    """`text` without spaces: `F = 7450 lbf` is `F=7450lbf`."""
+    return "".join(text.split())
 
 
 def _plain(text: str) -> str:

@@ -18,16 +18,20 @@ from saccade.grading.quantities import DOUBT
 
 _LETTERED = re.compile(r"[*_\-\s(\[]{0,4}[A-Za-z][.):\]]+(?:\s|\*|$)")
 _SIGN_OFF = re.compile(
-    r"^(?:i hope (?:this|that|it)|hope this|let me know|is there anything else|do you have (?:any )?other|please let me know"
+    r"^(?:i hope (?:this|that|it)|hope this|let me know|is there anything else|do you have (?:any )?other"
+    r"|please let me know"
     r"|if you have any|feel free|would you like|can i help|i'm (?:happy|glad) to help|have a (?:nice|great))\b.*$",
     re.IGNORECASE,
 )
 _CONCLUDES = re.compile(
-    r"^[\s*_>#\d.)-]*(?:therefore|thus|hence|so|consequently|accordingly|in conclusion|conclusion|to conclude|overall|in summary|finally"
+    r"^[\s*_>#\d.)-]*(?:therefore|thus|hence|so|consequently|accordingly"
+    r"|in conclusion|conclusion|to conclude|overall|in summary|finally"
     r"|as a result|this means|that means|based on (?:this|these|the)|it follows)\b",
     re.IGNORECASE,
 )
-_SENTENCE = re.compile(r"(?<=[^\W_][.!?])(?<!\b[A-Z][.])(?<!vs\.)(?<!\bNo\.)(?<!Dr\.)(?<!Mr\.)(?<!Ms\.)[*_\"')]*\s+(?=[A-Z*(\"$\\])")
+_SENTENCE = re.compile(
+    r"(?<=[^\W_][.!?])(?<!\b[A-Z][.])(?<!vs\.)(?<!\bNo\.)(?<!Dr\.)(?<!Mr\.)(?<!Ms\.)[*_\"')]*\s+(?=[A-Z*(\"$\\])"
+)
 _ITEM = re.compile(r"[0-9]{1,2}[.)]")
 _FENCE = re.compile(r"^\s*(?:```|~~~|\'\'\')")
 _BOLD = re.compile(r"(?<![\w*])\*\*([^*\n]{1,200})\*\*(?![\w*])|\\mathbf\{([^{}]{1,100})\}|\\textbf\{([^{}]{1,100})\}")
@@ -41,7 +45,8 @@ _COPULA = re.compile(
 )
 _WEAK_LINKS: Final = ("has", "have", "had", "get", "contains", "contain", "shows", "show", "total", ":")
 _THERE = re.compile(
-    r"\bthere\s(?:are|is|were|was|will\sbe|would\sbe)(?:\s(?:only|exactly|just|about|approximately|still|now|a\stotal\sof))*" + _NUMBER_AHEAD,
+    r"\bthere\s(?:are|is|were|was|will\sbe|would\sbe)(?:\s(?:only|exactly|just|about|approximately|still|now|a\stotal\sof))*"
+    + _NUMBER_AHEAD,
     re.IGNORECASE,
 )
 _CUT = re.compile(
@@ -51,7 +56,9 @@ _CUT = re.compile(
 )
 _NUMBER: Final = re.compile(r"[0-9][0-9.,]*")
 _JOINED = re.compile(r"\b(?:or|to|and)\b|[-,/+x×*=^]")
-_NO_ANSWER_IN_BOLD = re.compile(r"(?:step|part|option|figure|case|question|note|method|row|column|image)\b|.*:$", re.IGNORECASE)
+_NO_ANSWER_IN_BOLD = re.compile(
+    r"(?:step|part|option|figure|case|question|note|method|row|column|image)\b|.*:$", re.IGNORECASE
+)
 _LONGEST_SENTENCE: Final = 1_000
 _MOST_SENTENCES: Final = 40
 
@@ -68,7 +75,13 @@ def unmarked(text: str, says: Callable[[str], object], prose: bool) -> Iterator[
     sentences = [part for line in lines[-_MOST_SENTENCES:] for part in _sentences(line)]
     concluding = [part for part in sentences if _CONCLUDES.match(part)][-1:]
     first = _sentences(lines[0])[:1] if lines else []
-    if len(sentences) > 1 and first and len(first[0].split()) <= 3 and _ITEM.fullmatch(first[0]) is None and says(first[0]) is not None:
+    if (
+        len(sentences) > 1
+        and first
+        and len(first[0].split()) <= 3
+        and _ITEM.fullmatch(first[0]) is None
+        and says(first[0]) is not None
+    ):
         yield [*map(Candidate, first), *(Candidate(part) for part in sentences[-1:] if says(part) is not None)]
     bold = [part for part in _in_bold("\n".join(lines)) if says(part) is not None]
     if bold and all(says(part) == says(bold[0]) for part in bold[1:_MOST_SENTENCES]):
@@ -132,7 +145,8 @@ def _in_bold(text: str) -> list[str]:
 def _last_copula(plain: str) -> re.Match[str] | None:
     links = list(_COPULA.finditer(plain))
     firm = [link for link in links if link[0].split()[0].casefold() not in _WEAK_LINKS]
-    return (firm or links or [None])[-1]
+    best = firm or links
+    return best[-1] if best else None
 
 
 def _cut(piece: str) -> str:

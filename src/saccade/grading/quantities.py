@@ -37,7 +37,8 @@ _BOUND_AFTER = re.compile(
 _SAID_AGAIN = re.compile(r"(?<![0-9.])([0-9]{1,9}) \(\1\)")  # "5 (five)"
 # "None", "no intersections", "there are no red cars": a count of nothing. "No idea" and the like count nothing.
 _NONE = re.compile(
-    r"(?:none(?:\sof\s(?:them|these|the\s[\w ]{1,30}))?|(?:(?:there|they|it|the\s[\w ]{1,30})\s(?:is|are|was|were|has|have|do|does)\s)?"
+    r"(?:none(?:\sof\s(?:them|these|the\s[\w ]{1,30}))?|(?:(?:there|they|it|the\s[\w ]{1,30})"
+    r"\s(?:is|are|was|were|has|have|do|does)\s)?"
     r"(?:none|(?:no|zero)\s(?!(?:idea|answer|information|doubt|way|one|clue|number|more|less|fewer|longer|matter|problem|sense|single|"
     r"solution|such|thanks|wait|sir|but|it|i|the|that|this|there|they|and|or|yes|data|image|picture|not|option|choice|change|"
     r"difference|limit|evidence|response|comment|reason|further|other|clear|sure|need|choices|options|answers|relation)\b)"
@@ -116,7 +117,9 @@ class Quantity:
 
 def quantity(text: str) -> Quantity | None:
     """The one number that `text` states, or None."""
-    plain = _POWER.sub(lambda found: found["unit"] + _SIGNS[found["power"]], repeating_as_fraction(unwrapped(clean(text))))
+    plain = _POWER.sub(
+        lambda found: found["unit"] + _SIGNS[found["power"]], repeating_as_fraction(unwrapped(clean(text)))
+    )
     if _NONE.fullmatch(plain) is not None:
         return Quantity(Fraction(0))
     for part in (_after_equals(plain), plain):

@@ -1,7 +1,7 @@
 """Text: the same words, but for letter case, white space, markup, quotes and punctuation at the ends.
 
-Nothing is left out, stemmed or found inside a longer text. A time of day is met by another spelling of it. A number is also met by another spelling of the same number,
-unless it is written with leading zeros, which makes it a code.
+Nothing is left out, stemmed or found inside a longer text. A time of day is met by another spelling of it. A number is
+also met by another spelling of the same number, unless it is written with leading zeros, which makes it a code.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Yes or no: what a text asserts, negation included. "Yes and no", "unknown" and "I know" are neither.
 
-`yes` or `no` counts at the start of the text (and then nothing after it may contradict it), or as its last word. A reason
-in a sentence of its own, or after "because", may deny other things.
+`yes` or `no` counts at the start of the text (and then nothing after it may contradict it), or as its last word. A
+reason in a sentence of its own, or after "because", may deny other things.
 """
 
 from __future__ import annotations
@@ -33,7 +33,10 @@ _CONTRADICTS = re.compile(
 _LAST = re.compile(r"(?P<before>.*)\b(?P<word>yes|no|true|false)", re.DOTALL)
 _EITHER = re.compile(r"\b(?:yes|yeah|yep|true|no|nope|false)\b")
 _OPEN = re.compile(r"\b(?:maybe|perhaps|possibly|probably|might|could|unsure|unclear|unknown|or)\b|\?\s*$")
-_OPEN_FIRST = re.compile(r"^[^.!;\n]*?\b(?:maybe|perhaps|possibly|probably|unsure|unclear|unknown)\b|\?\s*$|\b(?:not sure|could be|might be)\b")
+_OPEN_FIRST = re.compile(
+    r"^[^.!;\n]*?\b(?:maybe|perhaps|possibly|probably|unsure|unclear|unknown)\b|\?\s*$"
+    r"|\b(?:not sure|could be|might be)\b"
+)
 
 
 @dataclass(frozen=True, slots=True)
