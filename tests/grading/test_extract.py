@@ -26,7 +26,7 @@ from saccade.grading.wrappers import unwrapped
         ("2:10 P.M.", "2:10 P.M."),
         ("<answer>cut off by a stop string", "cut off by a stop string"),
         ("\\boxed{5} and again \\boxed{5}", "5"),
-        ("<answer>A</answer> so <answer>a</answer>", "A"),
+        ("<answer>A</answer> so <answer>a</answer>", "a"),
     ],
 )
 def test_finds(text: str, answer: str) -> None:
@@ -44,8 +44,8 @@ def test_finds(text: str, answer: str) -> None:
         ("<answer>\\boxed{1} \\boxed{2}</answer>", "different answers"),
         ("The answer is A. No, the answer is B.", "different answers"),
         ("{1} {2}", "different answers"),
-        ("cat\ndog", "look like answers too"),
-        ("A. The cat sleeps.\nB. The dog sleeps.", "look like answers too"),
+        ("cat\ndog", "different answers"),
+        ("A. The cat sleeps.\nB. The dog sleeps.", "different answers"),
         ("x " * 2_000, "longer than 2000"),
         ("x" * 200_001, "longer than 200000"),
     ],

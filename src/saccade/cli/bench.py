@@ -108,6 +108,35 @@ def rollout(
     _measured("saccade bench rollout", partial(measure_rollout, scale, source, threads), json_file)
 
 
+@app.command()
+def grading(
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="Stored answers with official verdicts.")],
+    shown: Annotated[int, typer.Option("--examples", min=0, help="Examples of each kind.")] = 5,
+    json_file: Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write the figures there.")] = None,
+    unread: Annotated[
+        Path | None, typer.Option("--unread", metavar="FILE", help="Write every unread answer there, one a line.")
+    ] = None,
+) -> None:
+    """Our verdicts on answers of real models beside the benchmark's own: agreement, who accepts alone, what is unread.
+
+    Reads the files that MMMU-Pro and MathVista publish (.jsonl, .json); docs/grading.md says which fields.
+    """
+    from saccade.bench.grading import as_json, examples, figures, grading_table, judge_folder, unread_lines
+
+    files = judge_folder(folder)
+    everything = [one for _, judged, _ in files for one in judged]
+    rows = [figures(*file) for file in files]
+    if len(files) > 1:
+        rows.append(figures("all", everything, sum(ungraded for *_, ungraded in files)))
+    console = Console(width=None if sys.stdout.isatty() else 150)
+    console.print(grading_table(rows))
+    console.print(*examples(everything, shown), sep="\n", highlight=False, markup=False, soft_wrap=True)
+    if json_file is not None:
+        json_file.write_text(json.dumps(as_json(rows), indent=1) + "\n", encoding="utf-8")
+    if unread is not None:
+        unread.write_text(unread_lines(everything), encoding="utf-8")
+
+
 def _measured(
     title: str, measure: Callable[[Callable[[str], None]], Sequence[LoopFigure]], json_file: Path | None
 ) -> None:

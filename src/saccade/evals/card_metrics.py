@@ -1,6 +1,8 @@
 """The numbers by which benchmarks are known where these are not the mean over their tasks; a card names its own.
 
 `task-mean`, `type-mean`: the mean over the values of a tag of the accuracies of their tasks.
+`vsi-mean`: the mean over VSI-Bench's eight types, of which relative direction is the mean of its three levels
+(arXiv:2412.14171, and the official evaluation).
 `average-and-worst-case`: a group of variants is worth its worst one (DynaMath, arXiv:2411.00836).
 `we-math`: over groups of one-step problems and the composite problem made of them (arXiv:2407.01284).
 """
@@ -17,6 +19,7 @@ from saccade.evals.rows import Row
 from saccade.tasks.benchmarks.card import Metric
 from saccade.tasks.benchmarks.registry import recorded_card
 
+_VSI_DIRECTION = "object_rel_direction"
 Numbers = Mapping[str, float]
 Tagged = tuple[TaskResult, Mapping[str, str]]
 """A task and its tags by their names."""
@@ -39,6 +42,14 @@ def tag_mean(results: Sequence[Tagged], metric: Metric) -> Numbers:
     (name, *_) = metric.by or ("",)
     groups = _grouped(results, name)
     return {f"mean over {name}": fmean(fmean(averages) for averages in groups.values())} if groups else {}
+
+
+def vsi_mean(results: Sequence[Tagged], metric: Metric) -> Numbers:
+    """Mean over the types of VSI-Bench; the levels of relative direction are averaged to one type first."""
+    levels: dict[str, list[float]] = defaultdict(list)
+    for name, averages in _grouped(results, "type").items():
+        levels[_VSI_DIRECTION if name.startswith(_VSI_DIRECTION) else name].append(fmean(averages))
+    return {"mean over type": fmean(map(fmean, levels.values()))} if levels else {}
 
 
 def worst_case(results: Sequence[Tagged], metric: Metric) -> Numbers:
@@ -74,6 +85,7 @@ def we_math(results: Sequence[Tagged], metric: Metric) -> Numbers:
 METRICS: Mapping[str, Callable[[Sequence[Tagged], Metric], Numbers]] = {
     "task-mean": tag_mean,
     "type-mean": tag_mean,
+    "vsi-mean": vsi_mean,
     "average-and-worst-case": worst_case,
     "we-math": we_math,
 }

@@ -7,14 +7,14 @@ answer, or one that the grader cannot read) is a fault of the data and raises.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
 from saccade.errors import GradingError
 from saccade.grading.clean import clipped
-from saccade.grading.extract import final_answer
+from saccade.grading.extract import Says, final_answer, words_said
+from saccade.grading.literals import literal_list
 from saccade.record.task import Task
 
 
@@ -28,6 +28,8 @@ class Verdict:
     """For a person, never for a model."""
     extracted: str = ""
     """What was taken for the answer, at most 200 characters of it."""
+    read: bool = True
+    """Whether one answer was found that this grader can read; where not, the answer is wrong for want of one."""
 
     def __post_init__(self) -> None:
         if not 0 <= self.correct <= 1:
@@ -68,13 +70,21 @@ def wrong(reason: str, extracted: str = "") -> Verdict:
     return Verdict(0.0, reason, extracted)
 
 
-def judged(answer: str | None, compare: Compare) -> Verdict:
-    """What `compare` says of the single candidate in `answer`; wrong if there is none or more than one."""
+def unread(reason: str, extracted: str = "") -> Verdict:
+    """No credit, since no single answer could be read."""
+    return Verdict(0.0, reason, extracted, read=False)
+
+
+def judged(answer: str | None, compare: Compare, says: Says = words_said, prose: bool = False) -> Verdict:
+    """What `compare` says of the single candidate in `answer`; wrong if there is none or more than one.
+
+    `says` and `prose` are those of `final_answer`: which candidates are one answer, and whether sentences are read.
+    """
     if answer is None:
-        return wrong("no answer was given")
-    found = final_answer(answer)
+        return unread("no answer was given")
+    found = final_answer(answer, says, prose)
     if found.text is None:
-        return wrong(found.problem)
+        return unread(found.problem)
     return compare(found.text)
 
 
@@ -90,20 +100,15 @@ def gold_of(task: Task) -> str:
 
 
 def golds_of(task: Task) -> tuple[str, ...]:
-    """All accepted answers: the texts of a JSON array of texts, or the gold answer alone.
+    """All accepted answers: the texts of a JSON array or Python list of texts, or the gold answer alone.
 
     Raises:
         GradingError: the task has none.
     """
     gold = gold_of(task)
-    if gold.lstrip().startswith("["):
-        try:
-            several = json.loads(gold)
-        except (ValueError, RecursionError):
-            return (gold,)
-        if isinstance(several, list) and several and all(isinstance(item, str) and item.strip() for item in several):
-            return tuple(several)
-    return (gold,)
+    several = literal_list(gold) if gold.lstrip().startswith("[") else None
+    texts = tuple(item for item in several or () if isinstance(item, str) and item.strip())
+    return texts if several and len(texts) == len(several) else (gold,)
 
 
 def unreadable(task: Task, what: str) -> GradingError:

@@ -1,9 +1,10 @@
-"""Multiple choice: by letter in any usual writing, by the option's text, or by both if they agree.
+"""Multiple choice: by letter in any usual writing, by the option's text or value, or by both if they agree.
 
 Letters follow the order in which the task lists its choices (`A` is the first), as every dialect shows them; beyond 26
 choices they are numbers from 1. A letter counts where it stands alone, is marked as one ("(B)", "B.", "b)",
-"option B"), or follows "the answer is"; never inside a word, and never as the article "a". An answer
-that names several options, denies one, or gives a letter with another option's text is wrong.
+"option B"), or follows "the answer is" or "it is"; never inside a word, and never as the article "a". A letter alone
+means its option, also where another option's text is that letter. What explains a letter does not change it. An answer
+that names several options, takes one back, or gives a letter with another option's text is wrong.
 """
 
 from __future__ import annotations
@@ -11,30 +12,52 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from string import ascii_uppercase
 
-from saccade.grading.base import Verdict, gold_of, judged, right, unreadable, wrong
+from saccade.grading.base import Verdict, gold_of, judged, right, unread, unreadable, wrong
+from saccade.grading.mentions import in_sentence
+from saccade.grading.options import Options, label, options_of
 from saccade.grading.quantities import DOUBT
-from saccade.grading.text import bare, same_text
-from saccade.grading.yes_no import asserts
 from saccade.record.task import Task
 
 _LABEL = r"(?P<{0}>[A-Za-z]|[0-9]{{1,3}})"
 _MARKED = re.compile(
-    r"[*_]{0,3}(?:(?:option|choice|answer|letter)\s*)?(?:"
-    rf"[(\[<]\s?{_LABEL.format('bracketed')}\s?[)\]>]|{_LABEL.format('stopped')}\s?(?:[.):]|-\s)"
-    r")[*_]{0,3}(?:\s*[:.)-])?\s*(?P<rest>.*)",
+    r"(?:the\s)?(?:(?:option|choice|answer|letter|statement)\s*:?\s*)?(?:"
+    rf"[(\[<{{]\s?{_LABEL.format('bracketed')}\s?[)\]>}}]|{_LABEL.format('stopped')}\s?(?:[.):]|-\s|\n))"
+    r"\s*(?:[:.)]|-(?=\s))?\s*(?P<rest>.*)",
     re.IGNORECASE | re.DOTALL,
 )
 _NAMED = re.compile(
-    rf"(?:option|choice|letter)\s+[\"']?{_LABEL.format('label')}[\"']?(?P<rest>(?:[\s,.;:].*)?)", re.I | re.S
+    rf"(?:the\s)?(?:option|choice|letter)\s+{_LABEL.format('label')}(?P<rest>(?:[\s,.;:].*)?)", re.I | re.S
 )
-_CAPITAL = re.compile(r"(?P<label>[A-Z])(?P<rest>(?:,|\s(?:because|since|as|is|-)\s|\s\().*)", re.DOTALL)
-_DENIED = re.compile(
-    DOUBT.pattern + r"|\b(?:(?:all|any|anything|everything) but|other than|rather than|excluding|opposite)\b",
+_CAPITAL = re.compile(r"(?P<label>[A-Z])(?P<rest>(?:[,;?/&]|\s?\(|\s).*)", re.DOTALL)
+_EXPLAINS = re.compile(
+    r"[,;]\s|[\s-]*(?:\(|and\snot\b|because|since|as\b|for\b|due to|is\b|which|where|with\b|-)", re.IGNORECASE
+)
+_JOINED = re.compile(
+    r"[\s,;.)]*(?:(?:or|and(?!\s(?:not|neither)\b)|and/or|to|as well as|nor)\b|[/&?+])"
+    r"|[\s,;.]*[(\[]?(?-i:[A-Z])[)\]]?(?![\w'^_*/(=+-])",
     re.IGNORECASE,
 )
-_MENTION = re.compile(r"[(\[]\s?(?P<bracketed>[A-Z])\s?[)\]]|\b(?:option|choice)\s+(?P<named>[A-Z])\b")
+# "A" and "I" are words too; these follow them as letters.
+_AFTER_A_LETTER = re.compile(r"\s(?:(?:is|was|would|could|-)\s|\(|because|since|or\b|and\b)")
+_TAKEN_BACK = re.compile(
+    r"^[\s,;.:-]*(?:(?:is|was|are|isn't|can't|cannot|seems?|looks?|must|would|could|should|might|may)\b"
+    r"[^.;,\n]{0,30}\b(?:wrong|incorrect|false|not|ruled|out|unlikely|impossible|excluded|eliminated)\b|(?:isn't|can't|cannot)\b)"
+    r"|\b(?:no,|no wait|wait\b|actually,|sorry|scratch that|on second thought|i mean|correction|my mistake"
+    r"|not (?:sure|certain|confident)|unsure|uncertain)"
+    r"|^[\s,;.:-]*(?:actually|maybe|perhaps|possibly|probably|might"
+    r"|but (?:maybe|perhaps|it (?:could|might)|i could))\b|\?\s*$",
+    re.IGNORECASE,
+)
+_RATHER = re.compile(r"^[\s,;.]*(?:rather than|instead of|over)\b", re.IGNORECASE)
+_NO_ANSWER = "taken back"
+_REJECTS = re.compile(
+    DOUBT.pattern
+    + r"|\b(?:too|less|rather|unlike|while|whereas|other|others|only|fails?|lacks?|eliminated?|rules?d? out|"
+    r"distractors?|contradicts?|opposite|excluded?|does|larger|smaller|more|greater|worse|would|compared?|than)\b",
+    re.IGNORECASE,
+)
+_CLAUSE = re.compile(r"[.;\n]\s*|,\s+(?=but\b|while\b|whereas\b|and\b)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,92 +69,99 @@ class ChoiceGrader:
         gold = gold_of(task)
         if gold not in task.choices:
             raise unreadable(task, "choice of it")
-        return judged(answer, lambda said: _compare(said, gold, task.choices))
+        options = options_of(task.choices)
+        return judged(answer, lambda said: _compare(said, gold, options), lambda said: _said(said, options), prose=True)
 
 
-def _compare(said: str, gold: str, choices: Sequence[str]) -> Verdict:
-    chosen = read_choice(said, choices)
+def _compare(said: str, gold: str, options: Options) -> Verdict:
+    chosen = _read(said, options)
     if chosen is None:
-        return wrong("names no single option", said)
-    if choices[chosen] == gold or bare(choices[chosen]) == bare(gold) != "":
-        return right(f"option {label(chosen, len(choices))}", said)
-    return wrong(f"option {label(chosen, len(choices))} is not the gold one", said)
+        return unread("names no single option", said)
+    name = label(chosen, len(options.texts))
+    if options.same(chosen, options.texts.index(gold)):
+        return right(f"option {name}", said)
+    return wrong(f"option {name} is not the gold one", said)
 
 
-def label(index: int, count: int) -> str:
-    """What option number `index` (from 0) of `count` is called."""
-    return ascii_uppercase[index] if count <= len(ascii_uppercase) else str(index + 1)
+def _said(said: str, options: Options) -> object:
+    chosen = _read(said, options)
+    if chosen is not None:
+        return min(options.doubles(chosen))
+    return (
+        _NO_ANSWER
+        if _TAKEN_BACK.search(options.plain(said)) and options.starts_with_label(options.plain(said))
+        else None
+    )
 
 
 def read_choice(said: str, choices: Sequence[str]) -> int | None:
     """Index of the option that `said` names, or None if it names none, or more than one."""
-    exact = [index for index, choice in enumerate(choices) if bare(said) == bare(choice)]
-    if exact:
-        return exact[0]
-    alone = _index(said.strip(" .*_()[]\"'"), len(choices))
-    if alone is not None:
+    return _read(said, options_of(tuple(choices)))
+
+
+def _read(said: str, options: Options) -> int | None:
+    plain = options.plain(said)
+    alone = options.index(plain.strip(" .,;:*_()[]<>{}\"'\n"))
+    numbered = len(options.texts) > 26
+    if alone is not None and not (numbered and options.exact(plain) is not None):
         return alone
+    exact = options.exact(plain)
+    if exact is not None:
+        return exact
+    glued = options.glued(plain)
+    if glued is not None:
+        return glued
+    labelled = _labelled(plain, options)
+    if labelled is not None:
+        return labelled[0]
+    by_value = options.by_value(plain)
+    if by_value is not None:
+        return by_value
+    return in_sentence(plain, options)
+
+
+def _labelled(plain: str, options: Options) -> tuple[int | None] | None:
+    """The option whose letter stands first, or (None,) if what follows takes it back; None without such a letter."""
     for form in (_MARKED, _NAMED, _CAPITAL):
-        match = form.fullmatch(said.strip())
+        match = form.fullmatch(plain)
         groups = match.groupdict() if match else {}
-        index = _index(next((groups[name] for name in groups if name != "rest" and groups[name]), ""), len(choices))
-        if index is not None:
-            return index if _agrees(groups["rest"] or "", index, choices) else None
-    same = [index for index, choice in enumerate(choices) if same_text(said, choice)]
-    if same:
-        return same[0] if len({bare(choices[index]) for index in same}) == 1 else None
-    return _in_sentence(said, choices)
+        index = options.index(next((groups[name] for name in groups if name != "rest" and groups[name]), ""))
+        if index is None:
+            continue
+        rest = groups["rest"] or ""
+        if form is _CAPITAL and not (_EXPLAINS.match(rest) or _JOINED.match(rest) or options.begins(rest, index)):
+            continue  # "A train passes", "I think"
+        word = form is _CAPITAL and groups["label"] in "AI" and rest[:1].isspace() and not options.begins(rest, index)
+        if word and _AFTER_A_LETTER.match(rest) is None:
+            continue
+        return (index if _agrees(rest, index, options) else None,)
+    return None
 
 
-def _index(name: str, count: int) -> int | None:
-    names = [label(index, count) for index in range(count)]
-    return names.index(name.upper()) if name.upper() in names else None
-
-
-def _agrees(rest: str, index: int, choices: Sequence[str]) -> bool:
-    """Whether what follows a letter is its option's text, or at least names no other option and denies nothing."""
-    if not rest.strip(" .*_)") or same_text(rest, choices[index]):
+def _agrees(rest: str, index: int, options: Options) -> bool:
+    """Whether what follows a letter is its option's text or an explanation, and not another option or a retraction."""
+    tail = options.without(rest, index)
+    if options.index(rest.strip(" .,*()[]\n")) == index:
         return True
-    if bare(rest).startswith(bare(choices[index])) and bare(choices[index]):
-        rest = bare(rest)[len(bare(choices[index])) :]
-    elif any(same_text(rest, choice) for choice in choices):
+    if not tail.strip(" .,*_):]}\n"):
+        return True
+    if tail == rest and options.begins_with_other(rest, index):
         return False
-    others = set(_mentioned(rest, choices)) - {index}
-    capitals = {_index(word, len(choices)) for word in re.findall(r"(?<![\w'])[B-HJ-Z](?![\w'])", rest)} - {None, index}
-    return not others and not capitals and _DENIED.search(rest) is None
+    if _JOINED.match(tail) and not _is_own(tail, index, options):
+        return False
+    if _TAKEN_BACK.search(tail) or _RATHER.match(tail):
+        return False
+    for clause in _CLAUSE.split(tail):
+        others = options.mentioned(clause) - {index} - options.doubles(index)
+        if others and _REJECTS.search(clause) is None:
+            return False
+    return True
 
 
-def _in_sentence(said: str, choices: Sequence[str]) -> int | None:
-    """The one option that a short sentence mentions by marked letter or by its text, without denying anything."""
-    if len(said) > 400:
-        return None
-    if {bare(choice) for choice in choices} == {"yes", "no"}:
-        meant = asserts(said)
-        wanted = {True: "yes", False: "no"}.get(meant) if meant is not None else None
-        return next((index for index, choice in enumerate(choices) if bare(choice) == wanted), None)
-    found = set(_mentioned(said, choices))
-    rest = bare(said)
-    for choice in choices:
-        rest = rest.replace(bare(choice), " ")
-    return found.pop() if len(found) == 1 and _DENIED.search(rest) is None else None
-
-
-def _mentioned(text: str, choices: Sequence[str]) -> list[int]:
-    """Options mentioned in `text`; where one option's text holds another's, the longer one counts."""
-    found: list[int] = []
-    for match in _MENTION.finditer(text):
-        index = _index(match["bracketed"] or match["named"], len(choices))
-        found += [] if index is None else [index]
-    rest = bare(text)
-    for index in sorted(range(len(choices)), key=lambda index: -len(bare(choices[index]))):
-        words = bare(choices[index])
-        if len(words) < 2 or not words[0].isalpha():
-            continue  # single letters and numbers turn up in any sentence
-        spot = re.compile(rf"(?<!\w){re.escape(words)}(?!\w)")
-        if spot.search(rest):
-            found.append(index)
-            rest = spot.sub(" ", rest)
-    return found
+def _is_own(tail: str, index: int, options: Options) -> bool:
+    """Whether what looks like a further letter is the option's own, said again."""
+    found = re.match(r"[\s,;.]*[(\[]?([A-Z])[)\]]?(?![\w'])", tail)
+    return found is not None and options.index(found[1]) == index
 
 
 CHOICE = ChoiceGrader()

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 
-from saccade.grading.quantities import Quantity
+from saccade.grading.quantities import Quantity, quantity
 from saccade.grading.units import ORDINAL
 
 _HUNDRED = Fraction(100)
@@ -61,3 +61,24 @@ def comparable(answer: Quantity, gold: Quantity) -> Iterator[tuple[Fraction, Fra
             yield answer.value, gold.value
     elif answer.unit.dimension == gold.unit.dimension:
         yield answer.value * answer.unit.factor, gold.value * gold.unit.factor
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StatedNumber:
+    """A number that a text states, equal to another one of the same value and with no other unit."""
+
+    quantity: Quantity
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, StatedNumber):
+            return NotImplemented
+        pairs = (self.quantity, other.quantity), (other.quantity, self.quantity)
+        return any(answer == gold for pair in pairs for answer, gold in comparable(*pair))
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+def number_said(text: str) -> StatedNumber | None:
+    """The number that `text` states, for `judged`; None if it states none, or several."""
+    found = quantity(text)
+    return None if found is None else StatedNumber(found)

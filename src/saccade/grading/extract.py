@@ -1,43 +1,31 @@
 r"""The final answer in a text: where it is looked for, in this order, and what makes it doubtful.
 
-1. inside `<answer>…</answer>`, and there again by the rules below;
-2. inside `\boxed{…}`, braces matched;
-3. after "the answer is", "Answer:" and their like, up to the end of the line or sentence;
-4. inside `{…}` that belongs to no formula, as BlindTest asks for it;
-5. the whole text, or its last line, unless a line before it looks like an answer too: lettered, or of up to three
-   words without a stop.
+1. inside `<answer>…</answer>`, in any letter case, and there again by the rules below;
+2. what is marked as the answer: `\boxed{…}`, "Answer: …", "the answer is …", "the correct option is …";
+3. inside `{…}` that belongs to no formula, as BlindTest asks for it;
+4. what is not marked: the whole text, its last line, or the sentence that concludes it (`prose`).
 
-The first rule that finds something decides. If it finds different things, the text has no answer: nobody may answer
-twice and be graded by the better one. What a model thinks between `<think>` tags is no answer.
+The first rule by which something is said decides. Answers that say the same are one answer; what says the same is up to
+the grader (`Says`). Different ones are no answer: nobody may answer twice and be graded by the better one. A line that
+only leads to the answer ("Thus, the correct answer is:") is none, and neither is what a model thinks between `<think>`
+tags.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Final
 
 from saccade.grading.clean import LONGEST_ANSWER, LONGEST_CANDIDATE, clean
+from saccade.grading.marks import Candidate, curly, marked, tagged
+from saccade.grading.prose import unmarked
+from saccade.grading.quantities import DOUBT
 from saccade.grading.wrappers import tight, unwrapped
 
-_TAG_OPEN: Final = "<answer>"
-_TAG_CLOSE: Final = "</answer>"
-_BOX = re.compile(r"\\(?:boxed|fbox)\s?(?=\{)")
-_PHRASE = re.compile(
-    r"\b(?:answer|final\s(?:answer|result)|(?:correct|right|best)\s(?:answer|option|choice))"
-    r"(?:\s(?:to\s(?:the|this)\squestion\s)?(?:is|are|should\sbe|would\sbe|must\sbe)\b)?[*_]{0,3}\s?(?P<colon>[:=])?[*_]{0,3}",
-    re.IGNORECASE,
-)
-_VERB = re.compile(r"\b(?:is|are|be)[*_\s]*$", re.IGNORECASE)
-_BRACE = re.compile(r"(?<!\\)[{}]")
-_SENTENCE_END = re.compile(
-    r"(?:(?<=[^\W_]{2})|(?<=[)%°}*\"']))(?<!\bMr)(?<!\bMs)(?<!\bMrs)(?<!\bDr)(?<!\bSt)(?<!\bMt)(?<!\bNo)(?<!\bvs)"
-    r"[.!]\s+(?=[A-Z*(])|\s(?:because|since)\s"
-)
-_LETTERED = re.compile(r"[*_\-\s(\[]{0,4}[A-Za-z][.):\]]+(?:\s|\*|$)")
-_FORMULA = re.compile(r"\\[A-Za-z]+\s*\{|[\^_]\s*\{")
-_CURLY = re.compile(r"(?<![\\^_}\]A-Za-z0-9])\{(?P<inside>[^{}\\\":]{1,200})\}")
+Says = Callable[[str], object]
+"""What a candidate says, as a value that equals that of another candidate that says the same; None: it says nothing."""
+_MOST = 64
+"""Candidates of one kind that are looked at: the last ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,58 +36,111 @@ class Extraction:
     """None if there is none, or more than one."""
     problem: str = ""
     """Why there is none, for a person."""
+    different: bool = False
+    """Whether there is none because different answers were given."""
 
 
-def final_answer(text: str) -> Extraction:
-    """The one final answer in `text`, without what is written around it."""
+_NOTHING = Extraction(None, "the answer is empty")
+
+
+def words_said(candidate: str) -> str:
+    """The words of a candidate, but for letter case and spaces: what it says where nothing more is known of it."""
+    return tight(" ".join(candidate.casefold().split()))
+
+
+def final_answer(text: str, says: Says = words_said, prose: bool = False) -> Extraction:
+    """The one final answer in `text`, without what is written around it.
+
+    `says` is what the grader reads in a candidate. With `prose`, sentences that conclude a longer text are read too:
+    only for graders whose `says` is None for a text without an answer.
+    """
     if len(text) > LONGEST_ANSWER:
         return Extraction(None, f"the answer is longer than {LONGEST_ANSWER} characters")
     said = _after_thinking(clean(text))
-    tagged = list(_tagged(said))
-    if not tagged:
-        return _inside(said)
-    found = [_inside(part) for part in tagged]
-    problem = next((item.problem for item in found if item.text is None), "")
-    if problem:
-        return Extraction(None, problem)
-    return _single([item.text or "" for item in found])
+    parts = tagged(said)
+    if not parts:
+        return _inside(said, says, prose)
+    found = [_inside(part, says, prose) for part in parts[-_MOST:]]
+    problem = next((item for item in found if item.text is None), None)
+    if problem is not None:
+        return problem
+    return _agreed([Candidate(item.text or "", strong=True) for item in found], says) or _NOTHING
 
 
-def _inside(text: str) -> Extraction:
-    for rule in (_boxed, _phrased, _curly):
-        candidates = list(rule(text))
-        if candidates:
-            return _single(candidates)
-    return _last_line(text)
+def _inside(text: str, says: Says, prose: bool) -> Extraction:
+    for layer in (marked(text), curly(text)):
+        found = _agreed(layer[-_MOST:], says)
+        if found is not None:
+            return found
+    return unmarked_answer(text, says, prose)
 
 
-def _last_line(text: str) -> Extraction:
-    """The last line, if no line before it looks like an answer too: a list of candidates is no answer."""
-    lines = [line.strip() for line in text.split("\n") if line.strip()]
-    for line in lines[:-1]:
-        prose = line.endswith((".", ":", "!", "?")) or len(line.split()) > 3 or line.startswith("#")
-        if line != lines[-1] and (not prose or _LETTERED.match(line)):
-            return Extraction(None, f"lines before the last one look like answers too: {line[:40]!r}")
-    return _single(lines[-1:])
+def unmarked_answer(text: str, says: Says, prose: bool) -> Extraction:
+    """The answer of a text in which nothing is marked as one."""
+    found: Extraction | None = None
+    for layer in unmarked(text, says, prose):
+        extraction = _agreed(layer, says)
+        if extraction is None:
+            continue
+        if extraction.text is None or says(extraction.text) is not None:
+            return extraction
+        found = found or extraction
+    last = next((line for line in reversed(text.split("\n")) if line.strip()), "")
+    return found or (Extraction(unwrapped(last[:LONGEST_CANDIDATE])) if last else _NOTHING)
 
 
-def _single(candidates: list[str]) -> Extraction:
-    distinct: dict[str, str] = {}
-    for candidate in dict.fromkeys(candidates):
-        plain = unwrapped(candidate[: LONGEST_CANDIDATE + 1])
-        distinct.setdefault(tight(" ".join(plain.casefold().split())), plain)
-        if len(distinct) > 4:
-            break
-    distinct.pop("", None)
-    if not distinct:
-        return Extraction(None, "the answer is empty")
-    if len(distinct) > 1:
-        shown = ", ".join(repr(text[:40]) for text in list(distinct.values())[:4])
-        return Extraction(None, f"different answers were given: {shown}")
-    text = next(iter(distinct.values()))
-    if len(text) > LONGEST_CANDIDATE:
+def _agreed(candidates: Sequence[Candidate], says: Says) -> Extraction | None:
+    """What the candidates, in their order in the text, say in agreement; None if that is nothing at all."""
+    plain = [
+        Candidate(unwrapped(one.text[: LONGEST_CANDIDATE + 1]), one.strong)
+        for one in dict.fromkeys(candidates)
+        if one.text.strip()
+    ]
+    plain = [one for one in plain if one.text]
+    if not plain:
+        return _NOTHING if candidates else None
+    sayings = [_short_says(one.text, says) for one in plain]
+    weighed = [
+        index
+        for index, one in enumerate(plain)
+        if sayings[index] is not None or not _is_aside(index, plain, sayings, one)
+    ]
+    if not weighed:
+        return None if not plain[-1].strong else Extraction(plain[-1].text)
+    last = weighed[-1]
+    differing = [index for index in weighed if not _same(index, last, plain, sayings)]
+    if differing:
+        shown = ", ".join(repr(plain[index].text[:40]) for index in [*differing[:3], last])
+        return Extraction(None, f"different answers were given: {shown}", different=True)
+    if len(plain[last].text) > LONGEST_CANDIDATE:
         return Extraction(None, f"the final answer is longer than {LONGEST_CANDIDATE} characters")
-    return Extraction(text)
+    return Extraction(plain[last].text)
+
+
+def _short_says(text: str, says: Says) -> object:
+    return says(text) if len(text) <= LONGEST_CANDIDATE else text
+
+
+def _is_aside(index: int, plain: Sequence[Candidate], sayings: Sequence[object], one: Candidate) -> bool:
+    """Whether a candidate that says nothing is no answer but a sentence about it, and others say something."""
+    answered_later = any(said is not None for said in sayings[index + 1 :])
+    if one.strong:
+        return answered_later and len(one.text.split()) > 3
+    later_mark = any(
+        other.strong and said is not None for other, said in zip(plain[index:], sayings[index:], strict=True)
+    )
+    return later_mark or len(one.text.split()) > 3
+
+
+def _same(index: int, last: int, plain: Sequence[Candidate], sayings: Sequence[object]) -> bool:
+    if sayings[index] == sayings[last]:
+        return sayings[index] is not None or words_said(plain[index].text) == words_said(plain[last].text)
+    # "The answer is Paris, the capital.\nAnswer: Paris": a text that was said in a sentence before.
+    earlier, later = plain[index].text.casefold(), plain[last].text.casefold()
+    if plain[index].strong or not plain[last].strong or not isinstance(sayings[last], str) or not later[:1].isalpha():
+        return False
+    spot = f" {' '.join(''.join(sign if sign.isalnum() else ' ' for sign in earlier).split())} "
+    return f" {later} " in spot and DOUBT.search(earlier) is None and " or " not in spot
 
 
 def _after_thinking(text: str) -> str:
@@ -109,54 +150,3 @@ def _after_thinking(text: str) -> str:
     rest = text[end + len("</think>") :] if end >= 0 else text
     start = rest.find("<think>")
     return rest[:start] if start >= 0 else rest
-
-
-def _tagged(text: str) -> Iterator[str]:
-    """The insides of the answer tags; without a closing one (stop strings are often cut off), up to the end."""
-    position = 0
-    while (start := text.find(_TAG_OPEN, position)) >= 0:
-        start += len(_TAG_OPEN)
-        end = text.find(_TAG_CLOSE, start)
-        end = len(text) if end < 0 else end
-        yield text[start:end]
-        position = end
-
-
-def _boxed(text: str) -> Iterator[str]:
-    """The insides of the boxes that hold no further box."""
-    boxes = {found.end() for found in _BOX.finditer(text)}
-    if not boxes:
-        return
-    opened: list[int] = []
-    latest = -1
-    for brace in _BRACE.finditer(text):
-        if brace[0] == "{":
-            opened.append(brace.start())
-            latest = brace.start() if brace.start() in boxes else latest
-        elif opened and opened.pop() == latest:
-            yield text[latest + 1 : brace.start()]
-
-
-def _phrased(text: str) -> Iterator[str]:
-    following = ""
-    found: list[str] = []
-    for line in reversed(text.split("\n")):
-        heads = [head for head in _PHRASE.finditer(line) if head["colon"] or _VERB.search(head[0])]
-        ends = [*(head.start() for head in heads[1:]), *([len(line)] if heads else [])]
-        for head, end in zip(heads, ends, strict=True):
-            said = _SENTENCE_END.split(line[head.end() : end], maxsplit=1)[0]
-            found.append(said.strip().strip("*") if said.strip(" *_:") else following)
-        following = line if line.strip() else following
-    for said in found:
-        yield from list(_curly(said)) or [said]
-
-
-def _curly(text: str) -> Iterator[str]:
-    """Groups in braces; named ones (`rows={5} columns={6}`) are one answer together. Lines with formulas have none."""
-    plain = "\n".join(line for line in text.split("\n") if _FORMULA.search(line) is None)
-    groups = list(_CURLY.finditer(plain))
-    names = [re.search(r"([A-Za-z]+)\s?=\s?$", plain[max(0, found.start() - 30) : found.start()]) for found in groups]
-    if len(groups) > 1 and all(names):
-        yield ", ".join(f"{name[1]}={found['inside']}" for name, found in zip(names, groups, strict=True) if name)
-    else:
-        yield from (found["inside"] for found in groups)

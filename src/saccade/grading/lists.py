@@ -1,25 +1,25 @@
 """Lists: every item and nothing else, in the order of the gold answer or, for sets, in any order.
 
-Items are separated by commas, semicolons, line breaks, "and" or, between two numbers, a multiplication sign; brackets,
-a JSON array and LaTeX braces may stand around them. Items are compared as `text` compares: as text, or as numbers where
-the gold item is one. Items may carry names (`rows={8} columns={9}`, `8 rows and 9 columns`): if both sides name theirs,
-names decide which item meets which.
+Items are separated by commas, semicolons, "and" or, between two numbers, a multiplication sign, or stand on lines of
+their own, with or without bullets and numbers; brackets, a JSON array, a Python list and LaTeX braces may stand around.
+Items are compared as `text` compares: as text, or as numbers where the gold item is one. Items may carry names
+(`rows={8} columns={9}`, `8 rows and 9 columns`): if both sides name theirs, names decide which item meets which.
 """
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import dataclass
 
 from saccade.grading.base import Verdict, gold_of, judged, right, unreadable, wrong
 from saccade.grading.clean import clean, folded
+from saccade.grading.list_lines import lines_as_array
+from saccade.grading.literals import MOST_ITEMS, literal_list
 from saccade.grading.quantities import quantity
 from saccade.grading.text import bare, same_text
 from saccade.grading.wrappers import unwrapped
 from saccade.record.task import Task
 
-MOST_ITEMS = 200
 _BRACKETS = re.compile(r"\s*(?:rgb\s?)?(?:\\\{(?P<a>.*)\\\}|\((?P<b>.*)\)|\[(?P<c>.*)\]|\{(?P<d>.*)\})\s*", re.I | re.S)
 _SEPARATOR = re.compile(r"\s*(?:;|\n|,(?![0-9]{3}(?![0-9]))|,\s)\s*(?:and\s)?|\s+and\s+", re.IGNORECASE)
 _TIGHT = re.compile(r"\s*,\s*")
@@ -40,7 +40,7 @@ class ListGrader:
         gold = items(gold_of(task))
         if not gold:
             raise unreadable(task, "list")
-        return judged(answer, lambda said: self._compare(said, gold))
+        return judged(None if answer is None else lines_as_array(answer), lambda said: self._compare(said, gold))
 
     def _compare(self, said: str, gold: tuple[str, ...]) -> Verdict:
         given = items(said)
@@ -59,9 +59,9 @@ class ListGrader:
 def items(text: str) -> tuple[str, ...]:
     """The items of a list as it is written; more than `MOST_ITEMS` are no list."""
     plain = unwrapped(clean(text))
-    array = _json_array(plain)
+    array = literal_list(plain)
     if array is not None:
-        return array
+        return tuple(str(item) for item in array)
     inner = _BRACKETS.fullmatch(plain)
     if inner is not None:
         plain = next(group for group in inner.groups() if group is not None)
@@ -73,19 +73,6 @@ def items(text: str) -> tuple[str, ...]:
     parts = (_TIGHT if inner is not None and ", " not in plain else _SEPARATOR).split(plain)
     found = tuple(unwrapped(part.strip().lstrip("-*• ") if not re.match(r"-[0-9.]", part) else part) for part in parts)
     return found if len(found) <= MOST_ITEMS and all(found) else ()
-
-
-def _json_array(text: str) -> tuple[str, ...] | None:
-    if not text.startswith("["):
-        return None
-    try:
-        array = json.loads(text)
-    except (ValueError, RecursionError):
-        return None
-    if not isinstance(array, list) or not 0 < len(array) <= MOST_ITEMS:
-        return None
-    plain = all(isinstance(item, str | int | float) and not isinstance(item, bool) for item in array)
-    return tuple(str(item) for item in array) if plain else None
 
 
 def _by_name(given: tuple[str, ...]) -> dict[str, str] | None:

@@ -1,8 +1,9 @@
 """Mean relative accuracy of VSI-Bench (Yang et al. 2024): how many of ten tolerances an estimate meets.
 
-    mean over t in 0.50, 0.55, ..., 0.95 of: relative error < 1 - t
+    mean over t in 0.50, 0.55, ..., 0.95 of: relative error <= 1 - t
 
-A gold answer of 0 is met by 0 alone. The number is that of the final answer, not the first one of the transcript.
+The bound itself is near enough, as in the official code: 3 for 4 is 0.6. A gold answer of 0 is met by 0 alone. The
+number is that of the final answer, not the first one of the transcript.
 """
 
 from __future__ import annotations
@@ -10,8 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
-from saccade.grading.base import Verdict, gold_of, judged, unreadable, wrong
-from saccade.grading.compare import comparable
+from saccade.grading.base import Verdict, gold_of, judged, unread, unreadable
+from saccade.grading.compare import comparable, number_said
 from saccade.grading.quantities import quantity
 from saccade.record.task import Task
 
@@ -31,11 +32,11 @@ class MraGrader:
         def compare(said: str) -> Verdict:
             estimate = quantity(said)
             if estimate is None:
-                return wrong("states no single number", said)
+                return unread("states no single number", said)
             best = max((mean_relative_accuracy(*values) for values in comparable(estimate, gold)), default=0.0)
             return Verdict(best, f"mean relative accuracy {best:.1f}", said)
 
-        return judged(answer, compare)
+        return judged(answer, compare, number_said, prose=True)
 
 
 def mean_relative_accuracy(estimate: Fraction, gold: Fraction) -> float:
@@ -43,7 +44,7 @@ def mean_relative_accuracy(estimate: Fraction, gold: Fraction) -> float:
     if gold == 0:
         return float(estimate == 0)
     error = abs(estimate - gold) / abs(gold)
-    return sum(error < 1 - threshold for threshold in THRESHOLDS) / len(THRESHOLDS)
+    return sum(error <= 1 - threshold for threshold in THRESHOLDS) / len(THRESHOLDS)
 
 
 MRA = MraGrader()

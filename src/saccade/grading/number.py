@@ -11,15 +11,16 @@ year              four digits, exact
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Annotated
 
 from pydantic import Field
 
-from saccade.grading.base import Verdict, gold_of, judged, right, unreadable, wrong
+from saccade.grading.base import Verdict, golds_of, judged, right, unread, unreadable, wrong
 from saccade.grading.clean import folded
-from saccade.grading.compare import EXACT, Tolerance, same_quantity
+from saccade.grading.compare import EXACT, Tolerance, number_said, same_quantity
 from saccade.grading.quantities import Quantity, quantity
 from saccade.record.task import Task
 
@@ -35,11 +36,11 @@ class NumberGrader:
 
     def grade(self, answer: str | None, task: Task) -> Verdict:
         """The verdict; see `Grader.grade`."""
-        text = gold_of(task)
-        gold = quantity(text)
-        if gold is None:
+        golds = [(text, quantity(text)) for text in golds_of(task)]
+        known = [(text, self._within(text, gold)) for text, gold in golds if gold is not None]
+        if not known:
             raise unreadable(task, "number")
-        return judged(answer, lambda said: compare_number(said, text, self._within(text, gold)))
+        return judged(answer, lambda said: _best(said, known), number_said, prose=True)
 
     def _within(self, text: str, gold: Quantity) -> Tolerance:
         # Through the decimal text: 0.05 is a twentieth and not the float nearest to it.
@@ -64,10 +65,11 @@ class CountGrader:
 
     def grade(self, answer: str | None, task: Task) -> Verdict:
         """The verdict; see `Grader.grade`."""
-        gold = quantity(gold_of(task))
-        if gold is None or gold.value.denominator != 1 or gold.percent:
+        golds = [quantity(text) for text in golds_of(task)]
+        known = [gold for gold in golds if gold is not None and gold.value.denominator == 1 and not gold.percent]
+        if not known:
             raise unreadable(task, "whole number")
-        return judged(answer, lambda said: _compare_count(said, gold))
+        return judged(answer, lambda said: _compare_count(said, known), number_said, prose=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,10 +78,10 @@ class YearGrader:
 
     def grade(self, answer: str | None, task: Task) -> Verdict:
         """The verdict; see `Grader.grade`."""
-        gold = _year(gold_of(task))
-        if gold is None:
+        golds = [year for year in map(_year, golds_of(task)) if year is not None]
+        if not golds:
             raise unreadable(task, "year of four digits")
-        return judged(answer, lambda said: _compare_year(said, gold))
+        return judged(answer, lambda said: _compare_year(said, golds), _year, prose=True)
 
 
 def compare_number(said: str, gold: str, tolerance: Tolerance = EXACT) -> Verdict:
@@ -88,7 +90,7 @@ def compare_number(said: str, gold: str, tolerance: Tolerance = EXACT) -> Verdic
         return right("same text", said)
     answer, wanted = quantity(said), quantity(gold)
     if answer is None or wanted is None:
-        return wrong("states no single number", said)
+        return unread("states no single number", said)
     if same_quantity(answer, wanted, tolerance):
         return right("same number" if tolerance.exact else "within tolerance", said)
     if answer.about and tolerance.exact:
@@ -96,13 +98,19 @@ def compare_number(said: str, gold: str, tolerance: Tolerance = EXACT) -> Verdic
     return wrong("another number or unit", said)
 
 
-def _compare_count(said: str, gold: Quantity) -> Verdict:
+def _best(said: str, golds: Sequence[tuple[str, Tolerance]]) -> Verdict:
+    """The verdict by the accepted answer that is met, or else by the first one."""
+    verdicts = [compare_number(said, text, within) for text, within in golds]
+    return next((verdict for verdict in verdicts if verdict.accepted), verdicts[0])
+
+
+def _compare_count(said: str, golds: Sequence[Quantity]) -> Verdict:
     answer = quantity(said)
     if answer is None:
-        return wrong("states no single number", said)
+        return unread("states no single number", said)
     if answer.percent or answer.value.denominator != 1:
         return wrong("is no count", said)
-    if same_quantity(answer, gold):
+    if any(same_quantity(answer, gold) for gold in golds):
         return right("same count", said)
     return wrong("an approximate count" if answer.about else "another count", said)
 
@@ -113,11 +121,11 @@ def _year(text: str) -> str | None:
     return found[0] if len(found) == 1 and said is not None and not said.about and not said.percent else None
 
 
-def _compare_year(said: str, gold: str) -> Verdict:
+def _compare_year(said: str, golds: Sequence[str]) -> Verdict:
     answer = _year(said)
     if answer is None:
-        return wrong("states no single year", said)
-    return right("same year", said) if answer == gold else wrong("another year", said)
+        return unread("states no single year", said)
+    return right("same year", said) if answer in golds else wrong("another year", said)
 
 
 NUMBER = NumberGrader()

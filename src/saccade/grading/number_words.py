@@ -47,9 +47,23 @@ _COUNTS_BEFORE_ONE = re.compile(
 )
 
 
+_DOZEN = re.compile(r"(?<![\w-])(?:(?P<half>half\sa)|a)\sdozen(?![\w-])", re.IGNORECASE)
+_NAMED = re.compile(r"\b(?:the|these|those|both|all|this|that)\s+$", re.IGNORECASE)
+
+
 def with_digits(text: str) -> str:
     """`text` with its number words as digits; a run of words that is no number stays."""
+    text = _DOZEN.sub(lambda found: "6" if found["half"] else "12", text)
     return _RUN.sub(lambda found: _digits(found, text), text)
+
+
+def says_another(text: str) -> bool:
+    """Whether a spelt number counts something in a text with digits; "the two lines" only names what was known."""
+    text = _DOZEN.sub("12", text)
+    return any(
+        _digits(found, text) != found[0] and _NAMED.search(text[max(0, found.start() - 8) : found.start()]) is None
+        for found in _RUN.finditer(text)
+    )
 
 
 def _digits(found: re.Match[str], text: str) -> str:

@@ -29,6 +29,10 @@ _NUMBER = re.compile(
     rf"|(?P<decimal>{_DECIMAL})(?:[eE](?P<exponent>[+-]?[0-9]{{1,4}})|{_TIMES_TEN})?"
     r")(?P<end>(?![0-9_^/:]|\s?\*\*|\s?\^|,[0-9]|\.[0-9]|\s?\\frac))"
 )
+_REPEATING = re.compile(
+    r"(?<![0-9.])(?P<whole>[0-9]{1,20})\.(?P<start>[0-9]{0,20}?)(?:\\(?:overline|bar|dot)\s?\{?\s?(?P<marked>[0-9]{1,12})\s?\}?"
+    r"|\((?P<round>[0-9]{1,12})\)|(?P<written>(?P<group>[0-9]{1,6})(?P=group)+(?:(?P=group))*)\s?(?:\.{3}|\\l?dots))(?![0-9])"
+)
 _ANY_DIGIT = re.compile(r"[0-9]")
 
 
@@ -41,6 +45,21 @@ class Numeral:
     """Index of its first character, the currency sign included."""
     end: int
     currency: str = ""
+
+
+def repeating_as_fraction(text: str) -> str:
+    r"""`text` with its repeating decimals as fractions: `0.\overline{3}` and `0.333...` are `1/3`."""
+    return _REPEATING.sub(_repeating, text)
+
+
+def _repeating(found: re.Match[str]) -> str:
+    group = found["marked"] or found["round"] or found["group"]
+    if found["written"] and len(found["written"]) < 3:
+        return found[0]
+    start = found["start"]
+    below = (10 ** len(group) - 1) * 10 ** len(start)
+    value = Fraction(int(found["whole"] + start), 10 ** len(start)) + Fraction(int(group), below)
+    return f"{value.numerator}/{value.denominator}"
 
 
 def numerals(text: str) -> tuple[Numeral, ...] | None:

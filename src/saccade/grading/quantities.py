@@ -12,8 +12,8 @@ from fractions import Fraction
 from typing import Final
 
 from saccade.grading.clean import clean
-from saccade.grading.number_words import with_digits
-from saccade.grading.numerals import Numeral, numerals
+from saccade.grading.number_words import says_another, with_digits
+from saccade.grading.numerals import Numeral, numerals, repeating_as_fraction
 from saccade.grading.units import ATTACHED_SCALES, ORDINAL, SCALES, Unit, is_known, unit_named
 from saccade.grading.wrappers import unwrapped
 
@@ -30,7 +30,19 @@ _BOUND_BEFORE = re.compile(
 )
 _BOUND_AFTER = re.compile(
     r"^\s*(?:\+|-\s?\w|!|or\s(?:so|more|less|fewer)\b|and\s(?:above|below|up|more|over|a\s|one\s)|\w*\s?at\s(?:least|most)\b"
-    r"|(?:squared|cubed|times|plus|minus|factorial)\b)",
+    r"|(?:squared|cubed|plus|minus|factorial)\b|times\s+(?:as\b|more|less|larger|smaller|the\b|that|[-0-9a-z]*[0-9]|of\b|greater|fewer|bigger"
+    r"|taller|longer|higher|faster))",
+    re.IGNORECASE,
+)
+_SAID_AGAIN = re.compile(r"(?<![0-9.])([0-9]{1,9}) \(\1\)")  # "5 (five)"
+# "None", "no intersections", "there are no red cars": a count of nothing. "No idea" and the like count nothing.
+_NONE = re.compile(
+    r"(?:none(?:\sof\s(?:them|these|the\s[\w ]{1,30}))?|(?:(?:there|they|it|the\s[\w ]{1,30})"
+    r"\s(?:is|are|was|were|has|have|do|does)\s)?"
+    r"(?:none|(?:no|zero)\s(?!(?:idea|answer|information|doubt|way|one|clue|number|more|less|fewer|longer|matter|problem|sense|single|"
+    r"solution|such|thanks|wait|sir|but|it|i|the|that|this|there|they|and|or|yes|data|image|picture|not|option|choice|change|"
+    r"difference|limit|evidence|response|comment|reason|further|other|clear|sure|need|choices|options|answers|relation)\b)"
+    r"[a-z]+(?:\s(?!or\b|and\b)[a-z]+){0,3}))[.!]?",
     re.IGNORECASE,
 )
 _ABOUT = re.compile(
@@ -105,7 +117,11 @@ class Quantity:
 
 def quantity(text: str) -> Quantity | None:
     """The one number that `text` states, or None."""
-    plain = _POWER.sub(lambda found: found["unit"] + _SIGNS[found["power"]], unwrapped(clean(text)))
+    plain = _POWER.sub(
+        lambda found: found["unit"] + _SIGNS[found["power"]], repeating_as_fraction(unwrapped(clean(text)))
+    )
+    if _NONE.fullmatch(plain) is not None:
+        return Quantity(Fraction(0))
     for part in (_after_equals(plain), plain):
         found = _only_number(part)
         if found is not None:
@@ -121,8 +137,8 @@ def _after_equals(text: str) -> str:
 def _only_number(text: str) -> tuple[str, Numeral] | None:
     """The text, as it was read, and its number."""
     found = numerals(text)
-    if found == ():
-        text = with_digits(text)
+    if found is not None and (found == () or says_another(text)):
+        text = _SAID_AGAIN.sub(r"\1", with_digits(text))
         found = numerals(text)
     return (text, found[0]) if found is not None and len(found) == 1 else None
 

@@ -1,7 +1,7 @@
 """Text: the same words, but for letter case, white space, markup, quotes and punctuation at the ends.
 
-Nothing is left out, stemmed or found inside a longer text. A number is also met by another spelling of the same number,
-unless it is written with leading zeros, which makes it a code.
+Nothing is left out, stemmed or found inside a longer text. A time of day is met by another spelling of it. A number is
+also met by another spelling of the same number, unless it is written with leading zeros, which makes it a code.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from saccade.grading.base import Verdict, golds_of, judged, right, wrong
 from saccade.grading.clean import clean, folded
+from saccade.grading.clock import same_time
 from saccade.grading.compare import same_quantity
 from saccade.grading.quantities import quantity
 from saccade.grading.wrappers import unwrapped
@@ -39,6 +40,8 @@ def same_text(said: str, gold: str) -> bool:
     """Whether both are the same words, or, for a gold answer that is a bare number, the same number."""
     if bare(said) == bare(gold):
         return bare(gold) != "" or said.strip() == gold.strip()
+    if same_time(said, gold):
+        return True
     if _NUMERIC.fullmatch(bare(gold)) is None:
         return False
     answer, wanted = quantity(said), quantity(gold)

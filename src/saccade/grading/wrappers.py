@@ -10,6 +10,9 @@ from typing import Final
 
 _TEXT_COMMAND = re.compile(r"\\(?:text|textbf|textit|textrm|mathrm|mathbf|mbox|operatorname)\s?\{([^{}\\]*)\}")
 _BOLD = re.compile(r"(?<![\w*])\*\*(?=[^\s*])([^*]{1,200})(?<=\S)\*\*(?![\w*])")  # never the power `9**9**9`
+_TIE = re.compile(r"(?<!\\)\\ ")
+_INNER_SIGNS = re.compile(r"(?<!\\)\\[()\[\]]")
+_FENCE = re.compile(r"(?P<tick>`{1,3}|\'\'\')(?:[a-z]{0,12}\n)?(?P<inside>[^`]*)(?P=tick)")
 _LOOSE = re.compile(r"(?<![0-9A-Za-z])\s+|\s+(?![0-9A-Za-z])")
 _PAIRS: Final = (
     ("***", "***"),
@@ -30,7 +33,6 @@ _SPACING: Final = (
     ("\\;", " "),
     ("\\:", " "),
     ("\\quad", " "),
-    ("\\ ", " "),
     ("\\%", "%"),
     ("\\$", "$"),
     ("^{\\circ}", "°"),
@@ -48,13 +50,27 @@ def unwrapped(text: str) -> str:
     """`text` without the markup around it."""
     for old, new in _SPACING:
         text = text.replace(old, new)
-    text = _BOLD.sub(r"\1", _TEXT_COMMAND.sub(r"\1", text)).strip()
+    text = _TIE.sub(" ", text)
+    text = _BOLD.sub(r"\1", _TEXT_COMMAND.sub(_plain_text, text)).strip()
+    text = _fenced(_INNER_SIGNS.sub("", text)).strip()
     for _ in range(8):
         bare = _without_pair(_without_stop(text)).strip()
         if bare == text:
             break
         text = bare
     return text
+
+
+def _plain_text(found: re.Match[str]) -> str:
+    """The inside of a text command; its tie signs are spaces, and it never grows onto a command before it."""
+    apart = found.start() > 0 and found.string[found.start() - 1].isalpha()
+    return (" " if apart else "") + found[1].replace("~", " ")
+
+
+def _fenced(text: str) -> str:
+    """The inside of a text that is fenced as code."""
+    fence = _FENCE.fullmatch(text)
+    return fence["inside"] if fence else text
 
 
 def tight(text: str) -> str:

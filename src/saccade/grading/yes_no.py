@@ -1,6 +1,7 @@
 """Yes or no: what a text asserts, negation included. "Yes and no", "unknown" and "I know" are neither.
 
-`yes` or `no` counts at the start of the text (and then nothing after it may contradict it), or as its last word.
+`yes` or `no` counts at the start of the text (and then nothing after it may contradict it), or as its last word. A
+reason in a sentence of its own, or after "because", may deny other things.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-from saccade.grading.base import Verdict, gold_of, judged, right, unreadable, wrong
+from saccade.grading.base import Verdict, gold_of, judged, right, unread, unreadable, wrong
 from saccade.grading.clean import clean, folded
 from saccade.grading.quantities import DOUBT
 from saccade.grading.wrappers import unwrapped
@@ -23,9 +24,19 @@ _FIRST = re.compile(
     r"that|we|these|those|he|she|because|not)\b))(?P<rest>.*)",
     re.DOTALL,
 )
+# A reason may deny other things ("Yes. The bars are not equal."), but not the answer.
+_REASON = re.compile(r"[*_\"')]{0,3}\s*(?:[.!;\n]|- |,?\s(?:because|since|as)\b)\s*(?=\S+\s+\S+)")
+_CONTRADICTS = re.compile(
+    r"(?:^|[.,;:!?\-]\s*|\b(?:or|is|and|be|answer)\s)(?:yes|yeah|yep|true|no|nope|false)\b(?=\s*(?:[.,;:!?]|$))"
+    r"|\b(?:not (?:sure|certain)|wait|actually)\b|^(?:yes|no)\b"
+)
 _LAST = re.compile(r"(?P<before>.*)\b(?P<word>yes|no|true|false)", re.DOTALL)
 _EITHER = re.compile(r"\b(?:yes|yeah|yep|true|no|nope|false)\b")
 _OPEN = re.compile(r"\b(?:maybe|perhaps|possibly|probably|might|could|unsure|unclear|unknown|or)\b|\?\s*$")
+_OPEN_FIRST = re.compile(
+    r"^[^.!;\n]*?\b(?:maybe|perhaps|possibly|probably|unsure|unclear|unknown)\b|\?\s*$"
+    r"|\b(?:not sure|could be|might be)\b"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +48,7 @@ class YesNoGrader:
         gold = asserts(gold_of(task))
         if gold is None:
             raise unreadable(task, "yes or no")
-        return judged(answer, lambda said: _compare(said, gold))
+        return judged(answer, lambda said: _compare(said, gold), asserts, prose=True)
 
 
 def asserts(text: str) -> bool | None:
@@ -45,10 +56,13 @@ def asserts(text: str) -> bool | None:
     plain = folded(unwrapped(clean(text))).strip(" .,;:!()[]*_\"'")
     if plain in _SINGLE:
         return _SINGLE[plain]
-    if _OPEN.search(plain):
-        return None
     first = _FIRST.fullmatch(plain)
+    reason = _REASON.match(plain, first.end("word")) if first is not None else None
+    if (_OPEN if reason is None else _OPEN_FIRST).search(plain):
+        return None
     if first is not None:
+        if reason is not None:
+            return None if _CONTRADICTS.search(plain, reason.end()) else first["word"] in _YES
         return _backed(first["word"] in _YES, first["rest"])
     last = _LAST.fullmatch(plain)
     if last is None or DOUBT.search(last["before"]) or _EITHER.search(last["before"]):
@@ -66,7 +80,7 @@ def _backed(said: bool, rest: str) -> bool | None:
 def _compare(said: str, gold: bool) -> Verdict:
     answer = asserts(said)
     if answer is None:
-        return wrong("says neither yes nor no", said)
+        return unread("says neither yes nor no", said)
     return right("same", said) if answer == gold else wrong("says the opposite", said)
 
 

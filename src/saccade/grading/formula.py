@@ -1,0 +1,174 @@
+r"""Whether two formulas have the same value: read by a small grammar of our own and worked out with floats.
+
+Numbers, letters, `+ - * / ^`, `\frac`, `\sqrt`, `\binom`, usual functions, brackets, points, sets, matrices. A letter
+stands for a few fixed values, so formulas are the same where all of those make them so, to twelve digits of a constant
+(as close as a printed float is) and nine of the others. `x = 5` is 5; a unit behind a formula may be left out on one
+side; an angle in degrees is that angle in radians. A set is no point. No text is evaluated as code; what the grammar
+does not know, and what is longer than 300 characters, has no value.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final
+
+from saccade.grading.clean import clean
+from saccade.grading.formula_value import NoValueError, values_of
+from saccade.grading.units import is_known, unit_named
+from saccade.grading.wrappers import unwrapped
+
+LONGEST: Final = 300
+_MATRIX = re.compile(r"\\begin\{[bpvBV]?matrix\}(?P<inside>.*?)\\end\{[bpvBV]?matrix\}", re.DOTALL)
+_UNIT = re.compile(
+    r"(?:(?P<degree>°)|(?<![A-Za-z\\])(?P<square>square\s|sq\.?\s|cubic\s)?(?P<name>[A-Za-z]{1,12})\s?(?:\^?\{?(?P<power>[23])\}?)?)\s*$"
+)
+_NAME_IS = re.compile(r"^\s*[A-Za-z]\w{0,3}(?:_\{?\w{1,8}\}?)?(?:\([a-z]\))?\s*=(?P<value>[^=]+)$")
+_BRACKETS: Final = {"(": ")", "[": "]", "\\{": "\\}"}
+_CONSTANT_ERROR: Final = 1e-12
+_LETTER_ERROR: Final = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class Formula:
+    """A formula as it is compared: one value for each setting of the letters, or parts with brackets around them."""
+
+    values: tuple[complex, ...] = ()
+    unit: str = ""
+    brackets: str = ""
+    """`()`, `[)` and so on, `{}` of a set, `||` of a matrix; empty for a single value."""
+    parts: tuple[Formula, ...] = ()
+    columns: int = 0
+
+
+def same_formula(left: str, right: str) -> bool:
+    """Whether both texts are formulas of the same value."""
+    first, second = read_formula(left), read_formula(right)
+    return first is not None and second is not None and _same(first, second)
+
+
+def differ_in_kind(left: str, right: str) -> bool:
+    """Whether both are read and only one is a set, a point, a matrix, or they are brackets of another kind."""
+    first, second = read_formula(left), read_formula(right)
+    return first is not None and second is not None and first.brackets != second.brackets
+
+
+@lru_cache(maxsize=512)
+def read_formula(text: str) -> Formula | None:
+    """`text` as a formula; None if it is none that this grammar knows."""
+    if len(text) > LONGEST or not text.strip():
+        return None
+    plain = unwrapped(clean(text)).replace("$", "")
+    named = _NAME_IS.match(plain)
+    try:
+        return _read(named["value"] if named else plain, 0)
+    except NoValueError:
+        return None
+
+
+def _read(text: str, depth: int) -> Formula:
+    text = text.strip()
+    if depth > 4:
+        raise NoValueError
+    matrix = _MATRIX.fullmatch(text)
+    if matrix is not None:
+        return _matrix(matrix["inside"], depth)
+    for opening, closing in _BRACKETS.items():
+        if text.startswith(opening):
+            for ending in (closing, "]" if opening == "(" else ")"):
+                inside = text[len(opening) : -len(ending)]
+                if text.endswith(ending) and len(parts := _split(inside)) > 1:
+                    marks = (opening + ending).replace("\\", "")
+                    return Formula(brackets=marks, parts=tuple(_read(part, depth + 1) for part in parts))
+            if opening == "\\{" and text.endswith("\\}"):
+                return Formula(brackets="{}", parts=(_read(text[2:-2], depth + 1),))
+    return _single(text)
+
+
+def _matrix(inside: str, depth: int) -> Formula:
+    rows = [row.split("&") for row in re.split(r"\\\\(?:\[[^\]]*\])?", inside) if row.strip()]
+    if not rows or len({len(row) for row in rows}) != 1 or sum(map(len, rows)) > 64:
+        raise NoValueError
+    cells = tuple(_read(cell, depth + 1) for row in rows for cell in row)
+    return Formula(brackets="||", parts=cells, columns=len(rows[0]))
+
+
+def _split(inside: str) -> list[str]:
+    """The parts between commas that stand in no bracket; one part if the brackets do not match."""
+    depth, start, parts = 0, 0, []
+    for place, sign in enumerate(inside):
+        depth += (sign in "({[") - (sign in ")}]")
+        if depth < 0:
+            return [inside]
+        if sign == "," and depth == 0:
+            parts.append(inside[start:place])
+            start = place + 1
+    parts.append(inside[start:])
+    return parts if depth == 0 and all(part.strip() for part in parts) else [inside]
+
+
+def _single(text: str) -> Formula:
+    body, unit = _without_unit(text)
+    return Formula(values=values_of(body), unit=unit)
+
+
+def _without_unit(text: str) -> tuple[str, str]:
+    found = _UNIT.search(text)
+    if found is None or not text[: found.start()].strip():
+        return text, ""
+    body = text[: found.start()]
+    if found["degree"]:
+        return body, "°"
+    name, power = found["name"].casefold(), found["power"] or ""
+    if found["square"]:
+        power = "3" if found["square"].startswith("cubic") else "2"
+    spaced = body[-1].isspace() or len(name) > 1
+    if name in ("rad", "radian", "radians"):
+        return body, "rad"
+    if spaced and (name in ("unit", "units") or (is_known(name) and (len(name) > 1 or body[-1].isspace()))):
+        dimension = unit_named(name)
+        if dimension.dimension == "angle":
+            return body, "°"
+        return body, f"{dimension.dimension} {dimension.factor} {power}" if name not in (
+            "unit",
+            "units",
+        ) else f"unit {power}"
+    return text, ""
+
+
+def _same(left: Formula, right: Formula) -> bool:
+    if left.brackets != right.brackets or len(left.parts) != len(right.parts) or left.columns != right.columns:
+        return False
+    if left.brackets == "{}":
+        return _same_set(left.parts, right.parts)
+    if left.parts:
+        return all(_same(*pair) for pair in zip(left.parts, right.parts, strict=True))
+    angles = {left.unit, right.unit}
+    if angles == {"°", "rad"} or (angles == {"°", ""} and not _near(left.values, right.values)):
+        degrees, radians = (left, right) if left.unit == "°" else (right, left)
+        turned = tuple(value * 0.017453292519943295 for value in degrees.values)
+        return _near(turned, radians.values) and (radians.unit == "rad" or _irrational(radians.values))
+    return (left.unit == right.unit or not left.unit or not right.unit) and _near(left.values, right.values)
+
+
+def _irrational(values: Sequence[complex]) -> bool:
+    """Whether this is a multiple of pi and not a short decimal near one."""
+    return all(abs(round(value.real * 1e6) / 1e6 - value) > 1e-12 for value in values) or not any(values)
+
+
+def _same_set(left: Sequence[Formula], right: Sequence[Formula]) -> bool:
+    rest = list(right)
+    for part in left:
+        match = next((other for other in rest if _same(part, other)), None)
+        if match is None:
+            return False
+        rest.remove(match)
+    return not rest
+
+
+def _near(left: Sequence[complex], right: Sequence[complex]) -> bool:
+    constant = len(set(left)) == 1 and len(set(right)) == 1
+    error = _CONSTANT_ERROR if constant else _LETTER_ERROR
+    return all(abs(a - b) <= error * max(abs(a), abs(b)) for a, b in zip(left, right, strict=True))

@@ -1,0 +1,76 @@
+"""The one option that a sentence settles on: "It is C", "not A, it is C", "the dog is on the left".
+
+Sentences that deny, hedge, or name several options settle on none.
+"""
+
+from __future__ import annotations
+
+import re
+
+from saccade.grading.options import Options
+from saccade.grading.quantities import DOUBT
+from saccade.grading.yes_no import asserts
+
+_LONGEST = 400
+_DENIED = re.compile(
+    DOUBT.pattern + r"|\bor\b|\b(?:(?:all|any|anything|everything) but|other than|rather than|excluding|opposite)\b",
+    re.IGNORECASE,
+)
+_FIRST_NOT = re.compile(
+    r"^(?:it(?:'s|\sis)\s)?not\s+(?:option\s|choice\s)?(?P<denied>[^,;.]{1,60}?)\s*[,;.]?\s*"
+    r"(?=(?:but|it\sis|it's|so|rather|instead)\b)",
+    re.IGNORECASE,
+)
+_SETTLES = re.compile(
+    r"(?:^|\b(?:is|be|so|thus|hence|therefore|choose|chose|pick|select|say|with|for|option|choice|answer|letter|but|to|case)\b)"
+    r"[,:\s]*(?:option\s|choice\s|letter\s|answer\s)?[(\[\"']?(?-i:(?P<label>[A-Z]))[)\]\"']?(?=\s*(?:[.,;:!]|$|\s(?:because|since|as|which)\b))",
+    re.IGNORECASE,
+)
+_WITH_LETTER = re.compile(
+    r"(?P<text>.+?)[\s,\"'.:-]*(?:(?:which|this|that)\s(?:is|corresponds\sto|matches)\s|i\.e\.,?\s|so\s)?"
+    r"(?:the\s)?(?:answer\s)?(?:option|choice|answer|letter)?\s*[(\[]?(?P<label>[A-Z])[)\]]?[\s.]*",
+    re.DOTALL,
+)
+
+
+def in_sentence(said: str, options: Options) -> int | None:
+    """The option that a short sentence settles on by marked letter or by its text; None if on none, or on several."""
+    if len(said) > _LONGEST:
+        return None
+    with_letter = _WITH_LETTER.fullmatch(said.strip())
+    if with_letter is not None:
+        index = options.index(with_letter["label"])
+        if index is not None and (
+            options.exact(with_letter["text"]) == index or options.by_value(with_letter["text"]) == index
+        ):
+            return index
+    if set(options.words) == {"yes", "no"}:
+        return _yes_or_no(said, options)
+    denied = _FIRST_NOT.match(said)
+    if denied is not None:
+        said = said[denied.end() :]
+    lettered = _settled(said, options)
+    found = options.mentioned(said) | (lettered or set())
+    rest = options.without_texts(said)
+    touched = found | options.mentioned_by_text(said, alone=False)
+    if not found or len({options.words[index] or str(index) for index in touched}) != 1 or _DENIED.search(rest):
+        return None
+    return min(found)
+
+
+def _yes_or_no(said: str, options: Options) -> int | None:
+    """What a sentence asserts, unless it settles on the letter of the other option."""
+    meant = asserts(said)
+    spoken = None if meant is None else options.words.index("yes" if meant else "no")
+    lettered = _settled(said, options) or options.mentioned(said)
+    if spoken is None:
+        return min(lettered) if len(lettered) == 1 and DOUBT.search(options.without_texts(said)) is None else None
+    settled = _settled(said, options)
+    return spoken if settled is None or settled == {spoken} else None
+
+
+def _settled(said: str, options: Options) -> set[int] | None:
+    """The options whose letters stand where a sentence settles on one."""
+    found = {options.index(spot["label"]) for spot in _SETTLES.finditer(said)}
+    known = {index for index in found if index is not None}
+    return known or None
