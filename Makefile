@@ -7,7 +7,7 @@ STAMP := $(VENV)/.installed
 PYTHON ?= $(shell for name in python3.11 python3.12 python3; do \
 	if $$name -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1; then echo $$name; break; fi; done)
 
-.PHONY: help setup demo test test-slow mutation parity lint bench attack map lock clean
+.PHONY: help setup demo test test-slow test-nightly mutation parity lint bench attack map lock clean
 
 help:  ## This list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/ /' | awk '{n=$$1; $$1=""; printf "  make %-10s%s\n", n, $$0}'
@@ -36,6 +36,9 @@ test: lint  ## Style, types, then the suite
 
 test-slow: setup  ## The tests that take longer
 	$(BIN)/python -m pytest -m slow
+
+test-nightly: setup  ## The wheel with torch, in environments of their own: gigabytes to download
+	$(BIN)/python -m pytest -m nightly
 
 parity: setup  ## Our losses and advantages beside those of verl and TRL
 	$(BIN)/python -m pip install --quiet --no-deps --upgrade --target $(VENV)/parity --requirement requirements/parity.txt

@@ -94,11 +94,7 @@ def test_a_benchmark_added_as_the_document_says(
         write_png(data / f"photos/{number}.jpg")
     assert main(["cards", "check", str(tmp_path / "data"), "--card", str(tmp_path / "street-signs.toml")]) == 0
     printed = capsys.readouterr().out
-    assert "tasks         3  (as expected, our own count)" in printed
-    assert "answer types  choice: 2, number: 1" in printed
-    assert "broken rows   0" in printed
-    for line in block("text").splitlines():
-        assert line in printed
+    assert printed == block("text")
     command = next(line.split() for line in DOCUMENT.splitlines() if line.startswith("    saccade eval street-signs"))
     monkeypatch.chdir(tmp_path)
     assert main(command[1:]) == 0

@@ -10,6 +10,7 @@ from saccade.cli import demo_tiny
 from saccade.cli.demo import failures, steps_for
 from saccade.cli.demo_scene import centre, draw_street
 from saccade.cli.main import main
+from saccade.errors import UnavailableError
 from saccade.record.codec import read_lines
 from saccade.record.task import Task
 from saccade.record.trajectory import Trajectory
@@ -62,6 +63,13 @@ def test_the_demo_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
     assert (first.id, second.id) == ("demo#0", "demo#1")
     assert "What is in the middle of the picture?" in (out / "index.html").read_text(encoding="utf-8")
     assert failures(first.model_copy(update={"turns": first.turns[1:]}), steps_for((0, 0, 2, 2))) != []
+
+
+def test_everything_that_is_missing_is_named_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(demo_tiny, "NEEDED", {"env": ("no_gym",), "x": ("sys",), "local": ("no_torch", "sys")})
+    with pytest.raises(UnavailableError) as caught:
+        demo_tiny.need_packages()
+    assert str(caught.value) == "not installed: `no_gym`, `no_torch`. Run: pip install 'saccade[env,local]'"
 
 
 @pytest.mark.slow

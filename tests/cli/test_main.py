@@ -27,6 +27,21 @@ def test_help_lists_every_verb(capsys: pytest.CaptureFixture[str]) -> None:
         assert verb.help in out
 
 
+@pytest.mark.parametrize("verb", sorted(cli.VERBS))
+def test_every_verb_knows_both_spellings_of_help(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main([verb, "--help"]) == 0
+    long = capsys.readouterr().out
+    assert cli.main([verb, "-h"]) == 0
+    assert capsys.readouterr().out == long
+    assert "-h, --help" in long
+
+
+def test_help_of_a_command_below_a_verb(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["-h"]) == 0
+    assert cli.main(["tiny", "build", "-h"]) == 0
+    assert "--processes" in capsys.readouterr().out
+
+
 def test_version(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["--version"]) == 0
     assert capsys.readouterr().out.startswith("saccade 0.")

@@ -92,7 +92,7 @@ def _tiny(out: Path, store: MediaStore, console: Console, site: Site) -> None:
         with Console(stderr=True).status("saccade-tiny looks, writes and runs") as status:
             rows = asyncio.run(play_tiny(folder, lambda name, done, right: status.update(f"saccade-tiny: {name}")))
     except UnavailableError as error:
-        console.print(f"Left out, the model that comes with Saccade: {error}", style="yellow")
+        console.print(f"Left out, the bundled model saccade-tiny: {error}", style="yellow", markup=False)
         return
     print_tiny(console, rows)
     for kept in sorted(folder.glob(f"*/{TRAJECTORIES}")):

@@ -6,12 +6,15 @@ back. A few tasks of some families, with code and without; docs/tiny.md has the 
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.table import Table
+
+from saccade.errors import UnavailableError
 
 if TYPE_CHECKING:
     from saccade.sft.tiny.exams import Row
@@ -30,16 +33,31 @@ FAMILIES: dict[str, tuple[str, dict[str, Any]]] = {
 }
 """World and knobs by name."""
 
+NEEDED = {"env": ("gymnasium",), "local": ("torch", "transformers")}
+"""Extra -> the packages of it that are imported here."""
+
 Tell = Callable[[str, int, int], None]
 """Hears the family, how many of its tasks were played, and how many of those were right."""
+
+
+def need_packages() -> None:
+    """Everything at once. Raises `UnavailableError` with all packages that are not installed."""
+    found = {
+        extra: [name for name in names if importlib.util.find_spec(name) is None] for extra, names in NEEDED.items()
+    }
+    missing = {extra: names for extra, names in found.items() if names}
+    if missing:
+        packages = ", ".join(f"`{name}`" for names in missing.values() for name in names)
+        raise UnavailableError(f"not installed: {packages}. Run: pip install 'saccade[{','.join(missing)}]'")
 
 
 async def play_tiny(out: Path, tell: Tell = lambda name, done, right: None) -> list[Row]:
     """Some tasks of the test split of each family; their episodes are kept in folders below `out`.
 
     Raises:
-        UnavailableError: torch or transformers, or the weights, are not there.
+        UnavailableError: a package or the weights are not there.
     """
+    need_packages()
     from saccade.models.registry import load_model
     from saccade.sft.tiny.exams import hold_exam
     from saccade.sft.tiny.settings import Exam

@@ -61,6 +61,7 @@ VERBS: dict[str, Verb] = {
     "worlds": Verb("saccade.cli.worlds:app", "Draw tasks from a seed, with their gold answers."),
 }
 
+_HELP = ["-h", "--help"]
 # The verb's own parser sees everything after its name, `--help` included.
 _PASS_THROUGH = {
     "allow_extra_args": True,
@@ -117,6 +118,7 @@ def build_app(verbs: dict[str, Verb]) -> typer.Typer:
         no_args_is_help=True,
         add_completion=False,
         rich_markup_mode=None,
+        context_settings={"help_option_names": _HELP},
     )
     app.callback()(_root_options)
     for name, verb in verbs.items():
@@ -143,7 +145,12 @@ def _runner(name: str, verb: Verb) -> Callable[[typer.Context], None]:
     def run(context: typer.Context) -> None:
         command = typer.main.get_command(load(name, verb))
         try:
-            code = command.main(args=list(context.args), prog_name=f"saccade {name}", standalone_mode=False)
+            code = command.main(
+                args=list(context.args),
+                prog_name=f"saccade {name}",
+                standalone_mode=False,
+                help_option_names=_HELP,  # commands below this one inherit it
+            )
         except KeyboardInterrupt:
             raise typer.Exit(130) from None
         raise typer.Exit(code if isinstance(code, int) else 0)

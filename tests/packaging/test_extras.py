@@ -1,0 +1,154 @@
+"""Each extra alone, with the newest of what it asks for: the part that it is for works."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from PIL import Image
+from tests.models.wire_server import chat, messages, running
+from tests.packaging.environments import ROOT, Built, Environment, install
+
+from saccade.dialects.registry import load_dialect
+from saccade.record.action import Answer, Code
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the local sandbox needs Linux")
+
+
+def models(made: Environment) -> None:
+    Image.new("RGB", (64, 48), "red").save(made.folder / "photo.png")
+    for model, behaviour in (("vllm:m@{}/v1", chat("EXIT")), ("anthropic:m@{}", messages(text="EXIT"))):
+        with running() as server:
+            server.will(behaviour)
+            named = model.format(server.url)
+            command = ("saccade", "ask", "photo.png", "What is it?", "--model", named, "--dialect", "direct", "--json")
+            assert json.loads(made.run(*command, ANTHROPIC_API_KEY="k"))["answer"] == "EXIT"
+            assert server.bodies
+
+
+def env(made: Environment) -> None:
+    document = (ROOT / "docs" / "env.md").read_text(encoding="utf-8")
+    made.run("python", "-c", document.partition("```python\n")[2].partition("```")[0])
+
+
+def data(made: Environment) -> None:
+    made.run(
+        "saccade", "eval", "touching-circles", "--n", "2", "--model", "solver", "--dialect", "direct", "--out", "r"
+    )
+    for suffix in ("parquet", "xlsx"):
+        made.run("saccade", "export", "r", "--out", f"table.{suffix}")
+        assert (made.folder / f"table.{suffix}").stat().st_size > 500
+    code = "import pyarrow.parquet as p; print(p.read_table('table.parquet').num_rows)"
+    assert made.run("python", "-c", code).strip() == "2"
+
+
+def video(made: Environment) -> None:
+    code = """
+import cv2, numpy as np
+out = cv2.VideoWriter("clip.mp4", cv2.VideoWriter_fourcc(*"mp4v"), 8, (64, 48))
+for number in range(12):
+    out.write(np.full((48, 64, 3), number * 20, np.uint8))
+out.release()
+"""
+    made.run("python", "-c", code)
+    dialect = load_dialect("pyvision-rl-video")
+    look = Code(
+        code="print(len(video_clue_0))\nfrom PIL import Image\nImage.fromarray(video_clue_0[3].asnumpy()).show()"
+    )
+    turns = [dialect.write(look, "I look."), dialect.write(Answer(text="12"), "I see.")]
+    (made.folder / "turns.json").write_text(json.dumps(turns))
+    options = ("--model", "scripted:turns.json", "--dialect", "pyvision-rl-video", "--out", "run", "--json")
+    made.run("saccade", "ask", "clip.mp4", "How many frames?", *options)
+    (line,) = (made.folder / "run" / "trajectories.jsonl").read_text().splitlines()
+    done = json.loads(line)["turns"][0]["execution"]
+    assert (done["status"], done["stdout"], len(done["pictures"])) == ("ok", "12\n", 1), done
+
+
+def ocr(made: Environment) -> None:
+    code = """
+from PIL import Image, ImageDraw, ImageFont
+from saccade.tools.context import ToolContext
+from saccade.tools.ocr import Ocr
+image = Image.new("RGB", (500, 160), "white")
+ImageDraw.Draw(image).text((40, 40), "HELLO 42", fill="black", font=ImageFont.load_default(44))
+print(Ocr().call({}, ToolContext({"page": image})).value["text"])
+"""
+    assert made.run("python", "-c", code).strip() == "HELLO 42"
+
+
+def math(made: Environment) -> None:
+    code = """
+from saccade.grading.registry import load_grader
+from saccade.record.task import Task
+task = Task(id="t", question="?", answer="\\\\frac{1}{2}")
+print(load_grader("math").grade("$0.5$", task).correct, load_grader("math").grade("$0.4$", task).correct)
+"""
+    assert made.run("python", "-c", code).strip() == "1.0 0.0"
+
+
+def serve(made: Environment) -> None:
+    code = """
+import asyncio, re, subprocess, sys
+from saccade import RemoteSandbox
+command = ["saccade", "sandbox", "serve", "--port", "0", "--no-token"]
+server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+try:
+    url = re.search(r"http://\\S+", server.stdout.readline())[0]
+    async def main():
+        async with RemoteSandbox(url) as box:
+            session = await box.open({"numbers": [3, 1, 2]})
+            print((await session.run("sorted(numbers)")).value)
+    asyncio.run(main())
+finally:
+    server.terminate()
+    server.wait()
+"""
+    path = f"{made.bin}:/usr/bin:/bin"
+    assert made.run("python", "-c", code, PATH=path).splitlines()[-1] == "[1, 2, 3]"
+
+
+def local(made: Environment) -> None:
+    """The second half of the demo asks for the environment, too."""
+    assert "saccade-tiny on tasks" in made.run("saccade", "demo", COLUMNS="200")
+
+
+def train(made: Environment) -> None:
+    made.run("saccade", "synth", "touching-circles", "--dialect", "pyvision", "--n", "4", "--out", "expert")
+    code = "from saccade.models.tiny import save_tiny; save_tiny('CHECKPOINT', 'qwen2_5_vl')"
+    made.run("python", "-c", code)
+    command = (
+        "saccade",
+        "sft",
+        "plain",
+        "--data",
+        "expert",
+        "--model",
+        "CHECKPOINT",
+        "--out",
+        "sft",
+        "--set",
+        "steps=1",
+    )
+    assert "step 1/1" in made.run(*command, OMP_NUM_THREADS="1")
+    assert (made.folder / "sft" / "model" / "config.json").is_file()
+
+
+LIGHT: tuple[Callable[[Environment], None], ...] = (models, env, data, video, ocr, math, serve)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("check", LIGHT, ids=lambda check: check.__name__)
+def test_an_extra_alone(check: Callable[[Environment], None], built: Built, tmp_path: Path) -> None:
+    made = install(built, sys.executable, tmp_path, [check.__name__])
+    assert not made.has("IPython")
+    assert "All required layers are on" in made.run("saccade", "doctor")
+    check(made)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize(("extras", "check"), [(["env", "local"], local), (["train"], train)], ids=["local", "train"])
+def test_a_heavy_extra(extras: list[str], check: Callable[[Environment], None], built: Built, tmp_path: Path) -> None:
+    check(install(built, sys.executable, tmp_path, extras))
