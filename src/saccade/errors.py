@@ -24,6 +24,7 @@
     ├── ToolError              a tool was declared or registered wrongly (never: called wrongly by a model)
     ├── GradingError           a task cannot be graded: no gold answer, or one of another form
     ├── TrainingError          a trajectory has no token form, or a training run cannot start or go on
+    ├── OwnProtocolError       a protocol of somebody's own raised an exception
     └── UnavailableError       an optional part is not installed; names the command that installs it
 
 A message says what happened, why, and what to do. These are for a person. What a program in the
@@ -126,6 +127,10 @@ class ToolError(SaccadeError):
 
 class GradingError(SaccadeError, ValueError):
     """A task cannot be graded; an answer that cannot be graded is a wrong answer instead."""
+
+
+class OwnProtocolError(SaccadeError):
+    """A protocol of somebody's own raised an exception."""
 
 
 class TrainingError(SaccadeError, ValueError):

@@ -22,7 +22,7 @@ from saccade.report.page import folded, page_html, report_html
 from saccade.report.picture_book import PictureBook, Sources
 from saccade.report.plots.figure import clean
 from saccade.report.runs.eval_run import FAILED_CALL, EvalRun
-from saccade.report.runs.findings import findings_of
+from saccade.report.runs.findings import findings_of, own_findings
 from saccade.report.runs.open import Runs
 from saccade.report.sections.about import about
 from saccade.report.sections.comparison import comparison, differing
@@ -92,6 +92,7 @@ def write_report(
     for run in runs.episodes:
         run.read()
     studied = {run.name: findings_of(run, NAMES) for run in runs.evals}
+    own = {run.name: own_findings(run, NAMES) for run in runs.evals}
     for run in runs.evals:
         for sample, label in labels(studied[run.name]):
             run.labels[sample].add(label)
@@ -104,7 +105,7 @@ def write_report(
         about(runs.evals, runs.trainings),
         results(runs.evals),
         comparison(runs.evals),
-        protocols(studied),
+        protocols(studied, own),
         training(runs.trainings),
     )
     sections = tuple(section for section in found if section is not None)

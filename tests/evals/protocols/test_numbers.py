@@ -34,8 +34,8 @@ def test_a_rate_counts_what_it_is_about() -> None:
     rate = rates.rate([True, False, None, True])
     assert (rate.count, rate.of, rate.value) == (2, 3, 2 / 3)
     assert rates.rate([None] * 4).value is None
-    assert rates.means([[None] * 4])[0] is None
-    mean = rates.means([[1.0, None, 3.0, None]])[0]
+    assert rates.mean([None] * 4) is None
+    mean = rates.mean([1.0, None, 3.0, None])
     assert mean is not None
     assert (mean.value, mean.samples, mean.low, mean.high) == (2.0, 2, 1.0, 3.0)
     assert Rates([]).rate([]).value is None

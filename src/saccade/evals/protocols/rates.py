@@ -38,6 +38,10 @@ class Rates:
         """The share of True among those that are not None."""
         return self.rates([hits])[0]
 
+    def mean(self, values: Iterable[float | None]) -> Mean | None:
+        """The mean of those that are not None; None if all are."""
+        return self.means([values])[0]
+
     def rates(self, columns: Iterable[Iterable[bool | None]]) -> list[Rate]:
         """`rate` of several at once, which is much quicker."""
         return self.shares([[(0, 0) if hit is None else (int(hit), 1) for hit in column] for column in columns])

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import cast
 
 from saccade.episode.as_done import as_done
 from saccade.episode.run_folder import MEDIA, TRAJECTORIES
-from saccade.errors import SettingsError
+from saccade.errors import OwnProtocolError, SettingsError
 from saccade.evals.merge import run_settings
 from saccade.evals.protocols.base import AnyProtocol, Studied
 from saccade.evals.protocols.faithfulness.judges import PictureJudge
@@ -44,6 +46,7 @@ async def study(run: Path, asked: Study, watch: Watch = lambda done, of: None) -
         RecordError: a trajectory cannot be read.
         RegistryError: there is no such pixel budget.
         ModelDeniedError: the judge refuses whatever it is asked.
+        OwnProtocolError: a protocol of somebody's own raised an exception.
     """
     last = _last_lines(run)
     rows: dict[str, list[SampleRow]] = {protocol.name: [] for protocol in asked.protocols}
@@ -55,9 +58,43 @@ async def study(run: Path, asked: Study, watch: Watch = lambda done, of: None) -
                 rows[name].append(row)
         watch(about.seen, len(last))
     return {
-        protocol.name: protocol.findings(sorted(rows[protocol.name], key=_order), about.about())
+        protocol.name: _findings(protocol, sorted(rows[protocol.name], key=_order), about.about())
         for protocol in asked.protocols
     }
+
+
+def _row(protocol: AnyProtocol, studied: Studied) -> SampleRow:
+    try:
+        return cast(SampleRow, protocol.row(studied))
+    except Exception as error:
+        if _ours(protocol):
+            raise
+        raise _failed(protocol, f"the row of the sample {studied.trajectory.id}", error) from error
+
+
+def _findings(protocol: AnyProtocol, rows: Sequence[SampleRow], about: About) -> Findings:
+    try:
+        return cast(Findings, protocol.findings(rows, about))
+    except Exception as error:
+        if _ours(protocol):
+            raise
+        raise _failed(protocol, f"the findings of {len(rows):,} rows", error) from error
+
+
+def _ours(protocol: AnyProtocol) -> bool:
+    """Whether it is a protocol of Saccade: a fault of ours keeps its traceback."""
+    return protocol.row.__module__.partition(".")[0] == "saccade"
+
+
+def _failed(protocol: AnyProtocol, what: str, error: Exception) -> OwnProtocolError:
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [frame for frame in frames if frame.filename != __file__]
+    where = f" ({Path(own[0].filename).name}, line {own[0].lineno})" if own else ""
+    said = " ".join(str(error).split())[:300]
+    return OwnProtocolError(
+        f"the protocol {protocol.name} failed at {what}: {type(error).__name__}: {said}{where}. "
+        "Correct it; --only names other protocols."
+    )
 
 
 @dataclass(frozen=True)
@@ -73,7 +110,7 @@ class _Reading:
         verdicts = None if judge is None else await judge.verdicts(trajectory)
         studied = Studied(trajectory, StoredPixels(MediaStore(self.run / MEDIA)), verdicts, self.asked.budget)
         try:
-            return trajectory, {protocol.name: protocol.row(studied) for protocol in self.asked.protocols}
+            return trajectory, {protocol.name: _row(protocol, studied) for protocol in self.asked.protocols}
         except Exception as error:
             error.add_note(f"sample {trajectory.id}")
             raise

@@ -8,6 +8,7 @@ from saccade.evals.protocols.confidence.records import Confidence, Curve
 from saccade.evals.protocols.errors.records import Errors
 from saccade.evals.protocols.faithfulness.records import Agreement, Faithfulness, JudgeFindings, Shares
 from saccade.evals.protocols.findings import Findings, Mean, Rate
+from saccade.evals.protocols.plain import plain_data, plain_grids, plain_lines
 from saccade.evals.protocols.tokens.records import TokenEconomy, TokenPoint
 from saccade.evals.protocols.tool_use.records import ToolUse, Use
 from saccade.evals.tables import markdown
@@ -17,7 +18,7 @@ _SHOWN = 3
 
 
 def findings_text(found: Findings) -> str:
-    """The findings; those of another package's protocol as their record prints."""
+    """The findings; those of a protocol of somebody's own as `plain` shows them."""
     match found:
         case Faithfulness():
             lines = _faithfulness(found)
@@ -30,9 +31,17 @@ def findings_text(found: Findings) -> str:
         case Confidence():
             lines = _confidence(found)
         case _:
-            lines = [str(found)]
+            lines = _plain(found)
     lost = [f"{found.about.lost} samples were lost and are left out."] if found.about.lost else []
     return "\n".join([*lines, *lost])
+
+
+def _plain(found: Findings) -> list[str]:
+    data = plain_data(found)
+    lines = markdown(("what", "value"), plain_lines(data).items())
+    for grid in plain_grids(data):
+        lines += ["", f"{grid.title}:", "", *markdown(grid.heads, grid.rows)]
+    return lines
 
 
 def _faithfulness(found: Faithfulness) -> list[str]:

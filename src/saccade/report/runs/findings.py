@@ -3,15 +3,69 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
 
 from saccade.episode.run_folder import TRAJECTORIES
 from saccade.errors import SaccadeError
 from saccade.evals.protocols.findings import Findings
-from saccade.evals.protocols.registry import load_protocol
-from saccade.evals.protocols.stored import read_findings
+from saccade.evals.protocols.plain import Data, plain_data
+from saccade.evals.protocols.registry import PROTOCOLS, load_protocol, protocol_names
+from saccade.evals.protocols.stored import FOLDER, read_findings
 from saccade.evals.protocols.study import Study, Watch, study
 from saccade.report.runs.eval_run import EvalRun
+
+
+@dataclass(frozen=True, slots=True)
+class Own:
+    """Findings of a protocol that has no panel of its own here."""
+
+    title: str
+    data: Data
+
+
+def own_findings(run: EvalRun, shown: tuple[str, ...]) -> dict[str, Own]:
+    """The findings of all protocols but those `shown` otherwise, by name: stored beside the run, or registered.
+
+    A registered one is applied now if its findings are not stored or not of the whole run. What fails is told among the
+    run's problems and left out.
+    """
+    folder = run.stored.file.parent
+    if run.stored.file.name != TRAJECTORIES or not run.rows:
+        return {}
+    names = dict.fromkeys(name for name in protocol_names() if name not in shown)
+    titles = {name: _title(name, run) for name in names}
+    found = {file.stem: _read(file, run) for file in sorted((folder / FOLDER).glob("*.json")) if file.stem not in shown}
+    for name in names:
+        if found.get(name) is None:
+            made = findings_of(run, (name,))
+            found |= {key: plain_data(one) for key, one in made.items()}
+    return {name: Own(titles.get(name, name), data) for name, data in found.items() if data is not None}
+
+
+def _title(name: str, run: EvalRun) -> str:
+    try:
+        return load_protocol(name).title
+    except SaccadeError:
+        return name  # said when it is applied
+
+
+def _read(file: Path, run: EvalRun) -> Data | None:
+    """Stored findings; None, and told, if they cannot be read or are of fewer samples."""
+    try:
+        data = json.loads(file.read_bytes())
+        seen = data["about"]["samples"] + data["about"]["lost"]
+    except (OSError, ValueError, KeyError, TypeError):
+        run.stored.problems.append(f"{FOLDER}/{file.name} of {run.name} holds no findings; it is left out.")
+        return None
+    if seen == len(run.rows):
+        return dict(data)
+    if not PROTOCOLS.has(file.stem):
+        told = f"are of {seen:,} of its {len(run.rows):,} samples and are left out; apply the protocol again."
+        run.stored.problems.append(f"The stored findings on {file.stem} of {run.name} {told}")
+    return None
 
 
 def findings_of(run: EvalRun, names: tuple[str, ...], watch: Watch = lambda done, of: None) -> dict[str, Findings]:

@@ -8,9 +8,11 @@ from typing import Any
 from saccade.evals.protocols.errors.records import Errors
 from saccade.evals.protocols.faithfulness.records import Faithfulness
 from saccade.evals.protocols.findings import Findings
+from saccade.report.runs.findings import Own
 from saccade.report.sections.protocols.confidence import confidence
 from saccade.report.sections.protocols.errors import ERRORS, error_labels, errors
 from saccade.report.sections.protocols.faithfulness import TOOL_USE, faithfulness, outcome_of
+from saccade.report.sections.protocols.own import own_panels
 from saccade.report.sections.protocols.tokens import tokens
 from saccade.report.sections.protocols.tool_use import tool_use
 from saccade.report.sections.view import Panel, Section
@@ -28,13 +30,14 @@ NAMES = tuple(_PANELS)
 """The protocols that a report shows."""
 
 
-def protocols(found: Mapping[str, Mapping[str, Findings]]) -> Section | None:
-    """The section of what was found (run -> protocol -> findings); None if nothing was."""
+def protocols(found: Mapping[str, Mapping[str, Findings]], own: Mapping[str, Mapping[str, Own]]) -> Section | None:
+    """The section of what was found (run -> protocol -> findings); `own` are those of others. None if nothing was."""
     panels = []
     for name, make in _PANELS.items():
         panel = make({run: findings[name] for run, findings in found.items() if name in findings})
         if panel is not None:
             panels.append(panel)
+    panels += own_panels(own)
     return Section("protocols", "Looking and reasoning", tuple(panels)) if panels else None
 
 
