@@ -1,0 +1,99 @@
+"""Every block of README and docs that is marked as runnable runs as it stands; CONTRIBUTING.md has the marks."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import cv2
+import numpy as np
+import pytest
+from PIL import Image
+from tests.models.wire_server import chat, running
+
+ROOT = Path(__file__).resolve().parent.parent
+FENCE = re.compile(r"^```(\w+)[ ]+runnable([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PROGRAMS = {"python": [sys.executable, "-W", "error"], "sh": ["bash", "-euo", "pipefail"]}
+
+
+@dataclass(frozen=True)
+class Block:
+    language: str
+    slow: bool
+    name: str
+    """Of the file that it is; empty for a program."""
+    text: str
+
+
+def blocks(page: Path) -> list[Block]:
+    found = []
+    for language, words, text in FENCE.findall(page.read_text(encoding="utf-8")):
+        rest = [word for word in words.split() if word != "slow"]
+        found.append(Block(language, "slow" in words.split(), " ".join(rest), text))
+    return found
+
+
+def cases() -> Iterator[object]:
+    for page in PAGES:
+        found = blocks(page)
+        if any(not block.slow and not block.name for block in found):
+            yield pytest.param(page, False, id=page.stem)
+        if any(block.slow for block in found):
+            yield pytest.param(page, True, id=f"{page.stem}-slow", marks=pytest.mark.slow)
+
+
+def test_marks_are_understood() -> None:
+    count = 0
+    for page in PAGES:
+        text = page.read_text(encoding="utf-8")
+        assert len(re.findall(r"^ *```.*runnable", text, re.MULTILINE)) == len(blocks(page)), page
+        for block in blocks(page):
+            assert (block.language in PROGRAMS) is (block.name == ""), (page, block)
+            count += 1
+    assert count > 12
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the local sandbox needs Linux")
+@pytest.mark.parametrize(("page", "slow"), list(cases()))
+def test_blocks_run_as_they_stand(page: Path, slow: bool, tmp_path: Path) -> None:
+    found = [block for block in blocks(page) if slow or not block.slow]
+    for block in found:
+        if block.name:
+            (tmp_path / block.name).write_text(block.text, encoding="utf-8")
+    draw(tmp_path)
+    with running() as server:
+        server.will(chat("<answer>EXIT</answer>"))
+        for number, block in enumerate(block for block in found if not block.name):
+            program = tmp_path / f"block_{number}.{block.language}"
+            program.write_text(block.text, encoding="utf-8")
+            command = [*PROGRAMS[block.language], str(program)]
+            done = subprocess.run(
+                command,
+                cwd=tmp_path,
+                env=variables(server.url),
+                capture_output=True,
+                text=True,
+                timeout=200,
+                check=False,
+            )
+            assert done.returncode == 0, f"{page.name}:\n{block.text}\n{done.stdout}\n{done.stderr}"
+
+
+def draw(folder: Path) -> None:
+    """The photo and the clip that the pages speak of."""
+    Image.radial_gradient("L").convert("RGB").resize((320, 240)).save(folder / "photo.jpg")
+    writer = cv2.VideoWriter(str(folder / "clip.mp4"), cv2.VideoWriter.fourcc(*"mp4v"), 8, (64, 48))
+    for number in range(12):
+        writer.write(np.full((48, 64, 3), number * 20, np.uint8))
+    writer.release()
+
+
+def variables(url: str) -> dict[str, str]:
+    keys = {"OPENAI_API_KEY": "k", "OPENAI_BASE_URL": f"{url}/v1", "ANTHROPIC_API_KEY": "k", "ANTHROPIC_BASE_URL": url}
+    return os.environ | keys | {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
