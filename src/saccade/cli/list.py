@@ -223,6 +223,6 @@ def _kinds(as_json: bool) -> None:
     for name, kind in kinds.items():
         print(f"{name:<12}{kind.what:<35}{kind.named}")
     print(
-        "\n`saccade list KIND` lists one of them. Code of your own goes wherever one of them is named, as file.py:NAME\n"
-        "or module:NAME; a recipe of your own by its path."
+        "\n`saccade list KIND` lists one of them. Code of your own goes wherever one of them is named,\n"
+        "as file.py:NAME or module:NAME; a recipe of your own by its path."
     )
