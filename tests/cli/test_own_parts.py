@@ -147,9 +147,16 @@ def test_an_error_inside_a_part_is_told_with_its_line(here: Path, capsys: pytest
     capsys.readouterr()
     assert main(["protocols", "run", "--only", "broken.py:PROTOCOL"]) == 2
     told = capsys.readouterr().err
-    assert "AttributeError: 'Trajectory' object has no attribute 'nothing' [sample red-patch@1/test/" in told
-    assert "broken.py, line 21, in row:" in told
+    assert "row of the sample red-patch@1/test/" in told
+    assert "AttributeError: 'Trajectory' object has no attribute 'nothing' (broken.py, line 21)" in told
     assert "Traceback" not in told
+    (here / "graders.py").write_text(
+        "class Bad:\n    def grade(self, answer, task):\n        return task.gold\n\nBAD = Bad()\n"
+    )
+    assert evaluate("red_patch.py:WORLD", "--n", "2", "--grader", "graders.py:BAD", out="graded") == 2
+    told = capsys.readouterr().err
+    assert "AttributeError: 'Task' object has no attribute 'gold'" in told
+    assert "graders.py, line 3, in grade:\n    return task.gold" in told
     (here / "slashed.py").write_text(FILES["brevity.py"].replace('Protocol("brevity"', 'Protocol("../brevity"'))
     assert main(["protocols", "run", "--only", "slashed.py:PROTOCOL"]) == 2
     assert "use letters, digits" in capsys.readouterr().err

@@ -22,6 +22,7 @@ from typing import Final, cast
 
 from saccade.errors import RegistryError
 from saccade.models.base import Model
+from saccade.record.own_code import findable
 from saccade.record.registry import Registry, has_members
 from saccade.record.suggest import did_you_mean
 
@@ -63,11 +64,16 @@ def load_model(wanted: str) -> Model:
         SettingsError: it needs an address, or its file cannot be used.
     """
     name, rest = PROVIDERS.split(wanted)
-    if PROVIDERS.code(wanted) is None and not PROVIDERS.has(name):
-        hint = did_you_mean(name, PROVIDERS.names())
+    code = PROVIDERS.code(wanted)
+    slip = code is not None and not code.is_file and not findable(code)  # `opnai:o3` has the form of module:attribute
+    if slip or (code is None and not PROVIDERS.has(name)):
+        provider = name.partition(":")[0]
+        hint = did_you_mean(provider, PROVIDERS.names())
         if name.endswith(".py"):
             hint = f"Of a file, name what is in it: {name}:NAME."
-        raise RegistryError(f"there is no provider of models {name!r}. {hint}".rstrip())
+        raise RegistryError(
+            f"there is no provider of models {provider!r}{' and no such module' * slip}. {hint}".rstrip()
+        )
     found = PROVIDERS.load(name)
     model = _made(found, name, rest) if _members(found) else found
     if model is found and rest:

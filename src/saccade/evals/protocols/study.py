@@ -109,11 +109,7 @@ class _Reading:
         judge = self.asked.judge
         verdicts = None if judge is None else await judge.verdicts(trajectory)
         studied = Studied(trajectory, StoredPixels(MediaStore(self.run / MEDIA)), verdicts, self.asked.budget)
-        try:
-            return trajectory, {protocol.name: _row(protocol, studied) for protocol in self.asked.protocols}
-        except Exception as error:
-            error.add_note(f"sample {trajectory.id}")
-            raise
+        return trajectory, {protocol.name: _row(protocol, studied) for protocol in self.asked.protocols}
 
 
 class _Told:

@@ -12,7 +12,7 @@ from saccade.episode.run_folder import TRAJECTORIES
 from saccade.errors import SaccadeError
 from saccade.evals.protocols.findings import Findings
 from saccade.evals.protocols.plain import Data, plain_data
-from saccade.evals.protocols.registry import PROTOCOLS, load_protocol, protocol_names
+from saccade.evals.protocols.registry import PROTOCOLS, recorded_protocol, protocol_names
 from saccade.evals.protocols.stored import FOLDER, read_findings
 from saccade.evals.protocols.study import Study, Watch, study
 from saccade.report.runs.eval_run import EvalRun
@@ -47,7 +47,7 @@ def own_findings(run: EvalRun, shown: tuple[str, ...]) -> dict[str, Own]:
 
 def _title(name: str, run: EvalRun) -> str:
     try:
-        return load_protocol(name).title
+        return recorded_protocol(name).title
     except SaccadeError:
         return name  # said when it is applied
 
@@ -86,7 +86,7 @@ def findings_of(run: EvalRun, names: tuple[str, ...], watch: Watch = lambda done
                 run.stored.problems.append(f"The stored findings on {name} of {run.name} are of {told}")
             else:
                 del found[name]
-        missing = tuple(load_protocol(name) for name in names if name not in found)
+        missing = tuple(recorded_protocol(name) for name in names if name not in found)
         if missing:
             with ThreadPoolExecutor(1) as thread:  # a notebook has a loop of its own in this one
                 found |= thread.submit(asyncio.run, study(folder, Study(missing), watch)).result()
