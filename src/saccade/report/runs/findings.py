@@ -12,7 +12,7 @@ from saccade.episode.run_folder import TRAJECTORIES
 from saccade.errors import SaccadeError
 from saccade.evals.protocols.findings import Findings
 from saccade.evals.protocols.plain import Data, plain_data
-from saccade.evals.protocols.registry import PROTOCOLS, recorded_protocol, protocol_names
+from saccade.evals.protocols.registry import PROTOCOLS, protocol_names, recorded_protocol
 from saccade.evals.protocols.stored import FOLDER, read_findings
 from saccade.evals.protocols.study import Study, Watch, study
 from saccade.report.runs.eval_run import EvalRun
