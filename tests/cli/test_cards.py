@@ -61,7 +61,7 @@ def test_check_names_broken_rows_and_fails(tmp_path: Path, capsys: pytest.Captur
     assert main(["cards", "check", str(tmp_path), "--card", "vista-chartqa"]) == 1
     printed = capsys.readouterr()
     assert "broken rows   25" in printed.out
-    assert "row 0, images: there is no file absent.png" in printed.err
+    assert "row 1, images: there is no file absent.png" in printed.err
     assert "and 5 more" in printed.err
 
 

@@ -26,6 +26,7 @@ from saccade.models.base import Model
 from saccade.models.hosted import patient
 from saccade.models.registry import load_model
 from saccade.models.retry import INTERACTIVE_RETRY, RetryPolicy
+from saccade.models.sampling import check_sampling
 from saccade.record.disk import disk_words
 from saccade.record.settings import settings_toml
 from saccade.record.trajectory import Trajectory
@@ -87,6 +88,8 @@ async def answered(
         SaccadeError: a name, a file or a setting is wrong, or this machine cannot isolate a sandbox.
     """
     settings = asked.settings
+    if asked.model is None:
+        check_sampling(settings.model, settings.sampling)
     dialect, tools = settings.spoken(asked.dialect)
     with ExitStack() as stack:
         folder = None if out is None else mended(out)

@@ -18,6 +18,7 @@ def equipped(dialect: Dialect, names: Sequence[str] = ()) -> tuple[Dialect, Tool
 
     Raises:
         SettingsError: names are given, and the dialect knows no typed tools.
+            A named tool needs what is not installed.
         RegistryError: there is no tool of such a name.
     """
     if not isinstance(dialect, ToolDialect):
@@ -31,5 +32,8 @@ def equipped(dialect: Dialect, names: Sequence[str] = ()) -> tuple[Dialect, Tool
     if not names and isinstance(dialect, FunctionDialect):
         return dialect, None
     tools = Toolbox.of(*names)
+    if names and (missing := tools.missing()):
+        told = "; ".join(f"{name} ({need})" for name, need in missing.items())
+        raise SettingsError(f"not installed here, so no model could call it: {told}. Install it, or do not name it.")
     specs = tuple(ToolSpec(tool.name, tool.description, dict(tool.parameters)) for tool in tools.definitions)
     return dialect.with_tools(specs), tools

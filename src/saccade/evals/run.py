@@ -16,7 +16,7 @@ from pathlib import Path
 
 from saccade.dialects.base import Dialect
 from saccade.episode.as_done import as_done
-from saccade.episode.continued import SETTINGS, continued
+from saccade.episode.continued import SETTINGS, check_continued, continued
 from saccade.episode.drive import run_episode
 from saccade.episode.plan import Plan, limits_with
 from saccade.episode.run_folder import RunFolder
@@ -205,12 +205,13 @@ def _before(settings: EvalSettings, out: Path) -> EvalSettings:
 def _opened(settings: EvalSettings, out: Path) -> RunFolder:
     before = _before(settings, out)
     as_graded = settings.model_copy(update={"grader": before.grader})
-    folder = continued(out, as_graded, may_differ=settings.may_differ(before))
+    check_continued(out, as_graded, may_differ=settings.may_differ(before))
     if not settings.continues(before):
         raise SettingsError(
             f"{out} was made with n = {before.n or 'all'} and k = {before.k}; both may grow and not shrink. "
             "Use the same or larger ones, or another folder."
         )
+    folder = continued(out, as_graded, may_differ=settings.may_differ(before))
     if settings.grader != before.grader:
         if folder.ids:
             keep_verdicts(out, verdicts_of(out, before))

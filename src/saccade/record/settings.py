@@ -80,6 +80,8 @@ def load_settings(kind: type[S], path: str | os.PathLike[str] | None = None, ove
         steps = tuple(name.strip().split("."))
         if not equals or not all(steps):
             mistakes.append(f"{override!r} is no override: write name=value or table.name=value")
+        elif undone := [".".join(given) for given in raw if len(given) > len(steps) and given[: len(steps)] == steps]:
+            mistakes.append(f"{name}: would undo {', '.join(undone)}, set before it; is that a setting at all?")
         elif not _assign(data, steps, _parse(text)):
             mistakes.append(f"{name}: cannot be set, because a part of that path is a plain value")
         else:
@@ -251,6 +253,9 @@ def _mistake(kind: type[BaseModel], type_: str, where: tuple[int | str, ...], me
         return f"{name}: no such setting. {did_you_mean(str(where[-1]), _known(kind, where[:-1]))}".rstrip()
     if type_ == "missing":
         return f"{name}: is needed and has no default"
+    if type_ == "value_error":  # a validator's own words, which say what it was given
+        said = message.removeprefix("Value error, ")
+        return f"{name}: {said}" if where else said
     return f"{name}: {message[0].lower() + message[1:]}, got {given!r}"
 
 
