@@ -15,6 +15,7 @@ from pathlib import Path
 from saccade.dialects.base import Dialect
 from saccade.episode.drive import run_episode
 from saccade.episode.effects import Notice
+from saccade.episode.equip import missing_words
 from saccade.episode.journal import again_text, open_journal
 from saccade.episode.performer import Watch, unwatched
 from saccade.episode.plan import Plan, limits_with
@@ -106,6 +107,8 @@ async def answered(
             settings=settings_toml(settings),
         )
         plan.opening  # a task that the dialect cannot show is refused before a model is asked  # noqa: B018
+        if missing := missing_words(tools):
+            watch(Notice(missing))
         model = asked.model or patient(load_model(settings.model), settings.retry)
         try:
             journal = None

@@ -18,6 +18,7 @@ from saccade.dialects.base import Dialect
 from saccade.episode.as_done import as_done
 from saccade.episode.continued import SETTINGS, check_continued, continued
 from saccade.episode.drive import run_episode
+from saccade.episode.equip import missing_words
 from saccade.episode.plan import Plan, limits_with
 from saccade.episode.run_folder import RunFolder
 from saccade.errors import MediaError, SettingsError
@@ -180,7 +181,8 @@ def continuing(settings: EvalSettings, out: Path) -> tuple[EvalSettings, tuple[s
     """The settings that hold when `settings` play in `out`, which may hold a run, and what a person should know of it.
 
     Raises:
-        SettingsError: what lies in `out` cannot be read as settings.
+        SettingsError: what lies in `out` cannot be read as settings, or the dialect takes no such tools or prompt.
+        RegistryError: there is no such dialect or tool.
     """
     before = _before(settings, out)
     now = settings.continuing(before)
@@ -194,6 +196,8 @@ def continuing(settings: EvalSettings, out: Path) -> tuple[EvalSettings, tuple[s
     if now.grader != before.grader:
         was = before.grader or "each source's own grader"
         said.append(f"{out} was graded by {was} and is graded anew by {now.grader}; see {VERDICTS}/ for before.")
+    if missing := missing_words(now.spoken()[1]):
+        said.append(missing)
     return now, tuple(said)
 
 

@@ -85,9 +85,7 @@ def open_sources(settings: EvalSettings) -> Mapping[str, Source]:
     worlds = {source.world.id: source.world for source in sources.values() if isinstance(source, WorldSource)}
     knobs = chosen_knobs(worlds.values(), settings.knobs)
     if settings.split != "test" and not worlds:
-        raise SettingsError(
-            f"split {settings.split} is of generated worlds, and none is among the sources. Leave it out."
-        )
+        raise SettingsError(f"split {settings.split} is one of generated worlds, and no source is one. Leave it out.")
     return {
         name: replace(source, knobs=knobs[source.world.id]) if isinstance(source, WorldSource) else source
         for name, source in sources.items()

@@ -78,10 +78,10 @@ def load_settings(kind: type[S], path: str | os.PathLike[str] | None = None, ove
     for override in overrides:
         name, equals, text = override.partition("=")
         steps = tuple(name.strip().split("."))
+        undone = [given for given in raw if len(given) > len(steps) and given[: len(steps)] == steps]
+        mistakes += [f"{'.'.join(given)}: is undone by {name}, set after it; leave one out" for given in undone]
         if not equals or not all(steps):
             mistakes.append(f"{override!r} is no override: write name=value or table.name=value")
-        elif undone := [".".join(given) for given in raw if len(given) > len(steps) and given[: len(steps)] == steps]:
-            mistakes.append(f"{name}: would undo {', '.join(undone)}, set before it; is that a setting at all?")
         elif not _assign(data, steps, _parse(text)):
             mistakes.append(f"{name}: cannot be set, because a part of that path is a plain value")
         else:
