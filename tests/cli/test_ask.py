@@ -85,7 +85,7 @@ def test_exit_codes(photo: Path, tmp_path: Path, capsys: pytest.CaptureFixture[s
     ("more", "says"),
     [
         ([], "no model is named. Use --model"),
-        (["--model", "opnai:x"], "no provider of models 'opnai'"),
+        (["--model", "opnai:x"], "Did you mean 'openai'"),
         (["--model", "openai:gpt-4.1"], "OPENAI_API_KEY"),
         (["--model", "M", "--dialect", "pyvison"], "pyvision"),
         (["--model", "M", "--set", "limits.turn=2"], "turns"),
