@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -84,11 +85,13 @@ def test_exit_codes(photo: Path, tmp_path: Path, capsys: pytest.CaptureFixture[s
     ("more", "says"),
     [
         ([], "no model is named. Use --model"),
-        (["--model", "opnai:x"], "no provider of models 'opnai'"),
+        (["--model", "opnai:x"], "Did you mean 'openai'"),
         (["--model", "openai:gpt-4.1"], "OPENAI_API_KEY"),
         (["--model", "M", "--dialect", "pyvison"], "pyvision"),
         (["--model", "M", "--set", "limits.turn=2"], "turns"),
         (["--model", "M", "--set", "tools=['crop']"], "offers no typed tools"),
+        (["--model", "vllm:m@http://x/v1", "--set", "model.retry.tries=1"], "model.retry.tries: is undone by model"),
+        (["--model", "compatible:m@http://127.0.0.1:9/v1", "--set", "sampling.top_k=5"], "not know sampling.top_k"),
         (["--model", "M", "--prompt-file", "no-such-file"], "no-such-file"),
         (["--model", "M", "--image", "no-such.png"], "no-such.png"),
         (["--model", "M", "--dialect", "pyvision-rl-video"], "shows videos only"),
@@ -178,3 +181,32 @@ def test_a_text_that_begins_again_is_said_to() -> None:
         screen(Wrote(piece))
     screen(Said(Completion("the whole", FinishReason.STOP)))
     assert "begins this turn again" in console.export_text()
+
+
+def test_an_empty_question_is_refused(photo: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["ask", str(photo), "  ", "--model", scripted(tmp_path, ANSWER)]) == 2
+    assert "the question is empty" in capsys.readouterr().err
+
+
+def test_a_tool_that_is_not_installed_is_refused_by_name_and_else_told(
+    photo: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        "saccade.tools.base.find_spec", lambda name: None if name.startswith("rapidocr") else find_spec(name)
+    )
+    vista = ["--model", scripted(tmp_path, "<answer>red</answer>"), "--dialect", "vista"]
+    assert ask(photo, *vista, "--set", "tools=['crop', 'ocr']") == 2
+    assert "not installed here, so no model could call it: ocr (" in capsys.readouterr().err
+    ask(photo, *vista)
+    assert "Not installed here, and models that call it are told so: ocr" in " ".join(capsys.readouterr().out.split())
+
+
+def test_other_settings_do_not_replace_those_of_an_earlier_question(photo: Path, tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    for more in ((), ("--set", "limits.turns=3"), ()):
+        assert ask(photo, "--model", scripted(tmp_path, ANSWER), "--out", str(out), *more) == 0
+    assert "turns = 3" not in (out / "settings.toml").read_text()
+    assert "turns = 3" in (out / "settings-2.toml").read_text()
+    assert not (out / "settings-3.toml").exists()
+    kept = [item.provenance.settings for item in read_lines(out / "trajectories.jsonl", Trajectory)]
+    assert ["turns = 3" in text for text in kept] == [False, True, False]

@@ -61,8 +61,23 @@ def test_check_names_broken_rows_and_fails(tmp_path: Path, capsys: pytest.Captur
     assert main(["cards", "check", str(tmp_path), "--card", "vista-chartqa"]) == 1
     printed = capsys.readouterr()
     assert "broken rows   25" in printed.out
-    assert "row 0, images: there is no file absent.png" in printed.err
+    assert "row 1, images: there is no file absent.png" in printed.err
     assert "and 5 more" in printed.err
+
+
+def test_a_missing_folder_of_the_cards_name_is_not_doubled(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["cards", "check", str(tmp_path / "hrbench-4k")]) == 2
+    told = capsys.readouterr().err
+    assert f"there is nothing in {tmp_path / 'hrbench-4k'} " in told
+    assert "hrbench-4k/hrbench-4k" not in told
+
+
+def test_check_refuses_a_grader_that_does_not_exist(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["cards", "show", "vista-chartqa"]) == 0
+    card = tmp_path / "own.toml"
+    card.write_text(capsys.readouterr().out.replace('"relaxed@1"', '"relaxd@1"'))
+    assert main(["cards", "check", str(tmp_path), "--card", str(card)]) == 2
+    assert "relaxd" in capsys.readouterr().err
 
 
 def test_check_of_a_folder_without_a_card(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -16,7 +16,7 @@ def test_there_and_back(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
     assert main(["convert", str(run), str(target), "--from", "saccade", "--to", "thyme"]) == 0
     printed = capsys.readouterr()
     assert "1 of 2 rows" in printed.out
-    assert "row 1 other#0" in printed.err
+    assert "row 2 other#0" in printed.err
     assert main(["convert", str(target), str(tmp_path / "back"), "--from", "thyme", "--to", "saccade"]) == 0
 
 

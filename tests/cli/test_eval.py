@@ -9,6 +9,9 @@ import pytest
 
 from saccade.cli.eval import resolve
 from saccade.cli.main import main
+from saccade.record.codec import read_lines
+from saccade.record.content import ImagePart
+from saccade.record.trajectory import Trajectory
 
 WORLD = "nested-squares"
 
@@ -75,7 +78,10 @@ def test_wrong_names_are_told_before_anything_is_written(tmp_path: Path, capsys:
         (("--model", "solver", "--dialect", "pyvison"), "pyvision"),
         (("--model", "solver", "--grader", "relaxd"), "relaxed"),
         (("--model", "solver", "--set", "sampling.temprature=1"), "temperature"),
-        (("--model", "solver", "--shard", "3/2"), "shard 3/2"),
+        (("--model", "solver", "--shard", "3/2"), "  shard 3/2: shards are 1/2 to 2/2\n"),
+        (("--model", "solver", "--set", "knobs.nested-squares.fewst=1"), "fewst: no such setting"),
+        (("--model", "solver", "--set", "knobs.maze.pixels=1"), "knobs are given for maze"),
+        (("--model", "compatible:m@http://127.0.0.1:9/v1", "--set", "sampling.top_k=5"), "not know sampling.top_k"),
     ):
         assert evaluate(tmp_path / "run", *more) == 2
         assert told in capsys.readouterr().err
@@ -88,3 +94,34 @@ def test_settings_come_from_a_file_too(tmp_path: Path, capsys: pytest.CaptureFix
     found = resolve(file, ["n=7"], tmp_path / "run")
     assert (found.n, found.seeded, found.dialect) == (7, False, "pyvision")
     assert "anthropic:some knows no seed" in capsys.readouterr().err
+
+
+def test_another_dialect_is_named_before_a_smaller_n(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = tmp_path / "run"
+    assert evaluate(run, "--model", "solver", "--dialect", "direct") == 0
+    saved = (run / "settings.toml").read_text()
+    capsys.readouterr()
+    assert evaluate(run, "--model", "solver", "--dialect", "codedance", "--n", "1") == 2
+    assert "dialect:" in capsys.readouterr().err
+    assert evaluate(run, "--model", "solver", "--dialect", "direct", "--n", "1") == 2
+    assert "may grow and not shrink" in capsys.readouterr().err
+    assert (run / "settings.toml").read_text() == saved
+
+
+def test_worlds_have_knobs(tmp_path: Path) -> None:
+    pictures = []
+    for name, more in (("a", ()), ("b", ("--set", "knobs.maze.pixels=60"))):
+        command = ["eval", "maze", "--n", "1", "--model", "solver", "--dialect", "direct", *more]
+        assert main([*command, "--out", str(tmp_path / name)]) == 0
+        (played,) = read_lines(tmp_path / name / "trajectories.jsonl", Trajectory)
+        part = played.task.media[0].part
+        assert isinstance(part, ImagePart)
+        pictures.append(part.sha256)
+    assert pictures[0] != pictures[1]
+
+
+def test_a_split_without_a_world_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    tasks = tmp_path / "tasks"
+    assert main(["worlds", "sample", "maze", "--n", "1", "--out", str(tasks)]) == 0
+    assert main(["eval", str(tasks), "--split", "train", "--model", "solver", "--out", str(tmp_path / "run")]) == 2
+    assert "no source is one" in capsys.readouterr().err

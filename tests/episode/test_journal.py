@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from saccade.dialects.registry import load_dialect
-from saccade.episode.drive import run_episode
-from saccade.episode.journal import open_journal, unfinished
+from saccade.episode.effects import Event, Notice
+from saccade.episode.journal import unfinished
+from saccade.episode.kept import run_kept
 from saccade.episode.plan import Plan
 from saccade.episode.run_folder import UNFINISHED, RunFolder
 from saccade.models.base import Completion, MediaReader, Request
@@ -62,11 +62,8 @@ LAST = DIALECT.write(Answer(text="42"))
 async def play(root: Path, model: Turns, **changes: object) -> Trajectory:
     folder = RunFolder(root)
     plan = Plan(TASK, DIALECT, rollout=folder.next_rollout(TASK.id), **changes)  # type: ignore[arg-type]
-    plan, journal = open_journal(folder, plan, model.name)
     async with LocalSandbox(limits=DIALECT.sandbox) as sandbox:
-        made = await run_episode(plan, model, sandbox, folder.store, journal=journal)
-    folder.append(made)
-    return made
+        return await run_kept(plan, model, sandbox, folder)
 
 
 async def test_a_broken_off_episode_is_continued_without_asking_again(tmp_path: Path) -> None:
@@ -137,9 +134,10 @@ async def test_a_kill_while_code_runs_keeps_what_the_model_wrote(tmp_path: Path)
 
 async def test_a_disk_that_cannot_be_written_does_not_end_the_episode(tmp_path: Path) -> None:
     folder = RunFolder(tmp_path)
-    plan, journal = open_journal(folder, Plan(TASK, DIALECT), "turns")
     (tmp_path / UNFINISHED).write_text("a file in the way")
+    heard: list[Event] = []
     async with LocalSandbox(limits=DIALECT.sandbox) as sandbox:
-        made = await run_episode(replace(plan), Turns(FIRST, LAST), sandbox, folder.store, journal=journal)
+        made = await run_kept(Plan(TASK, DIALECT), Turns(FIRST, LAST), sandbox, folder, watch=heard.append)
     assert made.answer == "42"
-    assert "cannot be used" in journal.problem
+    assert ["cannot be used" in event.text for event in heard if isinstance(event, Notice)] == [True]
+    assert made.id in folder

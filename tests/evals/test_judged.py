@@ -88,7 +88,7 @@ async def test_the_rule_is_the_headline_and_the_judge_stands_beside_it(tmp_path:
 async def test_the_judge_may_be_the_headline_and_replies_are_asked_for_once(tmp_path: Path, judge: Judge) -> None:
     tasks = write_tasks(tmp_path / "tasks", 3)
     first = await evaluate(
-        settings(tasks, judge=JUDGE, headline="judge"), tmp_path / "run", player=saying(lambda plan: "none")
+        settings(tasks, judge=JUDGE, headline="judge"), tmp_path / "run", player=saying(lambda plan: "no idea")
     )
     assert (first.summary.total.avg, first.summary.graders) == (1.0, {"judge:vllm:judge": 3})
     assert len(judge.asked) == 3
@@ -155,7 +155,7 @@ async def test_a_judge_that_is_not_there_ends_the_run_and_keeps_what_it_said(
 
 async def test_a_stored_run_gets_a_judge_and_does_not_lose_it(tmp_path: Path, judge: Judge) -> None:
     tasks = write_tasks(tmp_path / "tasks", 2)
-    await evaluate(settings(tasks), tmp_path / "run", player=saying(lambda plan: "none"))
+    await evaluate(settings(tasks), tmp_path / "run", player=saying(lambda plan: "no idea"))
     assert not judge.asked
     found = await asyncio.to_thread(regrade, tmp_path / "run", Regrading(judge=JUDGE, headline="judge"))
     assert (found.summary.total.avg, {(c.before, c.after) for c in found.changes}) == (1.0, {(0.0, 1.0)})
@@ -164,7 +164,7 @@ async def test_a_stored_run_gets_a_judge_and_does_not_lose_it(tmp_path: Path, ju
         f"the judge {JUDGE}, and it is used for new samples too.",
         "the headline judge, and it is used for new samples too.",
     ]
-    more = await evaluate(settings(tasks, k=2), tmp_path / "run", player=saying(lambda plan: "none"))
+    more = await evaluate(settings(tasks, k=2), tmp_path / "run", player=saying(lambda plan: "no idea"))
     assert (more.summary.total.avg, more.progress.judged) == (1.0, 2)
     with pytest.raises(SettingsError, match="judge: "):
         await evaluate(settings(tasks, k=2, judge="vllm:other@http://x:1/v1"), tmp_path / "run", player=oracle)

@@ -56,7 +56,13 @@ async def test_what_is_no_shard_of_one_run_is_refused(tmp_path: Path) -> None:
         merge([tmp_path / "a"], tmp_path / "b")
     with pytest.raises(SettingsError, match="no run of `saccade eval`"):
         merge([tasks], tmp_path / "out")
+    with pytest.raises(SettingsError, match="2/2 of this run is not named"):
+        merge([tmp_path / "a"], tmp_path / "out")
+    await evaluate(settings(tasks, shard="1/3"), tmp_path / "d", player=oracle)
+    with pytest.raises(SettingsError, match="different divisions: 1/2, 1/3"):
+        merge([tmp_path / "a", tmp_path / "d"], tmp_path / "out")
     assert not (tmp_path / "out").exists()
+    assert merge([tmp_path / "a"], tmp_path / "out", incomplete=True).total.samples == 2
 
 
 @pytest.mark.parametrize("shard", ["0/2", "3/2", "1", "a/b", "1/0"])

@@ -63,10 +63,16 @@ async def test_every_turn_is_played_exactly() -> None:
 @pytest.mark.parametrize(
     ("messages", "where"),
     [
-        ((PROMPT[0], said("user", "What was it?", PICTURE)), "message 1 is user: 'text What was it"),
-        ((PROMPT[0], said("user", "What is it?")), "message 1"),
-        ((said("user", "Look."), PROMPT[1]), "message 0"),
-        ((*SECOND[:3], said("user", "3")), "message 3 is user: 'text 3', recorded was user: 'text 2'"),
+        (
+            (PROMPT[0], said("user", "What was it?", PICTURE)),
+            "message 2 differs at character 17: asked 'user: text What w",
+        ),
+        ((PROMPT[0], said("user", "What is it?")), "message 2"),
+        ((said("user", "Look."), PROMPT[1]), "message 1"),
+        (
+            (*SECOND[:3], said("user", "3")),
+            "asked 'user: text 3', recorded 'user: text 2'",
+        ),
         (SECOND[:3], "got 3 messages; the model spoke after 2, 4"),
         ((*SECOND, SEEN), "got 5 messages"),
         ((), "got 0 messages"),
@@ -76,6 +82,16 @@ async def test_other_messages_are_refused_with_the_place(messages: tuple[Message
     with pytest.raises(ModelRefusedError) as caught:
         await ReplayModel(STORED).complete(Request(messages), NoMedia())
     assert where in str(caught.value)
+
+
+async def test_a_difference_far_inside_long_texts_is_shown() -> None:
+    long = "The same words again and again. " * 40
+    recorded = STORED.model_copy(update={"prompt": (said("user", long + "Which colour?"),)})
+    with pytest.raises(ModelRefusedError) as caught:
+        await ReplayModel(recorded).complete(Request((said("user", long + "Which form?"),)), NoMedia())
+    assert "again. Which form?'" in str(caught.value)
+    assert "again. Which colour?'" in str(caught.value)
+    assert len(str(caught.value)) < 500
 
 
 async def test_a_native_call_is_given_again() -> None:

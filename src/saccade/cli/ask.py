@@ -86,7 +86,8 @@ async def _ask(question: Question, settings: AskSettings, out: Path | None, *, q
     from rich.console import Console
 
     from saccade.cli.ask_screen import AskScreen
-    from saccade.episode.asking import Asked, NotKeptError, answered
+    from saccade.episode.asking import Asked, answered
+    from saccade.episode.kept import NotKeptError
     from saccade.episode.performer import unwatched
 
     screen = AskScreen(Console(stderr=quiet, highlight=False))

@@ -57,12 +57,14 @@ def check(
     ] = None,
 ) -> None:
     """Read all rows of a data set, and say what was found beside what its card expects; 1 if rows are broken."""
+    from saccade.evals.benchmarks import check_graders
     from saccade.tasks.benchmarks.registry import cards, load_card
 
     named = cards().names()
     if card is None and data.resolve().name not in named:
         raise SettingsError(f"no card is named like {data}; name one with --card ({', '.join(sorted(named))})")
     chosen = load_card(card or data.resolve().name)
+    check_graders(chosen)
     if store is not None:
         findings = _read(chosen, data, store)
     else:

@@ -54,7 +54,7 @@ def _tell(refused: tuple[Refused, ...], file: Path) -> None:
         return
     print(f"{len(refused)} rows were not converted: {file}", file=sys.stderr)
     for item in refused[:_SHOWN]:
-        print(f"  row {item.row} {item.id}: {item.reason}", file=sys.stderr)
+        print(f"  row {item.row + 1} {item.id}: {item.reason}", file=sys.stderr)
     if len(refused) > _SHOWN:
         commonest, count = Counter(item.reason for item in refused).most_common(1)[0]
         print(f"  and more; the commonest reason, {count} times: {commonest}", file=sys.stderr)

@@ -85,10 +85,9 @@ def evaluate(
         "shard": shard,
         "prompt_file": prompt_file,
     }
-    numbers = {"n": n, "k": k, "seed": seed}
     given = [f"sources={json.dumps(sources)}"]
     given += [f"{name}={json.dumps(str(value))}" for name, value in named.items() if value is not None]
-    given += [f"{name}={value}" for name, value in numbers.items() if value is not None]
+    given += [f"{name}={value}" for name, value in {"n": n, "k": k, "seed": seed}.items() if value is not None]
     resolved = resolve(settings, [*(option or []), *given], out)
     made = _evaluated(resolved, out, workers)
     _tell(made, out, resolved)

@@ -14,10 +14,16 @@ app = typer.Typer(add_completion=False, rich_markup_mode=None)
 def merge(
     shards: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Run folders made with --shard.")],
     out: Annotated[Path, typer.Option(help="A new run folder.")],
+    incomplete: Annotated[
+        bool, typer.Option("--incomplete", help="Merge although some shards are missing; their tasks are in no figure.")
+    ] = False,
 ) -> None:
     """Put the shards of an evaluation together and sum them up."""
     from saccade.evals.merge import merge as merged
+    from saccade.evals.merge import missing_shards, run_settings
     from saccade.evals.tables import summary_text
 
-    print(summary_text(merged(shards, out)))
-    print(f"\n{len(shards)} shards: {out}")
+    print(summary_text(merged(shards, out, incomplete=incomplete)))
+    missing = missing_shards([run_settings(shard) for shard in shards])
+    without = f", without {', '.join(missing)}" if missing else ""
+    print(f"\n{len(shards)} shards{without}: {out}")

@@ -15,29 +15,21 @@ from pathlib import Path
 from saccade.dialects.base import Dialect
 from saccade.episode.drive import run_episode
 from saccade.episode.effects import Notice
-from saccade.episode.journal import again_text, open_journal
+from saccade.episode.equip import missing_words
+from saccade.episode.kept import run_kept
 from saccade.episode.performer import Watch, unwatched
 from saccade.episode.plan import Plan, limits_with
 from saccade.episode.run_folder import mended
 from saccade.episode.settings import EpisodeSettings
-from saccade.errors import SaccadeError
 from saccade.media.store import MediaStore
 from saccade.models.base import Model
 from saccade.models.hosted import patient
 from saccade.models.registry import load_model
 from saccade.models.retry import INTERACTIVE_RETRY, RetryPolicy
-from saccade.record.disk import disk_words
+from saccade.models.sampling import check_sampling
 from saccade.record.settings import settings_toml
 from saccade.record.trajectory import Trajectory
 from saccade.tasks.from_files import task_from_files
-
-
-class NotKeptError(SaccadeError):
-    """The episode was played and paid for, and the disk refuses it. `trajectory` holds it."""
-
-    def __init__(self, trajectory: Trajectory, message: str) -> None:
-        super().__init__(message)
-        self.trajectory = trajectory
 
 
 class AskSettings(EpisodeSettings):
@@ -87,6 +79,8 @@ async def answered(
         SaccadeError: a name, a file or a setting is wrong, or this machine cannot isolate a sandbox.
     """
     settings = asked.settings
+    if asked.model is None:
+        check_sampling(settings.model, settings.sampling)
     dialect, tools = settings.spoken(asked.dialect)
     with ExitStack() as stack:
         folder = None if out is None else mended(out)
@@ -103,25 +97,14 @@ async def answered(
             settings=settings_toml(settings),
         )
         plan.opening  # a task that the dialect cannot show is refused before a model is asked  # noqa: B018
+        if missing := missing_words(tools):
+            watch(Notice(missing))
         model = asked.model or patient(load_model(settings.model), settings.retry)
         try:
-            journal = None
-            if folder is not None:
-                plan, journal = open_journal(folder, plan, model.name)
-                if journal.earlier:
-                    watch(Notice(again_text(len(journal.earlier))))
             async with settings.provider(plan.dialect) as sandbox:
-                trajectory = await run_episode(
-                    plan, model, sandbox, store, tools=tools, watch=watch, cancel=cancel, journal=journal
-                )
+                if folder is None:
+                    return await run_episode(plan, model, sandbox, store, tools=tools, watch=watch, cancel=cancel)
+                folder.keep_settings(settings)
+                return await run_kept(plan, model, sandbox, folder, tools=tools, watch=watch, cancel=cancel)
         finally:
             await model.close()
-        if folder is not None:
-            try:
-                folder.append(trajectory)
-                folder.keep_settings(settings)
-            except OSError as error:
-                raise NotKeptError(trajectory, disk_words(error)) from error
-            if journal is not None and journal.problem:
-                watch(Notice(journal.problem))
-        return trajectory

@@ -24,15 +24,19 @@ def continued(root: Path, settings: Settings, *, may_differ: Collection[str] = (
             command's run, or a file of the user's own code is another now.
         RecordError: its trajectories cannot be read.
     """
+    check_continued(root, settings, may_differ=may_differ)
+    folder = mended(root)
+    save_settings(settings, root / SETTINGS)
+    return folder
+
+
+def check_continued(root: Path, settings: Settings, *, may_differ: Collection[str] = ()) -> None:
+    """Raises `SettingsError` as `continued` does, and changes nothing."""
     saved, lines = root / SETTINGS, root / TRAJECTORIES
     if saved.exists():
         _check(root, load_settings(type(settings), saved), settings, may_differ)
     elif lines.exists():
         raise SettingsError(f"{root} holds trajectories of another command. Name a folder of its own for this run.")
-    folder = mended(root)
-    root.mkdir(parents=True, exist_ok=True)
-    save_settings(settings, saved)
-    return folder
 
 
 def _check(root: Path, before: Settings, now: Settings, may_differ: Collection[str]) -> None:

@@ -15,7 +15,6 @@ from typing import Any
 
 from saccade.episode.effects import Reply, Stopped
 from saccade.episode.flow import Outcome, flow
-from saccade.episode.journal import Journal
 from saccade.episode.performer import Clock, Performer, Watch, unwatched
 from saccade.episode.plan import Plan
 from saccade.episode.trajectories import trajectory
@@ -36,28 +35,26 @@ async def run_episode(
     tools: Toolbox | None = None,
     watch: Watch = unwatched,
     cancel: asyncio.Event | None = None,
-    journal: Journal | None = None,
 ) -> Trajectory:
     """Play one episode and give its trajectory; model and sandbox stay open for the next.
-
-    A `journal` keeps the turns as they come, and holds those of an episode that is continued.
 
     Raises:
         SettingsError: the dialect cannot show the task.
         IsolationError: the sandbox refuses to start on this machine.
         MediaError: media of the task are not in the store.
     """
-    workbench = Workbench(plan, sandbox, store, tools)
-    performer = Performer(model, workbench, store, watch=watch, journal=journal)
+    performer = Performer(model, Workbench(plan, sandbox, store, tools), store, watch=watch)
+    return await played(plan, performer, model.name, cancel=cancel)
+
+
+async def played(plan: Plan, performer: Performer, model: str, *, cancel: asyncio.Event | None = None) -> Trajectory:
+    """The trajectory of `plan`, played to its end by `performer`, whose workbench is closed; `model` is its name."""
     start = performer.clock()
     try:
         outcome = await drive(plan, performer, cancel=cancel)
     finally:
-        await workbench.close()
-    seconds = performer.clock() - start
-    if journal is not None:
-        outcome, seconds = journal.whole(outcome, seconds)
-    return trajectory(plan, outcome, model=model.name, seconds=seconds)
+        await performer.close()
+    return trajectory(plan, outcome, model=model, seconds=performer.clock() - start)
 
 
 async def drive(plan: Plan, performer: Performer, *, cancel: asyncio.Event | None = None) -> Outcome:

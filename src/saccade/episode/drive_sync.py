@@ -14,7 +14,6 @@ from typing import Self
 
 from saccade.episode.drive import within
 from saccade.episode.flow import Outcome, flow
-from saccade.episode.journal import Journal
 from saccade.episode.performer import Performer, Watch, unwatched
 from saccade.episode.plan import Plan
 from saccade.episode.trajectories import trajectory
@@ -41,19 +40,16 @@ class SyncPlayer:
         self._tools = tools
         self._loop = LoopThread()
 
-    def play(self, plan: Plan, *, watch: Watch = unwatched, journal: Journal | None = None) -> Trajectory:
+    def play(self, plan: Plan, *, watch: Watch = unwatched) -> Trajectory:
         """Play one episode. Raises as `run_episode` does."""
         workbench = Workbench(plan, self._sandbox, self._store, self._tools)
-        performer = Performer(self._model, workbench, self._store, watch=watch, journal=journal)
+        performer = Performer(self._model, workbench, self._store, watch=watch)
         start = performer.clock()
         try:
             outcome = self._drive(plan, performer)
         finally:
             self._loop.wait(workbench.close())
-        seconds = performer.clock() - start
-        if journal is not None:
-            outcome, seconds = journal.whole(outcome, seconds)
-        return trajectory(plan, outcome, model=self._model.name, seconds=seconds)
+        return trajectory(plan, outcome, model=self._model.name, seconds=performer.clock() - start)
 
     def close(self) -> None:
         """Close model and sandbox; idempotent."""

@@ -17,7 +17,7 @@ def equipped(dialect: Dialect, names: Sequence[str] = ()) -> tuple[Dialect, Tool
     offers nothing by itself (`vista`) gets every tool there is. A dialect that writes code alone has no toolbox.
 
     Raises:
-        SettingsError: names are given, and the dialect knows no typed tools.
+        SettingsError: names are given, and the dialect knows no typed tools, or one needs what is not installed.
         RegistryError: there is no tool of such a name.
     """
     if not isinstance(dialect, ToolDialect):
@@ -31,5 +31,15 @@ def equipped(dialect: Dialect, names: Sequence[str] = ()) -> tuple[Dialect, Tool
     if not names and isinstance(dialect, FunctionDialect):
         return dialect, None
     tools = Toolbox.of(*names)
+    if names and (missing := tools.missing()):
+        told = "; ".join(f"{name} ({need})" for name, need in missing.items())
+        raise SettingsError(f"not installed here, so no model could call it: {told}. Install it, or do not name it.")
     specs = tuple(ToolSpec(tool.name, tool.description, dict(tool.parameters)) for tool in tools.definitions)
     return dialect.with_tools(specs), tools
+
+
+def missing_words(tools: Toolbox | None) -> str:
+    """What a person should know of tools that are offered and cannot be called here; empty if all can."""
+    missing = {} if tools is None else tools.missing()
+    told = "; ".join(f"{name} ({need})" for name, need in missing.items())
+    return f"Not installed here, and models that call it are told so: {told}." if missing else ""

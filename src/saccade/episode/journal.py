@@ -1,8 +1,6 @@
 """An episode while it is played: each turn is on the disk before anything else is done, so a kill loses one call.
 
-    plan, journal = open_journal(folder, plan, model.name)
-    trajectory = await run_episode(plan, model, sandbox, folder.store, journal=journal)
-    folder.append(trajectory)           # and the journal is gone
+    trajectory = await run_kept(plan, model, sandbox, folder)       # of `saccade.episode.kept`
 
 `unfinished/ID.jsonl` of a run folder holds the trajectory without turns, then turns with their numbers; a later line
 of a number stands in place of the earlier one. An unfinished episode is continued by the same plan: what the model
@@ -20,7 +18,6 @@ from typing import Literal
 
 from pydantic import NonNegativeInt
 
-from saccade.episode.flow import Outcome
 from saccade.episode.plan import Plan
 from saccade.episode.run_folder import UNFINISHED, RunFolder
 from saccade.episode.trajectories import begun
@@ -79,15 +76,16 @@ class Journal:
         if _outcome(before) != _outcome(now):
             self._differing.append(number + 1)
 
-    def whole(self, outcome: Outcome, seconds: float) -> tuple[Outcome, float]:
-        """The outcome and the seconds of an episode, with what was before it was continued."""
+    def whole(self, trajectory: Trajectory) -> Trajectory:
+        """The trajectory with the seconds of what was before it was continued, and a word about it."""
         if not self.earlier:
-            return outcome, seconds
+            return trajectory
         told = f"Continued after turn {len(self.earlier)}; its earlier calls were run again"
         turns = ", ".join(map(str, self._differing))
         told += f", and gave another output in turn {turns}." if turns else ", with the same output."
         before = sum(turn.model_seconds + turn.execution_seconds for turn in self.earlier)
-        return replace(outcome, detail=f"{outcome.detail} {told}".lstrip()), seconds + before
+        detail = f"{trajectory.stop_detail} {told}".lstrip()
+        return trajectory.model_copy(update={"stop_detail": detail, "seconds": trajectory.seconds + before})
 
     def _holds(self, number: int, turn: Turn) -> bool:
         known = self._kept.get(number)

@@ -109,5 +109,9 @@ class Performer:
             return Stopped(StopReason.SANDBOX_LOST, f"what the call gave back cannot be kept: {disk_words(error)}")
         return Ran(execution, self.clock() - start)
 
+    async def close(self) -> None:
+        """Close the workbench; idempotent."""
+        await self._workbench.close()
+
     def _wrote(self, piece: str) -> None:
         self.watch(Wrote(piece))

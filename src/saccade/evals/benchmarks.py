@@ -104,9 +104,14 @@ def open_card(name: str, settings: EvalSettings) -> CardSource:
         DataError: its data are not on this disk; says how to get them.
     """
     card = load_card(name)
+    check_graders(card)
+    return CardSource(open_benchmark(card, Path(settings.data) if settings.data else None))
+
+
+def check_graders(card: Card) -> None:
+    """Raises `RegistryError` for a grader that does not exist, `SettingsError` for parameters that it has not."""
     for grader in card.graders.values():
         load_grader(grader.spec)
-    return CardSource(open_benchmark(card, Path(settings.data) if settings.data else None))
 
 
 def headline_of(settings: EvalSettings) -> Callable[[Task], Headline]:

@@ -22,18 +22,24 @@ from saccade.record.settings import differences, load_settings, noted_code, save
 from saccade.record.trajectory import Trajectory
 
 
-def merge(shards: Sequence[Path], out: Path) -> Summary:
-    """Put the run folders `shards` together in the new folder `out`.
+def merge(shards: Sequence[Path], out: Path, *, incomplete: bool = False) -> Summary:
+    """Put the run folders `shards` together in the new folder `out`; not all of them only if it may be `incomplete`.
 
     Raises:
         SettingsError: one is no run of `saccade eval`, their settings differ by more than the shard and the
-            places of data and servers, two are the same shard, or `out` is there already.
+            places of data and servers, two are the same shard, some are missing, or `out` is there already.
         RecordError: trajectories cannot be read.
     """
     settings = [run_settings(shard) for shard in shards]
     _check(shards, settings)
     if (out / SETTINGS).exists() or (out / TRAJECTORIES).exists():
         raise SettingsError(f"{out} holds a run already. Name a new folder for the merged one.")
+    missing = missing_shards(settings)
+    if missing and not incomplete:
+        raise SettingsError(
+            f"{', '.join(missing)} of this run {'is' if len(missing) == 1 else 'are'} not named: the figures would be "
+            "those of a part of the tasks. Name all shards, or say --incomplete."
+        )
     whole = settings[0].model_copy(update={"shard": "1/1"})
     store = MediaStore(out / MEDIA)
     out.mkdir(parents=True, exist_ok=True)
@@ -41,6 +47,16 @@ def merge(shards: Sequence[Path], out: Path) -> Summary:
     write_lines(out / TRAJECTORIES, (item for shard in shards for item in _copied(shard, store)))
     save_settings(whole, out / SETTINGS, shards[0] / SETTINGS)
     return sum_up(out, whole)
+
+
+def missing_shards(settings: Sequence[EvalSettings]) -> list[str]:
+    """The shards that these leave out. Raises `SettingsError` if they are parts of different numbers of shards."""
+    counts = {item.shards[1] for item in settings}
+    if len(counts) > 1:
+        names = ", ".join(item.shard for item in settings)
+        raise SettingsError(f"these are shards of different divisions: {names}. Merge those of one.")
+    here = {item.shards[0] for item in settings}
+    return [f"{number + 1}/{count}" for count in counts for number in range(count) if number not in here]
 
 
 def run_settings(run: Path) -> EvalSettings:

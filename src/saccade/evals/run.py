@@ -16,8 +16,9 @@ from pathlib import Path
 
 from saccade.dialects.base import Dialect
 from saccade.episode.as_done import as_done
-from saccade.episode.continued import SETTINGS, continued
+from saccade.episode.continued import SETTINGS, check_continued, continued
 from saccade.episode.drive import run_episode
+from saccade.episode.equip import missing_words
 from saccade.episode.plan import Plan, limits_with
 from saccade.episode.run_folder import RunFolder
 from saccade.errors import MediaError, SettingsError
@@ -180,7 +181,8 @@ def continuing(settings: EvalSettings, out: Path) -> tuple[EvalSettings, tuple[s
     """The settings that hold when `settings` play in `out`, which may hold a run, and what a person should know of it.
 
     Raises:
-        SettingsError: what lies in `out` cannot be read as settings.
+        SettingsError: what lies in `out` cannot be read as settings, or the dialect takes no such tools or prompt.
+        RegistryError: there is no such dialect or tool.
     """
     before = _before(settings, out)
     now = settings.continuing(before)
@@ -194,6 +196,8 @@ def continuing(settings: EvalSettings, out: Path) -> tuple[EvalSettings, tuple[s
     if now.grader != before.grader:
         was = before.grader or "each source's own grader"
         said.append(f"{out} was graded by {was} and is graded anew by {now.grader}; see {VERDICTS}/ for before.")
+    if missing := missing_words(now.spoken()[1]):
+        said.append(missing)
     return now, tuple(said)
 
 
@@ -205,12 +209,13 @@ def _before(settings: EvalSettings, out: Path) -> EvalSettings:
 def _opened(settings: EvalSettings, out: Path) -> RunFolder:
     before = _before(settings, out)
     as_graded = settings.model_copy(update={"grader": before.grader})
-    folder = continued(out, as_graded, may_differ=settings.may_differ(before))
+    check_continued(out, as_graded, may_differ=settings.may_differ(before))
     if not settings.continues(before):
         raise SettingsError(
             f"{out} was made with n = {before.n or 'all'} and k = {before.k}; both may grow and not shrink. "
             "Use the same or larger ones, or another folder."
         )
+    folder = continued(out, as_graded, may_differ=settings.may_differ(before))
     if settings.grader != before.grader:
         if folder.ids:
             keep_verdicts(out, verdicts_of(out, before))

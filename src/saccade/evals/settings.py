@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -34,6 +34,8 @@ class EvalSettings(EpisodeSettings):
     """Of the choice of `n` tasks and of the samples' own seeds."""
     seeded: bool = True
     """Whether each sample is asked for with a seed of its own; false for a backend that knows no seed."""
+    knobs: dict[str, dict[str, Any]] = Field(default_factory=dict)
+    """Of generated worlds: world without its version -> knob -> value."""
     grader: str = ""
     """Grader of all tasks; empty: the one that the source names, or else the one for the type of the answer."""
     judge: str = ""

@@ -11,7 +11,7 @@ Of worlds and records a task is made, its media put into the run's store, only w
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +27,8 @@ from saccade.record.task import Task
 from saccade.tasks.benchmarks.card import Card
 from saccade.tasks.benchmarks.registry import cards
 from saccade.tasks.stored import TASKS, tasks_file, with_media
-from saccade.tasks.worlds.base import World, make_task
+from saccade.tasks.worlds.base import Knobs, World, make_task
+from saccade.tasks.worlds.chosen_knobs import chosen_knobs
 from saccade.tasks.worlds.registry import WORLDS, load_world
 
 _WORLD = "world:"
@@ -35,9 +36,10 @@ _WORLD = "world:"
 
 @dataclass(frozen=True)
 class WorldSource:
-    """A generated world with its knobs at their defaults; of its tasks the first `n`."""
+    """A generated world; of its tasks the first `n`."""
 
     world: World[Any]
+    knobs: Knobs
 
     async def items(self, settings: EvalSettings, out: Path, store: MediaStore) -> Sequence[Item]:
         """See `Source`."""
@@ -45,9 +47,9 @@ class WorldSource:
         return of_shard([self._item(index, settings) for index in places], settings, frozenset(places))
 
     def _item(self, index: int, settings: EvalSettings) -> Item:
-        world = self.world
+        world, knobs = self.world, self.knobs
         return Item(
-            f"{world.id}/{settings.split}/{index}", lambda store: make_task(world, settings.split, index, store)
+            f"{world.id}/{settings.split}/{index}", lambda store: make_task(world, settings.split, index, store, knobs)
         )
 
 
@@ -74,11 +76,20 @@ def open_sources(settings: EvalSettings) -> Mapping[str, Source]:
     """The sources of a run by their names; nothing of their tasks is read yet.
 
     Raises:
-        SettingsError: a name means nothing, or a world is asked for all its tasks.
+        SettingsError: a name means nothing, a world is asked for all its tasks, or a setting of worlds would change
+            nothing.
         RegistryError: a card names a grader that does not exist.
         DataError: the data of a benchmark are not on this disk; says how to get them.
     """
-    return {name: _open(name, settings) for name in settings.sources}
+    sources = {name: _open(name, settings) for name in settings.sources}
+    worlds = {source.world.id: source.world for source in sources.values() if isinstance(source, WorldSource)}
+    knobs = chosen_knobs(worlds.values(), settings.knobs)
+    if settings.split != "test" and not worlds:
+        raise SettingsError(f"split {settings.split} is one of generated worlds, and no source is one. Leave it out.")
+    return {
+        name: replace(source, knobs=knobs[source.world.id]) if isinstance(source, WorldSource) else source
+        for name, source in sources.items()
+    }
 
 
 async def chosen(
@@ -119,7 +130,7 @@ def _open(name: str, settings: EvalSettings) -> Source:
         ) from None
     if settings.n is None:
         raise SettingsError(f"{name} has no end: say how many tasks of it with --n, as in --n 100.")
-    return WorldSource(world)
+    return WorldSource(world, world.knobs())
 
 
 def _is_own_card(name: str) -> bool:

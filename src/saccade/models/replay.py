@@ -23,6 +23,10 @@ _Seen = tuple[str, tuple[str, ...]]
 """Role, then texts and sha256 of media in their order: what counts for two messages to be the same."""
 
 
+_BEFORE, _AFTER = 30, 50
+"""Characters that a message shows before and after the first difference."""
+
+
 class ReplayModel:
     """Plays the turns of one trajectory."""
 
@@ -55,7 +59,11 @@ class ReplayModel:
         recorded = max((seen for seen, _ in self._turns), key=lambda seen: (_common(seen, asked), -len(seen)))
         at = _common(recorded, asked)
         if at < min(len(recorded), len(asked)):
-            what = f"message {at} is {_short(asked[at])}, recorded was {_short(recorded[at])}"
+            place = _first_difference(_plain(asked[at]), _plain(recorded[at]))
+            what = (
+                f"message {at + 1} differs at character {place + 1}: asked {_around(asked[at], place)}, recorded "
+                f"{_around(recorded[at], place)}"
+            )
         else:
             known = sorted({len(seen) for seen, _ in self._turns})
             what = f"it got {len(asked)} messages; the model spoke after {', '.join(map(str, known))}"
@@ -128,6 +136,18 @@ def _common(one: tuple[_Seen, ...], other: tuple[_Seen, ...]) -> int:
     return same
 
 
-def _short(seen: _Seen) -> str:
-    content = " | ".join(seen[1])
-    return f"{seen[0]}: {content[:80]!r}{'…' if len(content) > 80 else ''}"
+def _plain(seen: _Seen) -> str:
+    return f"{seen[0]}: {' | '.join(seen[1])}"
+
+
+def _first_difference(one: str, other: str) -> int:
+    """Index of the first character that is not the same, or the length of the shorter text."""
+    pairs = enumerate(zip(one, other, strict=False))
+    return next((at for at, (left, right) in pairs if left != right), min(len(one), len(other)))
+
+
+def _around(seen: _Seen, place: int) -> str:
+    """The text around a place, cut on both sides where it is longer."""
+    text = _plain(seen)
+    start, end = max(0, place - _BEFORE), place + _AFTER
+    return f"{'…' if start else ''}{text[start:end]!r}{'…' if end < len(text) else ''}"

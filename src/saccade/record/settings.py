@@ -78,6 +78,8 @@ def load_settings(kind: type[S], path: str | os.PathLike[str] | None = None, ove
     for override in overrides:
         name, equals, text = override.partition("=")
         steps = tuple(name.strip().split("."))
+        undone = [given for given in raw if len(given) > len(steps) and given[: len(steps)] == steps]
+        mistakes += [f"{'.'.join(given)}: is undone by {name}, set after it; leave one out" for given in undone]
         if not equals or not all(steps):
             mistakes.append(f"{override!r} is no override: write name=value or table.name=value")
         elif not _assign(data, steps, _parse(text)):
@@ -251,6 +253,9 @@ def _mistake(kind: type[BaseModel], type_: str, where: tuple[int | str, ...], me
         return f"{name}: no such setting. {did_you_mean(str(where[-1]), _known(kind, where[:-1]))}".rstrip()
     if type_ == "missing":
         return f"{name}: is needed and has no default"
+    if type_ == "value_error":  # a validator's own words, which say what it was given
+        said = message.removeprefix("Value error, ")
+        return f"{name}: {said}" if where else said
     return f"{name}: {message[0].lower() + message[1:]}, got {given!r}"
 
 

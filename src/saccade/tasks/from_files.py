@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from hashlib import sha256
 from pathlib import Path
 
-from saccade.errors import DecodeError
+from saccade.errors import DecodeError, SettingsError
 from saccade.media.store import MediaStore
 from saccade.record.base import clean_text
 from saccade.record.content import ImagePart, VideoPart
@@ -19,9 +19,12 @@ def task_from_files(question: str, paths: Sequence[Path], store: MediaStore, cho
     """The task; its media are copied into `store`, and its id depends on nothing but question, choices and media.
 
     Raises:
+        SettingsError: the question is empty.
         MediaError: a file cannot be read, or is neither a picture nor a video.
         UnavailableError: a file is a video, and what reads videos is not installed.
     """
+    if not question.strip():
+        raise SettingsError("the question is empty. Say what you want to know.")
     media = tuple(
         NamedMedia(name=f"{number}-{clean_text(path.name)}", part=_part(path, store))
         for number, path in enumerate(paths)

@@ -47,6 +47,14 @@ class Toolbox:
         """What is offered, for prompts and for function-calling APIs."""
         return tuple(tool.definition for tool in self._tools.values())
 
+    def missing(self) -> dict[str, str]:
+        """The tools whose parts are not installed -> the command that installs them, or their modules."""
+        return {
+            name: tool.needs.install or ", ".join(tool.needs.missing())
+            for name, tool in self._tools.items()
+            if tool.needs.missing()
+        }
+
     def resolve(self, name: str) -> str | None:
         """The own name of the tool that `name` means, None if none does."""
         return self._names.get(name)

@@ -69,7 +69,8 @@ def test_broken_off_anywhere_and_resumed_equals_never_broken_off(
     tiny: Path, tasks: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     toy(monkeypatch, talkative=True)
-    settings = rl_settings(tiny, tasks, keep={"every": 2, "tensorboard": False}, recipe={"steps": 3})
+    keep, rollouts = {"every": 2, "tensorboard": False}, {"every": 10}  # of the last step they are kept all the same
+    settings = rl_settings(tiny, tasks, keep=keep, rollouts=rollouts, recipe={"steps": 3})
     whole, cut = tmp_path / "whole", tmp_path / "cut"
     train(settings, whole)
     with pytest.raises(KeyboardInterrupt):
@@ -81,6 +82,7 @@ def test_broken_off_anywhere_and_resumed_equals_never_broken_off(
     assert untimed(whole) == untimed(cut)
     names = [[item.id for item in read_lines(out / "rollouts/trajectories.jsonl", Trajectory)] for out in (whole, cut)]
     assert names[0] == names[1]
+    assert len(names[0]) == 8
 
 
 @pytest.mark.filterwarnings("ignore:`is_gradient_checkpointing` is deprecated:FutureWarning")  # by peft

@@ -149,7 +149,7 @@ def test_problem_names_row_and_field(tmp_path: Path, change: dict[str, Any], fie
     assert isinstance(good, Task)
     assert isinstance(bad, RowProblem)
     assert (bad.file, bad.row, bad.field) == ("data.jsonl", 1, field)
-    assert str(bad).startswith(f"data.jsonl, row 1, {field}: ")
+    assert str(bad).startswith(f"data.jsonl, row 2, {field}: ")
 
 
 def test_a_repeated_id_is_a_problem_and_rows_of_others_are_none(tmp_path: Path) -> None:

@@ -224,7 +224,7 @@ class _Run:
         if journal is None or self._folder is None:
             return
         every = self._settings.rollouts.every
-        if every and (step + 1) % every == 0:
+        if every and ((step + 1) % every == 0 or step + 1 == self._recipe.steps):
             for item in harvest.scored.values():
                 self._folder.append(item.trajectory)
         values = step_values(harvest, sums, self._learner.learning_rate)

@@ -69,7 +69,7 @@ class HeldOut(Settings):
         rows = json.loads(text) if text.lstrip().startswith("[") else map(json.loads, filter(str.strip, _lines(text)))
         for number, row in enumerate(rows):
             if not isinstance(row, dict) or self.image not in row:
-                raise RecordError(f"row {number} has no field {self.image!r}")
+                raise RecordError(f"{self.file}, row {number + 1} has no field {self.image!r}")
             yield HeldOutItem(
                 f"{self.name}/{row.get(self.id, number)}", str(row.get(self.question, "")), self._pictures(row)
             )

@@ -7,10 +7,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from hashlib import sha256
 
-from saccade.errors import SettingsError
-from saccade.record.settings import load_settings
 from saccade.sft.synth.settings import SynthSettings
 from saccade.tasks.worlds.base import Knobs, Split
+from saccade.tasks.worlds.chosen_knobs import chosen_knobs
 from saccade.tasks.worlds.registry import load_world
 
 
@@ -60,22 +59,5 @@ def job_count(settings: SynthSettings) -> int:
 
 
 def knobs_by_world(settings: SynthSettings) -> dict[str, Knobs]:
-    """The knobs of every world, by its id.
-
-    Raises:
-        SettingsError: a knob is unknown or wrong, or belongs to a world that is not drawn.
-    """
-    worlds = {world.id: world for world in map(load_world, settings.worlds)}
-    names = {name.partition("@")[0] for name in worlds}
-    strange = sorted(settings.knobs.keys() - names)
-    if strange:
-        raise SettingsError(f"knobs are given for {', '.join(strange)}, but the worlds are {', '.join(sorted(names))}")
-    return {
-        name: load_settings(world.knobs, overrides=_overrides(settings.knobs.get(name.partition("@")[0], {})))
-        for name, world in worlds.items()
-    }
-
-
-def _overrides(knobs: dict[str, object]) -> list[str]:
-    # JSON's numbers, texts and lists are TOML's too.
-    return [f"{name}={json.dumps(value)}" for name, value in knobs.items()]
+    """The knobs of every world, by its id. Raises `SettingsError` as `chosen_knobs` does."""
+    return chosen_knobs(map(load_world, settings.worlds), settings.knobs)

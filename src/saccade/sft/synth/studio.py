@@ -22,6 +22,7 @@ from saccade.media.store import MediaStore
 from saccade.models.base import Model
 from saccade.models.hosted import patient
 from saccade.models.registry import load_model
+from saccade.models.sampling import check_sampling
 from saccade.record.action import Code
 from saccade.record.task import Task
 from saccade.record.trajectory import StopReason
@@ -51,6 +52,8 @@ class Studio:
             SettingsError: a knob is wrong, or the dialect offers no tools.
         """
         self.settings = settings
+        check_sampling(settings.teacher.model, settings.teacher.sampling)
+        check_sampling(settings.teacher.writer or settings.teacher.model, settings.teacher.writer_sampling)
         self._store = store
         self._models: Loader = lambda name: patient(models(name), settings.retry)
         self._dialect, self._tools = equipped(load_dialect(settings.dialect), settings.tools)

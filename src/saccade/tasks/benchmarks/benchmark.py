@@ -105,7 +105,8 @@ def tasks_of_rows(
 
 
 def _missing(card: Card, data: Path | None) -> str:
-    folder = (data if data is not None else Path("data")) / card.name
+    above = data if data is not None else Path("data")
+    folder = above if above.name == card.name else above / card.name
     where = f"no {VARIABLE} is set and no folder was named" if data is None else f"there is nothing in {folder}"
     return (
         f"{card.title} ({card.id}) is not there: {where} (files looked for: {', '.join(card.loader.files)}). "

@@ -22,7 +22,8 @@ class RowProblem:
     reason: str
 
     def __str__(self) -> str:
-        return f"{self.file or 'rows'}, row {self.row}, {self.field}: {self.reason}"
+        """For a person: rows count from 1, without a head and blank lines."""
+        return f"{self.file or 'rows'}, row {self.row + 1}, {self.field}: {self.reason}"
 
 
 class FieldError(DataError):

@@ -1,0 +1,58 @@
+"""Plays an episode in a run folder: kept turn by turn, continued where it was killed, and kept whole at its end."""
+
+from __future__ import annotations
+
+import asyncio
+
+from saccade.episode.drive import played
+from saccade.episode.effects import Notice
+from saccade.episode.journal import again_text, open_journal
+from saccade.episode.performer import Performer, Watch, unwatched
+from saccade.episode.plan import Plan
+from saccade.episode.run_folder import RunFolder
+from saccade.episode.workbench import Workbench
+from saccade.errors import SaccadeError
+from saccade.models.base import Model
+from saccade.record.disk import disk_words
+from saccade.record.trajectory import Trajectory
+from saccade.sandbox.base import Sandbox
+from saccade.tools.toolbox import Toolbox
+
+
+class NotKeptError(SaccadeError):
+    """The episode was played and paid for, and the disk refuses it. `trajectory` holds it."""
+
+    def __init__(self, trajectory: Trajectory, message: str) -> None:
+        super().__init__(message)
+        self.trajectory = trajectory
+
+
+async def run_kept(
+    plan: Plan,
+    model: Model,
+    sandbox: Sandbox | None,
+    folder: RunFolder,
+    *,
+    tools: Toolbox | None = None,
+    watch: Watch = unwatched,
+    cancel: asyncio.Event | None = None,
+) -> Trajectory:
+    """Play `plan`, or continue the unfinished episode of it that `folder` holds, as `watch` then hears.
+
+    Raises:
+        NotKeptError: it was played, and `folder` cannot be written.
+        SettingsError, IsolationError, MediaError: as `run_episode` does.
+    """
+    plan, journal = open_journal(folder, plan, model.name)
+    if journal.earlier:
+        watch(Notice(again_text(len(journal.earlier))))
+    workbench = Workbench(plan, sandbox, folder.store, tools)
+    performer = Performer(model, workbench, folder.store, watch=watch, journal=journal)
+    trajectory = journal.whole(await played(plan, performer, model.name, cancel=cancel))
+    try:
+        folder.append(trajectory)
+    except OSError as error:
+        raise NotKeptError(trajectory, disk_words(error)) from error
+    if journal.problem:
+        watch(Notice(journal.problem))
+    return trajectory
