@@ -45,9 +45,9 @@ def test_paper_drops_a_group_only_if_all_of_it_is_broken() -> None:
     partly = group("partly", [0, 1, 1, 1], broken=[0])
     wholly = group("wholly", [0, 1], broken=[0, 1])
     assert names(OversampleFilterRank(broken="group")([partly, wholly])) == ["partly"]
-    assert len(OversampleFilterRank()([partly])) == 4
-    # Without its broken rollout nothing differs any more.
-    chosen = OversampleFilterRank(broken="rollout")([partly])
+    assert len(OversampleFilterRank(broken="group")([partly])) == 4
+    # By default each broken one goes; without it nothing differs any more.
+    chosen = OversampleFilterRank()([partly])
     assert chosen.reasons() == {Reason.BROKEN: 1, Reason.NO_SPREAD: 3}
 
 
