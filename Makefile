@@ -40,9 +40,17 @@ test-slow: setup  ## The tests that take longer
 test-nightly: setup  ## The wheel with torch, in environments of their own: gigabytes to download
 	$(BIN)/python -m pytest -m nightly
 
-parity: setup  ## Our losses and advantages beside those of verl and TRL
+PEERS := $(VENV)/parity/.installed
+
+$(PEERS): $(STAMP) requirements/parity.txt
 	$(BIN)/python -m pip install --quiet --no-deps --upgrade --target $(VENV)/parity --requirement requirements/parity.txt
+	touch $@
+
+parity: $(PEERS)  ## Our losses and advantages beside those of verl and TRL
 	PYTHONPATH=$(VENV)/parity $(BIN)/python -m pytest -m slow tests/rl/parity
+
+parity-table: $(PEERS)  ## Write the numbers of verl and TRL that `make test` compares ours with
+	PYTHONPATH=$(VENV)/parity $(BIN)/python tests/rl/parity/make_table.py
 
 bench: setup  ## Time and memory of the sandbox beside its peers
 	$(BIN)/saccade bench sandbox
