@@ -1,10 +1,10 @@
 """`direct`: the question and its pictures, no tools; what a model can do without looking again.
 
-Presets: `reason` (the model thinks in words and then answers in `<answer>`, the default), `short` (it answers at once)
-and `think` (it thinks inside `<think>`, as VISTA's reward asks: the arm "w/o tools" of its ablation). A text without the
-tag is an answer as a whole, unless it was cut off or withheld: what a grader makes of it is its own. There is one turn,
-and no second try. Videos are refused: a baseline must say which frames it saw, so give frames as pictures. This is no
-published prompt; a file of your own replaces it (`--prompt-file`).
+Presets: `reason` (the model thinks in words and then answers in `<answer>`, the default), `short` (it answers at
+once) and `think` (it thinks inside `<think>`, as VISTA's reward asks: the arm "w/o tools" of its ablation). A text
+without the tag is an answer as a whole, unless it was cut off or withheld: what a grader makes of it is its own.
+There is one turn, and no second try. Videos are refused: a baseline must say which frames it saw, so give frames as
+pictures. This is no published prompt; a file of your own replaces it (`--prompt-file`).
 """
 
 from __future__ import annotations

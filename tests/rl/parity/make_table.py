@@ -2,8 +2,9 @@
 
     make parity-table
 
-The default suite checks ours against the table (`test_table.py`), without either of them; `make parity` runs them beside
-ours. TRL's part is `GRPOTrainer._compute_loss` itself, on a stand-in for the trainer that gives it the log-probabilities.
+The default suite checks ours against the table (`test_table.py`), without either of them; `make parity` runs them
+beside ours. TRL's part is `GRPOTrainer._compute_loss` itself, on a stand-in for the trainer that gives it the
+log-probabilities.
 """
 
 from __future__ import annotations
