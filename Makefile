@@ -7,7 +7,7 @@ STAMP := $(VENV)/.installed
 PYTHON ?= $(shell for name in python3.11 python3.12 python3; do \
 	if $$name -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1; then echo $$name; break; fi; done)
 
-.PHONY: help setup demo test test-slow test-nightly mutation parity lint bench attack map lock clean
+.PHONY: help setup demo test test-slow test-nightly mutation parity parity-table lint bench attack map lock clean
 
 help:  ## This list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/ /' | awk '{n=$$1; $$1=""; printf "  make %-10s%s\n", n, $$0}'
@@ -40,9 +40,17 @@ test-slow: setup  ## The tests that take longer
 test-nightly: setup  ## The wheel with torch, in environments of their own: gigabytes to download
 	$(BIN)/python -m pytest -m nightly
 
-parity: setup  ## Our losses and advantages beside those of verl and TRL
+PEERS := $(VENV)/parity/.installed
+
+$(PEERS): $(STAMP) requirements/parity.txt
 	$(BIN)/python -m pip install --quiet --no-deps --upgrade --target $(VENV)/parity --requirement requirements/parity.txt
+	touch $@
+
+parity: $(PEERS)  ## Our losses and advantages beside those of verl and TRL
 	PYTHONPATH=$(VENV)/parity $(BIN)/python -m pytest -m slow tests/rl/parity
+
+parity-table: $(PEERS)  ## Write the numbers of verl and TRL that `make test` compares ours with
+	PYTHONPATH=$(VENV)/parity $(BIN)/python tests/rl/parity/make_table.py
 
 bench: setup  ## Time and memory of the sandbox beside its peers
 	$(BIN)/saccade bench sandbox

@@ -155,6 +155,11 @@ def test_synonyms_lead_to_the_offered_name() -> None:
     assert resolve_name("sam", {"sam", "sam2"}) == "sam"
     assert resolve_name("zoom_in", {"crop_image"}) == "zoom_in"
     assert resolve_name("nothing", {"sam"}) == "nothing"
+
+
+def test_of_several_offered_synonyms_the_first_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("saccade.dialects.calls.TOOL_SYNONYMS", (frozenset({"a", "b", "c"}),))
+    assert [resolve_name("c", offered) for offered in (["b", "a"], ["a", "b"])] == ["a", "a"]
     assert sum(map(len, TOOL_SYNONYMS)) == len(frozenset().union(*TOOL_SYNONYMS))
 
 

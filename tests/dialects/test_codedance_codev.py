@@ -112,6 +112,14 @@ def test_codev_reads_the_first_complete_block() -> None:
     assert isinstance(dialect.parse("<think><code>a", LENGTH), ParseError)
 
 
+@pytest.mark.parametrize("name", ["codev", "pyvision", "pyvision-rl-image", "codedance"])
+@pytest.mark.parametrize("code", ['print("<code>")', 'tag = "<code>"\nprint(tag)'])
+def test_code_may_speak_of_the_tag(name: str, code: str) -> None:
+    dialect = load_dialect(name)
+    text = f"<think>t</think>\n<code>\n```python\n{code}\n```\n</code>"
+    assert dialect.parse(text, FinishReason.STOP_STRING) == Code(code=code)
+
+
 def test_settings() -> None:
     assert load_dialect("codedance").session.state is StatePolicy.ROLLBACK
     assert load_dialect("codedance:repo").session.state is StatePolicy.CLEAR

@@ -69,7 +69,7 @@ def test_bad_templates(template: str, message: str) -> None:
     assert "mine.txt" in str(caught.value)
 
 
-@pytest.mark.parametrize("content", ["", "[1]", "{}", '{"a": 1}', "{", "[" * 100_000])
+@pytest.mark.parametrize("content", ["", "[1]", "{}", '{"a": 1}', '{"a": "{query}", "b": 1}', "{", "[" * 100_000])
 def test_bad_files(tmp_path: Path, content: str) -> None:
     with pytest.raises(PromptFileError, match=r"bad\.json"):
         read_prompt_file(write(tmp_path / "bad.json", content))

@@ -354,6 +354,16 @@ def test_native_texts_without_an_action(text: str, finish: FinishReason) -> None
     assert isinstance(NATIVE.parse(text, finish), ParseError)
 
 
+@pytest.mark.parametrize("identifier", ['"\\q"', '"\\u12"', '"\\ud8"'])
+def test_a_native_call_with_an_id_that_is_no_json_is_a_call_without_one(identifier: str) -> None:
+    call = f'<tool_call id={identifier}>{{"name": "look", "arguments": {{"x": 1}}}}</tool_call>'
+    assert Native().parse(call, FinishReason.TOOL_CALL) == ToolCall(name="look", arguments={"x": 1})
+
+
+def test_thyme_has_ten_seconds() -> None:
+    assert (Thyme().sandbox.wall_seconds, Thyme().sandbox.cpu_seconds) == (10, 10)
+
+
 def test_native_answers() -> None:
     assert NATIVE.parse("It says stop.", FinishReason.STOP) == Answer(text="It says stop.")
     assert NATIVE.parse("So: <answer> stop </answer>", FinishReason.STOP) == Answer(text="stop")

@@ -143,6 +143,15 @@ def test_the_end_token_is_kept_and_not_written(qwen: Checkpoint) -> None:
         assert made == Generated("", FinishReason.STOP, (qwen.tokenizer.convert_tokens_to_ids(end),), (0.0,))
 
 
+def test_prompt_and_answer_together_have_a_limit(qwen: Checkpoint) -> None:
+    prompt = build_prompt(ask(), MEDIA, qwen)
+    read = prompt.ids.shape[1]
+    made = generate(qwen, prompt, (), Sampling(temperature=9.0, seed=1), QUIET, read + 3)
+    assert len(made.token_ids) <= 3
+    with pytest.raises(ModelRefusedError, match=f"at most {read}"):
+        generate(qwen, prompt, (), Sampling(), QUIET, read)
+
+
 def test_cancelling_takes_effect_before_the_next_token(qwen: Checkpoint) -> None:
     heard: list[str] = []
     listening = Listening(heard.append, lambda: len(heard) >= 3)

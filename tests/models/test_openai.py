@@ -120,6 +120,33 @@ async def test_a_model_that_refuses_stops_is_cut_off_here_from_then_on(server: W
     assert ["stop" in body for body in server.bodies] == [True, False, False]
 
 
+async def test_the_room_that_limits_leave_bounds_an_answer(server: WireServer, make: Maker) -> None:
+    server.will(chat())
+    for sampling in (Sampling(), Sampling(max_tokens=9), Sampling(max_tokens=99)):
+        await make("vllm").complete(ask(sampling=sampling, room=30, context_tokens=100), Media())
+    assert [body["max_tokens"] for body in server.bodies] == [30, 9, 30]
+
+
+@pytest.mark.parametrize("param", [None, "max_tokens"])
+async def test_a_room_that_is_more_than_the_server_gives_is_left_out(
+    server: WireServer, make: Maker, param: str | None
+) -> None:
+    server.will(status(400, "max_tokens is too large: 30000.", param=param), chat("hi"))
+    answer = await make("vllm").complete(ask(room=30_000), Media())
+    assert answer.text == "hi"
+    assert [body.get("max_tokens") for body in server.bodies] == [30_000, None]
+
+
+async def test_a_refusal_for_another_reason_stays_one(server: WireServer, make: Maker) -> None:
+    server.will(status(400, "no such model"))
+    with pytest.raises(ModelRefusedError, match="no such model"):
+        await make("vllm").complete(ask(room=30), Media())
+    # What the user asked for is never left out.
+    with pytest.raises(ModelRefusedError):
+        await make("vllm").complete(ask(sampling=Sampling(max_tokens=9), room=30), Media())
+    assert [body.get("max_tokens") for body in server.bodies] == [30, None, 9]
+
+
 async def test_an_answer_cut_in_its_code_is_passed_on_as_cut(server: WireServer, make: Maker) -> None:
     server.will(chat("<code>\nprint(", finish="length"))
     for kind in ("openai", "vllm"):

@@ -133,8 +133,12 @@ def test_entropy_of_the_second_half(signs: list[Task], tmp_path: Path) -> None:
     claim, evidence = load_claim("adaptive"), evidence_of("adaptive", tmp_path)
     adaptive, lump, sequence = evidence.settings.arms
     easy = [named(task, f"easy-{at}") for at, task in enumerate(signs)]
-    write_rollouts(evidence.places.start_exam(adaptive), [looking(task, at=task) for task in easy])
-    write_rollouts(evidence.places.exam(adaptive, 0), [rollout(item, [answered()], right=1.0) for item in easy])
+    hard = [named(task, f"hard-{at}") for at, task in enumerate(signs)]
+    write_rollouts(evidence.places.start_exam(adaptive), [looking(task, at=task) for task in (*easy, *hard)])
+    write_rollouts(
+        evidence.places.exam(adaptive, 0),
+        [*(rollout(item, [answered()], right=1.0) for item in easy), *(looking(task, at=task) for task in hard)],
+    )
     write_rollouts(
         evidence.places.exam(lump, 0), [*(looking(task, at=task) for task in easy), looking(signs[0], at=signs[1])]
     )
@@ -143,8 +147,39 @@ def test_entropy_of_the_second_half(signs: list[Task], tmp_path: Path) -> None:
     found = {
         item.name: judge(item, claim.measure(evidence)[item.name]) for item in claim.expectations(evidence.settings)
     }
-    assert {name: item.estimate for name, item in found.items()} == {"calls": -1.0, "accuracy": 0.0, "entropy": 0.5}
+    assert {name: item.estimate for name, item in found.items()} == {
+        "calls": -1.0, "accuracy": 0.0, "kept": 0.0, "called": 1.0, "entropy": 0.5,
+    }  # fmt: skip
     assert whole(found.values()) is Verdict.HOLDS
+
+
+@pytest.mark.parametrize(
+    ("calls", "right", "verdicts", "verdict"),
+    [
+        # No calls at all, right in fewer tasks than the start: fewer calls on easy tasks, won by collapse.
+        (0, 0.0, {"calls": "HOLDS", "kept": "FAILS", "called": "FAILS"}, Verdict.FAILS),
+        (0, 1.0, {"calls": "HOLDS", "kept": "HOLDS", "called": "FAILS"}, Verdict.FAILS),
+        (2, 0.0, {"calls": "HOLDS", "kept": "FAILS", "called": "HOLDS"}, Verdict.FAILS),
+        (2, 1.0, {"calls": "HOLDS", "kept": "HOLDS", "called": "HOLDS"}, Verdict.HOLDS),
+    ],
+)
+def test_a_claim_is_not_won_by_collapse(
+    calls: int, right: float, verdicts: dict[str, str], verdict: Verdict, signs: list[Task], tmp_path: Path
+) -> None:
+    claim, evidence = load_claim("adaptive"), evidence_of("adaptive", tmp_path)
+    adaptive, lump, sequence = evidence.settings.arms
+    easy = [named(task, f"easy-{at}") for at, task in enumerate(signs)]
+    hard = [named(task, f"hard-{at}") for at, task in enumerate(signs)]
+    write_rollouts(evidence.places.start_exam(adaptive), [looking(task, at=task) for task in (*easy, *hard)])
+    trained = [*(calling(task, 0, right=1.0) for task in easy), *(calling(task, calls, right=right) for task in hard)]
+    write_rollouts(evidence.places.exam(adaptive, 0), trained)
+    write_rollouts(evidence.places.exam(lump, 0), [looking(task, at=task) for task in (*easy, *hard)])
+    write_steps(evidence.places.arm(adaptive, 0), [{"entropy": 1.0}] * 20)
+    write_steps(evidence.places.arm(sequence, 0), [{"entropy": 0.5}] * 20)
+    measured = claim.measure(evidence)
+    found = {item.name: judge(item, measured[item.name]) for item in claim.expectations(evidence.settings)}
+    assert {name: found[name].verdict.name for name in verdicts} == verdicts
+    assert whole(found.values()) is verdict
 
 
 def test_ranking_on_recorded_groups(circles: list[Task], tmp_path: Path) -> None:

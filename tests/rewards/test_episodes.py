@@ -106,6 +106,22 @@ async def test_codedance(store: MediaStore) -> None:
 
 
 @pytest.mark.parametrize(
+    ("answer", "thought", "correct", "total"), [("red", "I look.", 1, 2), ("blue", "I look.", 0, 1), ("red", "", 1, 2)]
+)
+def test_vistas_reward_without_tools(answer: str, thought: str, correct: float, total: float) -> None:
+    direct = load_dialect("direct:think")
+    text = direct.write(Answer(text=answer), thought)
+    turn = Turn(text=text, action=direct.parse(text, FinishReason.STOP_STRING))
+    assert turn.action == Answer(text=answer)
+    (reward,) = load_reward("vista-r1")(Group((rollout(turn, correct=correct),)))
+    assert reward.total == total
+    # What `direct` asks for by default has no <think>, and so not VISTA's form.
+    plain = load_dialect("direct").write(Answer(text=answer), "I look.")
+    (formless,) = load_reward("vista-r1")(Group((rollout(wrote(plain, Answer(text=answer)), correct=correct),)))
+    assert formless.total == -1
+
+
+@pytest.mark.parametrize(
     ("dialect", "fits"),
     [
         ("vista", follows_protocol),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.report.cases import Scene
@@ -12,6 +13,8 @@ from tests.rewards.rollouts import GOLD, SEARCH, answered, lost, part, ran, roll
 from saccade.errors import ModelDeniedError, ModelLostError, ModelRefusedError
 from saccade.looks.regions import Region, regions
 from saccade.looks.stored import StoredPixels
+from saccade.media.store import MediaStore
+from saccade.models.base import Completion, MediaReader, Request
 from saccade.models.kept import KeptModel
 from saccade.models.scripted import ScriptedModel
 from saccade.record.content import Message
@@ -153,6 +156,24 @@ async def test_an_outage_or_a_refusal_is_a_verdict_of_its_own_and_a_wrong_key_en
     refused = ModelJudge(ScriptedModel([ModelDeniedError("bad key")]), NoMedia())
     with pytest.raises(ModelDeniedError):
         await refused.judge(LOOKED)
+
+
+async def test_a_picture_that_is_not_there_is_a_verdict_and_no_end(tmp_path: Path) -> None:
+    asked = Reader(['{"score": 1}'])
+    (verdict, none) = await ModelJudge(asked, MediaStore(tmp_path)).judge(LOOKED)
+    assert none is None
+    assert verdict is not None
+    assert (verdict.score, verdict.invalid) == (None, NoVerdict.UNSEEN)
+
+
+class Reader(ScriptedModel):
+    """Reads every picture before it says anything, as a real backend does."""
+
+    async def complete(self, request: Request, media: MediaReader, **named: Any) -> Completion:
+        for message in request.messages:
+            for picture in message.media:
+                media.get_bytes(picture.sha256)
+        return await super().complete(request, media, **named)
 
 
 async def test_replies_are_kept_on_the_disk(tmp_path: Path) -> None:

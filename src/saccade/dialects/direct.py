@@ -1,9 +1,10 @@
 """`direct`: the question and its pictures, no tools; what a model can do without looking again.
 
-Presets: `reason` (the model thinks in words and then answers in `<answer>`, the default) and `short` (it answers at
-once). A text without the tag is an answer as a whole, unless it was cut off or withheld: what a grader makes of it
-is its own. There is one turn, and no second try. Videos are refused: a baseline must say which frames it saw, so give
-frames as pictures. This is no published prompt; a file of your own replaces it (`--prompt-file`).
+Presets: `reason` (the model thinks in words and then answers in `<answer>`, the default), `short` (it answers at
+once) and `think` (it thinks inside `<think>`, as VISTA's reward asks: the arm "w/o tools" of its ablation). A text
+without the tag is an answer as a whole, unless it was cut off or withheld: what a grader makes of it is its own.
+There is one turn, and no second try. Videos are refused: a baseline must say which frames it saw, so give frames as
+pictures. This is no published prompt; a file of your own replaces it (`--prompt-file`).
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from saccade.dialects.base import Observation, Opening
 from saccade.dialects.layout import question_parts
 from saccade.dialects.prompt_file import ANY, Prompts
 from saccade.dialects.question import pictures_of, question_text
-from saccade.dialects.text import answer_in, blocks
+from saccade.dialects.text import answer_in, blocks, outside_thoughts
 from saccade.record.action import Action, Answer, ParseError
 from saccade.record.base import clean_text
 from saccade.record.content import Message
@@ -32,6 +33,13 @@ REASON = Prompts(
     {ANY: "{query}\n\nThink about it step by step, then write the final answer inside <answer> and </answer>."},
     "the prompt of direct:reason",
 )
+THINK = Prompts(
+    {
+        ANY: "{query}\n\nThink about it step by step inside <think> and </think>, then write the final answer inside "
+        "<answer> and </answer>. Write nothing else."
+    },
+    "the prompt of direct:think",
+)
 SHORT = Prompts(
     {ANY: "{query}\n\nWrite nothing but the answer, inside <answer> and </answer>."}, "that of direct:short"
 )
@@ -43,6 +51,8 @@ class Direct:
 
     id: str
     prompts: Prompts
+    tags_thoughts: bool = False
+    """Whether thoughts stand in `<think>`; an answer inside them is none."""
     stop: tuple[str, ...] = ("</answer>",)
     session: SessionOptions = field(default_factory=SessionOptions)
     sandbox: Limits = field(default_factory=Limits)
@@ -65,7 +75,8 @@ class Direct:
         text = clean_text(text)
         if finish is FinishReason.FILTERED:
             return ParseError(reason="The provider withheld the text.")
-        answers = [answer_in(block.body) for block in blocks(text, "answer") if block.closed]
+        read = outside_thoughts(text) if self.tags_thoughts else text
+        answers = [answer_in(block.body) for block in blocks(read, "answer") if block.closed]
         if answers:
             return Answer(text=answers[-1])
         if finish is FinishReason.LENGTH:
@@ -76,7 +87,8 @@ class Direct:
         """The thought and the answer in tags. Raises ValueError for anything but an answer."""
         if not isinstance(action, Answer):
             raise ValueError(f"{self.id} cannot say an action of kind {action.kind!r}; it knows answers alone")
-        text = f"{thought}\n" * bool(thought) + f"<answer>{action.text}</answer>"
+        before = f"<think>{thought}</think>\n" if self.tags_thoughts else f"{thought}\n" * bool(thought)
+        text = f"{before}<answer>{action.text}</answer>"
         if self.parse(text, FinishReason.STOP_STRING) != action:
             raise ValueError(f"{self.id} cannot say this answer or thought: its text would be read otherwise")
         return text
@@ -93,5 +105,9 @@ class Direct:
 
 
 PRESETS: Mapping[str, Direct] = MappingProxyType(
-    {"reason": Direct("direct@1:reason", REASON), "short": Direct("direct@1:short", SHORT)}
+    {
+        "reason": Direct("direct@1:reason", REASON),
+        "short": Direct("direct@1:short", SHORT),
+        "think": Direct("direct@1:think", THINK, tags_thoughts=True),
+    }
 )

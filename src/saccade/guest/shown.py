@@ -1,4 +1,9 @@
-"""The pictures of one call, in the order in which they were shown: capped, each only once, the rest counted."""
+"""The pictures of one call, in the order in which they were shown: capped, the rest counted.
+
+A picture that comes in several ways (shown, saved, the last value) comes once. Figures are told apart by what they are
+and not by how they look: two that are drawn alike are two pictures, as in the scaffolds of PyVision and PyVision-RL;
+one that is shown again and was not touched comes once.
+"""
 
 from __future__ import annotations
 
@@ -96,7 +101,8 @@ class Shown:
 
     def _store(self, pixels: Pixels, source: str, path: str | None) -> None:
         area = pixels.width * pixels.height
-        if any(self._same(known, pixels) for known in self.pictures):
+        others = (known for known in self.pictures if not known["source"] == source == "figure")
+        if any(self._same(known, pixels) for known in others):
             self._doubles += 1
             return
         offset = None

@@ -76,6 +76,16 @@ class Evidence:
         start = self.start(arm)
         return Measured(tuple(_paired(self.exam(arm, seed), start, measure, within) for seed in self.settings.seeds))
 
+    def of(self, arm: Arm, measure: Measure, within: str = "") -> Measured:
+        """An arm by itself, task by task."""
+        exams = (self.exam(arm, seed) for seed in self.settings.seeds)
+        return Measured(
+            tuple(
+                {name: measure(item) for name, item in exam.items() if not within or item.set == within}
+                for exam in exams
+            )
+        )
+
     def between(self, left: Arm, right: Arm, measure: Measure, within: str = "") -> Measured:
         """One arm minus another, task by task."""
         pairs = ((self.exam(left, seed), self.exam(right, seed)) for seed in self.settings.seeds)

@@ -1,8 +1,8 @@
 """When a claim holds: what is expected is written down before anything is run, and intervals decide.
 
-An expectation compares a mean of paired differences with a threshold. The pairs are held-out tasks, the same under both
-policies, or blocks of consecutive steps of two runs. Over seeds a pair's differences are averaged; the pairs are drawn
-again with replacement for the interval of 95%. The expectation
+An expectation compares a mean of paired differences, or of one policy's values, with a threshold. The pairs are
+held-out tasks, the same under both policies, or blocks of consecutive steps of two runs. Over seeds a pair's
+differences are averaged; the pairs are drawn again with replacement for the interval of 95%. The expectation
 
 * holds if the whole interval and every seed's own mean lie beyond the threshold,
 * does not hold if none of them reaches beyond it,
@@ -50,10 +50,10 @@ class Expectation:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """The paired differences of an expectation."""
+    """The paired differences of an expectation, or the values of one policy."""
 
     by_seed: tuple[Mapping[str, float], ...]
-    """For each seed, pair -> difference."""
+    """For each seed, pair -> difference, or task -> value."""
     missing: str = ""
     """Why they cannot decide anything; empty if they can."""
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from saccade.evals.protocols.tool_use.calls import tool_operations
 from saccade.evals.protocols.tool_use.code import CodeReader
-from saccade.evals.protocols.tool_use.records import Operation
+from saccade.evals.protocols.tool_use.records import Operation, label_of
 from saccade.record.action import ToolCall
 
 
@@ -62,12 +62,47 @@ def names(*cells: str) -> set[str]:
         ("print('-' * 20)", set()),
         ("def zoom():\n    return image.crop((0, 0, 9, 9))", set()),
         ("def zoom():\n    return image.crop((0, 0, 9, 9))\nzoom().show()", {"crop"}),
+        # Differences of pictures, however they are written.
+        ("a, b = np.array(Image.open('a.png')), np.array(Image.open('b.png'))\nplt.imshow(np.abs(a - b))", {"compare"}),
+        ("a = cv2.imread('a.png')\nb = cv2.imread('b.png')\nd = a.astype(int) - b.astype(int)", {"compare"}),
+        ("a = np.array(image)\nb = np.array(Image.open('b.png'))\nplt.imshow(np.subtract(a, b))", {"compare"}),
+        ("plt.imshow(cv2.absdiff(cv2.imread('a.png'), cv2.imread('b.png')))", {"compare"}),
+        ("ImageChops.difference(image, Image.open('b.png')).show()", {"compare"}),
+        ("f = video_clue_0[3].asnumpy().astype(int) - video_clue_0[9].asnumpy()", {"frame_fetch", "compare"}),
+        ("f = video_clue_0.get_batch([1, 2])\nplt.imshow(abs(f[1] - f[0]))", {"frame_fetch", "compare"}),
+        ("a = np.array(image)\nd = a[..., 0] - a[..., 1]", set()),
+        ("w, h = image.size\nd = w - h", set()),
+        ("a = np.array(image)\nplt.imshow(255 - a)", set()),
+        # Sizes are no analysis.
+        ("f = video_clue_0.get_batch(np.linspace(0, 9, 4))\nprint(f.shape)", {"frame_fetch"}),
+        ("a = np.array(image) * 2\nprint(a.shape, a.dtype, image.size)", set()),
+        ("a = np.array(image) * 2\nprint(a.mean())", {"numerical_analysis"}),
+        # The limits of the axes zoom into a picture, and not into a chart.
+        ("plt.imshow(image)\nplt.xlim(10, 50)\nplt.ylim(60, 20)\nplt.show()", {"zoom"}),
+        ("fig, ax = plt.subplots()\nax.imshow(image)\nax.set_xlim(10, 50)\nplt.show()", {"zoom"}),
+        ("plt.plot([1, 2], [3, 4])\nplt.xlim(0, 5)\nplt.show()", {"sketch"}),
         ("frobnicate(image)", {"other"}),
         ("image.crop((", {"unreadable"}),
     ],
 )
 def test_operations(code: str, expected: set[str]) -> None:
     assert names(code) == expected
+
+
+@pytest.mark.parametrize(
+    ("operations", "label"),
+    [
+        ({Operation.CROP, Operation.ZOOM}, Operation.CROP),
+        ({Operation.CROP, Operation.NUMERICAL_ANALYSIS}, Operation.CROP),
+        ({Operation.CROP, Operation.SEGMENT}, Operation.SEGMENT),
+        ({Operation.FRAME_FETCH, Operation.CROP}, Operation.FRAME_FETCH),
+        ({Operation.DRAW, Operation.NUMERICAL_ANALYSIS}, Operation.DRAW),
+        ({Operation.OTHER}, Operation.OTHER),
+        *(({one}, one) for one in Operation),
+    ],
+)
+def test_a_call_has_one_label(operations: set[Operation], label: Operation) -> None:
+    assert label_of(operations) is label
 
 
 def test_names_live_on_from_cell_to_cell() -> None:

@@ -87,6 +87,19 @@ async def test_greedy_is_what_a_single_answer_is(qwen: TinyPolicy, store: MediaS
     np.testing.assert_allclose(made.logprobs, wanted.logprobs, atol=1e-5)
 
 
+async def test_a_turn_ends_where_the_episodes_context_does(qwen: TinyPolicy, store: MediaStore) -> None:
+    engine = TransformersEngine(qwen, store)
+    (seat,) = engine.seats([0])
+    news = plain(qwen, "Say it.")
+    read = len(news.ids)
+    made = await seat.ask(Question(news, temperature=9.0, max_tokens=500, context_tokens=read + 5))
+    assert len(made.ids) <= 5
+    assert made.finish is FinishReason.LENGTH or len(made.ids) < 5
+    with pytest.raises(ContextFullError, match="at most"):
+        await seat.ask(Question(plain(qwen, "More."), context_tokens=read + 5))
+    await engine.close()
+
+
 async def test_forbidden_ids_are_never_sampled(qwen: TinyPolicy, store: MediaStore) -> None:
     forbidden = set(torch.nonzero(qwen.checkpoint.forbidden)[:, 0].tolist())
     for tokens in await rolled(qwen, store, heat=50.0):

@@ -34,6 +34,10 @@ def row(*values: float) -> Tensor:
         (0.5, -1.0, 0.8, True),
         (5.0, -1.0, 3.0, True),
         (5.0, 1.0, -1.28, True),
+        # A small advantage is no other sign.
+        (0.5, 0.5, -0.25, False),
+        (1.5, 0.5, -0.64, True),
+        (0.5, -0.5, 0.4, True),
     ],
 )
 def test_clip_by_hand(ratio: float, advantage: float, loss: float, bounded: bool) -> None:
@@ -45,6 +49,25 @@ def test_clip_by_hand(ratio: float, advantage: float, loss: float, bounded: bool
 
 def test_without_dual_clip_a_far_token_pulls_without_bound() -> None:
     assert clipped_policy_loss(row(math.log(5)), row(0.0), row(-1.0), Clip(dual=None)).item() == pytest.approx(5)
+
+
+def test_the_dual_clip_of_the_settings_reaches_the_loss() -> None:
+    # One token of ratio 5 and advantage -1: 5, or 3 with a dual clip of 3; then no gradient flows.
+    for dual, expected, slope in ((0.0, 5.0, 5.0), (3.0, 3.0, 0.0), (10.0, 5.0, 5.0)):
+        logprobs = row(math.log(5)).requires_grad_()
+        given = LossInputs(logprobs, row(0.0), row(-1.0), row(1.0))
+        loss, sums = policy_loss(given, LossSettings(dual_clip=dual))
+        loss.backward()
+        assert loss.item() == pytest.approx(expected)
+        assert logprobs.grad is not None
+        assert logprobs.grad.item() == pytest.approx(slope)
+        assert sums.clipped == (slope == 0.0)
+
+
+def test_a_pass_of_no_tokens_has_no_gap() -> None:
+    nothing = torch.zeros(2, 0)
+    loss, sums = policy_loss(LossInputs(nothing, nothing, nothing, nothing), LossSettings())
+    assert (loss.item(), sums.tokens, sums.largest_gap) == (0.0, 0.0, 0.0)
 
 
 @pytest.mark.parametrize("bounds", [{"low": -0.1}, {"high": -0.1}, {"dual": 1.0}, {"low": 1.5}])

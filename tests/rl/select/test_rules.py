@@ -11,7 +11,7 @@ from saccade.rl.rollouts import Broken, RolloutGroup
 from saccade.rl.select.dynamic import DynamicSampling
 from saccade.rl.select.oversample import OversampleFilterRank, RepoRank
 from saccade.rl.select.plain import KeepAll, PassRate
-from saccade.rl.select.selection import Reason, Selection
+from saccade.rl.select.selection import Reason, Selection, SelectionRule
 
 
 def names(selection: Selection) -> list[str]:
@@ -45,10 +45,17 @@ def test_paper_drops_a_group_only_if_all_of_it_is_broken() -> None:
     partly = group("partly", [0, 1, 1, 1], broken=[0])
     wholly = group("wholly", [0, 1], broken=[0, 1])
     assert names(OversampleFilterRank(broken="group")([partly, wholly])) == ["partly"]
-    assert len(OversampleFilterRank()([partly])) == 4
-    # Without its broken rollout nothing differs any more.
-    chosen = OversampleFilterRank(broken="rollout")([partly])
+    assert len(OversampleFilterRank(broken="group")([partly])) == 4
+    # By default each broken one goes; without it nothing differs any more.
+    chosen = OversampleFilterRank()([partly])
     assert chosen.reasons() == {Reason.BROKEN: 1, Reason.NO_SPREAD: 3}
+
+
+@pytest.mark.parametrize("rule", [KeepAll(), OversampleFilterRank(), RepoRank()], ids=lambda rule: rule.rule)
+def test_two_groups_of_one_id_are_refused(rule: SelectionRule) -> None:
+    other = RolloutGroup(WIDE.id, tuple(replace(one, id=f"other-{one.id}") for one in WIDE.rollouts))
+    with pytest.raises(ValueError, match="two groups share an id"):
+        rule([WIDE, other])
 
 
 def test_rounding_is_no_spread() -> None:

@@ -108,8 +108,9 @@ def _errors(found: Errors) -> list[str]:
 def _tool_use(found: ToolUse) -> list[str]:
     groups = [("all", found.total), *(found.sources.items() if len(found.sources) > 1 else ())]
     names = [share.operation for share in found.total.operations]
-    rows = [[name.value, *(_operation(use, name.value) for _, use in groups)] for name in names]
-    lines = markdown(("operation, of calls", *(name or "?" for name, _ in groups)), rows)
+    values = [name.value for name in names]
+    rows = [[name, *(_operation(use, name) for _, use in groups), _label(found, name)] for name in values]
+    lines = markdown(("operation, of calls", *(name or "?" for name, _ in groups), "one label a call"), rows)
     total = found.total
     mean = "–" if total.calls_per_sample is None else f"{total.calls_per_sample:.2f}"
     lines += ["", f"{total.calls} calls, {mean} per sample; {total.failed} failed", ""]
@@ -124,6 +125,11 @@ def _tool_use(found: ToolUse) -> list[str]:
 
 def _operation(use: Use, name: str) -> str:
     return next((_rate(share.calls) for share in use.operations if share.operation == name), "0.0")
+
+
+def _label(found: ToolUse, name: str) -> str:
+    share = next((share.labels for share in found.total.operations if share.operation == name), None)
+    return "–" if share is None else _rate(share)
 
 
 def _tokens(found: TokenEconomy) -> list[str]:

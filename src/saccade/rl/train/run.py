@@ -209,7 +209,7 @@ class _Run:
             self._trained.model.eval()
             chosen = await choose(self._tasks, band, field, self._out, self._watch)
             self._state = replace(self._state, more={"place": len(self._tasks.ids), "tasks": list(chosen)})
-        self._tasks = TaskList(tuple(chosen), self._tasks.total, self._tasks.make)
+        self._tasks = TaskList(tuple(chosen), self._tasks.make, self._tasks.total)
 
     async def _one(self, step: int, field: Field, journal: Journal | None) -> None:
         self._trained.model.eval()

@@ -29,10 +29,10 @@ class TaskList:
     """Tasks that can be made."""
 
     ids: tuple[str, ...]
-    total: int | None
-    """Tasks of the source; None: it has no end."""
     make: Callable[[str, MediaStore], Task]
     """The task of that id; its media are put into the store."""
+    total: int | None = None
+    """Tasks of the source; None: it has no end."""
 
     def at(self, place: int, seed: int) -> str:
         """The id of the task at `place` (from 0) of an endless row of epochs."""
@@ -58,7 +58,7 @@ def open_tasks(source: str, split: Split, most: int | None = None) -> TaskList:
         hint = did_you_mean(source, WORLDS.names())
         raise SettingsError(f"{source!r} is neither a file of tasks nor a generated world. {hint}".rstrip()) from None
     numbers = {f"{world.id}/{split}/{number}": number for number in range(most or WORLD_TASKS)}
-    return TaskList(tuple(numbers), None, lambda name, store: make_task(world, split, numbers[name], store))
+    return TaskList(tuple(numbers), lambda name, store: make_task(world, split, numbers[name], store))
 
 
 def is_file(source: str) -> bool:
@@ -78,4 +78,4 @@ def _from_file(file: Path, most: int | None) -> TaskList:
     if not tasks:
         raise SettingsError(f"{file} holds no tasks")
     media = MediaStore(file.parent / MEDIA)
-    return TaskList(tuple(tasks), total, lambda name, store: with_media(tasks[name], media, store))
+    return TaskList(tuple(tasks), lambda name, store: with_media(tasks[name], media, store), total)

@@ -1,17 +1,22 @@
 """E4, an estimate: did a call that was well written look at the right thing?
 
-Gold arguments are the task's evidence boxes: a step that cut out parts of its pictures, none of which touches a box,
-chose the wrong argument. Steps whose parts are not known are judged by a model where one was asked about their
-pictures: all of them show nothing that the question names. Looking around before finding counts as an error too, and a
-wrong column, series or word is not seen at all. So it is an estimate.
+Gold arguments are the task's evidence boxes: a step that cut out parts of its pictures, none of which holds a quarter
+of a box, however large it is, chose the wrong argument. Steps whose parts are not known are judged by a model where one
+was asked about their pictures: all of them show nothing that the question names. Looking around before finding counts
+as an error too, and a wrong column, series or word is not seen at all. So it is an estimate.
 """
 
 from __future__ import annotations
 
+from typing import Final
+
 from saccade.evals.protocols.base import Studied
 from saccade.evals.protocols.errors.records import ErrorClass, StepError
-from saccade.rewards.judges.box import BoxJudge
+from saccade.rewards.judges.box import BoxRule, containment
 from saccade.rewards.reading import succeeded
+
+HELD: Final = BoxRule().touched
+"""Fraction of a gold box that a part must hold; its size is no error."""
 
 
 def content_errors(studied: Studied) -> tuple[tuple[StepError, ...], bool]:
@@ -38,15 +43,14 @@ def _by_boxes(studied: Studied, number: int) -> tuple[bool, str, str] | None:
     looked = [region for region in studied.regions if region.turn == number] if task.evidence else []
     if not looked:
         return None
-    judge = BoxJudge(lambda _: looked)
     whole = {(item.name, (0, 0, item.part.width, item.part.height)) for item in task.media}
     parts = [region for region in looked if (region.name, region.box) not in whole]
     if not parts:
         return None  # it looked at all of the picture: no argument chose a place
-    best = max(judge.level(task, region) for region in parts)
+    held = max(containment(gold, region) for region in parts for gold in task.evidence)
     boxes = ", ".join(str([round(edge) for edge in region.box]) for region in parts[:3])
     gold = ", ".join(str([round(edge) for edge in box.xyxy]) for box in task.evidence[:3])
-    return best > judge.rule.miss, "gold_box", f"Looked at {boxes}; the evidence lies at {gold}."
+    return held >= HELD, "gold_box", f"Looked at {boxes}; the evidence lies at {gold}."
 
 
 def _by_model(studied: Studied, number: int) -> tuple[bool, str, str] | None:

@@ -23,8 +23,8 @@ from saccade.record.trajectory import Trajectory
 from saccade.rewards.reading import calls
 
 METHODS: Final = (
-    "E4 (estimate): a step looked at a part of a picture that touches no gold box; or, where that is not known, a "
-    "model says of all pictures of the step that they show nothing the question names.",
+    "E4 (estimate): a step looked at parts of a picture that hold less than a quarter of any gold box; or, where that "
+    "is not known, a model says of all pictures of the step that they show nothing the question names.",
     "E6 (estimate): the answer is wrong although a call printed the gold answer, a picture holds a gold box, or a "
     "model says that a picture shows what the question asks about.",
 )

@@ -21,7 +21,7 @@ class Did:
 
     operations: set[Operation] = field(default_factory=set)
     facts: set[str] = field(default_factory=set)
-    """Of `marks`, `charts`, `canvas`, `picture`, `shows`, `shows_several`, `panels`, `tells`, `unknown`."""
+    """Of `marks`, `charts`, `canvas`, `picture`, `shows`, `shows_several`, `panels`, `narrows`, `tells`, `unknown`."""
 
     def add(self, other: Did) -> None:
         """That, too."""
@@ -41,6 +41,12 @@ class CodeReader:
     functions: dict[str, Did] = field(default_factory=dict)
     computed: set[str] = field(default_factory=set)
     """Names that hold a computed number."""
+    narrowed: bool = False
+    """Whether the cell that was read last shows a part of a picture by the limits of its axes."""
+
+    def __post_init__(self) -> None:
+        self.whole = set(self.pictures)
+        """Names that hold a picture itself, and not its size or a number."""
 
     def read(self, code: str) -> frozenset[Operation]:
         """What the cell does: `unreadable` where it cannot be read, nothing where it does nothing to a picture."""
@@ -48,6 +54,7 @@ class CodeReader:
         if tree is None:
             return frozenset({Operation.UNREADABLE})
         did = Did()
+        self.narrowed = False
         try:
             _Walk(self, did).body(tree.body)
         except RecursionError:
@@ -55,6 +62,7 @@ class CodeReader:
         last = tree.body[-1] if tree.body else None
         if isinstance(last, ast.Expr) and _Walk(self, Did()).is_result(last.value):
             did.facts.add("tells")
+        self.narrowed = {"shows", "narrows"} <= did.facts
         return frozenset(_settled(did))
 
 
@@ -67,6 +75,8 @@ def _settled(did: Did) -> set[Operation]:
         found.add(Operation.DRAW if {"shows", "picture"} <= facts else Operation.SKETCH)
     if {"shows_several", "panels"} <= facts and Operation.FRAME_FETCH not in found:
         found.add(Operation.COMPARE)
+    if {"shows", "narrows"} <= facts:
+        found.add(Operation.ZOOM)
     if "tells" in facts:
         found.add(Operation.NUMERICAL_ANALYSIS)
     if not found and "unknown" in facts:
@@ -106,6 +116,8 @@ class _Walk:
                 self.did.facts.add("picture")
             case ast.Subscript(ctx=ast.Load()):
                 self._subscript(node)
+            case ast.BinOp(op=ast.Sub(), left=left, right=right) if self._differ(left, right):
+                self.did.operations.add(Operation.COMPARE)
             case ast.BinOp(op=ast.BitAnd() | ast.BitOr(), left=ast.Compare(), right=ast.Compare()):
                 self.did.operations.add(Operation.SEGMENT)  # a mask by colour
             case ast.Call():
@@ -128,6 +140,8 @@ class _Walk:
             case ast.Call(func=func) if self._measures(func):
                 return True
             case ast.Lambda():
+                return False
+            case ast.Attribute(attr=attr) if attr in known.SIZES:
                 return False
         return any(self.is_computed(child) for child in ast.iter_child_nodes(node))
 
@@ -153,6 +167,11 @@ class _Walk:
             reader.videos |= bound
         if calls & known.READERS or used & reader.pictures:
             reader.pictures |= bound
+        pairs = [(target, value) for target in targets]
+        if len(targets) == 1 and isinstance(targets[0], ast.Tuple) and isinstance(value, ast.Tuple):
+            pairs = list(zip(targets[0].elts, value.elts, strict=False))
+        held = {target.id for target, one in pairs if isinstance(target, ast.Name) and self._picture(one)}
+        reader.whole = (reader.whole - bound) | held
         if self.is_computed(value):
             reader.computed |= bound
         else:
@@ -173,6 +192,8 @@ class _Walk:
             self.did.add(self.reader.functions[name])
             return
         operation = self._operation(node, name, method)
+        if name == "numpy.subtract" and len(node.args) > 1 and self._differ(*node.args[:2]):
+            operation = Operation.COMPARE
         if operation is not None:
             self.did.operations.add(operation)
         facts = self._facts(node, name, method)
@@ -210,10 +231,48 @@ class _Walk:
             "picture": name in known.READERS,
             "shows": last == "imshow",
             "shows_several": several,
+            "narrows": axes and last in known.LIMITS and bool(node.args or node.keywords),
             "panels": last in ("subplots", "subplot", "add_subplot"),
             "tells": name == "print" and any(map(self.is_computed, node.args)),
         }
         return {fact for fact, yes in told.items() if yes}
+
+    def _differ(self, left: ast.expr, right: ast.expr) -> bool:
+        """Whether both are pictures, and not the same one (channels of a picture are it)."""
+        one, other = self._picture(left), self._picture(right)
+        return bool(one and other and one != other)
+
+    def _picture(self, node: ast.expr) -> str:
+        """Which picture an expression holds, empty if it is none: what made it, whatever was done to it since."""
+        match node:
+            case ast.Name(id=name):
+                return name if name in self.reader.whole else ""
+            case ast.Attribute(value=value, attr=attr):
+                return "" if attr in known.SIZES else self._picture(value)
+            case ast.Subscript(value=value, slice=place):
+                if self._is_video(value):
+                    return ast.unparse(node)
+                whole = self._picture(value)
+                parts = [axis for axis in ast.walk(place) if isinstance(axis, ast.Slice) and (axis.lower or axis.upper)]
+                one_of = parts or isinstance(place, ast.Constant)
+                return f"{whole}[{ast.unparse(place)}]" if whole and one_of else whole
+            case ast.BinOp(left=left, right=right):
+                return self._picture(left) or self._picture(right)
+            case ast.Call(func=func, args=args):
+                return self._made(node, func, args)
+        return ""
+
+    def _made(self, node: ast.Call, func: ast.expr, args: list[ast.expr]) -> str:
+        """The same of a call."""
+        name = self._dotted(func)
+        method = func.attr if isinstance(func, ast.Attribute) else ""
+        owner = self._picture(func.value) if isinstance(func, ast.Attribute) else ""
+        if name in known.READERS or (isinstance(func, ast.Attribute) and self._is_video(func.value)):
+            return ast.unparse(node)
+        if owner:
+            made = ast.unparse(node) if method == "crop" else owner
+            return "" if self._measures(func) else made
+        return self._picture(args[0]) if args and not self._measures(func) else ""
 
     def _is_video(self, node: ast.expr) -> bool:
         if isinstance(node, ast.Call):

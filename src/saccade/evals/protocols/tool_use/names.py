@@ -101,6 +101,10 @@ CV_MARKS: Final = frozenset(
     f"cv2.{name}"
     for name in _words("rectangle circle line putText polylines arrowedLine ellipse drawContours drawMarker fillPoly")
 )
+LIMITS: Final = _words("xlim ylim set_xlim set_ylim")
+"""Methods of axes that show a part of what is on them."""
+SIZES: Final = _words("size shape width height ndim dtype mode format nbytes")
+"""Attributes that tell what a picture is, and nothing of what is on it."""
 CANVASES: Final = _words("PIL.Image.new numpy.zeros numpy.ones numpy.full numpy.zeros_like")
 READERS: Final = _words("PIL.Image.open cv2.imread matplotlib.pyplot.imread imageio.imread")
 VIDEOS: Final = _words("cv2.VideoCapture decord.VideoReader VideoReader imageio.get_reader av.open")

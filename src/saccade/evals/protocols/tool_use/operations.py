@@ -14,7 +14,7 @@ from saccade.errors import SaccadeError
 from saccade.evals.protocols.base import Studied
 from saccade.evals.protocols.tool_use.calls import tool_operations
 from saccade.evals.protocols.tool_use.code import CodeReader
-from saccade.evals.protocols.tool_use.records import CallUse, Operation
+from saccade.evals.protocols.tool_use.records import CallUse, Operation, label_of
 from saccade.looks.regions import Region
 from saccade.record.action import Code, ToolCall
 from saccade.record.content import ImagePart, VideoPart
@@ -31,7 +31,8 @@ def call_uses(studied: Studied) -> Iterator[CallUse]:
         if run is None or not is_call(turn):
             continue
         if isinstance(action, Code):
-            found = _corrected(set(reader.read(action.code)), number, turn, studied)
+            said = reader.read(action.code)
+            found = _corrected(set(said), number, turn, studied, narrowed=reader.narrowed)
         else:
             found = set(tool_operations(action)) if isinstance(action, ToolCall) else {Operation.OTHER}
         yield CallUse(
@@ -39,11 +40,13 @@ def call_uses(studied: Studied) -> Iterator[CallUse]:
             tool=action.name if isinstance(action, ToolCall) else "",
             status=run.status,
             operations=tuple(one for one in Operation if one in found),
+            label=label_of(found),
             pictures=len(run.pictures),
         )
 
 
-def _corrected(found: set[Operation], number: int, turn: Turn, studied: Studied) -> set[Operation]:
+def _corrected(found: set[Operation], number: int, turn: Turn, studied: Studied, *, narrowed: bool) -> set[Operation]:
+    """`narrowed`: the axes of a picture show a part of it, which a figure of any size enlarges."""
     run, task = turn.execution, studied.trajectory.task
     assert run is not None
     shown = [picture.image for picture in run.pictures]
@@ -55,7 +58,7 @@ def _corrected(found: set[Operation], number: int, turn: Turn, studied: Studied)
     if any(region.seen and not _is_whole(region, studied.trajectory) for region in looked):
         found.add(Operation.CROP)
     cut_somewhere = Operation.CROP in found and not looked
-    if not shown or not (cut_somewhere or _enlarged(shown, looked, studied.trajectory)):
+    if not shown or not (narrowed or cut_somewhere or _enlarged(shown, looked, studied.trajectory)):
         found.discard(Operation.ZOOM)
     video = any(isinstance(item.part, VideoPart) for item in task.media)
     if video and shown and not found - {Operation.OTHER}:

@@ -53,14 +53,16 @@ def use(rows: Sequence[ToolUseRow]) -> Use:
     kinds = [operation for operation in Operation if operation in seen]
     counts = [[sum(kind in call.operations for call in listed) for listed in well] for kind in kinds]
     of_calls = rates.shares([[(one, len(listed)) for one, listed in zip(col, well, strict=True)] for col in counts])
+    labelled = [[sum(call.label is kind for call in listed) for listed in well] for kind in kinds]
+    of_labels = rates.shares([[(one, len(listed)) for one, listed in zip(col, well, strict=True)] for col in labelled])
     of_samples = rates.rates([[one > 0 for one in column] for column in counts])
     return Use(
         samples=len(rows),
         calls=sum(calls),
         failed=sum(calls) - sum(map(len, well)),
         operations=tuple(
-            OperationShare(operation=kind, calls=share, samples=samples)
-            for kind, share, samples in zip(kinds, of_calls, of_samples, strict=True)
+            OperationShare(operation=kind, calls=share, samples=samples, labels=labels)
+            for kind, share, samples, labels in zip(kinds, of_calls, of_samples, of_labels, strict=True)
         ),
         buckets=_buckets(rows, rates),
         histogram=dict(sorted(Counter(calls).items())),

@@ -1,13 +1,14 @@
 """What the tool-use protocol finds: PyVision's taxonomy, calls per sample against accuracy (CodeV, figure 8).
 
-A call may do several things. Shares are over calls that ended well; calls that failed are counted apart.
+A call may do several things; one of them is its label. Shares are over calls that ended well; calls that failed are
+counted apart.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from enum import StrEnum
-from typing import Literal
+from typing import Final, Literal
 
 from pydantic import FiniteFloat, NonNegativeInt
 
@@ -61,8 +62,36 @@ class CallUse(Record):
     status: Status
     operations: tuple[Operation, ...]
     """In the order of `Operation`; never empty."""
+    label: Operation | None = None
+    """The one that stands for the call: see `label_of`; None in findings that were made before there was one."""
     pictures: NonNegativeInt
     """That came back."""
+
+
+_PRECEDENCE: Final = (
+    Operation.FRAME_FETCH,
+    Operation.OCR,
+    Operation.SEGMENT,
+    Operation.DETECT_EDGES,
+    Operation.COMPARE,
+    Operation.CROP,
+    Operation.ZOOM,
+    Operation.ROTATE,
+    Operation.ENHANCE,
+    Operation.HISTOGRAM,
+    Operation.DRAW,
+    Operation.SKETCH,
+    Operation.NUMERICAL_ANALYSIS,
+)
+
+
+def label_of(operations: Collection[Operation]) -> Operation:
+    """The one label of a call, as the shares of PyVision-RL's figures 21, 23 and 25 need it.
+
+    The paper does not say which of several counts. Here the most telling: what finds something comes before how the
+    picture was prepared, and both before what was drawn or computed from it.
+    """
+    return min(operations, key=lambda one: _PRECEDENCE.index(one) if one in _PRECEDENCE else len(_PRECEDENCE))
 
 
 class ToolUseRow(SampleRow):
@@ -79,6 +108,8 @@ class OperationShare(Record):
     """Of calls that ended well."""
     samples: Rate
     """Of samples."""
+    labels: Rate | None = None
+    """Of calls that ended well, those that have it as their one label: these shares add up to 1. None in older ones."""
 
 
 class CallBucket(Record):

@@ -1,0 +1,67 @@
+"""Ours against numbers that verl and TRL made; `make_table.py` wrote them, and `make parity` runs both beside ours."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from saccade.rl.advantages.group_relative import leave_one_out, mean_baseline, standardised  # noqa: E402
+from saccade.rl.losses.kl import k3  # noqa: E402
+from saccade.rl.losses.settings import LossSettings  # noqa: E402
+from saccade.rl.losses.total import LossInputs, policy_loss  # noqa: E402
+
+TABLE: dict[str, Any] = json.loads(Path(__file__).with_name("table.json").read_text(encoding="utf-8"))
+ROWS: list[dict[str, Any]] = TABLE["losses"]
+
+
+def test_the_table_is_whole() -> None:
+    assert TABLE["versions"] == {"verl": "0.9.1", "trl": "1.16.0"}
+    rows = {(row["by"], row["tensors"], row["aggregate"], tuple(row["clip"])) for row in ROWS}
+    assert len(rows) == len(ROWS) == 2 * 2 * 3 * 3
+    # Every bound is met somewhere: with the dual clip the loss is another one.
+    losses = {(row["by"], row["tensors"], row["aggregate"], row["clip"][2]): row["loss"] for row in ROWS}
+    assert all(losses[(*key, 3.0)] != losses[(*key, None)] for *key, dual in losses if dual == 3.0)
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row['by']}-{row['tensors']}-{row['aggregate']}-{row['clip']}")
+def test_losses_and_gradients(row: dict[str, Any]) -> None:
+    fixed = {name: torch.tensor(value, dtype=torch.float64) for name, value in TABLE["tensors"][row["tensors"]].items()}
+    low, high, dual = row["clip"]
+    settings = LossSettings.model_validate(
+        {
+            "clip_low": low,
+            "clip_high": high,
+            "dual_clip": dual or 0.0,
+            "aggregate": row["aggregate"],
+            "scale": row["scale"],
+            "kl_weight": row["kl"],
+        }
+    )
+    logprobs = fixed["logprobs"].clone().requires_grad_()
+    inputs = LossInputs(logprobs, fixed["behaviour"], fixed["advantages"], fixed["mask"], fixed["reference"])
+    loss, sums = policy_loss(inputs, settings)
+    assert loss.item() == pytest.approx(row["loss"], abs=1e-8)
+    (gradient,) = torch.autograd.grad(loss, logprobs)
+    assert torch.allclose(gradient, torch.tensor(row["gradient"], dtype=torch.float64), atol=1e-8)
+    if row["clipped"] is not None:
+        assert sums.clipped / sums.tokens == pytest.approx(row["clipped"], abs=1e-6)
+
+
+@pytest.mark.parametrize("estimate", [standardised, mean_baseline, leave_one_out])
+def test_advantages(estimate: Any) -> None:
+    told = TABLE["advantages"]
+    rewards, groups = np.array(told["rewards"]), np.array(told["groups"])
+    assert estimate(rewards, groups) == pytest.approx(told[estimate.__name__], abs=1e-6)
+
+
+@pytest.mark.parametrize("at", range(len(TABLE["k3"])))
+def test_distances(at: int) -> None:
+    fixed = {name: torch.tensor(value, dtype=torch.float64) for name, value in TABLE["tensors"][at].items()}
+    expected = torch.tensor(TABLE["k3"][at], dtype=torch.float64)
+    assert torch.allclose(k3(fixed["logprobs"], fixed["reference"]), expected, atol=1e-8)
