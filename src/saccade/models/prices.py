@@ -43,7 +43,7 @@ class _Table(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     date: str
-    source: Mapping[str, str] = {}
+    source: Mapping[str, str]
     openai: Mapping[str, Price] = {}
     azure: Mapping[str, Price] = {}
     anthropic: Mapping[str, Price] = {}
