@@ -105,6 +105,41 @@ def test_mistakes_are_named_before_a_model_is_asked(
     assert says in " ".join(capsys.readouterr().err.split())
 
 
+def test_several_pictures_and_none(photo: Path, tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    rest = ["--model", scripted(tmp_path, ANSWER), "--out", str(out)]
+    assert main(["ask", str(photo), str(photo), "Which colours?", "--image", str(photo), *rest]) == 0
+    assert main(["ask", "What is 2 + 2?", *rest]) == 0
+    several, none = read_lines(out / "trajectories.jsonl", Trajectory)
+    assert [item.name for item in several.task.media] == ["0-photo.png", "1-photo.png", "2-photo.png"]
+    assert (none.task.media, none.task.question) == ((), "What is 2 + 2?")
+
+
+@pytest.mark.parametrize("words", [["PHOTO"], ["PHOTO", "PHOTO"], ["https://example.org/a.jpg"]])
+def test_a_forgotten_question(words: list[str], photo: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    given = [str(photo) if word == "PHOTO" else word for word in words]
+    assert main(["ask", *given, "--model", "scripted:nowhere"]) == 2
+    assert f"{given[-1]} is a picture, and there is no question" in " ".join(capsys.readouterr().err.split())
+
+
+def test_an_address_says_how_it_is_allowed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    model = scripted(tmp_path, ANSWER)
+    assert main(["ask", "http://127.0.0.1:9/a.jpg", "Which?", "--model", model]) == 2
+    assert "http://127.0.0.1:9/a.jpg is an address of the web" in " ".join(capsys.readouterr().err.split())
+    assert main(["ask", "http://127.0.0.1:9/a.jpg", "Which?", "--model", model, "--allow-urls"]) == 2
+    assert "http://127.0.0.1:9/a.jpg cannot be had" in " ".join(capsys.readouterr().err.split())
+
+
+def test_what_was_done_to_a_picture_is_said(photo: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    note = "photo.png: this picture has 80x40 pixels and is shown scaled down to 39x19, 1 pixel for 2.05"
+    Image.new("RGB", (80, 40), "red").save(photo)
+    rest = ["--model", scripted(tmp_path, ANSWER), "--set", "media.shown_pixels=784"]
+    assert ask(photo, *rest) == 0
+    assert note in " ".join(capsys.readouterr().out.split())
+    assert ask(photo, *rest, "--json") == 0
+    assert json.loads(capsys.readouterr().out)["notes"] == [note]
+
+
 def test_a_file_that_is_no_picture(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "notes.png"
     path.write_text("not a picture")

@@ -9,7 +9,6 @@ from pydantic import ValidationError
 from tests.evals.support import oracle, settings
 from tests.media import clips
 
-from saccade.evals.frames import FrameSettings, framed
 from saccade.evals.protocols.registry import load_protocol
 from saccade.evals.protocols.study import Study, study
 from saccade.evals.protocols.tokens.records import TokenEconomy
@@ -18,6 +17,7 @@ from saccade.media.store import MediaStore
 from saccade.record.codec import write_lines
 from saccade.record.content import ImagePart
 from saccade.record.task import NamedMedia, Task
+from saccade.tasks.frames import FrameSettings, framed
 
 pytest.importorskip("av", reason="the extra `video` is not installed")
 

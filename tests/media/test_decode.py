@@ -14,7 +14,17 @@ from hypothesis import strategies as st
 from PIL import Image, features
 
 from saccade.errors import DecodeError, MediaError, TooLargeError
-from saccade.media.decode import DecodeLimits, decode, decode_frames, decode_plain, mime_type
+from saccade.media.decode import (
+    DecodeLimits,
+    PictureHeader,
+    decode,
+    decode_frames,
+    decode_plain,
+    decode_smaller,
+    header,
+    mime_type,
+)
+from saccade.media.modes import to_plain
 
 SIZE = (48, 32)
 
@@ -274,17 +284,18 @@ def webp_header(width: int, height: int) -> bytes:
     "data",
     [
         png(60_000, 60_000),
+        png(20_000, 20_000),
         png(11_000, 11_000),
         bmp_header(40_000, 40_000),
         gif_header(65_535, 65_535),
         webp_header(16_383, 16_383),
         b"P6 50000 50000 255\n" + b"\0" * 100,
     ],
-    ids=["png", "png-where-pillow-warns", "bmp", "gif", "webp", "ppm"],
+    ids=["png", "png-where-pillow-refuses", "png-where-pillow-warns", "bmp", "gif", "webp", "ppm"],
 )
 def test_bombs_are_refused_by_their_header(data: bytes) -> None:
-    with pytest.raises(TooLargeError):
-        decode(data)
+    with pytest.raises(TooLargeError, match="over the limit of 100,000,000"):
+        decode(data, limits=DecodeLimits(pixels=100_000_000))
 
 
 def test_limits_are_the_callers() -> None:
@@ -397,3 +408,36 @@ def test_real_photos() -> None:
         image = decode(path.read_bytes())
         assert image.mode == "RGB"
         assert np.asarray(image).std() > 5, f"{path.name} is not blank"
+
+
+def test_more_than_a_hundred_megapixels() -> None:
+    side = 10_100
+    large = Image.new("L", (side, side))
+    large.paste(255, (0, 0, side // 2, side))
+    data = saved(large, "PNG", compress_level=1)
+    small = decode_smaller(data, 10_000)
+    assert (small.mode, small.size) == ("L", (100, 100))
+    assert small.getpixel((20, 50)) == 255
+    assert small.getpixel((80, 50)) == 0
+    before = Image.MAX_IMAGE_PIXELS
+    assert header(data) == PictureHeader("PNG", 1, moving=False)
+    assert before == Image.MAX_IMAGE_PIXELS  # Pillow's own limit stands again
+
+
+@pytest.mark.parametrize("orientation", [1, 6])
+def test_a_smaller_picture_stands_upright(orientation: int) -> None:
+    exif = Image.Exif()
+    exif[0x0112] = orientation
+    wide = Image.new("RGB", (640, 320), "red")
+    data = saved(wide, "JPEG", exif=exif)
+    small = decode_smaller(data, 800)
+    assert small.size == ((40, 20) if orientation == 1 else (20, 40))
+    assert decode_smaller(data, 10**9).size == ((640, 320) if orientation == 1 else (320, 640))
+
+
+def test_numbers_are_scaled_alike_in_every_piece_of_a_picture(monkeypatch: pytest.MonkeyPatch) -> None:
+    values = np.linspace(-3.0, 500.0, 60, dtype=np.float32).reshape(10, 6)
+    whole = np.asarray(to_plain(Image.fromarray(values)))
+    monkeypatch.setattr("saccade.media.modes._BAND", 7)  # one row at once
+    assert np.array_equal(np.asarray(to_plain(Image.fromarray(values))), whole)
+    assert (whole[0, 0], whole[-1, -1]) == (0, 255)

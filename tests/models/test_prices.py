@@ -1,3 +1,4 @@
+import re
 from datetime import date
 from pathlib import Path
 
@@ -7,6 +8,7 @@ from saccade.errors import SettingsError
 from saccade.models.base import Usage
 from saccade.models.prices import default_prices, load_prices
 
+DOCS = Path(__file__).parents[2] / "docs" / "models.md"
 TABLE = """
 date = "2030-01-02"
 source = { openai = "contract" }
@@ -30,6 +32,15 @@ def test_the_own_table_is_dated_and_knows_snapshots() -> None:
 def test_an_unknown_model_has_no_price(name: str) -> None:
     assert default_prices().price("openai", name) is None
     assert default_prices().price("anthropic", name) is None
+
+
+def test_the_table_of_the_docs_is_read_from_a_path_as_text(tmp_path: Path) -> None:
+    (table,) = (block for block in re.findall(r"```toml\n(.*?)```", DOCS.read_text(), re.S) if "date =" in block)
+    path = tmp_path / "prices.toml"
+    path.write_text(table)
+    price = load_prices(str(path)).price("openai", "gpt-4.1")
+    assert price is not None
+    assert (price.input, price.output) == (2.0, 8.0)
 
 
 def test_what_is_unknown_costs_none(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from saccade.errors import SettingsError
+from saccade.media.download import is_url
 
 if TYPE_CHECKING:
     from saccade.episode.asking import AskSettings, Question
@@ -29,8 +30,13 @@ EPILOG = (
 
 @app.command(epilog=EPILOG)
 def ask(
-    media: Annotated[Path, typer.Argument(help="A picture or a video.")],
-    question: Annotated[str, typer.Argument(help="What you want to know.")],
+    words: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="[PICTURE]... QUESTION",
+            help="Pictures and videos (files, or http(s) addresses with --allow-urls), then what you want to know.",
+        ),
+    ],
     model: Annotated[
         str | None,
         typer.Option(
@@ -42,12 +48,13 @@ def ask(
         str | None, typer.Option(help="How the model is spoken to; a wrong name lists all.  [default: pyvision]")
     ] = None,
     image: Annotated[
-        list[Path] | None, typer.Option(help="A further picture (or video). May be repeated; the order counts.")
+        list[str] | None, typer.Option(help="A further picture (or video). May be repeated; the order counts.")
     ] = None,
     choice: Annotated[list[str] | None, typer.Option(help="A possible answer. May be repeated.")] = None,
     prompt_file: Annotated[
         Path | None, typer.Option(help="A prompt file of your own, as text or as PyVision's JSON.")
     ] = None,
+    allow_urls: Annotated[bool, typer.Option("--allow-urls", help="Download what is named by an address.")] = False,
     out: Annotated[Path | None, typer.Option(help="Run folder in which the episode is kept.")] = None,
     settings: Annotated[
         Path | None, typer.Option(help="TOML file with settings; options on the command line come first.")
@@ -58,7 +65,8 @@ def ask(
             "--set",
             metavar="NAME=VALUE",
             help="sampling.temperature, sampling.max_tokens, limits.turns, limits.images, limits.wall_seconds, tools, "
-            "sandbox (address of `saccade sandbox serve`), ... A wrong name lists all.",
+            "frames.fps, media.max_pixels, session.wall_seconds, sandbox (address of `saccade sandbox serve`), ... "
+            "A wrong name lists all.",
         ),
     ] = None,
     as_json: Annotated[
@@ -69,17 +77,28 @@ def ask(
     from saccade.cli.ask_settings import NO_MODEL, resolve
     from saccade.episode.asking import Question
 
-    options = option or []
+    media, question = _read(words, image or [])
+    options = [*(option or []), *(["media.allow_urls=true"] if allow_urls else [])]
     if settings is None and model is None and not any(item.startswith("model=") for item in options):
         from saccade.cli.ask_tiny import tiny_by_default
 
         options = [*tiny_by_default(question, choice or [], NO_MODEL), *options]
     resolved = resolve(settings, options, model=model, dialect=dialect, prompt_file=prompt_file)
-    asked = Question(question, (media, *(image or [])), tuple(choice or []))
+    asked = Question(question, media, tuple(choice or []))
     trajectory = asyncio.run(_ask(asked, resolved, out, quiet=as_json))
     if as_json:
         print(summary(trajectory))
     raise typer.Exit(exit_code(trajectory))
+
+
+def _read(words: list[str], more: list[str]) -> tuple[tuple[str, ...], str]:
+    """The media and the question. Raises `SettingsError` if the last word is no question but a picture."""
+    *media, question = words
+    if is_url(question) or (not question.endswith("?") and Path(question).suffix and Path(question).is_file()):
+        raise SettingsError(
+            f"{question} is a picture, and there is no question. Write it last: saccade ask {question} 'What is this?'"
+        )
+    return (*media, *more), question
 
 
 async def _ask(question: Question, settings: AskSettings, out: Path | None, *, quiet: bool) -> Trajectory:
@@ -119,6 +138,7 @@ def summary(trajectory: Trajectory) -> str:
             "answer": trajectory.answer,
             "stop": trajectory.stop,
             "stop_detail": trajectory.stop_detail,
+            "notes": trajectory.provenance.notes,
             "turns": len(turns),
             "calls": sum(turn.execution is not None for turn in turns),
             "context_tokens": sum(turn.tokens.context or 0 for turn in turns),

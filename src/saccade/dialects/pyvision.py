@@ -32,7 +32,7 @@ from saccade.dialects.code_blocks import checked, tagged_code
 from saccade.dialects.layout import join_texts
 from saccade.dialects.outcome import failure, reject_lost, shown, with_notes
 from saccade.dialects.prompt_file import Prompts
-from saccade.dialects.pyvision_prompts import MORE_IMAGES, ONE_IMAGE, OWN
+from saccade.dialects.pyvision_prompts import MORE_IMAGES, NO_IMAGE, ONE_IMAGE, OWN
 from saccade.dialects.question import pictures_of
 from saccade.dialects.text import answer_in, blocks, boxed, cut_middle
 from saccade.record.action import Action, Answer, ParseError
@@ -84,7 +84,7 @@ class PyVision:
         """One user message; `image_clue_i` is the i-th picture. Raises `SettingsError` for a task with a video."""
         named = pictures_of(task, self.id)
         pictures = [image for _, image in named]
-        template = self.prompts.around_query(ONE_IMAGE if len(named) == 1 else MORE_IMAGES, information(pictures))
+        template = self.prompts.around_query(template_for(len(named)), information(pictures))
         parts = opening_parts(task, pictures, template, after_tag="\n\n")
         return Opening(
             messages=(Message(role="user", parts=parts),),
@@ -138,6 +138,11 @@ class PyVision:
     def ask_for_answer(self) -> Message | None:
         """A plain request for the boxed answer."""
         return Message(role="user", parts=(TextPart(text=_LAST),))
+
+
+def template_for(pictures: int) -> str:
+    """The name of the template for so many pictures."""
+    return NO_IMAGE if not pictures else ONE_IMAGE if pictures == 1 else MORE_IMAGES
 
 
 def information(pictures: list[ImagePart]) -> dict[str, str]:

@@ -10,6 +10,7 @@ from saccade.dialects.prompt_file import Prompts
 
 ONE_IMAGE = "vistool_with_img_info_v2"
 MORE_IMAGES = "vistool_with_img_info_multi_image"
+NO_IMAGE = "retool"
 NO_HINT = "vis_tool_with_img_info_wo_init_image_v2"
 VIDEO = "vis_tool_with_img_info_video_v4"
 
@@ -59,6 +60,11 @@ OWN = Prompts(
             "The picture with the number i is there as the PIL image `image_clue_i`, counted from 0.",
             "it is drawn with matplotlib, for instance a crop, an enlargement or a plot",
             "{image_information}",
+        ),
+        NO_IMAGE: _text(
+            "Variables, files and the network are empty at the start: all that you know stands in the question.",
+            "it is drawn with matplotlib, for instance a plot",
+            "There is no picture.",
         ),
         NO_HINT: _text(
             "You do not see the picture yet: it is there as the PIL image `image_hint_0`.",

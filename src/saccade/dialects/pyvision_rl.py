@@ -32,7 +32,7 @@ from saccade.dialects.code_blocks import CUT, checked, fenced_code, tagged_code,
 from saccade.dialects.layout import join_texts
 from saccade.dialects.outcome import failure, reject_lost, shown, with_notes
 from saccade.dialects.prompt_file import Prompts
-from saccade.dialects.pyvision import NO_ACTION, SESSION, information
+from saccade.dialects.pyvision import NO_ACTION, SESSION, information, template_for
 from saccade.dialects.pyvision_prompts import MORE_IMAGES, NO_HINT, ONE_IMAGE, OWN, VIDEO
 from saccade.dialects.question import pictures_of, videos_of
 from saccade.dialects.text import answer_in, blocks
@@ -83,7 +83,7 @@ class PyVisionRL:
         """One user message; `image_clue_i` is the i-th picture. Raises `SettingsError` for a task with a video."""
         named = pictures_of(task, self.id)
         pictures = [image for _, image in named]
-        template = self.prompts.around_query(ONE_IMAGE if len(named) == 1 else MORE_IMAGES, information(pictures))
+        template = self.prompts.around_query(template_for(len(named)), information(pictures))
         parts = join_texts(opening_parts(task, pictures, template, before_text="\n"))
         return Opening(
             messages=(Message(role="user", parts=parts),),

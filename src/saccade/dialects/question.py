@@ -13,6 +13,11 @@ from saccade.errors import SettingsError
 from saccade.record.content import ImagePart, VideoPart
 from saccade.record.task import Task
 
+
+class VideoNotShownError(SettingsError):
+    """The dialect shows pictures only, and the task has a video."""
+
+
 _PLACEHOLDER = re.compile(r"<image>|<image (?P<one>\d{1,4})>|<IMAGE_PLACE_HOLDER_(?P<zero>\d{1,4})>")
 
 
@@ -50,13 +55,13 @@ def pictures_of(task: Task, dialect: str) -> tuple[tuple[str, ImagePart], ...]:
     """Names and pictures of the task's media, in their order.
 
     Raises:
-        SettingsError: the task has a video, which the dialect cannot show.
+        VideoNotShownError: the task has a video.
     """
     for item in task.media:
         if isinstance(item.part, VideoPart):
-            raise SettingsError(
+            raise VideoNotShownError(
                 f"dialect {dialect} shows pictures only, but {item.name!r} of task {task.id} is a video. "
-                "Use a dialect for videos, such as pyvision-rl-video, or give the task frames of it as pictures."
+                "Use a dialect for videos, such as pyvision-rl-video, or have frames of it shown (frames.fps=1)."
             )
     return tuple((item.name, item.part) for item in task.media if isinstance(item.part, ImagePart))
 

@@ -1,4 +1,4 @@
-"""One question about a user's own pictures or video, asked from Python in one call.
+"""One question about a user's own pictures or videos, asked from Python in one call.
 
 trajectory = ask("photo.jpg", "What is written on the sign?", model="openai:gpt-4.1")
 print(trajectory.answer)
@@ -7,52 +7,134 @@ print(trajectory.answer)
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any, TypedDict, Unpack
+
+import numpy as np
+from PIL import Image
+from pydantic import BaseModel
 
 from saccade.dialects.base import Dialect
 from saccade.episode.asking import Asked, AskSettings, Question, answered
 from saccade.episode.performer import Watch, unwatched
+from saccade.errors import SettingsError
 from saccade.models.base import Model
-from saccade.record.trajectory import Trajectory
+from saccade.record.settings import load_settings
+from saccade.record.trajectory import EpisodeLimits, Sampling, Trajectory
 from saccade.sandbox.loop_thread import LoopThread
+from saccade.tasks.own_media import TAKEN, OwnMedia
 
 Paths = str | os.PathLike[str]
+Table = Mapping[str, Any]
+
+
+class AskOptions(TypedDict, total=False):
+    """What else can be said to `ask`: all that the command line knows; a table of settings may be a mapping."""
+
+    choices: Sequence[str]
+    """Possible answers."""
+    allow_urls: bool
+    """Whether addresses are downloaded."""
+    watch: Watch
+    """Hears every event, on a thread of its own."""
+    settings: Paths
+    """A TOML file of settings; what is given beside it comes first."""
+    prompt_file: Paths
+    """A prompt file of one's own."""
+    sampling: Sampling | Table
+    """`temperature`, `top_p`, `top_k`, `max_tokens`, `seed`."""
+    limits: EpisodeLimits | Table
+    """`turns`, `context_tokens`, `images`, `pixels`, `wall_seconds`, `failed_calls`."""
+    tools: Sequence[str]
+    """Typed tools to offer."""
+    sandbox: str
+    """`local`, or the address of a `saccade sandbox serve`."""
+    session: Table
+    """Limits of a session: `wall_seconds`, `cpu_seconds`, `memory_bytes`, `file_bytes`, `workspace_bytes`."""
+    frames: Table
+    """Videos shown as frames: `fps` or `count`, `most`, `pixels`."""
+    media: Table
+    """`max_pixels`, `max_bytes`, `shown_pixels`, `max_video_bytes`, `allow_urls`, `url_bytes`, `url_seconds`."""
 
 
 def ask(
-    media: Paths | Sequence[Paths],
+    pictures: OwnMedia | Sequence[OwnMedia],
     question: str,
     *,
-    model: str | Model,
-    dialect: str | Dialect = "pyvision",
+    model: str | Model | None = None,
+    dialect: str | Dialect | None = None,
     out: Paths | None = None,
-    watch: Watch = unwatched,
+    **options: Unpack[AskOptions],
 ) -> Trajectory:
-    """Ask `model` about one or more pictures, or a video, in a local sandbox; the answer is `Trajectory.answer`.
+    """Ask `model` about pictures or videos; the answer is `Trajectory.answer`.
 
-    With `out` the trajectory and its pictures are kept in that run folder, for `saccade show`, turn by turn: what was
-    killed is continued by the same call. Else the pictures that the trajectory names are gone when this returns. A
-    model given as an object is closed as one given by name. `watch` hears every event, on a thread of its own.
+    Args:
+        pictures: one or a sequence of paths, http(s) addresses, bytes of encoded files, PIL images and numpy arrays,
+            mixed as you like; an empty sequence asks about no picture.
+        question: what you want to know.
+        model: by name, or an object, which is closed in the end. None: that of `settings`.
+        dialect: by name, or an object. None: that of `settings`, or the default.
+        out: run folder that keeps the episode turn by turn, for `saccade show`; what was killed is continued by the
+            same call. Without it the pictures are gone afterwards.
+        options: the possible answers, limits, sampling, tools and all the rest, see `AskOptions`.
+
+    What was done to the media before (frames of a video, a large picture shown small, the first of several pages) is
+    in `Trajectory.provenance.notes`.
 
     Raises:
         NotKeptError: it was played, and `out` cannot be written; its `trajectory` is the episode.
-        SaccadeError: a name, a file or a setting is wrong, or this machine cannot isolate a sandbox. What goes wrong
-            while the model works is not raised: `Trajectory.stop` and `stop_detail` say it.
+        SaccadeError: a name, a type, a file or a setting is wrong, or this machine cannot isolate a sandbox. What goes
+            wrong while the model works is not raised: `Trajectory.stop` and `stop_detail` say it.
     """
-    paths = [media] if isinstance(media, str | os.PathLike) else list(media)
-    settings = AskSettings(
-        model=model if isinstance(model, str) else model.name,
-        dialect=dialect if isinstance(dialect, str) else dialect.id,
-    )
+    watch, settings = options.pop("watch", unwatched), options.pop("settings", None)
+    answers = tuple(options.pop("choices", ()))
+    if options.pop("allow_urls", False):
+        options["media"] = {**_plain(options.get("media", {})), "allow_urls": True}
+    given = {name: _plain(value) for name, value in options.items()}
+    given |= {name: _name(thing) for name, thing in (("model", model), ("dialect", dialect)) if thing is not None}
     asked = Asked(
-        settings,
+        load_settings(AskSettings, settings, given=given),
         model=None if isinstance(model, str) else model,
         dialect=None if isinstance(dialect, str) else dialect,
     )
-    asking = Question(question, tuple(map(Path, paths)))
+    asking = Question(question, _listed(pictures), answers)
     loop = LoopThread()  # works inside a running event loop too, as a notebook has one
     try:
         return loop.wait(answered(asking, asked, out=None if out is None else Path(out), watch=watch))
     finally:
         loop.stop()
+
+
+def _listed(pictures: object) -> tuple[OwnMedia, ...]:
+    if isinstance(pictures, str | os.PathLike | bytes | Image.Image | np.ndarray):
+        return (pictures,)
+    if isinstance(pictures, Sequence):
+        return tuple(pictures)
+    raise SettingsError(
+        f"a {type(pictures).__module__}.{type(pictures).__qualname__} is no picture here. Taken are {TAKEN}, "
+        "one or a list of them."
+    )
+
+
+def _name(thing: str | Model | Dialect) -> str:
+    if isinstance(thing, str):
+        return thing
+    name = getattr(thing, "name", None) or getattr(thing, "id", None)
+    if not isinstance(name, str):
+        raise SettingsError(
+            f"a {type(thing).__module__}.{type(thing).__qualname__} is neither a model nor a dialect. Give a name such "
+            "as openai:gpt-4.1, or an object with the members of `saccade.models.base.Model`."
+        )
+    return name
+
+
+def _plain(value: object) -> Any:
+    """The value as a settings file would hold it."""
+    if isinstance(value, BaseModel):
+        return value.model_dump(mode="json", exclude_none=True)
+    if isinstance(value, Mapping):
+        return {name: _plain(item) for name, item in value.items()}
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
+    return list(value) if isinstance(value, tuple | list) else value

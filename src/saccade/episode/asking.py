@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import tempfile
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from saccade.dialects.base import Dialect
@@ -19,8 +19,10 @@ from saccade.episode.equip import missing_words
 from saccade.episode.kept import run_kept
 from saccade.episode.performer import Watch, unwatched
 from saccade.episode.plan import Plan, limits_with
+from saccade.episode.prepared import prepared_to_ask
 from saccade.episode.run_folder import mended
 from saccade.episode.settings import EpisodeSettings
+from saccade.media.settings import OwnMediaSettings
 from saccade.media.store import MediaStore
 from saccade.models.base import Model
 from saccade.models.hosted import patient
@@ -29,7 +31,8 @@ from saccade.models.retry import INTERACTIVE_RETRY, RetryPolicy
 from saccade.models.sampling import check_sampling
 from saccade.record.settings import settings_toml
 from saccade.record.trajectory import Trajectory
-from saccade.tasks.from_files import task_from_files
+from saccade.tasks.from_files import brought
+from saccade.tasks.own_media import OwnMedia
 
 
 class AskSettings(EpisodeSettings):
@@ -37,6 +40,8 @@ class AskSettings(EpisodeSettings):
 
     model: str
     retry: RetryPolicy = INTERACTIVE_RETRY
+    media: OwnMediaSettings = OwnMediaSettings()
+    """What is taken of the user's pictures and videos, and how large a picture is shown."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +49,7 @@ class Question:
     """What a user wants to know."""
 
     text: str
-    media: tuple[Path, ...]
+    media: tuple[OwnMedia, ...] = ()
     """Pictures and videos, in the order in which they are shown."""
     choices: tuple[str, ...] = ()
     """Possible answers."""
@@ -85,18 +90,13 @@ async def answered(
     with ExitStack() as stack:
         folder = None if out is None else mended(out)
         root = stack.enter_context(tempfile.TemporaryDirectory(prefix="saccade-ask-"))
-        store = MediaStore(root) if folder is None else folder.store
+        store = (MediaStore(root) if folder is None else folder.store).limited(settings.media.limits)
         # In a thread: large media take seconds, and Ctrl-C is heard meanwhile.
-        task = await asyncio.to_thread(task_from_files, question.text, question.media, store, question.choices)
-        plan = Plan(
-            task,
-            dialect,
-            sampling=settings.sampling,
-            given_limits=limits_with(dialect.limits, **settings.limits.model_dump()),
-            rollout=0 if folder is None else folder.next_rollout(task.id),
-            settings=settings_toml(settings),
-        )
-        plan.opening  # a task that the dialect cannot show is refused before a model is asked  # noqa: B018
+        plan = await asyncio.to_thread(_plan, question, settings, dialect, store)
+        if folder is not None:
+            plan = replace(plan, rollout=folder.next_rollout(plan.task.id))
+        for note in plan.notes:
+            watch(Notice(note))
         if missing := missing_words(tools):
             watch(Notice(missing))
         model = asked.model or patient(load_model(settings.model), settings.retry)
@@ -108,3 +108,18 @@ async def answered(
                 return await run_kept(plan, model, sandbox, folder, tools=tools, watch=watch, cancel=cancel)
         finally:
             await model.close()
+
+
+def _plan(question: Question, settings: AskSettings, dialect: Dialect, store: MediaStore) -> Plan:
+    """The plan; its opening is made, so a task that the dialect cannot show is refused before a model is asked."""
+    given = brought(question.text, question.media, store, question.choices, settings.media)
+    ready = prepared_to_ask(given.task, dialect, settings, store)
+    return Plan(
+        ready.task,
+        ready.dialect,
+        sampling=settings.sampling,
+        given_limits=limits_with(dialect.limits, **settings.limits.model_dump()),
+        settings=settings_toml(settings),
+        shown=ready.shown,
+        notes=(*given.notes, *ready.notes),
+    )

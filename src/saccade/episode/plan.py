@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
 from saccade.dialects.base import Dialect, FunctionDialect, Opening
+from saccade.episode.shown import Shown, as_shown
 from saccade.models.base import ToolSpec
 from saccade.record.task import Task
 from saccade.record.trajectory import EpisodeLimits, Sampling
@@ -26,6 +28,10 @@ class Plan:
     """Number of this rollout in its group."""
     settings: str = ""
     """The resolved settings of the command, for the record."""
+    shown: Mapping[str, Shown] = field(default_factory=dict)
+    """Pictures that the first messages show otherwise than they are, by sha256; code and tools have the pictures."""
+    notes: tuple[str, ...] = ()
+    """What was done to media and limits beforehand, for a person."""
 
     @property
     def limits(self) -> EpisodeLimits:
@@ -35,7 +41,7 @@ class Plan:
     @cached_property
     def opening(self) -> Opening:
         """How the episode begins. Raises `SettingsError` for a task that the dialect cannot show."""
-        return self.dialect.open(self.task)
+        return as_shown(self.dialect.open(self.task), self.shown)
 
     @cached_property
     def functions(self) -> tuple[ToolSpec, ...]:

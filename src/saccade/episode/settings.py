@@ -8,12 +8,15 @@ from saccade.dialects.base import Dialect
 from saccade.dialects.prompt_file import Prompted, read_prompt_file
 from saccade.dialects.registry import load_dialect
 from saccade.episode.equip import equipped
+from saccade.episode.session_limits import SessionLimits
 from saccade.errors import SettingsError
+from saccade.media.settings import MediaSettings
 from saccade.models.retry import DEFAULT_RETRY, RetryPolicy
 from saccade.record.settings import Settings
 from saccade.record.trajectory import EpisodeLimits, Sampling
 from saccade.sandbox.base import Sandbox
 from saccade.sandbox.limits import Limits
+from saccade.tasks.frames import FrameSettings
 from saccade.tools.toolbox import Toolbox
 
 
@@ -27,16 +30,22 @@ class EpisodeSettings(Settings):
     """Those that are set stand in place of the dialect's."""
     tools: tuple[str, ...] = ()
     """Typed tools to offer, for a dialect whose models call tools; none: see `saccade.episode.equip`."""
+    media: MediaSettings = MediaSettings()
+    """How large pictures may be, and how large they are shown."""
+    frames: FrameSettings = FrameSettings()
+    """Videos shown as frames that were sampled before; see `saccade.tasks.frames`."""
+    session: SessionLimits = SessionLimits()
+    """Limits of the sandbox's sessions in place of the dialect's."""
     sandbox: str = "local"
     """`local`, or the address of a `saccade sandbox serve`."""
     retry: RetryPolicy = DEFAULT_RETRY
     """How often a request to a model (a judge too) is tried, and for how long."""
 
     def spoken(self, dialect: Dialect | None = None) -> tuple[Dialect, Toolbox | None]:
-        """The dialect (or the one given) with the user's prompt and tools, and the toolbox.
+        """The dialect (or the one given) with the user's prompt, limits and tools, and the toolbox.
 
         Raises:
-            SettingsError: it takes no prompt, or no tools.
+            SettingsError: it takes no prompt, no tools, or no other limits.
             PromptFileError: the prompt file cannot be used.
             RegistryError: there is no such dialect or tool.
         """
@@ -45,7 +54,7 @@ class EpisodeSettings(Settings):
             if not isinstance(dialect, Prompted):
                 raise SettingsError(f"dialect {dialect.id} has no prompt that a file could replace. Leave it out.")
             dialect = dialect.with_prompts(read_prompt_file(Path(self.prompt_file)))
-        return equipped(dialect, self.tools)
+        return equipped(self.session.applied(dialect, self.sandbox), self.tools)
 
     def provider(self, dialect: Dialect) -> Sandbox:
         """The sandbox, with the limits of the dialect; those of a remote one are its server's."""

@@ -48,6 +48,7 @@ def begun(plan: Plan, model: str) -> Trajectory:
             state_policy=session.state.value,
             repairs=session.repairs,
             settings=plan.settings,
+            notes=plan.notes,
         ),
         prompt=plan.opening.messages,
     )

@@ -20,11 +20,11 @@ from saccade.episode.continued import SETTINGS, check_continued, continued
 from saccade.episode.drive import run_episode
 from saccade.episode.equip import missing_words
 from saccade.episode.plan import Plan, limits_with
+from saccade.episode.prepared import prepared
 from saccade.episode.run_folder import RunFolder
 from saccade.errors import MediaError, SettingsError
 from saccade.evals.benchmarks import BROKEN_ROW
 from saccade.evals.failures import Failure, add_failure, mend_failures, open_failures
-from saccade.evals.frames import framed
 from saccade.evals.grades import graded
 from saccade.evals.judged import judge_run
 from saccade.evals.paper_settings import as_published
@@ -83,14 +83,15 @@ async def evaluate(
         load_grader(settings.grader)
     sources = open_sources(settings)
     folder = await asyncio.to_thread(_opened, settings, out)
+    store = folder.store.limited(settings.media.limits)
     mend_failures(out)
-    items = await chosen(sources, settings, out, folder.store)
+    items = await chosen(sources, settings, out, store)
     listed = list(samples(items, settings.k))
     missing = [sample for sample in listed if sample.id not in folder]
     progress = Progress(len(listed), skipped=len(listed) - len(missing), most_outages=max(OUTAGES, workers))
     watch(progress)
     if missing:
-        async with _stage(settings, folder.store, player) as stage:
+        async with _stage(settings, store, player) as stage:
             async for outcomes in as_done(missing, stage.play, workers):
                 # In a thread: other samples go on while the disk writes.
                 await asyncio.to_thread(_keep, folder, outcomes)
@@ -150,14 +151,16 @@ class Stage:
         if settings.seeded:
             base = settings.seed if sampling.seed is None else sampling.seed
             sampling = sampling.model_copy(update={"seed": sample.seed(base)})
+        ready = prepared(sample.item.make(self.store), self.dialect, settings, self.store)
         return Plan(
-            framed(sample.item.make(self.store), settings.frames, self.store),
+            ready.task,
             self.dialect,
             sampling=sampling,
             given_limits=limits_with(self.dialect.limits, **settings.limits.model_dump()),
             group=sample.item.id,
             rollout=sample.rollout,
             settings=self.told,
+            shown=ready.shown,
         )
 
 

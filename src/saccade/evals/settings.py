@@ -8,7 +8,6 @@ from typing import Any, Literal, Self
 from pydantic import Field, model_validator
 
 from saccade.episode.settings import EpisodeSettings
-from saccade.evals.frames import FrameSettings
 from saccade.models.retry import RETRY_SETTINGS
 
 _ADDRESS = re.compile(r"@https?://\S+$")
@@ -42,8 +41,6 @@ class EvalSettings(EpisodeSettings):
     """A model that is asked about every answer when all are played; empty: none is."""
     headline: Literal["", "rule", "judge"] = ""
     """Whose verdict is `correct` where there is a judge; empty: the rule's, but for benchmarks that say otherwise."""
-    frames: FrameSettings = FrameSettings()
-    """Videos shown as frames that were sampled before; see `saccade.evals.frames`."""
     shard: str = Field("1/1", pattern=r"^[1-9][0-9]{0,5}/[1-9][0-9]{0,5}$")
     """`i/n`: the i-th of n parts of the tasks."""
 

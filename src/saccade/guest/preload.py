@@ -133,6 +133,8 @@ def _warm_pictures() -> None:
     from PIL import Image, ImageDraw, ImageEnhance, ImageFilter, ImageFont, ImageOps
 
     Image.init()
+    # The sandbox limits memory itself, and the picture of a user may be larger than what Pillow takes for a bomb.
+    Image.MAX_IMAGE_PIXELS = None
     picture = Image.radial_gradient("L").convert("RGB")
     for kind in ("PNG", "JPEG", "WEBP", "BMP", "GIF", "TIFF"):
         file = io.BytesIO()

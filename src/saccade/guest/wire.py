@@ -13,7 +13,7 @@ import fcntl
 import json
 import os
 import socket
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 MAX_FRAME = 48 * 1024
@@ -40,6 +40,11 @@ def sealed_memfd(name: str, *parts: bytes | memoryview) -> int:
 
     Raises OSError when the kernel has no descriptor or memory left, or cannot seal any of several copies.
     """
+    return sealed_pieces(name, parts)
+
+
+def sealed_pieces(name: str, parts: Iterable[bytes | memoryview]) -> int:
+    """As `sealed_memfd`, from what can be gone through more than once and is never all there at the same time."""
     for _ in range(SEAL_ATTEMPTS - 1):
         try:
             return _write_and_seal(name, parts)
@@ -50,7 +55,7 @@ def sealed_memfd(name: str, *parts: bytes | memoryview) -> int:
     return _write_and_seal(name, parts)
 
 
-def _write_and_seal(name: str, parts: Sequence[bytes | memoryview]) -> int:
+def _write_and_seal(name: str, parts: Iterable[bytes | memoryview]) -> int:
     fd = os.memfd_create(name, os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
     try:
         for part in parts:

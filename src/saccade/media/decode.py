@@ -1,25 +1,29 @@
 """Bytes of unknown origin -> a Pillow picture, or a clear refusal.
 
 Refuses by its header what would grow beyond the limits, and refuses truncated files, unknown formats and broken
-metadata that a decoder stumbles over. Every error is a `MediaError`; no warning leaves this module. Honours the EXIF
+metadata that a decoder stumbles over. A picture takes 4 bytes a pixel in memory, and twice that while it is decoded if
+it must be turned or its mode be changed. Every error is a `MediaError`; no warning leaves this module. Honours the EXIF
 orientation; ignores colour profiles. Does not notice what the format's own decoder does not notice, such as a JPEG
 whose damaged middle still decodes, and relies on `PIL.ImageFile.LOAD_TRUNCATED_IMAGES` being off, as it is by default.
 """
 
 from __future__ import annotations
 
+import math
+import os
 import threading
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from io import BytesIO
+from pathlib import Path
 from typing import Final
 
 from PIL import Image, UnidentifiedImageError
 
 from saccade.errors import DecodeError, MediaError, TooLargeError
-from saccade.media.modes import WHITE, to_plain, to_rgb, upright
+from saccade.media.modes import WHITE, adopted, to_plain, to_rgb, upright
 
 MIB: Final = 1024 * 1024
 
@@ -28,6 +32,7 @@ MIME_TYPES: Final = {
     "BMP": "image/bmp",
     "GIF": "image/gif",
     "JPEG": "image/jpeg",
+    "JPEG2000": "image/jp2",
     "MPO": "image/jpeg",  # what Pillow calls a JPEG that holds further ones
     "PNG": "image/png",
     "PPM": "image/x-portable-anymap",
@@ -38,27 +43,49 @@ MIME_TYPES: Final = {
 
 _READERS = tuple(name for name in MIME_TYPES if name != "MPO")  # the JPEG reader finds it out
 _EXIF_ORIENTATION = 0x0112
+_MOVING = frozenset({"GIF", "WEBP", "PNG", "AVIF"})
+"""Formats whose frames are shown one after the other; those of the others are pages."""
+
+Source = bytes | Path
+"""The encoded picture, or its file, which is not read as a whole."""
 
 
 @dataclass(frozen=True, slots=True)
 class DecodeLimits:
     """What a file may ask for. Exceeding one raises `TooLargeError` before the pixels are decoded."""
 
-    data_bytes: int = 256 * MIB
+    data_bytes: int = 2048 * MIB
     """Size of the encoded file."""
-    pixels: int = 100_000_000
+    pixels: int = 500_000_000
     """Width times height of one picture."""
-    side: int = 65_535
+    side: int = 500_000
     """Longest side in pixels."""
     total_pixels: int = 400_000_000
     """Pixels of all frames together, for `decode_frames`."""
 
 
 DEFAULT_LIMITS: Final = DecodeLimits()
+_NO_LIMITS: Final = DecodeLimits(data_bytes=2**62, pixels=2**62, side=2**31)
+
+
+class UnknownFormatError(DecodeError):
+    """The bytes begin like no picture of a known format."""
+
+
+@dataclass(frozen=True, slots=True)
+class PictureHeader:
+    """What the header of a file says."""
+
+    format: str
+    """Pillow's name of it, one of `MIME_TYPES`."""
+    frames: int
+    """Pictures in the file."""
+    moving: bool
+    """Whether they are frames of an animation; else further ones are pages."""
 
 
 def decode(
-    data: bytes,
+    data: Source,
     *,
     keep_alpha: bool = False,
     background: tuple[int, int, int] = WHITE,
@@ -78,16 +105,46 @@ def decode(
     return to_rgb(plain, background)
 
 
-def decode_plain(data: bytes, *, limits: DecodeLimits = DEFAULT_LIMITS) -> Image.Image:
+def decode_plain(data: Source, *, limits: DecodeLimits = DEFAULT_LIMITS) -> Image.Image:
     """As `decode`, in the mode that the file has: L, RGB or RGBA. Raises the same."""
     with _decoding(), _opened(data, limits) as image:
         _load(image)
         _check_size(image.size, limits)  # a GIF frame can be larger than the header said
         orientation = _orientation(image)
-        return upright(to_plain(image), orientation)
+        return upright(adopted(image), orientation)
 
 
-def decode_frames(data: bytes, *, most: int, limits: DecodeLimits = DEFAULT_LIMITS) -> tuple[Image.Image, ...]:
+def decode_smaller(data: Source, most_pixels: int, *, limits: DecodeLimits = DEFAULT_LIMITS) -> Image.Image:
+    """As `decode_plain`, scaled down to at most `most_pixels`; a JPEG is never decoded at its full size for it."""
+    with _decoding(), _opened(data, limits) as image:
+        width, height = image.size
+        scale = min(1.0, math.sqrt(most_pixels / (width * height)))
+        size = max(1, math.floor(width * scale)), max(1, math.floor(height * scale))
+        image.draft(None, size)
+        _load(image)
+        orientation = _orientation(image)
+        plain = adopted(image)
+        if plain.size != size:
+            plain = plain.resize(size, Image.Resampling.LANCZOS, reducing_gap=2.0)
+        return upright(plain, orientation)
+
+
+def header(data: Source) -> PictureHeader | None:
+    """What the file says of itself, nothing decoded; None if it is no picture of a known format.
+
+    Raises:
+        DecodeError: its header is broken.
+    """
+    try:
+        with _decoding(), _opened(data, _NO_LIMITS) as image:
+            with _quiet():
+                frames = getattr(image, "n_frames", 1)
+            return PictureHeader(image.format or "", frames, frames > 1 and image.format in _MOVING)
+    except UnknownFormatError:
+        return None
+
+
+def decode_frames(data: Source, *, most: int, limits: DecodeLimits = DEFAULT_LIMITS) -> tuple[Image.Image, ...]:
     """The first `most` frames of an animated or many-paged file, each plain and upright; one for a still picture.
 
     Raises:
@@ -112,13 +169,13 @@ def decode_frames(data: bytes, *, most: int, limits: DecodeLimits = DEFAULT_LIMI
     return tuple(frames)
 
 
-def mime_type(data: bytes) -> str:
+def mime_type(data: Source) -> str:
     """The type of an encoded picture, from its bytes.
 
     Raises:
         DecodeError: the format is unknown, or its header is broken.
     """
-    with _decoding(), _opened(data, DecodeLimits(pixels=2**62, side=2**31)) as image:
+    with _decoding(), _opened(data, _NO_LIMITS) as image:
         return MIME_TYPES[image.format or ""]
 
 
@@ -129,12 +186,10 @@ def _decoding() -> Iterator[None]:
         yield
     except MediaError:
         raise
-    except (MemoryError, Image.DecompressionBombError) as error:
-        raise TooLargeError(
-            f"the picture needs more memory than there is for it: {error}. Send a smaller one."
-        ) from error
+    except MemoryError as error:
+        raise TooLargeError("the picture needs more memory than there is for it. Give a smaller one.") from error
     except UnidentifiedImageError as error:
-        raise DecodeError(
+        raise UnknownFormatError(
             f"the bytes are no picture of a known format ({', '.join(_READERS)}), or their header is broken. "
             "Convert the picture to PNG or JPEG."
         ) from error
@@ -147,29 +202,38 @@ def _decoding() -> Iterator[None]:
 
 
 @contextmanager
-def _opened(data: bytes, limits: DecodeLimits) -> Iterator[Image.Image]:
+def _opened(data: Source, limits: DecodeLimits) -> Iterator[Image.Image]:
     """The file with its header read and found to be within the limits, no pixel decoded."""
-    if not data:
-        raise DecodeError("there are no bytes to decode: the picture is empty. Read its file again.")
-    if len(data) > limits.data_bytes:
-        raise TooLargeError(
-            f"the encoded picture has {len(data)} bytes, over the limit of {limits.data_bytes}. Send a smaller one."
-        )
-    with _quiet():
-        image = Image.open(BytesIO(data), formats=_READERS)
-    with image:
-        _check_size(image.size, limits)
-        yield image
+    # Opened here and not by Pillow, which would map a file that it knows by its path.
+    with BytesIO(data) if isinstance(data, bytes) else data.open("rb") as file:
+        size = file.seek(0, os.SEEK_END)
+        file.seek(0)
+        if not size:
+            raise DecodeError("there are no bytes to decode: the picture is empty. Read its file again.")
+        if size > limits.data_bytes:
+            raise TooLargeError(
+                f"the encoded picture has {size:,} bytes, over the limit of {limits.data_bytes:,}. "
+                "Give a smaller one, or raise the limit (media.max_bytes)."
+            )
+        with _quiet(), _any_size():
+            image = Image.open(file, formats=_READERS)
+        with image:
+            _check_size(image.size, limits)
+            yield image
 
 
 def _check_size(size: tuple[int, int], limits: DecodeLimits) -> None:
     width, height = size
     if width < 1 or height < 1:
         raise DecodeError(f"the picture has no pixels: its header says {width}x{height}. The file is broken.")
-    if width * height > limits.pixels or max(size) > limits.side:
+    if max(size) > limits.side:
         raise TooLargeError(
-            f"the picture has {width}x{height} pixels, over the limit of {limits.pixels} pixels "
-            f"and {limits.side} a side. Scale it down first, or raise the limit if you trust its source."
+            f"the picture has {width}x{height} pixels: over the limit of {limits.side:,} a side. Cut it up."
+        )
+    if width * height > limits.pixels:
+        raise TooLargeError(
+            f"the picture has {width}x{height} pixels, {width * height:,} in all: over the limit of {limits.pixels:,}. "
+            "Scale it down first, or raise the limit (media.max_pixels) if you trust its source."
         )
 
 
@@ -179,6 +243,17 @@ def _load(image: Image.Image) -> None:
             image.load()
     else:
         image.load()
+
+
+@contextmanager
+def _any_size() -> Iterator[None]:
+    """Without Pillow's own limit of pixels: ours is a setting and is checked before a pixel is decoded."""
+    # Under the lock of `_quiet`: this belongs to the whole process, too.
+    before, Image.MAX_IMAGE_PIXELS = Image.MAX_IMAGE_PIXELS, None
+    try:
+        yield
+    finally:
+        Image.MAX_IMAGE_PIXELS = before
 
 
 def _seek(image: Image.Image, frame: int) -> bool:

@@ -7,7 +7,8 @@ minimum and maximum.
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Callable, Iterator
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,9 +39,9 @@ def to_plain(image: Image.Image) -> Image.Image:
         DecodeError: the colour space has no plain form, as LAB.
     """
     if image.mode == "I" or image.mode.startswith("I;16"):
-        plain = Image.fromarray(_from_integers(np.asarray(image, dtype=np.int64)))
+        plain = _mapped(image, np.dtype(np.int64), _of_integers(_range(image, np.dtype(np.int64))))
     elif image.mode == "F":
-        plain = Image.fromarray(_from_floats(np.asarray(image, dtype=np.float64)))
+        plain = _mapped(image, np.dtype(np.float64), _of_floats(_range(image, np.dtype(np.float64))))
     else:
         try:
             plain = image.convert(_plain_mode(image))
@@ -48,6 +49,15 @@ def to_plain(image: Image.Image) -> Image.Image:
             raise DecodeError(
                 f"a picture of mode {image.mode} has no RGB form here ({error}). Convert it to RGB first."
             ) from error
+    plain.info = {}
+    return plain
+
+
+def adopted(image: Image.Image) -> Image.Image:
+    """As `to_plain`, but one that is plain already shares its pixels with `image`, which nobody may change any more."""
+    if image.mode not in PLAIN_MODES or _plain_mode(image) != image.mode:
+        return to_plain(image)
+    plain = Image.Image()._new(image.im)
     plain.info = {}
     return plain
 
@@ -73,22 +83,51 @@ def _plain_mode(image: Image.Image) -> str:
     return "L" if image.mode in ("1", "L") else "RGB"
 
 
-def _from_integers(values: NDArray[np.int64]) -> NDArray[np.uint8]:
-    if values.min() >= 0 and values.max() <= 65_535:
-        return ((values + 128) // 257).astype(np.uint8)
-    return _stretched(values.astype(np.float64))
+_BAND: Final = 1 << 22
+"""Pixels that are worked on at once: numbers take eight times the memory of what comes out."""
 
 
-def _from_floats(values: NDArray[np.float64]) -> NDArray[np.uint8]:
-    finite = np.isfinite(values)
-    values = np.where(finite, values, values[finite].min() if finite.any() else 0.0)
-    if values.min() < 0 or values.max() > 255:
-        return _stretched(values)
-    return np.rint(values * 255 if values.max() <= 1 else values).astype(np.uint8)
+def _bands(image: Image.Image, kind: np.dtype[Any]) -> Iterator[tuple[int, Any]]:
+    """The picture's numbers in pieces, each with the row that it begins at."""
+    rows = max(1, _BAND // image.width)
+    for top in range(0, image.height, rows):
+        piece = image.crop((0, top, image.width, min(top + rows, image.height)))
+        yield top, np.asarray(piece, dtype=kind)
 
 
-def _stretched(values: NDArray[np.float64]) -> NDArray[np.uint8]:
-    low, high = values.min(), values.max()
+def _range(image: Image.Image, kind: np.dtype[Any]) -> tuple[float, float]:
+    """The least and the greatest finite number; 0 and 0 where there is none."""
+    finite = (band[np.isfinite(band)] for _, band in _bands(image, kind))
+    ends = [(float(numbers.min()), float(numbers.max())) for numbers in finite if numbers.size]
+    return (min(low for low, _ in ends), max(high for _, high in ends)) if ends else (0.0, 0.0)
+
+
+def _mapped(image: Image.Image, kind: np.dtype[Any], rule: Callable[[Any], NDArray[np.uint8]]) -> Image.Image:
+    plain = Image.new("L", image.size)
+    for top, band in _bands(image, kind):
+        plain.paste(Image.fromarray(rule(band)), (0, top))
+    return plain
+
+
+def _of_integers(ends: tuple[float, float]) -> Callable[[NDArray[np.int64]], NDArray[np.uint8]]:
+    if ends[0] >= 0 and ends[1] <= 65_535:
+        return lambda values: ((values + 128) // 257).astype(np.uint8)
+    return lambda values: _stretched(values.astype(np.float64), *ends)
+
+
+def _of_floats(ends: tuple[float, float]) -> Callable[[NDArray[np.float64]], NDArray[np.uint8]]:
+    low, high = ends
+
+    def rule(values: NDArray[np.float64]) -> NDArray[np.uint8]:
+        values = np.where(np.isfinite(values), values, low)
+        if low < 0 or high > 255:
+            return _stretched(values, low, high)
+        return np.rint(values * 255 if high <= 1 else values).astype(np.uint8)
+
+    return rule
+
+
+def _stretched(values: NDArray[np.float64], low: float, high: float) -> NDArray[np.uint8]:
     if low == high:
         return np.zeros(values.shape, np.uint8)
     # Halved before the subtraction: the range of two floats can exceed the largest one.

@@ -11,6 +11,7 @@ disk that decays, unless it was made with `verify=True`.
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import secrets
@@ -24,7 +25,7 @@ from pathlib import Path
 from PIL import Image
 
 from saccade.errors import MediaError, MissingMediaError, TooLargeError
-from saccade.media.decode import DEFAULT_LIMITS, DecodeLimits, decode_plain, mime_type
+from saccade.media.decode import DEFAULT_LIMITS, DecodeLimits, decode_plain, decode_smaller, mime_type
 from saccade.media.encode import EncodeOptions, encode
 from saccade.media.modes import PLAIN_MODES, to_plain
 from saccade.media.video import DEFAULT_LIMITS as VIDEO_LIMITS
@@ -32,6 +33,7 @@ from saccade.media.video import VideoFacts, VideoLimits, probe
 from saccade.record.content import ImageMode, ImagePart, VideoPart
 from saccade.record.disk import writing
 
+_OF_READING = (errno.ENOENT, errno.EACCES, errno.EISDIR, errno.ENOTDIR, errno.EPERM)
 _HEX = re.compile(r"[0-9a-f]{64}")
 # A picture that a sandbox shows is stored once and read often; level 1 is several times faster than 6.
 _FAST_PNG = EncodeOptions("PNG", compression=1)
@@ -54,7 +56,7 @@ class StoredImage:
             MissingMediaError: the store holds no such bytes.
             MediaError: the stored picture is not the one that was described.
         """
-        image = decode_plain(self._store.get_bytes(self.sha256), limits=self._store.limits)
+        image = decode_plain(self._store.source(self.sha256), limits=self._store.limits)
         if (image.size, image.mode) != ((self.width, self.height), self.mode):
             raise MediaError(
                 f"{self.sha256} is {image.mode} of {image.width}x{image.height} pixels, but its record says "
@@ -90,20 +92,40 @@ class MediaStore:
         image = decode_plain(data, limits=self.limits)
         return _part(self.put_blob(data), image, mime_type(data))
 
-    def put_video(self, video: bytes | str | os.PathLike[str], *, limits: VideoLimits = VIDEO_LIMITS) -> VideoPart:
+    def put_file(self, path: str | os.PathLike[str]) -> ImagePart:
+        """As `put_bytes`, for a file, which is not read whole. Raises the same, and `MediaError` if there is none."""
+        with self._new_partial() as partial:
+            name = _copy(path, partial, self.limits.data_bytes, "media.max_bytes")
+            image, mime = decode_plain(partial, limits=self.limits), mime_type(partial)
+            self._adopt(partial, name)
+        return _part(name, image, mime)
+
+    def put_smaller(self, part: ImagePart, most_pixels: int) -> ImagePart:
+        """Store the picture `part` again, scaled down to `most_pixels`: as JPEG, as PNG if it has transparency.
+
+        Raises as `open` and `decode` do.
+        """
+        image = decode_smaller(self.source(part.sha256), most_pixels, limits=self.limits)
+        options = _FAST_PNG if image.mode == "RGBA" else EncodeOptions("JPEG", quality=92)
+        mime = "image/png" if image.mode == "RGBA" else "image/jpeg"
+        return _part(self.put_blob(encode(image, options)), image, mime)
+
+    def put_video(
+        self, video: bytes | str | os.PathLike[str], *, limits: VideoLimits = VIDEO_LIMITS, name: str = ""
+    ) -> VideoPart:
         """Store an encoded video, or the file at a path, as it is, after `media.video.probe` has looked at it.
 
         Raises:
-            MediaError: as `probe` does.
+            MediaError: as `probe` does; it calls the video `name`, or by its path.
         """
         if isinstance(video, bytes):
-            facts = probe(video, limits=limits)
+            facts = probe(video, limits=limits, name=name)
             return _video_part(self.put_blob(video), facts)
         with self._new_partial() as partial:
-            name = _copy(video, partial, limits.data_bytes)
-            facts = probe(partial, limits=limits)
-            self._adopt(partial, name)
-        return _video_part(name, facts)
+            digest = _copy(video, partial, limits.data_bytes, "media.max_video_bytes")
+            facts = probe(partial, limits=limits, name=name or os.fspath(video))
+            self._adopt(partial, digest)
+        return _video_part(digest, facts)
 
     def put_blob(self, data: bytes) -> str:
         """Store any bytes and return their sha256; they are on the disk when this returns."""
@@ -132,6 +154,18 @@ class MediaStore:
         if self.verify and _sha256(data).hexdigest() != sha256:
             raise MediaError(f"{self.path(sha256)} is damaged: delete it and put the same media again")
         return data
+
+    def source(self, sha256: str) -> bytes | Path:
+        """What decoders read: the file, or its verified bytes. Raises as `get_bytes` does."""
+        if self.verify:
+            return self.get_bytes(sha256)
+        if sha256 not in self:
+            raise self._missing(sha256)
+        return self.path(sha256)
+
+    def limited(self, limits: DecodeLimits) -> MediaStore:
+        """The same folder with other limits for pictures."""
+        return MediaStore(self.root, verify=self.verify, limits=limits)
 
     def open(self, part: ImagePart) -> StoredImage:
         """The picture that a record names, not decoded yet.
@@ -218,7 +252,7 @@ def _video_part(name: str, facts: VideoFacts) -> VideoPart:
     return VideoPart.model_validate({"sha256": name, **asdict(facts)})
 
 
-def _copy(source: str | os.PathLike[str], target: Path, most: int) -> str:
+def _copy(source: str | os.PathLike[str], target: Path, most: int, setting: str) -> str:
     """Copy a file onto the disk, a piece at a time, and return the sha256 of its bytes."""
     digest, copied = _sha256(), 0
     try:
@@ -226,13 +260,17 @@ def _copy(source: str | os.PathLike[str], target: Path, most: int) -> str:
             while piece := read.read(1 << 20):
                 copied += len(piece)
                 if copied > most:
-                    raise TooLargeError(f"{os.fspath(source)} has more than {most} bytes. Cut it or compress it.")
+                    raise TooLargeError(
+                        f"{os.fspath(source)} has more than {most:,} bytes. Cut it or compress it, or raise {setting}."
+                    )
                 digest.update(piece)
                 write.write(piece)
             write.flush()
             os.fsync(write.fileno())
     except OSError as error:
-        raise MediaError(f"{os.fspath(source)} cannot be stored: {error}") from error
+        named = error.filename in (os.fspath(source), None)
+        what = "cannot be read" if named and error.errno in _OF_READING else "cannot be stored"
+        raise MediaError(f"{os.fspath(source)} {what}: {error.strerror or error}. Check the path.") from error
     return digest.hexdigest()
 
 

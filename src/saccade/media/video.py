@@ -145,8 +145,8 @@ class AtTimes:
         return [timeline.at(second) for second in self.seconds]
 
 
-def probe(source: Source, *, limits: VideoLimits = DEFAULT_LIMITS) -> VideoFacts:
-    """Read all packets, decode the first frame, and say what the video is.
+def probe(source: Source, *, limits: VideoLimits = DEFAULT_LIMITS, name: str = "") -> VideoFacts:
+    """Read all packets, decode the first frame, and say what the video is; errors call it `name`, or by its path.
 
     Raises:
         TooLargeError: it is beyond `limits`.
@@ -154,7 +154,7 @@ def probe(source: Source, *, limits: VideoLimits = DEFAULT_LIMITS) -> VideoFacts
         MediaError: the file cannot be read.
         UnavailableError: PyAV is needed and not installed.
     """
-    with _reading(source, limits) as (frames, beginning):
+    with _reading(source, limits, name) as (frames, beginning):
         timeline = frames.timeline
         return VideoFacts(
             width=timeline.width,
@@ -167,14 +167,19 @@ def probe(source: Source, *, limits: VideoLimits = DEFAULT_LIMITS) -> VideoFacts
 
 
 def sample_frames(
-    source: Source, choice: Choice, *, budget: PixelBudget | None = None, limits: VideoLimits = DEFAULT_LIMITS
+    source: Source,
+    choice: Choice,
+    *,
+    budget: PixelBudget | None = None,
+    limits: VideoLimits = DEFAULT_LIMITS,
+    name: str = "",
 ) -> tuple[SampledFrame, ...]:
     """The frames that `choice` names, in its order, each fitted to `budget` if there is one.
 
     A frame that is broken gives the one shown before it. Raises as `probe` does, `TooLargeError` also if the frames
     together are beyond `limits.sampled_pixels`, and `MediaError` for a choice that the video cannot meet.
     """
-    with _reading(source, limits) as (frames, _):
+    with _reading(source, limits, name) as (frames, _):
         timeline = frames.timeline
         indices = choice.indices(timeline)
         width, height = (timeline.width, timeline.height)
@@ -193,9 +198,9 @@ def sample_frames(
 
 
 @contextmanager
-def _reading(source: Source, limits: VideoLimits) -> Iterator[tuple[Frames, bytes]]:
+def _reading(source: Source, limits: VideoLimits, name: str = "") -> Iterator[tuple[Frames, bytes]]:
     """The frames of the source and its first bytes; foreign errors become ours."""
-    name = "the video" if isinstance(source, bytes) else os.fspath(source)
+    name = name or ("the video" if isinstance(source, bytes) else os.fspath(source))
     again = "Get it again from its source, or convert it to MP4 (H.264)."
     try:
         file = io.BytesIO(source) if isinstance(source, bytes) else ReopenedFile(str(Path(source)))
@@ -203,7 +208,8 @@ def _reading(source: Source, limits: VideoLimits) -> Iterator[tuple[Frames, byte
         file.seek(0)
         if size > limits.data_bytes:
             raise TooLargeError(
-                f"{name} has {size} bytes, over the limit of {limits.data_bytes}. Cut it or compress it."
+                f"{name} has {size:,} bytes, over the limit of {limits.data_bytes:,}. "
+                "Cut it or compress it, or raise the limit (media.max_video_bytes)."
             )
         beginning = file.read(4096) or b""
         file.seek(0)

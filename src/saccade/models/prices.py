@@ -6,6 +6,7 @@ bill.
 
 from __future__ import annotations
 
+import os
 import re
 import tomllib
 from collections.abc import Mapping
@@ -85,17 +86,17 @@ class Prices:
         return replace(usage, dollars=dollars / _MILLION)
 
 
-def load_prices(path: Path) -> Prices:
-    """The table in a TOML file; `prices.toml` beside this module shows its form.
+def load_prices(path: str | os.PathLike[str]) -> Prices:
+    """The table in a TOML file; docs/models.md gives its form.
 
     Raises:
         SettingsError: it cannot be read, or a field is unknown, missing or wrong.
     """
     try:
-        return _parsed(path.read_text(encoding="utf-8"))
+        return _parsed(Path(path).read_text(encoding="utf-8"))
     except (OSError, ValueError, ValidationError) as error:
         raise SettingsError(
-            f"{path} is no table of prices: {error}. Write it like saccade/models/prices.toml."
+            f"{path} is no table of prices: {error}. Write it like saccade/models/prices.toml (docs/models.md)."
         ) from error
 
 

@@ -64,15 +64,20 @@ class _Missing:
 MISSING = _Missing()
 
 
-def load_settings(kind: type[S], path: str | os.PathLike[str] | None = None, overrides: Sequence[str] = ()) -> S:
-    """Settings of class `kind` from a TOML or JSON file, then overrides `a.b=value` from left to right.
+def load_settings(
+    kind: type[S],
+    path: str | os.PathLike[str] | None = None,
+    overrides: Sequence[str] = (),
+    given: Mapping[str, object] | None = None,
+) -> S:
+    """Settings of class `kind` from a TOML or JSON file, then `given`, then overrides `a.b=value` from left to right.
 
     A value is read as TOML (`3`, `true`, `[1, 2]`, `"text"`); what is no TOML is taken as text.
 
     Raises:
         SettingsError: names every mistake, with the nearest known name for an unknown one.
     """
-    data = {} if path is None else _read(Path(path))
+    data = _merged({} if path is None else _read(Path(path)), given or {})
     mistakes: list[str] = []
     raw: dict[tuple[str, ...], str] = {}
     for override in overrides:
@@ -210,6 +215,15 @@ def _read(path: Path) -> dict[str, Any]:
     if not isinstance(data, dict):
         raise SettingsError(f"{path} holds no table of settings but {type(data).__name__}")
     return data
+
+
+def _merged(data: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
+    """`data` with what `over` has in its place, tables within tables too."""
+    both = {**data, **over}
+    for name in data.keys() & over.keys():
+        if isinstance(data[name], Mapping) and isinstance(over[name], Mapping):
+            both[name] = _merged(data[name], over[name])
+    return both
 
 
 def _parse(text: str) -> object:

@@ -9,9 +9,9 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Self
 
-from pydantic import FiniteFloat, model_validator
+from pydantic import FiniteFloat, NonNegativeFloat, NonNegativeInt, model_validator
 
-from saccade.record.base import Name, Record, Text
+from saccade.record.base import Name, Record, Sha256, Text
 from saccade.record.content import ImagePart, MediaPart
 
 
@@ -28,11 +28,26 @@ class AnswerType(StrEnum):
     LIST = "list"
 
 
+class FrameOf(Record):
+    """Which frame of which video a picture is."""
+
+    video: Name
+    """Name that the video had among the task's media."""
+    sha256: Sha256
+    """Of the video's bytes."""
+    index: NonNegativeInt
+    """Number of the frame, from 0."""
+    second: NonNegativeFloat
+    """When it is first shown."""
+
+
 class NamedMedia(Record):
     """A picture or video under the name that evidence and prompts use for it."""
 
     name: Name
     part: MediaPart
+    frame: FrameOf | None = None
+    """Of a picture that was taken from a video."""
 
 
 class EvidenceBox(Record):

@@ -85,6 +85,8 @@ class Provenance(Record):
     """Isolation layers that were on."""
     settings: Text = ""
     """The resolved settings of the command, as the TOML text that was saved beside the run."""
+    notes: tuple[Text, ...] = ()
+    """For a person: what was done to the user's media and limits before the episode, a sentence each."""
 
 
 class Trajectory(Record):

@@ -110,7 +110,7 @@ def bound_file(path: str, data: bytes, limits: Limits) -> BoundFile:
     if len(data) > min(limits.file_bytes, limits.workspace_bytes):
         raise SandboxError(
             f"{path!r} has {len(data):,} bytes: more than the limits of the sandbox allow for one file (file_bytes "
-            f"{limits.file_bytes:,}, workspace_bytes {limits.workspace_bytes:,}). Open the sandbox with larger ones."
+            f"{limits.file_bytes:,}, workspace_bytes {limits.workspace_bytes:,}). Allow more (session.file_bytes)."
         )
     return BoundFile(name, Memfd(sealed_memfd("saccade-file", data)))
 

@@ -12,6 +12,8 @@ itself, or of the processor. Linux only; on other systems use `RemoteSandbox`.
 from __future__ import annotations
 
 import asyncio
+import dataclasses
+import math
 import os
 import sys
 import tempfile
@@ -21,7 +23,7 @@ from typing import Any, Self
 
 from saccade.errors import IsolationError, SandboxClosedError, SandboxError, SandboxLostError
 from saccade.sandbox.base import Binding, SessionOptions
-from saccade.sandbox.bindings import bound_all
+from saccade.sandbox.bindings import Bound, BoundImage, Memfd, bound_all
 from saccade.sandbox.cgroup import Cgroups, sweep
 from saccade.sandbox.channel import GuestFaultError
 from saccade.sandbox.gate import Gate
@@ -32,6 +34,9 @@ from saccade.sandbox.local_session import LocalSession
 from saccade.sandbox.options import check_options
 from saccade.sandbox.shared_images import SharedImages
 from saccade.sandbox.zygote_client import ZygoteClient, default_python
+
+_DECODED_AHEAD = 25_000_000
+"""Pixels of a picture that is decoded when a session is opened, and not when code first looks at it."""
 
 
 class LocalSandbox:
@@ -77,12 +82,13 @@ class LocalSandbox:
         """See `Sandbox.open`.
 
         Raises `SandboxError` for what cannot be bound, `IsolationError` if a required layer is missing, and
-        `SandboxClosedError` after `close`.
+        `SandboxClosedError` after `close`; a picture of many megapixels is decoded here, so also what that raises.
         """
-        first = bound_all(bindings or {}, files or {}, self.limits)
         options = options or SessionOptions()
         check_options(options)
+        given = bound_all(bindings or {}, files or {}, self.limits)
         await self._started()
+        first = [await self._at_hand(item) for item in given]
         link = self.new_link(options)
         try:
             await link.ready()
@@ -94,6 +100,13 @@ class LocalSandbox:
         session = LocalSession(self, link, options, first)
         self.register(session)
         return session
+
+    async def _at_hand(self, item: Bound) -> Bound:
+        """The item; a picture that takes seconds to decode is decoded now, since a call's time would pass meanwhile."""
+        if not isinstance(item, BoundImage) or item.lazy is None or math.prod(item.size) < _DECODED_AHEAD:
+            return item
+        fd = await self._images.get(item.lazy)
+        return dataclasses.replace(item, lazy=None, memfd=Memfd(os.dup(fd)))
 
     async def isolation(self) -> Isolation:
         """See `Sandbox.isolation`; starts the processes if they are not there yet."""

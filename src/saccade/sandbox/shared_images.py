@@ -5,15 +5,19 @@ from __future__ import annotations
 import asyncio
 import os
 from collections import OrderedDict
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from saccade.errors import MediaError, SandboxError
 from saccade.guest.images import RAW_MODES
-from saccade.guest.wire import sealed_memfd
+from saccade.guest.wire import sealed_pieces
 from saccade.sandbox.base import LazyImage
 
 if TYPE_CHECKING:
     from PIL.Image import Image
+
+_BAND = 1 << 22
+"""Pixels copied at once."""
 
 
 def image_memfd(image: Image) -> int:
@@ -24,7 +28,20 @@ def image_memfd(image: Image) -> int:
             f"a picture of mode {image.mode!r} cannot be bound: modes are {', '.join(RAW_MODES)}. "
             "Convert it first, e.g. image.convert('RGB')."
         )
-    return sealed_memfd("saccade-image", image.tobytes("raw", raw))
+    return sealed_pieces("saccade-image", _Bands(image, raw))
+
+
+class _Bands:
+    """The raw bytes of a picture in pieces: of 500 megapixels the whole would be 2 GB beside the pixels themselves."""
+
+    def __init__(self, image: Image, raw: str) -> None:
+        self._image, self._raw = image, raw
+
+    def __iter__(self) -> Iterator[bytes]:
+        width, height = self._image.size
+        rows = max(1, _BAND // max(1, width))
+        for top in range(0, height, rows):
+            yield self._image.crop((0, top, width, min(top + rows, height))).tobytes("raw", self._raw)
 
 
 def decode_to_memfd(image: LazyImage) -> int:

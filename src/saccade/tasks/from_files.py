@@ -1,55 +1,69 @@
-"""A task made of a user's own files: a question, and pictures and videos from the disk."""
+"""A task made of what a user brings: a question, and pictures and videos of the user's own."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from hashlib import sha256
-from pathlib import Path
 
-from saccade.errors import DecodeError, SettingsError
+from saccade.errors import SettingsError
+from saccade.media.settings import OwnMediaSettings
 from saccade.media.store import MediaStore
 from saccade.record.base import clean_text
-from saccade.record.content import ImagePart, VideoPart
 from saccade.record.task import AnswerType, NamedMedia, Task
+from saccade.tasks.own_media import OwnMedia, take
 
-VIDEO_SUFFIXES = frozenset({".mp4", ".webm", ".mkv", ".mov", ".avi", ".m4v", ".mpg", ".mpeg"})
+
+@dataclass(frozen=True, slots=True)
+class Brought:
+    """The task, and what the user should know of how the media were taken."""
+
+    task: Task
+    notes: tuple[str, ...] = ()
 
 
-def task_from_files(question: str, paths: Sequence[Path], store: MediaStore, choices: Sequence[str] = ()) -> Task:
+def task_from_files(question: str, media: Sequence[OwnMedia], store: MediaStore, choices: Sequence[str] = ()) -> Task:
+    """The task of `brought`, with the usual limits. Raises the same."""
+    return brought(question, media, store, choices).task
+
+
+def brought(
+    question: str,
+    media: Sequence[OwnMedia],
+    store: MediaStore,
+    choices: Sequence[str] = (),
+    settings: OwnMediaSettings | None = None,
+) -> Brought:
     """The task; its media are copied into `store`, and its id depends on nothing but question, choices and media.
 
     Raises:
-        SettingsError: the question is empty.
-        MediaError: a file cannot be read, or is neither a picture nor a video.
+        SettingsError: the question is empty, or something is of a type that is not taken.
+        MediaError: a file cannot be read, is neither a picture nor a video, or is too large.
         UnavailableError: a file is a video, and what reads videos is not installed.
     """
+    question = clean_text(question)
     if not question.strip():
         raise SettingsError("the question is empty. Say what you want to know.")
-    media = tuple(
-        NamedMedia(name=f"{number}-{clean_text(path.name)}", part=_part(path, store))
-        for number, path in enumerate(paths)
+    settings = settings or OwnMediaSettings()
+    store = store.limited(settings.limits)
+    found = [take(item, store, settings) for item in media]
+    named = tuple(
+        NamedMedia(name=f"{number}-{clean_text(item.name)}", part=item.part) for number, item in enumerate(found)
     )
-    question = clean_text(question)
     choices = tuple(map(clean_text, choices))
-    named = "\0".join([question, *choices, *(item.part.sha256 for item in media)])
-    return Task(
-        id=f"ask-{sha256(named.encode()).hexdigest()[:12]}",
+    digest = sha256("\0".join([question, *choices, *(item.part.sha256 for item in named)]).encode()).hexdigest()
+    task = Task(
+        id=f"ask-{digest[:12]}",
         question=question,
-        media=media,
+        media=named,
         choices=choices,
         answer_type=AnswerType.CHOICE if choices else AnswerType.TEXT,
         source="ask",
     )
+    return Brought(task, tuple(item.note for item in found if item.note))
 
 
-def _part(path: Path, store: MediaStore) -> ImagePart | VideoPart:
-    if path.suffix.lower() in VIDEO_SUFFIXES:
-        return store.put_video(path)
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise DecodeError(f"{path} cannot be read: {error.strerror}. Check the path.") from error
-    try:
-        return store.put_bytes(data)
-    except DecodeError as error:
-        raise DecodeError(f"{path} is no picture that can be used: {error}") from error
+def own_name(name: str) -> str:
+    """The user's own name of media whose name in a task is `name`: without the number that makes it unique."""
+    return re.sub(r"^\d+-", "", name)

@@ -181,7 +181,7 @@ class _Run:
 
     async def _field(self, stack: AsyncExitStack) -> Field:
         settings, recipe = self._settings, self._recipe
-        dialect, tools = equipped(load_dialect(recipe.dialect))
+        dialect, tools = equipped(settings.session.applied(load_dialect(recipe.dialect), settings.sandbox))
         sandbox = await stack.enter_async_context(sandbox_at(settings.sandbox, dialect.sandbox))
         engine = make_engine(settings, self._trained, self._store, self._out / "served")
         stack.push_async_callback(engine.close)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 
 from pydantic import NonNegativeFloat, NonNegativeInt, PositiveInt
 
+from saccade.episode.session_limits import SessionLimits
 from saccade.errors import SettingsError
 from saccade.models.retry import ENGINE_RETRY, RETRY_SETTINGS, RetryPolicy
 from saccade.record.settings import Settings, load_settings
@@ -62,6 +63,8 @@ class RlSettings(Settings):
     """`local`, or the address of a vLLM or SGLang server that samples the rollouts: `http://host:port`."""
     retry: RetryPolicy = ENGINE_RETRY
     """How often a request to that server is tried, and for how long; those to a judge are `reward.retry`."""
+    session: SessionLimits = SessionLimits()
+    """Limits of the sandbox's sessions in place of the dialect's."""
     sandbox: str = "local"
     """`local`, or the address of a `saccade sandbox serve`."""
     threads: NonNegativeInt = 1

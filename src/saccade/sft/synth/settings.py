@@ -6,6 +6,7 @@ from typing import Any, Literal, Self
 
 from pydantic import Field, model_validator
 
+from saccade.episode.session_limits import SessionLimits
 from saccade.models.retry import DEFAULT_RETRY, RetryPolicy
 from saccade.record.settings import Settings
 from saccade.record.trajectory import EpisodeLimits, Sampling
@@ -61,6 +62,8 @@ class SynthSettings(Settings):
     """Those that are set stand in place of the dialect's."""
     tools: tuple[str, ...] = ()
     """Typed tools to offer, for dialects that know them; none: see `saccade.episode.equip`."""
+    session: SessionLimits = SessionLimits()
+    """Limits of the sandbox's sessions in place of the dialect's."""
     sandbox: str = "local"
     """`local`, or the address of a `saccade sandbox serve`."""
     retry: RetryPolicy = DEFAULT_RETRY

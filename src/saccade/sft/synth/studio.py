@@ -56,7 +56,8 @@ class Studio:
         check_sampling(settings.teacher.writer or settings.teacher.model, settings.teacher.writer_sampling)
         self._store = store
         self._models: Loader = lambda name: patient(models(name), settings.retry)
-        self._dialect, self._tools = equipped(load_dialect(settings.dialect), settings.tools)
+        spoken = settings.session.applied(load_dialect(settings.dialect), settings.sandbox)
+        self._dialect, self._tools = equipped(spoken, settings.tools)
         self._worlds: dict[str, World[Any]] = {world.id: world for world in map(load_world, settings.worlds)}
         self._knobs = knobs_by_world(settings)
         self._stack = AsyncExitStack()

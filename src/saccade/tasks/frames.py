@@ -1,5 +1,6 @@
-"""Frames of a task's videos as pictures, sampled before the episode: the baseline that looks at a video only once.
+"""Frames of a task's videos as pictures, sampled before the episode: for dialects and baselines that show no video.
 
+    saccade ask clip.mp4 "What falls over?" --set frames.fps=1 ...
     saccade eval vsi-bench --dialect direct --set frames.fps=1 ...
 
 The same frames for every model: uniform in time (`fps`) or in number (`count`), at most `most` of them, each within
@@ -17,7 +18,7 @@ from saccade.media.store import MediaStore
 from saccade.media.video import AtRate, Uniform, sample_frames
 from saccade.record.content import VideoPart
 from saccade.record.settings import Settings
-from saccade.record.task import NamedMedia, Task
+from saccade.record.task import FrameOf, NamedMedia, Task
 
 _FACTOR = 28
 
@@ -66,8 +67,12 @@ def _shown(item: NamedMedia, settings: FrameSettings, store: MediaStore) -> list
         return [item]
     choice = Uniform(settings.count) if settings.count is not None else AtRate(settings.fps or 1.0, settings.most)
     budget = PixelBudget(_FACTOR, _FACTOR**2, settings.pixels)
-    frames = sample_frames(store.path(item.part.sha256), choice, budget=budget)
+    frames = sample_frames(store.path(item.part.sha256), choice, budget=budget, name=item.name)
     return [
-        NamedMedia(name=f"{item.name}@{frame.second:.2f}s#{frame.index}", part=store.put_image(frame.image))
+        NamedMedia(
+            name=f"{item.name}@{frame.second:.2f}s#{frame.index}",
+            part=store.put_image(frame.image),
+            frame=FrameOf(video=item.name, sha256=item.part.sha256, index=frame.index, second=frame.second),
+        )
         for frame in frames
     ]

@@ -1,0 +1,128 @@
+"""A task made ready for a dialect: videos as frames where they are wanted, large pictures shown small, room for files.
+
+What is done here is said: in the record's notes, and to the model in a word behind each picture. A video that does not
+fit into a session is refused here, before a model is asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from saccade.dialects.base import Dialect, Opening
+from saccade.dialects.question import VideoNotShownError
+from saccade.episode.session_limits import SessionLimits
+from saccade.episode.settings import EpisodeSettings
+from saccade.episode.shown import Shown, of_videos, scaled_down
+from saccade.errors import SettingsError
+from saccade.media.store import MediaStore
+from saccade.record.content import ImagePart
+from saccade.record.task import Task
+from saccade.tasks.frames import FrameSettings, framed
+from saccade.tasks.from_files import own_name
+
+FRAMES_OF_ASK = FrameSettings(fps=1.0, most=16)
+"""What `saccade ask` shows of a video whose dialect shows pictures only."""
+_WHOLE_ARRAY = 100_000_000
+"""Pixels of which a session with the usual memory can make an array as a whole."""
+_BYTES_OF_ARRAY = 8
+"""Per pixel: numpy reads an RGB picture into 3 bytes, twice at its worst moment."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """What an episode of the task is played with."""
+
+    task: Task
+    dialect: Dialect
+    shown: Mapping[str, Shown]
+    notes: tuple[str, ...] = ()
+
+
+def prepared(task: Task, dialect: Dialect, settings: EpisodeSettings, store: MediaStore) -> Prepared:
+    """The task for an evaluation: frames only where the settings ask for them, with no word about them.
+
+    Raises:
+        SettingsError: the dialect cannot show the task, or a session has no room for its files.
+        MediaError: a video or a picture cannot be read.
+    """
+    task = framed(task, settings.frames, store)
+    shown = scaled_down(task, settings.media.shown_pixels, store)
+    check_room(task, dialect, dialect.open(task), store, local=settings.sandbox == "local")
+    return Prepared(task, dialect, shown)
+
+
+def prepared_to_ask(task: Task, dialect: Dialect, settings: EpisodeSettings, store: MediaStore) -> Prepared:
+    """The task for a user: also frames where the dialect shows no video, and memory for large pictures.
+
+    Raises as `prepared` does.
+    """
+    notes = []
+    made = framed(task, settings.frames, store)
+    try:
+        dialect.open(made)
+    except VideoNotShownError:
+        made = framed(task, FRAMES_OF_ASK, store)
+        why = f", since dialect {dialect.id} shows pictures only"
+        notes += _of_frames(made, FRAMES_OF_ASK, why)
+    else:
+        if made is not task:
+            notes += _of_frames(made, settings.frames, "")
+    shown = scaled_down(made, settings.media.shown_pixels, store)
+    names = {item.part.sha256: own_name(item.name) for item in made.media}
+    notes += [f"{names[sha256]}: {item.note}" for sha256, item in shown.items()]
+    roomy = dialect
+    if settings.sandbox == "local" and settings.session.memory_bytes is None:
+        roomy = _with_memory(dialect, made)
+        if roomy is not dialect:
+            memory = roomy.sandbox.memory_bytes / 1e9
+            notes.append(f"a call may use {memory:.1f} GB of memory, for the large picture (session.memory_bytes)")
+    check_room(made, roomy, roomy.open(made), store, local=settings.sandbox == "local")
+    return Prepared(made, roomy, {**of_videos(made), **shown}, tuple(notes))
+
+
+def check_room(task: Task, dialect: Dialect, opening: Opening, store: MediaStore, *, local: bool) -> None:
+    """Raises `SettingsError` if files of the opening are larger than a session of this machine takes."""
+    if not local:
+        return
+    media = {item.name: item.part for item in task.media}
+    names = [*opening.files.values(), *opening.bindings.values()]
+    files = {
+        name: store.path(media[name].sha256).stat().st_size
+        for name in names
+        if name in opening.files.values() or not isinstance(media[name], ImagePart)
+    }
+    limits = dialect.sandbox
+    name, size = max(files.items(), key=lambda item: item[1], default=("", 0))
+    if size > limits.file_bytes:
+        raise SettingsError(
+            f"{own_name(name)} has {size:,} bytes, and a file of a session may have {limits.file_bytes:,}. "
+            f"Allow more with session.file_bytes={size}, or have frames of a video shown (frames.fps=1)."
+        )
+    if sum(files.values()) > limits.workspace_bytes:
+        raise SettingsError(
+            f"the files of task {task.id} have {sum(files.values()):,} bytes, and those of a session may have "
+            f"{limits.workspace_bytes:,}. Allow more with session.workspace_bytes={2 * sum(files.values())}."
+        )
+
+
+def _of_frames(task: Task, settings: FrameSettings, why: str) -> list[str]:
+    seconds: dict[str, list[float]] = {}
+    for item in task.media:
+        if item.frame is not None:
+            seconds.setdefault(item.frame.video, []).append(item.frame.second)
+    rate = f"{settings.told}, at most {settings.most}" if settings.count is None else "evenly"
+    return [
+        f"{own_name(video)} is shown as {len(times)} frame{'s' * (len(times) > 1)} ({rate}; {times[0]:.2f} s to "
+        f"{times[-1]:.2f} s){why}; frames.fps and frames.most choose others"
+        for video, times in seconds.items()
+    ]
+
+
+def _with_memory(dialect: Dialect, task: Task) -> Dialect:
+    pixels = max(
+        (item.part.width * item.part.height for item in task.media if isinstance(item.part, ImagePart)), default=0
+    )
+    if pixels <= _WHOLE_ARRAY:
+        return dialect
+    return SessionLimits(memory_bytes=dialect.sandbox.memory_bytes + _BYTES_OF_ARRAY * pixels).applied(dialect)

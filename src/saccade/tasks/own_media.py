@@ -1,0 +1,171 @@
+"""What a user brings as a picture or a video: a path, an address of the web, bytes, a Pillow image, a numpy array.
+
+What a file is, its bytes say and not its name: a still picture, or a video (an animated GIF, WebP or PNG is one). Of a
+file with several pages the first is taken, with a note that says so. Every error calls a file by the user's own name.
+"""
+
+from __future__ import annotations
+
+import mimetypes
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image, ImageOps
+
+from saccade.errors import DecodeError, MediaError, SettingsError, TooLargeError, UnavailableError
+from saccade.media.decode import MIME_TYPES, header
+from saccade.media.download import download, is_url, name_in
+from saccade.media.settings import OwnMediaSettings
+from saccade.media.store import MediaStore
+from saccade.record.content import ImagePart, VideoPart
+
+OwnMedia = str | os.PathLike[str] | bytes | Image.Image | NDArray[Any]
+"""A picture or a video of a user's."""
+TAKEN = (
+    "paths, http(s) addresses (with allow_urls), the bytes of an encoded file, PIL images, and numpy arrays of a "
+    "picture (uint8, bool, or floats from 0 to 1; of shape (H, W), (H, W, 3) or (H, W, 4))"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """A picture or video, now in the store."""
+
+    name: str
+    """The user's own: of a file without its folder."""
+    part: ImagePart | VideoPart
+    note: str = ""
+    """What the user should know of what was taken."""
+
+
+def take(media: OwnMedia, store: MediaStore, settings: OwnMediaSettings) -> Taken:
+    """Put `media` into `store`.
+
+    Raises:
+        SettingsError: it is of another type, or an address and downloads are not allowed.
+        MediaError: it cannot be read, or is too large.
+        UnavailableError: it may be a video, and what reads videos is not installed.
+    """
+    if isinstance(media, bytes):
+        return _encoded(media, "bytes", store, settings)
+    if isinstance(media, Image.Image):
+        return _image(media, store, settings)
+    if isinstance(media, np.ndarray):
+        return Taken("array", store.put_image(_checked(_of_array(media), "the array", settings)))
+    if isinstance(media, str) and is_url(media):
+        return _downloaded(media, store, settings)
+    if isinstance(media, str | os.PathLike):
+        path = Path(media)
+        if not path.is_file():
+            raise MediaError(f"{path} cannot be read: {_why_not(path)}. Check the path.")
+        return _encoded(path, str(path), store, settings)
+    raise SettingsError(f"a {type(media).__module__}.{type(media).__qualname__} is no picture here. Taken are {TAKEN}.")
+
+
+def _why_not(path: Path) -> str:
+    return "it is a folder" if path.is_dir() else "No such file" if not path.exists() else "it is no file"
+
+
+def _downloaded(url: str, store: MediaStore, settings: OwnMediaSettings) -> Taken:
+    if not settings.allow_urls:
+        raise SettingsError(
+            f"{url} is an address of the web, and nothing is downloaded unless you allow it: "
+            "--allow-urls (in Python allow_urls=True, in a file media.allow_urls = true). Or give a file."
+        )
+    with tempfile.TemporaryDirectory(prefix="saccade-url-") as folder:
+        target = Path(folder) / "download"
+        download(url, target, most_bytes=settings.url_bytes, seconds=settings.url_seconds)
+        return _encoded(target, url, store, settings, short=name_in(url))
+
+
+def _encoded(
+    source: bytes | Path, name: str, store: MediaStore, settings: OwnMediaSettings, *, short: str = ""
+) -> Taken:
+    """An encoded file; errors call it `name`."""
+    short = short or Path(name).name
+    with _calling(name):
+        found = None if _named_as("video", name) else header(source)
+    if found is not None and not found.moving:
+        with _calling(name):
+            part = store.put_bytes(source) if isinstance(source, bytes) else store.put_file(source)
+        pages = found.frames > 1 and found.format != "MPO"  # of a phone's JPEG the others are previews
+        return Taken(short, part, f"{short} has {found.frames} pages: the first is used" if pages else "")
+    try:
+        return Taken(short, store.put_video(source, limits=settings.video_limits, name=name))
+    except (DecodeError, UnavailableError) as error:
+        if found is not None or _named_as("video", name):
+            raise
+        if isinstance(error, DecodeError) and not _named_as("image", name):
+            raise DecodeError(
+                f"{name} is neither a picture of a known format ({', '.join(MIME_TYPES)}) nor a video that FFmpeg can "
+                "read. Convert it to PNG, JPEG or MP4."
+            ) from error
+        with _calling(name):
+            store.put_bytes(source if isinstance(source, bytes) else source.read_bytes()[:1024])
+        raise
+
+
+def _named_as(kind: str, name: str) -> bool:
+    return (mimetypes.guess_type(name)[0] or "").startswith(f"{kind}/")
+
+
+@contextmanager
+def _calling(name: str) -> Iterator[None]:
+    """Errors about a picture with its name in front."""
+    try:
+        yield
+    except (DecodeError, TooLargeError) as error:
+        said = "is no picture that can be used" if isinstance(error, DecodeError) else "cannot be used"
+        raise type(error)(f"{name} {said}: {error}") from error
+    except OSError as error:
+        raise MediaError(f"{name} cannot be read: {error.strerror or error}. Check the path.") from error
+
+
+def _image(image: Image.Image, store: MediaStore, settings: OwnMediaSettings) -> Taken:
+    path = getattr(image, "filename", "")
+    name = Path(path).name if isinstance(path, str) and path else "picture"
+    several = getattr(image, "n_frames", 1) > 1 and image.format != "MPO"
+    with _calling(name):
+        checked = _checked(image, name, settings)
+        try:
+            upright = ImageOps.exif_transpose(checked)
+        except (OSError, SyntaxError, ValueError) as error:
+            raise DecodeError(f"{error}. The file behind it is broken or closed.") from error
+        part = store.put_image(upright)
+    note = f"{name} has {image.n_frames} frames or pages: the current one is used" if several else ""  # type: ignore[attr-defined]
+    return Taken(name, part, note)
+
+
+def _of_array(array: NDArray[Any]) -> Image.Image:
+    if array.ndim == 3 and array.shape[2] == 1:
+        array = array[:, :, 0]
+    shaped = array.size and (array.ndim == 2 or (array.ndim == 3 and array.shape[2] in (3, 4)))
+    if shaped and array.dtype == np.bool_:
+        return Image.fromarray(array.astype(np.uint8) * np.uint8(255))
+    if shaped and array.dtype == np.uint8:
+        return Image.fromarray(np.ascontiguousarray(array))
+    if shaped and array.dtype.kind == "f" and array.min() >= 0 and array.max() <= 1:
+        return Image.fromarray((array * 255 + 0.5).astype(np.uint8))
+    ends = f", with values from {array.min()} to {array.max()}" if array.size and array.dtype.kind in "iuf" else ""
+    raise SettingsError(
+        f"an array of shape {array.shape} and type {array.dtype}{ends} is no picture here. Taken are {TAKEN}."
+    )
+
+
+def _checked(image: Image.Image, name: str, settings: OwnMediaSettings) -> Image.Image:
+    pixels = image.width * image.height
+    if not pixels:
+        raise DecodeError(f"{name} has no pixels: it is {image.width}x{image.height}")
+    if pixels > settings.max_pixels:
+        raise TooLargeError(
+            f"{name} has {image.width}x{image.height} pixels, {pixels:,} in all: over the limit of "
+            f"{settings.max_pixels:,}. Scale it down first, or raise the limit (media.max_pixels)."
+        )
+    return image
