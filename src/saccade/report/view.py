@@ -153,6 +153,17 @@ class Verdict:
 
 
 @dataclass(frozen=True, slots=True)
+class Wire:
+    """One try of a request to the model's server, as it went over the wire."""
+
+    title: str
+    """Its number, address and how it ended."""
+    good: bool
+    request: str
+    response: str
+
+
+@dataclass(frozen=True, slots=True)
 class EpisodeView:
     """One trajectory as a page shows it."""
 
@@ -178,6 +189,8 @@ class EpisodeView:
     settings: tuple[Fact, ...]
     resolved: str
     """The settings of the command as TOML; empty if none were kept."""
+    wires: tuple[Wire, ...] = ()
+    """Every request to the model's server, those that failed included; empty if none were kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,6 +208,17 @@ class Card:
     answered: bool
     turns: str
     picture: Shown | None
+
+
+@dataclass(frozen=True, slots=True)
+class RunLine:
+    """A run in a list of runs."""
+
+    name: str
+    href: str
+    """Empty if it has no page."""
+    cells: tuple[tuple[str, str], ...]
+    """Of each further column the text, and what it is sorted by: a number or a text, empty if not known."""
 
 
 @dataclass(frozen=True, slots=True)
