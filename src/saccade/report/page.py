@@ -26,9 +26,12 @@ _MAY_ASK = "connect-src 'self'; "
 _ASSETS = resources.files("saccade.report").joinpath("assets")
 
 
-def episode_html(view: EpisodeView, back: str = "", others: tuple[Other, ...] = ()) -> Markup:
-    """One episode as a fragment of a page; `back` is the address of the index, empty if there is none."""
-    return _render("episode.html.j2", episode=view, back=back, others=others)
+def episode_html(view: EpisodeView, back: str = "", others: tuple[Other, ...] = (), root: str = "") -> Markup:
+    """One episode as a fragment of a page.
+
+    `back` is the address of the index, empty if there is none; `root` leads from the page to the folder of the index.
+    """
+    return _render("episode.html.j2", episode=view, back=back, others=others, root=root)
 
 
 def index_html(cards: tuple[Card, ...], facts: tuple[str, ...]) -> Markup:
@@ -78,8 +81,10 @@ def page_html(
         script += _asset("live.js")
     if tables:
         style, script = style + _asset("report.css"), script + _asset("tables.js")
+    # A video is too large for a page: its player reads the file beside it, and only pages with one may.
+    plays = "media-src 'self' file:; " if "<video " in body else ""
     policy = (
-        f"default-src 'none'; img-src data:; base-uri 'none'; form-action 'none'; {_MAY_ASK if live else ''}"
+        f"default-src 'none'; img-src data:; base-uri 'none'; form-action 'none'; {plays}{_MAY_ASK if live else ''}"
         f"style-src '{_hash(style)}'; script-src '{_hash(script)}'"
     )
     pictures = {key: [found.thumb, *([found.large] if found.large else [])] for key, found in sources.items()}

@@ -44,6 +44,7 @@ class Site:
         """`target` is the page to be opened; nothing is written before `add` or `finish` has to."""
         self._target = target
         self._book = PictureBook(store)
+        self._book.folder = target.parent
         self._thumbnails = self._book.smaller(CARD)
         self._episodes = Episodes(target, budget=budget)
         self._cards: list[Card] = []

@@ -147,6 +147,7 @@ def _add_episodes(run: EvalRun, order: _Order, into: tuple[Episodes, Gallery], w
     """Add every episode of a run; the small pictures of the gallery."""
     episodes, gallery = into
     book = PictureBook(run.stored.store)
+    book.folder = episodes.folder.parent
     small = book.smaller(THUMBNAIL)
     for trajectory in run.trajectories():
         place = order.places.get((run.name, trajectory.id))
