@@ -5,6 +5,7 @@ from markupsafe import Markup
 from tests.media import clips
 from tests.report.cases import Scene, answered, noise
 
+from saccade.errors import UnavailableError
 from saccade.record.action import Code, ParseError
 from saccade.record.content import VideoPart
 from saccade.record.score import Score
@@ -147,6 +148,30 @@ def test_a_video_is_a_strip_of_frames_with_a_player_where_the_file_lies_beside_t
     assert f'src="../{original.video.href}"' in page
     assert "media-src" in page
     assert "media-src" not in page_html("x", Markup("<p>no film</p>"), {})
+
+
+def test_a_video_without_frames_says_why(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("av")
+    part = scene.store.put_video(clips.h264(10))
+    episode = scene.episode(answered(), task=scene.task(media=(NamedMedia(name="clip", part=part),)))
+
+    def problem(book: PictureBook) -> str:
+        [original] = episode_view("e1", episode, book).originals
+        assert original.video is not None
+        assert original.video.frames == ()
+        return original.video.problem
+
+    def lacking(*_: object, **__: object) -> None:
+        raise UnavailableError("no PyAV")
+
+    assert "no media folder" in problem(PictureBook(None))
+    with monkeypatch.context() as patch:
+        patch.setattr("saccade.report.video_strip.sample_frames", lacking)
+        assert "pip install 'saccade[video]'" in problem(PictureBook(scene.store))
+    scene.store.path(part.sha256).write_bytes(b"broken")
+    assert "cannot be read" in problem(PictureBook(scene.store))
+    scene.store.path(part.sha256).unlink()
+    assert problem(PictureBook(scene.store)).startswith("missing")
 
 
 def test_frames_that_were_sampled_before_are_known_by_their_names(scene: Scene) -> None:

@@ -130,9 +130,19 @@ def _listed(path: Path, folder: Path) -> Listed | None:
     try:
         return _told(path, folder, settings)
     except (SaccadeError, OSError, ValueError) as error:
-        nothing: _Numbers = (0, 0, None, None, None, 0)
-        why = " ".join(str(error).split())
-        return Listed(path, *_who(path, folder, settings), *nothing, _changed(path), complete=False, problem=why)
+        return Listed(
+            path,
+            *_who(path, folder, settings),
+            samples=0,
+            failed=0,
+            right=None,
+            interval=None,
+            dollars=None,
+            priced=0,
+            changed=_changed(path),
+            complete=False,
+            problem=" ".join(str(error).split()),
+        )
 
 
 def _told(path: Path, folder: Path, settings: EvalSettings) -> Listed:

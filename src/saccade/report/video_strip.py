@@ -39,9 +39,7 @@ def video_view(part: VideoPart, turns: Sequence[Turn], book: PictureBook) -> Vid
     try:
         frames = _sampled(part, store, book)
     except UnavailableError:
-        return VideoView(
-            told, (), looked, _href(part, store, book), part.mime, "frames need: pip install 'saccade[video]'"
-        )
+        return VideoView(told, (), looked, _href(part, store, book), "frames need: pip install 'saccade[video]'")
     except (MediaError, OSError) as error:
         why = "missing" if not store.path(part.sha256).is_file() else f"cannot be read: {type(error).__name__}"
         return VideoView(told, (), looked, "", f"{why} ({part.sha256[:12]}…)")
