@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from saccade.episode.ask import ask
     from saccade.errors import SaccadeError
+    from saccade.evals.api import Evaluation, evaluate, open_evaluation
     from saccade.media.store import MediaStore
     from saccade.record.action import Answer, Code, ParseError, ToolCall
     from saccade.record.content import ImagePart, Message, TextPart, VideoPart
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from saccade.record.task import Task
     from saccade.record.trajectory import Trajectory
     from saccade.record.turn import Turn
+    from saccade.report.api import make_report
     from saccade.sandbox.base import Sandbox, Session, SessionOptions
     from saccade.sandbox.limits import Limits
     from saccade.sandbox.local import LocalSandbox
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Answer",
     "Code",
+    "Evaluation",
     "Execution",
     "ImagePart",
     "Limits",
@@ -54,11 +57,15 @@ __all__ = [
     "Turn",
     "VideoPart",
     "ask",
+    "evaluate",
+    "make_report",
+    "open_evaluation",
 ]
 
 _HOMES = {
     "Answer": "record.action",
     "Code": "record.action",
+    "Evaluation": "evals.api",
     "Execution": "record.execution",
     "ImagePart": "record.content",
     "Limits": "sandbox.limits",
@@ -82,6 +89,9 @@ _HOMES = {
     "Turn": "record.turn",
     "VideoPart": "record.content",
     "ask": "episode.ask",
+    "evaluate": "evals.api",
+    "make_report": "report.api",
+    "open_evaluation": "evals.api",
 }
 
 

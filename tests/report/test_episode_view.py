@@ -1,8 +1,11 @@
 from pathlib import Path
 
 import pytest
+from markupsafe import Markup
+from tests.media import clips
 from tests.report.cases import Scene, answered, noise
 
+from saccade.errors import UnavailableError
 from saccade.record.action import Code, ParseError
 from saccade.record.content import VideoPart
 from saccade.record.score import Score
@@ -11,6 +14,7 @@ from saccade.record.task import AnswerType, EvidenceBox, NamedMedia
 from saccade.record.trajectory import EpisodeLimits, Provenance, StopReason
 from saccade.record.turn import FinishReason, TokenCounts, Turn
 from saccade.report.episode_view import card, episode_view, verdict
+from saccade.report.page import episode_html, page_html
 from saccade.report.picture_book import PictureBook
 from saccade.report.words import STATUSES, STOPS, duration, money
 
@@ -118,6 +122,65 @@ def test_missing_and_broken_media_are_placeholders_with_a_reason(scene: Scene) -
     assert str(scene.root) not in first.problem + second.problem, "a page that is sent on names no folder of its maker"
     alone = episode_view("e1", scene.episode(turn, answered()), PictureBook(None))
     assert "missing" in alone.originals[0].picture.problem
+
+
+def test_a_video_is_a_strip_of_frames_with_a_player_where_the_file_lies_beside_the_page(scene: Scene) -> None:
+    pytest.importorskip("av")
+    part = scene.store.put_video(clips.h264(60))
+    task = scene.task(media=(NamedMedia(name="clip", part=part),))
+    turn = scene.ran("frame.show()", noise((40, 30), 7))
+    episode = scene.episode(turn, answered(), task=task)
+    book = PictureBook(scene.store)
+    [original] = episode_view("e1", episode, book).originals
+    film = original.video
+    assert film is not None
+    assert len(film.frames) == 8
+    assert film.frames[0].caption == "0.0 s"
+    assert [(frame.caption, frame.turn) for frame in film.looked] == [("turn 1", 1)]
+    assert (film.href, film.problem) == ("", "")
+    assert {frame.picture.key for frame in (*film.frames, *film.looked)} <= set(book.sources)
+    book.folder = scene.store.path(part.sha256).parents[2]
+    [original] = episode_view("e1", episode, book).originals
+    assert original.video is not None
+    assert (book.folder / original.video.href).read_bytes() == scene.store.get_bytes(part.sha256)
+    assert ".." not in original.video.href
+    page = page_html("x", episode_html(episode_view("e1", episode, book), root="../"), book.sources)
+    assert f'src="../{original.video.href}"' in page
+    assert "media-src" in page
+    assert "media-src" not in page_html("x", Markup("<p>no film</p>"), {})
+
+
+def test_a_video_without_frames_says_why(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("av")
+    part = scene.store.put_video(clips.h264(10))
+    episode = scene.episode(answered(), task=scene.task(media=(NamedMedia(name="clip", part=part),)))
+
+    def problem(book: PictureBook) -> str:
+        [original] = episode_view("e1", episode, book).originals
+        assert original.video is not None
+        assert original.video.frames == ()
+        return original.video.problem
+
+    def lacking(*_: object, **__: object) -> None:
+        raise UnavailableError("no PyAV")
+
+    assert "no media folder" in problem(PictureBook(None))
+    with monkeypatch.context() as patch:
+        patch.setattr("saccade.report.video_strip.sample_frames", lacking)
+        assert "pip install 'saccade[video]'" in problem(PictureBook(scene.store))
+    scene.store.path(part.sha256).write_bytes(b"broken")
+    assert "cannot be read" in problem(PictureBook(scene.store))
+    scene.store.path(part.sha256).unlink()
+    assert problem(PictureBook(scene.store)).startswith("missing")
+
+
+def test_frames_that_were_sampled_before_are_known_by_their_names(scene: Scene) -> None:
+    names = {"video@1.50s#45": True, "video@x": False, "clue": False, "a@s#": False}
+    media = tuple(NamedMedia(name=name, part=scene.part) for name in names)
+    view = episode_view(
+        "e1", scene.episode(answered(), task=scene.task(media=media, evidence=())), PictureBook(scene.store)
+    )
+    assert {one.name: one.is_frame for one in view.originals} == names
 
 
 def test_a_video_is_named(scene: Scene) -> None:

@@ -58,6 +58,7 @@ VERBS: dict[str, Verb] = {
     "show": Verb("saccade.cli.show:app", "Make a page of a run's episodes, and open it."),
     "synth": Verb("saccade.cli.synth:app", "Make trajectories for fine-tuning, by experts or a teacher."),
     "tiny": Verb("saccade.cli.tiny:app", "Build the tiny model from nothing, and examine it."),
+    "view": Verb("saccade.cli.view:app", "Follow runs in the browser while they are played."),
     "worlds": Verb("saccade.cli.worlds:app", "Draw tasks from a seed, with their gold answers."),
 }
 

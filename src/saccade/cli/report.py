@@ -13,8 +13,9 @@ app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
 EPILOG = (
     "A run is a folder of `saccade eval`, `saccade rl` or `saccade sft`; runs of one kind stand side by side. The "
-    "page is one file with everything in it; episodes with too many pictures for it lie in a folder beside it. "
-    "docs/report.md says what the figures mean. Exit codes: 0 written; 2 a folder is no run, or cannot be read."
+    "page is one file with everything in it; episodes with too many pictures for it lie in a folder beside it. Of a "
+    "folder that holds evaluations the page is a list of them. docs/report.md says what the figures mean. Exit codes: "
+    "0 written; 2 a folder is no run, or cannot be read."
 )
 
 
@@ -36,6 +37,9 @@ def report(
     from saccade.report.runs.open import open_runs
     from saccade.report.write import write_report
 
+    if len(runs) == 1 and _holds_runs(runs[0]):
+        _list(runs[0], out, open_it)
+        return
     opened = open_runs(runs)
     first = runs[0] if runs[0].is_dir() else runs[0].parent
     target = out if out is not None else first / "report.html"
@@ -55,3 +59,25 @@ def report(
     print(f"{written.episodes} episode{'' if written.episodes == 1 else 's'}: {written.page}{beside}")
     if open_it:
         webbrowser.open(written.page.resolve().as_uri())
+
+
+def _holds_runs(folder: Path) -> bool:
+    """Whether `folder` is no run and has evaluations below it."""
+    from saccade.evals.listing import is_run, list_runs
+    from saccade.report.runs.training_run import METRICS
+
+    return folder.is_dir() and not is_run(folder) and not (folder / METRICS).is_file() and bool(list_runs(folder))
+
+
+def _list(folder: Path, out: Path | None, open_it: bool) -> None:
+    from saccade.evals.listing import list_runs
+    from saccade.report.episodes import write_page
+    from saccade.report.runs_page import report_beside, runs_page
+
+    target = folder / "index.html" if out is None else out / "index.html" if out.is_dir() else out
+    found = list_runs(folder)
+    href = report_beside(folder) if target.parent.resolve() == folder.resolve() else lambda run: ""
+    write_page(target, runs_page(found, href))
+    print(f"{len(found)} runs: {target}; runs with a report.html are links (saccade report RUN makes it)")
+    if open_it:
+        webbrowser.open(target.resolve().as_uri())

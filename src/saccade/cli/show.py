@@ -39,6 +39,7 @@ def show(
     """Make a page of a run's episodes, and open it."""
     from saccade.report.site import Site
     from saccade.report.stored_run import open_run
+    from saccade.report.wire_view import wires_of
 
     run = open_run(path)
     target = out if out is not None else run.file.parent / "index.html"
@@ -47,7 +48,7 @@ def show(
     site = Site(target, run.store)
     shown = 0
     for trajectory in _of_task(_with_bar(run.trajectories(), run.count()), task):
-        site.add(trajectory)
+        site.add(trajectory, wires_of(run.file.parent, trajectory.id, run.problems))
         shown += 1
     for problem in run.problems:
         print(f"saccade: {problem}", file=sys.stderr)

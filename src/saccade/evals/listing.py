@@ -130,8 +130,19 @@ def _listed(path: Path, folder: Path) -> Listed | None:
     try:
         return _told(path, folder, settings)
     except (SaccadeError, OSError, ValueError) as error:
-        empty = (0, 0, None, None, None, 0, _changed(path), False, " ".join(str(error).split()))
-        return Listed(path, *_who(path, folder, settings), *empty)
+        return Listed(
+            path,
+            *_who(path, folder, settings),
+            samples=0,
+            failed=0,
+            right=None,
+            interval=None,
+            dollars=None,
+            priced=0,
+            changed=_changed(path),
+            complete=False,
+            problem=" ".join(str(error).split()),
+        )
 
 
 def _told(path: Path, folder: Path, settings: EvalSettings) -> Listed:
@@ -180,7 +191,8 @@ def _stored(path: Path, lines: int) -> _Numbers | None:
 def _counted(path: Path) -> int | None:
     """Samples that `summary.json` counts; None without one."""
     try:
-        return sum(json.loads((path / SUMMARY).read_bytes())["stops"].values())
+        stops: dict[str, int] = json.loads((path / SUMMARY).read_bytes())["stops"]
+        return sum(stops.values())
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
 

@@ -29,6 +29,7 @@ from saccade.evals.grades import graded
 from saccade.evals.judged import judge_run
 from saccade.evals.paper_settings import as_published
 from saccade.evals.progress import OUTAGES, Progress, Watch
+from saccade.evals.requests import keeper
 from saccade.evals.rows import read_rows
 from saccade.evals.samples import Sample, samples
 from saccade.evals.settings import EvalSettings
@@ -38,6 +39,7 @@ from saccade.evals.verdicts import VERDICTS, grade_again, keep_verdicts, verdict
 from saccade.grading.registry import load_grader
 from saccade.media.store import MediaStore
 from saccade.models.base import Model
+from saccade.models.exchanges import heard
 from saccade.models.hosted import patient
 from saccade.models.registry import load_model
 from saccade.models.sampling import check_sampling, unknown_sampling
@@ -91,7 +93,7 @@ async def evaluate(
     progress = Progress(len(listed), skipped=len(listed) - len(missing), most_outages=max(OUTAGES, workers))
     watch(progress)
     if missing:
-        async with _stage(settings, store, player) as stage:
+        async with _stage(settings, out, store, player) as stage:
             async for outcomes in as_done(missing, stage.play, workers):
                 # In a thread: other samples go on while the disk writes.
                 await asyncio.to_thread(_keep, folder, outcomes)
@@ -129,6 +131,8 @@ class Stage:
     dialect: Dialect
     tools: Toolbox | None
     sandbox: Sandbox
+    root: Path
+    """The run folder."""
     store: MediaStore
     player: Player
     told: str
@@ -138,7 +142,9 @@ class Stage:
         """Play and grade one sample. What only this sample suffers from is a failure of its own."""
         try:
             plan = await asyncio.to_thread(self._plan, sample)
-            played = await run_episode(plan, self.player(plan), self.sandbox, self.store, tools=self.tools)
+            kept = keeper(self.root, sample.id, self.store) if self.settings.keep_requests else None
+            with heard(kept):
+                played = await run_episode(plan, self.player(plan), self.sandbox, self.store, tools=self.tools)
         except (SettingsError, MediaError) as error:
             return Failure(id=sample.id, kind=type(error).__name__, detail=clean_text(str(error)))
         if played.lost or played.stop is StopReason.CANCELLED:
@@ -165,7 +171,7 @@ class Stage:
 
 
 @asynccontextmanager
-async def _stage(settings: EvalSettings, store: MediaStore, player: Player | None) -> AsyncIterator[Stage]:
+async def _stage(settings: EvalSettings, out: Path, store: MediaStore, player: Player | None) -> AsyncIterator[Stage]:
     dialect, tools = settings.spoken()
     async with AsyncExitStack() as stack:
         if player is None:
@@ -173,7 +179,7 @@ async def _stage(settings: EvalSettings, store: MediaStore, player: Player | Non
             stack.push_async_callback(model.close)
             player = _always(model)
         sandbox = await stack.enter_async_context(settings.provider(dialect))
-        yield Stage(settings, dialect, tools, sandbox, store, player, settings_toml(settings))
+        yield Stage(settings, dialect, tools, sandbox, out, store, player, settings_toml(settings))
 
 
 def _always(model: Model) -> Player:

@@ -41,6 +41,8 @@ class EvalSettings(EpisodeSettings):
     """A model that is asked about every answer when all are played; empty: none is."""
     headline: Literal["", "rule", "judge"] = ""
     """Whose verdict is `correct` where there is a judge; empty: the rule's, but for benchmarks that say otherwise."""
+    keep_requests: bool = False
+    """Whether every request to a model behind HTTP is kept as it went over the wire; see `saccade.evals.requests`."""
     shard: str = Field("1/1", pattern=r"^[1-9][0-9]{0,5}/[1-9][0-9]{0,5}$")
     """`i/n`: the i-th of n parts of the tasks."""
 
@@ -71,7 +73,7 @@ class EvalSettings(EpisodeSettings):
 
     def may_differ(self, other: EvalSettings) -> tuple[str, ...]:
         """Settings that say where something lies, how much of it is wanted or who grades it, and not what is played."""
-        names = ["n", "k", "data", "sandbox", "grader", "headline", *RETRY_SETTINGS]
+        names = ["n", "k", "data", "sandbox", "grader", "headline", "keep_requests", *RETRY_SETTINGS]
         if self.asked == other.asked:
             names.append("model")
         if not other.judge or self.judge_name == other.judge_name:  # a run gets a judge, and does not lose it

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from saccade.models.base import Completion, Model
 from saccade.models.endpoint import Endpoint
+from saccade.models.exchanges import hooks, one_try
 from saccade.models.failures import RefusedParameterError, converted, load_client
 from saccade.models.keys import find_key
 from saccade.models.retry import RetryPolicy, with_retries
@@ -46,6 +47,7 @@ class HostedModel:
             api_key=self._key.reveal() or "none",
             base_url=endpoint.base_url,
             max_retries=0,
+            http_client=self._package.DefaultAsyncHttpxClient(event_hooks=hooks()),
             timeout=self._package.Timeout(None, connect=_CONNECT_SECONDS),  # the policy bounds the whole try
         )
         self._refused: set[str] = set()
@@ -60,13 +62,16 @@ class HostedModel:
     async def _patiently(self, ask: Callable[[], Awaitable[Completion]]) -> Completion:
         """What `ask`, one try, gives; outages are tried again, and all failures are errors of ours."""
         return await with_retries(
-            lambda: converted(
-                ask,
-                client=self._package,
-                key=self._key,
-                who=self.name,
-                address=str(self._client.base_url),
-                timeout_seconds=self.retry.seconds,
+            lambda: one_try(
+                lambda: converted(
+                    ask,
+                    client=self._package,
+                    key=self._key,
+                    who=self.name,
+                    address=str(self._client.base_url),
+                    timeout_seconds=self.retry.seconds,
+                ),
+                self._key.hide,
             ),
             self.retry,
             self._endpoint.clock,

@@ -7,6 +7,7 @@ from string import ascii_uppercase
 
 from saccade.looks.regions import Region, regions
 from saccade.record.action import Answer
+from saccade.record.content import VideoPart
 from saccade.record.score import CORRECT, Score, total
 from saccade.record.task import Task
 from saccade.record.trajectory import Provenance, StopReason, Trajectory
@@ -15,6 +16,7 @@ from saccade.report.overlay import boxes
 from saccade.report.picture_book import PictureBook
 from saccade.report.plain_text import cut_end
 from saccade.report.turn_view import talk, turn_view
+from saccade.report.video_strip import video_view
 from saccade.report.view import Card, EpisodeView, Fact, Original, Table, Verdict
 from saccade.report.words import NONE, count, duration, known_sum, money, some, stop_words
 
@@ -27,7 +29,7 @@ def episode_view(anchor: str, trajectory: Trajectory, book: PictureBook) -> Epis
         anchor=anchor,
         id=trajectory.id,
         question=cut_end(task.question),
-        originals=_originals(task, found, book),
+        originals=_originals(trajectory, found, book),
         choices=_choices(task, trajectory.answer),
         answer=trajectory.answer,
         gold=task.answer,
@@ -75,7 +77,8 @@ def verdict(scores: Iterable[Score]) -> Verdict:
     return Verdict({True: "right", False: "wrong", None: f"{CORRECT} {value:g}"}[right], right)
 
 
-def _originals(task: Task, found: tuple[Region, ...], book: PictureBook) -> tuple[Original, ...]:
+def _originals(trajectory: Trajectory, found: tuple[Region, ...], book: PictureBook) -> tuple[Original, ...]:
+    task = trajectory.task
     return tuple(
         Original(
             item.name,
@@ -85,6 +88,7 @@ def _originals(task: Task, found: tuple[Region, ...], book: PictureBook) -> tupl
                 [region for region in found if region.name == item.name],
                 [box for box in task.evidence if box.image == item.name],
             ),
+            video_view(item.part, trajectory.turns, book) if isinstance(item.part, VideoPart) else None,
         )
         for item in task.media
     )

@@ -72,7 +72,7 @@ class Episodes:
 
     def _write(self, episode: Episode) -> None:
         others = tuple(replace(other, href=f"{other.href.removeprefix('#')}.html") for other in episode.others)
-        body = episode_html(episode.view, back=f"../{self._target.name}", others=others)
+        body = episode_html(episode.view, back=f"../{self._target.name}", others=others, root="../")
         path = self.folder / f"{episode.view.anchor}.html"
         write_page(path, page_html(episode.view.question, body, episode.sources))
 

@@ -20,14 +20,18 @@ from markupsafe import Markup
 from saccade.report.picture_book import Sources
 from saccade.report.plain_text import one_line, readable
 from saccade.report.sections.view import Section
-from saccade.report.view import Card, EpisodeView, Other
+from saccade.report.view import Card, EpisodeView, Other, RunLine
 
+_MAY_ASK = "connect-src 'self'; "
 _ASSETS = resources.files("saccade.report").joinpath("assets")
 
 
-def episode_html(view: EpisodeView, back: str = "", others: tuple[Other, ...] = ()) -> Markup:
-    """One episode as a fragment of a page; `back` is the address of the index, empty if there is none."""
-    return _render("episode.html.j2", episode=view, back=back, others=others)
+def episode_html(view: EpisodeView, back: str = "", others: tuple[Other, ...] = (), root: str = "") -> Markup:
+    """One episode as a fragment of a page.
+
+    `back` is the address of the index, empty if there is none; `root` leads from the page to the folder of the index.
+    """
+    return _render("episode.html.j2", episode=view, back=back, others=others, root=root)
 
 
 def index_html(cards: tuple[Card, ...], facts: tuple[str, ...]) -> Markup:
@@ -38,6 +42,16 @@ def index_html(cards: tuple[Card, ...], facts: tuple[str, ...]) -> Markup:
 def report_html(title: str, sections: tuple[Section, ...], facts: tuple[str, ...], gallery: bool) -> Markup:
     """The sections of a report as a fragment of a page, with room for a gallery; `facts` are sentences above them."""
     return _render("report.html.j2", title=title, sections=sections, facts=facts, gallery=gallery)
+
+
+def live_html(title: str) -> Markup:
+    """A run that grows, as a fragment of a page."""
+    return _render("live.html.j2", title=title)
+
+
+def list_html(heads: tuple[str, ...], lines: tuple[RunLine, ...]) -> Markup:
+    """Runs as a table, as a fragment of a page."""
+    return _render("runs.html.j2", heads=heads, lines=lines)
 
 
 def folded(anchor: str, body: Markup) -> Markup:
@@ -51,16 +65,26 @@ def page_html(
     sources: Mapping[str, Sources],
     problems: tuple[str, ...] = (),
     gallery: Mapping[str, object] | None = None,
+    *,
+    live: bool = False,
+    tables: bool = False,
 ) -> str:
     """A whole page around `body`, with the pictures that it names and what could not be read of the run.
 
-    A page with a `gallery` is a report: it has that style and script too.
+    A page with a `gallery` is a report: it has that style and script too. A `live` one asks the server that it came
+    from for further data, and may ask nobody else. One with `tables` has some that sort.
     """
     style, script = _asset("page.css"), _asset("page.js")
     if gallery is not None:
         style, script = style + _asset("report.css"), script + _asset("report.js")
+    if live:
+        script += _asset("live.js")
+    if tables:
+        style, script = style + _asset("report.css"), script + _asset("tables.js")
+    # A video is too large for a page: its player reads the file beside it, and only pages with one may.
+    plays = "media-src 'self' file:; " if "<video " in body else ""
     policy = (
-        "default-src 'none'; img-src data:; base-uri 'none'; form-action 'none'; "
+        f"default-src 'none'; img-src data:; base-uri 'none'; form-action 'none'; {plays}{_MAY_ASK if live else ''}"
         f"style-src '{_hash(style)}'; script-src '{_hash(script)}'"
     )
     pictures = {key: [found.thumb, *([found.large] if found.large else [])] for key, found in sources.items()}
@@ -73,6 +97,7 @@ def page_html(
         body=body,
         pictures=script_json(pictures),
         problems=problems,
+        live=live,
         gallery=None if gallery is None else script_json(gallery),
     )
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 
 from PIL import Image
@@ -92,6 +93,8 @@ class PictureBook:
         self._made: dict[str, tuple[Shown, Sources | None]] = {}
         self.sources: dict[str, Sources] = {}
         """What the page must embed."""
+        self.folder: Path | None = None
+        """Folder of the page, for files that lie beside it; None if it has none."""
 
     def add(self, part: ImagePart | VideoPart) -> Shown:
         """The picture as it is shown; the same for the same bytes."""
@@ -104,6 +107,18 @@ class PictureBook:
         if sources is not None:
             self.sources[key] = sources
         return shown
+
+    @property
+    def store(self) -> MediaStore | None:
+        """Where the media lie."""
+        return None if self._decoder is None else self._decoder.store
+
+    def add_image(self, image: Image.Image, name: str) -> Shown:
+        """A picture that is in no store, such as a frame of a video; `name` tells it from all others."""
+        key = f"f{name}-{self._sides[0]}"
+        thumb = _within(image, self._sides[0])
+        self.sources[key] = Sources(_url(thumb, exact=False), "")
+        return Shown(key, image.width, image.height)
 
     def smaller(self, side: int) -> PictureBook:
         """Another book over the same store, with copies of one size; pictures are decoded once for both."""

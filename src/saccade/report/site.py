@@ -19,7 +19,7 @@ from saccade.report.episode_view import card, episode_view
 from saccade.report.episodes import BUDGET, Episodes, write_page
 from saccade.report.page import episode_html, index_html, page_html
 from saccade.report.picture_book import PictureBook
-from saccade.report.view import Card
+from saccade.report.view import Card, Wire
 from saccade.report.words import some
 
 CARD: Final = 320
@@ -44,15 +44,16 @@ class Site:
         """`target` is the page to be opened; nothing is written before `add` or `finish` has to."""
         self._target = target
         self._book = PictureBook(store)
+        self._book.folder = target.parent
         self._thumbnails = self._book.smaller(CARD)
         self._episodes = Episodes(target, budget=budget)
         self._cards: list[Card] = []
 
-    def add(self, trajectory: Trajectory) -> None:
-        """One more episode."""
+    def add(self, trajectory: Trajectory, wires: tuple[Wire, ...] = ()) -> None:
+        """One more episode, with what was kept of its requests."""
         number = len(self._cards) + 1
         self._book.new_page()
-        view = episode_view(f"e{number}", trajectory, self._book)
+        view = replace(episode_view(f"e{number}", trajectory, self._book), wires=wires)
         self._cards.append(card(f"e{number}", trajectory, self._thumbnails))
         self._episodes.add(view, self._book.sources)
 

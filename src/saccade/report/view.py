@@ -96,6 +96,32 @@ class Box:
 
 
 @dataclass(frozen=True, slots=True)
+class StripFrame:
+    """A frame of a video."""
+
+    picture: Shown
+    caption: str
+    turn: int | None
+    """From 1, of the call that gave it back; None for one of the evenly spaced."""
+
+
+@dataclass(frozen=True, slots=True)
+class VideoView:
+    """A video of the task."""
+
+    told: str
+    """Its size and length in words."""
+    frames: tuple[StripFrame, ...]
+    """Evenly spaced."""
+    looked: tuple[StripFrame, ...]
+    """What calls gave back, in their order."""
+    href: str
+    """The file from the folder of the page; empty if it does not lie below it."""
+    problem: str = ""
+    """Why there are no frames."""
+
+
+@dataclass(frozen=True, slots=True)
 class Original:
     """A picture of the task, and what is drawn over it."""
 
@@ -103,6 +129,13 @@ class Original:
     picture: Shown
     boxes: tuple[Box, ...]
     """In the order in which they are drawn."""
+    video: VideoView | None = None
+    """If it is a video; then there are no boxes."""
+
+    @property
+    def is_frame(self) -> bool:
+        """Whether it is a frame that was sampled before the episode, by its name `video@1.50s#45`."""
+        return self.name.partition("@")[2].partition("s#")[2].isdecimal()
 
     @property
     def legend(self) -> tuple[Box, ...]:
@@ -153,6 +186,17 @@ class Verdict:
 
 
 @dataclass(frozen=True, slots=True)
+class Wire:
+    """One try of a request to the model's server, as it went over the wire."""
+
+    title: str
+    """Its number, address and how it ended."""
+    good: bool
+    request: str
+    response: str
+
+
+@dataclass(frozen=True, slots=True)
 class EpisodeView:
     """One trajectory as a page shows it."""
 
@@ -178,6 +222,8 @@ class EpisodeView:
     settings: tuple[Fact, ...]
     resolved: str
     """The settings of the command as TOML; empty if none were kept."""
+    wires: tuple[Wire, ...] = ()
+    """Every request to the model's server, those that failed included; empty if none were kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,6 +241,17 @@ class Card:
     answered: bool
     turns: str
     picture: Shown | None
+
+
+@dataclass(frozen=True, slots=True)
+class RunLine:
+    """A run in a list of runs."""
+
+    name: str
+    href: str
+    """Empty if it has no page."""
+    cells: tuple[tuple[str, str], ...]
+    """Of each further column the text, and what it is sorted by: a number or a text, empty if not known."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -32,6 +32,7 @@ from saccade.report.sections.training import training
 from saccade.report.sections.view import Section
 from saccade.report.site import Written
 from saccade.report.view import Other, Verdict
+from saccade.report.wire_view import wires_of
 from saccade.report.words import some
 
 BUDGET: Final = 12_000_000
@@ -146,13 +147,15 @@ def _add_episodes(run: EvalRun, order: _Order, into: tuple[Episodes, Gallery], w
     """Add every episode of a run; the small pictures of the gallery."""
     episodes, gallery = into
     book = PictureBook(run.stored.store)
+    book.folder = episodes.folder.parent
     small = book.smaller(THUMBNAIL)
     for trajectory in run.trajectories():
         place = order.places.get((run.name, trajectory.id))
         if place is None:
             continue  # written since the figures were made
         book.new_page()
-        view = episode_view(f"e{place.number}", trajectory, book)
+        wires = wires_of(run.stored.file.parent, trajectory.id, run.stored.problems)
+        view = replace(episode_view(f"e{place.number}", trajectory, book), wires=wires)
         episodes.add(view, book.sources, order.others(place))
         pictures = trajectory.task.media
         gallery.add(place.number, run, place.row, small.add(pictures[0].part) if pictures else None)

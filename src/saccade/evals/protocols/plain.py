@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from saccade.evals.protocols.findings import Findings
 from saccade.record.codec import dumps
@@ -98,7 +98,7 @@ def _text(value: object) -> str:
     return _cut(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
 
 
-def _ends(more: Mapping[str, object], scale: float) -> str:
+def _ends(more: Mapping[Any, object], scale: float) -> str:
     low, high = more.get("low"), more.get("high")
     if not isinstance(low, int | float) or not isinstance(high, int | float):
         return ""

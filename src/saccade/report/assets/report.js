@@ -30,7 +30,9 @@
   const pressed = new Set();
   let sort = "sample";
   let down = false;
-  let view = "cards";
+  // A run that grows is followed as a table: its data hold no pictures.
+  const usual = () => data.version ? "table" : "cards";
+  let view = usual();
 
   const add = (parent, tag, text, kind) => {
     const element = parent.appendChild(document.createElement(tag));
@@ -193,7 +195,7 @@
     for (const name of Object.keys(LISTS)) if (byId(name).value) query.set(name, byId(name).value);
     if (byId("find").value.trim()) query.set("text", byId("find").value.trim());
     if (sort !== "sample" || down) query.set("sort", (down ? "-" : "") + sort);
-    if (view !== "cards") query.set("view", view);
+    if (view !== usual()) query.set("view", view);
     return query.size ? `#gallery?${query}` : "";
   };
   const read = () => {
@@ -210,7 +212,8 @@
     const order = query.get("sort") ?? "sample";
     down = order.startsWith("-");
     sort = order.replace(/^-/, "") in COLUMNS ? order.replace(/^-/, "") : "sample";
-    view = query.get("view") === "table" ? "table" : "cards";
+    view = query.get("view") ?? usual();
+    if (!(view in places)) view = usual();
   };
   // `step` is true where the way back should lead to what was asked before, false for typing, none for no change.
   const update = (step) => {
@@ -257,7 +260,15 @@
     read();
     if (asked() !== before) update();
   });
-  saccade.replace = (next) => { data = next; offer(); update(); };
+  saccade.replace = (next) => {
+    const before = shown;
+    const focused = document.activeElement?.dataset.label;
+    data = next;
+    offer();
+    update();
+    while (shown < Math.min(before, found.length)) grow();
+    if (focused) document.querySelector(`.chipset [data-label="${CSS.escape(focused)}"]`)?.focus();
+  };
   offer();
   read();
   update();

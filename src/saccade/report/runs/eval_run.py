@@ -69,17 +69,22 @@ class EvalRun:
         """Read everything but the pages."""
         rows = {}
         for trajectory in self.stored.trajectories():
-            row = row_of(trajectory)
+            row = self.learn(trajectory)
             rows[row.id] = row
-            self._lines[row.id] += 1
-            self.labels[row.id] = {_outcome(row, trajectory.lost), *_conduct(trajectory)}
-            self.dialects[row.id] = trajectory.provenance.dialect
-            self.models[trajectory.provenance.model] += 1
             look(trajectory)
         self.rows = sorted(rows.values(), key=row_order)
         failures = open_failures(self.stored.file.parent, set(rows)).values()
         self.failures = [failure for failure in failures if failure.kind != BROKEN_ROW]
         self.broken_rows = len(failures) - len(self.failures)
+
+    def learn(self, trajectory: Trajectory) -> Row:
+        """The row of a trajectory, once its labels, its dialect and its model are noted; `rows` stays as it is."""
+        row = row_of(trajectory)
+        self._lines[row.id] += 1
+        self.labels[row.id] = {_outcome(row, trajectory.lost), *_conduct(trajectory)}
+        self.dialects[row.id] = trajectory.provenance.dialect
+        self.models[trajectory.provenance.model] += 1
+        return row
 
     def trajectories(self) -> Iterator[Trajectory]:
         """Those of the rows, read again, in the order of the file."""

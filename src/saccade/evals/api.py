@@ -1,0 +1,161 @@
+"""Evaluations from Python: play, look at the numbers, grade again, compare.
+
+    run = saccade.evaluate("vstar@1", data="data", model="openai:gpt-4.1", out="runs/a")
+    print(run.summary.total.avg, run.summary.total.interval)
+
+Everything lies in the run folder, as `saccade eval` keeps it; nothing is held here but its path, and every number is
+read anew. Works inside a running event loop too, as a notebook has one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, TypeVar
+
+from pydantic import ValidationError
+
+from saccade.errors import SettingsError, UnavailableError
+from saccade.evals.compare import Comparison
+from saccade.evals.compare import compare as compared
+from saccade.evals.failures import open_failures
+from saccade.evals.merge import run_settings
+from saccade.evals.progress import Watch
+from saccade.evals.regrade import Regraded, Regrading
+from saccade.evals.regrade import regrade as regraded
+from saccade.evals.rows import Row, read_rows
+from saccade.evals.run import evaluate as play
+from saccade.evals.settings import EvalSettings
+from saccade.evals.summary import Summary, summarise
+from saccade.models.base import Model
+from saccade.record.suggest import did_you_mean
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+T = TypeVar("T")
+Paths = str | os.PathLike[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """A run folder of an evaluation."""
+
+    path: Path
+
+    @property
+    def settings(self) -> EvalSettings:
+        """Every setting, resolved. Raises `SettingsError` if the folder is no run of an evaluation."""
+        return run_settings(self.path)
+
+    @property
+    def rows(self) -> list[Row]:
+        """A row for each stored sample, by task and rollout. Raises `RecordError`, `SettingsError`."""
+        return read_rows(self.path)
+
+    @property
+    def summary(self) -> Summary:
+        """The figures of what is stored now, as `saccade eval` prints them but for rows of data that gave no task."""
+        rows, settings = self.rows, self.settings
+        failed = open_failures(self.path, {row.id for row in rows})
+        return summarise(rows, k=settings.k, missing=len(failed), seed=settings.seed)
+
+    def records(self) -> list[dict[str, object]]:
+        """The rows as dictionaries: for `json.dumps`, polars, or any other table."""
+        return [{**asdict(row), "judgement": row.judgement, "headline": row.headline} for row in self.rows]
+
+    def frame(self) -> DataFrame:
+        """The rows as a pandas data frame, its index the ids of the samples.
+
+        Raises:
+            UnavailableError: pandas is not installed.
+        """
+        try:
+            import pandas
+        except ImportError as error:
+            raise UnavailableError("a data frame needs pandas: pip install pandas; records() needs nothing") from error
+        records = self.records()
+        return pandas.DataFrame.from_records(records, index="id") if records else pandas.DataFrame()
+
+    def compare(self, other: Evaluation | Paths) -> Comparison:
+        """This run against another over the same tasks; positive differences mean that this one is better.
+
+        Raises:
+            SettingsError: they have no task in common, or a task is not the same in both.
+        """
+        return compared(self.rows, open_evaluation(other).rows, seed=self.settings.seed)
+
+    def regrade(
+        self,
+        grader: str = "",
+        *,
+        judge: str = "",
+        headline: Literal["", "rule", "judge"] = "",
+        watch: Watch | None = None,
+    ) -> Regraded:
+        """Grade all samples anew; without arguments by each source's own grader. The earlier verdicts are kept.
+
+        Raises:
+            SettingsError, RegistryError, ModelError: as `saccade.evals.regrade.regrade`.
+        """
+        wanted = Regrading(grader, judge, headline)
+        return _apart(lambda: regraded(self.path, wanted, watch=watch or (lambda progress: None)))
+
+
+def evaluate(
+    sources: str | Sequence[str],
+    *,
+    model: str | Model,
+    out: Paths,
+    workers: int = 16,
+    watch: Watch | None = None,
+    **settings: object,
+) -> Evaluation:
+    """Play the tasks of `sources` with `model`, grade and keep them in the folder `out`; continues what is there.
+
+    `settings` are those of `saccade eval --set` and its options (`dialect`, `n`, `k`, `data`, `judge`, `limits`, …),
+    nested ones as dictionaries. A model given as an object plays every sample and is not closed; one that cannot play
+    side by side, such as a scripted list of replies, wants `workers=1`.
+
+    Raises:
+        SettingsError: a setting is wrong (names every mistake), or the folder was made with others.
+        RegistryError: a dialect, tool, grader or model is unknown.
+        ModelError, SandboxError: outages that do not end.
+    """
+    named = (sources,) if isinstance(sources, str) else tuple(sources)
+    given = {"sources": named, "model": model if isinstance(model, str) else model.name, **settings}
+    checked = _checked(given)
+    player = None if isinstance(model, str) else lambda plan: model
+    listen = watch or (lambda progress: None)
+    _apart(lambda: asyncio.run(play(checked, Path(out), workers=workers, player=player, watch=listen)))
+    return Evaluation(Path(out))
+
+
+def open_evaluation(run: Evaluation | Paths) -> Evaluation:
+    """The run in a folder. Raises `SettingsError` if it is no run of an evaluation."""
+    found = run if isinstance(run, Evaluation) else Evaluation(Path(run))
+    run_settings(found.path)
+    return found
+
+
+def _checked(given: Mapping[str, object]) -> EvalSettings:
+    try:
+        return EvalSettings.model_validate(given)
+    except ValidationError as error:
+        mistakes = []
+        for item in error.errors():
+            name = ".".join(map(str, item["loc"])) or "settings"
+            hint = did_you_mean(name, EvalSettings.model_fields) if item["type"] == "extra_forbidden" else ""
+            said = "there is no such setting" if item["type"] == "extra_forbidden" else item["msg"]
+            mistakes.append(f"  {name}: {said}. {hint}".rstrip())
+        raise SettingsError(f"{len(mistakes)} mistake(s):\n" + "\n".join(mistakes)) from error
+
+
+def _apart(work: Callable[[], T]) -> T:
+    """Done on a thread of its own, so that it may run an event loop wherever it is called."""
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(work).result()

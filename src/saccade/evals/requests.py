@@ -1,0 +1,202 @@
+"""The requests of a run as they went over the wire, and what came back: retries and errors too.
+
+`requests/` of the run folder holds a file for each sample, a line for each try (`--set keep_requests=true`). A message
+that an earlier line has is a number there, since every turn sends the whole conversation again; a picture lies in the
+media store and its place in the body is `media:SHA256`. `read_requests` puts the messages back, and `with_media` the
+pictures: the same JSON that was sent, though white space in it may be other. No header is kept.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+
+from pydantic import JsonValue, NonNegativeFloat, NonNegativeInt, ValidationError
+
+from saccade.errors import RecordError
+from saccade.media.store import MediaStore
+from saccade.models.exchanges import Exchange
+from saccade.record.base import Record, Text, clean_text
+
+FOLDER = "requests"
+_URL = re.compile(r"data:([\w.+-]+/[\w.+-]+);base64,")
+_SHORT = 256
+"""Characters below which a text is no picture."""
+
+
+class KeptExchange(Record):
+    """One try, as a line of the file."""
+
+    id: Text
+    """Of the sample."""
+    number: NonNegativeInt
+    """Of the try among those of the sample, from 0."""
+    path: Text
+    status: NonNegativeInt | None = None
+    seconds: NonNegativeFloat = 0.0
+    error: Text = ""
+    request: JsonValue = None
+    """The body; its `messages` are numbers of messages of this file."""
+    messages: tuple[JsonValue, ...] = ()
+    """Those that no earlier line of the file has."""
+    response: Text = ""
+    """The body as text: JSON, or the events of a stream."""
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """One try, whole."""
+
+    number: int
+    path: str
+    status: int | None
+    seconds: float
+    error: str
+    request: JsonValue
+    """As it was sent, with `media:SHA256` in place of pictures."""
+    response: str
+
+
+def keeper(run: Path, sample: str, store: MediaStore) -> Callable[[Exchange], None]:
+    """What keeps the exchanges of a sample in the folder `run`, after those that are there."""
+    file = requests_file(run, sample)
+    known: dict[str, int] = {}
+    count = 0
+    for line in _lines(file):
+        count = line.number + 1
+        for message in line.messages:
+            known.setdefault(_key(message), len(known))
+
+    def keep(exchange: Exchange) -> None:
+        nonlocal count
+        request, fresh = _folded(_stored(_body(exchange.sent), store), known)
+        line = KeptExchange(
+            id=clean_text(sample),
+            number=count,
+            path=clean_text(exchange.path),
+            status=exchange.status,
+            seconds=exchange.seconds,
+            error=clean_text(exchange.error),
+            request=request,
+            messages=tuple(fresh),
+            response=_response(exchange),
+        )
+        count += 1
+        file.parent.mkdir(parents=True, exist_ok=True)
+        with file.open("a", encoding="utf-8") as lines:
+            lines.write(line.model_dump_json(exclude_defaults=True) + "\n")
+
+    return keep
+
+
+def read_requests(run: Path, sample: str) -> list[Told]:
+    """The tries of a sample in their order; none if they were not kept. Raises `RecordError`."""
+    messages: list[JsonValue] = []
+    found = []
+    for line in _lines(requests_file(run, sample)):
+        messages += line.messages
+        request = line.request
+        if isinstance(request, dict) and isinstance(request.get("messages"), list):
+            numbers = request["messages"]
+            assert isinstance(numbers, list)
+            request = {**request, "messages": [messages[number] for number in numbers if isinstance(number, int)]}
+        found.append(Told(line.number, line.path, line.status, line.seconds, line.error, request, line.response))
+    return found
+
+
+def with_media(body: JsonValue, store: MediaStore) -> JsonValue:
+    """A body with its pictures in their places again. Raises `MissingMediaError`."""
+
+    def back(text: str) -> str:
+        before, mark, name = text.rpartition("media:")
+        return before + base64.b64encode(store.get_bytes(name)).decode("ascii") if mark and len(name) == 64 else text
+
+    return _mapped(body, back)
+
+
+def requests_file(run: Path, sample: str) -> Path:
+    """Where the requests of a sample lie."""
+    return run / FOLDER / f"{sha256(sample.encode()).hexdigest()[:24]}.jsonl"
+
+
+def _lines(file: Path) -> Iterator[KeptExchange]:
+    if not file.is_file():
+        return
+    with file.open("rb") as lines:
+        for number, line in enumerate(lines, 1):
+            if not line.endswith(b"\n"):
+                return  # torn by a kill: that try was not over
+            try:
+                yield KeptExchange.model_validate_json(line)
+            except ValidationError as error:
+                raise RecordError(f"{file}, line {number} is no kept request; delete the file: {error}") from error
+
+
+def _body(sent: bytes) -> JsonValue:
+    try:
+        body: JsonValue = json.loads(sent)
+    except ValueError:
+        return clean_text(sent.decode("utf-8", "replace"))
+    return body
+
+
+def _folded(body: JsonValue, known: dict[str, int]) -> tuple[JsonValue, list[JsonValue]]:
+    """The body with numbers for its messages, and those that are new; `known` grows by these."""
+    if not isinstance(body, dict) or not isinstance(body.get("messages"), list):
+        return body, []
+    numbers: list[JsonValue] = []
+    fresh = []
+    listed = body["messages"]
+    assert isinstance(listed, list)
+    for message in listed:
+        key = _key(message)
+        if key not in known:
+            known[key] = len(known)
+            fresh.append(message)
+        numbers.append(known[key])
+    return {**body, "messages": numbers}, fresh
+
+
+def _stored(body: JsonValue, store: MediaStore) -> JsonValue:
+    """The body with every picture in the store and its name in its place."""
+
+    def away(text: str) -> str:
+        if len(text) < _SHORT:
+            return text
+        found = _URL.match(text)
+        start = found.end() if found else 0
+        try:
+            data = base64.b64decode(text[start:], validate=True)
+        except (binascii.Error, ValueError):
+            return text
+        if base64.b64encode(data).decode("ascii") != text[start:]:
+            return text  # could not be put back as it was
+        return f"{text[:start]}media:{store.put_blob(data)}"
+
+    return _mapped(body, away)
+
+
+def _mapped(value: JsonValue, change: Callable[[str], str]) -> JsonValue:
+    if isinstance(value, str):
+        return change(value)
+    if isinstance(value, list):
+        return [_mapped(item, change) for item in value]
+    if isinstance(value, dict):
+        return {name: _mapped(item, change) for name, item in value.items()}
+    return value
+
+
+def _response(exchange: Exchange) -> str:
+    if exchange.encoding:
+        return f"({len(exchange.received)} bytes, compressed with {exchange.encoding})"
+    return clean_text(bytes(exchange.received).decode("utf-8", "replace"))
+
+
+def _key(message: JsonValue) -> str:
+    return json.dumps(message, sort_keys=True, ensure_ascii=False)

@@ -1,0 +1,148 @@
+"""A run as it grows: its samples as data for a page, and the page of each episode when it is asked for.
+
+The file of trajectories is read on from where it was read last; where another file has taken its place (a run that was
+graded anew) it is read from its beginning. Nothing is written.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from saccade.episode.run_folder import MEDIA, TRAJECTORIES
+from saccade.errors import SettingsError
+from saccade.evals.benchmarks import BROKEN_ROW
+from saccade.evals.failures import FAILURES, open_failures
+from saccade.evals.merge import run_settings
+from saccade.evals.rows import Row, row_order
+from saccade.evals.spent import spent, spent_text
+from saccade.evals.summary import SUMMARY, figures
+from saccade.media.store import MediaStore
+from saccade.record.codec import loads
+from saccade.record.trajectory import Trajectory
+from saccade.report.episode_view import episode_view
+from saccade.report.gallery import Gallery
+from saccade.report.page import episode_html, live_html, page_html
+from saccade.report.picture_book import PictureBook
+from saccade.report.runs.eval_run import FAILED_CALL, EvalRun
+from saccade.report.sections.view import between, percent
+from saccade.report.stored_run import StoredRun
+from saccade.report.wire_view import wires_of
+from saccade.report.words import some
+
+
+class LiveRun:
+    """One run, read as far as it has come; for many threads."""
+
+    def __init__(self, name: str, path: Path) -> None:
+        self.name = name
+        self.path = path
+        self._file = path / TRAJECTORIES
+        self._lock = threading.Lock()
+        self._begin_again()
+
+    @property
+    def version(self) -> str:
+        """Another text whenever something was stored."""
+        return "-".join(_stamp(self.path / name) for name in (TRAJECTORIES, FAILURES, SUMMARY))
+
+    def data(self) -> dict[str, object]:
+        """What the page shows: `version`, `facts` in words, and the samples as a gallery has them.
+
+        Raises:
+            RecordError: a stored line cannot be read.
+        """
+        with self._lock:
+            version = self.version
+            self._read_on()
+            rows = sorted(self._rows.values(), key=row_order)
+            failures = open_failures(self.path, set(self._rows)).values()
+            gallery = Gallery((FAILED_CALL,))
+            for number, row in enumerate(rows):
+                gallery.add(number, self._run, row, None)
+            failed = [failure for failure in failures if failure.kind != BROKEN_ROW]
+            for failure in failed:
+                gallery.add_lost(self._run, failure)
+            hrefs = {number: f"episode/{self._lines[row.id][0]}" for number, row in enumerate(rows)}
+            facts = tuple(self._facts(rows, len(failed)))
+            return {**gallery.data(hrefs), "version": version, "facts": facts}
+
+    def page(self) -> str:
+        """The page of the run; it asks for `data` again and again. Raises `RecordError`."""
+        data = self.data()
+        return page_html(self.name, live_html(self.name), {}, gallery=data, live=True)
+
+    def episode(self, begin: int) -> str:
+        """The page of the sample whose line begins at byte `begin`.
+
+        Raises:
+            KeyError: no sample has such a line.
+            RecordError: it cannot be read.
+        """
+        with self._lock:
+            self._read_on()
+            length = dict(self._lines.values())[begin]
+            with self._file.open("rb") as lines:
+                lines.seek(begin)
+                trajectory = loads(lines.read(length), Trajectory)
+        media = self.path / MEDIA
+        book = PictureBook(MediaStore(media) if media.is_dir() else None)
+        problems: list[str] = []
+        wires = wires_of(self.path, trajectory.id, problems)
+        view = replace(episode_view("e1", trajectory, book), wires=wires)
+        return page_html(view.question, episode_html(view, back="../"), book.sources, tuple(problems))
+
+    def _begin_again(self) -> None:
+        try:
+            settings = run_settings(self.path)
+        except SettingsError:
+            settings = None  # made by other means
+        self._run = EvalRun(self.name, StoredRun(self._file, None), settings)
+        self._rows: dict[str, Row] = {}
+        self._lines: dict[str, tuple[int, int]] = {}
+        """Of each sample where its line begins, and its bytes."""
+        self._inode, self._end = 0, 0
+
+    def _read_on(self) -> None:
+        """Read every whole line that is new."""
+        if not self._file.is_file():
+            return
+        with self._file.open("rb") as lines:
+            stat = self._file.stat()
+            if stat.st_ino != self._inode or stat.st_size < self._end:
+                self._begin_again()
+                self._inode = stat.st_ino
+            lines.seek(self._end)
+            for line in lines:
+                if not line.endswith(b"\n"):
+                    return  # still being written
+                row = self._run.learn(loads(line, Trajectory))
+                self._rows[row.id], self._lines[row.id] = row, (self._end, len(line))
+                self._end += len(line)
+
+    def _facts(self, rows: list[Row], failed: int) -> Iterator[str]:
+        settings = self._run.settings
+        if settings is not None:
+            yield f"{settings.asked} · {settings.dialect} · {', '.join(source_name(one) for one in settings.sources)}"
+        told = figures(rows, self._run.k, self._run.seed)
+        ends = f" ({between(told.interval)}, {told.interval_by})" if told.interval is not None else ""
+        yield f"{percent(told.avg)} % right{ends} of {some(told.tasks, 'task')}, {some(len(rows), 'sample')} stored"
+        if failed:
+            yield f"{some(failed, 'sample')} failed"
+        yield from spent_text(spent(rows))
+        yield "The command came to its end." if (self.path / SUMMARY).is_file() else "There is no summary yet."
+
+
+def source_name(source: str) -> str:
+    """A source without the folders that lead to it: pages show no paths of the machine."""
+    return source.rstrip("/").rsplit("/", 1)[-1]
+
+
+def _stamp(path: Path) -> str:
+    try:
+        stat = path.stat()
+    except FileNotFoundError:
+        return "none"
+    return f"{stat.st_size}.{stat.st_mtime_ns}"

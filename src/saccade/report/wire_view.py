@@ -1,0 +1,36 @@
+"""The requests of a sample as its page shows them: each try with what was sent and what came back."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from saccade.errors import RecordError
+from saccade.evals.requests import Told, read_requests
+from saccade.report.plain_text import cut_end
+from saccade.report.view import Wire
+from saccade.report.words import duration
+
+
+def wires_of(run: Path, sample: str, problems: list[str]) -> tuple[Wire, ...]:
+    """What was kept of the requests of `sample` in the folder `run`; what cannot be read is told among `problems`."""
+    try:
+        return tuple(map(_wire, read_requests(run, sample)))
+    except RecordError as error:
+        problems.append(str(error))
+        return ()
+
+
+def _wire(told: Told) -> Wire:
+    ended = "no answer" if told.status is None else f"HTTP {told.status}"
+    title = f"{told.number + 1}. {told.path or 'not sent'} · {ended} · {duration(told.seconds)}"
+    response = "\n\n".join(filter(None, (told.error, _indented(told.response))))
+    request = json.dumps(told.request, ensure_ascii=False, indent=2)
+    return Wire(title, not told.error, cut_end(request), cut_end(response))
+
+
+def _indented(text: str) -> str:
+    try:
+        return json.dumps(json.loads(text), ensure_ascii=False, indent=2)
+    except ValueError:
+        return text  # the events of a stream, or a page of some proxy

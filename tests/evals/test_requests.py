@@ -1,0 +1,92 @@
+"""Requests as they went over the wire: exact, with retries and errors, without keys, pictures once."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.models.wire_server import WireServer, chat, running, status
+
+from saccade.cli.main import main
+from saccade.errors import RecordError
+from saccade.evals.requests import read_requests, requests_file, with_media
+from saccade.evals.run import evaluate
+from saccade.evals.settings import EvalSettings
+from saccade.media.store import MediaStore
+
+KEY = "sk-very-secret-0123456789"
+LOOK = "<code>\n```python\nprint(1)\n```\n</code>"
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[WireServer]:
+    with running() as made:
+        yield made
+
+
+def asked(server: WireServer, **changes: object) -> EvalSettings:
+    given = {
+        "model": f"compatible:served@{server.url}/v1",
+        "dialect": "pyvision",
+        "sources": ("circled-letter",),
+        "n": 1,
+        "keep_requests": True,
+        "retry": {"first_seconds": 0.01},
+        **changes,
+    }
+    return EvalSettings.model_validate(given)
+
+
+async def test_every_try_is_kept_as_it_was_sent(
+    server: WireServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SACCADE_COMPATIBLE_API_KEY", KEY)
+    server.will(status(500, f"who sent {KEY}?"), chat(LOOK), chat("<answer>\\boxed{A}</answer>"))
+    run = tmp_path / "run"
+    done = await evaluate(asked(server), run, workers=1)
+    assert done.progress.played == 1
+    [file] = (run / "requests").iterdir()
+    sample = json.loads(file.read_text().splitlines()[0])["id"]
+    kept = read_requests(run, sample)
+    assert [told.status for told in kept] == [500, 200, 200]
+    assert [bool(told.error) for told in kept] == [True, False, False]
+    store = MediaStore(run / "media")
+    assert [with_media(told.request, store) for told in kept] == server.bodies
+    assert json.loads(kept[1].response)["choices"][0]["message"]["content"] == LOOK
+    text = file.read_text()
+    assert KEY not in text
+    assert "base64," not in text.replace("base64,media:", "")
+    first = server.bodies[-1]["messages"][0]
+    assert text.count(json.dumps(first, separators=(",", ":"), ensure_ascii=False)) <= 1, "a message stands once"
+
+
+async def test_without_the_setting_nothing_is_kept_and_it_may_change(server: WireServer, tmp_path: Path) -> None:
+    server.will(chat("<answer>A</answer>"))
+    run = tmp_path / "run"
+    await evaluate(asked(server, keep_requests=False, dialect="direct"), run, workers=1)
+    assert not (run / "requests").exists()
+    await evaluate(asked(server, dialect="direct", n=2), run, workers=1)
+    assert len(list((run / "requests").iterdir())) == 1
+    assert main(["show", str(run), "--no-open"]) == 0
+    page = (run / "index.html").read_text()
+    assert page.count("Requests and responses, as sent (1)") == 1
+    assert "1. /v1/chat/completions · HTTP 200" in page
+    assert main(["report", str(run)]) == 0
+    assert "Requests and responses, as sent (1)" in (run / "report.html").read_text()
+
+
+async def test_a_torn_line_is_no_exchange_and_another_is_refused(server: WireServer, tmp_path: Path) -> None:
+    server.will(chat("<answer>A</answer>"))
+    run = tmp_path / "run"
+    await evaluate(asked(server, dialect="direct"), run, workers=1)
+    [file] = (run / "requests").iterdir()
+    sample = json.loads(file.read_text())["id"]
+    assert file == requests_file(run, sample)
+    whole = file.read_bytes()
+    file.write_bytes(whole + whole[:40])
+    assert len(read_requests(run, sample)) == 1
+    file.write_bytes(b"{}\n")
+    with pytest.raises(RecordError, match="line 1 is no kept request"):
+        read_requests(run, sample)
