@@ -20,6 +20,7 @@ from saccade.episode.performer import Watch, unwatched
 from saccade.episode.plan import Plan, limits_with
 from saccade.episode.run_folder import mended
 from saccade.episode.settings import EpisodeSettings
+from saccade.episode.suited import check_speaks, suited
 from saccade.errors import SaccadeError
 from saccade.media.store import MediaStore
 from saccade.models.base import Model
@@ -43,7 +44,6 @@ class NotKeptError(SaccadeError):
 class AskSettings(EpisodeSettings):
     """Everything that decides how a question is asked."""
 
-    model: str
     retry: RetryPolicy = INTERACTIVE_RETRY
 
 
@@ -86,8 +86,10 @@ async def answered(
         OSError: `out` cannot be used; nothing was asked yet.
         SaccadeError: a name, a file or a setting is wrong, or this machine cannot isolate a sandbox.
     """
-    settings = asked.settings
+    settings, _ = suited(asked.settings)
     dialect, tools = settings.spoken(asked.dialect)
+    if asked.model is None:
+        check_speaks(settings.model, dialect)
     with ExitStack() as stack:
         folder = None if out is None else mended(out)
         root = stack.enter_context(tempfile.TemporaryDirectory(prefix="saccade-ask-"))
