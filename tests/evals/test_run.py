@@ -44,7 +44,7 @@ async def test_a_run_is_graded_summed_up_and_in_order(tmp_path: Path) -> None:
     (score,) = first.scores
     assert score.name == CORRECT
     assert grade_of(score.detail).grader == "number@1"
-    assert first.provenance.settings.startswith("dialect = ")
+    assert 'dialect = "direct"' in first.provenance.settings
 
 
 async def test_a_run_goes_on_and_only_grows(tmp_path: Path) -> None:
@@ -75,6 +75,8 @@ async def test_other_settings_are_refused_by_name(tmp_path: Path) -> None:
         with pytest.raises(SettingsError, match=told):
             await evaluate(settings(tasks, **change), tmp_path / "run", player=oracle)
     assert stored(tmp_path / "run") == before
+    patient = settings(tasks, retry={"tries": 2, "seconds": 600}, dialect="")
+    assert (await evaluate(patient, tmp_path / "run", player=oracle)).progress.skipped == 2
 
 
 async def test_places_may_change_and_nothing_else(tmp_path: Path) -> None:

@@ -45,7 +45,8 @@ def ask(
         ),
     ] = None,
     dialect: Annotated[
-        str | None, typer.Option(help="How the model is spoken to; a wrong name lists all.  [default: pyvision]")
+        str | None,
+        typer.Option(help="How the model is spoken to; a wrong name lists all.  [default: what suits it]"),
     ] = None,
     image: Annotated[
         list[str] | None, typer.Option(help="A further picture (or video). May be repeated; the order counts.")
@@ -65,8 +66,8 @@ def ask(
             "--set",
             metavar="NAME=VALUE",
             help="sampling.temperature, sampling.max_tokens, limits.turns, limits.images, limits.wall_seconds, tools, "
-            "frames.fps, media.max_pixels, session.wall_seconds, sandbox (address of `saccade sandbox serve`), ... "
-            "A wrong name lists all.",
+            "retry.seconds, frames.fps, media.max_pixels, session.wall_seconds, sandbox (address of `saccade sandbox "
+            "serve`), ... A wrong name lists all.",
         ),
     ] = None,
     as_json: Annotated[
@@ -102,14 +103,17 @@ def _read(words: list[str], more: list[str]) -> tuple[tuple[str, ...], str]:
 
 
 async def _ask(question: Question, settings: AskSettings, out: Path | None, *, quiet: bool) -> Trajectory:
-    from rich.console import Console
-
     from saccade.cli.ask_screen import AskScreen
+    from saccade.cli.plain import plain_console
     from saccade.episode.asking import Asked, answered
     from saccade.episode.kept import NotKeptError
     from saccade.episode.performer import unwatched
+    from saccade.episode.suited import suited
 
-    screen = AskScreen(Console(stderr=quiet, highlight=False))
+    settings, says = suited(settings)
+    screen = AskScreen(plain_console(stderr=quiet, highlight=False), settings.dialect)
+    for line in () if quiet else says:
+        print(line, file=sys.stderr)
     watch = unwatched if quiet else screen
     try:
         trajectory = await answered(question, Asked(settings), out=out, watch=watch, cancel=_cancel_on_interrupt())

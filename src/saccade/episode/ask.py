@@ -74,7 +74,8 @@ def ask(
             mixed as you like; an empty sequence asks about no picture.
         question: what you want to know.
         model: by name, or an object, which is closed in the end. None: that of `settings`.
-        dialect: by name, or an object. None: that of `settings`, or the default.
+        dialect: by name, or an object. None: that of `settings`, or the one that suits the model, see
+            `saccade.episode.suited`.
         out: run folder that keeps the episode turn by turn, for `saccade show`; what was killed is continued by the
             same call. Without it the pictures are gone afterwards.
         options: the possible answers, limits, sampling, tools and all the rest, see `AskOptions`.

@@ -22,6 +22,7 @@ from saccade.episode.plan import Plan, limits_with
 from saccade.episode.prepared import prepared_to_ask
 from saccade.episode.run_folder import mended
 from saccade.episode.settings import EpisodeSettings
+from saccade.episode.suited import check_speaks, suited
 from saccade.media.settings import OwnMediaSettings
 from saccade.media.store import MediaStore
 from saccade.models.base import Model
@@ -38,7 +39,6 @@ from saccade.tasks.own_media import OwnMedia
 class AskSettings(EpisodeSettings):
     """Everything that decides how a question is asked."""
 
-    model: str
     retry: RetryPolicy = INTERACTIVE_RETRY
     media: OwnMediaSettings = OwnMediaSettings()
     """What is taken of the user's pictures and videos, and how large a picture is shown."""
@@ -83,10 +83,12 @@ async def answered(
         OSError: `out` cannot be used; nothing was asked yet.
         SaccadeError: a name, a file or a setting is wrong, or this machine cannot isolate a sandbox.
     """
-    settings = asked.settings
+    settings, _ = suited(asked.settings)
     if asked.model is None:
         check_sampling(settings.model, settings.sampling)
     dialect, tools = settings.spoken(asked.dialect)
+    if asked.model is None:
+        check_speaks(settings.model, dialect)
     with ExitStack() as stack:
         folder = None if out is None else mended(out)
         root = stack.enter_context(tempfile.TemporaryDirectory(prefix="saccade-ask-"))
