@@ -7,7 +7,7 @@ STAMP := $(VENV)/.installed
 PYTHON ?= $(shell for name in python3.11 python3.12 python3; do \
 	if $$name -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1; then echo $$name; break; fi; done)
 
-.PHONY: help setup demo test test-slow test-nightly mutation parity parity-table lint bench attack map lock clean
+.PHONY: help setup demo test test-slow test-nightly mutation parity parity-table oracles lint bench attack map lock clean
 
 help:  ## This list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/ /' | awk '{n=$$1; $$1=""; printf "  make %-10s%s\n", n, $$0}'
@@ -51,6 +51,10 @@ parity: $(PEERS)  ## Our losses and advantages beside those of verl and TRL
 
 parity-table: $(PEERS)  ## Write the numbers of verl and TRL that `make test` compares ours with
 	PYTHONPATH=$(VENV)/parity $(BIN)/python tests/rl/parity/make_table.py
+
+oracles: setup  ## Our graders beside the official evaluators' own functions
+	$(BIN)/python -m pip install --quiet --no-deps --upgrade --target $(VENV)/oracles --requirement requirements/oracles.txt
+	PYTHONPATH=$(VENV)/oracles $(BIN)/python -m pytest -m slow tests/grading/oracles
 
 bench: setup  ## Time and memory of the sandbox beside its peers
 	$(BIN)/saccade bench sandbox

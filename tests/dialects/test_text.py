@@ -1,5 +1,9 @@
+from collections.abc import Callable
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.counted import grows_linearly
 
 from saccade.dialects.text import (
     Block,
@@ -75,10 +79,10 @@ def test_total(text: str) -> None:
     assert len(cut_middle(text, longest=10)) <= 13
 
 
-def test_long_hostile_text_does_not_hang() -> None:
-    for piece in ("<code>", "```python\n", "\\boxed{", "\\boxed{}", "```\n"):
-        text = piece * 20_000
-        fences(text)
-        blocks(text, "code")
-        innermost(text, "code")
-        boxed(text)
+@pytest.mark.parametrize("piece", ["<code>", "```python\n", "\\boxed{", "\\boxed{}", "```\n"])
+@pytest.mark.parametrize(
+    "read", [fences, lambda text: blocks(text, "code"), lambda text: innermost(text, "code"), boxed]
+)
+def test_long_hostile_text_takes_linear_work(read: Callable[[str], object], piece: str) -> None:
+    read(piece * 20_000)
+    assert grows_linearly(lambda size: read(piece * size), 500)

@@ -145,6 +145,14 @@ def test_numbers_that_cards_ask_for() -> None:
     assert card_numbers("blindtest@1", rows) == {"mean over task": 0.75}
     assert card_numbers("maze@1", rows) == {}
     assert card_numbers("vstar@1", rows) == {}
+    kinds = {
+        "object_rel_direction_easy": 1.0,
+        "object_rel_direction_hard": 1.0,
+        "object_counting": 1.0,
+        "route_planning": 0.0,
+    }
+    typed = [row(kind, value, tags=(f"type={kind}",)) for kind, value in kinds.items()]
+    assert card_numbers("vsi-bench@1", typed) == {"mean over type": pytest.approx(2 / 3)}  # the two levels are one type
     groups = [
         row(f"{group}{n}", float(n < right), tags=(f"group={group}",))
         for group, right in (("x", 2), ("y", 1))

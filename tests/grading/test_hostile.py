@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.counted import grows_linearly
 from tests.grading.samples import EXAMPLES, Gold
 
 N = 100_000
@@ -77,6 +78,29 @@ def test_hostile_text_is_wrong_and_soon(text: str) -> None:
     for gold in EXAMPLES:
         allowed = gold.answer == "42" and text in (HOSTILE["zero width"],)
         assert gold.grade(text) < 1 or allowed, gold
+
+
+PIECES = {
+    "heads": "answer: x\n",
+    "heads on one line": "the answer is 5. ",
+    "boxes": "\\boxed{5} ",
+    "nested boxes": "\\boxed{",
+    "tags": "<answer>5</answer>",
+    "lines": "A. cat\n",
+    "bullets": "- cat\n",
+    "bold": "**5** ",
+    "sentences": "Therefore, there are 5 of 7. ",
+    "fences": "```\n5\n",
+    "mentions": "cat (B) ",
+    "braces": "{5} ",
+}
+
+
+@pytest.mark.parametrize("piece", PIECES.values(), ids=PIECES.keys())
+@pytest.mark.parametrize("wanted", ["choice@1", "number@1"])
+def test_long_texts_take_linear_work(wanted: str, piece: str) -> None:
+    gold = next(gold for gold in EXAMPLES if gold.grader == wanted)
+    assert grows_linearly(lambda size: gold.grade(piece * size), 100)
 
 
 @pytest.mark.parametrize("gold", EXAMPLES, ids=lambda gold: gold.grader)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from random import Random
+
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
@@ -111,6 +113,52 @@ def test_nobody_answers_twice(gold: Gold, data: st.DataObject) -> None:
     form = data.draw(st.sampled_from(("<answer>{}</answer>", "\\boxed{{{}}} ", "The answer is {}. ", "Answer: {}\n")))
     for first, second in ((gold.answer, other), (other, gold.answer)):
         assert gold.grade(form.format(first) + form.format(second)) == 0
+
+
+LETTERED = ("{}", "({})", "**{}**", "Answer: {}", "The answer is {}.", "The correct option is ({}).", "\\boxed{{{}}}")
+EXPLANATIONS = (
+    "",
+    "\nExplanation: the others do not fit.",
+    "\n\nNone of the others is as large, and one is not even there.",
+    "\n\nThis follows from the picture, where nothing else could be seen.",
+    "\n```\nprint(1)\n```",
+    "\n\nLet me know if you have any other questions.",
+)
+
+
+def letter_of(gold: Gold) -> str:
+    return "ABCDEF"[gold.choices.index(gold.answer)]
+
+
+@quick
+@given(CHOICE_GOLDS, st.sampled_from(LETTERED), st.sampled_from(EXPLANATIONS), st.booleans())
+def test_an_explanation_behind_a_letter_changes_nothing(gold: Gold, form: str, explanation: str, right: bool) -> None:
+    other = next(choice for choice in gold.choices if choice != gold.answer)
+    said = letter_of(gold) if right else letter_of(Gold("choice@1", other, gold.choices))
+    assert gold.grade(form.format(said) + explanation) == float(right)
+
+
+@quick
+@given(CHOICE_GOLDS, st.sampled_from(LETTERED), st.randoms(use_true_random=False))
+def test_another_order_of_options_changes_nothing_but_letters(gold: Gold, form: str, random: Random) -> None:
+    shuffled = Gold("choice@1", gold.answer, tuple(random.sample(gold.choices, len(gold.choices))))
+    assert shuffled.grade(form.format(letter_of(shuffled))) == 1
+    assert shuffled.grade(form.format(gold.answer)) == gold.grade(form.format(gold.answer)) == 1
+    moved = letter_of(gold) != letter_of(shuffled)
+    assert shuffled.grade(form.format(letter_of(gold))) == float(not moved)
+
+
+@quick
+@given(CHOICE_GOLDS, st.sampled_from(LETTERED))
+def test_an_answer_stated_twice_in_agreement_is_one(gold: Gold, form: str) -> None:
+    for first in (letter_of(gold), gold.answer, f"({letter_of(gold)}) {gold.answer}"):
+        assert gold.grade(f"The answer is {first}.\n\n{form.format(letter_of(gold))}") == 1
+
+
+@quick
+@given(NUMBER_GOLDS, st.sampled_from(("two", "seven", "a dozen")), st.sampled_from((" or ", " to ", " out of ")))
+def test_a_spelt_number_beside_digits_is_not_one_number(gold: Gold, spelt: str, between: str) -> None:
+    assert gold.grade(f"{spelt}{between}{gold.answer}") == 0
 
 
 @pytest.mark.parametrize("gold", EXAMPLES, ids=lambda gold: gold.grader)

@@ -1,4 +1,5 @@
 import pytest
+from tests.counted import grows_linearly
 
 from saccade.dialects.registry import DIALECTS, load_dialect
 from saccade.record.action import Action, Answer, Code, ParseError, ToolCall
@@ -58,11 +59,19 @@ def test_a_quote_is_found_where_it_stands() -> None:
     ]
 
 
-@pytest.mark.parametrize("text", ["<answer>" * 40_000, "a" + " " * 300_000 + "b", "a" * 300_000, "```\n" * 70_000])
-def test_long_texts_take_linear_time(text: str) -> None:
-    """Quadratic time would reach the time limit of the suite."""
-    for action in (Code(code="b" + "a" * 50_000), Answer(text="x"), ToolCall(name="x", arguments={})):
-        segments(Turn(text=text, action=action))
+LONG = {"tags": "<answer>", "blanks": " ", "letters": "a", "fences": "```\n"}
+
+
+@pytest.mark.parametrize("piece", LONG.values(), ids=LONG.keys())
+def test_long_texts_take_linear_work(piece: str) -> None:
+    actions = (Code(code="b" + "a" * 50_000), Answer(text="x"), ToolCall(name="x", arguments={}))
+
+    def work(size: int) -> None:
+        for action in actions:
+            segments(Turn(text="a" + piece * size + "b", action=action))
+
+    work(300_000 // len(piece))
+    assert grows_linearly(work, 500)
 
 
 @pytest.mark.parametrize("entry", [name for name in DIALECTS.ids() if "video" not in name])

@@ -22,7 +22,7 @@ _FIRST_NOT = re.compile(
     re.IGNORECASE,
 )
 _SETTLES = re.compile(
-    r"(?:^|\b(?:is|be|so|thus|hence|therefore|choose|chose|pick|select|say|with|for|option|choice|answer|letter|but|to|case)\b)"
+    r"(?:^|'s\b|\b(?:is|be|so|thus|hence|therefore|choose|chose|pick|select|say|with|for|option|choice|answer|letter|but|to|case)\b)"
     r"[,:\s]*(?:option\s|choice\s|letter\s|answer\s)?[(\[\"']?(?-i:(?P<label>[A-Z]))[)\]\"']?(?=\s*(?:[.,;:!]|$|\s(?:because|since|as|which)\b))",
     re.IGNORECASE,
 )

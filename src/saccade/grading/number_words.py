@@ -59,8 +59,7 @@ def with_digits(text: str) -> str:
 
 def says_another(text: str) -> bool:
     """Whether a spelt number counts something in a text with digits; "the two lines" only names what was known."""
-    text = _DOZEN.sub("12", text)
-    return any(
+    return _DOZEN.search(text) is not None or any(
         _digits(found, text) != found[0] and _NAMED.search(text[max(0, found.start() - 8) : found.start()]) is None
         for found in _RUN.finditer(text)
     )

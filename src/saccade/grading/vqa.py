@@ -41,8 +41,6 @@ _SHORTENED: Final = [
     "how'd",
     "how'll",
     "how's",
-    "i'm",
-    "i've",
     "isn't",
     "it'd",
     "it'll",
