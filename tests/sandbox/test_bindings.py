@@ -90,7 +90,7 @@ def test_a_file_stays_in_the_workspace(path: str) -> None:
 
 
 def test_a_file_larger_than_the_limits_is_refused() -> None:
-    with pytest.raises(SandboxError, match=r"more than the limits .* \(file_bytes 4, .* larger ones"):
+    with pytest.raises(SandboxError, match=r"more than the limits .* \(file_bytes 4, .* \(session\.file_bytes\)"):
         bound_file("x", b"12345", Limits(file_bytes=4))
 
 

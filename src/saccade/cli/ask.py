@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from saccade.errors import SettingsError
-from saccade.media.download import is_url
 
 if TYPE_CHECKING:
     from saccade.episode.asking import AskSettings, Question
@@ -94,6 +93,8 @@ def ask(
 
 def _read(words: list[str], more: list[str]) -> tuple[tuple[str, ...], str]:
     """The media and the question. Raises `SettingsError` if the last word is no question but a picture."""
+    from saccade.media.download import is_url
+
     *media, question = words
     if is_url(question) or (not question.endswith("?") and Path(question).suffix and Path(question).is_file()):
         raise SettingsError(

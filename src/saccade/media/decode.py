@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
-from typing import Final
+from typing import BinaryIO, Final
 
 from PIL import Image, UnidentifiedImageError
 
@@ -204,8 +204,7 @@ def _decoding() -> Iterator[None]:
 @contextmanager
 def _opened(data: Source, limits: DecodeLimits) -> Iterator[Image.Image]:
     """The file with its header read and found to be within the limits, no pixel decoded."""
-    # Opened here and not by Pillow, which would map a file that it knows by its path.
-    with BytesIO(data) if isinstance(data, bytes) else data.open("rb") as file:
+    with BytesIO(data) if isinstance(data, bytes) else _file(data) as file:
         size = file.seek(0, os.SEEK_END)
         file.seek(0)
         if not size:
@@ -220,6 +219,14 @@ def _opened(data: Source, limits: DecodeLimits) -> Iterator[Image.Image]:
         with image:
             _check_size(image.size, limits)
             yield image
+
+
+def _file(path: Path) -> BinaryIO:
+    # Opened here and not by Pillow, which would map a file that it knows by its path.
+    try:
+        return path.open("rb")
+    except OSError as error:
+        raise MediaError(f"{path} cannot be read: {error.strerror or error}. Check the path.") from error
 
 
 def _check_size(size: tuple[int, int], limits: DecodeLimits) -> None:

@@ -124,8 +124,6 @@ def _calling(name: str) -> Iterator[None]:
     except (DecodeError, TooLargeError) as error:
         said = "is no picture that can be used" if isinstance(error, DecodeError) else "cannot be used"
         raise type(error)(f"{name} {said}: {error}") from error
-    except OSError as error:
-        raise MediaError(f"{name} cannot be read: {error.strerror or error}. Check the path.") from error
 
 
 def _image(image: Image.Image, store: MediaStore, settings: OwnMediaSettings) -> Taken:
