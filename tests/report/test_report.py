@@ -43,7 +43,8 @@ def page(runs: tuple[Path, Path, Path]) -> str:
 def rows(page: str) -> list[list[str]]:
     """The cells of all tables, row by row."""
     found = re.findall(r"<tr[^>]*>(.*?)</tr>", page, re.DOTALL)
-    return [[re.sub(r"<[^>]+>", "", cell).strip() for cell in re.findall(r"<t[hd].*?</t[hd]>", row)] for row in found]
+    cells = ([re.sub(r"<[^>]+>", "", cell).strip() for cell in re.findall(r"<t[hd].*?</t[hd]>", row)] for row in found)
+    return [row for row in cells if row]
 
 
 def cards(page: str) -> list[list[object]]:
