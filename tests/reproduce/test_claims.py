@@ -231,7 +231,8 @@ def test_what_cannot_be_measured_is_refused_beforehand(change: str, said: str, t
     claim, evidence = load_claim("std-sorting"), evidence_of("std-sorting", tmp_path)
     claim.check(evidence.settings, evidence.told)
     first = evidence.settings.arm("sorted")
-    arm = first.model_copy(update={"change": (*first.change, change)})
+    plain = [item for item in first.change if not item.startswith("selection")]
+    arm = first.model_copy(update={"change": (*plain, change)})
     every = tuple(item for item in evidence.settings.every_arm if not item.startswith("selection"))
     settings = evidence.settings.model_copy(update={"arms": (arm,), "every_arm": every})
     told = {"sorted": arm_settings(settings, arm, 0)}

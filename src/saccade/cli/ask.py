@@ -26,6 +26,12 @@ EPILOG = (
     "Then `saccade show RUN` makes a page of it."
 )
 
+SETTINGS_HELP = (
+    "sampling.temperature, sampling.max_tokens, limits.turns, limits.images, limits.wall_seconds, tools, retry.seconds, "
+    "frames.fps, media.max_pixels, session.wall_seconds, sandbox (address of `saccade sandbox serve`), ... A wrong name "
+    "lists all."
+)
+
 
 @app.command(epilog=EPILOG)
 def ask(
@@ -61,13 +67,7 @@ def ask(
     ] = None,
     option: Annotated[
         list[str] | None,
-        typer.Option(
-            "--set",
-            metavar="NAME=VALUE",
-            help="sampling.temperature, sampling.max_tokens, limits.turns, limits.images, limits.wall_seconds, tools, "
-            "retry.seconds, frames.fps, media.max_pixels, session.wall_seconds, sandbox (address of `saccade sandbox "
-            "serve`), ... A wrong name lists all.",
-        ),
+        typer.Option("--set", metavar="NAME=VALUE", help=SETTINGS_HELP),
     ] = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print nothing but the answer, the stop reason and the costs, as JSON.")
