@@ -15,8 +15,9 @@ import pytest
 from PIL import Image
 from rich.console import Console
 
-from saccade.cli.ask_screen import ENDS, AskScreen, visible
+from saccade.cli.ask_screen import ENDS, AskScreen
 from saccade.cli.main import main
+from saccade.cli.plain import visible
 from saccade.episode.effects import Said, Wrote
 from saccade.models.base import Completion
 from saccade.record.codec import read_lines

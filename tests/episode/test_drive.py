@@ -235,7 +235,7 @@ def test_ask_from_python(tmp_path: Path) -> None:
         assert trajectory.rollout == number
     stored = list(read_lines(tmp_path / "run/trajectories.jsonl", Trajectory))
     assert [item.id for item in stored] == [f"{trajectory.task.id}#0", f"{trajectory.task.id}#1"]
-    assert trajectory.provenance.limits == EpisodeLimits(turns=30)
+    assert trajectory.provenance.limits == EpisodeLimits(turns=30, idle_turns=4)
 
 
 async def test_a_stopped_is_heard_too(tmp_path: Path) -> None:

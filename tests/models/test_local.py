@@ -277,3 +277,8 @@ async def test_an_answer_can_be_continued(model: LocalModel) -> None:
     went_on, fresh = [await model.complete(request, MEDIA) for request in (begun, asked)]
     assert (went_on.usage.prompt_tokens or 0) > (fresh.usage.prompt_tokens or 0)
     assert went_on.text != fresh.text
+
+
+async def test_loading_prints_nothing(model: LocalModel, capfd: pytest.CaptureFixture[str]) -> None:
+    await model.complete(ask(sampling=sampled(tokens=1)), Media())
+    assert capfd.readouterr() == ("", "")

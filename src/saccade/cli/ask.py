@@ -39,7 +39,8 @@ def ask(
         ),
     ] = None,
     dialect: Annotated[
-        str | None, typer.Option(help="How the model is spoken to; a wrong name lists all.  [default: pyvision]")
+        str | None,
+        typer.Option(help="How the model is spoken to; a wrong name lists all.  [default: what suits it]"),
     ] = None,
     image: Annotated[
         list[Path] | None, typer.Option(help="A further picture (or video). May be repeated; the order counts.")
@@ -83,14 +84,17 @@ def ask(
 
 
 async def _ask(question: Question, settings: AskSettings, out: Path | None, *, quiet: bool) -> Trajectory:
-    from rich.console import Console
-
     from saccade.cli.ask_screen import AskScreen
+    from saccade.cli.plain import plain_console
     from saccade.episode.asking import Asked, answered
     from saccade.episode.kept import NotKeptError
     from saccade.episode.performer import unwatched
+    from saccade.episode.suited import suited
 
-    screen = AskScreen(Console(stderr=quiet, highlight=False))
+    settings, says = suited(settings)
+    screen = AskScreen(plain_console(stderr=quiet, highlight=False), settings.dialect)
+    if not quiet:
+        print(*says, sep="\n", file=sys.stderr)
     watch = unwatched if quiet else screen
     try:
         trajectory = await answered(question, Asked(settings), out=out, watch=watch, cancel=_cancel_on_interrupt())

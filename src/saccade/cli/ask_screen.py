@@ -9,14 +9,12 @@ from __future__ import annotations
 from rich.console import Console
 from rich.text import Text
 
+from saccade.cli.plain import visible
 from saccade.episode.effects import Ask, Call, Event, Notice, Ran, Run, Said, Wrote
+from saccade.episode.idle import TELLING, idle_detail
 from saccade.record.execution import Execution
 from saccade.record.status import Status
 from saccade.record.trajectory import StopReason, Trajectory
-
-_MARKS = {code: chr(0x2400 + code) for code in range(32) if chr(code) not in "\n\t"} | {0x7F: "\u2421"}
-_MARKS |= {code: f"\\x{code:02x}" for code in range(0x80, 0xA0)}
-_MARKS |= {code: f"\\u{code:04x}" for code in (*range(0x202A, 0x202F), *range(0x2066, 0x206A), 0x200E, 0x200F)}
 
 ENDS = {
     StopReason.ANSWERED: "answered",
@@ -35,17 +33,16 @@ ENDS = {
 """Every stop reason in words."""
 
 
-def visible(text: str) -> str:
-    """`text` without anything that a terminal would obey."""
-    return text.translate(_MARKS)
-
-
 class AskScreen:
     """Hears the events of one episode and prints them."""
 
-    def __init__(self, console: Console) -> None:
+    def __init__(self, console: Console, dialect: str = "") -> None:
+        """`dialect` is the id of the one that is spoken, for what is said of a model that does not follow it."""
         self._console = console
+        self._dialect = dialect
         self._turn = 0
+        self._idle = 0
+        """Turns in a row after which nothing was run."""
         self._streamed = ""
         """What has been shown of the turn's text."""
         self._in_fence = False
@@ -54,6 +51,9 @@ class AskScreen:
     def __call__(self, event: Event) -> None:
         """Show one event."""
         if isinstance(event, Ask):
+            if self._idle == TELLING and self._dialect:
+                self._note(idle_detail(self._dialect, self._idle), style="yellow")
+            self._idle += 1
             self._turn += 1
             self._streamed, self._in_fence = "", False
             self._console.rule(f"turn {self._turn}", align="left", style="dim")
@@ -64,6 +64,7 @@ class AskScreen:
         elif isinstance(event, Said):
             self._said(event)
         elif isinstance(event, Run | Call):
+            self._idle = 0
             self._note("running the code …" if isinstance(event, Run) else f"calling {visible(event.call.name)} …")
         elif isinstance(event, Ran):
             self._ran(event.execution, event.seconds)
@@ -118,8 +119,8 @@ class AskScreen:
         ok = execution.status is Status.OK
         self._console.print(Text(f"{execution.status.value}, {seconds:.2f} s", style="green" if ok else "red"))
 
-    def _note(self, text: str) -> None:
-        self._console.print(Text(text, style="dim"))
+    def _note(self, text: str, style: str = "dim") -> None:
+        self._console.print(Text(text, style=style))
 
 
 def costs(trajectory: Trajectory) -> str:

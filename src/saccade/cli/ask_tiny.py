@@ -53,7 +53,7 @@ def tiny_by_default(question: str, choices: Sequence[str], otherwise: str) -> Se
             f"{otherwise} Without one, the model that comes with Saccade answers, but this question is of none of the "
             f"kinds that it learned: it can {_list()}."
         )
-    return ("model=tiny", "dialect=tiny")
+    return ("model=tiny",)
 
 
 def _list() -> str:

@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
+from rich.text import Text
 
+from saccade.cli.plain import plain_console
 from saccade.errors import SettingsError, UnavailableError
 
 if TYPE_CHECKING:
@@ -51,9 +52,9 @@ def sandbox(
     if json_file is not None and not json_file.parent.is_dir():
         raise SettingsError(f"{json_file} cannot be written: there is no folder {json_file.parent}.")
     # Where the output is no terminal, nobody can make the window wider afterwards.
-    console = Console(width=None if sys.stdout.isatty() else 180)
-    with Console(stderr=True).status("starting") as status:
-        report = measure(rows, QUICK if quick else FULL, told=lambda what: status.update(f"measuring {what}"))
+    console = plain_console(width=None if sys.stdout.isatty() else 180)
+    with plain_console(stderr=True).status("starting") as status:
+        report = measure(rows, QUICK if quick else FULL, told=lambda what: status.update(Text(f"measuring {what}")))
     console.print(*heading(report), sep="\n", highlight=False, markup=False)
     console.print(table(report))
     console.print(*footing(report), sep="\n", highlight=False, markup=False)
@@ -147,9 +148,9 @@ def _measured(
     from saccade.bench.present import loop_table
 
     machine = this_machine()
-    console = Console(width=None if sys.stdout.isatty() else 150)
-    with Console(stderr=True).status("starting") as status:
-        figures = measure(lambda what: status.update(f"measuring {what}"))
+    console = plain_console(width=None if sys.stdout.isatty() else 150)
+    with plain_console(stderr=True).status("starting") as status:
+        figures = measure(lambda what: status.update(Text(f"measuring {what}")))
     console.print(
         f"{machine.processor}, {machine.cores} cores, Python {machine.python}, load {machine.load:.2f}"
         + ("; WARNING: the machine was busy, trust ratios only" if machine.busy else ""),

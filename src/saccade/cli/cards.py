@@ -81,16 +81,17 @@ def check(
 
 
 def _read(card: Card, data: Path, store: Path) -> Findings:
-    from rich.console import Console
+    from rich.markup import escape
     from rich.progress import track
 
+    from saccade.cli.plain import plain_console
     from saccade.media.store import MediaStore
     from saccade.tasks.benchmarks.benchmark import open_benchmark
     from saccade.tasks.benchmarks.check import survey
 
     benchmark = open_benchmark(card, data)
-    screen = Console(stderr=True)
+    screen = plain_console(stderr=True)
     items = benchmark.tasks(MediaStore(store))
     if screen.is_terminal:
-        items = track(items, f"Reading {card.id}", total=benchmark.count(), console=screen, transient=True)  # type: ignore[assignment]
+        items = track(items, escape(f"Reading {card.id}"), total=benchmark.count(), console=screen, transient=True)  # type: ignore[assignment]
     return survey(card, items)

@@ -29,9 +29,9 @@ def convert(
     root: Annotated[str, typer.Option(help="Written before the paths of pictures. [default: nothing]")] = "",
 ) -> None:
     """Convert training data; rows that cannot be are listed with the reason. Exits with 1 if none could be."""
-    from rich.console import Console
     from rich.progress import Progress
 
+    from saccade.cli.plain import plain_console
     from saccade.dialects.registry import load_dialect
     from saccade.sft.formats import convert as work
     from saccade.sft.formats.base import Options
@@ -40,7 +40,7 @@ def convert(
     if dialect is not None:
         load_dialect(dialect)
     formats = (load_format(from_), load_format(to))
-    with Progress(console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty()) as progress:
+    with Progress(console=plain_console(stderr=True), transient=True, disable=not sys.stderr.isatty()) as progress:
         bar = progress.add_task("Converting", total=None)
         done = work.convert(source, target, formats, Options(dialect, images, root), lambda: progress.advance(bar))
     print(f"{done.written} of {done.read} rows: {target}")

@@ -72,17 +72,19 @@ def _list() -> None:
 @contextmanager
 def _bar(total: int) -> Iterator[Callable[[], None]]:
     """A progress bar on the terminal's error stream; nothing where there is no terminal."""
-    from rich.console import Console
     from rich.progress import Progress
 
-    with Progress(console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty()) as progress:
+    from saccade.cli.plain import plain_console
+
+    with Progress(console=plain_console(stderr=True), transient=True, disable=not sys.stderr.isatty()) as progress:
         work = progress.add_task("Curating", total=total)
         yield lambda: progress.advance(work)
 
 
 def _table(report: CurateReport) -> None:
-    from rich.console import Console
     from rich.table import Table
+
+    from saccade.cli.plain import plain_console
 
     table = Table(box=None, pad_edge=False)
     for name in ("filter", "seen", "kept", "dropped", "undecided"):
@@ -90,7 +92,7 @@ def _table(report: CurateReport) -> None:
     table.add_column("reasons, with an example", overflow="fold")
     for item in report.filters:
         table.add_row(item.label, *map(str, (item.seen, item.kept, item.dropped, item.undecided)), _reasons(item))
-    console = Console()
+    console = plain_console()
     console.print(table, markup=False)
     first, last = report.filters[0], report.filters[-1]
     kept = {count.category: count.kept for count in last.categories}

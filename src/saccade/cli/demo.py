@@ -15,8 +15,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
+from rich.text import Text
 
 from saccade.cli.demo_scene import SIGN_TEXT, Box, Scene, centre, draw_street
+from saccade.cli.plain import plain_console
 from saccade.errors import DecodeError, UnavailableError
 from saccade.record.trajectory import Trajectory
 
@@ -61,7 +63,7 @@ def demo(
     question = "What is written on the small sign?" if image is None else "What is in the middle of the picture?"
     answer = " / ".join(SIGN_TEXT) if image is None else "(The turns of this demo are written beforehand.)"
     folder = RunFolder(out)
-    console = Console(highlight=False)
+    console = plain_console(highlight=False)
     console.print("The turns are written beforehand; the loop, the dialect and the sandbox are real.", style="dim")
     screen = AskScreen(console)
     trajectory = asyncio.run(play(scene, question, steps, answer, folder, screen))
@@ -89,8 +91,8 @@ def _tiny(out: Path, store: MediaStore, console: Console, site: Site) -> None:
     number = next(number for number in count() if not (out / f"tiny-{number}").exists())
     folder = out / f"tiny-{number}"
     try:
-        with Console(stderr=True).status("saccade-tiny looks, writes and runs") as status:
-            rows = asyncio.run(play_tiny(folder, lambda name, done, right: status.update(f"saccade-tiny: {name}")))
+        with plain_console(stderr=True).status("saccade-tiny looks, writes and runs") as status:
+            rows = asyncio.run(play_tiny(folder, lambda name, done, right: status.update(Text(f"tiny: {name}"))))
     except UnavailableError as error:
         console.print(f"Left out, the bundled model saccade-tiny: {error}", style="yellow", markup=False)
         return

@@ -17,7 +17,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
+from saccade.cli.plain import plain_console
 from saccade.errors import IsolationError, SandboxError, SettingsError
 from saccade.sandbox.isolation import MINIMUM, Isolation, Layer
 
@@ -85,9 +87,9 @@ def doctor(
     if as_json:
         typer.echo(json.dumps(report, indent=2))
     else:
-        _print_report(report, Console())
+        _print_report(report, plain_console())
         if outcomes:
-            _print_attacks(outcomes, Console())
+            _print_attacks(outcomes, plain_console())
     raise typer.Exit(0 if report["ok"] else 1)
 
 
@@ -170,7 +172,7 @@ async def _attacked(names: list[str] | None, *, quiet: bool) -> list[AttackOutco
     from saccade.sandbox.attacks import LIMITS, choose, run_attacks
     from saccade.sandbox.local import LocalSandbox
 
-    with Progress(console=Console(stderr=True), disable=quiet, transient=True) as progress:
+    with Progress(console=plain_console(stderr=True), disable=quiet, transient=True) as progress:
         task = progress.add_task("attacks", total=len(choose(names)))
 
         def show(outcome: AttackOutcome) -> None:
@@ -206,7 +208,9 @@ def _print_report(report: dict[str, Any], console: Console) -> None:
         table.add_column(column, overflow="fold")
     for row in report["layers"]:
         advice = row["detail"] if row["on"] else "; ".join(filter(None, (row["detail"], f"to do: {row['remedy']}")))
-        table.add_row(row["layer"], "[green]on[/]" if row["on"] else "[red]off[/]", row["stops"], _plain(advice))
+        table.add_row(
+            row["layer"], Text("on", "green") if row["on"] else Text("off", "red"), row["stops"], _plain(advice)
+        )
     console.print(table)
     if report["missing"]:
         console.print(report["missing"], style="bold red", markup=False)
@@ -227,18 +231,17 @@ def _print_attacks(outcomes: list[AttackOutcome], console: Console) -> None:
     console.print(summary, style="bold red" if failed else "bold green")
 
 
-def verdict(outcome: AttackOutcome) -> str:
+def verdict(outcome: AttackOutcome) -> Text:
     """The result of an attack in a word or two, with colour."""
     if not outcome.held:
-        return "[bold red]BREACH[/]"
+        return Text("BREACH", "bold red")
     if not outcome.neighbour_ok:
-        return "[bold red]neighbour harmed[/]"
+        return Text("neighbour harmed", "bold red")
     if not outcome.session_survived:
-        return "held, own session lost" if outcome.attack.may_lose_session else "[bold red]session lost[/]"
-    return "[green]held[/]"
+        return Text("held, own session lost") if outcome.attack.may_lose_session else Text("session lost", "bold red")
+    return Text("held", "green")
 
 
 def _plain(text: str) -> str:
-    """Text of a guest for the terminal: no markup, no control characters."""
-    printable = "".join(letter if letter.isprintable() else "?" for letter in text)
-    return printable.replace("[", r"\[")
+    """Text of a guest for the terminal: no control characters."""
+    return "".join(letter if letter.isprintable() else "?" for letter in text)

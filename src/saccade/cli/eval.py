@@ -37,7 +37,8 @@ def evaluate(
     out: Annotated[Path, typer.Option(help="Run folder; made if missing, continued if it is there.")],
     model: Annotated[str | None, typer.Option(help="As `saccade ask --model`, or solver.")] = None,
     dialect: Annotated[
-        str | None, typer.Option(help="How the model is spoken to; direct: without tools.  [default: pyvision]")
+        str | None,
+        typer.Option(help="How the model is spoken to; direct: without tools.  [default: what suits it]"),
     ] = None,
     published: Annotated[
         str | None,
@@ -153,5 +154,10 @@ def _tell(made: Evaluated, out: Path, settings: EvalSettings) -> None:
             print(f"{card.title}, published by {line}.")
     for card in () if settings.judge else judged_cards(settings):
         print(f"{card.title}: its authors let a model grade, here a rule did; --judge MODEL asks one.")
+    if progress.kinds:
+        kinds = ", ".join(f"{kind} {count}" for kind, count in progress.kinds.most_common())
+        print(f"\n{progress.failed} samples failed ({kinds}); {out / 'failures.jsonl'} says why.")
+    if progress.idle:
+        print(f"\n{progress.idle} samples ended with turns without an action: see the first one above.")
     before = f", {progress.skipped} were there before" if progress.skipped else ""
     print(f"\n{progress.played} samples played{before}: {out}; see them with: saccade show {out}")

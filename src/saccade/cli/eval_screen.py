@@ -1,4 +1,7 @@
-"""What `saccade eval` and `saccade regrade` show while they work: a bar of samples, then one of verdicts."""
+"""What `saccade eval` and `saccade regrade` show while they work: a bar of samples, then one of verdicts.
+
+The first failure of each kind is printed as soon as it is there.
+"""
 
 from __future__ import annotations
 
@@ -13,16 +16,22 @@ if TYPE_CHECKING:
 @contextmanager
 def screen() -> Iterator[Watch]:
     """A bar on the terminal, gone at the end."""
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import BarColumn, MofNCompleteColumn, TimeRemainingColumn
     from rich.progress import Progress as Bars
 
-    columns = (BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}"), TimeRemainingColumn())
-    with Bars(*columns, console=Console(stderr=True), transient=True, speed_estimate_period=120) as bars:
+    from saccade.cli.plain import plain_column, plain_console, visible
+
+    columns = (BarColumn(), MofNCompleteColumn(), plain_column("{task.description}"), TimeRemainingColumn())
+    with Bars(*columns, console=plain_console(stderr=True), transient=True, speed_estimate_period=120) as bars:
         row = bars.add_task("", total=None)
         began: set[str] = set()
+        said = 0
 
         def show(counts: Progress) -> None:
+            nonlocal said
+            for notice in counts.notices[said:]:
+                bars.console.print(visible(notice), style="yellow", markup=False, highlight=False, soft_wrap=True)
+            said = len(counts.notices)
             what, total, start, now = "played", counts.total, counts.skipped, counts.done
             if counts.to_judge:
                 what, total, start, now = "judged", counts.to_judge, 0, counts.judged

@@ -19,6 +19,8 @@ from importlib.metadata import version
 
 import typer
 
+from saccade.cli.notices import notices
+from saccade.cli.plain import error_text
 from saccade.errors import SaccadeError, UnavailableError
 from saccade.record.disk import disk_words
 from saccade.record.own_code import blame
@@ -75,12 +77,12 @@ def main(argv: list[str] | None = None) -> int:
     """Run one command line (without the program's name) and return its exit code; never raises `SystemExit`."""
     arguments = sys.argv[1:] if argv is None else argv
     try:
-        with _terminated_as_interrupted():
+        with _terminated_as_interrupted(), notices():
             typer.main.get_command(build_app(VERBS)).main(args=list(arguments), prog_name="saccade")
     except SystemExit as stop:
         return stop.code if isinstance(stop.code, int) else int(stop.code is not None)
     except SaccadeError as error:
-        print(f"saccade: {error}", file=sys.stderr)
+        print(f"saccade: {error_text(str(error))}", file=sys.stderr)
         return 2
     except OSError as error:
         if error.errno is None or isinstance(error, ConnectionError):

@@ -99,9 +99,9 @@ def _say_unknown(run: Path, found: dict[str, Findings]) -> None:
 async def _studied(
     run: Path, asked: Study, judge: str | None, rules: PatientRules, replies: Path
 ) -> dict[str, Findings]:
-    from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
 
+    from saccade.cli.plain import plain_console
     from saccade.episode.run_folder import MEDIA
     from saccade.evals.protocols.faithfulness.judges import PictureJudge
     from saccade.evals.protocols.study import study
@@ -115,7 +115,7 @@ async def _studied(
         asked = replace(asked, judge=PictureJudge(model, MediaStore(run / MEDIA), rules))
     columns = (BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     try:
-        with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        with Progress(*columns, console=plain_console(stderr=True), transient=True) as bar:
             row = bar.add_task("", total=None)
             return await study(run, asked, lambda done, of: bar.update(row, completed=done, total=of))
     finally:

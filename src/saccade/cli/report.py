@@ -30,9 +30,9 @@ def report(
     ] = False,
 ) -> None:
     """Make a page of evaluations and training runs: tables, figures, and every episode."""
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress
 
+    from saccade.cli.plain import plain_column, plain_console
     from saccade.report.runs.open import open_runs
     from saccade.report.write import write_report
 
@@ -41,8 +41,8 @@ def report(
     target = out if out is not None else first / "report.html"
     if target.is_dir():
         target = target / "report.html"
-    columns = (TextColumn("Episodes"), BarColumn(), MofNCompleteColumn())
-    console = Console(stderr=True)
+    columns = (plain_column("Episodes"), BarColumn(), MofNCompleteColumn())
+    console = plain_console(stderr=True)
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
         row = bar.add_task("", total=None)
         written = write_report(

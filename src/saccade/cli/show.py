@@ -78,10 +78,11 @@ def _with_bar(trajectories: Iterable[Trajectory], count: int) -> Iterator[Trajec
     if count < _MANY or not sys.stderr.isatty():
         yield from trajectories
         return
-    from rich.console import Console
     from rich.progress import track
 
-    yield from track(trajectories, "Episodes", total=count, console=Console(stderr=True), transient=True)
+    from saccade.cli.plain import plain_console
+
+    yield from track(trajectories, "Episodes", total=count, console=plain_console(stderr=True), transient=True)
 
 
 def _wants_browser() -> bool:

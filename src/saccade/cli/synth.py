@@ -66,14 +66,14 @@ def synth(
 
 
 def _made(settings: SynthSettings, out: Path, workers: int) -> Progress:
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import BarColumn, MofNCompleteColumn, TimeRemainingColumn
     from rich.progress import Progress as Bar
 
+    from saccade.cli.plain import plain_column, plain_console
     from saccade.sft.synth.run import synthesise
 
-    columns = (BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}"), TimeRemainingColumn())
-    with Bar(*columns, console=Console(stderr=True), transient=True, speed_estimate_period=120) as bar:
+    columns = (BarColumn(), MofNCompleteColumn(), plain_column("{task.description}"), TimeRemainingColumn())
+    with Bar(*columns, console=plain_console(stderr=True), transient=True, speed_estimate_period=120) as bar:
         row = bar.add_task("", total=None)
 
         def show(progress: Progress) -> None:

@@ -8,9 +8,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeElapsedColumn, TimeRemainingColumn
 
+from saccade.cli.plain import plain_column, plain_console
 from saccade.training.launch import is_first
 
 _LINES = 20
@@ -24,12 +24,12 @@ class TrainScreen(ABC):
     """
 
     def __init__(self) -> None:
-        self.console = Console(stderr=True)
+        self.console = plain_console(stderr=True)
         self.progress = Progress(
-            TextColumn("{task.description}"),
+            plain_column("{task.description}"),
             BarColumn(),
             MofNCompleteColumn(),
-            TextColumn("{task.fields[told]}"),
+            plain_column("{task.fields[told]}"),
             TimeElapsedColumn(),
             TimeRemainingColumn(),
             console=self.console,

@@ -13,9 +13,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 import typer
-from rich.console import Console
+from rich.markup import escape
 from rich.progress import track
 
+from saccade.cli.plain import plain_console
 from saccade.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -73,7 +74,9 @@ def sample(
     pictures.mkdir(parents=True, exist_ok=True)
     store = MediaStore(out / "media")
     tasks = _tasks(world, part, range(start, start + n), store, knobs)
-    bar = track(tasks, description=f"Drawing {world.id}", total=n, console=Console(stderr=True), transient=True)
+    bar = track(
+        tasks, description=escape(f"Drawing {world.id}"), total=n, console=plain_console(stderr=True), transient=True
+    )
     write_lines(out / "tasks.jsonl", (_named(task, store, pictures) for task in bar))
     print(f"{n} tasks of {world.id}, split {part}: {out / 'tasks.jsonl'}, files to look at in {pictures}")
 

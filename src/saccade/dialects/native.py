@@ -70,7 +70,7 @@ _GUARD = TagGuard((r"tool_call(?:\s[^>]*)?", "answer"))
 _CALL_LINE = re.compile(r'<tool_call(?: id=(?P<id>"(?:[^"\\]|\\.)*"))?>(?P<call>\{.*\})</tool_call>')
 _SESSION = SessionOptions(preload=("np", "plt", "Image", "cv2"))
 _SANDBOX = Limits()
-_LIMITS = EpisodeLimits(turns=12)
+_LIMITS = EpisodeLimits(turns=12, idle_turns=4)
 
 
 def with_calls(text: str, calls: Sequence[ToolCall]) -> str:

@@ -72,7 +72,7 @@ class PyVision:
     stop: tuple[str, ...] = ("</code>",)
     session: SessionOptions = SESSION
     sandbox: Limits = field(default_factory=lambda: Limits(wall_seconds=20, cpu_seconds=20))
-    limits: EpisodeLimits = field(default_factory=lambda: EpisodeLimits(turns=30))
+    limits: EpisodeLimits = field(default_factory=lambda: EpisodeLimits(turns=30, idle_turns=4))
 
     def with_prompts(self, prompts: Prompts) -> Self:
         """The same dialect with the templates for one and for more pictures from `prompts`."""

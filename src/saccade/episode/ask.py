@@ -25,7 +25,7 @@ def ask(
     question: str,
     *,
     model: str | Model,
-    dialect: str | Dialect = "pyvision",
+    dialect: str | Dialect = "",
     out: Paths | None = None,
     watch: Watch = unwatched,
 ) -> Trajectory:
@@ -33,7 +33,8 @@ def ask(
 
     With `out` the trajectory and its pictures are kept in that run folder, for `saccade show`, turn by turn: what was
     killed is continued by the same call. Else the pictures that the trajectory names are gone when this returns. A
-    model given as an object is closed as one given by name. `watch` hears every event, on a thread of its own.
+    model given as an object is closed as one given by name. Without a `dialect` the model is asked in the one that
+    suits it, see `saccade.episode.suited`. `watch` hears every event, on a thread of its own.
 
     Raises:
         NotKeptError: it was played, and `out` cannot be written; its `trajectory` is the episode.

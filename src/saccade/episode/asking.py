@@ -21,6 +21,7 @@ from saccade.episode.performer import Watch, unwatched
 from saccade.episode.plan import Plan, limits_with
 from saccade.episode.run_folder import mended
 from saccade.episode.settings import EpisodeSettings
+from saccade.episode.suited import check_speaks, suited
 from saccade.media.store import MediaStore
 from saccade.models.base import Model
 from saccade.models.hosted import patient
@@ -35,7 +36,6 @@ from saccade.tasks.from_files import task_from_files
 class AskSettings(EpisodeSettings):
     """Everything that decides how a question is asked."""
 
-    model: str
     retry: RetryPolicy = INTERACTIVE_RETRY
 
 
@@ -78,10 +78,12 @@ async def answered(
         OSError: `out` cannot be used; nothing was asked yet.
         SaccadeError: a name, a file or a setting is wrong, or this machine cannot isolate a sandbox.
     """
-    settings = asked.settings
+    settings, _ = suited(asked.settings)
     if asked.model is None:
         check_sampling(settings.model, settings.sampling)
     dialect, tools = settings.spoken(asked.dialect)
+    if asked.model is None:
+        check_speaks(settings.model, dialect)
     with ExitStack() as stack:
         folder = None if out is None else mended(out)
         root = stack.enter_context(tempfile.TemporaryDirectory(prefix="saccade-ask-"))

@@ -22,6 +22,7 @@ from dataclasses import dataclass, field
 
 from saccade.dialects.base import Dialect, FunctionDialect, Observation, ShapedDialect
 from saccade.episode.effects import Ask, Call, Effect, Ran, Reply, Run, Said, Stopped
+from saccade.episode.idle import TELLING, idle_detail, idle_turns
 from saccade.episode.plan import Plan
 from saccade.models.base import Request
 from saccade.record.action import Action, Answer, Code, ParseError, ToolCall
@@ -61,7 +62,7 @@ def flow(plan: Plan) -> Flow:
         action = talk.hear(said)
         stop = talk.stop_after(action)
         if stop is not None:
-            return talk.end(stop)
+            return talk.end(stop, talk.idleness(stop))
         if isinstance(action, Code | ToolCall):
             ran = yield talk.effect(action)
             if isinstance(ran, Stopped):
@@ -72,7 +73,7 @@ def flow(plan: Plan) -> Flow:
         else:
             stop = talk.correct(action)
         if stop is not None and not talk.asks_for_answer(stop):
-            return talk.end(stop)
+            return talk.end(stop, talk.idleness(stop))
 
 
 @dataclass
@@ -171,6 +172,9 @@ class _Talk:
 
     def correct(self, error: Action) -> StopReason | None:
         """Tell the model that it asked for nothing, if the dialect does; else the episode ends."""
+        limit = self.plan.limits.idle_turns
+        if limit is not None and idle_turns(self.turns) >= limit:
+            return StopReason.NO_ACTION
         reason = error.reason if isinstance(error, ParseError) else ""
         observation = self.plan.dialect.correct(reason, self.shown)
         if observation is None:
@@ -187,6 +191,14 @@ class _Talk:
         self.limit = reason
         self._amend(request=request)
         return True
+
+    def idleness(self, reason: StopReason) -> str:
+        """What a person should know of a model that ended without an action; empty where there is nothing to say."""
+        idle, limit = idle_turns(self.turns), self.plan.limits.idle_turns
+        if reason not in (StopReason.NO_ACTION, StopReason.TURN_LIMIT) or idle < min(limit or TELLING, TELLING):
+            return ""
+        reached = limit if reason is StopReason.NO_ACTION and limit is not None and idle >= limit else None
+        return idle_detail(self.plan.dialect.id, idle, reached)
 
     def end(self, reason: StopReason, detail: str = "") -> Outcome:
         """The episode, ended."""

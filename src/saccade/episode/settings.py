@@ -18,9 +18,12 @@ from saccade.tools.toolbox import Toolbox
 
 
 class EpisodeSettings(Settings):
-    """Everything but the model and the task that decides how an episode is played."""
+    """Everything but the task that decides how an episode is played."""
 
-    dialect: str = "pyvision"
+    model: str
+    """As `saccade.models.registry` names it."""
+    dialect: str = ""
+    """Empty: the one that suits the model, see `saccade.episode.suited`."""
     prompt_file: str = ""
     sampling: Sampling = Sampling()
     limits: EpisodeLimits = EpisodeLimits()

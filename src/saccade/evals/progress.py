@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from saccade.episode.idle import TELLING, idle_turns
 from saccade.errors import ModelLostError, ModelRefusedError, SaccadeError, SandboxLostError, SettingsError
 from saccade.evals.failures import Failure
 from saccade.record.score import CORRECT
@@ -39,6 +41,12 @@ class Progress:
     to_judge: int = 0
     """Samples that a judge is asked about."""
     judged: int = 0
+    kinds: Counter[str] = field(default_factory=Counter)
+    """Failed samples by their kind."""
+    idle: int = 0
+    """Samples that ended since the model did not follow its dialect."""
+    notices: list[str] = field(default_factory=list)
+    """What a person should know at once: the first failure of each kind, the first model that writes prose."""
     most_outages: int = OUTAGES
     _outages: int = 0
 
@@ -63,6 +71,10 @@ class Progress:
             return
         self._outages = 0
         self.played += 1
+        if idle_turns(outcome.turns) >= TELLING:
+            self.idle += 1
+            if self.idle == 1:
+                self.notices.append(f"{outcome.id}: {outcome.stop_detail or outcome.stop}")
         value = next((score.value for score in outcome.scores if score.name == CORRECT), None)
         if value is not None:
             self.graded += 1
@@ -70,6 +82,9 @@ class Progress:
 
     def _count_failure(self, failure: Failure) -> None:
         self.failed += 1
+        self.kinds[failure.kind] += 1
+        if self.kinds[failure.kind] == 1:
+            self.notices.append(f"{failure.id} failed ({failure.kind}): {failure.detail}")
         outage = _OUTAGE.get(failure.kind)
         self._outages = self._outages + 1 if outage is not None else 0
         if self._outages >= self.most_outages or (self.failed >= self.most_outages and not self.played + self.skipped):

@@ -21,6 +21,7 @@ from saccade.episode.drive import run_episode
 from saccade.episode.equip import missing_words
 from saccade.episode.plan import Plan, limits_with
 from saccade.episode.run_folder import RunFolder
+from saccade.episode.suited import check_speaks, suited
 from saccade.errors import MediaError, SettingsError
 from saccade.evals.benchmarks import BROKEN_ROW
 from saccade.evals.failures import Failure, add_failure, mend_failures, open_failures
@@ -77,7 +78,9 @@ async def evaluate(
         ModelError, SandboxError: outages that do not end.
     """
     settings, _ = continuing(as_published(settings).settings, out)
-    settings.spoken()
+    dialect, _ = settings.spoken()
+    if player is None:
+        check_speaks(settings.model, dialect)
     check_sampling(settings.model, settings.sampling)
     if settings.grader:
         load_grader(settings.grader)
@@ -185,13 +188,13 @@ def continuing(settings: EvalSettings, out: Path) -> tuple[EvalSettings, tuple[s
         RegistryError: there is no such dialect or tool.
     """
     before = _before(settings, out)
-    now = settings.continuing(before)
-    said = []
+    now, told = suited(settings.continuing(before))
+    said = list(told)
     if now.seeded and "seed" in unknown_sampling(now.model):
         now = now.model_copy(update={"seeded": False})
         said.append(f"{now.asked} knows no seed: samples are asked for without one.")
-    for name in ("grader", "judge", "headline"):
-        if (kept := getattr(now, name)) != getattr(settings, name):
+    for name in ("dialect", "grader", "judge", "headline"):
+        if (kept := getattr(now, name)) == getattr(before, name) != getattr(settings, name):
             said.append(f"{out} has the {name} {kept}, and it is used for new samples too.")
     if now.grader != before.grader:
         was = before.grader or "each source's own grader"

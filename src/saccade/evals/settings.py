@@ -17,7 +17,6 @@ _ADDRESS = re.compile(r"@https?://\S+$")
 class EvalSettings(EpisodeSettings):
     """One run of an evaluation."""
 
-    model: str
     sources: tuple[str, ...] = Field(min_length=1)
     """As `saccade.evals.sources` reads them."""
     published: str = ""
@@ -68,8 +67,12 @@ class EvalSettings(EpisodeSettings):
         return self.k >= before.k and (self.n is None or (before.n is not None and self.n >= before.n))
 
     def continuing(self, before: EvalSettings) -> EvalSettings:
-        """These settings, with the grader, judge and headline of `before` where they name none."""
-        kept = {name: getattr(before, name) for name in ("grader", "judge", "headline") if not getattr(self, name)}
+        """These settings, with the dialect, grader, judge and headline of `before` where they name none."""
+        kept = {
+            name: getattr(before, name)
+            for name in ("dialect", "grader", "judge", "headline")
+            if not getattr(self, name)
+        }
         return self.model_copy(update=kept)
 
     def may_differ(self, other: EvalSettings) -> tuple[str, ...]:

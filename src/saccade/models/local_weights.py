@@ -7,13 +7,15 @@ processor and torchvision. Imports torch and transformers; import this module la
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
 from transformers import AutoImageProcessor, AutoModelForImageTextToText, AutoTokenizer, PreTrainedConfig
-from transformers.utils import cached_file
+from transformers.utils import cached_file, logging
 
 from saccade.errors import ModelError, ModelRefusedError, SettingsError
 from saccade.models.local_families import Family, family_of
@@ -69,9 +71,10 @@ def load_checkpoint(source: str, settings: LocalSettings) -> Checkpoint:
             backend="pil",
             **where,  # the same pixels with torchvision and without
         )
-        model, loading = AutoModelForImageTextToText.from_pretrained(
-            source, dtype=dtype, trust_remote_code=False, output_loading_info=True, **where
-        )
+        with _without_bars():
+            model, loading = AutoModelForImageTextToText.from_pretrained(
+                source, dtype=dtype, trust_remote_code=False, output_loading_info=True, **where
+            )
         model = model.to(device).eval()
         if torch.device(device).type == "cpu":
             multiply_patches(model)
@@ -99,6 +102,18 @@ def load_checkpoint(source: str, settings: LocalSettings) -> Checkpoint:
         context_tokens=model.config.get_text_config().max_position_embeddings,
         max_pixels=settings.max_pixels,
     )
+
+
+@contextmanager
+def _without_bars() -> Iterator[None]:
+    """Without transformers' own bars, which would tear those of the commands; as it was afterwards."""
+    shown = logging.is_progress_bar_enabled()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        if shown:
+            logging.enable_progress_bar()
 
 
 def forbidden_tokens(tokenizer: Any, family: Family, vocabulary: int) -> torch.Tensor:

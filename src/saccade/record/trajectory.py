@@ -28,7 +28,7 @@ class StopReason(StrEnum):
     FAILED_CALL_LIMIT = "failed_call_limit"
     """More calls failed than the limit allows."""
     NO_ACTION = "no_action"
-    """The model ended without an answer and the dialect does not ask again."""
+    """The model ended without an action or an answer, and the dialect does not ask again, or did so often enough."""
     CANCELLED = "cancelled"
     MODEL_LOST = "model_lost"
     """The model's backend failed. An outage of ours: never enters a loss."""
@@ -65,6 +65,8 @@ class EpisodeLimits(Record):
     wall_seconds: NonNegativeFloat | None = None
     failed_calls: NonNegativeInt | None = None
     """Calls that may fail; the next failure ends the episode, unseen by the model."""
+    idle_turns: PositiveInt | None = None
+    """Turns in a row without an action or an answer, of which the last one ends the episode as `no_action`."""
 
 
 class Provenance(Record):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from typing import Any
 import torch
 
 from saccade.errors import SettingsError, UnavailableError
+from saccade.models.learned_dialect import write_learned
 from saccade.models.local_settings import LocalSettings
 from saccade.models.local_weights import Checkpoint, load_checkpoint
 from saccade.tokens.encoder import Encoder
@@ -84,8 +86,10 @@ def load_trainable(settings: ModelSettings, device: torch.device, seed: int) -> 
     return Trainable(checkpoint, encoder, adapter, low)
 
 
-def export(trained: Trainable, folder: Path, dtype: str) -> None:
+def export(trained: Trainable, folder: Path, dtype: str, dialects: Mapping[str, int] | None = None) -> None:
     """Write the trained checkpoint as transformers does; the folder appears complete or not at all.
+
+    `dialects` are those that it learned, with their shares of the data: the folder says so.
 
     Adapters are merged into the weights (and kept beside them, in `adapter`), so `trained` is used up.
     """
@@ -102,6 +106,7 @@ def export(trained: Trainable, folder: Path, dtype: str) -> None:
     for part in (model, checkpoint.tokenizer, checkpoint.image_processor):
         part.save_pretrained(partial)
     (partial / "chat_template.jinja").write_text(checkpoint.chat_template, encoding="utf-8")
+    write_learned(partial, dialects or {})
     if folder.exists():
         shutil.rmtree(folder)
     partial.rename(folder)

@@ -88,7 +88,7 @@ def train(settings: RlSettings, out: Path, *, resume: bool = False, watch: Watch
     learner.settle()
     folder = out / "model"
     if processes.first:
-        export(trained, folder, settings.keep.dtype)
+        export(trained, folder, settings.keep.dtype, {load_dialect(settings.recipe.dialect).id: 1})
         heard.saved(folder)
     processes.wait()
     return folder

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -39,6 +39,8 @@ class Examples:
     """How many trajectories were not used, by reason."""
     refusal: str = ""
     """Why the first of those without a token form has none."""
+    dialects: dict[str, int] = field(default_factory=dict)
+    """Dialect -> how many training rows are in it."""
 
     @property
     def fingerprint(self) -> str:
@@ -79,6 +81,7 @@ def read_examples(settings: SftSettings, encoder: Encoder, tell: Callable[[int],
     train: list[Row] = []
     held: list[Row] = []
     left_out: Counter[str] = Counter()
+    dialects: Counter[str] = Counter()
     refusal = ""
     for number, read in enumerate(_all_read(settings, encoder), 1):
         refusal = refusal or read.refusal
@@ -86,6 +89,7 @@ def read_examples(settings: SftSettings, encoder: Encoder, tell: Callable[[int],
             left_out[read.reason] += 1
         elif not _held_out(read.task, settings.validation.fraction):
             train.append(read.row)
+            dialects[read.dialect] += 1
         elif len(held) < settings.validation.most:
             held.append(read.row)
         else:
@@ -94,7 +98,9 @@ def read_examples(settings: SftSettings, encoder: Encoder, tell: Callable[[int],
     if not train:
         reasons = "; ".join(f"{count} {reason}" for reason, count in left_out.most_common()) or "the folders are empty"
         raise TrainingError(f"there is no trajectory to learn from: {reasons}. {refusal}".rstrip())
-    return Examples(tuple(train), tuple(held), dict(left_out), refusal)
+    return Examples(
+        tuple(train), tuple(held), dict(left_out), refusal, {name: dialects[name] for name in dialects if name}
+    )
 
 
 def learned_turns(trajectory: Trajectory, settings: LossSettings) -> list[int]:
@@ -119,6 +125,7 @@ class _Read:
     """Why there is no row."""
     refusal: str = ""
     """The error, where there is no token form."""
+    dialect: str = ""
 
 
 def _all_read(settings: SftSettings, encoder: Encoder) -> Iterator[_Read]:
@@ -152,7 +159,9 @@ def _read(trajectory: Trajectory, settings: SftSettings, encoder: Encoder) -> _R
         made = _row(trajectory, settings, encoder)
     except TrainingError as error:
         return _Read(task, None, _NO_TOKENS, str(error))
-    return _Read(task, None, made) if isinstance(made, str) else _Read(task, made)
+    return (
+        _Read(task, None, made) if isinstance(made, str) else _Read(task, made, dialect=trajectory.provenance.dialect)
+    )
 
 
 def _row(trajectory: Trajectory, settings: SftSettings, encoder: Encoder) -> Row | str:

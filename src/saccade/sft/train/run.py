@@ -70,7 +70,7 @@ def train(settings: SftSettings, out: Path, *, resume: bool = False, watch: Watc
     learner.settle()
     folder = out / "model"
     if processes.first:
-        export(trained, folder, settings.keep.dtype)
+        export(trained, folder, settings.keep.dtype, examples.dialects)
         heard.saved(folder)
     processes.wait()
     return folder

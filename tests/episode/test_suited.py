@@ -1,0 +1,107 @@
+"""Which dialect a model is asked in, and what cannot work."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.episode.support import ANSWER, CODE, NOTHING, OK, by_hand, plan
+
+from saccade.dialects.registry import DIALECTS, load_dialect
+from saccade.episode.asking import AskSettings
+from saccade.episode.idle import idle_detail
+from saccade.episode.suited import check_speaks, suited
+from saccade.errors import SettingsError
+from saccade.models.learned_dialect import learned_dialect, write_learned
+from saccade.models.tiny_weights import FOLDER
+from saccade.record.trajectory import StopReason
+
+
+@pytest.mark.parametrize(
+    ("model", "dialect", "why"),
+    [
+        ("openai:gpt-4.1", "native", "function calls"),
+        ("azure:mine@https://x/openai/v1/", "native", "function calls"),
+        ("anthropic:claude-opus-4-8", "native", "function calls"),
+        ("vllm:Qwen/Qwen2.5-VL-7B-Instruct@http://h:1/v1", "pyvision", "not known"),
+        ("compatible:m@http://h:1/v1", "pyvision", "not known"),
+        ("scripted:turns.json", "pyvision", "not known"),
+        ("replay:nowhere.jsonl", "pyvision", "not known"),
+        ("tiny", "tiny@1:look", "it learned"),
+        (f"local:{FOLDER}", "tiny@1:look", "it learned"),
+    ],
+)
+def test_the_one_that_suits_is_taken_and_said(model: str, dialect: str, why: str) -> None:
+    settings, says = suited(AskSettings(model=model))
+    assert settings.dialect == dialect
+    assert len(says) == 1
+    assert dialect in says[0]
+    assert why in says[0]
+    load_dialect(dialect)
+    assert suited(settings) == (settings, ())
+
+
+def test_what_is_named_stays_and_a_wrong_one_is_said() -> None:
+    settings, says = suited(AskSettings(model="tiny", dialect="pyvision"))
+    assert settings.dialect == "pyvision"
+    assert "learned the dialect tiny@1:look" in says[0]
+    assert suited(AskSettings(model="tiny", dialect="tiny:direct"))[1] == ()
+    assert suited(AskSettings(model="openai:gpt-4.1", dialect="direct"))[1] == ()
+
+
+def test_a_checkpoint_knows_what_it_learned_most(tmp_path: Path) -> None:
+    assert learned_dialect(tmp_path) == ""
+    write_learned(tmp_path, {})
+    assert list(tmp_path.iterdir()) == []
+    write_learned(tmp_path, {"codedance@1:paper": 3, "direct@1:reason": 2})
+    assert suited(AskSettings(model=f"local:{tmp_path}"))[0].dialect == "codedance@1:paper"
+    (tmp_path / "saccade.json").write_text("{")
+    assert learned_dialect(tmp_path) == ""
+
+
+@pytest.mark.parametrize(
+    ("model", "dialect", "match"),
+    [
+        ("local:folder", "native", "none"),
+        ("tiny", "native", "none"),
+        ("openai:gpt-4.1", "thyme", "cannot"),
+        ("compatible:m@http://h:1/v1", "thyme", "cannot"),
+    ],
+)
+def test_what_cannot_work_is_refused(model: str, dialect: str, match: str) -> None:
+    with pytest.raises(SettingsError, match=match):
+        check_speaks(model, load_dialect(dialect))
+
+
+def test_all_else_is_let_through() -> None:
+    for name in DIALECTS.ids():
+        check_speaks("vllm:m@http://h:1/v1", load_dialect(name))
+        if not name.startswith("thyme"):
+            check_speaks("openai:gpt-4.1", load_dialect(name))
+
+
+def test_a_model_that_writes_prose_ends_after_a_few_turns() -> None:
+    for dialect in ("pyvision", "native"):
+        silent = NOTHING if dialect == "pyvision" else ""
+        effects, outcome = by_hand(plan(dialect), [silent] * 4)
+        assert len(effects) == 4
+        assert outcome.stop is StopReason.NO_ACTION
+        assert "4 turns in a row without an action (limits.idle_turns = 4)" in outcome.detail
+        assert "--dialect" in outcome.detail
+    assert "native or direct" in idle_detail("pyvision@1:repo", 4)
+    assert idle_detail("native@1", 4).endswith("Try --dialect direct.")
+
+
+def test_an_action_in_between_begins_the_count_anew() -> None:
+    _, outcome = by_hand(plan(), [*[NOTHING] * 3, CODE, OK, *[NOTHING] * 3, ANSWER])
+    assert (outcome.stop, outcome.detail) == (StopReason.ANSWERED, "")
+
+
+def test_the_limit_is_a_setting_and_the_papers_dialects_have_none() -> None:
+    _, outcome = by_hand(plan(idle_turns=2), [NOTHING] * 2)
+    assert outcome.stop is StopReason.NO_ACTION
+    papers = [name for name in DIALECTS.ids() if not name.startswith(("pyvision@", "native@"))]
+    assert [load_dialect(name).limits.idle_turns for name in papers] == [None] * len(papers)
+    _, outcome = by_hand(plan("codedance"), [NOTHING] * load_dialect("codedance").limits.turns)  # type: ignore[operator]
+    assert outcome.stop is StopReason.TURN_LIMIT
+    assert "does not follow the dialect codedance" in outcome.detail
