@@ -44,7 +44,7 @@ async def test_a_run_is_graded_summed_up_and_in_order(tmp_path: Path) -> None:
     (score,) = first.scores
     assert score.name == CORRECT
     assert grade_of(score.detail).grader == "number@1"
-    assert first.provenance.settings.startswith("dialect = ")
+    assert 'dialect = "direct"' in first.provenance.settings
 
 
 async def test_a_run_goes_on_and_only_grows(tmp_path: Path) -> None:

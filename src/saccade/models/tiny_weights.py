@@ -18,6 +18,6 @@ def tiny_weights() -> Path:
     if not (FOLDER / "model.safetensors").is_file():
         raise UnavailableError(
             "this installation has no weights of saccade-tiny. Build them with `saccade tiny build tiny "
-            "--out runs/tiny` and name them: --model local:runs/tiny/model --dialect tiny"
+            "--out runs/tiny` and name them: --model local:runs/tiny/model"
         )
     return FOLDER

@@ -10,7 +10,7 @@ from typing import TypeVar
 import pytest
 from tests.evals.protocols.searches import SCRIPTS, scripted, write_search_tasks
 
-from saccade.errors import RecordError, RegistryError, SettingsError
+from saccade.errors import ModelRefusedError, RecordError, RegistryError, SettingsError
 from saccade.evals.protocols.confidence.records import Confidence
 from saccade.evals.protocols.errors.records import ErrorClass, Errors
 from saccade.evals.protocols.faithfulness.judges import PictureJudge
@@ -28,6 +28,7 @@ from saccade.media.store import MediaStore
 from saccade.models.kept import KeptModel
 from saccade.models.scripted import ScriptedModel
 from saccade.record.content import ImagePart, Message
+from saccade.rewards.judges.verdict import NoVerdict
 
 F = TypeVar("F", bound=Findings)
 
@@ -232,3 +233,16 @@ def test_wrong_names() -> None:
         load_protocol("faithfullness")
     with pytest.raises(SettingsError, match="no run folder"):
         asyncio.run(study(Path("nowhere"), Study(())))
+
+
+def test_a_picture_that_the_judges_server_refuses_has_no_verdict(run: Path) -> None:
+    def fussy(messages: tuple[Message, ...]) -> str:
+        raise ModelRefusedError("content filter")
+
+    asked = Study((load_protocol("faithfulness"),), PictureJudge(ScriptedModel(fussy), MediaStore(run / "media")))
+    findings = asyncio.run(study(run, asked))["faithfulness"]
+    assert isinstance(findings, Faithfulness)
+    judged = [sample for row in findings.rows for sample in row.judged if sample.judge == "model"]
+    verdicts = [picture for sample in judged for picture in sample.pictures]
+    assert verdicts
+    assert {(verdict.shows, verdict.invalid) for verdict in verdicts} == {(None, NoVerdict.REFUSED)}

@@ -1,0 +1,51 @@
+"""What a run says of its tasks before its first step."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.rewards.rollouts import SEARCH, TASK
+
+from saccade.media.store import MediaStore
+from saccade.models.scripted import ScriptedModel
+from saccade.record.task import Task
+from saccade.rewards.judges.answer import AnswerJudge
+from saccade.rewards.registry import load_reward
+from saccade.rl.train.check_tasks import MOST, check_tasks
+from saccade.rl.train.scoring import AnswerGrading, Scorer
+from saccade.rl.train.tasks import TaskList
+
+TAGGED = TASK.model_copy(update={"tags": ("data_source=chart",)})
+OPEN = TASK.model_copy(update={"grader": "judge"})
+JUDGE = AnswerJudge(ScriptedModel([]))
+
+
+@pytest.mark.parametrize(
+    ("task", "reward", "answers", "says"),
+    [
+        (TAGGED, "codev@1:paper", AnswerGrading(), "search_tags; they have: data_source=chart"),
+        (SEARCH, "codev@1:paper", AnswerGrading(), ""),
+        (TASK.model_copy(update={"tags": ("data_source=vstar",)}), "codev@1:paper", AnswerGrading(), ""),
+        (TAGGED, "codedance@1:paper", AnswerGrading(), ""),
+        (TAGGED, "codedance@1:paper", AnswerGrading(judge=JUDGE), "never asked"),
+        (TAGGED, "codedance@1:paper", AnswerGrading(judge=JUDGE, open_tags=("data_source=chart",)), ""),
+        (OPEN, "codedance@1:paper", AnswerGrading(judge=JUDGE), ""),
+        (OPEN, "codedance@1:paper", AnswerGrading(), "reward.answer_judge names no model"),
+    ],
+)
+def test_a_part_that_nothing_feeds_is_said(
+    task: Task, reward: str, answers: AnswerGrading, says: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    made: list[str] = []
+
+    def make(name: str, _: MediaStore) -> Task:
+        made.append(name)
+        return task
+
+    tasks = TaskList(tuple(map(str, range(1000))), 1000, make)
+    check_tasks(tasks, Scorer(load_reward(reward), answers=answers), MediaStore(tmp_path))
+    assert len(made) == MOST
+    assert int(made[-1]) > 900
+    told = " ".join(record.getMessage() for record in caplog.records)
+    assert (says in told) if says else not told
