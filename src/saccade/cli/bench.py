@@ -129,7 +129,7 @@ def grading(
     rows = [figures(*file) for file in files]
     if len(files) > 1:
         rows.append(figures("all", everything, sum(ungraded for *_, ungraded in files)))
-    console = Console(width=None if sys.stdout.isatty() else 150)
+    console = plain_console(width=None if sys.stdout.isatty() else 150)
     console.print(grading_table(rows))
     console.print(*examples(everything, shown), sep="\n", highlight=False, markup=False, soft_wrap=True)
     if json_file is not None:

@@ -37,8 +37,7 @@ def evaluate(
     out: Annotated[Path, typer.Option(help="Run folder; made if missing, continued if it is there.")],
     model: Annotated[str | None, typer.Option(help="As `saccade ask --model`, or solver.")] = None,
     dialect: Annotated[
-        str | None,
-        typer.Option(help="How the model is spoken to; direct: without tools.  [default: what suits it]"),
+        str | None, typer.Option(help="How it is spoken to; direct: without tools.  [default: what suits it]")
     ] = None,
     published: Annotated[
         str | None,
@@ -68,8 +67,7 @@ def evaluate(
         typer.Option(
             "--set",
             metavar="NAME=VALUE",
-            help="sampling.temperature, sampling.max_tokens, limits.turns, tools, sandbox, seeded, ... A wrong name "
-            "lists what is near.",
+            help="sampling.temperature, limits.turns, tools, retry.seconds, ... A wrong name lists what is near.",
         ),
     ] = None,
 ) -> None:
