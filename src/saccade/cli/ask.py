@@ -58,7 +58,7 @@ def ask(
         typer.Option(
             "--set",
             metavar="NAME=VALUE",
-            help="sampling.temperature, sampling.max_tokens, limits.turns, limits.images, limits.wall_seconds, retry.seconds, "
+            help="sampling.temperature, sampling.max_tokens, limits.turns, limits.wall_seconds, tools, retry.seconds, "
             "sandbox (address of `saccade sandbox serve`), ... A wrong name lists all.",
         ),
     ] = None,
