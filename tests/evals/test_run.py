@@ -75,6 +75,8 @@ async def test_other_settings_are_refused_by_name(tmp_path: Path) -> None:
         with pytest.raises(SettingsError, match=told):
             await evaluate(settings(tasks, **change), tmp_path / "run", player=oracle)
     assert stored(tmp_path / "run") == before
+    patient = settings(tasks, retry={"tries": 2, "seconds": 600}, dialect="")
+    assert (await evaluate(patient, tmp_path / "run", player=oracle)).progress.skipped == 2
 
 
 async def test_places_may_change_and_nothing_else(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from tests.sft.curate.cases import Runs, blobs, mumbled, ran, said
 
-from saccade.errors import ModelLostError, SettingsError
+from saccade.errors import ModelDeniedError, ModelLostError, ModelRefusedError, SettingsError
 from saccade.models.scripted import Reply, ScriptedModel
 from saccade.record.content import Message
 from saccade.record.task import EvidenceBox, NamedMedia
@@ -102,6 +102,18 @@ def test_an_outage_drops_nothing_and_keeps_what_was_answered(runs: Runs, judges:
     judges.says = lambda text: GOOD
     assert len(runs.curate(table("cross-check")).ids) == 3
     assert len(judges.asked) == 4
+
+
+def test_a_question_that_the_judges_server_refuses_is_undecided_and_a_wrong_key_ends_the_run(
+    runs: Runs, judges: Judges
+) -> None:
+    judges.says = lambda text: ModelRefusedError("content filter") if "What is 1?" in text else GOOD
+    runs.write(*(runs.trajectory(str(n)) for n in range(3)))
+    assert runs.curate(table("cross-check")).reasons == {"1": "the judge refused the question"}
+    judges.says = lambda text: ModelDeniedError("bad key")
+    runs.write(*(runs.trajectory(str(n)) for n in range(10, 12)))
+    with pytest.raises(ModelDeniedError):
+        runs.curate(table("cross-check"))
 
 
 def test_cross_check_without_an_answer_asks_nobody(runs: Runs, judges: Judges) -> None:
