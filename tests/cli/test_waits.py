@@ -71,7 +71,7 @@ def test_prose_costs_four_requests_and_says_what_to_try(
     told = " ".join(capsys.readouterr().out.split())
     assert len(server.bodies) == 4
     assert "the model wrote 3 turns in a row without an action: it does not follow the dialect pyvision" in told
-    assert "Try --dialect native or direct." in told
+    assert "Try --dialect native (for an API with function calls) or direct." in told
     [kept] = read_lines(out / "trajectories.jsonl", Trajectory)
     assert (kept.stop, kept.answer) == (StopReason.NO_ACTION, None)
     assert "4 turns in a row" in kept.stop_detail

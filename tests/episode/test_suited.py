@@ -88,7 +88,7 @@ def test_a_model_that_writes_prose_ends_after_a_few_turns() -> None:
         assert outcome.stop is StopReason.NO_ACTION
         assert "4 turns in a row without an action (limits.idle_turns = 4)" in outcome.detail
         assert "--dialect" in outcome.detail
-    assert "native or direct" in idle_detail("pyvision@1:repo", 4)
+    assert "--dialect native (for an API with function calls) or direct." in idle_detail("pyvision@1:repo", 4)
     assert idle_detail("native@1", 4).endswith("Try --dialect direct.")
 
 

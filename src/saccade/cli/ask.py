@@ -93,8 +93,8 @@ async def _ask(question: Question, settings: AskSettings, out: Path | None, *, q
 
     settings, says = suited(settings)
     screen = AskScreen(plain_console(stderr=quiet, highlight=False), settings.dialect)
-    if not quiet:
-        print(*says, sep="\n", file=sys.stderr)
+    for line in () if quiet else says:
+        print(line, file=sys.stderr)
     watch = unwatched if quiet else screen
     try:
         trajectory = await answered(question, Asked(settings), out=out, watch=watch, cancel=_cancel_on_interrupt())

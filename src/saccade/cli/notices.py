@@ -53,11 +53,9 @@ class Notices(logging.Handler):
 def notices() -> Iterator[None]:
     """Print them while a command runs."""
     logger, handler = logging.getLogger("saccade"), Notices()
-    before = logger.propagate
     logger.addHandler(handler)
     try:
         yield
     finally:
         logger.removeHandler(handler)
-        logger.propagate = before
         handler.close()

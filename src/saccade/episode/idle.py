@@ -14,7 +14,7 @@ from saccade.record.turn import Turn
 
 TELLING: Final = 3
 """So many in a row say that the model does not follow its dialect."""
-_OTHERS: Final = ("native", "direct")
+_OTHERS: Final = {"native": "native (for an API with function calls)", "direct": "direct"}
 
 
 def idle_turns(turns: Sequence[Turn]) -> int:
@@ -31,7 +31,7 @@ def idle_detail(dialect: str, idle: int, limit: int | None = None) -> str:
         idle: turns without an action.
         limit: the limit of such turns, where it was reached.
     """
-    others = [name for name in _OTHERS if name != dialect.partition("@")[0]]
+    others = [words for name, words in _OTHERS.items() if name != dialect.partition("@")[0]]
     reached = "" if limit is None else f" (limits.idle_turns = {limit})"
     return (
         f"the model wrote {idle} turns in a row without an action{reached}: it does not follow the dialect {dialect}. "
