@@ -10,9 +10,8 @@ looked at.
 
 from __future__ import annotations
 
-import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 
 from pydantic import Field, JsonValue, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
 
@@ -118,13 +117,11 @@ def load_recipe(wanted: str | os.PathLike[str], profile: str | None = None, over
     """
     path = find_recipe("rl", wanted)
     whole = load_settings(Recipe, path)
-    changes: list[str] = []
-    if profile is not None:
-        if profile not in whole.profile:
-            hint = did_you_mean(profile, whole.profile) or f"It has: {', '.join(whole.profile) or 'none'}."
-            raise SettingsError(f"{wanted} has no profile {profile!r}. {hint}")
-        changes = list(_overrides((), whole.profile[profile]))
-    recipe = load_settings(Recipe, path, [*changes, *overrides]).model_copy(update={"profile": {}})
+    if profile is not None and profile not in whole.profile:
+        hint = did_you_mean(profile, whole.profile) or f"It has: {', '.join(whole.profile) or 'none'}."
+        raise SettingsError(f"{wanted} has no profile {profile!r}. {hint}")
+    changes = None if profile is None else whole.profile[profile]
+    recipe = load_settings(Recipe, path, overrides, given=changes).model_copy(update={"profile": {}})
     load_dialect(recipe.dialect)
     recipe.load_reward()
     if recipe.reward.judge != "none":
@@ -168,12 +165,3 @@ def _unused(reward: RewardSettings, needs_judge: bool) -> list[str]:
     if reward.judge_rules.prompt_file and reward.judge in ("none", "boxes"):
         mistakes.append("reward.judge_rules.prompt_file: is for reward.judge = model")
     return mistakes
-
-
-def _overrides(path: tuple[str, ...], table: Mapping[str, JsonValue]) -> Iterator[str]:
-    """The table as overrides, each value written as TOML reads it."""
-    for key, value in table.items():
-        if isinstance(value, dict):
-            yield from _overrides((*path, key), value)
-        else:
-            yield f"{'.'.join((*path, key))}={json.dumps(value)}"
