@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 from saccade.grading.clean import LONGEST_ANSWER, LONGEST_CANDIDATE, clean
 from saccade.grading.marks import Candidate, curly, marked, tagged
-from saccade.grading.prose import unmarked
+from saccade.grading.prose import leading_number, unmarked
 from saccade.grading.quantities import DOUBT
 from saccade.grading.wrappers import tight, unwrapped
 
@@ -69,10 +69,18 @@ def final_answer(text: str, says: Says = words_said, prose: bool = False) -> Ext
 
 def _inside(text: str, says: Says, prose: bool) -> Extraction:
     for layer in (marked(text), curly(text)):
-        found = _agreed(layer[-_MOST:], says)
+        layer = layer[-_MOST:]
+        if prose:
+            layer = [one if says(one.text[:LONGEST_CANDIDATE]) is not None else _shortened(one) for one in layer]
+        found = _agreed(layer, says)
         if found is not None:
             return found
     return unmarked_answer(text, says, prose)
+
+
+def _shortened(one: Candidate) -> Candidate:
+    """A candidate in a sentence that goes on: "1982 with an income of $9,000" is 1982."""
+    return Candidate(leading_number(one.text[:LONGEST_CANDIDATE]), one.strong) if not one.strong else one
 
 
 def unmarked_answer(text: str, says: Says, prose: bool) -> Extraction:
