@@ -36,8 +36,6 @@ class Extraction:
     """None if there is none, or more than one."""
     problem: str = ""
     """Why there is none, for a person."""
-    different: bool = False
-    """Whether there is none because different answers were given."""
 
 
 _NOTHING = Extraction(None, "the answer is empty")
@@ -119,7 +117,7 @@ def _agreed(candidates: Sequence[Candidate], says: Says) -> Extraction | None:
     differing = [index for index in weighed if not _same(index, last, plain, sayings)]
     if differing:
         shown = ", ".join(repr(plain[index].text[:40]) for index in [*differing[:3], last])
-        return Extraction(None, f"different answers were given: {shown}", different=True)
+        return Extraction(None, f"different answers were given: {shown}")
     if len(plain[last].text) > LONGEST_CANDIDATE:
         return Extraction(None, f"the final answer is longer than {LONGEST_CANDIDATE} characters")
     return Extraction(plain[last].text)
