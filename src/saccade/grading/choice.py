@@ -10,7 +10,6 @@ that names several options, takes one back, or gives a letter with another optio
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from saccade.grading.base import Verdict, gold_of, judged, right, unread, unreadable, wrong
@@ -84,22 +83,16 @@ def _compare(said: str, gold: str, options: Options) -> Verdict:
 
 
 def _said(said: str, options: Options) -> object:
+    """What a candidate says: an option, that it takes one back, which agrees with no option, or nothing."""
     chosen = _read(said, options)
     if chosen is not None:
         return min(options.doubles(chosen))
-    return (
-        _NO_ANSWER
-        if _TAKEN_BACK.search(options.plain(said)) and options.starts_with_label(options.plain(said))
-        else None
-    )
-
-
-def read_choice(said: str, choices: Sequence[str]) -> int | None:
-    """Index of the option that `said` names, or None if it names none, or more than one."""
-    return _read(said, options_of(tuple(choices)))
+    plain = options.plain(said)
+    return _NO_ANSWER if _TAKEN_BACK.search(plain) and options.starts_with_label(plain) else None
 
 
 def _read(said: str, options: Options) -> int | None:
+    """Index of the option that `said` names, or None if it names none, or more than one."""
     plain = options.plain(said)
     alone = options.index(plain.strip(" .,;:*_()[]<>{}\"'\n"))
     numbered = len(options.texts) > 26

@@ -37,13 +37,15 @@ _ONE_FORM: Final = str.maketrans(
         "\u2029": "\n",
     }
 )
+# What some servers leave behind an answer.
+_END_TOKENS = re.compile(r"(?:\s?(?:<\|(?:im_end|endoftext|eot_id|end)\|>|</s>|<eos>))+\s*\Z")
 _UNUSUAL = re.compile(r"[^\n -~]")
 _DIGIT_GAP = re.compile("(?<=[0-9])[\u00a0\u2007\u2009\u202f](?=[0-9]{3}(?![0-9]))")
 
 
 def clean(text: str) -> str:
     """`text` in one spelling; at most `LONGEST_ANSWER` characters of it are looked at."""
-    text = clean_text(text[:LONGEST_ANSWER])
+    text = _END_TOKENS.sub("", clean_text(text[:LONGEST_ANSWER]))
     if text.isascii():
         return _UNUSUAL.sub(_visible, text.replace("\r", "\n"))
     text = _SUPER.sub(lambda found: "^" + found[0].translate(_PLAIN), text)

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 from saccade.grading.clean import LONGEST_ANSWER, LONGEST_CANDIDATE, clean
 from saccade.grading.marks import Candidate, curly, marked, tagged
-from saccade.grading.prose import unmarked
+from saccade.grading.prose import leading_number, unmarked
 from saccade.grading.quantities import DOUBT
 from saccade.grading.wrappers import tight, unwrapped
 
@@ -36,8 +36,6 @@ class Extraction:
     """None if there is none, or more than one."""
     problem: str = ""
     """Why there is none, for a person."""
-    different: bool = False
-    """Whether there is none because different answers were given."""
 
 
 _NOTHING = Extraction(None, "the answer is empty")
@@ -69,10 +67,18 @@ def final_answer(text: str, says: Says = words_said, prose: bool = False) -> Ext
 
 def _inside(text: str, says: Says, prose: bool) -> Extraction:
     for layer in (marked(text), curly(text)):
-        found = _agreed(layer[-_MOST:], says)
+        layer = layer[-_MOST:]
+        if prose:
+            layer = [one if says(one.text[:LONGEST_CANDIDATE]) is not None else _shortened(one) for one in layer]
+        found = _agreed(layer, says)
         if found is not None:
             return found
     return unmarked_answer(text, says, prose)
+
+
+def _shortened(one: Candidate) -> Candidate:
+    """A candidate in a sentence that goes on: "1982 with an income of $9,000" is 1982."""
+    return Candidate(leading_number(one.text[:LONGEST_CANDIDATE]), one.strong) if not one.strong else one
 
 
 def unmarked_answer(text: str, says: Says, prose: bool) -> Extraction:
@@ -111,7 +117,7 @@ def _agreed(candidates: Sequence[Candidate], says: Says) -> Extraction | None:
     differing = [index for index in weighed if not _same(index, last, plain, sayings)]
     if differing:
         shown = ", ".join(repr(plain[index].text[:40]) for index in [*differing[:3], last])
-        return Extraction(None, f"different answers were given: {shown}", different=True)
+        return Extraction(None, f"different answers were given: {shown}")
     if len(plain[last].text) > LONGEST_CANDIDATE:
         return Extraction(None, f"the final answer is longer than {LONGEST_CANDIDATE} characters")
     return Extraction(plain[last].text)

@@ -15,12 +15,12 @@ from typing import Final
 _TAG: Final = re.compile(r"<(?P<close>/?)answer>", re.IGNORECASE)
 _BOX = re.compile(r"\\(?:boxed|fbox)\s?(?=\{)")
 _PHRASE = re.compile(
-    r"\b(?:answer|final\s(?:answer|result)"
+    r"\b(?:answer|ans|final\s(?:answer|result)"
     r"|(?:correct|right|best|closest|appropriate|accurate|suitable)\s(?:(?:answer|option|statement|response)\s)?"
     r"(?:answer|option|choice))"
     r"(?:\s(?:to\s(?:the|this|your)\squestion\s)?(?:is|are|should\sbe|would\sbe|must\sbe|will\sbe)\b"
     r"(?:\s(?:therefore|thus|then|hence|definitely|clearly|indeed|simply|likely)\b)?)?"
-    r"[*_]{0,3}\s?(?P<colon>[:=])?[*_]{0,3}",
+    r"[*_\"]{0,3}\s?(?P<colon>[:=]|-(?=\s))?[*_]{0,3}",
     re.IGNORECASE,
 )
 _VERB = re.compile(r"\b(?:is|are|be)(?:\s[a-z]+)?[*_\s]*$", re.IGNORECASE)

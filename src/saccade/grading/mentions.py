@@ -26,6 +26,11 @@ _SETTLES = re.compile(
     r"[,:\s]*(?:option\s|choice\s|letter\s|answer\s)?[(\[\"']?(?-i:(?P<label>[A-Z]))[)\]\"']?(?=\s*(?:[.,;:!]|$|\s(?:because|since|as|which)\b))",
     re.IGNORECASE,
 )
+_BECAUSE = re.compile(r"[,.]?\s(?:because|since)\s", re.IGNORECASE)
+_IS_IT = re.compile(
+    r"^(?:so|thus|hence|therefore)?[,\s]*(?:option\s)?(?P<label>[A-Z])\sis\s(?:the\s)?(?:correct|right|best)?\s?(?:answer|option|choice|one)\W*$",
+    re.IGNORECASE,
+)
 _WITH_LETTER = re.compile(
     r"(?P<text>.+?)[\s,\"'.:-]*(?:(?:which|this|that)\s(?:is|corresponds\sto|matches)\s|i\.e\.,?\s|so\s)?"
     r"(?:the\s)?(?:answer\s)?(?:option|choice|answer|letter)?\s*[(\[]?(?P<label>[A-Z])[)\]]?[\s.]*",
@@ -50,6 +55,8 @@ def in_sentence(said: str, options: Options) -> int | None:
     if denied is not None:
         said = said[denied.end() :]
     lettered = _settled(said, options)
+    if lettered and len(lettered) == 1 and _BECAUSE.search(said):
+        said = _BECAUSE.split(said, maxsplit=1)[0]  # a reason may deny the others
     found = options.mentioned(said) | (lettered or set())
     rest = options.without_texts(said)
     touched = found | options.mentioned_by_text(said, alone=False)
@@ -72,5 +79,7 @@ def _yes_or_no(said: str, options: Options) -> int | None:
 def _settled(said: str, options: Options) -> set[int] | None:
     """The options whose letters stand where a sentence settles on one."""
     found = {options.index(spot["label"]) for spot in _SETTLES.finditer(said)}
+    is_it = _IS_IT.match(said.strip())
+    found |= {options.index(is_it["label"])} if is_it else set()
     known = {index for index in found if index is not None}
     return known or None

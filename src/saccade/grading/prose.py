@@ -38,24 +38,26 @@ _BOLD = re.compile(r"(?<![\w*])\*\*([^*\n]{1,200})\*\*(?![\w*])|\\mathbf\{([^{}]
 _NUMBER_AHEAD: Final = r"(?=[\s*_$\\({£€-]{0,6}\.?[0-9])"
 _COPULA = re.compile(
     r"(?:\b(?:is|are|was|were|equals?|be|being|has|have|had|contains?|shows?|get|totals?"
-    r"|(?:comes?|amounts?|equal|rounds?|rounded|adds?\sup|simplif\w+|reduces?|closer|closest)\sto|total\sof)\b|=|≈|:(?=\s))"
+    r"|(?:comes?|amounts?|equal|rounds?|rounded|adds?\sup|simplif\w+|reduces?|closer|closest)\sto|total\sof)\b|=|≈)"
     r"(?:\s(?:equal\sto|about|approximately|only|exactly|just|thus|therefore|also|then|a\stotal\sof|around|roughly))*"
     + _NUMBER_AHEAD,
     re.IGNORECASE,
 )
-_WEAK_LINKS: Final = ("has", "have", "had", "get", "contains", "contain", "shows", "show", "total", ":")
+_WEAK_LINKS: Final = ("has", "have", "had", "get", "contains", "contain", "shows", "show", "total")
 _THERE = re.compile(
     r"\bthere\s(?:are|is|were|was|will\sbe|would\sbe)(?:\s(?:only|exactly|just|about|approximately|still|now|a\stotal\sof))*"
     + _NUMBER_AHEAD,
     re.IGNORECASE,
 )
+_TOTAL = re.compile(r"\btotal(?:\s[a-z]+){0,3}\s(?:of|is|are|=)\s" + _NUMBER_AHEAD, re.IGNORECASE)
+_AND_MORE = re.compile(r"(?:\b(?:and|or)|[,;])\s+[0-9]")
 _CUT = re.compile(
-    r"[,;](?=\s)|\.(?=\s|$)|\s(?:which|that|who|whose|where|when|because|since|with|in|on|for|if|as|between|among|from|at|by|than"
+    r"[,;](?=\s+(?!(?:or|and|to)\s+[0-9])[^\s0-9])|\.(?=\s|$)|\s(?:which|that|who|whose|where|when|because|since|with|in|on|for|if|as|between|among|from|at|by|than"
     r"|preferred|sold|left|and\sthe|so)\b",
     re.IGNORECASE,
 )
-_NUMBER: Final = re.compile(r"[0-9][0-9.,]*")
-_JOINED = re.compile(r"\b(?:or|to|and)\b|[-,/+x×*=^]")
+_NUMBER: Final = re.compile(r"[0-9](?:[0-9.,]*[0-9])?")
+_JOINED = re.compile(r"\b(?:or|to|and)\b|[-,;/+x×*=^]")
 _NO_ANSWER_IN_BOLD = re.compile(
     r"(?:step|part|option|figure|case|question|note|method|row|column|image)\b|.*:$", re.IGNORECASE
 )
@@ -132,7 +134,10 @@ def _pieces(sentence: str) -> Iterator[Layer]:
     plain = with_digits(sentence.replace("**", ""))
     if sentence.rstrip().endswith("?"):
         return
-    for found in (_THERE.search(plain), _last_copula(plain)):
+    there = _THERE.search(plain)
+    if there is not None and _AND_MORE.search(plain, there.end()):
+        there = None
+    for found in (there, _TOTAL.search(plain), _last_copula(plain)):
         if found is not None and DOUBT.search(plain[: found.start()]) is None:
             yield [Candidate(_cut(plain[found.end() :]))]
 
@@ -147,6 +152,12 @@ def _last_copula(plain: str) -> re.Match[str] | None:
     firm = [link for link in links if link[0].split()[0].casefold() not in _WEAK_LINKS]
     best = firm or links
     return best[-1] if best else None
+
+
+def leading_number(piece: str) -> str:
+    """The number with which `piece` starts, with its unit; all of it if it starts otherwise, or lists several."""
+    starts = re.match(r"[\s*_$\\({£€-]{0,6}\.?[0-9]", piece)
+    return piece if starts is None or _AND_MORE.search(piece) or DOUBT.search(piece) else _cut(piece)
 
 
 def _cut(piece: str) -> str:
