@@ -33,14 +33,14 @@ def video_task(store: MediaStore) -> Task:
 def test_a_picture_of_usual_size_is_shown_as_it_is(tmp_path: Path) -> None:
     store = MediaStore(tmp_path)
     task = picture_task(store)
-    ready = prepared(task, DIRECT, EpisodeSettings(), store)
+    ready = prepared(task, DIRECT, EpisodeSettings(model="m"), store)
     assert (ready.task, ready.shown, ready.notes) == (task, {}, ())
 
 
 def test_a_large_one_is_shown_small_with_its_transparency(tmp_path: Path) -> None:
     store = MediaStore(tmp_path)
     task = picture_task(store)
-    settings = EpisodeSettings.model_validate({"media": {"shown_pixels": 800}})
+    settings = EpisodeSettings.model_validate({"model": "m", "media": {"shown_pixels": 800}})
     ready = prepared(task, DIRECT, settings, store)
     (shown,) = ready.shown.values()
     assert (shown.part.width, shown.part.height, shown.part.mode) == (40, 20, "RGBA")
@@ -51,8 +51,8 @@ def test_a_baseline_must_say_which_frames_it_saw(tmp_path: Path) -> None:
     store = MediaStore(tmp_path)
     task = video_task(store)
     with pytest.raises(VideoNotShownError, match=r"frames\.fps=1"):
-        prepared(task, DIRECT, EpisodeSettings(), store)
-    ready = prepared(task, DIRECT, EpisodeSettings(frames=FrameSettings(count=2)), store)
+        prepared(task, DIRECT, EpisodeSettings(model="m"), store)
+    ready = prepared(task, DIRECT, EpisodeSettings(model="m", frames=FrameSettings(count=2)), store)
     assert [item.frame.index for item in ready.task.media if item.frame] == [0, 59]
     assert ready.shown == {}  # a word about frames would be another prompt than the one that is compared
 
@@ -60,9 +60,11 @@ def test_a_baseline_must_say_which_frames_it_saw(tmp_path: Path) -> None:
 def test_a_video_that_no_session_has_room_for_is_refused(tmp_path: Path) -> None:
     store = MediaStore(tmp_path)
     task = video_task(store)
-    settings = EpisodeSettings.model_validate({"dialect": "pyvision-rl-video", "session": {"file_bytes": 10}})
+    settings = EpisodeSettings.model_validate(
+        {"model": "m", "dialect": "pyvision-rl-video", "session": {"file_bytes": 10}}
+    )
     dialect, _ = settings.spoken()
     with pytest.raises(SettingsError, match=r"clip has .* may have 10\. Allow more with session\.file_bytes"):
         prepared(task, dialect, settings, store)
-    remote = EpisodeSettings(dialect="pyvision-rl-video", sandbox="http://127.0.0.1:9")
+    remote = EpisodeSettings(model="m", dialect="pyvision-rl-video", sandbox="http://127.0.0.1:9")
     assert prepared(task, load_dialect("pyvision-rl-video"), remote, store).task == task

@@ -43,7 +43,7 @@ def test_a_part_that_nothing_feeds_is_said(
         made.append(name)
         return task
 
-    tasks = TaskList(tuple(map(str, range(1000))), 1000, make)
+    tasks = TaskList(tuple(map(str, range(1000))), make)
     check_tasks(tasks, Scorer(load_reward(reward), answers=answers), MediaStore(tmp_path))
     assert len(made) == MOST
     assert int(made[-1]) > 900
