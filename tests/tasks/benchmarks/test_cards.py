@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 from tests.tasks.benchmarks.cases import card_of, read, write_jsonl
 
+from saccade.dialects.registry import load_dialect
 from saccade.errors import DataError, RegistryError, SettingsError
 from saccade.grading.registry import load_grader
 from saccade.record.settings import load_settings, settings_toml
@@ -19,6 +20,7 @@ each_card = pytest.mark.parametrize("name", card_ids())
 WANTED = """
     vstar hrbench-4k hrbench-8k tir-bench countbench pixmo-count mathvista mathverse mathvision wemath dynamath mmmu
     mme-realworld-lite chartqa charxiv-reasoning charxiv-descriptive blindtest vsi-bench tabmwp geometry3k
+    visualpuzzles mmvet mmstar o3-bench vtc-bench zoombench babyvision visualprobe treebench
 """
 VISTA_IN = """
     figureqa chartqa geometry3k geoqa unigeo mathvision mathv360 mapqa infographicvqa thinkvl vizwiz scienceqa docvqa
@@ -56,6 +58,8 @@ def test_card_states_a_source_for_every_number(name: str) -> None:
     assert all(score.source and 0 <= score.score <= 100 for score in card.scores)
     assert card.size.source
     assert all(settings.source for settings in card.settings)
+    for settings in card.settings:
+        load_dialect(settings.dialect or "direct")
     keys = [(score.model, score.part, score.source) for score in card.scores]
     assert len(set(keys)) == len(keys), "one score twice"
 
@@ -124,6 +128,12 @@ def test_card_that_cannot_work_is_refused(changes: dict[str, object], word: str)
         card_of(**changes)
 
 
+def test_default_choices_need_a_grader_of_choices() -> None:
+    card = card_of(fields={"default_choices": ["A", "B"]}).model_dump()
+    with pytest.raises(ValueError, match="of type choice, for which `graders` names none"):
+        Card.model_validate({**card, "graders": {"text": "text@1"}})
+
+
 def test_grader_follows_the_type_of_the_answer() -> None:
     card = load_card("vsi-bench")
     number = Task(id="a", question="q", answer="3", answer_type=AnswerType.NUMBER)
@@ -135,6 +145,7 @@ def test_grader_follows_the_type_of_the_answer() -> None:
 def test_cards_whose_authors_use_a_judge_and_tolerances_that_sources_state() -> None:
     cards = {name.partition("@")[0]: load_card(name) for name in card_ids()}
     judged = {name for name, card in cards.items() if any(g.headline == "judge" for g in card.graders.values())}
-    assert judged == {"charxiv-descriptive", "charxiv-reasoning", "tir-bench"}
+    newer = {"mmvet", "vtc-bench", "zoombench", "babyvision", "visualprobe"}
+    assert judged == {"charxiv-descriptive", "charxiv-reasoning", "tir-bench", *newer}
     assert cards["chartqa"].graders[AnswerType.TEXT].spec == "relaxed@1:tolerance=0.05"
     assert cards["vista-docvqa"].graders[AnswerType.TEXT].spec == "anls@1:threshold=0.5"
