@@ -61,7 +61,7 @@ def test_nothing_changes_without_a_name_and_nothing_when_applied_again(tmp_path:
     ("sources", "name", "says"),
     [
         (("vstar",), "pyvison-rl", "no settings of that name. Did you mean 'pyvision-rl'"),
-        (("blindtest",), "pyvision-rl", "blindtest@1 has no settings of that name. The card gives none."),
+        (("tabmwp",), "pyvision-rl", "tabmwp@1 has no settings of that name. The card gives none."),
         (("vstar", "hrbench-4k"), "pyvision-rl", r"temperature differs .*vstar: 0\.01, hrbench-4k: 0\.5"),
         (("vstar", "visual-search"), "thyme", "visual-search is no benchmark"),
     ],
