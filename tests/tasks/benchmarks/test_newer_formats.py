@@ -249,14 +249,20 @@ def test_treebench_targets_are_evidence(tmp_path: Path) -> None:
     rows = [
         {"index": "0", **row, "A": "left ", "B": "right", "C": "", "D": "", "answer": "B"},
         {"index": "1", **row, "A": "1", "B": "2", "C": "3", "D": "4", "answer": "A"},
+        {"index": "2", **row, "A": "", "B": "", "C": "", "D": "", "answer": "C"},
     ]
-    targets = ["[[8.0, 1.0, 50.0, 4.0], [0.0, 0.0, 3.0, 3.0]]", "[[1.0, 1.0, 2.0, 2.0]]"]
+    targets = ["[[8.0, 1.0, 50.0, 4.0], [0.0, 0.0, 3.0, 3.0]]", "[[1.0, 1.0, 2.0, 2.0]]", "[[1, 1, 2, 2]]"]
+    options = "A. front \nB. back\nC. left, then right"
     write_tsv(
         tmp_path / "TreeBench.tsv",
-        [{**row, "target_instances": text} for row, text in zip(rows, targets, strict=True)],
+        [
+            {**row, "target_instances": text, "multi-choice options": options}
+            for row, text in zip(rows, targets, strict=True)
+        ],
     )
-    first, second = only_tasks(read("treebench", tmp_path, tmp_path / "store"))
+    first, second, third = only_tasks(read("treebench", tmp_path, tmp_path / "store"))
     assert (first.choices, first.answer) == (("left", "right"), "right")
     assert boxes_of(first) == [(8, 1, 12, 4), (0, 0, 3, 3)]
-    assert len(second.evidence) == 1
+    assert (second.answer, len(second.evidence)) == ("1", 1)
+    assert (third.choices, third.answer) == (("front", "back", "left, then right"), "left, then right")
     assert "category=Reasoning/Ordering" in second.tags

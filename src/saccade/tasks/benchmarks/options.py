@@ -26,8 +26,9 @@ def choices_of(row: Mapping[str, Any], fields: Fields) -> tuple[str, ...]:
     Raises:
         FieldError: they are there and cannot be read.
     """
-    if fields.choices_from == "columns":
-        return _from_columns(row)
+    columns = _from_columns(row) if fields.choices_from == "columns" else ()
+    if columns:
+        return columns
     value = found(row, fields.choices)
     if value is None:
         return fields.default_choices
@@ -79,7 +80,16 @@ def _as_options(value: object) -> list[Any] | None:
         return None
     if value.lstrip().startswith("["):
         return list_in_text(value)
-    return list(lettered(value)) or None
+    return list(lettered(value) or _letter_and_space(value)) or None
+
+
+def _letter_and_space(text: str) -> tuple[str, ...]:
+    """The options of a text with a line for each, all with their letter and no mark behind it, as `A red`."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    if not 2 <= len(lines) <= len(ascii_uppercase):
+        return ()
+    own = all(line.startswith(f"{letter} ") for letter, line in zip(ascii_uppercase, lines, strict=False))
+    return tuple(line[2:].strip() for line in lines) if own else ()
 
 
 def _without_letters(options: tuple[str, ...]) -> tuple[str, ...]:
