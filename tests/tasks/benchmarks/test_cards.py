@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from statistics import fmean
 
 import pytest
 from tests.tasks.benchmarks.cases import card_of, read, write_jsonl
@@ -40,6 +41,55 @@ def test_sizes_of_vista_are_those_of_its_table() -> None:
     tested = [name for name in sizes if load_card(f"vista-{name}").split == "test"]
     assert sum(sizes[name] for name in tested) == 12_310
     assert sum(sizes[name] for name in VISTA_OUT.split()) == 970 + 810 + 2000 + 930 + 1500 + 1000
+
+
+def score_of(card: str, model: str, source: str, part: str = "") -> float:
+    """The one score of a model that a card quotes from a table."""
+    (found,) = [
+        score.score
+        for score in load_card(card).scores
+        if score.model == model and score.part == part and score.source.startswith(source)
+    ]
+    return found
+
+
+VISTA_TABLE_2 = (("chartqa", "geometry3k", "geoqa", "unigeo", "mapqa"), VISTA_OUT.split())
+
+
+@pytest.mark.parametrize(
+    ("model", "table", "inside", "outside"),
+    [
+        ("GPT-5", 2, 76.39, 75.38),
+        ("Claude-4.5-Sonnet", 2, 81.98, 76.07),
+        ("VISTA-R1 (InternVL3-2B)", 2, 57.80, 67.82),
+        ("VISTA-R1 (Qwen2.5-VL-7B), no tools", 2, 57.02, 58.05),
+        ("VTool-R1-7B", 2, 52.18, 54.06),
+        ("VISTA-R1 (InternVL3-8B)", 2, 69.54, 72.48),
+        ("VISTA-R1 (InternVL3-14B)", 2, 75.95, 77.10),
+        ("InternVL3-78B", 2, 73.09, 76.31),
+        ("GPT-5 with tools", 3, 51.52, 50.62),
+        ("InternVL3-8B with reasoning", 3, 48.07, 66.19),
+    ],
+)
+def test_scores_of_vista_make_the_averages_that_its_tables_print(
+    model: str, table: int, inside: float, outside: float
+) -> None:
+    means = [
+        fmean(score_of(f"vista-{name}", model, f"VISTA-Gym, table {table}") for name in names)
+        for names in VISTA_TABLE_2
+    ]
+    assert means == [pytest.approx(inside, abs=0.01), pytest.approx(outside, abs=0.01)]
+
+
+@pytest.mark.parametrize(
+    ("model", "reasoning", "perception"),
+    [("Qwen2.5-VL-7B", 49.7, 62.8), ("CodeV-7B-RL", 54.2, 69.7)],
+)
+def test_scores_of_codev_make_the_averages_of_its_table_1(model: str, reasoning: float, perception: float) -> None:
+    thought = ("mathvista", "charxiv-reasoning", "charxiv-descriptive", "mmmu", "mathverse", "mathvision-mini")
+    seen = ("blindtest", "vstar", "hrbench-4k", "hrbench-8k")
+    assert fmean(score_of(name, model, "CodeV, table 4") for name in thought) == pytest.approx(reasoning, abs=0.06)
+    assert fmean(score_of(name, model, "CodeV, table") for name in seen) == pytest.approx(perception, abs=0.06)
 
 
 @each_card

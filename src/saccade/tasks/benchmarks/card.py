@@ -74,8 +74,8 @@ class Fields(Settings):
     """How the gold answer of a row with choices names its choice."""
     choices: Names = ()
     choices_from: Literal["field", "columns", "question"] = "field"
-    """`columns`: fields `A`, `B`, ..., and of a row without them the field `choices`; `question`: options written into the
-    question, which are taken out of it."""
+    """`columns`: fields `A`, `B`, ..., and of a row without them the field `choices`; `question`: options that are
+    written into the question, and taken out of it."""
     default_choices: tuple[str, ...] = ()
     """Of a row without choices: the letters of options that stand in the picture."""
     boxes: Names = ()
