@@ -55,7 +55,7 @@ def test_a_source_without_a_number_leaves_no_mean(tmp_path: Path) -> None:
     summary = summarise([*vsi(), *vstar(None)])
     assert summary.macro is not None
     assert summary.macro.mean is None
-    assert "mean over benchmarks: none, because vstar@1 has no graded task" in summary_text(summary)
+    assert "mean over benchmarks: none; there is no graded task of vstar@1" in summary_text(summary)
     write_summary(tmp_path, [], summary)
     assert json.loads((tmp_path / SUMMARY).read_text())["macro"]["parts"]["vstar@1"]["value"] is None
 

@@ -47,12 +47,12 @@ def macro_average(
 
 
 def macro_text(macro: Macro | None) -> list[str]:
-    """A line for a terminal: the mean, and which number of each source is in it; no line without a mean to give."""
+    """A line for a terminal: the mean and which number of each source is in it, or why there is none."""
     if macro is None:
         return []
     lost = [name or "tasks without a source" for name, part in macro.parts.items() if part.value is None]
     if macro.mean is None:
-        return [f"mean over benchmarks: none, because {', '.join(lost)} has no graded task"]
+        return [f"mean over benchmarks: none; there is no graded task of {', '.join(lost)}"]
     given = ", ".join(
         f"{name or 'tasks without a source'} {100 * part.value:.1f} ({part.number})"
         for name, part in macro.parts.items()
