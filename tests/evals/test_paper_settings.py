@@ -139,7 +139,8 @@ def test_every_shipped_card_can_be_played_as_its_papers_say() -> None:
     for card_id in card_ids():
         card = load_card(card_id)
         for paper in card.settings:
-            settings = as_published(resolved(card.name, published=paper.name)).settings
+            users: dict[str, Any] = {} if paper.dialect else {"dialect": "native"}
+            settings = as_published(resolved(card.name, published=paper.name, **users)).settings
             settings.spoken()
             assert differing(settings, paper) == ()
             said = " ".join(beside_published(settings, card))
