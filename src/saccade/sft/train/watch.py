@@ -28,20 +28,5 @@ class Watch(Protocol):
         """A checkpoint, or the trained model, was written there."""
 
 
-class NoWatch:
+class NoWatch(Watch):
     """Hears and says nothing."""
-
-    def reading(self, trajectories: int) -> None:
-        """Nothing."""
-
-    def begins(self, examples: Examples, done: int, total: int) -> None:
-        """Nothing."""
-
-    def step(self, number: int, values: Mapping[str, float | int]) -> None:
-        """Nothing."""
-
-    def validated(self, number: int, values: Mapping[str, float | int]) -> None:
-        """Nothing."""
-
-    def saved(self, path: Path) -> None:
-        """Nothing."""
