@@ -42,29 +42,8 @@ class Watch(Protocol):
         """A checkpoint, or the trained model, was written there."""
 
 
-class NoWatch:
+class NoWatch(Watch):
     """Hears and says nothing."""
-
-    def takes(self, tasks: int, total: int | None) -> None:
-        """Nothing."""
-
-    def choosing(self, done: int, total: int) -> None:
-        """Nothing."""
-
-    def chose(self, tasks: int, total: int) -> None:
-        """Nothing."""
-
-    def begins(self, done: int, total: int) -> None:
-        """Nothing."""
-
-    def step(self, number: int, values: Values) -> None:
-        """Nothing."""
-
-    def validated(self, number: int, values: Values) -> None:
-        """Nothing."""
-
-    def saved(self, path: Path) -> None:
-        """Nothing."""
 
 
 def rollout_values(scored: Sequence[Scored]) -> dict[str, float]:
