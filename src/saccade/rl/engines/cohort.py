@@ -32,7 +32,7 @@ class _Asked:
 
 
 class CohortSeat:
-    """See `base.Seat`."""
+    """A `base.Seat` whose tokens are sampled together with those of its cohort."""
 
     def __init__(self, cohort: Cohort, line: Line) -> None:
         self._cohort = cohort
@@ -40,7 +40,6 @@ class CohortSeat:
 
     @property
     def ids(self) -> tuple[int, ...]:
-        """See `base.Seat`."""
         return tuple(self._line.ids)
 
     async def ask(self, question: Question) -> Sampled:
@@ -52,7 +51,6 @@ class CohortSeat:
             raise
 
     def leave(self) -> None:
-        """See `base.Seat`."""
         self._cohort.leave(self._line)
 
 
@@ -91,7 +89,6 @@ class Cohort:
         return await future
 
     def leave(self, line: Line) -> None:
-        """Forget `line`."""
         self._seated.discard(line)
         self._asked.pop(line, None)
         if self._seated:

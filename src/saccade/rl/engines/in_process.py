@@ -18,7 +18,7 @@ from saccade.tokens.pictures import PictureTensors
 
 
 class TransformersEngine:
-    """See `base.Engine`."""
+    """A `base.Engine` that samples from the weights in training, in this process."""
 
     def __init__(self, policy: Policy, media: MediaReader, *, most_tokens: int = 8192) -> None:
         """`media` has the pictures; `most_tokens` bounds a forward pass that reads, padding included."""
@@ -30,7 +30,6 @@ class TransformersEngine:
         self.busy_seconds = 0.0
 
     def seats(self, seeds: Sequence[int]) -> list[Seat]:
-        """A cohort."""
         return list(Cohort(self._policy, self._rows, seeds, self._thread, self._spent).seats)
 
     async def refresh(self, save: Callable[[Path], object]) -> None:

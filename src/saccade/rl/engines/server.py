@@ -40,7 +40,7 @@ _KEPT_PICTURES = 256
 
 
 class ServerEngine:
-    """See `base.Engine`."""
+    """A `base.Engine` that samples at a server, which reads new weights from a folder."""
 
     def __init__(self, connection: Connection, policy: Policy, media: MediaReader, weights: Path) -> None:
         """Reaches for nothing yet.
@@ -137,7 +137,7 @@ class ServerEngine:
 
 
 class ServerSeat:
-    """See `base.Seat`."""
+    """A `base.Seat` that sends its whole context with every turn."""
 
     def __init__(self, engine: ServerEngine, seed: int) -> None:
         self._engine = engine
@@ -147,7 +147,6 @@ class ServerSeat:
         self.ids: tuple[int, ...] = ()
 
     async def ask(self, question: Question) -> Sampled:
-        """See `base.Seat`."""
         engine, news = self._engine, question.news
         context = (await engine.served()).context
         read = (*self.ids[: len(self.ids) - news.unread], *news.ids)
@@ -181,7 +180,7 @@ class ServerSeat:
         return done
 
     def leave(self) -> None:
-        """See `base.Seat`."""
+        """The server holds nothing for a seat."""
 
     def _check(self, drawn: Drawn, read: tuple[int, ...]) -> None:
         """Raises `ModelRefusedError` if the server read other tokens, or sampled what must not be."""

@@ -41,12 +41,11 @@ class _Answer(BaseModel):
 
 
 class SglangWire:
-    """See `wire.Wire`."""
+    """The `wire.Wire` of an SGLang server."""
 
     path = "/generate"
 
     def body(self, draw: Draw) -> dict[str, Any]:
-        """See `wire.Wire`."""
         asked: dict[str, Any] = {
             "input_ids": list(draw.ids),
             "sampling_params": {
@@ -74,7 +73,6 @@ class SglangWire:
         return asked
 
     def read(self, answer: Any) -> Drawn:
-        """See `wire.Wire`."""
         try:
             told = _Answer.model_validate(answer)
         except ValidationError as error:
@@ -93,7 +91,6 @@ class SglangWire:
         )
 
     async def reload(self, connection: Connection, folder: Path) -> None:
-        """See `wire.Wire`."""
         told = await connection.post("/update_weights_from_disk", {"model_path": str(folder), "flush_cache": True})
         if not isinstance(told, dict) or told.get("success") is not True:
             said = told.get("message") if isinstance(told, dict) else told

@@ -62,7 +62,7 @@ class Stage:
 
 @dataclass(frozen=True, slots=True)
 class Played:
-    """A rollout."""
+    """A rollout with what can be trained on."""
 
     trajectory: Trajectory
     tokens: TokenTrajectory | None
@@ -89,7 +89,6 @@ class _Performer(Performer):
     """Knows what it means that the context is full."""
 
     async def perform(self, effect: Effect) -> Reply:
-        """See `Performer`."""
         try:
             return await super().perform(effect)
         except ContextFullError as error:

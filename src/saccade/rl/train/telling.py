@@ -45,26 +45,13 @@ class Watch(Protocol):
 class NoWatch:
     """Hears and says nothing."""
 
-    def takes(self, tasks: int, total: int | None) -> None:
-        """Nothing."""
-
-    def choosing(self, done: int, total: int) -> None:
-        """Nothing."""
-
-    def chose(self, tasks: int, total: int) -> None:
-        """Nothing."""
-
-    def begins(self, done: int, total: int) -> None:
-        """Nothing."""
-
-    def step(self, number: int, values: Values) -> None:
-        """Nothing."""
-
-    def validated(self, number: int, values: Values) -> None:
-        """Nothing."""
-
-    def saved(self, path: Path) -> None:
-        """Nothing."""
+    def takes(self, tasks: int, total: int | None) -> None: ...
+    def choosing(self, done: int, total: int) -> None: ...
+    def chose(self, tasks: int, total: int) -> None: ...
+    def begins(self, done: int, total: int) -> None: ...
+    def step(self, number: int, values: Values) -> None: ...
+    def validated(self, number: int, values: Values) -> None: ...
+    def saved(self, path: Path) -> None: ...
 
 
 def rollout_values(scored: Sequence[Scored]) -> dict[str, float]:

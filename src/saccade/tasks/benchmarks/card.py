@@ -179,7 +179,7 @@ class Size(Settings):
 
 
 class Card(Settings):
-    """A benchmark."""
+    """A benchmark: where its files are, how its rows become tasks, how it is scored."""
 
     id: Id
     title: str

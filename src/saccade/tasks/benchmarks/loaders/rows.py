@@ -32,17 +32,14 @@ class RowLoader:
     adapt: Adapt = as_it_is
 
     def find(self, folder: Path, card: Card) -> tuple[Path, ...]:
-        """See `Loader.find`."""
         return first_match(folder, card.loader.files)
 
     def rows(self, files: tuple[Path, ...]) -> Iterator[Row | RowProblem]:
-        """See `Loader.rows`."""
         for file in files:
             for row in read_rows(file):
                 yield row if isinstance(row, RowProblem) else self._adapted(row)
 
     def count(self, files: tuple[Path, ...]) -> int:
-        """See `Loader.count`."""
         return sum(map(count_rows, files))
 
     def _adapted(self, row: Row) -> Row | RowProblem:
