@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pydantic import Field, ValidationError
 
 from saccade.errors import SettingsError
-from saccade.record.settings import Settings, differences, load_settings, save_settings, settings_toml
+from saccade.record.settings import Settings, differences, load_saved, load_settings, save_settings, settings_toml
 
 
 class Limits(Settings):
@@ -28,6 +28,41 @@ class Run(Settings):
     parts: dict[str, float] = Field(default_factory=dict)
     stages: tuple[Limits, ...] = ()
     note: str | None = "none said"
+
+
+class Inner(Settings):
+    RENAMED = {"colour": "color"}
+    color: float = 8.0
+
+
+class Renamed(Settings):
+    RENAMED = {"optimiser": "optimizer"}
+    optimizer: Inner | None = None
+    steps: int = 1
+
+
+@pytest.mark.parametrize(
+    ("text", "override", "said"),
+    [
+        ("[optimiser]\ncolor = 2\n", "steps=2", "optimiser: no such setting. It has another name now: optimizer."),
+        ("", "optimiser.color=2", "optimiser: no such setting. It has another name now: optimizer."),
+        ("", "optimizer.colour=2", "optimizer.colour: no such setting. It has another name now: optimizer.color."),
+    ],
+)
+def test_an_old_name_is_refused_with_the_new_one(tmp_path: Path, text: str, override: str, said: str) -> None:
+    path = tmp_path / "run.toml"
+    path.write_text(text)
+    with pytest.raises(SettingsError) as caught:
+        load_settings(Renamed, path, [override])
+    assert said in str(caught.value)
+
+
+def test_saved_settings_are_read_with_the_names_that_they_had(tmp_path: Path) -> None:
+    path = tmp_path / "settings.toml"
+    path.write_text("steps = 3\n[optimiser]\ncolour = 2.0\n")
+    assert load_saved(Renamed, path) == Renamed(steps=3, optimizer=Inner(color=2.0))
+    save_settings(load_saved(Renamed, path), path)
+    assert load_saved(Renamed, path) == load_settings(Renamed, path)
 
 
 def test_defaults_without_a_file() -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from saccade.episode.run_folder import TRAJECTORIES, RunFolder, mended
 from saccade.errors import SettingsError
-from saccade.record.settings import Settings, check_code, differences, load_settings, save_settings
+from saccade.record.settings import Settings, check_code, differences, load_saved, save_settings
 
 SETTINGS = "settings.toml"
 
@@ -34,7 +34,7 @@ def check_continued(root: Path, settings: Settings, *, may_differ: Collection[st
     """Raises `SettingsError` as `continued` does, and changes nothing."""
     saved, lines = root / SETTINGS, root / TRAJECTORIES
     if saved.exists():
-        _check(root, load_settings(type(settings), saved), settings, may_differ)
+        _check(root, load_saved(type(settings), saved), settings, may_differ)
     elif lines.exists():
         raise SettingsError(f"{root} holds trajectories of another command. Name a folder of its own for this run.")
 

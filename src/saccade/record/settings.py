@@ -8,6 +8,9 @@
 
 Every mistake is reported at once. Settings hold plain data; nothing here looks at the environment. Where a setting
 names a file of the user's own code, the saved settings say its sha256 in a comment.
+
+A setting that has another name now stands in `RENAMED` of its class: the old name is refused with the new one named,
+and `load_saved` reads it where a run of before has saved it.
 """
 
 from __future__ import annotations
@@ -19,7 +22,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, TypeVar, get_args
+from typing import Any, ClassVar, TypeVar, get_args
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -34,9 +37,24 @@ class Settings(BaseModel):
     """Base of settings objects: frozen, unknown names refused, numbers finite."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+    RENAMED: ClassVar[Mapping[str, str]] = MappingProxyType({})
+    """Settings of this table that have another name now: old -> new."""
+
+    @classmethod
+    def renewed(cls, data: Mapping[str, Any]) -> dict[str, Any]:
+        """`data` of this table with the names of today, in nested tables too."""
+        renewed = {}
+        for name, value in data.items():
+            new = cls.RENAMED.get(name, name)
+            table = _table(cls, (new,))
+            if isinstance(value, Mapping) and table is not None and issubclass(table, Settings):
+                value = table.renewed(value)
+            renewed[new] = value
+        return renewed
 
 
 S = TypeVar("S", bound=BaseModel)
+T = TypeVar("T", bound=Settings)
 
 _NOTE = "# sha256 "
 
@@ -96,6 +114,11 @@ def load_settings(
         where = "" if path is None else f" in {path}"
         raise SettingsError(f"{len(mistakes)} mistake(s){where}:\n" + "\n".join(f"  {line}" for line in mistakes))
     return settings
+
+
+def load_saved(kind: type[T], path: str | os.PathLike[str]) -> T:
+    """The settings that a run saved, now or when some of them had other names. Raises as `load_settings`."""
+    return load_settings(kind, given=kind.renewed(_read(Path(path))))
 
 
 def save_settings(
@@ -264,7 +287,7 @@ def _validate(kind: type[S], data: dict[str, Any], raw: dict[tuple[str, ...], st
 def _mistake(kind: type[BaseModel], type_: str, where: tuple[int | str, ...], message: str, given: object) -> str:
     name = ".".join(str(step) for step in where) or "(all settings)"
     if type_ == "extra_forbidden":
-        return f"{name}: no such setting. {did_you_mean(str(where[-1]), _known(kind, where[:-1]))}".rstrip()
+        return f"{name}: no such setting. {_hint(_table(kind, where[:-1]), where)}".rstrip()
     if type_ == "missing":
         return f"{name}: is needed and has no default"
     if type_ == "value_error":  # a validator's own words, which say what it was given
@@ -273,15 +296,26 @@ def _mistake(kind: type[BaseModel], type_: str, where: tuple[int | str, ...], me
     return f"{name}: {message[0].lower() + message[1:]}, got {given!r}"
 
 
-def _known(kind: type[BaseModel], where: tuple[int | str, ...]) -> list[str]:
-    """Names of the settings of the table at `where`, as far as the annotations tell."""
+def _hint(table: type[BaseModel] | None, where: tuple[int | str, ...]) -> str:
+    """What the unknown setting at `where`, which is in `table`, may be called."""
+    if table is None:
+        return ""
+    unknown = str(where[-1])
+    new = table.RENAMED.get(unknown) if issubclass(table, Settings) else None
+    if new is not None:
+        return f"It has another name now: {'.'.join(map(str, (*where[:-1], new)))}."
+    return did_you_mean(unknown, [field.alias or name for name, field in table.model_fields.items()])
+
+
+def _table(kind: type[BaseModel], where: tuple[int | str, ...]) -> type[BaseModel] | None:
+    """The class of the table at `where`, as far as the annotations tell."""
     for step in where:
         field = kind.model_fields.get(str(step))
         nested = [] if field is None else [a for a in (field.annotation, *get_args(field.annotation)) if _is_model(a)]
         if not nested:
-            return []
+            return None
         kind = nested[0]
-    return [field.alias or name for name, field in kind.model_fields.items()]
+    return kind
 
 
 def _is_model(annotation: object) -> bool:

@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection
 from pathlib import Path
 
-from pydantic import BaseModel
-
 from saccade.errors import SettingsError
-from saccade.record.settings import check_code, differences, load_settings
+from saccade.record.settings import Settings, check_code, differences, load_saved
 
 SETTINGS = "settings.toml"
 
 
-def check_folder(settings: BaseModel, out: Path, resume: bool, may_differ: Collection[str] = ()) -> None:
+def check_folder(settings: Settings, out: Path, resume: bool, may_differ: Collection[str] = ()) -> None:
     """Whether a run with these settings, but for those that `may_differ`, may write to `out`.
 
     Raises:
@@ -26,7 +24,7 @@ def check_folder(settings: BaseModel, out: Path, resume: bool, may_differ: Colle
         return
     if not resume:
         raise SettingsError(f"{out} holds a run already. Go on with it by --resume, or name another folder.")
-    found = differences(load_settings(type(settings), kept), settings)
+    found = differences(load_saved(type(settings), kept), settings)
     changed = [item for item in found if item.name not in may_differ]
     if changed:
         named = "\n".join(f"  {item}" for item in changed)
