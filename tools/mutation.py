@@ -198,6 +198,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--floor", type=float, default=0.95, help="share that must be found")
     parser.add_argument("--seconds", type=float, default=600.0, help="limit of one run of tests")
+    parser.add_argument("--tests", nargs="+", help="run these and not the mirrored ones, where the folder takes long")
     parser.add_argument("--wide", action="store_true", help="try survivors against the whole default suite too")
     given = parser.parse_args()
     files = [p.relative_to(ROOT).as_posix() for name in given.paths for p in _python(ROOT / name)] or changed(
@@ -212,11 +213,12 @@ def main() -> None:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended; nothing is left behind"))
     with tempfile.TemporaryDirectory(prefix="saccade-mutation-") as folder:
         copy = Copy(Path(folder))
-        sound = sorted({test for mutation in drawn for test in mirrored(mutation.file)})
+        tests = {mutation.file: given.tests or mirrored(mutation.file) for mutation in drawn}
+        sound = sorted({test for chosen in tests.values() for test in chosen})
         if not copy.passes(sound, given.seconds):
             raise SystemExit(f"the tests fail without any fault: {' '.join(sound)}")
         for number, mutation in enumerate(drawn, 1):
-            lives = survives(copy, mutation, mirrored(mutation.file), given.seconds)
+            lives = survives(copy, mutation, tests[mutation.file], given.seconds)
             if lives and given.wide:
                 lives = survives(copy, mutation, ["-n", "2", "tests"], 6 * given.seconds)
             word = "SURVIVED" if lives else "found"
