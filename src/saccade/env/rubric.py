@@ -17,7 +17,7 @@ from saccade.grading.registry import load_grader
 from saccade.record.score import CORRECT, Score
 from saccade.record.trajectory import Trajectory
 from saccade.rewards.registry import load_reward
-from saccade.rewards.reward import Group, NeedsJudge, with_reward
+from saccade.rewards.reward import Group, NeedsConsistency, NeedsJudge, with_reward
 
 
 class Rubric(Protocol):
@@ -79,9 +79,9 @@ class Rewarded:
         """
         self._reward = load_reward(preset, parameters)
         self._grade = Graded(grader)
-        if isinstance(self._reward, NeedsJudge):
+        if isinstance(self._reward, NeedsJudge | NeedsConsistency):
             raise SettingsError(
-                f"the reward {preset} needs a judge's verdicts, and an environment has no judge. Take another, or a "
+                f"the reward {preset} needs a judge, and an environment has none. Take another, or a "
                 "rubric of your own that asks one."
             )
 
