@@ -84,6 +84,19 @@ def test_categories_are_sources_and_tags() -> None:
     assert "2 samples came to nothing" in text
 
 
+def test_the_mean_over_benchmarks_counts_each_alike() -> None:
+    rows = [row("a", 1.0, source="x"), *(row(f"b{number}", 0.0, source="y") for number in range(9))]
+    found = summarise(rows)
+    assert (found.total.avg, found.macro) == (0.1, 0.5)
+    assert "mean over 2 benchmarks, each alike: 50.0\n" in summary_text(found)
+    assert "mean over" not in summary_text(summarise(rows[:1]))
+    ungraded = summarise([*rows, row("c", None, source="z")])
+    assert ungraded.macro is None
+    assert "each alike" not in summary_text(ungraded)
+    vsi = [row(f"v{n}", float(n), source="vsi-bench@1", tags=(f"type={n}",)) for n in range(2)]
+    assert "(vsi-bench@1: by avg@1 here, not by the number above)" in summary_text(summarise([*rows, *vsi]))
+
+
 def test_a_summary_of_nothing() -> None:
     found = summarise([])
     assert (found.total.avg, found.total.interval, found.turns) == (None, None, None)

@@ -95,6 +95,12 @@ class Summary:
     """Over the samples of which it is known; `spent` says how many."""
     spent: Spent
 
+    @property
+    def macro(self) -> float | None:
+        """The mean over sources of their avg@k, each source alike, as papers print it; None while one has none."""
+        known = [part.avg for part in self.sources.values() if part.avg is not None]
+        return fmean(known) if known and len(known) == len(self.sources) else None
+
 
 def summarise(rows: Sequence[Row], *, k: int = 1, missing: int = 0, broken_rows: int = 0, seed: int = 0) -> Summary:
     """The summary of `rows`; `seed` is the bootstrap's."""

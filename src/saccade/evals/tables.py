@@ -23,6 +23,10 @@ def summary_text(summary: Summary) -> str:
     lines = [*_figures(shown, summary.k), "", *_methods(shown)]
     for source, numbers in summary.card_numbers.items():
         lines += [f"{source}, {name}: {_percent(value)}" for name, value in numbers.items()]
+    if len(summary.sources) > 1 and summary.macro is not None:
+        own = ", ".join(summary.card_numbers)
+        but = f" ({own}: by avg@{summary.k} here, not by the number above)" if own else ""
+        lines.append(f"mean over {len(summary.sources)} benchmarks, each alike: {_percent(summary.macro)}{but}")
     lines.append("stops: " + ", ".join(f"{name} {count}" for name, count in summary.stops.items()))
     if summary.turns is not None and summary.calls is not None:
         tokens = "" if summary.sampled_tokens is None else f", {summary.sampled_tokens:.0f} tokens written"
