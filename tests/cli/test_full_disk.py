@@ -41,6 +41,12 @@ def fill(disk: Path) -> Path:
     return file
 
 
+def release_a_page(filler: Path) -> None:
+    """Leaves room for one small file more."""
+    with filler.open("ab") as file:
+        file.truncate(file.tell() - 4096)
+
+
 def read_only(disk: Path) -> None:
     subprocess.run(["mount", "-o", "remount,ro", str(disk)], check=True)
 
@@ -74,6 +80,9 @@ def test_a_paid_answer_is_printed_though_it_cannot_be_kept(
     assert main(command) == 0
     whole = (disk / "run" / "trajectories.jsonl").read_bytes()
     filler = fill(disk)
+    out, message = refused(capsys, *command)
+    assert (out, "the disk is full" in message) == ("", True)  # there is no room for the picture: nothing is asked
+    release_a_page(filler)
     out, message = refused(capsys, *command)
     assert "red" in out
     assert "Kept in" not in out
