@@ -155,3 +155,13 @@ def test_a_full_disk_leaves_no_half_line(disk: Path) -> None:
     with pytest.raises(OSError, match=r"No space.*tasks.jsonl"):
         append_lines(file, [Task(id="b", question="x" * 100_000)])
     assert [task.id for task in read_lines(file, Task)] == ["a"]
+
+
+def test_a_folder_that_may_not_be_written_is_not_blamed_on_the_picture(
+    tmp_path: Path, disk: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ask(tmp_path, disk)
+    read_only(disk)
+    _, message = refused(capsys, *command)
+    assert message.startswith(f"saccade: {disk}")
+    assert "photo.png" not in message

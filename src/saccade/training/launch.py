@@ -50,8 +50,14 @@ def launch(program: Callable[..., None], arguments: tuple[Any, ...], processes: 
                 join=False,
                 start_method="spawn",
             )
-        while not started.join():
-            pass
+        try:
+            while not started.join():
+                pass
+        except KeyboardInterrupt:
+            for process in started.processes:
+                process.terminate()  # one that still starts would not find what its parent takes along
+                process.join()
+            raise
     except ProcessExitedException as error:
         # Who lost its peer may end before the one whose fault it was is seen.
         reasons = []
