@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from PIL import Image
-from tests.models.wire_server import WireServer, raw, running, status
+from tests.models.wire_server import WireServer, chat, raw, running, status
 
 from saccade.cli.main import main
 
@@ -176,3 +176,20 @@ def test_sampling_without_a_teacher_is_said(capsys: pytest.CaptureFixture[str]) 
     run = ("synth", "nested-squares", "--n", "1", "--dialect", "codev", "--out", "run")
     found = told(capsys, 0, *run, "--set", "teacher.sampling.temperature=0.4")
     assert "no teacher is named, so teacher.sampling.temperature changes nothing." in found
+
+
+def test_a_solver_that_writes_no_program_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+    run = ("eval", "nested-squares", "--n", "1", "--model", "solver")
+    words = "The solver wrote no program and answered `unknown`"
+    assert words in told(capsys, 0, *run, "--dialect", "vista", "--out", "vista")
+    assert words not in told(capsys, 0, *run, "--dialect", "codedance", "--out", "codedance")
+
+
+def test_turns_that_were_cut_off_are_told_from_prose(server: WireServer, capsys: pytest.CaptureFixture[str]) -> None:
+    model = f"compatible:m@{server.url}/v1"
+    server.will(chat("I think about", finish="length"))
+    assert "Each of these was cut off at its limit of tokens" in asked(capsys, 1, model=model)
+    server.will(chat("I think it is red."))
+    found = asked(capsys, 1, model=model)
+    assert "it does not follow the dialect" in found
+    assert "cut off" not in found

@@ -157,8 +157,8 @@ def _tell(made: Evaluated, out: Path, settings: EvalSettings) -> None:
         print(f"\n{progress.failed} samples failed ({kinds}); {out / 'failures.jsonl'} says why.")
     if settings.model == SOLVER and progress.played and not made.summary.calls:
         print(
-            f"\nThe solver wrote no program: the dialect {settings.dialect} writes no code, or no question is of a kind "
-            "that it knows. It answers `unknown` then."
+            f"\nThe solver wrote no program and answered `unknown`: the dialect {settings.dialect} writes no code, or "
+            "it knows no question of this kind."
         )
     if not progress.total:
         print(f"\nNo task is in this run: there are fewer tasks than the parts of --shard {settings.shard}.")
