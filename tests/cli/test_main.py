@@ -1,5 +1,8 @@
+import os
+import signal
 import sys
 import types
+from collections.abc import Callable
 
 import pytest
 import typer
@@ -106,3 +109,15 @@ def test_missing_module_harms_only_its_verb(
     assert cli.main(["ghost"]) == 2
     assert "no_such_verb" in capsys.readouterr().err
     assert cli.main(["--help"]) == 0
+
+
+@pytest.mark.parametrize("before", [signal.default_int_handler, signal.SIG_IGN])
+def test_a_sigterm_ends_a_command_also_where_ctrl_c_is_ignored(
+    before: Callable[..., object] | signal.Handlers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept = signal.signal(signal.SIGINT, before)
+    monkeypatch.setattr("saccade.cli.main.build_app", lambda verbs: os.kill(os.getpid(), signal.SIGTERM))
+    try:
+        assert cli.main([]) == 130
+    finally:
+        signal.signal(signal.SIGINT, kept)

@@ -75,8 +75,8 @@ def train(settings: RlSettings, out: Path, *, resume: bool = False, watch: Watch
     processes = Processes(cpu=not torch.cuda.is_available())
     if processes.device.type == "cpu":
         torch.set_num_threads(settings.threads or os.cpu_count() or 1)
-    trained = load_trainable(_without_dropout(settings.model), processes.device, settings.recipe.seed)
     tasks = open_tasks(settings.tasks.source, "train", settings.tasks.most)
+    trained = load_trainable(_without_dropout(settings.model), processes.device, settings.recipe.seed)
     processes.wait()  # until all have checked the folder
     if processes.first:
         out.mkdir(parents=True, exist_ok=True)
