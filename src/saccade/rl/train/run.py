@@ -37,7 +37,7 @@ from saccade.rl.train.check_tasks import check_tasks
 from saccade.rl.train.choice import choose
 from saccade.rl.train.engines import make_engine, refresh
 from saccade.rl.train.harvest import Field, Harvest
-from saccade.rl.train.keeping import kept_rollouts
+from saccade.rl.train.keeping import kept_rollouts, with_worth
 from saccade.rl.train.samples import samples_of
 from saccade.rl.train.scoring import load_scorer
 from saccade.rl.train.settings import MAY_DIFFER, RlSettings, check_settings
@@ -225,8 +225,9 @@ class _Run:
             return
         every = self._settings.rollouts.every
         if every and ((step + 1) % every == 0 or step + 1 == self._recipe.steps):
-            for item in harvest.scored.values():
-                self._folder.append(item.trajectory)
+            worth = {advantage.id: advantage for advantage in harvest.advantages}
+            for name, item in harvest.scored.items():
+                self._folder.append(with_worth(item, worth.get(name)))
         values = step_values(harvest, sums, self._learner.learning_rate)
         journal.metrics(step + 1, values)
         self._watch.step(step + 1, values)
