@@ -33,7 +33,7 @@ from saccade.record.settings import save_settings
 from saccade.rl.play.rollouts import Stage, play
 from saccade.rl.play.seat_model import check_sampling
 from saccade.rl.select.curriculum import Band
-from saccade.rl.train.check_tasks import check_tasks
+from saccade.rl.train.check_tasks import check_form, check_tasks
 from saccade.rl.train.choice import choose
 from saccade.rl.train.engines import make_engine, refresh
 from saccade.rl.train.harvest import Field, Harvest
@@ -191,6 +191,7 @@ class _Run:
         stack.push_async_callback(scorer.close)
         if self._processes.first:
             check_tasks(self._tasks, scorer, self._store)
+            check_form(dialect, scorer.preset, (recipe.dialect, recipe.reward.preset))
         return Field(recipe, dialect, stage, settings.play, scorer, self._processes)
 
     def _held_out(self) -> TaskList | None:
