@@ -14,7 +14,6 @@ from typing import Any
 from pydantic import Field
 
 from saccade.dialects.registry import load_dialect
-from saccade.env.rubric import ExactMatch
 from saccade.episode.drive import run_episode
 from saccade.episode.plan import Plan
 from saccade.episode.run_folder import RunFolder
@@ -92,6 +91,8 @@ async def _sat(
     name: str, settings: SynthSettings, model: Model, out: Path, tell: Callable[[str, int, int], None]
 ) -> int:
     """Right answers to the tasks of `settings`."""
+    from saccade.env.rubric import ExactMatch  # the package needs Gymnasium, which the settings above do not
+
     dialect = load_dialect(settings.dialect)
     folder = RunFolder(out)
     knobs = knobs_by_world(settings)
