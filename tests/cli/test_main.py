@@ -41,8 +41,17 @@ def test_every_verb_knows_both_spellings_of_help(verb: str, capsys: pytest.Captu
 
 def test_help_of_a_command_below_a_verb(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["-h"]) == 0
-    assert cli.main(["tiny", "build", "-h"]) == 0
-    assert "--processes" in capsys.readouterr().out
+    assert cli.main(["sandbox", "serve", "-h"]) == 0
+    assert "--settings" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("more", [[], ["build", "tiny", "--out", "runs/tiny"], ["--help"]])
+def test_a_verb_that_moved_says_where_to(more: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["tiny", *more]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "python examples/tiny/build.py" in line
+    assert cli.main(["--help"]) == 0
+    assert "tiny.py" not in capsys.readouterr().out
 
 
 def test_version(capsys: pytest.CaptureFixture[str]) -> None:
