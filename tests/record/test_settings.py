@@ -1,7 +1,7 @@
 """Settings: read, overridden, refused with every mistake named, saved, compared."""
 
 from pathlib import Path
-from typing import Literal
+from typing import ClassVar, Literal
 
 import pytest
 from hypothesis import given
@@ -31,12 +31,12 @@ class Run(Settings):
 
 
 class Inner(Settings):
-    RENAMED = {"colour": "color"}
+    RENAMED: ClassVar = {"colour": "color"}
     color: float = 8.0
 
 
 class Renamed(Settings):
-    RENAMED = {"optimiser": "optimizer"}
+    RENAMED: ClassVar = {"optimiser": "optimizer"}
     optimizer: Inner | None = None
     steps: int = 1
 

@@ -33,7 +33,7 @@ SMALL = (
     "start.trajectories=9",
     "steps=2",
     "fewest_steps=1",
-    'every_arm=["rounds.tasks=3","rounds.groups=1","rounds.rounds=1","rollout.group=3","selection.groups=2"]',
+    'every_arm=["rounds.tasks=3","rounds.groups=1","rounds.rounds=1","rollout.group_size=3","selection.groups=2"]',
 )
 
 
@@ -123,7 +123,7 @@ def test_an_arm_that_cannot_be_trained_is_part_of_the_outcome(tmp_path: Path) ->
         '{name="tail-patch",recipe="vista-r1",after="plateau",curriculum=true,change=["curriculum.fewest=99"]}',
         '{name="further",recipe="vista-r1",after="plateau"}',
     ]
-    every = 'every_arm=["rounds.tasks=2","rounds.groups=1","rounds.rounds=1","rollout.group=2"]'
+    every = 'every_arm=["rounds.tasks=2","rounds.groups=1","rounds.rounds=1","rollout.group_size=2"]'
     tasks = 'task_sets=[{name="circles",worlds=["touching-circles"],train=2,held_out=4}]'
     more = (f"arms=[{','.join(arms)}]", every, tasks, "start.steps=0", "start.lessons=[]", "steps=1", "minutes=0")
     heard = Heard(NoRlWatch())

@@ -56,6 +56,6 @@ def test_a_checkpoint_that_several_wrote_is_read_as_one(tmp_path: Path) -> None:
     save_file({"b/step": torch.tensor(4.0)}, folder / "optimiser-1.safetensors")
     found = kept.latest()
     assert found is not None
-    _, weights, optimiser = found
+    _, weights, optimizer = found
     assert {name: value.tolist() for name, value in weights.items()} == {"a": [0, 0], "b": [1]}
-    assert {name: float(value) for name, value in optimiser.items()} == {"a/step": 3, "b/step": 4}
+    assert {name: float(value) for name, value in optimizer.items()} == {"a/step": 3, "b/step": 4}

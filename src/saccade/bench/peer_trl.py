@@ -139,7 +139,7 @@ def _prepared(trainer: Any) -> Any:
 
 
 class _Clock(TrainerCallback):  # type: ignore[misc]
-    """Takes the time of every training step, its forward passes and its optimiser's step."""
+    """Takes the time of every training step, its forward passes and its optimizer's step."""
 
     def __init__(self) -> None:
         self.seconds: list[float] = []

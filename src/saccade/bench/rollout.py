@@ -33,7 +33,7 @@ from saccade.record.trajectory import EpisodeLimits
 from saccade.rl.engines.in_process import TransformersEngine
 from saccade.rl.losses.settings import LossSettings
 from saccade.rl.play.rollouts import Played, PlaySettings, Stage, Timing, play
-from saccade.rl.recipe import OptimiserSettings
+from saccade.rl.recipe import OptimizerSettings
 from saccade.rl.train.update import Sample, UpdateLimits, Updater
 from saccade.sandbox.base import Sandbox
 from saccade.sandbox.local import LocalSandbox
@@ -44,7 +44,7 @@ from saccade.tokens.segments import TokenTrajectory
 from saccade.training.learner import Learner
 from saccade.training.parallel import Processes
 from saccade.training.settings import ModelSettings
-from saccade.training.settings import OptimiserSettings as LearnerSettings
+from saccade.training.settings import OptimizerSettings as LearnerSettings
 from saccade.training.weights import Trainable, load_trainable
 
 _PASS = 16_384
@@ -173,7 +173,7 @@ def _update(samples: list[Sample], trained: Trainable, store: MediaStore) -> flo
     seconds = []
     for number in range(_UPDATES):
         began = time.perf_counter()
-        updater.step(samples, LossSettings(dual_clip=0.0), OptimiserSettings(), number, 0)
+        updater.step(samples, LossSettings(dual_clip=0.0), OptimizerSettings(), number, 0)
         seconds.append(time.perf_counter() - began)
     return statistics.median(seconds[1:])
 

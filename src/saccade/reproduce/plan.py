@@ -79,9 +79,9 @@ def seconds_per_rollout(steps: Sequence[Mapping[str, float]]) -> float:
 def _rollouts(told: RlSettings) -> int:
     """Rollouts of a step, at most."""
     rounds = told.recipe.rounds
-    return rounds.tasks * rounds.rounds * told.recipe.rollout.group
+    return rounds.tasks * rounds.rounds * told.recipe.rollout.group_size
 
 
 def _once(told: RlSettings) -> int:
     """Rollouts by which a curriculum chooses."""
-    return (told.tasks.most or 0) * told.recipe.rollout.group if told.recipe.curriculum is not None else 0
+    return (told.tasks.most or 0) * told.recipe.rollout.group_size if told.recipe.curriculum is not None else 0

@@ -18,9 +18,9 @@ from saccade.tokens.batch import Collator
 from saccade.tokens.pictures import PictureTensors
 from saccade.training.checkpoints import Checkpoints, State
 from saccade.training.journal import Journal
-from saccade.training.optimiser import make_optimiser
+from saccade.training.optimizer import make_optimizer
 from saccade.training.parallel import Processes
-from saccade.training.settings import KeepSettings, OptimiserSettings
+from saccade.training.settings import KeepSettings, OptimizerSettings
 from saccade.training.weights import Trainable, load_trainable
 
 
@@ -63,8 +63,8 @@ def test_what_tokens_count(trained: Trainable, tiny: Path, run: Path) -> None:
 
 
 def test_groups_of_weights(trained: Trainable) -> None:
-    chosen = OptimiserSettings(learning_rate=1e-3, vision_learning_rate=1e-4, weight_decay=0.1)
-    groups = make_optimiser(trained, chosen, trained.parameters()).param_groups
+    chosen = OptimizerSettings(learning_rate=1e-3, vision_learning_rate=1e-4, weight_decay=0.1)
+    groups = make_optimizer(trained, chosen, trained.parameters()).param_groups
     assert {(group["base_lr"], group["weight_decay"]) for group in groups} == {
         (1e-3, 0.1),
         (1e-3, 0.0),
@@ -84,10 +84,10 @@ def test_checkpoints_appear_whole_and_the_old_ones_go(tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.glob("step-*")) == ["step-00000002", "step-00000010"]
     found = kept.latest()
     assert found is not None
-    state, weights, optimiser = found
+    state, weights, optimizer = found
     assert state == State(10, 70, "data")
     assert weights["w"].tolist() == [10.0, 10.0]
-    assert optimiser["w/step"].shape == ()
+    assert optimizer["w/step"].shape == ()
     (tmp_path / "step-00000010" / "weights.safetensors").write_bytes(b"torn")
     with pytest.raises(TrainingError, match="step-00000010"):
         kept.latest()

@@ -15,6 +15,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import sha256
+from typing import ClassVar
 
 from pydantic import NonNegativeInt, PositiveInt
 
@@ -41,7 +42,8 @@ from saccade.tools.toolbox import Toolbox
 class PlaySettings(Settings):
     """How episodes are spread over time; changes nothing in what an episode may say."""
 
-    at_once: PositiveInt = 128
+    RENAMED: ClassVar = {"at_once": "max_concurrency"}
+    max_concurrency: PositiveInt = 128
     """Episodes that run side by side."""
     cohorts: PositiveInt = 2
     """Parts that decode in turns. With 1, decoding waits for every sandbox."""
@@ -112,8 +114,8 @@ async def play(plans: Sequence[Plan], stage: Stage, settings: PlaySettings, seed
         if not left:
             break
         replayed += len(left) if attempt else 0
-        for start in range(0, len(left), settings.at_once):
-            part = left[start : start + settings.at_once]
+        for start in range(0, len(left), settings.max_concurrency):
+            part = left[start : start + settings.max_concurrency]
             done |= {played.trajectory.id: played for played in await _together(part, stage, settings, (seed, attempt))}
     wall = time.perf_counter() - began
     return [done[plan.id] for plan in plans], Timing(wall, stage.engine.busy_seconds - busy, replayed)

@@ -24,7 +24,7 @@ def make_engine(settings: RlSettings, trained: Trainable, media: MediaStore, wei
         SettingsError: the server's address is none, or it cannot serve this family.
     """
     if settings.engine == "local":
-        return TransformersEngine(trained, media, most_tokens=settings.forward_tokens)
+        return TransformersEngine(trained, media, most_tokens=settings.max_tokens_per_batch)
     return ServerEngine(Connection(settings.engine, retry=settings.retry), trained, media, weights)
 
 

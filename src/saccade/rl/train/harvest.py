@@ -90,7 +90,7 @@ class Field:
 
         Rollouts that are not `trained_on` are worth their accuracy alone.
         """
-        size = self.recipe.rollout.group
+        size = self.recipe.rollout.group_size
         plans = [
             self.plan(task, place * size + number, f"{task.id}@{place}")
             for place, task in tasks.items()

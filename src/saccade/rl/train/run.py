@@ -51,7 +51,7 @@ from saccade.training.folder import SETTINGS, check_folder
 from saccade.training.journal import Journal
 from saccade.training.learner import Learner
 from saccade.training.parallel import Processes
-from saccade.training.settings import ModelSettings, OptimiserSettings
+from saccade.training.settings import ModelSettings, OptimizerSettings
 from saccade.training.shards import make_learner
 from saccade.training.weights import Trainable, export, load_trainable
 
@@ -83,7 +83,7 @@ def train(settings: RlSettings, out: Path, *, resume: bool = False, watch: Watch
         save_settings(settings, out / SETTINGS)
     heard = watch if watch is not None and processes.first else NoWatch()
     heard.takes(len(tasks.ids), tasks.total)
-    learner = make_learner(trained, _optimiser(settings), processes, settings.model.shard)
+    learner = make_learner(trained, _optimizer(settings), processes, settings.model.shard)
     asyncio.run(_Run(settings, out, trained, tasks, learner, heard).whole())
     learner.settle()
     folder = out / "model"
@@ -126,13 +126,13 @@ class _Run:
         self._store = MediaStore(out / "rollouts" / MEDIA)
         pictures = PictureTensors(trained.encoder, self._store)
         loose = trained.low_precision or settings.engine != "local"
-        gap = settings.largest_gap or (1.0 if loose else 1e-3)
+        gap = settings.max_logprob_diff or (1.0 if loose else 1e-3)
         self._updater = Updater(
             trained,
             learner,
             Collator(trained.encoder, pictures, trained.model, packed=False),
             reference,
-            UpdateLimits(settings.forward_tokens, gap),
+            UpdateLimits(settings.max_tokens_per_batch, gap),
         )
 
     @property
@@ -239,7 +239,7 @@ class _Run:
         if self._settings.model.gradient_checkpointing:  # which transformers does in this mode alone
             self._trained.model.train()
         recipe = self._recipe
-        return self._updater.step(samples, recipe.loss, recipe.optimiser, step, recipe.seed)
+        return self._updater.step(samples, recipe.loss, recipe.optimizer, step, recipe.seed)
 
     async def _look(self, number: int, field: Field, held: TaskList | None, journal: Journal | None) -> None:
         """Greedy answers to held-out tasks."""
@@ -269,6 +269,6 @@ def _without_dropout(settings: ModelSettings) -> ModelSettings:
     return settings.model_copy(update={"lora": settings.lora.model_copy(update={"dropout": 0.0})})
 
 
-def _optimiser(settings: RlSettings) -> OptimiserSettings:
-    told = settings.recipe.optimiser
-    return OptimiserSettings(learning_rate=told.learning_rate, weight_decay=told.weight_decay, betas=told.betas)
+def _optimizer(settings: RlSettings) -> OptimizerSettings:
+    told = settings.recipe.optimizer
+    return OptimizerSettings(learning_rate=told.learning_rate, weight_decay=told.weight_decay, betas=told.betas)

@@ -20,7 +20,7 @@ from saccade.errors import TrainingError
 from saccade.rl.losses.entropy import entropy
 from saccade.rl.losses.settings import LossSettings
 from saccade.rl.losses.total import LossInputs, Totals, policy_loss
-from saccade.rl.recipe import OptimiserSettings
+from saccade.rl.recipe import OptimizerSettings
 from saccade.tokens.batch import Batch, Collator, Row
 from saccade.training.learner import Learner
 from saccade.training.passes import forward_passes, work
@@ -130,7 +130,7 @@ class Updater:
         self._limits = limits
 
     def step(
-        self, samples: Sequence[Sample], loss: LossSettings, settings: OptimiserSettings, number: int, seed: int
+        self, samples: Sequence[Sample], loss: LossSettings, settings: OptimizerSettings, number: int, seed: int
     ) -> UpdateSums:
         """The updates of step `number` (from 0).
 
@@ -170,8 +170,8 @@ class Updater:
             self._learner.drop()
             raise TrainingError(
                 f"a token's log-probability differs by {found.gap:.2g} between sampling and training, and at most "
-                f"{self._limits.gap:.2g} is allowed (largest_gap): the policy that learns would not be the one that "
-                "sampled. Nothing was updated."
+                f"{self._limits.gap:.2g} is allowed (max_logprob_diff): the policy that learns would not be the one "
+                "that sampled. Nothing was updated."
             )
         if not (np.isfinite(found.gradient_norm) and np.isfinite(found.loss)):
             self._learner.drop()
@@ -196,7 +196,9 @@ class Updater:
         value, told = policy_loss(inputs, loss, totals)
         with torch.no_grad():
             spread = float(entropy(found.logits.detach()).sum())
-        sums.add(UpdateSums(float(value.detach()), 0.0, told.tokens, told.clipped, told.kl, spread, told.largest_gap))
+        sums.add(
+            UpdateSums(float(value.detach()), 0.0, told.tokens, told.clipped, told.kl, spread, told.max_logprob_diff)
+        )
         return value
 
     def _referred(self, batch: Batch, samples: Sequence[Sample]) -> torch.Tensor:
@@ -208,7 +210,7 @@ class Updater:
 
 
 def _parts(
-    samples: Sequence[Sample], settings: OptimiserSettings, number: int, seed: int
+    samples: Sequence[Sample], settings: OptimizerSettings, number: int, seed: int
 ) -> Iterator[Sequence[Sample]]:
     """The samples of each update; shuffled only where there is more than one."""
     if settings.updates == settings.epochs == 1:

@@ -38,7 +38,7 @@ from saccade.sft.train.settings import (
 )
 from saccade.sft.train.watch import Watch as TrainWatch
 from saccade.training.launch import end_with_parent, launch
-from saccade.training.settings import KeepSettings, ModelSettings, OptimiserSettings
+from saccade.training.settings import KeepSettings, ModelSettings, OptimizerSettings
 
 _SETTINGS = "settings.toml"
 _FORWARD_TOKENS = 640
@@ -125,7 +125,7 @@ def stage_settings(settings: TinySettings, stage: Stage, source: Path, places: P
         model=ModelSettings(
             source=str(source), vision=stage.vision, precision=settings.precision, vision_attention="eager"
         ),
-        optimiser=OptimiserSettings(
+        optimizer=OptimizerSettings(
             method=stage.method,
             learning_rate=stage.learning_rate,
             final_fraction=stage.final_fraction,

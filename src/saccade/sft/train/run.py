@@ -31,7 +31,7 @@ from saccade.training.checkpoints import Checkpoints, State
 from saccade.training.folder import SETTINGS, check_folder
 from saccade.training.journal import Journal
 from saccade.training.learner import Learner
-from saccade.training.optimiser import rate_fraction
+from saccade.training.optimizer import rate_fraction
 from saccade.training.parallel import Processes
 from saccade.training.passes import forward_passes, work
 from saccade.training.shards import make_learner
@@ -63,7 +63,7 @@ def train(settings: SftSettings, out: Path, *, resume: bool = False, watch: Watc
         out.mkdir(parents=True, exist_ok=True)
         save_settings(settings, out / SETTINGS)
     processes.wait()
-    learner = make_learner(trained, settings.optimiser, processes, settings.model.shard)
+    learner = make_learner(trained, settings.optimizer, processes, settings.model.shard)
     run = _Run(settings, out, trained, examples, learner)
     run.go_on()
     run.to_the_end(heard)
@@ -159,14 +159,14 @@ class _Run:
                 found = token_loss(self._trained.model, batch, trained, self._trained.checkpoint.forbidden, weights)
             self._learner.backward(found.total)
             loss, right = loss + float(found.total.detach()), right + found.right
-        norm = self._learner.gradient_norm(self._settings.optimiser.clip)
+        norm = self._learner.gradient_norm(self._settings.optimizer.clip)
         loss, right = self._processes.summed([loss, right])
         if not (norm < float("inf") and loss < float("inf")):
             raise TrainingError(
                 f"step {step + 1} gave a loss of {loss} and a gradient of norm {norm}; the weights are as "
                 "they were before. Lower the learning rate, or train in float32."
             )
-        fraction = rate_fraction(step, self._total, self._settings.optimiser)
+        fraction = rate_fraction(step, self._total, self._settings.optimizer)
         self._learner.step(fraction)
         tokens = sum(len(row) for row in rows)
         self._state = State(step + 1, self._state.tokens + tokens, self._state.data)
@@ -174,7 +174,7 @@ class _Run:
         return {
             "loss": loss,
             "accuracy": right / learned,
-            "learning_rate": self._settings.optimiser.learning_rate * fraction,
+            "learning_rate": self._settings.optimizer.learning_rate * fraction,
             "gradient_norm": norm,
             "learned_tokens": learned,
             "tokens": self._state.tokens,
