@@ -29,7 +29,7 @@ from saccade.rewards.judges.verdict import NoVerdict
 from saccade.rewards.registry import load_reward
 from saccade.rl.play.rollouts import Played
 from saccade.rl.recipe import RewardSettings
-from saccade.rl.train.scoring import Scored, Scorer, load_scorer
+from saccade.rl.train.scoring import ScoredRollout, Scorer, load_scorer
 
 ONCE = RetryPolicy(tries=1, seconds=10)
 
@@ -83,7 +83,7 @@ def scorer(server: WireServer, store: MediaStore, kept: Path, preset: str = "cod
     return load_scorer(settings, load_reward(settings.preset, settings.parameters), store, kept)
 
 
-async def score(asked: Scorer, *group: Trajectory, trained_on: bool = True) -> list[Scored]:
+async def score(asked: Scorer, *group: Trajectory, trained_on: bool = True) -> list[ScoredRollout]:
     tokens: Any = object()  # only whether there are any is looked at
     return await asked([Played(item, tokens) for item in group], trained_on=trained_on)
 

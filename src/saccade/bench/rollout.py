@@ -33,8 +33,8 @@ from saccade.record.trajectory import EpisodeLimits
 from saccade.rl.engines.in_process import TransformersEngine
 from saccade.rl.losses.settings import LossSettings
 from saccade.rl.play.rollouts import Played, PlaySettings, Stage, Timing, play
-from saccade.rl.recipe import OptimizerSettings
-from saccade.rl.train.update import Sample, UpdateLimits, Updater
+from saccade.rl.recipe import RlOptimizerSettings
+from saccade.rl.train.update import TrainingSample, UpdateLimits, Updater
 from saccade.sandbox.base import Sandbox
 from saccade.sandbox.local import LocalSandbox
 from saccade.tokens.batch import Collator, row_of
@@ -155,16 +155,16 @@ async def _warm(plans: list[Plan], stage: Stage, sandbox: Sandbox) -> None:
     await play([replace(plans[0], given_limits=EpisodeLimits(turns=2))], stage, PlaySettings(), 0)
 
 
-def _samples(tokens: list[TokenTrajectory]) -> list[Sample]:
+def _samples(tokens: list[TokenTrajectory]) -> list[TrainingSample]:
     """The episodes as an update sees them, every second one good and the others bad."""
     made = []
     for number, item in enumerate(tokens):
         advantages = np.where(item.loss_mask(), 1.0 - 2.0 * (number % 2), 0.0).astype(np.float32)
-        made.append(Sample(row_of(item), np.nan_to_num(item.logprobs(), nan=0.0), advantages, 1.0))
+        made.append(TrainingSample(row_of(item), np.nan_to_num(item.logprobs(), nan=0.0), advantages, 1.0))
     return made
 
 
-def _update(samples: list[Sample], trained: Trainable, store: MediaStore) -> float:
+def _update(samples: list[TrainingSample], trained: Trainable, store: MediaStore) -> float:
     """Seconds of an update, the median after the first."""
     processes = Processes(cpu=trained.checkpoint.device.type == "cpu")
     learner = Learner(trained, LearnerSettings(learning_rate=_RATE), processes)
@@ -173,13 +173,17 @@ def _update(samples: list[Sample], trained: Trainable, store: MediaStore) -> flo
     seconds = []
     for number in range(_UPDATES):
         began = time.perf_counter()
-        updater.step(samples, LossSettings(dual_clip=0.0), OptimizerSettings(), number, 0)
+        updater.step(samples, LossSettings(dual_clip=0.0), RlOptimizerSettings(), number, 0)
         seconds.append(time.perf_counter() - began)
     return statistics.median(seconds[1:])
 
 
 def _trl(
-    tokens: list[TokenTrajectory], samples: list[Sample], trained: Trainable, scale: RolloutScale, store: MediaStore
+    tokens: list[TokenTrajectory],
+    samples: list[TrainingSample],
+    trained: Trainable,
+    scale: RolloutScale,
+    store: MediaStore,
 ) -> _Peer:
     longest = max(len(sample.row) for sample in samples)
     rows = max(n for n in range(1, len(samples) + 1) if len(samples) % n == 0 and (n == 1 or n * longest <= _PASS))

@@ -70,4 +70,4 @@ def _train(settings: RlSettings, out: Path, resume: bool) -> None:
 
     logging.disable_progress_bar()  # ours is there
     with Screen() as screen:
-        train(settings, out, resume=resume, watch=screen)
+        train(settings, out, resume=resume, callback=screen)

@@ -28,15 +28,15 @@ from saccade.reproduce.plan import PROBE_STEPS, Plan, Spent, make_plan, read_pla
 from saccade.reproduce.settings import Arm, Reproduction
 from saccade.reproduce.start import make_start
 from saccade.reproduce.tasks import write_tasks
+from saccade.rl.train.metrics import RlCallback
 from saccade.rl.train.run import train
 from saccade.rl.train.settings import RlSettings
-from saccade.rl.train.telling import Watch as RlWatch
 from saccade.sft.train.watch import Watch as SftWatch
 from saccade.training.folder import SETTINGS
 from saccade.training.launch import launch
 
 
-class Watch(Protocol):
+class ReproduceCallback(Protocol):
     """Hears how a reproduction goes; decides nothing."""
 
     def says(self, text: str) -> None:
@@ -45,11 +45,11 @@ class Watch(Protocol):
     def sft(self) -> AbstractContextManager[SftWatch]:
         """Who hears the training of the start."""
 
-    def rl(self) -> AbstractContextManager[RlWatch]:
+    def rl(self) -> AbstractContextManager[RlCallback]:
         """Who hears the training of an arm."""
 
 
-def reproduce(claim: Claim, settings: Reproduction, out: Path, watch: Watch) -> Outcome:
+def reproduce(claim: Claim, settings: Reproduction, out: Path, watch: ReproduceCallback) -> Outcome:
     """Try a claim in the folder `out`.
 
     Raises:
@@ -110,7 +110,7 @@ class _Trial:
     """Everything that is made on the way to a verdict."""
 
     places: Places
-    watch: Watch
+    watch: ReproduceCallback
     start: str = ""
     """The checkpoint that arms begin from."""
     failed: list[str] = field(default_factory=list)
@@ -192,12 +192,12 @@ class _Trial:
         return examine(checkpoint, tasks, out, settings.exam, arm.dialect, settings.turns)
 
 
-def _train(settings: RlSettings, out: Path, resume: bool, watch: Watch) -> None:
+def _train(settings: RlSettings, out: Path, resume: bool, watch: ReproduceCallback) -> None:
     from transformers.utils import logging
 
     logging.disable_progress_bar()  # also in processes of its own: that of `watch` is there
     with watch.rl() as heard:
-        train(settings, out, resume=resume, watch=heard)
+        train(settings, out, resume=resume, callback=heard)
 
 
 def _count(settings: Reproduction, arm: Arm, *, held_out: bool) -> int:

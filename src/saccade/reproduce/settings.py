@@ -117,8 +117,8 @@ class Reproduction(Settings):
     threads: NonNegativeInt = 1
     """Of torch on a CPU; 0: one for each core."""
     processes: PositiveInt = 1
-    """Of an arm's training. With several, who calls must be a program that can be imported again, and its `Watch` one
-    that can be pickled."""
+    """Of an arm's training. With several, who calls must be a program that can be imported again, and its
+    `ReproduceCallback` one that can be pickled."""
 
     @classmethod
     def renewed(cls, data: Mapping[str, Any]) -> dict[str, Any]:

@@ -71,7 +71,7 @@ class RolloutSettings(Settings):
     """Those that are set stand in place of the dialect's."""
 
 
-class OptimizerSettings(Settings):
+class RlOptimizerSettings(Settings):
     """AdamW with linear warm-up and then a constant rate."""
 
     learning_rate: PositiveFloat = 1e-6
@@ -100,7 +100,7 @@ class Recipe(Settings):
     """Which tasks are trained on, by how the last checkpoint did; None for all."""
     advantage: NamedAdvantage = Grpo()
     loss: LossSettings = LossSettings()
-    optimizer: OptimizerSettings = OptimizerSettings()
+    optimizer: RlOptimizerSettings = RlOptimizerSettings()
     steps: PositiveInt = 200
     seed: NonNegativeInt = 0
     profile: dict[str, dict[str, JsonValue]] = Field(default_factory=dict)

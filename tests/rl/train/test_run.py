@@ -10,14 +10,14 @@ from saccade.errors import SettingsError, TrainingError
 from saccade.record.codec import read_lines, write_lines
 from saccade.record.task import Task
 from saccade.record.trajectory import Trajectory
-from saccade.rl.train.choice import PASS_RATES, PassRate
-from saccade.rl.train.harvest import Field
+from saccade.rl.train.collector import Collector
+from saccade.rl.train.curriculum import PASS_RATES, TaskPassRate
+from saccade.rl.train.metrics import NoCallback
 from saccade.rl.train.run import train
 from saccade.rl.train.tasks import TaskList, open_tasks
-from saccade.rl.train.telling import NoWatch
 
 
-class Stop(NoWatch):
+class Stop(NoCallback):
     """Breaks the run off after a step, before its checkpoint."""
 
     def __init__(self, at: int) -> None:
@@ -89,7 +89,7 @@ def test_broken_off_anywhere_and_resumed_equals_never_broken_off(
     whole, cut = tmp_path / "whole", tmp_path / "cut"
     train(settings, whole)
     with pytest.raises(KeyboardInterrupt):
-        train(settings, cut, watch=Stop(3))
+        train(settings, cut, callback=Stop(3))
     with pytest.raises(SettingsError, match="holds a run already"):
         train(settings, cut)
     rename_settings(cut / "settings.toml")
@@ -136,7 +136,7 @@ def test_other_tasks_are_refused_when_a_run_goes_on(
         train(fewer, tmp_path / "run", resume=True)
 
 
-class Counting(NoWatch):
+class Counting(NoCallback):
     """Hears how many tasks there are."""
 
     def __init__(self) -> None:
@@ -152,9 +152,9 @@ def test_all_tasks_of_a_file_are_taken_and_a_run_says_how_many(
     toy(monkeypatch, talkative=True)
     whole, heard = open_tasks(str(tasks), "train"), Counting()
     settings = rl_settings(tiny, tasks, recipe={"steps": 1})
-    train(settings, tmp_path / "all", watch=heard)
+    train(settings, tmp_path / "all", callback=heard)
     fewer = settings.model_copy(update={"tasks": settings.tasks.model_copy(update={"most": 2})})
-    train(fewer, tmp_path / "two", watch=heard)
+    train(fewer, tmp_path / "two", callback=heard)
     assert heard.heard == [(len(whole.ids), whole.total), (2, whole.total)]
     assert len(whole.ids) == whole.total
 
@@ -169,7 +169,7 @@ def test_no_task_of_a_large_file_is_left_out_in_silence(tmp_path: Path) -> None:
         open_tasks(str(tmp_path), "train")
 
 
-class StopChoosing(NoWatch):
+class StopChoosing(NoCallback):
     """Breaks the run off while a curriculum chooses."""
 
     def choosing(self, done: int, total: int) -> None:
@@ -181,26 +181,26 @@ def test_tasks_that_were_rolled_out_for_a_curriculum_are_not_rolled_out_again(
 ) -> None:
     toy(monkeypatch, talkative=True)
     asked: list[list[int]] = []
-    rates = Field.rates
+    pass_rates = Collector.pass_rates
 
-    async def counted(self: Field, tasks: TaskList, places: range) -> dict[str, tuple[float | None, int]]:
+    async def counted(self: Collector, tasks: TaskList, places: range) -> dict[str, tuple[float | None, int]]:
         asked.append(list(places))
-        return await rates(self, tasks, places)
+        return await pass_rates(self, tasks, places)
 
-    monkeypatch.setattr(Field, "rates", counted)
+    monkeypatch.setattr(Collector, "pass_rates", counted)
     settings = rl_settings(tiny, tasks, recipe={"steps": 1, "curriculum": {"highest": 0.5}})
     whole, cut = tmp_path / "whole", tmp_path / "cut"
     train(settings, whole)
     assert asked == [[0, 1], [2, 3], [4]]
     with pytest.raises(KeyboardInterrupt):
-        train(settings, cut, watch=StopChoosing())
+        train(settings, cut, callback=StopChoosing())
     with (cut / PASS_RATES).open("a") as file:
         file.write('{"id":"t2","ra')
     train(settings, cut, resume=True)
     assert asked[3:] == [[0, 1], [2, 3], [4]]
     assert (whole / PASS_RATES).read_bytes() == (cut / PASS_RATES).read_bytes()
     assert untimed(whole) == untimed(cut)
-    assert [item.id for item in read_lines(cut / PASS_RATES, PassRate)] == ["t0", "t1", "t2", "t3", "t4"]
+    assert [item.id for item in read_lines(cut / PASS_RATES, TaskPassRate)] == ["t0", "t1", "t2", "t3", "t4"]
 
 
 @pytest.mark.slow

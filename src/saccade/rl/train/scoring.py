@@ -28,7 +28,7 @@ from saccade.rl.recipe import RewardSettings
 
 
 @dataclass(frozen=True, slots=True)
-class Scored:
+class ScoredRollout:
     """A rollout and what it is worth."""
 
     played: Played
@@ -90,7 +90,7 @@ class Scorer:
         for model in self.models:
             await model.close()
 
-    async def __call__(self, group: Sequence[Played], *, trained_on: bool = True) -> list[Scored]:
+    async def __call__(self, group: Sequence[Played], *, trained_on: bool = True) -> list[ScoredRollout]:
         """The rollouts of one task with their rewards; one that cannot be trained on has none.
 
         What is not `trained_on` (validation, a curriculum's pass rates) is not put before a model that judges calls:
@@ -99,7 +99,7 @@ class Scorer:
         graded = await asyncio.gather(*(self.answers.graded(item.trajectory) for item in group))
         rewards = self.preset(await self._judged(graded, trained_on))
         return [
-            Scored(
+            ScoredRollout(
                 Played(trajectory, item.tokens),
                 unscored(reward, "it has no turn to be trained on") if item.tokens is None else reward,
             )

@@ -38,7 +38,7 @@ class ValidationSettings(Settings):
     """Steps; 0 for never. The last step always counts."""
 
 
-class KeptRollouts(Settings):
+class RolloutStoreSettings(Settings):
     """Which rollouts stay on the disk, in OUT/rollouts."""
 
     every: NonNegativeInt = 10
@@ -56,7 +56,7 @@ class RlSettings(Settings):
     validation: ValidationSettings = ValidationSettings()
     play: PlaySettings = PlaySettings()
     keep: KeepSettings = KeepSettings(every=10)
-    rollouts: KeptRollouts = KeptRollouts()
+    rollouts: RolloutStoreSettings = RolloutStoreSettings()
     max_tokens_per_batch: PositiveInt = 16_384
     """Most tokens of a forward pass, padding included."""
     max_logprob_diff: NonNegativeFloat = 0.0

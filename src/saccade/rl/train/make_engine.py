@@ -28,7 +28,7 @@ def make_engine(settings: RlSettings, trained: Trainable, media: MediaStore, wei
     return ServerEngine(Connection(settings.engine, retry=settings.retry), trained, media, weights)
 
 
-async def refresh(engine: Engine, trained: Trainable, processes: Processes) -> None:
+async def sync_weights(engine: Engine, trained: Trainable, processes: Processes) -> None:
     """Let `engine` sample with the weights as they are now; every process calls it, the first one sends.
 
     Raises:

@@ -9,16 +9,16 @@ from saccade.record.codec import read_lines, recover_lines, write_lines
 from saccade.record.trajectory import Trajectory
 
 
-def kept_rollouts(root: Path, place: int) -> RunFolder:
-    """The folder, with only the rollouts of tasks before `place` in the row of epochs.
+def open_rollout_store(root: Path, cursor: int) -> RunFolder:
+    """The folder, with only the rollouts of tasks before `cursor` in the row of epochs.
 
     Raises:
         RecordError: it cannot be read.
     """
-    lines = root / TRAJECTORIES
-    if lines.exists():
-        recover_lines(lines)
-        write_lines(lines, [item for item in read_lines(lines, Trajectory) if _place(item) < place])
+    path = root / TRAJECTORIES
+    if path.exists():
+        recover_lines(path)
+        write_lines(path, [item for item in read_lines(path, Trajectory) if _place(item) < cursor])
     return RunFolder(root)
 
 
