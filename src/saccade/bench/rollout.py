@@ -32,7 +32,7 @@ from saccade.models.tiny import save_tiny
 from saccade.record.trajectory import EpisodeLimits
 from saccade.rl.engines.in_process import TransformersEngine
 from saccade.rl.losses.settings import LossSettings
-from saccade.rl.play.rollouts import Played, PlaySettings, Stage, Timing, play
+from saccade.rl.play.rollouts import PlayedRollout, PlaySettings, RolloutResources, RolloutTiming, play_rollouts
 from saccade.rl.recipe import RlOptimizerSettings
 from saccade.rl.train.update import TrainingSample, UpdateLimits, Updater
 from saccade.sandbox.base import Sandbox
@@ -139,20 +139,22 @@ def _learning(ours: _Peer, trl: _Peer) -> list[LoopFigure]:
     return [LoopFigure("update", ours.update, "s", beside, trl.update, "≤ 1 times", met)]
 
 
-async def _engine(plans: list[Plan], trained: Trainable, store: MediaStore) -> tuple[list[Played], Timing]:
+async def _engine(
+    plans: list[Plan], trained: Trainable, store: MediaStore
+) -> tuple[list[PlayedRollout], RolloutTiming]:
     engine = TransformersEngine(trained, store)
     async with LocalSandbox() as sandbox:
         try:
-            stage = Stage(engine, trained.encoder, sandbox, store)
-            await _warm(plans, stage, sandbox)
-            return await play(plans, stage, PlaySettings(), 0)
+            resources = RolloutResources(engine, trained.encoder, sandbox, store)
+            await _warm(plans, resources, sandbox)
+            return await play_rollouts(plans, resources, PlaySettings(), 0)
         finally:
             await engine.close()
 
 
-async def _warm(plans: list[Plan], stage: Stage, sandbox: Sandbox) -> None:
+async def _warm(plans: list[Plan], resources: RolloutResources, sandbox: Sandbox) -> None:
     """One short episode: imports, allocations, the zygote."""
-    await play([replace(plans[0], given_limits=EpisodeLimits(turns=2))], stage, PlaySettings(), 0)
+    await play_rollouts([replace(plans[0], given_limits=EpisodeLimits(turns=2))], resources, PlaySettings(), 0)
 
 
 def _samples(tokens: list[TokenTrajectory]) -> list[TrainingSample]:

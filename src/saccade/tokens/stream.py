@@ -1,10 +1,10 @@
 """The tokens of an episode while it is played: at each turn what is new since the last, never what is known already.
 
     stream = TokenStream(encoder, "task#0")
-    news = stream.read(request.messages)      # the prompt
+    delta = stream.read(request.messages)      # the prompt
     ...                                       # the model writes
     stream.wrote(ids, text)
-    news = stream.read(request.messages)      # the observation, with every mark around it
+    delta = stream.read(request.messages)      # the observation, with every mark around it
 
 Put together, what was read and written is `token_trajectory` of the finished episode, to the token.
 """
@@ -22,7 +22,7 @@ from saccade.tokens.segments import Picture
 
 
 @dataclass(frozen=True, slots=True)
-class News:
+class PromptDelta:
     """What is to be read before the next turn."""
 
     ids: tuple[int, ...]
@@ -43,7 +43,7 @@ class TokenStream:
         self._ids: tuple[int, ...] = ()
         self._text = ""
 
-    def read(self, messages: Sequence[Message]) -> News:
+    def read(self, messages: Sequence[Message]) -> PromptDelta:
         """What of the whole conversation `messages` is new.
 
         Raises:
@@ -57,7 +57,7 @@ class TokenStream:
             unread = len(self._ids) - self._framing.kept(self._ids, goes_on=goes_on)
         ids, pictures = self._encoder.encode(self._framing.shown(new, first=first))
         self._messages = tuple(messages)
-        return News(ids, pictures, unread)
+        return PromptDelta(ids, pictures, unread)
 
     def wrote(self, ids: tuple[int, ...], text: str) -> None:
         """What was sampled, and its text as the record will have it."""

@@ -21,11 +21,11 @@ from tests.models.listening import listening
 from tests.rl.policies import TinyPolicy, policy
 
 from saccade.media.store import MediaStore
-from saccade.rl.engines.draw import draw
-from saccade.rl.engines.rows import Line, Rows
+from saccade.rl.engines.sample_tokens import sample_tokens
+from saccade.rl.engines.sequences import SequenceBatch, TokenSequence
 from saccade.tokens.pictures import PictureTensors
 from saccade.tokens.segments import Picture
-from saccade.tokens.stream import News
+from saccade.tokens.stream import PromptDelta
 
 Answer = dict[str, Any]
 
@@ -100,9 +100,9 @@ class SamplingServer:
             parts = [self.media.put_image(_picture(url)) for url in asked.urls]
             pictures = tuple(Picture(part, self.policy.encoder.count(part)) for part in parts)
             made = Made(self._expanded(asked.ids, pictures))
-            line = Line(np.random.default_rng(asked.seed))
-            rows = Rows(self.policy, PictureTensors(self.policy.encoder, self.media), [line], 8192)
-            line.hear(News(made.read, pictures))
+            line = TokenSequence(np.random.default_rng(asked.seed))
+            rows = SequenceBatch(self.policy, PictureTensors(self.policy.encoder, self.media), [line], 8192)
+            line.hear(PromptDelta(made.read, pictures))
             after = -1
             while len(made.ids) < asked.most and after:
                 token = self._token(rows, asked, made)
@@ -116,13 +116,13 @@ class SamplingServer:
                     made.stopped = True
             return made
 
-    def _token(self, rows: Rows, asked: Asked, made: Made) -> int:
+    def _token(self, rows: SequenceBatch, asked: Asked, made: Made) -> int:
         plain = rows.read(1)
         bias = torch.zeros_like(plain)
         for token, value in ({} if self.deaf else asked.bias).items():
             bias[0, token] = value
         nothing = torch.zeros(plain.shape[-1], dtype=torch.bool)
-        (token,), (logprob,) = draw(plain + bias, nothing, [asked.heat], [rows.lines[0].random.random()])
+        (token,), (logprob,) = sample_tokens(plain + bias, nothing, [asked.heat], [rows.lines[0].random.random()])
         told = plain if self.raw else plain + bias if self.cold else (plain + bias) / (asked.heat or 1.0)
         logprobs = torch.log_softmax(told, -1)[0]
         if not made.ids and asked.ranked:

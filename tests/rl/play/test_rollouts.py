@@ -19,7 +19,7 @@ from saccade.record.task import NamedMedia, Task
 from saccade.record.trajectory import EpisodeLimits, Sampling, StopReason
 from saccade.rl.engines.in_process import TransformersEngine
 from saccade.rl.play.gates import checked_tokens
-from saccade.rl.play.rollouts import Played, PlaySettings, Stage, Timing, play
+from saccade.rl.play.rollouts import PlayedRollout, PlaySettings, RolloutResources, RolloutTiming, play_rollouts
 from saccade.sandbox.base import Binding, Sandbox, Session, SessionOptions
 from saccade.sandbox.local import LocalSandbox
 from saccade.tokens.segments import Kind
@@ -61,11 +61,13 @@ def plans(
 
 async def played(
     made: TinyPolicy, store: MediaStore, sandbox: Sandbox | None, wanted: list[Plan], **more: int
-) -> tuple[list[Played], Timing]:
+) -> tuple[list[PlayedRollout], RolloutTiming]:
     engine = TransformersEngine(made, store)
     try:
         async with asyncio.timeout(120):
-            return await play(wanted, Stage(engine, made.encoder, sandbox, store), PlaySettings(**more), 7)
+            return await play_rollouts(
+                wanted, RolloutResources(engine, made.encoder, sandbox, store), PlaySettings(**more), 7
+            )
     finally:
         await engine.close()
 

@@ -11,7 +11,7 @@ from saccade.errors import TrainingError
 from saccade.rewards.judges.verdict import NoVerdict, Verdict
 from saccade.rewards.registry import load_reward
 from saccade.rewards.reward import Group
-from saccade.rl.play.rollouts import Played
+from saccade.rl.play.rollouts import PlayedRollout
 from saccade.rl.train.collector import RolloutBatch, _check_judged
 from saccade.rl.train.scoring import ScoredRollout
 
@@ -22,7 +22,8 @@ def batch(*verdicts: Verdict) -> RolloutBatch:
     tokens: Any = None
     made = RolloutBatch()
     made.scored = {
-        item.id: ScoredRollout(Played(item, tokens), reward) for item, reward in zip(played, rewards, strict=True)
+        item.id: ScoredRollout(PlayedRollout(item, tokens), reward)
+        for item, reward in zip(played, rewards, strict=True)
     }
     return made
 

@@ -14,9 +14,9 @@ from saccade.record.task import Task
 from saccade.record.trajectory import EpisodeLimits
 from saccade.rewards.judges.verdict import NoVerdict
 from saccade.rl.advantages.rules import Advantage
-from saccade.rl.play.rollouts import PlaySettings, Stage, play
+from saccade.rl.groups import RolloutGroup, group_of
+from saccade.rl.play.rollouts import PlaySettings, RolloutResources, play_rollouts
 from saccade.rl.recipe import Recipe
-from saccade.rl.rollouts import RolloutGroup, group_of
 from saccade.rl.select.curriculum import pass_rates
 from saccade.rl.select.rounds import Generate, Rounds, decide
 from saccade.rl.select.selection import Selection
@@ -62,7 +62,7 @@ class Collector:
 
     recipe: Recipe
     dialect: Dialect
-    stage: Stage
+    resources: RolloutResources
     play: PlaySettings
     scorer: Scorer
     processes: Processes
@@ -101,7 +101,7 @@ class Collector:
             for place, task in tasks.items()
             for number in range(size)
         ]
-        played, timing = await play(plans, self.stage, self.play, self.recipe.seed)
+        played, timing = await play_rollouts(plans, self.resources, self.play, self.recipe.seed)
         batch.seconds.decoding += timing.decoding
         batch.seconds.sandbox += timing.waiting
         began = time.perf_counter()
@@ -131,7 +131,7 @@ class Collector:
             TrainingError: every rollout was lost.
         """
         own, batch = self.processes.share(places), RolloutBatch()
-        made = {place: tasks.make(tasks.ids[place], self.stage.store) for place in own}
+        made = {place: tasks.make(tasks.ids[place], self.resources.store) for place in own}
         groups = await self.collect_round(made, batch, trained_on=False)
         _check_lost(batch)
         measured = pass_rates(groups)
@@ -139,7 +139,7 @@ class Collector:
         return {name: measured.get(f"{name}@{place}", (None, 0)) for name, place in zip(names, places, strict=True)}
 
     def _make_tasks(self, tasks: TaskList, places: Sequence[int]) -> dict[int, Task]:
-        return {place: tasks.make(tasks.at(place, self.recipe.seed), self.stage.store) for place in places}
+        return {place: tasks.make(tasks.at(place, self.recipe.seed), self.resources.store) for place in places}
 
     def plan(self, task: Task, rollout: int, group: str, *, greedy: bool = False) -> Plan:
         """One episode; a `rollout` number is used once in a run."""

@@ -35,7 +35,7 @@ async def sync_weights(engine: Engine, trained: Trainable, processes: Processes)
         ModelError: the engine cannot.
     """
     if processes.first:
-        await engine.refresh(partial(write_copy, trained))
+        await engine.update_weights(partial(write_copy, trained))
     processes.wait()
 
 

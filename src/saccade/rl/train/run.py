@@ -30,8 +30,8 @@ from saccade.episode.settings import sandbox_at
 from saccade.errors import TrainingError
 from saccade.media.store import MediaStore
 from saccade.record.settings import save_settings
-from saccade.rl.play.rollouts import Stage, play
-from saccade.rl.play.seat_model import check_sampling
+from saccade.rl.play.rollouts import RolloutResources, play_rollouts
+from saccade.rl.play.slot_model import check_sampling
 from saccade.rl.select.curriculum import Band
 from saccade.rl.train.check_tasks import check_tasks
 from saccade.rl.train.collector import Collector, RolloutBatch
@@ -186,12 +186,12 @@ class _Run:
         engine = make_engine(settings, self._trained, self._store, self._out / "served")
         stack.push_async_callback(engine.close)
         await sync_weights(engine, self._trained, self._processes)
-        stage = Stage(engine, self._trained.encoder, sandbox, self._store, tools)
+        resources = RolloutResources(engine, self._trained.encoder, sandbox, self._store, tools)
         scorer = load_scorer(recipe.reward, recipe.load_reward(), self._store, self._out / "judge")
         stack.push_async_callback(scorer.close)
         if self._processes.first:
             check_tasks(self._tasks, scorer, self._store)
-        return Collector(recipe, dialect, stage, settings.play, scorer, self._processes)
+        return Collector(recipe, dialect, resources, settings.play, scorer, self._processes)
 
     def _validation_tasks(self) -> TaskList | None:
         validation, source = self._settings.validation, self._settings.tasks.source
@@ -217,7 +217,7 @@ class _Run:
         began = time.perf_counter()
         sums = await asyncio.to_thread(self._update, step, batch)
         if sums.updates:
-            await sync_weights(collector.stage.engine, self._trained, self._processes)
+            await sync_weights(collector.resources.engine, self._trained, self._processes)
         batch.seconds.update = time.perf_counter() - began
         tokens = self._state.tokens + int(sums.tokens)
         self._state = State(step + 1, tokens, self._state.data, {**self._state.more, "place": batch.cursor})
@@ -249,9 +249,9 @@ class _Run:
             return
         self._trained.model.eval()
         own = self._processes.share(validation.ids)
-        tasks = [await asyncio.to_thread(validation.make, name, collector.stage.store) for name in own]
+        tasks = [await asyncio.to_thread(validation.make, name, collector.resources.store) for name in own]
         plans = [collector.plan(task, 0, task.id, greedy=True) for task in tasks]
-        played, _ = await play(plans, collector.stage, collector.play, self._recipe.seed)
+        played, _ = await play_rollouts(plans, collector.resources, collector.play, self._recipe.seed)
         scored = self._processes.together([(await collector.scorer([item], trained_on=False))[0] for item in played])
         if journal is None:
             return

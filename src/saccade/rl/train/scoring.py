@@ -23,7 +23,7 @@ from saccade.rewards.judges.registry import JudgeContext, make_judge
 from saccade.rewards.judges.verdict import Judge
 from saccade.rewards.reading import LONGEST_ANSWER, accuracy
 from saccade.rewards.reward import Group, NeedsJudge, Reward, RewardPreset, unscored
-from saccade.rl.play.rollouts import Played
+from saccade.rl.play.rollouts import PlayedRollout
 from saccade.rl.recipe import RewardSettings
 
 
@@ -31,7 +31,7 @@ from saccade.rl.recipe import RewardSettings
 class ScoredRollout:
     """A rollout and what it is worth."""
 
-    played: Played
+    played: PlayedRollout
     reward: Reward
 
     @property
@@ -90,7 +90,7 @@ class Scorer:
         for model in self.models:
             await model.close()
 
-    async def __call__(self, group: Sequence[Played], *, trained_on: bool = True) -> list[ScoredRollout]:
+    async def __call__(self, group: Sequence[PlayedRollout], *, trained_on: bool = True) -> list[ScoredRollout]:
         """The rollouts of one task with their rewards; one that cannot be trained on has none.
 
         What is not `trained_on` (validation, a curriculum's pass rates) is not put before a model that judges calls:
@@ -100,7 +100,7 @@ class Scorer:
         rewards = self.preset(await self._judged(graded, trained_on))
         return [
             ScoredRollout(
-                Played(trajectory, item.tokens),
+                PlayedRollout(trajectory, item.tokens),
                 unscored(reward, "it has no turn to be trained on") if item.tokens is None else reward,
             )
             for item, trajectory, reward in zip(group, graded, rewards, strict=True)
