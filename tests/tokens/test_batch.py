@@ -17,11 +17,11 @@ from saccade.models.local_weights import Checkpoint, load_checkpoint
 from saccade.models.tiny import save_tiny
 from saccade.record.conversation import conversation
 from saccade.sft.train.loss import token_loss
-from saccade.tokens.batch import Collator, Row, row_of
+from saccade.tokens.batch import Collator, TokenRow, token_row
 from saccade.tokens.build import token_trajectory
 from saccade.tokens.encoder import Encoder
 from saccade.tokens.pictures import PictureTensors
-from saccade.tokens.segments import Picture, TokenTrajectory
+from saccade.tokens.segments import PromptPicture, TokenTrajectory
 
 
 @pytest.fixture(scope="module", params=FAMILIES)
@@ -43,21 +43,21 @@ def encoder_of(checkpoint: Checkpoint) -> Encoder:
     )
 
 
-def rows(checkpoint: Checkpoint, run: RunFolder) -> list[Row]:
+def rows(checkpoint: Checkpoint, run: RunFolder) -> list[TokenRow]:
     encoder = encoder_of(checkpoint)
     return [
-        row_of(token_trajectory(trajectory(run, number, looks=looks), encoder))
+        token_row(token_trajectory(trajectory(run, number, looks=looks), encoder))
         for number, looks in enumerate((0, 2, 1))
     ]
 
 
-def loss(checkpoint: Checkpoint, run: RunFolder, chosen: list[Row], *, packed: bool) -> float:
+def loss(checkpoint: Checkpoint, run: RunFolder, chosen: list[TokenRow], *, packed: bool) -> float:
     encoder = encoder_of(checkpoint)
     collate = Collator(encoder, PictureTensors(encoder, run.store), checkpoint.model, packed=packed)
     batch = collate(chosen)
     with torch.no_grad():
         found = token_loss(
-            checkpoint.model, batch, batch.place([row.trained for row in chosen], False), checkpoint.forbidden
+            checkpoint.model, batch, batch.lay_out([row.trained for row in chosen], False), checkpoint.forbidden
         )
     assert found.tokens == sum(int(row.trained.sum()) for row in chosen)
     return float(found.total)
@@ -102,7 +102,7 @@ def test_what_is_learned_is_what_inference_reads(checkpoint: Checkpoint, run: Ru
         prompt = build_prompt(Request(messages=messages), run.store, checkpoint)
         assert prompt.ids[0].tolist() == before.ids().tolist()
         assert prompt.visual == sum(picture.tokens for picture in before.pictures)
-        batch = collate([row_of(before)])
+        batch = collate([token_row(before)])
         assert torch.equal(batch.positions, prompt.positions)
         assert torch.equal(batch.pictures["pixel_values"], prompt.pictures["pixel_values"])
 
@@ -125,4 +125,4 @@ def test_a_picture_of_another_size_is_noticed(checkpoint: Checkpoint, run: RunFo
     encoder = encoder_of(checkpoint)
     (picture, *_) = rows(checkpoint, run)[0].pictures
     with pytest.raises(TrainingError, match=r"features and .* placeholders"):
-        PictureTensors(encoder, run.store)([Picture(picture.part, picture.tokens + 1)])
+        PictureTensors(encoder, run.store)([PromptPicture(picture.part, picture.tokens + 1)])

@@ -15,7 +15,7 @@ from saccade.record.trajectory import Trajectory
 from saccade.record.turn import FinishReason, Turn
 from saccade.tokens.build import token_trajectory
 from saccade.tokens.encoder import Encoder
-from saccade.tokens.segments import Kind, Segment, TokenTrajectory, truncated
+from saccade.tokens.segments import Segment, SegmentKind, TokenTrajectory, truncate
 
 PART = ImagePart(sha256="a" * 64, width=64, height=48)
 CONTENT = (
@@ -100,7 +100,7 @@ def test_an_observation_of_the_assistant_continues_its_message() -> None:
         "<|im_start|>user\nLook.<|im_end|>\n<|im_start|>assistant\n"
         "<code>1</code><out>1</out><answer>1</answer><|im_end|>"
     )
-    assert [one.decode(segment.ids) for segment in made.segments if segment.kind is Kind.SAMPLED] == [
+    assert [one.decode(segment.ids) for segment in made.segments if segment.kind is SegmentKind.SAMPLED] == [
         "<code>1</code>",
         "<answer>1</answer><|im_end|>",
     ]
@@ -181,18 +181,20 @@ def test_a_checkpoint_that_does_not_fit_is_refused_by_name() -> None:
 
 
 def test_truncation_never_takes_the_prompt() -> None:
-    whole = TokenTrajectory("t", (Segment(Kind.PROMPT, (1,) * 10), Segment(Kind.SAMPLED, (2,) * 5, turn=0)))
-    assert truncated(whole, 15) == whole
+    whole = TokenTrajectory(
+        "t", (Segment(SegmentKind.PROMPT, (1,) * 10), Segment(SegmentKind.SAMPLED, (2,) * 5, turn=0))
+    )
+    assert truncate(whole, 15) == whole
     with pytest.raises(TrainingError, match=r"15 tokens.*limit of 14"):
-        truncated(whole, 14)
-    shown = TokenTrajectory("t", (*whole.segments, Segment(Kind.OBSERVATION, (3,))))
-    assert truncated(shown, 99) == whole
+        truncate(whole, 14)
+    shown = TokenTrajectory("t", (*whole.segments, Segment(SegmentKind.OBSERVATION, (3,))))
+    assert truncate(shown, 99) == whole
 
 
 def test_segments_that_contradict_themselves_are_refused() -> None:
     with pytest.raises(ValueError, match="log-prob"):
-        Segment(Kind.SAMPLED, (1, 2), turn=0, logprobs=(0.5,))
+        Segment(SegmentKind.SAMPLED, (1, 2), turn=0, logprobs=(0.5,))
     with pytest.raises(ValueError, match="turn"):
-        Segment(Kind.OBSERVATION, (1,), turn=0)
+        Segment(SegmentKind.OBSERVATION, (1,), turn=0)
     with pytest.raises(ValueError, match="prompt"):
-        TokenTrajectory("t", (Segment(Kind.OBSERVATION, (1,)),))
+        TokenTrajectory("t", (Segment(SegmentKind.OBSERVATION, (1,)),))

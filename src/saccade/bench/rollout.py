@@ -37,7 +37,7 @@ from saccade.rl.recipe import RlOptimizerSettings
 from saccade.rl.train.update import TrainingSample, UpdateLimits, Updater
 from saccade.sandbox.base import Sandbox
 from saccade.sandbox.local import LocalSandbox
-from saccade.tokens.batch import Collator, row_of
+from saccade.tokens.batch import Collator, token_row
 from saccade.tokens.build import token_trajectory
 from saccade.tokens.pictures import PictureTensors
 from saccade.tokens.segments import TokenTrajectory
@@ -162,7 +162,7 @@ def _samples(tokens: list[TokenTrajectory]) -> list[TrainingSample]:
     made = []
     for number, item in enumerate(tokens):
         advantages = np.where(item.loss_mask(), 1.0 - 2.0 * (number % 2), 0.0).astype(np.float32)
-        made.append(TrainingSample(row_of(item), np.nan_to_num(item.logprobs(), nan=0.0), advantages, 1.0))
+        made.append(TrainingSample(token_row(item), np.nan_to_num(item.logprobs(), nan=0.0), advantages, 1.0))
     return made
 
 

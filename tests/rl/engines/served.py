@@ -24,7 +24,7 @@ from saccade.media.store import MediaStore
 from saccade.rl.engines.sample_tokens import sample_tokens
 from saccade.rl.engines.sequences import SequenceBatch, TokenSequence
 from saccade.tokens.pictures import PictureTensors
-from saccade.tokens.segments import Picture
+from saccade.tokens.segments import PromptPicture
 from saccade.tokens.stream import PromptDelta
 
 Answer = dict[str, Any]
@@ -98,7 +98,7 @@ class SamplingServer:
     def _sample(self, asked: Asked) -> Made:
         with self.lock:
             parts = [self.media.put_image(_picture(url)) for url in asked.urls]
-            pictures = tuple(Picture(part, self.policy.encoder.count(part)) for part in parts)
+            pictures = tuple(PromptPicture(part, self.policy.encoder.count(part)) for part in parts)
             made = Made(self._expanded(asked.ids, pictures))
             line = TokenSequence(np.random.default_rng(asked.seed))
             rows = SequenceBatch(self.policy, PictureTensors(self.policy.encoder, self.media), [line], 8192)
@@ -132,7 +132,7 @@ class SamplingServer:
         made.logprobs.append(float(logprobs[token]) if self.raw or self.cold else logprob)
         return token
 
-    def _expanded(self, ids: list[int], pictures: tuple[Picture, ...]) -> tuple[int, ...]:
+    def _expanded(self, ids: list[int], pictures: tuple[PromptPicture, ...]) -> tuple[int, ...]:
         placeholder = self.policy.encoder.placeholder_id
         assert ids.count(placeholder) == len(pictures), "one placeholder for each picture"
         left = iter(pictures)

@@ -8,7 +8,7 @@ from tests.rl.policies import TinyPolicy, said
 from saccade.media.store import MediaStore
 from saccade.record.content import ImagePart
 from saccade.rl.engines.base import Slot, TurnRequest
-from saccade.tokens.segments import Kind, Segment, TokenTrajectory
+from saccade.tokens.segments import Segment, SegmentKind, TokenTrajectory
 from saccade.tokens.stream import TokenStream
 
 
@@ -35,11 +35,11 @@ async def episode(slot: Slot, made: TinyPolicy, shown: list[list[object]], heat:
     segments: list[Segment] = []
     for number, parts in enumerate(shown):
         messages.append(said("user", *parts))  # type: ignore[arg-type]
-        delta = stream.read(messages)
+        delta = stream.prompt_delta(messages)
         done = await slot.generate(TurnRequest(delta, temperature=heat, max_tokens=most + number))
-        stream.wrote(done.ids, done.text)
-        segments.append(Segment(Kind.OBSERVATION if segments else Kind.PROMPT, delta.ids, delta.pictures))
-        segments.append(Segment(Kind.SAMPLED, done.ids, turn=number, logprobs=done.logprobs))
+        stream.add_sampled(done.ids, done.text)
+        segments.append(Segment(SegmentKind.OBSERVATION if segments else SegmentKind.PROMPT, delta.ids, delta.pictures))
+        segments.append(Segment(SegmentKind.SAMPLED, done.ids, turn=number, logprobs=done.logprobs))
         if done.text:
             messages.append(said("assistant", done.text))
     slot.release()

@@ -17,9 +17,9 @@ from saccade.record.trajectory import Sampling
 from saccade.record.turn import FinishReason
 from saccade.rl.engines.base import ContextFullError, SampledTurn, TurnRequest
 from saccade.rl.engines.in_process import TransformersEngine
-from saccade.tokens.batch import Collator, row_of
+from saccade.tokens.batch import Collator, token_row
 from saccade.tokens.pictures import PictureTensors
-from saccade.tokens.segments import Kind, Segment, TokenTrajectory
+from saccade.tokens.segments import Segment, SegmentKind, TokenTrajectory
 from saccade.tokens.stream import PromptDelta, TokenStream
 
 FAMILIES = ("qwen2_5_vl", "qwen3_vl", "internvl")
@@ -73,12 +73,12 @@ async def test_same_seeds_same_tokens_and_small_passes_change_nothing(qwen: Tiny
 
 async def test_greedy_is_what_a_single_answer_is(qwen: TinyPolicy, store: MediaStore) -> None:
     stream = TokenStream(qwen.encoder, "test")
-    delta = stream.read([said("user", picture(store, 0), "Which colour?")])
+    delta = stream.prompt_delta([said("user", picture(store, 0), "Which colour?")])
     engine = TransformersEngine(qwen, store)
     (slot,) = engine.slots([0])
     made = await slot.generate(TurnRequest(delta, temperature=0.0, max_tokens=24))
     await engine.close()
-    row = row_of(TokenTrajectory("test", (Segment(Kind.PROMPT, delta.ids, delta.pictures),)))
+    row = token_row(TokenTrajectory("test", (Segment(SegmentKind.PROMPT, delta.ids, delta.pictures),)))
     batch = Collator(qwen.encoder, PictureTensors(qwen.encoder, store), qwen.checkpoint.model, packed=False)([row])
     prompt = Prompt(batch.ids, batch.positions, batch.pictures, 0)
     unheard = Listening(lambda _: None, lambda: False)

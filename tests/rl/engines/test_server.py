@@ -143,7 +143,7 @@ async def test_a_sampled_turn_is_what_the_engine_in_process_samples_with_its_see
     engine: ServerEngine, made: TinyPolicy, store: MediaStore
 ) -> None:
     part = store.put_image(Image.new("RGB", (56, 84), "gold"))
-    delta = TokenStream(made.encoder, "test").read([said("user", part, "Which colour?")])
+    delta = TokenStream(made.encoder, "test").prompt_delta([said("user", part, "Which colour?")])
     question = TurnRequest(delta, temperature=1.3, max_tokens=12)
     (slot,) = engine.slots([5])
     theirs = await slot.generate(question)
@@ -166,7 +166,7 @@ async def test_what_goes_on_after_a_turn_is_read_without_its_end(
     (slot,) = engine.slots([1])
     first = await slot.generate(TurnRequest(plain(made, "Say it."), max_tokens=4))
     more = made.encoder.text("More")
-    await slot.generate(TurnRequest(PromptDelta(more, unread=1), max_tokens=2))
+    await slot.generate(TurnRequest(PromptDelta(more, dropped=1), max_tokens=2))
     sent = server.bodies[-1].get("token_ids", server.bodies[-1].get("input_ids"))
     assert tuple(sent) == (*made.encoder.text("Say it."), *first.ids[:-1], *more)
 

@@ -22,7 +22,7 @@ from saccade.rl.play.gates import checked_tokens
 from saccade.rl.play.rollouts import PlayedRollout, PlaySettings, RolloutResources, RolloutTiming, play_rollouts
 from saccade.sandbox.base import Binding, Sandbox, Session, SessionOptions
 from saccade.sandbox.local import LocalSandbox
-from saccade.tokens.segments import Kind
+from saccade.tokens.segments import SegmentKind
 
 
 @pytest.fixture(scope="module")
@@ -82,7 +82,14 @@ async def test_groups_of_episodes_with_pictures_in_later_turns(
         assert item.trajectory.stop is StopReason.TURN_LIMIT
         assert item.tokens is not None
         kinds = [segment.kind for segment in item.tokens.segments]
-        assert kinds == [Kind.PROMPT, Kind.SAMPLED, Kind.OBSERVATION, Kind.SAMPLED, Kind.OBSERVATION, Kind.SAMPLED]
+        assert kinds == [
+            SegmentKind.PROMPT,
+            SegmentKind.SAMPLED,
+            SegmentKind.OBSERVATION,
+            SegmentKind.SAMPLED,
+            SegmentKind.OBSERVATION,
+            SegmentKind.SAMPLED,
+        ]
         assert len(item.tokens.pictures) == 3
         recorded = item.tokens.logprobs()[item.tokens.loss_mask()]
         np.testing.assert_allclose(recorded, full_logprobs(made, item.tokens, store), atol=1e-5)
@@ -153,7 +160,7 @@ async def test_what_does_not_fit_is_not_committed(made: TinyPolicy, store: Media
     assert item.trajectory.stop is StopReason.CONTEXT_LIMIT
     assert not item.trajectory.lost
     assert item.tokens is not None
-    assert [segment.kind for segment in item.tokens.segments] == [Kind.PROMPT, Kind.SAMPLED]
+    assert [segment.kind for segment in item.tokens.segments] == [SegmentKind.PROMPT, SegmentKind.SAMPLED]
 
 
 class Flooding(Noise):

@@ -42,13 +42,13 @@ def test_the_loss_is_that_of_the_whole_softmax(trained: Trainable, tiny: Path, r
         allowed = logits.masked_fill(forbidden, -torch.inf)
         logprobs = torch.log_softmax(allowed, -1)
         expected = -sum(float(logprobs[at - 1, row.ids[at]]) for at in wanted)
-        found = token_loss(trained.model, batch, batch.place([row.trained], False), forbidden)
+        found = token_loss(trained.model, batch, batch.lay_out([row.trained], False), forbidden)
         assert float(found.total.detach()) == pytest.approx(expected, rel=1e-5)
         assert found.right == sum(int(allowed[at - 1].argmax()) == row.ids[at] for at in wanted)
         weights = np.linspace(0, 1, len(row), dtype=np.float32)
         expected = -sum(float(weights[at] * logprobs[at - 1, row.ids[at]]) for at in wanted)
-        placed = batch.place([weights], 0.0)
-        found = token_loss(trained.model, batch, batch.place([row.trained], False), forbidden, placed)
+        placed = batch.lay_out([weights], 0.0)
+        found = token_loss(trained.model, batch, batch.lay_out([row.trained], False), forbidden, placed)
         assert float(found.total.detach()) == pytest.approx(expected, rel=1e-5)
 
 

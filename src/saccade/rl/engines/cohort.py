@@ -83,7 +83,7 @@ class Cohort:
         delta = request.delta
         if sequence not in self._occupied:
             raise RuntimeError("this slot was released; its episode is over")
-        length = len(sequence.ids) - delta.unread + len(delta.ids)
+        length = len(sequence.ids) - delta.dropped + len(delta.ids)
         turn = start_turn(self._policy, request, length)
         future: asyncio.Future[SampledTurn] = asyncio.get_running_loop().create_future()
         self._waiting[sequence] = _PendingRequest(delta, turn, future)

@@ -1,7 +1,7 @@
 """The sequences of a cohort: their tokens, their cached keys and values, and the forward passes that extend them.
 
-Only new tokens are computed. Equal prompts are computed once. Positions are explicit, M-RoPE included, so a sequence has
-the positions that it has alone. To be used in one thread at a time, and always under `torch.inference_mode`.
+Only new tokens are computed, and equal prompts once. Positions are explicit, M-RoPE included, so a sequence has the
+positions that it has alone. To be used in one thread at a time, and always under `torch.inference_mode`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from saccade.models.local_weights import Checkpoint
 from saccade.rl.engines.ragged_cache import RaggedCache
 from saccade.tokens.encoder import Encoder
 from saccade.tokens.pictures import PictureTensors
-from saccade.tokens.segments import Picture
+from saccade.tokens.segments import PromptPicture
 from saccade.tokens.stream import PromptDelta
 
 
@@ -46,7 +46,7 @@ class TokenSequence:
     """Read and sampled."""
     unread: int = 0
     """Of `ids`, at their end: not in the cache yet."""
-    pictures: tuple[Picture, ...] = ()
+    pictures: tuple[PromptPicture, ...] = ()
     """Those with placeholders among the unread ids."""
     position: int = 0
     """Of the first unread token."""
@@ -58,9 +58,9 @@ class TokenSequence:
 
     def extend(self, delta: PromptDelta) -> None:
         """What is to be read next."""
-        if delta.unread:
-            del self.ids[-delta.unread :]
-        self.unread += len(delta.ids) - delta.unread
+        if delta.dropped:
+            del self.ids[-delta.dropped :]
+        self.unread += len(delta.ids) - delta.dropped
         self.ids += delta.ids
         self.pictures = delta.pictures
 

@@ -32,7 +32,7 @@ from saccade.rl.engines.server_check import CheckedServer, check_server
 from saccade.rl.engines.server_http import Connection
 from saccade.rl.engines.turn import start_turn
 from saccade.rl.engines.wire import SampleOutput, SampleRequest
-from saccade.tokens.segments import Picture
+from saccade.tokens.segments import PromptPicture
 
 _FAMILIES = frozenset({"qwen2_5_vl", "qwen3_vl"})
 _BANNED = -1e9
@@ -103,7 +103,7 @@ class ServerEngine:
             self._checked = asyncio.create_task(check_server(self._connection, self.policy))
         return await asyncio.shield(self._checked)
 
-    async def sample(self, sample_request: SampleRequest, pictures: Sequence[Picture]) -> SampleOutput:
+    async def sample(self, sample_request: SampleRequest, pictures: Sequence[PromptPicture]) -> SampleOutput:
         """`sample_request` with `pictures`, sampled by the server.
 
         Raises:
@@ -143,14 +143,14 @@ class ServerSlot:
         self._engine = engine
         self._seed = seed
         self._turns = 0
-        self._pictures: tuple[Picture, ...] = ()
+        self._pictures: tuple[PromptPicture, ...] = ()
         self.ids: tuple[int, ...] = ()
 
     async def generate(self, request: TurnRequest) -> SampledTurn:
         """See `base.Slot`."""
         engine, delta = self._engine, request.delta
         context = (await engine.checked()).context
-        read = (*self.ids[: len(self.ids) - delta.unread], *delta.ids)
+        read = (*self.ids[: len(self.ids) - delta.dropped], *delta.ids)
         pictures = (*self._pictures, *delta.pictures)
         turn = start_turn(engine.policy, request, len(read), context)
         digest = sha256(f"{self._seed}:{self._turns}".encode()).digest()
@@ -195,7 +195,7 @@ class ServerSlot:
             raise ModelRefusedError(f"{self._engine.name} sampled id {banned[0]} in spite of its bias.")
 
 
-def collapse_placeholders(ids: Sequence[int], pictures: Sequence[Picture], placeholder: int) -> tuple[int, ...]:
+def collapse_placeholders(ids: Sequence[int], pictures: Sequence[PromptPicture], placeholder: int) -> tuple[int, ...]:
     """`ids` with one placeholder for each picture, in place of one for each of its features."""
     kept, at = [], 0
     left = iter(pictures)

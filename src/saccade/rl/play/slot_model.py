@@ -32,14 +32,14 @@ class SlotModel:
         """
         check_sampling(request.sampling)
         turn_request = TurnRequest(
-            self._stream.read(request.messages),
+            self._stream.prompt_delta(request.messages),
             request.stop,
             1.0 if request.sampling.temperature is None else request.sampling.temperature,
             request.max_tokens,
             request.context_tokens,
         )
         turn = await self._slot.generate(turn_request)
-        self._stream.wrote(turn.ids, turn.text)
+        self._stream.add_sampled(turn.ids, turn.text)
         if on_text is not None:
             on_text(turn.text)
         return Completion(

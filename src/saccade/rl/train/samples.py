@@ -6,7 +6,7 @@ import numpy as np
 
 from saccade.rl.train.collector import RolloutBatch
 from saccade.rl.train.update import TrainingSample
-from saccade.tokens.batch import row_of
+from saccade.tokens.batch import token_row
 
 
 def training_samples(batch: RolloutBatch, temperature: float | None) -> list[TrainingSample]:
@@ -18,5 +18,7 @@ def training_samples(batch: RolloutBatch, temperature: float | None) -> list[Tra
             raise ValueError(f"rollout {advantage.id} was selected, and cannot be trained on")
         values = advantage.tokens(tokens.turns()).astype(np.float32)
         behaviour = np.nan_to_num(tokens.logprobs(), nan=0.0)
-        samples.append(TrainingSample(row_of(tokens), behaviour, values, 1.0 if temperature is None else temperature))
+        samples.append(
+            TrainingSample(token_row(tokens), behaviour, values, 1.0 if temperature is None else temperature)
+        )
     return samples

@@ -21,7 +21,7 @@ from saccade.rl.losses.entropy import entropy
 from saccade.rl.losses.settings import LossSettings
 from saccade.rl.losses.total import LossInputs, Totals, policy_loss
 from saccade.rl.recipe import RlOptimizerSettings
-from saccade.tokens.batch import Batch, Collator, Row
+from saccade.tokens.batch import Batch, Collator, TokenRow
 from saccade.training.learner import Learner
 from saccade.training.passes import forward_passes, work
 from saccade.training.weights import Trainable
@@ -31,7 +31,7 @@ from saccade.training.weights import Trainable
 class TrainingSample:
     """A rollout as the update sees it; arrays are (tokens,)."""
 
-    row: Row
+    row: TokenRow
     behaviour: NDArray[np.float32]
     """Log-probability of each sampled token under the policy that sampled it, else 0."""
     advantages: NDArray[np.float32]
@@ -85,7 +85,7 @@ def sampled_logprobs(trained: Trainable, batch: Batch, samples: Sequence[Trainin
         name: value.to(device, dtype) if value.is_floating_point() else value.to(device)
         for name, value in batch.pictures.items()
     }
-    mask = batch.place([sample.row.trained for sample in samples], False).to(device)
+    mask = batch.lay_out([sample.row.trained for sample in samples], False).to(device)
     heat = torch.tensor([sample.temperature or 1.0 for sample in samples], device=device)
     with trained.autocast():
         hidden = model.model(
@@ -194,8 +194,8 @@ class Updater:
         device = output.mask.device
         inputs = LossInputs(
             logprobs=output.logprobs,
-            behaviour=batch.place([sample.behaviour for sample in samples], 0.0).to(device),
-            advantages=batch.place([sample.advantages for sample in samples], 0.0).to(device),
+            behaviour=batch.lay_out([sample.behaviour for sample in samples], 0.0).to(device),
+            advantages=batch.lay_out([sample.advantages for sample in samples], 0.0).to(device),
             mask=output.mask.float(),
             reference=self._reference_logprobs(batch, samples) if loss.kl_weight else None,
             logits=_dense_logits(output) if loss.entropy_weight else None,
