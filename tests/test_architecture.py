@@ -1,11 +1,15 @@
-"""The house rules that a reader relies on: layers, no cycles, small files and functions, documented names."""
+"""The house rules that a reader relies on: layers, no cycles, small files and functions, documented names.
+
+Each rule is one test over all files, and says everything that breaks it at once.
+"""
 
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 
@@ -39,8 +43,8 @@ FUNCTION_LINES = 60
 PARAMETERS = 7  # `self` counts
 
 FILES = sorted(SOURCE.rglob("*.py"))
-IDS = [path.relative_to(SOURCE).as_posix() for path in FILES]
-each_file = pytest.mark.parametrize("path", FILES, ids=IDS)
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+Named = ast.ClassDef | Function
 
 
 @cache
@@ -48,23 +52,14 @@ def tree(path: Path) -> ast.Module:
     return ast.parse(path.read_text(encoding="utf-8"), str(path))
 
 
+@cache
+def nodes(path: Path) -> tuple[ast.AST, ...]:
+    return tuple(ast.walk(tree(path)))
+
+
 def module_name(path: Path) -> str:
     parts = ("saccade", *path.relative_to(SOURCE).with_suffix("").parts)
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
-
-
-def imported(path: Path) -> Iterator[str]:
-    """Every module that a file names in an import anywhere: in functions and under TYPE_CHECKING too."""
-    package = module_name(path).split(".") if path.name == "__init__.py" else module_name(path).split(".")[:-1]
-    for node in ast.walk(tree(path)):
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            start = package[: len(package) - node.level + 1] if node.level else []
-            base = ".".join([*start, *([node.module] if node.module else [])])
-            for alias in node.names:
-                full = f"{base}.{alias.name}"
-                yield full if full in modules() else base
 
 
 @cache
@@ -72,33 +67,54 @@ def modules() -> dict[str, Path]:
     return {module_name(path): path for path in FILES}
 
 
-def functions(path: Path) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
-    return (node for node in ast.walk(tree(path)) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
+@cache
+def imported(path: Path) -> tuple[str, ...]:
+    """Every module that a file names in an import anywhere: in functions and under TYPE_CHECKING too."""
+    package = module_name(path).split(".") if path.name == "__init__.py" else module_name(path).split(".")[:-1]
+    found: list[str] = []
+    for node in nodes(path):
+        if isinstance(node, ast.Import):
+            found += (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            start = package[: len(package) - node.level + 1] if node.level else []
+            base = ".".join([*start, *([node.module] if node.module else [])])
+            for alias in node.names:
+                full = f"{base}.{alias.name}"
+                found.append(full if full in modules() else base)
+    return tuple(found)
 
 
 def package_of(module: str) -> str:
     return module.split(".")[1]
 
 
-def test_every_package_has_a_layer() -> None:
+def at(path: Path, node: ast.AST | None = None) -> str:
+    """Where to look, as an editor opens it."""
+    return f"{path.relative_to(ROOT)}:{getattr(node, 'lineno', 1)}"
+
+
+def none_of(wrong: Iterable[str]) -> None:
+    if found := list(wrong):
+        pytest.fail(f"{len(found)} places:\n" + "\n".join(found), pytrace=False)
+
+
+def test_imports_go_down() -> None:
     found = {package_of(module_name(path)) for path in FILES if path != SOURCE / "__init__.py"}
     assert found <= LAYERS.keys(), f"give these a layer: {sorted(found - LAYERS.keys())}"
+    none_of(
+        f"{at(path)} {wrong}" for path in FILES if path != SOURCE / "__init__.py" for wrong in imports_not_below(path)
+    )
 
 
-@each_file
-def test_imports_go_down(path: Path) -> None:
-    if path == SOURCE / "__init__.py":
-        return  # it names the public names of every layer
+def imports_not_below(path: Path) -> Iterator[str]:
     own = package_of(module_name(path))
-    wrong = []
     for name in imported(path):
         if name == "saccade":
-            wrong.append("saccade itself (import the module that defines the name)")
+            yield "imports saccade itself; import the module that defines the name"
         elif name.startswith("saccade."):
             other = package_of(name)
             if other != own and LAYERS[other] >= LAYERS[own]:
-                wrong.append(name)
-    assert not wrong, f"{own} (layer {LAYERS[own]}) may not import {wrong}"
+                yield f"{own} (layer {LAYERS[own]}) may not import {name}"
 
 
 def test_no_import_cycles() -> None:
@@ -119,26 +135,30 @@ def test_no_import_cycles() -> None:
         visit(name, ())
 
 
-@pytest.mark.parametrize("path", sorted((SOURCE / "guest").rglob("*.py")), ids=lambda path: path.name)
-def test_guest_imports_only_what_the_jail_has(path: Path) -> None:
-    own = {file.stem for file in (SOURCE / "guest").rglob("*.py")} | {"guest"}
-    allowed = GUEST_MAY_IMPORT | own
-    wrong = {
-        name for name in imported(path) if not name.startswith("saccade.guest") and name.split(".")[0] not in allowed
-    }
-    assert not wrong
+def test_guest_imports_only_what_the_jail_has() -> None:
+    files = sorted((SOURCE / "guest").rglob("*.py"))
+    allowed = GUEST_MAY_IMPORT | {file.stem for file in files} | {"guest"}
+    none_of(
+        f"{at(path)} imports {name}"
+        for path in files
+        for name in imported(path)
+        if not name.startswith("saccade.guest") and name.split(".")[0] not in allowed
+    )
 
 
-@each_file
-def test_file_is_short(path: Path) -> None:
-    assert len(path.read_text(encoding="utf-8").splitlines()) <= FILE_LINES, "split it: it usually holds two ideas"
+def test_files_and_functions_are_small() -> None:
+    none_of(f"{at(path)} {wrong}" for path in FILES for wrong in too_large(path))
 
 
-@each_file
-def test_functions_are_small(path: Path) -> None:
-    for node in functions(path):
+def too_large(path: Path) -> Iterator[str]:
+    if (lines := len(path.read_text(encoding="utf-8").splitlines())) > FILE_LINES:
+        yield f"has {lines} lines: split it, it usually holds two ideas"
+    for node in nodes(path):
+        if not isinstance(node, Function):
+            continue
         lines = (node.end_lineno or node.lineno) - node.lineno + 1
-        assert lines <= FUNCTION_LINES, f"{node.name} has {lines} lines"
+        if lines > FUNCTION_LINES:
+            yield f"{node.name} (line {node.lineno}) has {lines} lines"
         if any(
             isinstance(item, ast.Call) and ast.unparse(item.func).endswith(".command") for item in node.decorator_list
         ):
@@ -146,7 +166,8 @@ def test_functions_are_small(path: Path) -> None:
         given = node.args
         count = len(given.posonlyargs) + len(given.args) + len(given.kwonlyargs)
         count += (given.vararg is not None) + (given.kwarg is not None)
-        assert count <= PARAMETERS, f"{node.name} has {count} parameters"
+        if count > PARAMETERS:
+            yield f"{node.name} (line {node.lineno}) has {count} parameters"
 
 
 def rank(name: str) -> int:
@@ -154,31 +175,66 @@ def rank(name: str) -> int:
     return 0 if name.isupper() else 1 if name[0].isupper() else 2
 
 
-@each_file
-def test_all_is_sorted(path: Path) -> None:
-    for node in tree(path).body:
-        if isinstance(node, ast.Assign) and any(isinstance(t, ast.Name) and t.id == "__all__" for t in node.targets):
-            names = ast.literal_eval(node.value)
-            assert list(names) == sorted(names, key=lambda name: (rank(name), name))
+def test_all_is_sorted() -> None:
+    unsorted = []
+    for path in FILES:
+        for node in tree(path).body:
+            if isinstance(node, ast.Assign) and any(
+                isinstance(t, ast.Name) and t.id == "__all__" for t in node.targets
+            ):
+                names = list(ast.literal_eval(node.value))
+                if names != sorted(names, key=lambda name: (rank(name), name)):
+                    unsorted.append(at(path, node))
+    none_of(unsorted)
 
 
-@each_file
-def test_public_names_are_documented(path: Path) -> None:
+def test_docstrings_are_there_where_needed_and_say_something() -> None:
+    """Modules, public classes and functions, and public methods of a Protocol or ABC have one.
+
+    Other methods need none where name and types say all, or where they do what their base says. One that is there says
+    something: a pointer elsewhere does not, and of anything but a method one or two words do not either. A unit or a
+    shape in a word ("Pixels.") is enough for a method.
+    """
+    none_of(f"{at(path, node)} {wrong}" for path in FILES for node, wrong in poorly_documented(path))
+
+
+EMPTY = re.compile(r"(See|As) `[^`]+`\.?|(Nothing|None)\.?")
+
+
+def poorly_documented(path: Path) -> Iterator[tuple[ast.AST, str]]:
     module = tree(path)
-    if module.body:
-        assert ast.get_docstring(module), "a module opens with what it does and what it does not promise"
-    named = [n for n in module.body if isinstance(n, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)]
-    bare = [n.name for n in named if not n.name.startswith("_") and not ast.get_docstring(n)]
-    assert not bare, f"without a docstring: {bare}"
+    if module.body and len((ast.get_docstring(module) or "").split()) < 3:
+        yield module, "opens with no word on what it does and what it does not promise"
+    own = [node for node in module.body if isinstance(node, Named)]
+    for node in nodes(path):
+        if isinstance(node, Named) and (text := ast.get_docstring(node)) is not None:
+            short = len(text.split()) < 3 and (isinstance(node, ast.ClassDef) or node in own)
+            if short or EMPTY.fullmatch(text):
+                yield node, f"{node.name} says nothing by {text!r}: say more, or for a method leave it out"
+    for node in own:
+        if not node.name.startswith("_"):
+            methods = node.body if isinstance(node, ast.ClassDef) and is_interface(node) else ()
+            for item in (node, *methods):
+                if isinstance(item, Named) and not item.name.startswith("_") and not ast.get_docstring(item):
+                    yield item, f"{item.name} has no docstring"
 
 
-@each_file
-def test_no_print_and_no_bare_except(path: Path) -> None:
-    for node in ast.walk(tree(path)):
+def is_interface(node: ast.ClassDef) -> bool:
+    bases = (ast.unparse(base).partition("[")[0].rpartition(".")[2] for base in node.bases)
+    return any(base in ("Protocol", "ABC") for base in bases)
+
+
+def test_no_print_and_no_bare_except() -> None:
+    none_of(f"{at(path, node)} {wrong}" for path in FILES for node, wrong in printed_or_caught(path))
+
+
+def printed_or_caught(path: Path) -> Iterator[tuple[ast.AST, str]]:
+    for node in nodes(path):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and not {"cli", "programs"} & set(path.parts):
-            assert node.func.id != "print", f"line {node.lineno} prints; only cli/ and programs for the sandbox do"
-        if isinstance(node, ast.ExceptHandler):
-            assert node.type is not None, f"line {node.lineno} catches everything without naming it"
+            if node.func.id == "print":
+                yield node, "prints; only cli/ and programs for the sandbox do"
+        elif isinstance(node, ast.ExceptHandler) and node.type is None:
+            yield node, "catches everything without naming it"
 
 
 def test_import_is_light() -> None:

@@ -61,7 +61,7 @@ def test_nothing_changes_without_a_name_and_nothing_when_applied_again(tmp_path:
     ("sources", "name", "says"),
     [
         (("vstar",), "pyvison-rl", "no settings of that name. Did you mean 'pyvision-rl'"),
-        (("blindtest",), "pyvision-rl", "blindtest@1 has no settings of that name. The card gives none."),
+        (("tabmwp",), "pyvision-rl", "tabmwp@1 has no settings of that name. The card gives none."),
         (("vstar", "hrbench-4k"), "pyvision-rl", r"temperature differs .*vstar: 0\.01, hrbench-4k: 0\.5"),
         (("vstar", "visual-search"), "thyme", "visual-search is no benchmark"),
     ],
@@ -139,7 +139,8 @@ def test_every_shipped_card_can_be_played_as_its_papers_say() -> None:
     for card_id in card_ids():
         card = load_card(card_id)
         for paper in card.settings:
-            settings = as_published(resolved(card.name, published=paper.name)).settings
+            users: dict[str, Any] = {} if paper.dialect else {"dialect": "native"}
+            settings = as_published(resolved(card.name, published=paper.name, **users)).settings
             settings.spoken()
             assert differing(settings, paper) == ()
             said = " ".join(beside_published(settings, card))

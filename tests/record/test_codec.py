@@ -1,6 +1,8 @@
 """What the codec refuses, and files that a crash cut short."""
 
+import errno
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -8,7 +10,7 @@ import pytest
 from saccade.errors import RecordError, SchemaVersionError, TornRecordError
 from saccade.record import codec
 from saccade.record.action import Answer, Code
-from saccade.record.codec import append_line, dumps, loads, read_lines, recover_lines, write_lines
+from saccade.record.codec import append_line, append_lines, dumps, loads, read_lines, recover_lines, write_lines
 from saccade.record.score import Score
 from saccade.record.task import Task
 from saccade.record.trajectory import Trajectory
@@ -168,3 +170,46 @@ def test_failed_write_leaves_the_old_file_and_no_litter(tmp_path: Path) -> None:
         write_lines(path, [TRAJECTORY, Score.model_construct(name="\ud800")])
     assert lines(path) == [TRAJECTORY]
     assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EIO])
+def test_a_full_disk_leaves_no_half_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int) -> None:
+    path = tmp_path / "t.jsonl"
+    append_line(path, TRAJECTORY)
+    before = path.read_bytes()
+
+    def full(descriptor: int) -> None:
+        raise OSError(code, os.strerror(code))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(codec.os, "fsync", full)
+        with pytest.raises(OSError, match=os.strerror(code)) as caught:
+            append_lines(path, [TRAJECTORY] * 3)
+        assert caught.value.filename == str(path)
+        with pytest.raises(OSError, match=os.strerror(code)):
+            write_lines(path, [TRAJECTORY] * 3)
+    assert path.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_what_is_wrong_is_said_with_its_way_out() -> None:
+    with pytest.raises(RecordError) as caught:
+        loads('{"name": "", "value": "x"}', Score)
+    lines_ = str(caught.value).splitlines()
+    assert lines_[0] == "this Score cannot be read:"
+    assert [line.partition(":")[0] for line in lines_[1:3]] == ["  name", "  value"]
+    assert lines_[3] == "Correct the record, or write it again with saccade.record.codec.dumps(Score(...))."
+    with pytest.raises(RecordError, match=r"\(the whole record\): "):
+        loads("7", Score)
+    with pytest.raises(RecordError, match=r"mood: unknown field\nAn unknown field is a slip"):
+        loads('{"name": "x", "mood": 1}', Score)
+
+
+def test_an_empty_file_has_no_lines_and_nothing_appended_makes_one(tmp_path: Path) -> None:
+    path = tmp_path / "t.jsonl"
+    append_lines(path, [])
+    assert path.read_bytes() == b""
+    assert lines(path) == []
+    append_lines(path, [TRAJECTORY] * 2)
+    append_lines(path, [])
+    assert lines(path) == [TRAJECTORY] * 2

@@ -1,6 +1,9 @@
 """What a record refuses to hold, and the small things it can say."""
 
+import errno
+import os
 from math import inf, nan
+from pathlib import Path
 
 import pytest
 from pydantic import ValidationError
@@ -8,6 +11,8 @@ from pydantic import ValidationError
 from saccade.record.action import Answer, Code, ParseError, ToolCall
 from saccade.record.base import clean_text
 from saccade.record.content import ImagePart, Message, TextPart
+from saccade.record.conversation import conversation
+from saccade.record.disk import disk_words, write_whole, writing
 from saccade.record.execution import Execution, ExecutionPicture, ExecutionTimings
 from saccade.record.score import Score, total
 from saccade.record.status import Status
@@ -140,3 +145,137 @@ def test_message_text_and_media() -> None:
 def test_times_that_nobody_took_are_zero() -> None:
     timings = ExecutionTimings()
     assert (timings.wall, timings.run, timings.cpu, timings.capture) == (0.0, 0.0, 0.0, 0.0)
+
+
+def test_media_are_found_wherever_a_trajectory_names_them() -> None:
+    parts = {digit: image(digit) for digit in "abcdef"}
+    ran_ = Turn(
+        text="",
+        action=Code(code="1"),
+        execution=Execution(
+            status=Status.OK, pictures=(ExecutionPicture(image=parts["c"], source="figure"),)
+        ),  # of which nothing was shown
+    )
+    asked = Turn(
+        text="",
+        action=ParseError(reason="none"),
+        observation=Message(role="user", parts=(parts["d"],)),
+        request=Message(role="user", parts=(parts["e"], parts["a"])),
+    )
+    bare = Turn(text="", action=ParseError(reason="none"))
+    found = Trajectory(
+        id="x", task=TASK, prompt=(Message(role="user", parts=(parts["b"],)),), turns=(bare, ran_, asked)
+    )
+    assert [part.sha256[0] for part in found.media()] == ["a", "b", "c", "d", "e"]
+
+
+@pytest.mark.parametrize("stop", StopReason)
+def test_outages_are_three(stop: StopReason) -> None:
+    outages = {StopReason.MODEL_LOST, StopReason.MODEL_REFUSED, StopReason.SANDBOX_LOST}
+    assert Trajectory(id="x", task=TASK, stop=stop).lost is (stop in outages)
+
+
+def test_a_box_may_reach_the_edge_of_its_picture() -> None:
+    for box, message in (
+        ((0, 0, 40, 30), None),
+        ((39.5, 29, 40, 30), None),
+        ((0, 0, 40.5, 30), "beyond"),
+        ((0, 0, 40, 30.5), "beyond"),
+        ((0, 5, 40, 5), "empty"),
+        ((0, -0.5, 40, 5), "empty"),
+    ):
+        if message is None:
+            assert Task(**{**dict(TASK), "evidence": (EvidenceBox(image="image_0", xyxy=box),)}).evidence[0].xyxy == box
+        else:
+            with pytest.raises(ValidationError, match=message):
+                Task(**{**dict(TASK), "evidence": (EvidenceBox(image="image_0", xyxy=box),)})
+
+
+def test_a_choice_may_be_without_a_known_answer() -> None:
+    choices = {"answer_type": AnswerType.CHOICE, "choices": ("x", "y")}
+    assert Task(**{**dict(TASK), **choices}).answer is None
+    assert Task(**{**dict(TASK), **choices, "answer": "y"}).answer == "y"
+    assert Task(**{**dict(TASK), "choices": ("x",), "answer": "z"}).answer == "z"  # of another type: anything
+
+
+def test_names_are_neither_empty_nor_long() -> None:
+    assert Score(name="x" * 200).name == "x" * 200
+    for name in ("", "x" * 201):
+        with pytest.raises(ValidationError, match="character"):
+            Score(name=name)
+
+
+CALLS = (ToolCall(name="a", arguments={}), ToolCall(name="b", arguments={}))
+
+
+def test_a_turns_message_holds_the_call_that_was_answered() -> None:
+    said = Turn(text="hm", calls=CALLS, action=CALLS[0])
+    assert said.message == Message(role="assistant", parts=(TextPart(text="hm"),))
+    answered = said.model_copy(update={"observation": Message(role="tool", parts=())})
+    assert answered.message.calls == CALLS[:1]
+    shown = said.model_copy(update={"observation": Message(role="user", parts=()), "text": ""})
+    assert shown.message == Message(role="assistant", parts=())
+
+
+def words(message: Message) -> str:
+    return f"{message.role}: {message.text}" + "".join(f" [{call.name}]" for call in message.calls)
+
+
+def test_a_conversation_joins_what_the_assistant_says() -> None:
+    def message(role: str, text: str) -> Message:
+        return Message(role=role, parts=(TextPart(text=text),) if text else ())
+
+    turns = (
+        Turn(text="one", action=ParseError(reason=""), observation=message("assistant", "+out")),
+        Turn(
+            text="two", action=ParseError(reason=""), observation=message("user", "go"), request=message("user", "now")
+        ),
+        Turn(text="", action=ParseError(reason=""), observation=message("user", "again")),
+        Turn(text="", calls=CALLS, action=CALLS[0], observation=message("tool", "did")),
+        Turn(text="end", action=Answer(text="end")),
+    )
+    prompt = (message("system", "s"), message("user", "q"), message("user", ""), message("assistant", "pre"))
+    assert [words(item) for item in conversation(prompt, turns)] == [
+        "system: s",
+        "user: q",
+        "assistant: preone+outtwo",
+        "user: go",
+        "user: now",
+        "user: again",
+        "assistant:  [a]",
+        "tool: did",
+        "assistant: end",
+    ]
+    assert conversation((), ()) == ()
+
+
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [
+        (errno.ENOSPC, "/x/y cannot be used: the disk is full. Free"),
+        (errno.EDQUOT, "/x/y cannot be used: the disk is full. Free"),
+        (errno.EROFS, "/x/y cannot be used: it is read-only or not yours (Read-only file system). Name a folder"),
+        (errno.EACCES, "/x/y cannot be used: it is read-only or not yours (Permission denied). Name a folder"),
+        (errno.EIO, "/x/y cannot be used: Input/output error. See whether"),
+    ],
+)
+def test_what_a_disk_refuses_in_words(code: int, said: str) -> None:
+    for inner in (OSError(code, os.strerror(code)), OSError(code, os.strerror(code), "/x/y")):
+        with pytest.raises(OSError, match=r".") as caught, writing(Path("/x/y")):
+            raise inner
+        text = disk_words(caught.value)
+        assert text.startswith(said)
+        assert len(text.splitlines()) <= 3
+    assert disk_words(OSError("odd")).startswith("a file cannot be used: odd.")
+    assert disk_words(OSError(code, os.strerror(code), "/z")).startswith("/z cannot be used")
+
+
+def test_a_file_written_whole_leaves_no_litter(tmp_path: Path) -> None:
+    file = tmp_path / "deep" / "down" / "a.txt"
+    write_whole(file, "one")
+    write_whole(file, "two")
+    assert file.read_text() == "two"
+    with pytest.raises(UnicodeEncodeError):
+        write_whole(file, "\ud800")
+    assert file.read_text() == "two"
+    assert list(file.parent.iterdir()) == [file]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Mapping
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -213,3 +214,63 @@ def test_settings_whose_file_is_gone(here: Path) -> None:
     (here / "part.py").unlink()
     with pytest.raises(SettingsError, match=r"part\.py is not there"):
         check_code(here / "settings.toml")
+
+
+def test_where_python_itself_fails_no_line_is_named(here: Path) -> None:
+    (here / "garbage_of_mine.so").write_bytes(b"no library")
+    with pytest.raises(RegistryError, match=r"garbage_of_mine:A cannot be loaded: ImportError") as caught:
+        load(Reference("garbage_of_mine", "A"))
+    assert ", line " not in str(caught.value)
+    assert str(caught.value).endswith("Install what is missing, or correct it.")
+
+
+def test_a_line_of_the_file_itself_comes_before_lines_of_what_it_calls(here: Path) -> None:
+    (here / "helper_of_mine.py").write_text("def fail():\n    raise KeyError('x')\n")
+    (here / "part.py").write_text("import helper_of_mine\n\n\nhelper_of_mine.fail()\n")
+    with pytest.raises(RegistryError, match=r"part\.py:A cannot be loaded: KeyError: 'x' \(.*part\.py, line 4\)"):
+        load(Reference("part.py", "A"))
+    (here / "module_of_mine.py").write_text("\nimport helper_of_mine\nhelper_of_mine.fail()\n")
+    with pytest.raises(RegistryError, match=r"module_of_mine:A .*\(.*helper_of_mine\.py, line 2\)"):
+        load(Reference("module_of_mine", "A"))
+
+
+def test_what_was_run_is_what_is_digested(here: Path) -> None:
+    part = Reference("part.py", "A")
+    assert own_code.digest(part) is None
+    assert own_code.digest(Reference("json", "loads")) is None
+    assert not own_code.findable(part)
+    (here / "part.py").write_text("A = 3\n")
+    found = own_code.digest(part)
+    assert found == sha256(b"A = 3\n").hexdigest()
+    assert own_code.findable(part)
+    assert not own_code.loaded(part)
+    load(part)
+    assert own_code.loaded(part)
+    (here / "part.py").write_text("A = 4\n")
+    assert own_code.digest(part) == found
+    assert load(part) == 3
+    assert own_code.findable(Reference("json.decoder", "x"))
+    assert not own_code.findable(Reference("no_such_package.x", "x"))
+
+
+def test_blame_says_notes_and_only_lines_of_the_users_own(here: Path) -> None:
+    (here / "module_here.py").write_text(
+        "def run():\n    error = ValueError('so  and\\n so')\n    error.add_note('see there')\n    raise error\n"
+    )
+    run = load(Reference("module_here", "run"))
+    with pytest.raises(ValueError, match="so") as caught:
+        run()  # type: ignore[operator]
+    assert blame(caught.value).startswith("ValueError: so and so [see there]\nraised through ")
+    assert "module_here.py, line 4, in run:\n    raise error" in blame(caught.value)
+    loads = load(Reference("json", "loads"))
+    with pytest.raises(ValueError, match="Expecting") as other:
+        loads("{")  # type: ignore[operator]
+    assert blame(other.value) == ""  # Python's own library is nobody's own code
+
+
+def test_long_messages_are_cut_and_folders_are_put_on_the_path_once(here: Path) -> None:
+    (here / "part.py").write_text("raise ValueError('x' * 500)\n")
+    for _ in range(2):
+        with pytest.raises(RegistryError, match=r"ValueError: x{400} \("):
+            load(Reference("part.py", "A"))
+    assert sys.path.count(str(here)) == 1

@@ -48,3 +48,12 @@ def test_a_torn_line_is_noticed(tmp_path: Path) -> None:
         next(ids)
     with pytest.raises(TornRecordError):
         append_lines(path, [trajectory("c")])
+
+
+def test_a_whole_last_line_without_its_break_and_one_without_an_id(tmp_path: Path) -> None:
+    path = tmp_path / "lines.jsonl"
+    path.write_text(dumps(trajectory("a")) + "\n" + dumps(trajectory("b")))
+    assert list(read_ids(path, Trajectory)) == ["a", "b"]
+    path.write_text(dumps(trajectory("a")) + "\n\n")
+    with pytest.raises(RecordError, match="line 2"):
+        list(read_ids(path, Trajectory))

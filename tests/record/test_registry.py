@@ -3,12 +3,13 @@
 import subprocess
 import sys
 from importlib.metadata import EntryPoint
+from typing import Any
 
 import pytest
 
 from saccade.errors import RegistryError
 from saccade.record import registry as module
-from saccade.record.registry import Registry
+from saccade.record.registry import Lacks, PresetRegistry, Registry, has_members, is_a, is_subclass
 
 ENTRIES = {"pyvision@1": "json:loads", "pyvision@2": "json:dumps", "pyvision@10": "json:load", "thyme@1": "no_such:x"}
 
@@ -78,3 +79,74 @@ def test_making_a_registry_imports_nothing() -> None:
         "assert 'wave' not in sys.modules; r.load('x'); assert 'wave' in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+class Dist:
+    name = "their-package"
+
+
+def test_ids_of_other_packages_have_an_owner(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = [point("bare", "json:loads"), point("pyvision@3", "json:dump [extra]"), point("thyme@1", "no_such:x")]
+    vars(found[1])["dist"] = Dist()
+    monkeypatch.setattr(module, "entry_points", lambda group: found)
+    registry = Registry("things", ENTRIES)
+    assert dict(registry.owners) == {
+        "bare@1": "an installed package",
+        "pyvision@3": "their-package",
+        "thyme@1": "an installed package",  # the same target twice is no quarrel
+    }
+    assert registry.names() == ("bare", "pyvision", "thyme")
+    assert (registry.extra("pyvision@3"), registry.extra("bare@1")) == ("extra", "")
+    assert registry.load("pyvision@3") is __import__("json").dump
+    assert [registry.has(name) for name in ("bare", "bare@1", "bare@2", "b", "")] == [True, True, False, False, False]
+
+
+def test_an_entry_point_without_a_target_is_refused_when_it_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "entry_points", lambda group: [point("bad@1", "json.loads")])
+    registry = Registry("things", ENTRIES)
+    assert "bad@1" in registry.ids()
+    assert registry.extra("bad@1") == ""
+    with pytest.raises(RegistryError, match=r"'json.loads' of bad@1 is no target"):
+        registry.load("bad")
+
+
+def test_names_are_split_from_what_follows_them(registry: Registry) -> None:
+    assert registry.split("pyvision@2:repo:more") == ("pyvision@2", "repo:more")
+    assert registry.split("pyvision") == ("pyvision", None)
+    assert registry.split("pyvision:") == ("pyvision", "")
+    assert registry.split("part.py:A:x") == ("part.py:A", "x")
+    assert registry.full_name("pyvision") == "pyvision@10"
+
+
+PRESETS = PresetRegistry[Any]("families", {"ascii@1": "string:__dict__", "flat@1": "math:pi"})
+
+
+def test_presets(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "entry_points", lambda group: [])
+    assert PRESETS.load("ascii:digits") == "0123456789"
+    assert PRESETS.load("ascii") == next(iter(vars(__import__("string")).values()))
+    assert PRESETS.presets("flat") == ()
+    assert PRESETS.load("flat") == __import__("math").pi
+    with pytest.raises(RegistryError, match=r"flat has no presets, so not 'x' either; write flat"):
+        PRESETS.load("flat:x")
+    with pytest.raises(RegistryError, match=r"ascii has no preset 'digit'. Did you mean 'digits'"):
+        PRESETS.load("ascii:digit")
+
+
+@pytest.mark.parametrize(
+    ("lacks", "found", "said"),
+    [
+        (is_a(int, "a number"), 3, ""),
+        (is_a(int, "a number"), "3", "it is a value of type str, not a number"),
+        (is_a((int, str), "a number"), int, "it is the class int, not a number"),
+        (is_subclass(int, "a kind of number"), bool, ""),
+        (is_subclass(int, "a kind of number"), str, "it is the class str, not a kind of number"),
+        (is_subclass(int, "a kind of number"), True, "it is a value of type bool, not a kind of number"),
+        (is_subclass(int, "a kind of number"), len, "it is the function len, not a kind of number"),
+        (has_members(["upper", "lower"]), "x", ""),
+        (has_members(["upper", "over", "under"]), "x", "it is a value of type str without over, under"),
+        (has_members(["upper"]), str, "it is the class str; name an object of it"),
+    ],
+)
+def test_what_an_object_lacks(lacks: Lacks, found: object, said: str) -> None:
+    assert lacks(found) == said

@@ -1,16 +1,20 @@
 """Settings: read, overridden, refused with every mistake named, saved, compared."""
 
+import math
+import tomllib
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, Self
 
 import pytest
 from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
-from pydantic import Field, ValidationError
+from pydantic import Field, ValidationError, model_validator
 
 from saccade.errors import SettingsError
 from saccade.record.settings import Settings, differences, load_saved, load_settings, save_settings, settings_toml
+from saccade.record.suggest import did_you_mean
+from saccade.record.toml_text import to_toml
 
 
 class Limits(Settings):
@@ -193,3 +197,97 @@ def test_differences_name_what_differs() -> None:
         "parts.b: (not set) -> 1.0",
     ]
     assert differences(left, left) == ()
+
+
+def test_a_later_override_does_not_undo_an_earlier_one_unsaid() -> None:
+    with pytest.raises(SettingsError, match=r"limits.processes: is undone by limits, set after it"):
+        load_settings(Run, None, ["limits.processes=3", "limits={wall_seconds = 1}"])
+    run = load_settings(Run, None, ["limits={wall_seconds = 1}", "limits.processes=3"])
+    assert run.limits == Limits(wall_seconds=1, processes=3)
+    for name in (".seed", "seed.", "a..b"):
+        with pytest.raises(SettingsError, match="is no override"):
+            load_settings(Run, None, [f"{name}=1"])
+
+
+class Inner(Settings):
+    """A table that checks itself."""
+
+    low: int
+    high: int = 3
+
+    @model_validator(mode="after")
+    def _ordered(self) -> Self:
+        if self.low > self.high:
+            raise ValueError("low is above high")
+        return self
+
+
+class Outer(Settings):
+    """Tables in tables."""
+
+    inner: Inner
+    many: tuple[Inner, ...] = ()
+
+    @model_validator(mode="after")
+    def _whole(self) -> Self:
+        if len(self.many) == 1:
+            raise ValueError("one alone is odd")
+        return self
+
+
+@pytest.mark.parametrize(
+    ("overrides", "said"),
+    [
+        ([], "inner: is needed and has no default"),
+        (["inner.high=1"], "inner.low: is needed and has no default"),
+        (["inner.low=9"], "inner: low is above high"),
+        (["inner.low=x"], "inner.low: input should be a valid integer, unable to parse string as an integer, got 'x'"),
+        (["inner.low=1", "inner.hihg=2"], "inner.hihg: no such setting. Did you mean 'high'?"),
+        (["inner.low=1", "inner.zzz=2"], "inner.zzz: no such setting. Known: high, low."),
+        (["inner.low=1", "many=[{low = 1}]"], "one alone is odd"),
+        (["inner.low=1", "many=[{low = 1, zzz = 2}]"], "many.0.zzz: no such setting."),
+    ],
+)
+def test_a_mistake_is_said_once_and_in_plain_words(overrides: list[str], said: str) -> None:
+    with pytest.raises(SettingsError) as caught:
+        load_settings(Outer, None, overrides)
+    assert str(caught.value).splitlines() == ["1 mistake(s):", f"  {said}"]
+
+
+@pytest.mark.parametrize(
+    ("data", "text"),
+    [
+        ({"a": True, "b": 0, "c": -1.5}, "a = true\nb = 0\nc = -1.5\n"),
+        ({"a": None, "b": {"c": None}}, "[b]\n"),
+        ({"t": {"u": {"v": 1}}, "a": ["x", (1, 2)]}, 'a = ["x", [1, 2]]\n\n[t.u]\nv = 1\n'),
+        ({"t": {"x": 1, "u": {}}}, "[t]\nx = 1\n\n[t.u]\n"),
+        ({"a b": 'q"\\\x7f\n', "": 1}, '"a b" = "q\\"\\\\\\u007f\\n"\n"" = 1\n'),
+        ({"a": [{"b": 1, "c": None, "d e": False}]}, 'a = [{b = 1, "d e" = false}]\n'),
+        ({}, "\n"),
+    ],
+)
+def test_plain_data_as_toml(data: dict[str, object], text: str) -> None:
+    assert to_toml(data) == text
+    tomllib.loads(text)
+
+
+@pytest.mark.parametrize("value", [math.inf, math.nan, [None], {1}, object()])
+def test_what_has_no_form_in_toml(value: object) -> None:
+    with pytest.raises(ValueError, match="has no form in TOML"):
+        to_toml({"a": value})
+
+
+@pytest.mark.parametrize(
+    ("name", "known", "said"),
+    [
+        ("seed", ["seeds"], "Did you mean 'seeds'?"),
+        ("abcd", ["abcx", "abcy", "abcz", "abcw"], "Did you mean 'abcz' or 'abcy' or 'abcx'?"),
+        ("q", ["b", "a", "b"], "Known: a, b."),
+        ("q", [f"name{number:02}" for number in range(12)], "Known: name00, "),
+        ("q", [f"name{number:02}" for number in range(13)], ""),
+        ("q", [], ""),
+    ],
+)
+def test_the_nearest_known_names(name: str, known: list[str], said: str) -> None:
+    assert did_you_mean(name, known).startswith(said)
+    assert bool(did_you_mean(name, known)) is bool(said)

@@ -13,14 +13,15 @@ from tests.report.played_runs import HOSTILE, eval_run, training_run
 from tests.report.test_page import Seen
 
 from saccade.cli.main import main
-from saccade.evals.protocols.findings import Mean
+from saccade.evals.protocols.findings import Mean, Rate
 from saccade.evals.protocols.registry import load_protocol
 from saccade.evals.protocols.stored import findings_file, write_findings
 from saccade.evals.protocols.study import Study, study
-from saccade.evals.protocols.tool_use.records import ToolUse
+from saccade.evals.protocols.tool_use.records import Operation, OperationShare, ToolUse
 from saccade.report.runs.findings import findings_of
 from saccade.report.runs.open import open_runs
 from saccade.report.sections import about
+from saccade.report.sections.protocols.tool_use import tool_use
 from saccade.report.sections.view import Line, mean
 from saccade.report.write import write_report
 from saccade.tasks.benchmarks.registry import load_card
@@ -177,3 +178,30 @@ def test_a_mean_over_a_part_of_the_samples_says_of_how_many() -> None:
     part = Mean(value=81.0, samples=1, low=81.0, high=81.0)
     assert mean(part, of=3) == "81 (81–81, of 1)"
     assert mean(part, of=1) == "81 (81–81)"
+
+
+def test_calls_are_also_shown_by_their_one_label(runs: tuple[Path, Path, Path]) -> None:
+    """Eight calls: six crop and enlarge what they cropped, two count. Older findings have no labels, and no figure."""
+    whole = asyncio.run(study(runs[0], Study((load_protocol("tool_use"),))))["tool_use"]
+    assert isinstance(whole, ToolUse)
+
+    def share(operation: Operation, calls: int, labels: int | None) -> OperationShare:
+        label = None if labels is None else Rate(count=labels, of=8)
+        return OperationShare(
+            operation=operation, calls=Rate(count=calls, of=8), samples=Rate(count=calls, of=8), labels=label
+        )
+
+    def shown(crop: int | None, zoom: int | None, analysis: int | None) -> dict[str, str]:
+        told = ((Operation.CROP, 6, crop), (Operation.ZOOM, 6, zoom), (Operation.NUMERICAL_ANALYSIS, 2, analysis))
+        use = whole.total.model_copy(update={"operations": tuple(share(*one) for one in told)})
+        panel = tool_use({"run": whole.model_copy(update={"total": use, "sources": {}})})
+        assert panel is not None
+        return {one.title: str(one.svg) for one in panel.figures}
+
+    figures = shown(6, 0, 2)
+    multi, single = figures["What calls did"], figures["What calls did, one label a call"]
+    assert [name in multi for name in (">crop<", ">zoom<", ">numerical analysis<")] == [True, True, True]
+    assert [name in single for name in (">crop<", ">zoom<", ">numerical analysis<")] == [True, False, True]
+    assert ">75%<" in single
+    assert ">25%<" in single
+    assert "What calls did, one label a call" not in shown(None, None, None)

@@ -122,6 +122,21 @@ async def test_nobody_is_asked_about_what_needs_no_verdict(
     await asked.close()
 
 
+async def test_nobody_is_asked_about_a_call_that_crosses_a_redline(
+    server: WireServer, store: MediaStore, tmp_path: Path
+) -> None:
+    server.will(chat('{"score": 1}'))
+    asked = scorer(server, store, tmp_path / "kept")
+    again, failed = looked(store, 1, 2, 1), ran("crop(", status=Status.ERROR)
+    broken = again.model_copy(update={"turns": (failed, *again.turns)})
+    [made] = await score(asked, broken)
+    await asked.close()
+    assert len(server.bodies) == 2
+    assert made.reward.turn_part("tool") == (-1.0, 1.0, 1.0, -1.0, None)
+    assert made.reward.part("tool").value == 0.0
+    assert made.reward.part("redlines").detail == "avoidable_error, repeated_noop"
+
+
 async def test_which_tasks_search_is_a_setting(server: WireServer, store: MediaStore, tmp_path: Path) -> None:
     server.will(chat('{"score": 1}'))
     for tags, requests in ((["*"], 1), (["mine"], 1), (["other"], 0)):

@@ -26,6 +26,7 @@ from saccade.rewards.judges.group import judged
 from saccade.rewards.judges.model import JudgeRules, ModelJudge, read_score
 from saccade.rewards.judges.scripted import ScriptedJudge
 from saccade.rewards.judges.verdict import NoVerdict, Verdict
+from saccade.rewards.reading import calls
 
 
 class NoMedia:
@@ -87,7 +88,7 @@ def test_box_judge_looks_at_the_picture_that_is_meant() -> None:
 
 async def test_box_judge_is_a_judge() -> None:
     judge = BoxJudge(finding(at(*GOLD.xyxy)))
-    assert await judge.judge(LOOKED) == judge.verdicts(LOOKED)
+    assert await judge.judge(LOOKED, calls(LOOKED)) == judge.verdicts(LOOKED)
 
 
 def test_iou() -> None:
@@ -119,9 +120,9 @@ def test_only_the_asked_form_is_a_score(reply: str, score: float | None) -> None
 
 async def test_model_judge_asks_again_and_then_says_that_it_got_no_verdict() -> None:
     judge = ModelJudge(ScriptedModel(["Good!", '{"score": 1}']), NoMedia())
-    assert await judge.judge(LOOKED) == (Verdict(score=1), None)
+    assert await judge.judge(LOOKED, calls(LOOKED)) == (Verdict(score=1), None)
     stubborn = ModelJudge(ScriptedModel(["Good!", "Fine!"]), NoMedia(), JudgeRules(attempts=2))
-    (verdict, _) = await stubborn.judge(LOOKED)
+    (verdict, _) = await stubborn.judge(LOOKED, calls(LOOKED))
     assert verdict == Verdict(invalid=NoVerdict.MALFORMED, detail="Fine!")
 
 
@@ -133,7 +134,7 @@ async def test_model_judge_sees_the_question_and_the_pictures_alone() -> None:
         return '{"score": 0.5}'
 
     secret = rollout(ran("SECRET", "a", stdout="SECRET\n"), answered("SECRET"), task=SEARCH)
-    await ModelJudge(ScriptedModel(reply), NoMedia()).judge(secret)
+    await ModelJudge(ScriptedModel(reply), NoMedia()).judge(secret, calls(secret))
     (message,) = seen
     assert [item.sha256 for item in message.media] == [part("a").sha256]
     assert SEARCH.question in message.text
@@ -142,7 +143,7 @@ async def test_model_judge_sees_the_question_and_the_pictures_alone() -> None:
 
 async def test_model_judge_without_a_picture_asks_nobody() -> None:
     judge = ModelJudge(ScriptedModel([]), NoMedia())
-    (verdict, nothing) = await judge.judge(rollout(ran("a"), answered(), task=SEARCH))
+    (verdict, nothing) = await judge.judge(rollout(ran("a"), answered(), task=SEARCH), (0,))
     assert verdict is not None
     assert verdict.score == 0
     assert nothing is None
@@ -150,17 +151,17 @@ async def test_model_judge_without_a_picture_asks_nobody() -> None:
 
 async def test_an_outage_or_a_refusal_is_a_verdict_of_its_own_and_a_wrong_key_ends_the_run() -> None:
     lost = ModelJudge(ScriptedModel([ModelLostError("down")]), NoMedia())
-    assert (await lost.judge(LOOKED))[0] == Verdict(invalid=NoVerdict.OUTAGE, detail="down")
+    assert (await lost.judge(LOOKED, calls(LOOKED)))[0] == Verdict(invalid=NoVerdict.OUTAGE, detail="down")
     thin = ModelJudge(ScriptedModel([ModelRefusedError("too thin")]), NoMedia())
-    assert (await thin.judge(LOOKED))[0] == Verdict(invalid=NoVerdict.REFUSED, detail="too thin")
+    assert (await thin.judge(LOOKED, calls(LOOKED)))[0] == Verdict(invalid=NoVerdict.REFUSED, detail="too thin")
     refused = ModelJudge(ScriptedModel([ModelDeniedError("bad key")]), NoMedia())
     with pytest.raises(ModelDeniedError):
-        await refused.judge(LOOKED)
+        await refused.judge(LOOKED, calls(LOOKED))
 
 
 async def test_a_picture_that_is_not_there_is_a_verdict_and_no_end(tmp_path: Path) -> None:
     asked = Reader(['{"score": 1}'])
-    (verdict, none) = await ModelJudge(asked, MediaStore(tmp_path)).judge(LOOKED)
+    (verdict, none) = await ModelJudge(asked, MediaStore(tmp_path)).judge(LOOKED, calls(LOOKED))
     assert none is None
     assert verdict is not None
     assert (verdict.score, verdict.invalid) == (None, NoVerdict.UNSEEN)
@@ -178,18 +179,18 @@ class Reader(ScriptedModel):
 
 async def test_replies_are_kept_on_the_disk(tmp_path: Path) -> None:
     first = ModelJudge(KeptModel(ScriptedModel(["?", '{"score": 1}']), tmp_path), NoMedia())
-    assert await first.judge(LOOKED) == (Verdict(score=1), None)
+    assert await first.judge(LOOKED, calls(LOOKED)) == (Verdict(score=1), None)
     again = ModelJudge(KeptModel(ScriptedModel([]), tmp_path), NoMedia())
-    assert await again.judge(LOOKED) == (Verdict(score=1), None)
+    assert await again.judge(LOOKED, calls(LOOKED)) == (Verdict(score=1), None)
 
 
 async def test_scripted_judge() -> None:
     two = rollout(ran("a"), ran("b"), answered())
-    assert await ScriptedJudge([1, 0.5]).judge(two) == (Verdict(score=1), Verdict(score=0.5), None)
+    assert await ScriptedJudge([1, 0.5]).judge(two, calls(two)) == (Verdict(score=1), Verdict(score=0.5), None)
     unsure = Verdict(invalid=NoVerdict.UNSEEN)
-    assert await ScriptedJudge(lambda turn: unsure).judge(two) == (unsure, unsure, None)
+    assert await ScriptedJudge(lambda turn: unsure).judge(two, calls(two)) == (unsure, unsure, None)
     with pytest.raises(ValueError, match="2 calls"):
-        await ScriptedJudge([1]).judge(two)
+        await ScriptedJudge([1]).judge(two, calls(two))
 
 
 async def test_judged_asks_about_what_counts() -> None:

@@ -3,13 +3,16 @@
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
+from PIL import Image
 from tests.sft.train.support import trajectory, write_run
 from tests.tokens.support import FAMILIES
 
 from saccade.episode.run_folder import RunFolder
 from saccade.errors import TrainingError
+from saccade.media.store import MediaStore
 from saccade.models.base import Request
 from saccade.models.local_prompt import build_prompt
 from saccade.models.local_settings import LocalSettings
@@ -126,3 +129,74 @@ def test_a_picture_of_another_size_is_noticed(checkpoint: Checkpoint, run: RunFo
     (picture, *_) = rows(checkpoint, run)[0].pictures
     with pytest.raises(TrainingError, match=r"features and .* placeholders"):
         PictureTensors(encoder, run.store)([PromptPicture(picture.part, picture.tokens + 1)])
+
+
+class Counting:
+    """A store that remembers which pictures were read."""
+
+    def __init__(self, store: MediaStore) -> None:
+        self._store = store
+        self.read: list[str] = []
+
+    def get_bytes(self, sha256: str) -> bytes:
+        self.read.append(sha256)
+        return self._store.get_bytes(sha256)
+
+    def path(self, sha256: str) -> Path:
+        return self._store.path(sha256)
+
+
+def test_the_picture_used_longest_ago_goes_first(checkpoint: Checkpoint, tmp_path: Path) -> None:
+    encoder = encoder_of(checkpoint)
+    store = MediaStore(tmp_path)
+    a, b, c = (store.put_image(Image.new("RGB", (64, 64), colour)) for colour in ("red", "green", "blue"))
+    # What is kept of one: at the size that the model sees, three bytes a pixel.
+    kept = encoder.frame.prepared(Image.new("RGB", (64, 64)), encoder.image_processor)
+    size = 3 * kept.width * kept.height
+    for most, expected in (
+        (2 * size, [a, b, c, b]),  # a was used again, so b made room for c
+        (3 * size, [a, b, c]),
+        (2 * size - 1, [a, b, a, c, b, a]),
+        (0, [a, b, a, c, b, a]),
+    ):
+        media = Counting(store)
+        shelf = PictureTensors(encoder, media, most)
+        for part in (a, b, a, c, b, a) if most != 2 * size else (a, b, a, c, a, b):
+            shelf([PromptPicture(part, encoder.count(part))])
+        assert media.read == [part.sha256 for part in expected]
+
+
+def test_no_picture_no_tensors(checkpoint: Checkpoint, run: RunFolder) -> None:
+    assert PictureTensors(encoder_of(checkpoint), run.store)([]) == {}
+
+
+def test_the_loss_is_on_the_turns_that_are_named(checkpoint: Checkpoint, run: RunFolder) -> None:
+    tokens = token_trajectory(trajectory(run, 0, looks=2), encoder_of(checkpoint))
+    turns = tokens.turns()
+    assert token_row(tokens).trained.tolist() == [turn >= 0 for turn in turns]
+    assert token_row(tokens, [1]).trained.tolist() == [turn == 1 for turn in turns]
+    assert token_row(tokens, [0, 2]).trained.tolist() == [turn in (0, 2) for turn in turns]
+    assert not token_row(tokens, []).trained.any()
+    assert len(token_row(tokens)) == len(tokens)
+
+
+def test_where_values_lie_in_a_batch(checkpoint: Checkpoint, run: RunFolder) -> None:
+    encoder = encoder_of(checkpoint)
+    short, long = (
+        TokenRow(name, np.arange(length), np.ones(length, bool), ()) for name, length in (("short", 2), ("long", 3))
+    )
+    made = {
+        packed: Collator(encoder, PictureTensors(encoder, run.store), checkpoint.model, packed=packed)([short, long])
+        for packed in (True, False)
+    }
+    values = [np.array([1.0, 2.0]), np.array([3.0, 4.0, 5.0])]
+    assert made[True].ids.tolist() == [[0, 1, 0, 1, 2]]
+    assert made[True].spans == ((0, 0, 2), (0, 2, 3))
+    assert made[True].lay_out(values, 9.0).tolist() == [[1, 2, 3, 4, 5]]
+    assert made[False].ids.tolist() == [[0, 1, encoder.pad_id], [0, 1, 2]]
+    assert made[False].spans == ((0, 0, 2), (1, 0, 3))
+    assert made[False].lay_out(values, 9.0).tolist() == [[1, 2, 9], [3, 4, 5]]
+    rope = encoder.family.rope_axes == 3
+    for packed, rows_ in ((True, [[0, 1, 0, 1, 2]]), (False, [[0, 1, 2], [0, 1, 2]])):
+        positions = made[packed].positions
+        assert positions.tolist() == ([rows_] * (4 if packed else 3) if rope else rows_)

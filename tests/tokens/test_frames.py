@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import numpy as np
 import pytest
 from tests.sft.train.support import said, turn
 from tests.tokens.support import FAMILIES, SPECIAL, encoder, features
@@ -15,7 +16,7 @@ from saccade.record.trajectory import Trajectory
 from saccade.record.turn import FinishReason, Turn
 from saccade.tokens.build import token_trajectory
 from saccade.tokens.encoder import Encoder
-from saccade.tokens.segments import Segment, SegmentKind, TokenTrajectory, truncate
+from saccade.tokens.segments import PromptPicture, Segment, SegmentKind, TokenTrajectory, truncate
 
 PART = ImagePart(sha256="a" * 64, width=64, height=48)
 CONTENT = (
@@ -198,3 +199,85 @@ def test_segments_that_contradict_themselves_are_refused() -> None:
         Segment(SegmentKind.OBSERVATION, (1,), turn=0)
     with pytest.raises(ValueError, match="prompt"):
         TokenTrajectory("t", (Segment(SegmentKind.OBSERVATION, (1,)),))
+
+
+class Changed:
+    """A tokenizer with other attributes."""
+
+    def __init__(self, tokenizer: Any, **attributes: Any) -> None:
+        self._tokenizer = tokenizer
+        self.__dict__.update(attributes)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._tokenizer, name)
+
+
+def test_a_tokenizer_that_does_not_fit_is_refused_by_name() -> None:
+    tokenizer, processor = tiny.tiny_tokenizer(), tiny._image_processor("qwen2_5_vl")
+    config = tiny._config("qwen2_5_vl", len(tokenizer))
+    words = tokenizer.get_vocab()
+    for missing in ("<|im_end|>", "<|image_pad|>"):
+        known = {word: number for word, number in words.items() if word != missing}
+        changed = Changed(tokenizer, get_vocab=lambda known=known: known)
+        with pytest.raises(TrainingError, match="tokenizer of some-model lacks") as caught:
+            Encoder("some-model", changed, processor, config, tokenizer.chat_template)
+        assert missing in str(caught.value)
+    with pytest.raises(TrainingError, match="no fast backend"):
+        Encoder("some-model", Changed(tokenizer, backend_tokenizer=None), processor, config, tokenizer.chat_template)
+
+
+def test_padding_ends_and_context_are_those_of_the_checkpoint() -> None:
+    tokenizer, processor = tiny.tiny_tokenizer(), tiny._image_processor("qwen2_5_vl")
+    config = tiny._config("qwen2_5_vl", len(tokenizer))
+    config.get_text_config().max_position_embeddings = 77
+    for pad, eos, expected in ((5, 9, 5), (0, None, 0), (None, 9, tokenizer.convert_tokens_to_ids("<|im_end|>"))):
+        changed = Changed(tokenizer, pad_token_id=pad, eos_token_id=eos)
+        one = Encoder("some-model", changed, processor, config, tokenizer.chat_template)
+        assert one.pad_id == expected
+        assert one.end_ids == {one.end_id, eos} - {None}
+        assert one.context_tokens == 77
+
+
+def test_truncation_ends_with_the_last_turn_that_fits() -> None:
+    parts = (Segment(SegmentKind.PROMPT, (1,) * 3), Segment(SegmentKind.SAMPLED, (2,) * 2, turn=0))
+    parts += (Segment(SegmentKind.OBSERVATION, (3,) * 4), Segment(SegmentKind.SAMPLED, (4,), turn=1))
+    whole = TokenTrajectory("t", parts)
+    for most, kept in ((99, 4), (10, 4), (9, 2), (6, 2), (5, 2)):
+        assert truncate(whole, most).segments == parts[:kept]
+    with pytest.raises(TrainingError, match=r"prompt and first turn of t take 5 tokens, over the limit of 4"):
+        truncate(whole, 4)
+
+
+def test_arrays_of_a_trajectory_by_hand() -> None:
+    shown = (PromptPicture(PART, 1), PromptPicture(PART, 2))
+    parts = (
+        Segment(SegmentKind.PROMPT, (7, 8), shown[:1]),
+        Segment(SegmentKind.SAMPLED, (9,), turn=0, logprobs=(-0.5,)),
+        Segment(SegmentKind.OBSERVATION, (5,), shown[1:]),
+        Segment(SegmentKind.SAMPLED, (6, 4), turn=1),
+    )
+    tokens = TokenTrajectory("t", parts)
+    assert tokens.ids().tolist() == [7, 8, 9, 5, 6, 4]
+    assert tokens.turns().tolist() == [-1, -1, 0, -1, 1, 1]
+    assert tokens.loss_mask().tolist() == [False, False, True, False, True, True]
+    assert tokens.logprobs()[2] == -0.5
+    assert np.isnan(tokens.logprobs()[[0, 1, 3, 4, 5]]).all()
+    assert (tokens.pictures, [part.visual for part in parts]) == (shown, [1, 0, 2, 0])
+    with pytest.raises(ValueError, match="does not write pictures"):
+        Segment(SegmentKind.SAMPLED, (1,), shown, turn=0)
+    with pytest.raises(ValueError, match="one prompt"):
+        TokenTrajectory("t", (*parts, parts[0]))
+    with pytest.raises(ValueError, match="belongs to a turn"):
+        Segment(SegmentKind.SAMPLED, (1,))
+
+
+def test_a_turn_that_was_cut_has_no_end_and_the_next_message_closes_it() -> None:
+    one = encoder("qwen2_5_vl")
+    cut = turn("ab", Code(code="1"), said("user", "x")).model_copy(update={"finish_reason": FinishReason.LENGTH})
+    whole = turn("ab", Code(code="1"), said("user", "x"))
+    for first, sampled in ((cut, "ab"), (whole, "ab<|im_end|>")):
+        made = token_trajectory(trajectory_of(first, turn("c", Answer(text="c"))), one)
+        assert one.decode(made.segments[1].ids) == sampled
+        assert one.decode(made.ids().tolist()).endswith(
+            "<|im_start|>assistant\nab<|im_end|>\n<|im_start|>user\nx<|im_end|>\n<|im_start|>assistant\nc<|im_end|>"
+        )

@@ -31,7 +31,6 @@ class Machine:
         return self.load > BUSY * self.cores
 
     def as_dict(self) -> dict[str, object]:
-        """For JSON."""
         return {**asdict(self), "busy": self.busy}
 
 

@@ -33,7 +33,6 @@ class PhotoFile:
             self.width, self.height = image.size
 
     def decode(self) -> Image:
-        """The pixels."""
         from PIL import Image
 
         with Image.open(self._path) as image:

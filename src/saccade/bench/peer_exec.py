@@ -12,7 +12,7 @@ from saccade.bench.peer import Output, opening
 
 
 class ExecSession:
-    """One namespace."""
+    """One namespace that every cell shares."""
 
     def __init__(self, photo: Path | None) -> None:
         self._names: dict[str, Any] = {"__name__": "__main__"}

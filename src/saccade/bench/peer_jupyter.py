@@ -21,7 +21,7 @@ _INLINE = "%matplotlib inline\nfrom PIL import ImageShow as _s\n_s.register(_s.I
 
 
 class JupyterSession:
-    """One kernel."""
+    """One kernel, started for it and shut down with it."""
 
     def __init__(self, photo: Path | None) -> None:
         try:

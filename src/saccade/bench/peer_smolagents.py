@@ -17,7 +17,7 @@ INSTALL = "pip install smolagents"
 
 
 class SmolagentsSession:
-    """One executor."""
+    """One executor of smolagents, which keeps its names between cells."""
 
     def __init__(self, photo: Path | None) -> None:
         try:

@@ -38,7 +38,7 @@ def heading(report: Report) -> list[str]:
 
 
 def table(report: Report) -> Table:
-    """The table."""
+    """Medians of each kind of work by contender, and whether the targets were met."""
     shown = Table(title="saccade bench sandbox (medians, number of values in brackets)", title_justify="left")
     shown.add_column("work")
     shown.add_column("unit")

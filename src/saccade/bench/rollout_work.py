@@ -58,7 +58,6 @@ class Looking:
         return Opening(load_dialect(_SPOKEN).open(task).messages, {"image": task.media[0].name}, {}, 1)
 
     def parse(self, text: str, finish: FinishReason) -> Action:
-        """The crop."""
         return Code(code=_CROP)
 
     def write(self, action: Action, thought: str = "") -> str:
@@ -71,11 +70,9 @@ class Looking:
         return Observation(_user("Here:\n", *shown, "\nGo on."), {}, pictures + len(shown))
 
     def correct(self, reason: str, pictures: int) -> Observation | None:
-        """Never needed."""
         return None
 
     def ask_for_answer(self) -> Message | None:
-        """Never."""
         return None
 
 

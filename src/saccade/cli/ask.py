@@ -156,7 +156,7 @@ def summary(trajectory: Trajectory) -> str:
 
 
 def exit_code(trajectory: Trajectory) -> int:
-    """See EPILOG."""
+    """The exit status of `saccade ask`, as its epilog lists them."""
     from saccade.record.trajectory import StopReason
 
     if trajectory.answer is not None:

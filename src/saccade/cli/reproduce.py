@@ -81,7 +81,6 @@ class _Screen:
     """Plain lines, and the bars of the trainers."""
 
     def says(self, text: str) -> None:
-        """Print it."""
         print(text, flush=True)
 
     def sft(self) -> AbstractContextManager[SftWatch]:

@@ -9,7 +9,7 @@ from saccade.sft.train.examples import Examples
 
 
 class Screen(TrainScreen):
-    """A `saccade.sft.train.watch.Watch`."""
+    """A `saccade.sft.train.watch.Watch` that draws bars."""
 
     def __init__(self) -> None:
         super().__init__()

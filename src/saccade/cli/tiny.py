@@ -126,7 +126,7 @@ class _Lines:
         self._every = 1
 
     def reading(self, trajectories: int) -> None:
-        """Nothing."""
+        """Reading takes no time worth a line."""
 
     def begins(self, examples: object, done: int, total: int) -> None:
         """So that twenty lines are printed."""
@@ -148,4 +148,4 @@ class _Lines:
         )
 
     def saved(self, path: Path) -> None:
-        """Nothing."""
+        """The stage's folder is named when it begins."""

@@ -32,7 +32,6 @@ class ExactMatch:
     weight: float = 1.0
 
     def __call__(self, trajectory: Trajectory) -> tuple[Score, ...]:
-        """The part."""
         gold, answer = trajectory.task.answer, trajectory.answer
         value = None if gold is None else float(answer is not None and _plain(answer) == _plain(gold))
         return (Score(name=CORRECT, value=value, weight=self.weight, detail="exact match"),)

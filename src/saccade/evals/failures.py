@@ -26,7 +26,7 @@ class Failure(Record):
 
 
 def add_failure(root: Path, failure: Failure) -> None:
-    """Keep `failure`."""
+    """Append `failure` to the run folder's list."""
     append_line(root / FAILURES, failure)
 
 

@@ -94,7 +94,6 @@ class _Pass:
     async def ask(
         self, judge: AnswerJudge, asked: list[_Asked], progress: Progress, workers: int, watch: Watch
     ) -> None:
-        """Fill `scores`."""
         failed = 0
 
         async def one(item: _Asked) -> tuple[str, Score]:

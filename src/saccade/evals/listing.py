@@ -32,7 +32,7 @@ _DEEPEST = 4
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """One evaluation."""
+    """One evaluation that was found in a folder."""
 
     path: Path
     name: str

@@ -27,7 +27,7 @@ from saccade.record.turn import TokenCounts
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One sample."""
+    """One sample of an evaluation, as rows.jsonl keeps it."""
 
     id: str
     task: str

@@ -42,7 +42,6 @@ class WorldSource:
     knobs: Knobs
 
     async def items(self, settings: EvalSettings, out: Path, store: MediaStore) -> Sequence[Item]:
-        """See `Source`."""
         places = range(settings.n or 0)
         return of_shard([self._item(index, settings) for index in places], settings, frozenset(places))
 
@@ -61,7 +60,6 @@ class FileSource:
     store: MediaStore
 
     async def items(self, settings: EvalSettings, out: Path, store: MediaStore) -> Sequence[Item]:
-        """See `Source`."""
         tasks = list(read_lines(self.file, Task))
         if not tasks:
             raise RecordError(f"{self.file} holds no tasks.")

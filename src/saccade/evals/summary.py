@@ -16,6 +16,7 @@ from statistics import fmean
 from saccade.evals.agreement import Agreement, agreement
 from saccade.evals.card_metrics import card_numbers
 from saccade.evals.intervals import Interval, of_mean
+from saccade.evals.macro import Macro, macro_average
 from saccade.evals.metrics import by_task, mean_pass
 from saccade.evals.rows import Row, natural
 from saccade.evals.spent import Spent, spent
@@ -78,6 +79,8 @@ class Summary:
     """Kinds of tasks; empty where there is no more than one."""
     card_numbers: Mapping[str, Mapping[str, float]]
     """Source -> name -> number, where a benchmark is known by another number than the mean over its tasks."""
+    macro: Macro | None
+    """The mean over the sources; None where there is one source."""
     ungraded: int
     """Samples whose task could not be graded."""
     missing: int
@@ -102,12 +105,14 @@ def summarise(rows: Sequence[Row], *, k: int = 1, missing: int = 0, broken_rows:
     by_source = _grouped((row.source, row) for row in rows)
     tags = by_category(rows)
     numbers = {name: card_numbers(name, group) for name, group in by_source.items()}
+    sources = {name: figures(group, k, seed) for name, group in by_source.items()}
     return Summary(
         k=k,
         total=figures(rows, k, seed),
-        sources={name: figures(group, k, seed) for name, group in by_source.items()},
+        sources=sources,
         tags={tag: figures(group, k, seed) for tag, group in tags.items()} if len(tags) > 1 else {},
         card_numbers={name: found for name, found in numbers.items() if found},
+        macro=macro_average({name: part.avg for name, part in sources.items()}, numbers, k),
         ungraded=sum(row.correct is None for row in rows),
         missing=missing,
         broken_rows=broken_rows,

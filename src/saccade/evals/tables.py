@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from saccade.evals.beside import Beside
 from saccade.evals.compare import Comparison, Pair
+from saccade.evals.macro import macro_text
 from saccade.evals.spent import spent_text
 from saccade.evals.summary import Figures, Judged, Summary
 from saccade.record.trajectory import StopReason
@@ -23,6 +24,7 @@ def summary_text(summary: Summary) -> str:
     lines = [*_figures(shown, summary.k), "", *_methods(shown)]
     for source, numbers in summary.card_numbers.items():
         lines += [f"{source}, {name}: {_percent(value)}" for name, value in numbers.items()]
+    lines += macro_text(summary.macro)
     lines.append("stops: " + ", ".join(f"{name} {count}" for name, count in summary.stops.items()))
     if summary.turns is not None and summary.calls is not None:
         tokens = "" if summary.sampled_tokens is None else f", {summary.sampled_tokens:.0f} tokens written"

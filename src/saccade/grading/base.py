@@ -61,12 +61,12 @@ Compare = Callable[[str], Verdict]
 
 
 def right(reason: str, extracted: str) -> Verdict:
-    """Full credit."""
+    """A verdict of full credit."""
     return Verdict(1.0, reason, extracted)
 
 
 def wrong(reason: str, extracted: str = "") -> Verdict:
-    """No credit."""
+    """A verdict of no credit."""
     return Verdict(0.0, reason, extracted)
 
 

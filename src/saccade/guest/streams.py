@@ -173,11 +173,9 @@ class CappedStream(io.TextIOBase):
         return self.real_fd
 
     def isatty(self) -> bool:
-        """No."""
         return False
 
     def writable(self) -> bool:
-        """Yes."""
         return True
 
     def flush(self) -> None:

@@ -39,7 +39,6 @@ class PictureFrames:
         )
 
     def picture(self, index: int, size: Resize = None) -> Pixels:
-        """See `Frames.picture`."""
         try:
             self._image.seek(index)
             frame: Image.Image = self._image.convert("RGBA")

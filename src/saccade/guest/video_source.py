@@ -33,11 +33,9 @@ class ReopenedFile(io.RawIOBase):
         return self._seal[0]
 
     def readable(self) -> bool:
-        """True."""
         return True
 
     def seekable(self) -> bool:
-        """True."""
         return True
 
     def tell(self) -> int:

@@ -43,7 +43,6 @@ class StreamFrames:
             self.timeline = self._read()
 
     def picture(self, index: int, size: Resize = None) -> Pixels:
-        """See `Frames.picture`."""
         with self._translated(f"frame {index} cannot be decoded"):
             frame = self._frame(index)
             width, height = size or (self.timeline.width, self.timeline.height)

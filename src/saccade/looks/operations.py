@@ -45,7 +45,7 @@ def computed(operator: ast.operator, left: Value, right: Value) -> Value:
 
 
 def negated(value: Value) -> Value:
-    """`-value`."""
+    """What `-value` gives."""
     return -value if is_number(value) else UNKNOWN
 
 

@@ -27,7 +27,6 @@ class MediaSettings(Settings):
 
     @property
     def limits(self) -> DecodeLimits:
-        """For decoding."""
         return DecodeLimits(data_bytes=self.max_bytes, pixels=self.max_pixels)
 
 

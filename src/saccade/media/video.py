@@ -104,7 +104,6 @@ class Uniform:
     count: int
 
     def indices(self, timeline: Timeline) -> Sequence[int]:
-        """See `Choice`."""
         _require(self.count >= 1, f"cannot sample {self.count} frames: ask for one at least")
         last = len(timeline.starts) - 1
         if self.count > last:
@@ -122,7 +121,6 @@ class AtRate:
     most: int | None = None
 
     def indices(self, timeline: Timeline) -> Sequence[int]:
-        """See `Choice`."""
         _require(0 < self.fps <= 1000, f"cannot sample {self.fps} frames per second: give a rate up to 1000")
         times = (place / self.fps for place in range(int(timeline.seconds * self.fps) + 1))
         found = list(dict.fromkeys(timeline.at(time) for time in times if time < timeline.seconds))
@@ -136,7 +134,6 @@ class AtTimes:
     seconds: tuple[float, ...]
 
     def indices(self, timeline: Timeline) -> Sequence[int]:
-        """See `Choice`."""
         for second in self.seconds:
             _require(
                 0 <= second <= timeline.seconds,

@@ -84,7 +84,7 @@ class Completion:
 
 
 class Model(Protocol):
-    """A backend."""
+    """What continues a conversation: a hosted model, a local checkpoint, a script."""
 
     name: str
     """As it is recorded, e.g. `openai:gpt-4.1`."""

@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 @dataclass(slots=True)
 class Exchange:
-    """One try."""
+    """One try of one request."""
 
     path: str = ""
     """Of the address, without host and query; empty if nothing was sent."""

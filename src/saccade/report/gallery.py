@@ -69,7 +69,6 @@ class Gallery:
 
     @property
     def count(self) -> int:
-        """Cards."""
         return len(self._cards) + len(self._lost)
 
     def data(self, hrefs: Mapping[int, str]) -> dict[str, object]:

@@ -145,7 +145,7 @@ class Original:
 
 @dataclass(frozen=True, slots=True)
 class TurnView:
-    """One turn."""
+    """One turn as the page shows it."""
 
     number: int
     """From 1."""

@@ -21,7 +21,7 @@ from saccade.record.task import Task
 from saccade.record.trajectory import Trajectory
 from saccade.rewards.form import tags_in_order
 from saccade.rewards.judges.verdict import NoVerdict, Verdict
-from saccade.rewards.reading import accuracy, is_call
+from saccade.rewards.reading import accuracy, calls, is_call
 from saccade.rewards.redlines import Redline, redlines
 from saccade.rewards.reward import Group, Reward, TurnPart, reward_each
 
@@ -53,13 +53,16 @@ class CodeV(Settings):
         Raises:
             ValueError: the task asks for search, and the group brings no verdicts.
         """
-        if any(map(self.needs_verdict, group.trajectories)) and not group.verdicts:
+        if any(map(self.turns_to_judge, group.trajectories)) and not group.verdicts:
             raise ValueError("this reward judges tool outputs: give the group a judge's verdicts")
         return reward_each(group, lambda number, item: self._reward(item, group.verdicts[number : number + 1]))
 
-    def needs_verdict(self, trajectory: Trajectory) -> bool:
-        """Whether a judge must be asked about a trajectory."""
-        return self.searches(trajectory.task) and not trajectory.lost and any(map(is_call, trajectory.turns))
+    def turns_to_judge(self, trajectory: Trajectory) -> tuple[int, ...]:
+        """The calls of a task with visual search that cross no line: what a redline pays, no verdict changes."""
+        if trajectory.lost or not self.searches(trajectory.task):
+            return ()
+        crossed = redlines(trajectory)
+        return tuple(number for number in calls(trajectory) if not crossed[number])
 
     def searches(self, task: Task) -> bool:
         """Whether a task asks for visual search."""

@@ -20,6 +20,8 @@ from saccade.rewards.reward import RewardPreset
 def _lacks(found: object) -> str:
     if isinstance(found, type) or not callable(found):
         return f"it is {described(found)}, not a function of a Group or an object that is called with one"
+    if hasattr(found, "needs_verdict"):
+        return "its needs_verdict is asked by nobody; turns_to_judge names the calls whose verdict counts"
     return ""
 
 

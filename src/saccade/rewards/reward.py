@@ -8,7 +8,7 @@ zero.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
@@ -86,8 +86,8 @@ class RewardPreset(Protocol):
 class NeedsJudge(Protocol):
     """A preset whose groups need a judge's verdicts."""
 
-    def needs_verdict(self, trajectory: Trajectory) -> bool:
-        """Whether the judge must be asked about a trajectory."""
+    def turns_to_judge(self, trajectory: Trajectory) -> Collection[int]:
+        """The numbers of the calls whose verdict counts; only about these is the judge asked."""
 
 
 @runtime_checkable

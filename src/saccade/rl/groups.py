@@ -53,7 +53,7 @@ _STOP: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Rollout:
-    """One rollout."""
+    """One rollout as selection and advantages see it."""
 
     id: str
     reward: float | None

@@ -37,7 +37,7 @@ from saccade.rl.select.rounds import RoundLimits
 
 
 class RewardSettings(Settings):
-    """Which reward."""
+    """Which reward, and who judges for it."""
 
     preset: str
     """As `saccade.rewards.registry` names it."""

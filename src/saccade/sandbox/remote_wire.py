@@ -91,7 +91,7 @@ def keys(fields: object, allowed: frozenset[str]) -> Fields:
 
 
 def text(fields: Fields, name: str) -> str:
-    """A string."""
+    """The field as a string."""
     value = fields.get(name)
     if not isinstance(value, str):
         raise ProtocolError(f"`{name}` must be a string.")
@@ -104,7 +104,7 @@ def optional_text(fields: Fields, name: str) -> str | None:
 
 
 def flag(fields: Fields, name: str) -> bool:
-    """A boolean."""
+    """The field as a boolean."""
     value = fields.get(name)
     if not isinstance(value, bool):
         raise ProtocolError(f"`{name}` must be true or false.")

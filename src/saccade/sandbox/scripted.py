@@ -45,7 +45,6 @@ class ScriptedSandbox:
         files: Mapping[str, bytes] | None = None,
         options: SessionOptions | None = None,
     ) -> ScriptedSession:
-        """See `Sandbox.open`."""
         self.live += 1
         session = ScriptedSession(self, dict(bindings or {}), dict(files or {}), options or SessionOptions())
         if self.keep:
@@ -95,7 +94,6 @@ class ScriptedSession:
         return self.sandbox._result(code)
 
     def bind(self, bindings: Mapping[str, Binding]) -> None:
-        """Remember them."""
         self.bindings.update(bindings)
 
     async def branch(self, n: int) -> Sequence[ScriptedSession]:

@@ -47,7 +47,7 @@ class ColorMaskResult(ToolModel):
 
 
 class ColorMask(Tool[ColorMaskArguments, ColorMaskResult]):
-    """Colour mask."""
+    """Marks the pixels within ranges of hue, saturation and value."""
 
     name = "color_mask"
     description = (

@@ -102,7 +102,7 @@ class DrawResult(ToolModel):
 
 
 class Draw(Tool[DrawArguments, DrawResult]):
-    """Draw shapes."""
+    """Draws shapes, rulers and grids on a copy of a picture."""
 
     name = "draw"
     description = (

@@ -34,7 +34,7 @@ class EdgesResult(ToolModel):
 
 
 class Edges(Tool[EdgesArguments, EdgesResult]):
-    """Edge map."""
+    """Canny's edge detector."""
 
     name = "edges"
     description = (

@@ -49,7 +49,7 @@ class LinesResult(ToolModel):
 
 
 class HoughLines(Tool[LinesArguments, LinesResult]):
-    """Line segments."""
+    """Straight segments by the Hough transform."""
 
     name = "hough_lines"
     description = (
@@ -104,7 +104,7 @@ class CirclesResult(ToolModel):
 
 
 class HoughCircles(Tool[CirclesArguments, CirclesResult]):
-    """Circles."""
+    """Circles by the Hough transform."""
 
     name = "hough_circles"
     description = (

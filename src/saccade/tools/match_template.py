@@ -51,7 +51,7 @@ class MatchTemplateResult(ToolModel):
 
 
 class MatchTemplate(Tool[MatchTemplateArguments, MatchTemplateResult]):
-    """Template match."""
+    """Finds where a part of a picture occurs again."""
 
     name = "match_template"
     description = (

@@ -55,7 +55,7 @@ class OcrResult(ToolModel):
 
 
 class Ocr(Tool[OcrArguments, OcrResult]):
-    """Read text."""
+    """Reads printed text with RapidOCR."""
 
     name = "ocr"
     description = (

@@ -36,7 +36,7 @@ class RotateResult(ToolModel):
 
 
 class Rotate(Tool[RotateArguments, RotateResult]):
-    """Rotate."""
+    """Turns a picture by an angle."""
 
     name = "rotate"
     description = (

@@ -39,7 +39,7 @@ class ThresholdResult(ToolModel):
 
 
 class Threshold(Tool[ThresholdArguments, ThresholdResult]):
-    """Threshold."""
+    """Black and white by brightness."""
 
     name = "threshold"
     description = (

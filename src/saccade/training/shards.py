@@ -50,7 +50,6 @@ class ShardedLearner(Learner):
                 self._gradients[name] = part
 
     def gradient_norm(self, clip: float) -> float:
-        """See `Learner`."""
         for name, kept in self._kept.items():
             kept.grad = self._gradients.pop(name, None)
         parts = [kept.grad for kept in self._kept.values() if kept.grad is not None]
@@ -70,7 +69,6 @@ class ShardedLearner(Learner):
                 self.processes.copy_from(self._keepers[name], weight.data)
 
     def drop(self) -> None:
-        """See `Learner`."""
         super().drop()
         self._gradients.clear()
         for kept in self._kept.values():

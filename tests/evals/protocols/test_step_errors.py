@@ -18,6 +18,7 @@ from saccade.episode.plan import Plan
 from saccade.evals.protocols.base import Studied
 from saccade.evals.protocols.errors.protocol import row
 from saccade.evals.protocols.errors.reasoning import states
+from saccade.evals.protocols.errors.records import ErrorClass
 from saccade.looks.stored import StoredPixels
 from saccade.media.store import MediaStore
 from saccade.models.scripted import ScriptedModel
@@ -25,7 +26,7 @@ from saccade.record.action import Answer, Code, ParseError, ToolCall
 from saccade.record.execution import Execution, ExecutionRepair
 from saccade.record.score import Score
 from saccade.record.status import Status
-from saccade.record.task import NamedMedia, Task
+from saccade.record.task import EvidenceBox, NamedMedia, Task
 from saccade.record.trajectory import Provenance, StopReason, Trajectory
 from saccade.record.turn import FinishReason, Turn
 from saccade.tools.problem import ProblemKind
@@ -83,6 +84,46 @@ def test_hints_name_what_is_near(vista: Studied) -> None:
     assert "Did you mean 'box'" in details[1, "argument_name"]
     assert "Did you mean 'scale'" in details[2, "argument_name"]
     assert "Did you mean 'crop'" in details[4, "schema"]
+
+
+def cropped(box: tuple[int, int, int, int], folder: Path) -> Studied:
+    """A crop of a picture of 400 × 300 pixels with two gold boxes."""
+    store = MediaStore(folder)
+    task = Task(
+        id="t",
+        question="?",
+        media=(NamedMedia(name="photo", part=store.put_image(noise())),),
+        answer="red",
+        evidence=tuple(EvidenceBox(image="photo", xyxy=xyxy) for xyxy in ((20, 40, 60, 80), (80, 200, 120, 240))),
+    )
+    dialect, tools = equipped(load_dialect("vista"), ["crop"])
+    call = f'<think>a</think><tool_call>{{"tool": "crop", "box": {list(box)}}}</tool_call>'
+    said = [call, "<think>b</think><answer>red</answer>"]
+    return studied(asyncio.run(run_episode(Plan(task, dialect), ScriptedModel(said), None, store, tools=tools)), folder)
+
+
+@pytest.mark.parametrize(
+    ("box", "wrong"),
+    [
+        ((10, 10, 390, 290), False),  # nine tenths of the picture, and both boxes in it
+        ((0, 0, 400, 190), False),  # more than half of it, and one box
+        ((0, 60, 400, 300), False),
+        ((130, 0, 400, 300), True),  # more than half of it, and neither
+        ((50, 0, 400, 90), False),  # just a quarter of one
+        ((52, 0, 400, 90), True),
+        ((25, 45, 30, 50), True),  # inside a box, and less than a quarter of it
+    ],
+)
+def test_e4_is_by_overlap_whatever_the_size(box: tuple[int, int, int, int], wrong: bool, tmp_path: Path) -> None:
+    found = row(cropped(box, tmp_path))
+    assert [(step.error, step.rule) for step in found.errors] == [(ErrorClass.E4, "gold_box")] * wrong
+    assert ErrorClass.E4 not in found.undecided
+
+
+def test_e4_says_nothing_of_a_crop_of_the_whole_picture(tmp_path: Path) -> None:
+    found = row(cropped((0, 0, 400, 300), tmp_path))
+    assert found.errors == ()
+    assert ErrorClass.E4 in found.undecided
 
 
 def turn(code: str = "x", **execution: object) -> Turn:

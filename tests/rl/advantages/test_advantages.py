@@ -13,7 +13,7 @@ from saccade.rewards.reward import Reward, TurnPart
 from saccade.rl.advantages.group_relative import Array, leave_one_out, mean_baseline, standardised
 from saccade.rl.advantages.rules import Grpo, Rloo, Tapo, TurnLevel
 from saccade.rl.advantages.turns import as_returns, batch_normalised, per_token
-from saccade.rl.select.oversample import RepoRank
+from saccade.rl.select.oversample import OversampleFilterRank, RepoRank
 from saccade.rl.select.plain import KeepAll
 
 ESTIMATES = [mean_baseline, standardised, leave_one_out]
@@ -133,3 +133,66 @@ def test_turn_level_adds_a_fifth_of_the_term() -> None:
     assert first.turns == pytest.approx([-0.2, 0], abs=1e-5)
     assert second.turns == pytest.approx([0.2, 0], abs=1e-5)
     assert first.tokens(np.array([0, -1, 1])) == pytest.approx([0.70711 - 0.2, 0, 0.70711], abs=1e-4)
+
+
+def test_a_millionth_beside_the_deviation() -> None:
+    # Deviations of 1e-6: sqrt(2)/2 of the difference with one degree of freedom, half of it with none.
+    rewards = np.array([0.0, np.sqrt(2) * 1e-6])
+    assert standardised(rewards, np.zeros(2, np.int64)) == pytest.approx([-np.sqrt(2) / 4, np.sqrt(2) / 4])
+    (terms,) = batch_normalised([np.array([0.0, 2e-6])])
+    assert terms == pytest.approx([-0.5, 0.5])
+    assert standardised(rewards, np.zeros(2, np.int64), epsilon=0.0) == pytest.approx([-np.sqrt(0.5), np.sqrt(0.5)])
+
+
+def test_two_rollouts_are_compared_with_each_other() -> None:
+    rewards, groups = np.array([3.0, 1.0, 5.0]), np.array([4, 4, 9])
+    assert mean_baseline(rewards, groups) == pytest.approx([1, -1, 0])
+    assert leave_one_out(rewards, groups) == pytest.approx([2, -2, 0])
+    assert standardised(rewards, groups) == pytest.approx([np.sqrt(0.5), -np.sqrt(0.5), 0], abs=1e-5)
+
+
+def test_no_turn_at_all() -> None:
+    assert batch_normalised([]) == []
+    first, second = batch_normalised([as_returns([None, None]), as_returns([])])
+    assert first.tolist() == [0, 0]
+    assert second.tolist() == []
+    assert per_token(1.0, np.array([], np.int64), np.array([0.5])).tolist() == []
+    assert per_token(1.0, np.array([-1, -1]), np.array([])).tolist() == [0, 0]
+    assert per_token(2.0, np.array([0, -1]), np.array([0.25])).tolist() == [2.25, 0]
+
+
+@pytest.mark.parametrize(
+    ("rule", "kept", "whole"),
+    [
+        # Rewards 1, 0, 1 and a broken 0; a lost one counts nowhere. Means 2/3 and 1/2.
+        (Tapo, [1 / 3, -2 / 3, 1 / 3], [0.5, -0.5, 0.5]),
+        (Rloo, [0.5, -1.0, 0.5], [2 / 3, -2 / 3, 2 / 3]),
+        (Grpo, [0.57735, -1.15470, 0.57735], [0.86603, -0.86603, 0.86603]),
+    ],
+)
+def test_the_baseline_is_of_what_is_kept_or_of_the_usable_group(
+    rule: type[Tapo | Rloo | Grpo], kept: list[float], whole: list[float]
+) -> None:
+    selection = OversampleFilterRank()([group("a", [1, 0, 1, 0, 7, None], broken=[3], lost=[4])])
+    assert selection.kept[0].ids == ("a#0", "a#1", "a#2")
+    for more, expected in (({}, kept), ({"baseline": "kept"}, kept), ({"baseline": "group"}, whole)):
+        made = rule.model_validate(more)(selection, {})
+        assert [item.id for item in made] == ["a#0", "a#1", "a#2"]
+        assert [item.sequence for item in made] == pytest.approx(expected, abs=1e-4)
+        assert all(item.turns is None for item in made)
+
+
+def test_turn_level_takes_its_part_weight_and_baseline_from_the_settings() -> None:
+    selection = OversampleFilterRank()([group("a", [2, 0, 0], broken=[2])])
+    rewards = {
+        f"a#{number}": Reward(parts=(), turns=(TurnPart(name="mine", values=(value,)),))
+        for number, value in enumerate([3.0, 1.0])
+    }
+    rule = TurnLevel(weight=0.5, part="mine", divide_by_std=False, baseline="group")
+    first, second = rule(selection, rewards)
+    assert (first.sequence, second.sequence) == pytest.approx((4 / 3, -2 / 3))
+    assert first.turns == pytest.approx([0.5], abs=1e-5)
+    assert second.turns == pytest.approx([-0.5], abs=1e-5)
+    assert rule.model_copy(update={"baseline": "kept"})(selection, rewards)[0].sequence == pytest.approx(1.0)
+    with pytest.raises(KeyError):
+        TurnLevel()(selection, rewards)

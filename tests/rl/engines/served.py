@@ -100,14 +100,14 @@ class SamplingServer:
             parts = [self.media.put_image(_picture(url)) for url in asked.urls]
             pictures = tuple(PromptPicture(part, self.policy.encoder.count(part)) for part in parts)
             made = Made(self._expanded(asked.ids, pictures))
-            line = TokenSequence(np.random.default_rng(asked.seed))
-            rows = SequenceBatch(self.policy, PictureTensors(self.policy.encoder, self.media), [line], 8192)
-            line.hear(PromptDelta(made.read, pictures))
+            sequence = TokenSequence(np.random.default_rng(asked.seed))
+            batch = SequenceBatch(self.policy, PictureTensors(self.policy.encoder, self.media), [sequence], 8192)
+            sequence.extend(PromptDelta(made.read, pictures))
             after = -1
             while len(made.ids) < asked.most and after:
-                token = self._token(rows, asked, made)
-                line.ids.append(token)
-                line.unread = 1
+                token = self._token(batch, asked, made)
+                sequence.ids.append(token)
+                sequence.unread = 1
                 text = self.policy.checkpoint.tokenizer.decode(made.ids, skip_special_tokens=False)
                 if token in asked.ends:
                     after, made.stopped = 0, True
@@ -116,13 +116,13 @@ class SamplingServer:
                     made.stopped = True
             return made
 
-    def _token(self, rows: SequenceBatch, asked: Asked, made: Made) -> int:
-        plain = rows.read(1)
+    def _token(self, batch: SequenceBatch, asked: Asked, made: Made) -> int:
+        plain = batch.read(1)
         bias = torch.zeros_like(plain)
         for token, value in ({} if self.deaf else asked.bias).items():
             bias[0, token] = value
         nothing = torch.zeros(plain.shape[-1], dtype=torch.bool)
-        (token,), (logprob,) = sample_tokens(plain + bias, nothing, [asked.heat], [rows.lines[0].random.random()])
+        (token,), (logprob,) = sample_tokens(plain + bias, nothing, [asked.heat], [batch.sequences[0].random.random()])
         told = plain if self.raw else plain + bias if self.cold else (plain + bias) / (asked.heat or 1.0)
         logprobs = torch.log_softmax(told, -1)[0]
         if not made.ids and asked.ranked:

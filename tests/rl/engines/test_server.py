@@ -176,10 +176,10 @@ async def test_stop_strings_end_a_turn_with_the_token_that_completes_them(
     engine: ServerEngine, server: SamplingServer, made: TinyPolicy, beyond: int
 ) -> None:
     asked = TurnRequest(plain(made, "Say it."), max_tokens=40)
-    first = await engine.slots([1])[0].ask(asked)
+    first = await engine.slots([1])[0].generate(asked)
     stop = first.text[3:5]
     server.beyond = beyond
-    stopped = await engine.slots([1])[0].ask(TurnRequest(asked.delta, (stop,), max_tokens=40))
+    stopped = await engine.slots([1])[0].generate(TurnRequest(asked.delta, (stop,), max_tokens=40))
     assert stopped.finish is FinishReason.STOP_STRING
     assert stopped.text == first.text[: first.text.index(stop) + len(stop)]
     assert stopped.ids == first.ids[: len(stopped.ids)]
@@ -189,7 +189,7 @@ async def test_stop_strings_end_a_turn_with_the_token_that_completes_them(
 async def test_forbidden_ids_are_never_sampled(engine: ServerEngine, made: TinyPolicy) -> None:
     forbidden = set(torch.nonzero(made.checkpoint.forbidden)[:, 0].tolist())
     for seed in range(2):
-        done = await engine.slots([seed])[0].ask(TurnRequest(plain(made, "Hi"), temperature=2.0, max_tokens=40))
+        done = await engine.slots([seed])[0].generate(TurnRequest(plain(made, "Hi"), temperature=2.0, max_tokens=40))
         assert forbidden.isdisjoint(done.ids)
 
 
@@ -246,7 +246,7 @@ READ_MORE = changed(
 
 
 async def one_turn(engine: ServerEngine, made: TinyPolicy) -> SampledTurn:
-    return await engine.slots([1])[0].ask(TurnRequest(plain(made, "Hi"), max_tokens=3))
+    return await engine.slots([1])[0].generate(TurnRequest(plain(made, "Hi"), max_tokens=3))
 
 
 @pytest.mark.parametrize("fault", [status(500), status(429), cut, gone, ABORTED])

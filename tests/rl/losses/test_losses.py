@@ -220,3 +220,83 @@ def test_a_missing_tensor_is_named(setting: str) -> None:
     made = LossInputs(MASK, MASK, MASK, MASK)
     with pytest.raises(ValueError, match=setting):
         policy_loss(made, LossSettings.model_validate({setting: 0.1}))
+
+
+def test_bounds_at_their_ends_are_accepted() -> None:
+    for low, high, dual in ((0.0, 0.0, None), (1.0, 0.0, 1.001), (0.0, 9.0, 3.0)):
+        assert Clip(low=low, high=high, dual=dual).dual == dual
+    for low, high, dual in ((1.001, 0.2, None), (-0.001, 0.2, None), (0.2, -0.001, None), (0.2, 0.2, 0.5)):
+        with pytest.raises(ValueError, match="clip needs"):
+            Clip(low=low, high=high, dual=dual)
+
+
+def test_a_ratio_at_its_bound_and_an_advantage_of_zero_are_not_held() -> None:
+    for ratio, advantage, clip in (
+        (1.0, 1.0, Clip(low=0.0, high=0.0)),
+        (1.0, -1.0, Clip(low=0.0, high=0.0)),
+        (5.0, 0.0, Clip()),
+        (0.1, 0.0, Clip()),
+        (9.0, 0.0, Clip(dual=3.0)),
+        (9.0, 1.0, Clip(high=10.0, dual=3.0)),  # the dual bound is for negative advantages
+        (2.0, -1.0, Clip(dual=2.0)),
+    ):
+        log = row(math.log(ratio)) if ratio != 2.0 else torch.tensor([[math.log(2.0)]], dtype=torch.float64)
+        assert not clipped(log, torch.zeros_like(log), torch.full_like(log, advantage), clip).item(), (ratio, advantage)
+
+
+def test_without_bounds_of_their_own_ratios_count_from_four_fifths_to_six_fifths() -> None:
+    for ratio, advantage, loss in ((1.5, 1.0, -1.2), (0.5, -1.0, 0.8), (0.5, 1.0, -0.5), (5.0, -1.0, 5.0)):
+        given = LossInputs(row(math.log(ratio)), row(0.0), row(advantage), row(1.0))
+        assert clipped_policy_loss(row(math.log(ratio)), row(0.0), row(advantage), Clip()).item() == pytest.approx(loss)
+        assert policy_loss(given, LossSettings())[0].item() == pytest.approx(loss)
+
+
+def test_far_log_ratios_are_bounded_both_ways() -> None:
+    # exp(20) is 4.85e8; half precision ends at 6.55e4 and single precision at exp(88).
+    far = clipped_policy_loss(row(100.0), row(0.0), row(-1.0), Clip())
+    assert far.item() == pytest.approx(485165195.4, rel=1e-6)
+    assert k3(row(-100.0), row(0.0)).item() == pytest.approx(485165195.4 - 21, rel=1e-6)
+    assert k3(row(100.0), row(0.0)).item() == pytest.approx(19.0)  # exp(-20) + 20 - 1
+    assert k3(row(-19.5), row(0.0)).item() == pytest.approx(math.exp(19.5) - 20.5, rel=1e-6)
+
+
+def test_one_token_alone_weighs_its_whole_value() -> None:
+    values, mask = torch.tensor([[9.0, 4.0], [9.0, 9.0]]), torch.tensor([[0.0, 1.0], [0.0, 0.0]])
+    assert token_mean(values, mask).item() == 4
+    assert sequence_mean(values, mask).item() == 4  # the row without a token is no rollout
+    assert sequence_sum(values, mask, scale=2.0).item() == 2
+    assert sequence_sum(values, torch.zeros(2, 2), scale=2.0).item() == 0
+
+
+def test_totals_of_the_step_are_what_a_pass_is_divided_by() -> None:
+    given = LossInputs(row(0.0, 0.0), row(0.0, 0.0), row(1.0, 3.0), row(1.0, 1.0))
+    for aggregate, expected in (("token-mean", -0.4), ("sequence-mean", -0.4), ("sequence-sum", -0.4)):
+        settings = LossSettings.model_validate({"aggregate": aggregate, "scale": 2.0})
+        assert policy_loss(given, settings, Totals(tokens=10, sequences=5))[0].item() == pytest.approx(expected)
+
+
+def test_what_a_run_logs_by_hand() -> None:
+    given = LossInputs(
+        logprobs=row(0.0, -1.0, 7.0),
+        behaviour=row(math.log(2), -1.0, 0.0),  # ratios 1/2 and 1; the third token was not sampled
+        advantages=row(-1.0, 1.0, 1.0),
+        mask=row(1.0, 1.0, 0.0),
+        reference=row(math.log(2), -1.0, 0.0),
+        logits=torch.zeros(1, 3, 4),
+    )
+    loss, sums = policy_loss(given, LossSettings(kl_weight=0.5, entropy_weight=0.25))
+    kl = 1 - math.log(2)  # k3 of log 2
+    assert sums.tokens == 2
+    assert sums.clipped == 1
+    assert sums.kl == pytest.approx(kl)
+    assert sums.entropy == pytest.approx(2 * math.log(4))
+    assert sums.max_logprob_diff == pytest.approx(math.log(2))
+    assert loss.item() == pytest.approx((0.8 - 1.0 + 0.5 * kl - 0.25 * 2 * math.log(4)) / 2)
+
+
+def test_the_policy_alone_learns() -> None:
+    logprobs, others = row(0.1).requires_grad_(), [row(0.0).requires_grad_() for _ in range(3)]
+    loss, _ = policy_loss(LossInputs(logprobs, others[0], others[1], row(1.0), others[2]), LossSettings(kl_weight=1.0))
+    loss.backward()
+    assert logprobs.grad is not None
+    assert [tensor.grad for tensor in others] == [None, None, None]

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tests.rl.support import group, groups
 
 from saccade.rl.groups import RolloutGroup
-from saccade.rl.select.curriculum import TAIL_PATCH, Band, epoch_order, in_band, pass_rates
+from saccade.rl.select.curriculum import TAIL_PATCH, UNSOLVED_MOSTLY, Band, epoch_order, in_band, pass_rates
 from saccade.rl.select.dynamic import DynamicSampling
 from saccade.rl.select.oversample import OversampleFilterRank, RepoRank
 from saccade.rl.select.plain import KeepAll, PassRate
@@ -111,3 +111,36 @@ def test_a_round_brings_new_tasks() -> None:
     state = Rounds(RoundLimits()).with_groups([group("a", [0, 1])])
     with pytest.raises(ValueError, match="before"):
         state.with_groups([group("a", [0, 1])])
+
+
+def test_the_default_step_asks_for_32_tasks_three_times_until_16_groups_are_enough() -> None:
+    rule, state = DynamicSampling(), Rounds(RoundLimits())
+    for number in range(3):
+        assert decide(state, rule) == Generate(32)
+        state = state.with_groups([group(f"{number}-{n}", [0, 1]) for n in range(5)])
+    short = decide(state, rule)
+    assert isinstance(short, Short)
+    assert len(short.selection.kept) == 15
+    first = Rounds(RoundLimits()).with_groups([group(str(n), [0, 1]) for n in range(16)])
+    assert isinstance(decide(first, rule), Ready)
+
+
+def test_a_single_round_is_enough_or_short() -> None:
+    limits = RoundLimits(groups=1, rounds=1)
+    assert isinstance(decide(Rounds(limits).with_groups([group("a", [0, 1])]), KeepAll()), Ready)
+    assert isinstance(decide(Rounds(limits).with_groups([]), KeepAll()), Short)
+
+
+def test_bands_of_the_curriculum() -> None:
+    rates = {"none": (0.0, 1), "half": (0.5, 1), "all": (1.0, 1)}
+    assert in_band(rates, Band()) == ("none", "half", "all")
+    assert in_band(rates, Band(lowest=0.5, highest=0.5)) == ("half",)
+    assert in_band(rates, Band(fewest=2)) == ()
+    with pytest.raises(ValueError, match=r"lowest \(0.6\) is above highest \(0.5\)"):
+        Band(lowest=0.6, highest=0.5)
+    counted = pass_rates([group("a", [1, 0, None, 1], lost=[3])])
+    assert counted == {"a": (0.5, 2)}
+    assert in_band(counted, Band(fewest=2)) == ("a",)
+    # Nine of ten samples right is not more than 0.9; seven samples say too little.
+    tried = {"nine": (0.9, 10), "few": (0.5, 7), "all": (1.0, 8)}
+    assert in_band(tried, UNSOLVED_MOSTLY) == ("nine",)

@@ -114,3 +114,85 @@ def test_groups_and_rollouts_are_told_apart_by_id() -> None:
         KeepAll()([FLAT, FLAT])
     with pytest.raises(ValueError, match="unique"):
         KeepAll()([FLAT, RolloutGroup("other", FLAT.rollouts)])
+
+
+def mixed(count: int, size: int = 2) -> list[RolloutGroup]:
+    """Groups with equal spread, the first rollout of each right."""
+    return [group(f"g{number}", [1.0] + [0.0] * (size - 1)) for number in range(count)]
+
+
+def test_a_step_has_as_many_as_its_rule_says() -> None:
+    assert len(OversampleFilterRank()(mixed(17)).kept) == 16
+    assert len(DynamicSampling()(mixed(65)).kept) == 64
+    surplus = RepoRank()(mixed(65, size=8))
+    assert len(surplus) == 512
+    assert surplus.reasons() == {Reason.RANKED_OUT: 8}
+    assert len(RepoRank()(mixed(64, size=8))) == 512
+
+
+@pytest.mark.parametrize("rule", [PassRate(), OversampleFilterRank()], ids=lambda rule: rule.rule)
+def test_two_rollouts_are_a_group_and_one_is_none(rule: SelectionRule) -> None:
+    chosen = rule([group("pair", [1, 0]), group("one", [1]), group("left", [1, None])])
+    assert names(chosen) == ["pair"]
+    assert chosen.reasons() == {Reason.UNUSABLE: 1, Reason.TOO_FEW: 2}
+
+
+@pytest.mark.parametrize(
+    ("rule", "least"),
+    [
+        (OversampleFilterRank, 0.7071067),
+        (RepoRank, 0.7071067),
+        (lambda **more: DynamicSampling(by="reward", **more), 0.7071067),
+    ],
+)
+def test_a_spread_must_be_above_the_tolerance(rule: type[SelectionRule], least: float) -> None:
+    pair = group("pair", [1, 0])  # a spread of 1 / sqrt(2)
+    exact = RolloutGroup("pair", pair.rollouts)
+    assert names(rule(tolerance=least)([exact])) == ["pair"]
+    assert names(rule(tolerance=0.7071069)([exact])) == []
+    even = group("even", [2.0, 2.0, 2.0])
+    assert names(rule(tolerance=0)([even])) == []
+
+
+def test_sizes_that_just_fit_are_not_ranked() -> None:
+    assert names(RepoRank(rollouts=8)([LEANING, WIDE])) == ["leaning", "wide"]
+    assert names(RepoRank(rollouts=7)([LEANING, WIDE])) == ["wide", "leaning"]
+    cut = RepoRank(rollouts=4)([LEANING, WIDE, NARROW])
+    assert [(item.group.id, len(item.ids)) for item in cut.kept] == [("wide", 4)]
+    assert [(item.group, item.reason) for item in cut.dropped] == [
+        *[("leaning", Reason.RANKED_OUT)] * 4,
+        *[("narrow", Reason.RANKED_OUT)] * 4,
+    ]
+    one = RepoRank(rollouts=1)([WIDE])
+    assert one.kept[0].ids == ("wide#0",)
+    assert [item.id for item in one.dropped] == ["wide#1", "wide#2", "wide#3"]
+
+
+def test_rollouts_without_pictures_may_stay() -> None:
+    silent = RolloutGroup("silent", tuple(replace(one, pictures=0) for one in WIDE.rollouts))
+    assert names(RepoRank(need_pictures=False)([silent])) == ["silent"]
+    assert names(RepoRank()([silent])) == []
+
+
+def test_what_breaks_a_rollout_of_the_released_code_is_a_setting() -> None:
+    kinds = (Broken.OVER_LENGTH, Broken.OVER_IMAGES, Broken.TIMEOUT, Broken.NO_ACTION)
+    broken = [replace(one, broken=frozenset({kind})) for one, kind in zip(WIDE.rollouts, kinds, strict=True)]
+    given = [RolloutGroup("wide", tuple(broken))]
+    assert RepoRank()(given).kept[0].ids == ("wide#2", "wide#3")
+    assert RepoRank(forbidden=(Broken.TIMEOUT,))(given).kept[0].ids == ("wide#0", "wide#1", "wide#3")
+    assert OversampleFilterRank()(given).reasons() == {Reason.ALL_BROKEN: 4}
+
+
+def test_a_band_of_one_rate_is_a_band() -> None:
+    half = [group("half", [1, 0]), group("third", [1, 0, 0])]
+    assert names(PassRate(lowest=0.5, highest=0.5)(half)) == ["half"]
+    assert names(PassRate(fewest=3)(half)) == ["third"]
+    assert names(PassRate(lowest=0.4)(half)) == ["half"]
+    assert names(PassRate(highest=0.4)(half)) == ["third"]
+
+
+def test_what_is_kept_says_its_rollouts_and_their_spread() -> None:
+    shrunk = OversampleFilterRank()([group("a", [1, 0, 5, 0], broken=[2])]).kept[0]
+    assert [item.id for item in shrunk.rollouts] == ["a#0", "a#1", "a#3"]
+    assert shrunk.spread == pytest.approx(1 / 3**0.5)  # of 1, 0, 0 with one degree of freedom
+    assert len(shrunk.group.rollouts) == 4

@@ -10,10 +10,13 @@ import pytest
 from tests.sft.curate.cases import Runs, blobs, mumbled, ran, said
 
 from saccade.errors import ModelDeniedError, ModelLostError, ModelRefusedError, SettingsError
+from saccade.models.base import Completion, Request
 from saccade.models.scripted import Reply, ScriptedModel
-from saccade.record.content import Message
+from saccade.record.content import Message, TextPart, VideoPart
 from saccade.record.task import EvidenceBox, NamedMedia
 from saccade.sft.curate import judge as judge_module
+from saccade.sft.curate.filters.box_label import Box, overlap
+from saccade.sft.curate.judge import unfenced
 
 GOOD = json.dumps({"answer_right": True, "steps_sound": True})
 
@@ -206,3 +209,135 @@ def test_a_damaged_reply_on_the_disk_is_named(runs: Runs, judges: Judges) -> Non
     runs.out = runs.root / "again"
     with pytest.raises(SettingsError, match=f"{file.name} is no cached reply of a judge; delete it"):
         runs.curate(table("cross-check"))
+
+
+class Recorded(ScriptedModel):
+    """A scripted judge that remembers whole requests."""
+
+    def __init__(self, reply: Reply) -> None:
+        super().__init__(lambda messages: reply, name="test:judge")
+        self.requests: list[Request] = []
+        self.closed = 0
+
+    async def complete(self, request: Request, *rest: Any, **more: Any) -> Completion:
+        self.requests.append(request)
+        return await super().complete(request, *rest, **more)
+
+    async def close(self) -> None:
+        self.closed += 1
+
+
+@pytest.fixture
+def recorded(monkeypatch: pytest.MonkeyPatch) -> Callable[[Reply], Recorded]:
+    def put(reply: Reply) -> Recorded:
+        model = Recorded(reply)
+        monkeypatch.setattr(judge_module, "load_model", lambda name: model)
+        return model
+
+    return put
+
+
+def test_the_first_attempt_is_greedy_and_a_second_one_is_not(runs: Runs, recorded: Callable[[Reply], Recorded]) -> None:
+    model = recorded("x" * 400)
+    runs.write(runs.trajectory("a"))
+    result = runs.curate(table("cross-check"))
+    assert [request.sampling.temperature for request in model.requests] == [0.0, 0.7]
+    assert {request.sampling.max_tokens for request in model.requests} == {2048}
+    assert (result.undecided, result.lines[0].detail) == (["a"], "x" * 300)
+    assert model.closed == 1
+
+
+def test_as_many_attempts_and_tokens_as_are_set(runs: Runs, recorded: Callable[[Reply], Recorded]) -> None:
+    model = recorded("hm")
+    runs.write(runs.trajectory("a"))
+    runs.curate(table("cross-check", attempts=3, max_tokens=7))
+    assert [request.sampling.max_tokens for request in model.requests] == [7, 7, 7]
+    runs.out = runs.root / "longer"
+    runs.curate(table("cross-check", attempts=3, max_tokens=8))
+    assert len(model.requests) == 6  # a longer reply may be a verdict: asked anew
+
+
+def test_a_refused_question_is_undecided_and_the_others_are_asked(runs: Runs, judges: Judges) -> None:
+    judges.says = lambda text: ModelRefusedError("too many pictures") if "What is 1?" in text else GOOD
+    runs.write(*(runs.trajectory(str(n)) for n in range(3)))
+    result = runs.curate(table("cross-check"))
+    assert (result.ids, result.undecided) == (["0", "2"], ["1"])
+    assert (result.lines[0].reason, result.lines[0].detail) == ("the judge refused the question", "too many pictures")
+    assert len(judges.asked) == 3
+
+
+def test_a_judge_that_refuses_everything_ends_the_run(runs: Runs, judges: Judges) -> None:
+    judges.says = lambda text: ModelDeniedError("no such key")
+    runs.write(runs.trajectory("a"))
+    with pytest.raises(ModelDeniedError, match="no such key"):
+        runs.curate(table("cross-check"))
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "expected"),
+    [
+        ((10, 20, 30, 60), (20, 30, 40, 70), 3 / 13),  # 10x30 of 800 + 800 - 300
+        ((5, 7, 9, 10), (5, 7, 9, 10), 1.0),
+        ((0, 0, 10, 10), (2, 3, 7, 5), 0.1),  # one inside the other: 5x2 of 100
+        ((0, 0, 10, 10), (10, 0, 20, 10), 0.0),  # they touch
+        ((0, 0, 10, 10), (0, 10, 10, 20), 0.0),
+        ((0, 0, 4, 4), (6, 0, 8, 4), 0.0),  # side by side, at the same height
+        ((0, 0, 4, 4), (6, 6, 8, 8), 0.0),  # apart both ways: no overlap of two negative sides
+    ],
+)
+def test_overlap_of_boxes(one: Box, other: Box, expected: float) -> None:
+    assert overlap(one, other) == pytest.approx(expected)
+    assert overlap(other, one) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(("iou", "kept"), [(0.75, ["a"]), (0.76, [])])
+def test_the_overlap_that_evidence_needs_is_a_setting(runs: Runs, judges: Judges, iou: float, kept: list[str]) -> None:
+    judges.says = lambda text: json.dumps([{"label": "x", "bbox_2d": [20, 10, 40, 30]}])
+    evidence = EvidenceBox(image="photo", xyxy=(20, 10, 40, 25))
+    runs.write(runs.trajectory("a", picture=runs.put(blobs(1)), task={"evidence": (evidence,)}))
+    result = runs.curate(table("box-label", iou=iou))
+    assert result.ids == kept
+    assert [line.detail for line in result.lines] == ([] if kept else ["best overlap 0.75"])
+
+
+def test_a_box_may_be_the_whole_picture_and_no_more(runs: Runs, judges: Judges) -> None:
+    picture = runs.put(blobs(1))  # 96x72
+    runs.write(runs.trajectory("a", picture=picture))
+    for number, (box, kept) in enumerate([([0, 0, 96, 72], ["a"]), ([0, 0, 96, 73], []), ([0, 0, 97, 72], [])]):
+        judges.says = lambda text, box=box: json.dumps([{"label": "all", "bbox_2d": box}])
+        runs.out = runs.root / f"out-{number}"
+        assert runs.curate(table("box-label", max_tokens=100 + number)).ids == kept
+
+
+def test_the_gold_answer_can_be_kept_from_the_judge(runs: Runs, judges: Judges) -> None:
+    part = runs.put(blobs(1))
+    seen = Message(role="user", parts=(TextPart(text="shown:"), part))
+    turn = ran().model_copy(update={"observation": seen})
+    runs.write(runs.trajectory("a", turn, said("4"), task={"answer": "secret"}))
+    runs.curate(table("cross-check", show_gold=False))
+    assert "secret" not in judges.asked[0].text
+    assert "shown:[picture]" in judges.asked[0].text
+
+
+def test_a_video_is_not_shown_to_judges_and_a_task_without_gold_is_not_checked(runs: Runs, judges: Judges) -> None:
+    clip = NamedMedia(name="clip", part=VideoPart(sha256="a" * 64, width=64, height=48, seconds=2.0, fps=4.0, frames=8))
+    runs.write(runs.trajectory("video", task={"media": (clip,)}), runs.trajectory("no gold", task={"answer": None}))
+    result = runs.curate(table("question-quality"))
+    assert result.undecided == ["video", "no gold"]
+    assert not judges.asked
+
+
+@pytest.mark.parametrize(
+    ("text", "inner"),
+    [
+        ("```json\n{}\n```", "{}"),
+        ("  ```\n [1,\n2]\n```\n", "[1,\n2]"),
+        ("```", "```"),
+        ("``````", "``````"),
+        ("```json {}```", "```json {}```"),
+        ("```json\n{}", "```json\n{}"),
+        ("{}\n```", "{}\n```"),
+    ],
+)
+def test_only_a_whole_fence_is_taken_off(text: str, inner: str) -> None:
+    assert unfenced(text) == inner

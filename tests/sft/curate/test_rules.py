@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.sft.curate.cases import Runs, blobs, mumbled, ran, said
 
-from saccade.record.content import Message, TextPart
+from saccade.errors import RegistryError, SettingsError
+from saccade.media.store import MediaStore
+from saccade.record.content import Message, TextPart, VideoPart
 from saccade.record.status import Status
 from saccade.record.task import AnswerType
 from saccade.record.trajectory import Provenance, StopReason
@@ -152,3 +155,120 @@ def test_budget_of_pixels(runs: Runs) -> None:
     picture = runs.put(blobs(1, (10, 10)))
     runs.write(runs.trajectory("one", prompt=(Message(role="user", parts=(picture,)),)))
     assert runs.curate({"name": "budget", "pixels": 99}).ids == []
+
+
+@pytest.mark.parametrize(
+    ("settings", "kept"),
+    [
+        ({"images": 2}, True),
+        ({"images": 1}, False),
+        ({"images": 0}, False),
+        ({"pixels": 200}, True),
+        ({"pixels": 199}, False),
+        ({"tokens": 100, "characters_per_token": 0.5}, True),  # 40 characters, 80 tokens; 2 pictures of 4 tokens
+        ({"tokens": 88, "characters_per_token": 0.5}, True),
+        ({"tokens": 87, "characters_per_token": 0.5}, False),
+        ({"tokens": 42, "characters_per_token": 1, "picture_budget": "qwen3-vl"}, False),  # 64 tokens a picture
+        ({"tokens": 168, "characters_per_token": 1, "picture_budget": "qwen3-vl"}, True),
+        ({"tokens": 167, "characters_per_token": 1, "picture_budget": "qwen3-vl"}, False),
+    ],
+)
+def test_what_is_just_within_a_budget_stays(runs: Runs, settings: dict[str, Any], kept: bool) -> None:
+    clip = VideoPart(sha256="a" * 64, width=640, height=480, seconds=2.0, fps=4.0, frames=8)
+    stored = MediaStore(runs.root / "run" / "media").path(clip.sha256)
+    stored.parent.mkdir(parents=True)
+    stored.write_bytes(b"a clip, which nobody opens")
+    shown = Message(role="user", parts=(runs.put(blobs(1, (10, 10))), TextPart(text="x" * 30), clip))
+    turn = said("5").model_copy(
+        update={
+            "text": "y" * 4,
+            "observation": Message(role="user", parts=(runs.put(blobs(2, (10, 10))), TextPart(text="z" * 6))),
+        }
+    )
+    runs.write(runs.trajectory("one", turn, prompt=(shown,)))
+    result = runs.curate({"name": "budget", **settings})
+    assert bool(result.ids) is kept, result.lines
+
+
+def test_a_budget_with_a_tokenizer_counts_its_tokens(runs: Runs) -> None:
+    tokenizers = pytest.importorskip("tokenizers")
+    transformers = pytest.importorskip("transformers")
+    words = tokenizers.Tokenizer(tokenizers.models.WordLevel({"a": 0, "b": 1, "?": 2}, unk_token="?"))
+    words.pre_tokenizer = tokenizers.pre_tokenizers.Whitespace()
+    folder = runs.root / "tokenizer"
+    transformers.PreTrainedTokenizerFast(tokenizer_object=words, unk_token="?").save_pretrained(folder)
+    turn = said("5").model_copy(update={"text": "a b a"})
+    runs.write(runs.trajectory("one", turn, prompt=(Message(role="user", parts=(TextPart(text="b b"),)),)))
+    for tokens, kept in ((5, ["one"]), (4, [])):
+        runs.out = runs.root / f"out-{tokens}"
+        assert runs.curate({"name": "budget", "tokens": tokens, "tokenizer": str(folder)}).ids == kept
+
+
+def test_a_budget_that_cannot_be_counted_is_refused(runs: Runs, tmp_path: Path) -> None:
+    runs.write(runs.trajectory("one"))
+    with pytest.raises(SettingsError, match="has no tokens"):
+        runs.curate({"name": "budget", "picture_budget": "none"})
+    with pytest.raises(RegistryError, match="no pixel budget 'qwen2'"):
+        runs.curate({"name": "budget", "picture_budget": "qwen2"})
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(SettingsError, match="empty cannot be loaded"):
+        runs.curate({"name": "budget", "tokenizer": str(tmp_path / "empty")})
+
+
+@pytest.mark.parametrize(
+    ("answer", "fields", "settings", "kept"),
+    [
+        ("Z", {"answer": "red", "choices": ("blue", "red")}, {}, False),
+        ("A", {"answer": "blue", "choices": ("blue", "red")}, {}, True),
+        ("C", {"answer": "C", "choices": ("blue", "red")}, {}, True),  # past the choices: a text as any other
+        (" A Cat ", {"answer": "A Cat"}, {"fold": False}, False),
+        ("\uff21 cat", {"answer": "a cat"}, {}, True),  # a letter of full width
+    ],
+)
+def test_exact_answer_at_the_ends_of_the_choices(
+    runs: Runs, answer: str, fields: dict[str, Any], settings: dict[str, Any], kept: bool
+) -> None:
+    runs.write(runs.trajectory("one", said(answer), task=fields))
+    assert bool(runs.curate({"name": "exact-answer", **settings}).ids) is kept
+
+
+def test_bounds_belong_to_what_is_kept(runs: Runs) -> None:
+    runs.write(
+        *(runs.trajectory(f"{n} turns", *[ran()] * (n - 1), said("5"), correct=n / 4) for n in range(1, 5)),
+    )
+    for number, (table, kept) in enumerate(
+        [
+            ({"name": "ended", "turns": 2}, [1, 2]),
+            ({"name": "tool-turns"}, [3, 4]),
+            ({"name": "tool-turns", "at_least": 1, "at_most": 2}, [2, 3]),
+            ({"name": "tool-turns", "at_least": 0, "at_most": 0}, [1]),
+            ({"name": "score", "at_least": 0.5}, [2, 3, 4]),
+        ]
+    ):
+        runs.out = runs.root / f"out-{number}"
+        assert runs.curate(table).ids == [f"{n} turns" for n in kept]
+
+
+def test_successful_turns_are_those_that_ended_well(runs: Runs) -> None:
+    shown = ran().model_copy(update={"execution": None})  # data of another project: what came back, no execution
+    runs.write(
+        runs.trajectory("two", ran(), ran(status=Status.ERROR), ran(), said("5")),
+        runs.trajectory("shown", shown, shown, said("5")),
+    )
+    assert runs.curate({"name": "tool-turns"}).ids == ["two", "shown"]
+    runs.out = runs.root / "well"
+    result = runs.curate({"name": "tool-turns", "successful": True})
+    assert result.ids == ["two"]
+    assert [(line.reason, line.detail) for line in result.lines] == [("fewer than 2 tool turns", "0")]
+
+
+def test_well_formed_by_another_dialect_and_with_parse_errors(runs: Runs) -> None:
+    runs.write(runs.trajectory("good", ran(), said("5")))
+    assert runs.curate({"name": "well-formed", "dialect": "direct"}).ids == []
+    runs.out = runs.root / "unknown"
+    with pytest.raises(RegistryError, match="klingon"):
+        runs.curate({"name": "well-formed", "dialect": "klingon"})
+    runs.write(runs.trajectory("mumbled", mumbled(), said("5")))
+    for number, (allowed, kept) in enumerate([(False, []), (True, ["mumbled"])]):
+        runs.out = runs.root / f"out-{number}"
+        assert runs.curate({"name": "well-formed", "parse_errors": allowed}).ids == kept

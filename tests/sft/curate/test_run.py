@@ -16,6 +16,7 @@ from saccade.sft.curate.pipeline import load_pipeline, parse_pipeline
 from saccade.sft.curate.registry import FILTERS, load_filter
 from saccade.sft.curate.report import EXAMPLES, CurateReport
 from saccade.sft.curate.run import BATCH, curate
+from saccade.sft.curate.sources import SourceRuns
 
 
 def test_order_is_kept_and_media_are_linked(runs: Runs) -> None:
@@ -139,3 +140,101 @@ def test_every_filter_loads_and_says_what_it_does() -> None:
 def test_bundled_pipelines_are_valid(name: str) -> None:
     pipeline = load_pipeline(name)
     assert parse_pipeline(tomllib.loads(pipeline.to_toml())) == pipeline
+
+
+def test_a_mistake_says_what_kind_it_is() -> None:
+    tables = [{"name": "score", "at_leest": 1}, {"name": "ended", "turns": 0}, {"name": "tool-turns", "at_least": "x"}]
+    with pytest.raises(SettingsError) as caught:
+        parse_pipeline({"filter": tables}, where="mine.toml")
+    first, *lines = str(caught.value).splitlines()
+    assert first == "3 mistake(s) in mine.toml:"
+    assert lines[0].startswith("  score.at_leest: no such setting. Did you mean 'at_least'")
+    assert lines[1].startswith("  ended.turns: ")
+    assert lines[1].endswith(", got 0")
+    assert lines[2].endswith(", got 'x'")
+    assert "no such setting" not in lines[1] + lines[2]
+
+
+@pytest.mark.parametrize("tables", [[], "score", ["score"], [{"name": "score"}, "ended"]])
+def test_a_pipeline_without_tables_of_filters_is_refused(tables: object) -> None:
+    with pytest.raises(SettingsError, match=r"filter: should be one \[\[filter\]\] table or more"):
+        parse_pipeline({"filter": tables})
+
+
+@pytest.mark.parametrize("rule", ["source", "dialect", "model", "answer_type", "split", "tag"])
+def test_every_category_rule_is_accepted_and_no_other(rule: str) -> None:
+    table = {"name": "score"}
+    assert parse_pipeline({"category": rule, "filter": [table]}).category == rule
+    with pytest.raises(SettingsError, match=f"category: should be one of source, .*got '{rule}s'"):
+        parse_pipeline({"category": f"{rule}s", "filter": [table]})
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [("2", 2.0), ("0.5", 0.5), (" 1e-1 ", 0.1)],
+)
+def test_overrides_are_read_as_toml(text: str, value: float) -> None:
+    (step,) = parse_pipeline({"filter": [{"name": "score"}]}, [f"score.at_least={text}"]).steps
+    assert step.settings.model_dump()["at_least"] == value
+
+
+def test_an_override_that_is_no_toml_is_a_text(tmp_path: Path) -> None:
+    table = {"name": "score"}
+    for text in ("format", "a = b", '"format"', "x\ny = 2"):
+        (step,) = parse_pipeline({"filter": [table]}, [f"score.score={text}"]).steps
+        assert step.settings.model_dump()["score"] == text.strip('"')
+
+
+def test_a_pipeline_file_that_cannot_be_read_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "mine.toml"
+    file.write_text("", encoding="utf-8")
+
+    def denied(self: Path, *rest: object, **more: object) -> str:
+        raise PermissionError(13, "Permission denied", str(self))
+
+    monkeypatch.setattr(Path, "read_text", denied)  # the tests may run as root, whom no mode of a file stops
+    with pytest.raises(SettingsError, match=r"mine\.toml cannot be read: Permission denied"):
+        load_pipeline(file)
+
+
+def test_runs_that_cannot_be_told_apart_are_refused(runs: Runs) -> None:
+    runs.write(runs.trajectory("a", correct=1.0))
+    with pytest.raises(RecordError, match="named twice"):
+        runs.curate({"name": "score"}, runs=("run", "run"))
+    runs.write(runs.trajectory("a"), runs.trajectory("a"), run="double")
+    with pytest.raises(RecordError, match="the trajectory a comes twice in"):
+        runs.curate({"name": "score", "undecided": "keep"}, runs=("run", "double"))
+    long = "x" * 196  # with `two/` before it 200 characters, as long as an id may be
+    for run in ("one", "two", "three"):
+        runs.write(runs.trajectory(long, correct=1.0, task={"id": "task"}), run=run)
+    assert runs.curate({"name": "score"}, runs=("one", "two")).ids == [long, f"two/{long}"]
+    runs.out = runs.root / "again"
+    with pytest.raises(RecordError, match="comes twice"):
+        runs.curate({"name": "score"}, runs=("one", "three"))
+
+
+def test_every_trajectory_that_is_read_is_noticed(runs: Runs) -> None:
+    runs.write(*(runs.trajectory(str(n), correct=n % 2) for n in range(5)))
+    heard: list[int] = []
+    pipeline = parse_pipeline({"filter": [{"name": "score"}]})
+    curate([runs.root / "run"], pipeline, runs.out, cache=runs.root, on_read=lambda: heard.append(1))
+    assert len(heard) == 5
+    assert SourceRuns([runs.root / "run"]).count() == 5
+
+
+def test_categories_count_before_and_behind_each_filter(runs: Runs) -> None:
+    runs.write(
+        runs.trajectory("a", correct=1.0, task={"tags": ("x", "y", "x")}),
+        runs.trajectory("b", correct=0.0, task={"tags": ("y",)}),
+        runs.trajectory("c", correct=1.0),
+        runs.trajectory("d"),
+    )
+    report = runs.curate({"name": "score"}, category="tag").report
+    score = report.filters[1]
+    assert [(item.category, item.seen, item.kept) for item in score.categories] == [
+        ("-", 2, 1),
+        ("x", 1, 1),
+        ("y", 2, 1),
+    ]
+    assert (score.dropped, score.undecided, score.kept) == (1, 1, 2)
+    assert [(item.outcome, item.count) for item in score.reasons] == [("dropped", 1), ("undecided", 1)]

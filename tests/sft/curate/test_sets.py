@@ -16,10 +16,16 @@ from tests.sft.curate.cases import Runs, blobs, ran, said
 from saccade.errors import SettingsError
 from saccade.media.store import MediaStore
 from saccade.record.codec import write_lines
+from saccade.record.content import Message, VideoPart
 from saccade.record.score import Score
+from saccade.record.task import NamedMedia
 from saccade.record.trajectory import StopReason, Trajectory
 from saccade.sft.curate.filters.mixture import Mixture, quotas
-from saccade.sft.curate.fingerprint import fingerprint
+from saccade.sft.curate.fingerprint import Fingerprint, NearIndex, fingerprint
+from saccade.sft.curate.held_out import HeldOut
+from saccade.sft.curate.pipeline import parse_pipeline
+from saccade.sft.curate.sources import SourceRuns
+from saccade.sft.curate.stage import Batch, Drop, Surroundings
 from saccade.sft.curate.wording import normal_text
 
 
@@ -281,3 +287,200 @@ def test_split_of_tasks_does_not_move_when_tasks_are_added(runs: Runs) -> None:
     more = runs.curate(table, runs=("more",)).kept
     assert [item.task.split for item in more[:10]] == [item.task.split for item in few]
     assert {item.task.split for item in more} == {"a", "b"}
+
+
+def test_a_fingerprint_is_of_16_by_16_steps_of_brightness_and_8_by_8_colours() -> None:
+    rising = Image.linear_gradient("L").rotate(90).convert("RGB")  # black on the left, white on the right
+    assert fingerprint(rising).bits == 2**256 - 1
+    assert fingerprint(ImageOps.mirror(rising)).bits == 0
+    halves = Image.new("RGB", (64, 64), (200, 10, 20))
+    halves.paste((0, 0, 250), (32, 0, 64, 64))
+    row = bytes((200, 10, 20)) * 4 + bytes((0, 0, 250)) * 4
+    assert fingerprint(halves).colours == row * 8
+    clear = Image.new("RGBA", (64, 64), (9, 9, 9, 0))
+    assert fingerprint(clear).colours == b"\xff" * 192
+
+
+def test_slight_noise_in_a_plain_area_sets_no_bits() -> None:
+    for step, bits in ((2, 0), (3, 2**256 - 1)):  # grey levels from cell to cell
+        stairs = Image.new("L", (17, 16))
+        stairs.putdata([10 + step * column for _ in range(16) for column in range(17)])
+        assert fingerprint(stairs.convert("RGB")).bits == bits
+
+
+@pytest.mark.parametrize(
+    ("changed", "levels", "bits", "colour", "near"),
+    [
+        (3, 0, 3, 0.0, True),
+        (4, 0, 3, 0.0, False),
+        (0, 2, 0, 2.0, True),
+        (0, 2, 0, 1.9, False),
+        (1, 1, 1, 1.0, True),
+    ],
+)
+def test_near_is_within_both_bounds(changed: int, levels: int, bits: int, colour: float, near: bool) -> None:
+    one = Fingerprint(bits=0, colours=bytes([100]) * 192)
+    other = Fingerprint(bits=sum(1 << (40 * n) for n in range(changed)), colours=bytes([100 - levels]) * 192)
+    index = NearIndex(bits, colour)
+    index.add(Fingerprint(bits=2**256 - 1, colours=one.colours), "far")
+    index.add(one, "one")
+    assert list(index.near(other)) == (["one"] if near else [])
+    assert one.near(other, bits, colour) is near
+    assert other.near(one, bits, colour) is near
+
+
+@given(st.sets(st.integers(0, 255), max_size=12), st.integers(0, 12))
+def test_the_index_finds_what_is_near(changed: set[int], bits: int) -> None:
+    one = Fingerprint(bits=0, colours=bytes(192))
+    index = NearIndex(bits, 0.0)
+    index.add(one, "one")
+    other = Fingerprint(bits=sum(1 << bit for bit in changed), colours=bytes(192))
+    assert list(index.near(other)) == (["one"] if len(changed) <= bits else [])
+
+
+def test_pass_rates_at_their_bounds_stay(runs: Runs) -> None:
+    settings = weak(runs, none=(0, 10), low=(2, 10), high=(9, 10), all=(10, 10))
+    runs.write(*(runs.trajectory(id_) for id_ in ("none", "low", "high", "all")))
+    result = runs.curate({"name": "pass-rate", "lowest": 0.2, **settings})
+    assert result.ids == ["low", "high"]
+    assert {line.id: (line.reason, line.detail) for line in result.lines} == {
+        "none": ("pass rate below 0.2", "0 of 10"),
+        "all": ("pass rate above 0.9", "10 of 10"),
+    }
+    runs.out = runs.root / "half"
+    assert runs.curate({"name": "pass-rate", "right_from": 0.0, **settings}).ids == []
+
+
+def test_strata_at_their_bounds_and_in_every_style(runs: Runs) -> None:
+    settings = weak(runs, e=(6, 8), m1=(5, 8), m2=(2, 8), h=(1, 8))
+    runs.write(
+        *(runs.trajectory(id_) for id_ in ("e", "m1", "m2", "h")),
+        *(runs.trajectory(f"{id_}+", ran(), said("5"), task={"id": f"task-{id_}"}) for id_ in ("e", "m1", "m2", "h")),
+    )
+    table = {"name": "strata", **settings}
+    for number, (more, kept) in enumerate(
+        [
+            ({}, ["e", "m1", "m2", "m1+", "m2+", "h+"]),
+            ({"easy": "any", "medium": "leave_out", "hard": "direct"}, ["e", "h", "e+"]),
+            ({"easy_from": 0.25, "hard_below": 0.25}, ["e", "m1", "m2", "h+"]),
+        ]
+    ):
+        runs.out = runs.root / f"out-{number}"
+        assert runs.curate({**table, **more}).ids == kept
+    with pytest.raises(SettingsError, match="hard_below must not be above easy_from"):
+        runs.curate({**table, "easy_from": 0.2})
+
+
+def test_duplicates_of_several_pictures_and_of_videos(runs: Runs) -> None:
+    one, other, third = (runs.put(blobs(seed)) for seed in range(3))
+    pairs = {"first": (one, other), "same": (other, one), "half": (one, third), "alone": (one,)}
+    clips = {"clip": "a" * 64, "clip again": "a" * 64, "another clip": "b" * 64}
+    runs.write(
+        *(
+            runs.trajectory(
+                id_,
+                task={"question": "q", "media": tuple(NamedMedia(name=f"p{n}", part=p) for n, p in enumerate(parts))},
+            )
+            for id_, parts in pairs.items()
+        ),
+        *(
+            runs.trajectory(
+                id_,
+                task={
+                    "question": "q",
+                    "media": (
+                        NamedMedia(
+                            name="v", part=VideoPart(sha256=sha, width=4, height=4, seconds=1.0, fps=4.0, frames=8)
+                        ),
+                    ),
+                },
+            )
+            for id_, sha in clips.items()
+        ),
+    )
+    pipeline = parse_pipeline({"filter": [{"name": "duplicates"}]})
+    stage = pipeline.steps[0].settings.start(Surroundings(SourceRuns([runs.root / "run"]), runs.root))
+    assert isinstance(stage, Batch)
+    outcomes = stage.decide(list(SourceRuns([runs.root / "run"]).trajectories()))
+    assert [outcome.detail if isinstance(outcome, Drop) else None for outcome in outcomes] == [
+        None,
+        "like first",
+        None,
+        None,
+        None,
+        "like clip",
+        None,
+    ]
+
+
+def test_a_picture_of_the_prompt_counts_and_a_question_alone_may(runs: Runs) -> None:
+    held = held_out_rows(runs, {"a.jpg": blobs(1, (300, 200))}, "Which one?")
+    shown = Message(role="user", parts=(runs.put(blobs(1, (300, 200))),))
+    runs.write(runs.trajectory("prompt", prompt=(shown,)), runs.trajectory("words", task={"question": "which ONE"}))
+    for number, (match, reasons) in enumerate(
+        [
+            ("pictures", {"prompt": "picture of bench"}),
+            ("either", {"prompt": "picture of bench", "words": "question of bench"}),
+            ("both", {}),
+        ]
+    ):
+        runs.out = runs.root / f"out-{number}"
+        result = runs.curate({"name": "contamination", "match": match, "sets": [held]})
+        assert result.reasons == reasons
+
+
+@pytest.mark.parametrize(
+    ("shares", "counts"),
+    [({"a": 1}, (400, 0)), ({"a": 1, "b": 3}, (100, 300)), ({"b": 5, "a": 5}, (200, 200))],
+)
+def test_splits_have_their_shares(runs: Runs, shares: dict[str, float], counts: tuple[int, int]) -> None:
+    runs.write(*(runs.trajectory(str(n)) for n in range(400)))
+    splits = [item.task.split for item in runs.curate({"name": "split", "shares": shares}).kept]
+    assert [splits.count(name) for name in "ab"] == pytest.approx(counts, abs=40)  # four standard deviations
+
+
+def test_another_seed_splits_otherwise(runs: Runs) -> None:
+    runs.write(*(runs.trajectory(str(n)) for n in range(20)))
+    found = []
+    for seed in (0, 0, 1):
+        runs.out = runs.root / f"out-{len(found)}"
+        found.append(
+            [item.task.split for item in runs.curate({"name": "split", "shares": {"a": 1, "b": 1}, "seed": seed}).kept]
+        )
+    assert found[0] == found[1] != found[2]
+
+
+@pytest.mark.parametrize(
+    ("weights", "room", "size", "expected"),
+    [
+        ({"a": 1, "b": 1}, {"a": 5, "b": 3}, None, {"a": 4, "b": 3}),  # 7: the odd one goes to the first
+        ({"b": 1, "a": 1}, {"a": 5, "b": 3}, None, {"b": 3, "a": 3}),
+        ({"a": 2, "b": 1}, {"a": 9, "b": 9}, 4, {"a": 3, "b": 1}),
+        ({"a": 1, "b": 0}, {"a": 2, "b": 9}, None, {"a": 2, "b": 0}),
+        ({"a": 1, "b": 1}, {"a": 0, "b": 0}, None, {"a": 0, "b": 0}),
+        ({"a": 3, "b": 1}, {"a": 100, "b": 1}, 100, {"a": 5, "b": 1}),  # 7 would want 5.25 and 1.75
+    ],
+)
+def test_quotas_by_hand(
+    weights: dict[str, float], room: dict[str, int], size: int | None, expected: dict[str, int]
+) -> None:
+    assert quotas(weights, room, size) == expected
+
+
+def test_test_sets_in_every_layout(runs: Runs) -> None:
+    folder = runs.root / "bench"
+    folder.mkdir()
+    for seed in (1, 2):
+        blobs(seed).save(folder / f"{seed}.png")
+    rows = [{"key": "k", "q": "Q?", "pics": ["1.png", "2.png"]}, {"pics": "1.png"}]
+    (folder / "list.json").write_text(" " + json.dumps(rows), encoding="utf-8")
+    (folder / "lines.jsonl").write_text("\n\n".join(map(json.dumps, rows)) + "\n \n", encoding="utf-8")
+    for name in ("list.json", "lines.jsonl"):
+        held = HeldOut(name="b", file=folder / name, images=folder, question="q", image="pics", id="key")
+        assert [(item.name, item.question, len(item.pictures)) for item in held.items()] == [
+            ("b/k", "Q?", 2),
+            ("b/1", "", 1),
+        ]
+    held = HeldOut(name="b", file=folder / "lines.jsonl", images=folder)
+    with pytest.raises(SettingsError, match="row 1 has no field 'image'"):
+        list(held.items())

@@ -1,10 +1,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from statistics import fmean
 
 import pytest
 from tests.tasks.benchmarks.cases import card_of, read, write_jsonl
 
+from saccade.dialects.registry import load_dialect
 from saccade.errors import DataError, RegistryError, SettingsError
 from saccade.grading.registry import load_grader
 from saccade.record.settings import load_settings, settings_toml
@@ -19,6 +21,7 @@ each_card = pytest.mark.parametrize("name", card_ids())
 WANTED = """
     vstar hrbench-4k hrbench-8k tir-bench countbench pixmo-count mathvista mathverse mathvision wemath dynamath mmmu
     mme-realworld-lite chartqa charxiv-reasoning charxiv-descriptive blindtest vsi-bench tabmwp geometry3k
+    visualpuzzles mmvet mmstar o3-bench vtc-bench zoombench babyvision visualprobe treebench
 """
 VISTA_IN = """
     figureqa chartqa geometry3k geoqa unigeo mathvision mathv360 mapqa infographicvqa thinkvl vizwiz scienceqa docvqa
@@ -40,6 +43,55 @@ def test_sizes_of_vista_are_those_of_its_table() -> None:
     assert sum(sizes[name] for name in VISTA_OUT.split()) == 970 + 810 + 2000 + 930 + 1500 + 1000
 
 
+def score_of(card: str, model: str, source: str, part: str = "") -> float:
+    """The one score of a model that a card quotes from a table."""
+    (found,) = [
+        score.score
+        for score in load_card(card).scores
+        if score.model == model and score.part == part and score.source.startswith(source)
+    ]
+    return found
+
+
+VISTA_TABLE_2 = (("chartqa", "geometry3k", "geoqa", "unigeo", "mapqa"), VISTA_OUT.split())
+
+
+@pytest.mark.parametrize(
+    ("model", "table", "inside", "outside"),
+    [
+        ("GPT-5", 2, 76.39, 75.38),
+        ("Claude-4.5-Sonnet", 2, 81.98, 76.07),
+        ("VISTA-R1 (InternVL3-2B)", 2, 57.80, 67.82),
+        ("VISTA-R1 (Qwen2.5-VL-7B), no tools", 2, 57.02, 58.05),
+        ("VTool-R1-7B", 2, 52.18, 54.06),
+        ("VISTA-R1 (InternVL3-8B)", 2, 69.54, 72.48),
+        ("VISTA-R1 (InternVL3-14B)", 2, 75.95, 77.10),
+        ("InternVL3-78B", 2, 73.09, 76.31),
+        ("GPT-5 with tools", 3, 51.52, 50.62),
+        ("InternVL3-8B with reasoning", 3, 48.07, 66.19),
+    ],
+)
+def test_scores_of_vista_make_the_averages_that_its_tables_print(
+    model: str, table: int, inside: float, outside: float
+) -> None:
+    means = [
+        fmean(score_of(f"vista-{name}", model, f"VISTA-Gym, table {table}") for name in names)
+        for names in VISTA_TABLE_2
+    ]
+    assert means == [pytest.approx(inside, abs=0.01), pytest.approx(outside, abs=0.01)]
+
+
+@pytest.mark.parametrize(
+    ("model", "reasoning", "perception"),
+    [("Qwen2.5-VL-7B", 49.7, 62.8), ("CodeV-7B-RL", 54.2, 69.7)],
+)
+def test_scores_of_codev_make_the_averages_of_its_table_1(model: str, reasoning: float, perception: float) -> None:
+    thought = ("mathvista", "charxiv-reasoning", "charxiv-descriptive", "mmmu", "mathverse", "mathvision-mini")
+    seen = ("blindtest", "vstar", "hrbench-4k", "hrbench-8k")
+    assert fmean(score_of(name, model, "CodeV, table 4") for name in thought) == pytest.approx(reasoning, abs=0.06)
+    assert fmean(score_of(name, model, "CodeV, table") for name in seen) == pytest.approx(perception, abs=0.06)
+
+
 @each_card
 def test_card_names_a_loader_and_graders_that_exist(name: str) -> None:
     card = load_card(name)
@@ -56,6 +108,8 @@ def test_card_states_a_source_for_every_number(name: str) -> None:
     assert all(score.source and 0 <= score.score <= 100 for score in card.scores)
     assert card.size.source
     assert all(settings.source for settings in card.settings)
+    for settings in card.settings:
+        load_dialect(settings.dialect or "direct")
     keys = [(score.model, score.part, score.source) for score in card.scores]
     assert len(set(keys)) == len(keys), "one score twice"
 
@@ -124,6 +178,12 @@ def test_card_that_cannot_work_is_refused(changes: dict[str, object], word: str)
         card_of(**changes)
 
 
+def test_default_choices_need_a_grader_of_choices() -> None:
+    card = card_of(fields={"default_choices": ["A", "B"]}).model_dump()
+    with pytest.raises(ValueError, match="of type choice, for which `graders` names none"):
+        Card.model_validate({**card, "graders": {"text": "text@1"}})
+
+
 def test_grader_follows_the_type_of_the_answer() -> None:
     card = load_card("vsi-bench")
     number = Task(id="a", question="q", answer="3", answer_type=AnswerType.NUMBER)
@@ -135,6 +195,7 @@ def test_grader_follows_the_type_of_the_answer() -> None:
 def test_cards_whose_authors_use_a_judge_and_tolerances_that_sources_state() -> None:
     cards = {name.partition("@")[0]: load_card(name) for name in card_ids()}
     judged = {name for name, card in cards.items() if any(g.headline == "judge" for g in card.graders.values())}
-    assert judged == {"charxiv-descriptive", "charxiv-reasoning", "tir-bench"}
+    newer = {"mmvet", "vtc-bench", "zoombench", "babyvision", "visualprobe"}
+    assert judged == {"charxiv-descriptive", "charxiv-reasoning", "tir-bench", *newer}
     assert cards["chartqa"].graders[AnswerType.TEXT].spec == "relaxed@1:tolerance=0.05"
     assert cards["vista-docvqa"].graders[AnswerType.TEXT].spec == "anls@1:threshold=0.5"

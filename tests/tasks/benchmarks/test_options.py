@@ -27,6 +27,7 @@ COLUMNS = Fields(question="question", choices_from="columns")
         ('["3", "4"]', ("3", "4")),
         ("A. 3 m; B. 4 m; C. No correct answer", ("3 m", "4 m", "No correct answer")),
         ("A: one\nB: two", ("one", "two")),
+        ("A Cast iron \nB Copper\n C Steel", ("Cast iron", "Copper", "Steel")),
         ([3, 4.5, True], ("3", "4.5", "yes")),
         (None, ()),
         ([], ()),
@@ -36,7 +37,9 @@ def test_options_of_a_field(options: object, expected: tuple[str, ...]) -> None:
     assert choices_of({"options": options}, FIELD) == expected
 
 
-@pytest.mark.parametrize("options", [3, {"A": "x"}, "[__import__('os').system('false')]", "no options"])
+@pytest.mark.parametrize(
+    "options", [3, {"A": "x"}, "[__import__('os').system('false')]", "no options", "A dog\nA cat", "A dog"]
+)
 def test_what_is_no_list_of_options(options: object) -> None:
     with pytest.raises(FieldError, match="choices"):
         choices_of({"options": options}, FIELD)

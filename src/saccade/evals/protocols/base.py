@@ -51,7 +51,7 @@ class Studied:
 
 @dataclass(frozen=True, slots=True)
 class Protocol(Generic[R, F]):
-    """One protocol."""
+    """One study of a stored run: how a sample becomes a row, and rows become findings."""
 
     name: str
     title: str

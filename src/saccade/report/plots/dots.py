@@ -17,7 +17,7 @@ _LABEL = 30
 
 @dataclass(frozen=True, slots=True)
 class Dot:
-    """One score."""
+    """One score on its line."""
 
     name: str
     value: float

@@ -8,7 +8,7 @@ gave no picture back scores 0: it brought no visual evidence.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -62,12 +62,13 @@ class BoxJudge:
     find: Callable[[Trajectory], Sequence[Looked]]
     rule: BoxRule = field(default_factory=BoxRule)
 
-    async def judge(self, trajectory: Trajectory) -> tuple[Verdict | None, ...]:
-        """A verdict for each turn that called something."""
-        return self.verdicts(trajectory)
+    async def judge(self, trajectory: Trajectory, turns: Collection[int]) -> tuple[Verdict | None, ...]:
+        """A verdict for each of the `turns`."""
+        made = self.verdicts(trajectory)
+        return tuple(verdict if number in turns else None for number, verdict in enumerate(made))
 
     def verdicts(self, trajectory: Trajectory) -> tuple[Verdict | None, ...]:
-        """The same, without an event loop."""
+        """A verdict for each turn that called something, without an event loop."""
         if not trajectory.task.evidence:
             none = Verdict(invalid=NoVerdict.NO_EVIDENCE)
             return tuple(none if is_call(turn) else None for turn in trajectory.turns)

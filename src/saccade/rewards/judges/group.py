@@ -3,29 +3,28 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from saccade.record.trajectory import Trajectory
 from saccade.rewards.judges.verdict import Judge, NoVerdict, Verdict
-from saccade.rewards.reading import is_call
+from saccade.rewards.reading import calls, is_call
 from saccade.rewards.reward import Group
 
 
 async def judged(
-    judge: Judge | None, trajectories: Sequence[Trajectory], needed: Callable[[Trajectory], bool] = lambda _: True
+    judge: Judge | None, trajectories: Sequence[Trajectory], needed: Callable[[Trajectory], Collection[int]] = calls
 ) -> Group:
     """The rollouts of one task with the verdicts of `judge`; without a judge, none.
 
-    Only rollouts that are not lost, and for which a verdict is `needed` (`NeedsJudge.needs_verdict`), are judged.
+    Only the turns that `needed` names (`NeedsJudge.turns_to_judge`) are judged, and none of a lost rollout.
     Raises what the judge raises.
     """
     if judge is None:
         return Group(tuple(trajectories))
 
     async def one(trajectory: Trajectory) -> tuple[Verdict | None, ...]:
-        if trajectory.lost or not needed(trajectory):
-            return (None,) * len(trajectory.turns)
-        return await judge.judge(trajectory)
+        turns = () if trajectory.lost else needed(trajectory)
+        return await judge.judge(trajectory, turns) if turns else (None,) * len(trajectory.turns)
 
     return Group(tuple(trajectories), tuple(await asyncio.gather(*map(one, trajectories))))
 

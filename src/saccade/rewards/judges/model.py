@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -29,7 +30,6 @@ from saccade.record.settings import Settings
 from saccade.record.trajectory import Sampling, Trajectory
 from saccade.record.turn import Turn
 from saccade.rewards.judges.verdict import NoVerdict, Verdict
-from saccade.rewards.reading import is_call
 
 _REPLY: Final = 'Reply with JSON and nothing else: {"score": <one of the three numbers>}'
 _FENCE: Final = re.compile(r"\s*```(?:json)?\n(.*)\n```\s*", re.DOTALL)
@@ -86,17 +86,17 @@ class ModelJudge:
     def _asked(self) -> Model:
         return limited(self.model, self.rules)
 
-    async def judge(self, trajectory: Trajectory) -> tuple[Verdict | None, ...]:
-        """A verdict for each turn that called something.
+    async def judge(self, trajectory: Trajectory, turns: Collection[int]) -> tuple[Verdict | None, ...]:
+        """A verdict for each of the `turns`.
 
         Raises:
             ModelDeniedError: whatever is asked would be refused.
         """
 
-        async def one(turn: Turn) -> Verdict | None:
-            return await self._verdict(trajectory, turn) if is_call(turn) else None
+        async def one(number: int, turn: Turn) -> Verdict | None:
+            return await self._verdict(trajectory, turn) if number in turns else None
 
-        return tuple(await asyncio.gather(*map(one, trajectory.turns)))
+        return tuple(await asyncio.gather(*(one(number, turn) for number, turn in enumerate(trajectory.turns))))
 
     async def _verdict(self, trajectory: Trajectory, turn: Turn) -> Verdict:
         pictures = tuple(picture.image for picture in turn.execution.pictures) if turn.execution is not None else ()

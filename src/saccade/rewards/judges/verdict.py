@@ -5,6 +5,7 @@ No verdict is an outcome of its own and never a zero: a rollout whose reward wou
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from enum import StrEnum
 from typing import Protocol, Self
 
@@ -49,5 +50,5 @@ class Verdict(Record):
 class Judge(Protocol):
     """Judges the calls of a trajectory by what they gave back."""
 
-    async def judge(self, trajectory: Trajectory) -> tuple[Verdict | None, ...]:
-        """A verdict for each turn; None for a turn that called nothing."""
+    async def judge(self, trajectory: Trajectory, turns: Collection[int]) -> tuple[Verdict | None, ...]:
+        """A verdict for each of the `turns`, which are calls, by their numbers; None for every other turn."""

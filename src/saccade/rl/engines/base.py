@@ -35,7 +35,7 @@ class TurnRequest:
 
 @dataclass(frozen=True, slots=True)
 class SampledTurn:
-    """One turn."""
+    """One turn as it was sampled."""
 
     ids: tuple[int, ...]
     """The end-of-turn token included, if it was sampled."""

@@ -32,7 +32,7 @@ class _PendingRequest:
 
 
 class CohortSlot:
-    """See `base.Slot`."""
+    """A `base.Slot` whose tokens are sampled together with those of its cohort."""
 
     def __init__(self, cohort: Cohort, sequence: TokenSequence) -> None:
         self._cohort = cohort
@@ -40,7 +40,6 @@ class CohortSlot:
 
     @property
     def ids(self) -> tuple[int, ...]:
-        """See `base.Slot`."""
         return tuple(self._sequence.ids)
 
     async def generate(self, request: TurnRequest) -> SampledTurn:
@@ -52,7 +51,6 @@ class CohortSlot:
             raise
 
     def release(self) -> None:
-        """See `base.Slot`."""
         self._cohort.release(self._sequence)
 
 
@@ -91,7 +89,6 @@ class Cohort:
         return await future
 
     def release(self, sequence: TokenSequence) -> None:
-        """Forget `sequence`."""
         self._occupied.discard(sequence)
         self._waiting.pop(sequence, None)
         if self._occupied:

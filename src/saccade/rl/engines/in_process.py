@@ -18,7 +18,7 @@ from saccade.tokens.pictures import PictureTensors
 
 
 class TransformersEngine:
-    """See `base.Engine`."""
+    """A `base.Engine` that samples from the weights in training, in this process."""
 
     def __init__(self, policy: Policy, media: MediaReader, *, most_tokens: int = 8192) -> None:
         """`media` has the pictures; `most_tokens` bounds a forward pass that reads, padding included."""
@@ -30,7 +30,6 @@ class TransformersEngine:
         self.busy_seconds = 0.0
 
     def slots(self, seeds: Sequence[int]) -> list[Slot]:
-        """A cohort."""
         return list(Cohort(self._policy, self._make_batch, seeds, self._thread, self._add_busy).slots)
 
     async def update_weights(self, save: Callable[[Path], object]) -> None:

@@ -40,7 +40,7 @@ _KEPT_PICTURES = 256
 
 
 class ServerEngine:
-    """See `base.Engine`."""
+    """A `base.Engine` that samples at a server, which reads new weights from a folder."""
 
     def __init__(self, connection: Connection, policy: Policy, media: MediaReader, weights: Path) -> None:
         """Reaches for nothing yet.
@@ -137,7 +137,7 @@ class ServerEngine:
 
 
 class ServerSlot:
-    """See `base.Slot`."""
+    """A `base.Slot` that sends its whole context with every turn."""
 
     def __init__(self, engine: ServerEngine, seed: int) -> None:
         self._engine = engine
@@ -147,7 +147,6 @@ class ServerSlot:
         self.ids: tuple[int, ...] = ()
 
     async def generate(self, request: TurnRequest) -> SampledTurn:
-        """See `base.Slot`."""
         engine, delta = self._engine, request.delta
         context = (await engine.checked()).context
         read = (*self.ids[: len(self.ids) - delta.dropped], *delta.ids)
@@ -181,7 +180,7 @@ class ServerSlot:
         return done
 
     def release(self) -> None:
-        """See `base.Slot`."""
+        """The server holds nothing for a slot."""
 
     def _check(self, output: SampleOutput, read: tuple[int, ...]) -> None:
         """Raises `ModelRefusedError` if the server read other tokens, or sampled what must not be."""

@@ -41,12 +41,11 @@ class _Answer(BaseModel):
 
 
 class SglangWire:
-    """See `wire.Wire`."""
+    """The `wire.Wire` of an SGLang server."""
 
     path = "/generate"
 
     def body(self, request: SampleRequest) -> dict[str, Any]:
-        """See `wire.Wire`."""
         body: dict[str, Any] = {
             "input_ids": list(request.ids),
             "sampling_params": {
@@ -74,7 +73,6 @@ class SglangWire:
         return body
 
     def read(self, answer: Any) -> SampleOutput:
-        """See `wire.Wire`."""
         try:
             answered = _Answer.model_validate(answer)
         except ValidationError as error:
@@ -93,7 +91,6 @@ class SglangWire:
         )
 
     async def reload(self, connection: Connection, folder: Path) -> None:
-        """See `wire.Wire`."""
         answered = await connection.post("/update_weights_from_disk", {"model_path": str(folder), "flush_cache": True})
         if not isinstance(answered, dict) or answered.get("success") is not True:
             said = answered.get("message") if isinstance(answered, dict) else answered

@@ -62,7 +62,7 @@ class _Answer(BaseModel):
 
 
 class VllmWire:
-    """See `wire.Wire`."""
+    """The `wire.Wire` of a vLLM server."""
 
     path = "/inference/v1/generate"
 
@@ -71,7 +71,6 @@ class VllmWire:
         self._model = model
 
     def body(self, request: SampleRequest) -> dict[str, Any]:
-        """See `wire.Wire`."""
         body: dict[str, Any] = {
             "model": self._model,
             "token_ids": list(request.ids),
@@ -98,7 +97,6 @@ class VllmWire:
         return body
 
     def read(self, answer: Any) -> SampleOutput:
-        """See `wire.Wire`."""
         try:
             answered = _Answer.model_validate(answer)
             choice = answered.choices[0]
@@ -119,7 +117,6 @@ class VllmWire:
         )
 
     async def reload(self, connection: Connection, folder: Path) -> None:
-        """See `wire.Wire`."""
         try:
             await connection.post(
                 "/collective_rpc", {"method": "reload_weights", "kwargs": {"weights_path": str(folder)}}

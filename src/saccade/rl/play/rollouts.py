@@ -64,7 +64,7 @@ class RolloutResources:
 
 @dataclass(frozen=True, slots=True)
 class PlayedRollout:
-    """A rollout."""
+    """A rollout with what can be trained on."""
 
     trajectory: Trajectory
     tokens: TokenTrajectory | None
@@ -91,7 +91,6 @@ class _Performer(Performer):
     """Knows what it means that the context is full."""
 
     async def perform(self, effect: Effect) -> Reply:
-        """See `Performer`."""
         try:
             return await super().perform(effect)
         except ContextFullError as error:

@@ -85,7 +85,7 @@ def _cut(selection: Selection, most: int) -> Selection:
     """The first `most` rollouts; the last group may lose some of its own."""
     kept, dropped = [], list(selection.dropped)
     for item in selection.kept:
-        ids = item.ids[: max(most, 0)]
+        ids = item.ids[:most]
         most -= len(ids)
         dropped += [Dropped(item.group.id, name, Reason.RANKED_OUT) for name in item.ids[len(ids) :]]
         if ids:

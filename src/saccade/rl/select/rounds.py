@@ -57,7 +57,7 @@ class Generate:
 
 @dataclass(frozen=True, slots=True)
 class Ready:
-    """Enough groups."""
+    """There are enough groups for a step."""
 
     selection: Selection
 

@@ -45,26 +45,19 @@ class RlCallback(Protocol):
 class NoCallback:
     """Hears and says nothing."""
 
-    def takes(self, tasks: int, total: int | None) -> None:
-        """Nothing."""
+    def takes(self, tasks: int, total: int | None) -> None: ...
 
-    def choosing(self, done: int, total: int) -> None:
-        """Nothing."""
+    def choosing(self, done: int, total: int) -> None: ...
 
-    def chose(self, tasks: int, total: int) -> None:
-        """Nothing."""
+    def chose(self, tasks: int, total: int) -> None: ...
 
-    def begins(self, done: int, total: int) -> None:
-        """Nothing."""
+    def begins(self, done: int, total: int) -> None: ...
 
-    def step(self, number: int, values: Metrics) -> None:
-        """Nothing."""
+    def step(self, number: int, values: Metrics) -> None: ...
 
-    def validated(self, number: int, values: Metrics) -> None:
-        """Nothing."""
+    def validated(self, number: int, values: Metrics) -> None: ...
 
-    def saved(self, path: Path) -> None:
-        """Nothing."""
+    def saved(self, path: Path) -> None: ...
 
 
 def rollout_metrics(scored: Sequence[ScoredRollout]) -> dict[str, float]:

@@ -112,7 +112,7 @@ class Scorer:
             return Group(tuple(graded))
         if self.asks and not trained_on:
             return unjudged(graded)
-        return await judged(self.judge, graded, preset.needs_verdict)
+        return await judged(self.judge, graded, preset.turns_to_judge)
 
 
 def load_scorer(settings: RewardSettings, preset: RewardPreset, store: MediaStore, kept: Path) -> Scorer:

@@ -21,7 +21,7 @@ from saccade.sft.experts.windows import around, groups
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """One turn."""
+    """What the expert does in one turn."""
 
     action: Action
     thought: str

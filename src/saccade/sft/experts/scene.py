@@ -110,5 +110,5 @@ def union(boxes: list[Box]) -> Box:
 
 
 def area(box: Box) -> int:
-    """Pixels."""
+    """The pixels in a box."""
     return (box[2] - box[0]) * (box[3] - box[1])

@@ -24,7 +24,7 @@ _HEADED = re.compile(r"Execution Error \((?P<kind>\w+)\) -+\s+(?P<message>.*)")
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """One observation."""
+    """What came back from one call."""
 
     text: str
     """What was printed, without the dialect's wrapper; the whole text where the wrapper is that of a failure."""

@@ -50,7 +50,7 @@ class Source:
 
 
 class Format(Protocol):
-    """One format."""
+    """A file format for trajectories, read and written."""
 
     def read(self, path: Path, options: Options, store: MediaStore) -> Source:
         """The trajectories of a file or folder; media that are not in a store yet are put into `store`.

@@ -85,13 +85,11 @@ class RowFormat:
     """Writes further files into the folder."""
 
     def read(self, path: Path, options: Options, store: MediaStore) -> Source:
-        """See `Format`."""
         file = find_rows(path)
         media = MediaIn(options.images or file.parent, store)
         return Source(self._read(file, options, media), store)
 
     def write(self, trajectories: Iterable[Trajectory], media: Media, folder: Path, options: Options) -> list[Refused]:
-        """See `Format`."""
         refused: list[Refused] = []
         out = MediaOut(media, folder, options.root)
         self.save(folder / self.file, self._rows(trajectories, out, refused))

@@ -28,7 +28,6 @@ class RunFormat:
         return Source(iter(read_lines(file, Trajectory)), _Store(MediaStore(file.parent / MEDIA)))
 
     def write(self, trajectories: Iterable[Trajectory], media: Media, folder: Path, options: Options) -> list[Refused]:
-        """See `Format`."""
         store = MediaStore(folder / MEDIA)
         write_lines(folder / TRAJECTORIES, _with_media(trajectories, media, store))
         return []

@@ -60,7 +60,6 @@ class ShareGPT(ConversationCodec):
         return read_columns(row, into)
 
     def decode(self, row: Mapping[str, Any], parts: Parts, about: About) -> Trajectory:
-        """The trajectory."""
         lines = read_lines(row.get("conversations"), ("value", "content"), ("from", "role"))
         system = row.get("system")
         if isinstance(system, str) and system:

@@ -27,7 +27,6 @@ class Swift(ConversationCodec):
     """The codec; see the module's head."""
 
     def encode(self, trajectory: Trajectory, out: MediaOut) -> Row:
-        """The row."""
         talk = flatten(trajectory)
         messages = [{"role": line.role, "content": line.text} for line in talk.lines]
         return {**labels(trajectory), "messages": messages, **media_columns(talk, out)}
@@ -37,7 +36,6 @@ class Swift(ConversationCodec):
         return read_columns(row, into)
 
     def decode(self, row: Mapping[str, Any], parts: Parts, about: About) -> Trajectory:
-        """The trajectory."""
         return unflatten(Conversation(about, read_lines(row.get("messages"), ("content",), ("role",)), parts))
 
 

@@ -56,7 +56,6 @@ class Verl(ConversationCodec):
         return kept.model_copy(update={"task": kept.task.model_copy(update={"split": trajectory.task.split})})
 
     def encode(self, trajectory: Trajectory, out: MediaOut) -> Row:
-        """The row."""
         talk, task = flatten(trajectory), trajectory.task
         if not all(isinstance(part, ImagePart) for part in talk.media):
             raise RecordError("its prompt shows a video, which this format does not hold")

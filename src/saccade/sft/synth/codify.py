@@ -47,7 +47,6 @@ class CodifyMaker:
     writer: Model
 
     async def make(self, job: Job, task: Task, notes: Mapping[str, str]) -> Trajectory:
-        """See `Maker`."""
         model = Codified(self.stage, self.stage.plan(job, task), self.teacher, self.writer)
         played = await self.stage.play(self.stage.plan(job, task), model)
         if model.discarded is not None:
@@ -58,7 +57,6 @@ class CodifyMaker:
         return played
 
     async def close(self) -> None:
-        """See `Maker`."""
         await self.teacher.close()
         await self.writer.close()
 

@@ -49,7 +49,6 @@ class DensifyMaker:
         raise AssertionError("at least one try")
 
     async def close(self) -> None:
-        """See `Maker`."""
         await self.base.close()
         await self.writer.close()
 

@@ -75,14 +75,13 @@ class ExpertMaker:
     stage: Stage
 
     async def make(self, job: Job, task: Task, notes: Mapping[str, str]) -> Trajectory:
-        """See `Maker`."""
         plan = self.stage.plan(job, task)
         settings = self.stage.settings
         expert = Expert.of(plan, notes=notes, settings=settings.expert, seed=job.seed(settings))
         return await self.stage.play(plan, expert)
 
     async def close(self) -> None:
-        """See `Maker`."""
+        """There is nothing to give back."""
 
 
 @dataclass(frozen=True)
@@ -93,11 +92,9 @@ class TeacherMaker:
     model: Model
 
     async def make(self, job: Job, task: Task, notes: Mapping[str, str]) -> Trajectory:
-        """See `Maker`."""
         given = self.stage.settings.teacher.sampling
         seeded = given if given.seed is None else given.model_copy(update={"seed": given.seed + job.sample})
         return await self.stage.play(self.stage.plan(job, task, seeded), self.model)
 
     async def close(self) -> None:
-        """See `Maker`."""
         await self.model.close()

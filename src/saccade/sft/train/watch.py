@@ -31,17 +31,8 @@ class Watch(Protocol):
 class NoWatch:
     """Hears and says nothing."""
 
-    def reading(self, trajectories: int) -> None:
-        """Nothing."""
-
-    def begins(self, examples: Examples, done: int, total: int) -> None:
-        """Nothing."""
-
-    def step(self, number: int, values: Mapping[str, float | int]) -> None:
-        """Nothing."""
-
-    def validated(self, number: int, values: Mapping[str, float | int]) -> None:
-        """Nothing."""
-
-    def saved(self, path: Path) -> None:
-        """Nothing."""
+    def reading(self, trajectories: int) -> None: ...
+    def begins(self, examples: Examples, done: int, total: int) -> None: ...
+    def step(self, number: int, values: Mapping[str, float | int]) -> None: ...
+    def validated(self, number: int, values: Mapping[str, float | int]) -> None: ...
+    def saved(self, path: Path) -> None: ...

@@ -13,7 +13,7 @@ from saccade.record.content import ImagePart
 from saccade.record.task import EvidenceBox, NamedMedia
 from saccade.tasks.benchmarks.card import Fields
 from saccade.tasks.benchmarks.problem import FieldError, short
-from saccade.tasks.benchmarks.values import as_list, as_text, found
+from saccade.tasks.benchmarks.values import as_list, as_text, found, list_in_text, missing
 
 _LARGEST = 2**53
 """Beyond it a whole number is no coordinate, and may be too large for a float."""
@@ -31,9 +31,7 @@ def evidence(row: Mapping[str, Any], fields: Fields, media: Sequence[NamedMedia]
     picture = next((item for item in media if isinstance(item.part, ImagePart)), None)
     if picture is None or not isinstance(picture.part, ImagePart):
         raise FieldError("boxes", "there are boxes and no picture")
-    boxes = as_list(value)
-    if not isinstance(boxes[0], list | tuple):
-        boxes = [boxes]
+    boxes = _listed(value, row, fields)
     labels = as_list(found(row, fields.box_labels) or "")
     if len(labels) != len(boxes):
         labels = [""] * len(boxes)
@@ -44,6 +42,30 @@ def evidence(row: Mapping[str, Any], fields: Fields, media: Sequence[NamedMedia]
         )
         for box, label in zip(boxes, labels, strict=True)
     )
+
+
+def _listed(value: object, row: Mapping[str, Any], fields: Fields) -> list[Any]:
+    """The boxes of any form that `Fields.boxes` names."""
+    if isinstance(value, str):
+        listed = list_in_text(value)
+        value = value if listed is None else listed
+    if isinstance(value, Mapping) and "bbox" not in value:
+        held = {str(key): box for key, box in value.items() if not missing(box)}
+        value = _of_table(held, found(row, fields.box_keys) or ()) if fields.box_keys else list(held.values())
+    if missing(value):
+        return []
+    boxes = as_list(value)
+    if not isinstance(boxes[0], list | tuple | Mapping):
+        boxes = [boxes]
+    return [box.get("bbox") if isinstance(box, Mapping) else box for box in boxes]
+
+
+def _of_table(table: Mapping[str, Any], keys: object) -> list[Any]:
+    wanted = [as_text(key, "box_keys") for key in as_list(keys)]
+    lost = [key for key in wanted if key not in table]
+    if lost:
+        raise FieldError("boxes", f"there is no box {', '.join(lost)} in {short(table)}")
+    return [table[key] for key in wanted]
 
 
 def _clipped(box: object, by_size: bool, size: tuple[int, int]) -> tuple[float, float, float, float]:

@@ -74,9 +74,15 @@ class Fields(Settings):
     """How the gold answer of a row with choices names its choice."""
     choices: Names = ()
     choices_from: Literal["field", "columns", "question"] = "field"
-    """`columns`: fields `A`, `B`, ...; `question`: options written into the question, which are taken out of it."""
+    """`columns`: fields `A`, `B`, ..., and of a row without them the field `choices`; `question`: options that are
+    written into the question, and taken out of it."""
+    default_choices: tuple[str, ...] = ()
+    """Of a row without choices: the letters of options that stand in the picture."""
     boxes: Names = ()
-    """Where the answer can be seen in the first picture: a list of boxes in pixels, or one box."""
+    """Where the answer can be seen in the first picture, in pixels: a box, a list of boxes, such a list as text, or a
+    table of boxes; a box is four numbers, or a table with these as `bbox`."""
+    box_keys: Names = ()
+    """The field with the keys of those boxes of a table that count: a list, or one. Without it all of them count."""
     boxes_are: Literal["xyxy", "xywh"] = "xyxy"
     box_labels: Names = ()
     """What each box shows: a text, or a list with one for each box."""
@@ -173,7 +179,7 @@ class Size(Settings):
 
 
 class Card(Settings):
-    """A benchmark."""
+    """A benchmark: where its files are, how its rows become tasks, how it is scored."""
 
     id: Id
     title: str
@@ -210,7 +216,7 @@ class Card(Settings):
     @model_validator(mode="after")
     def _graders_for_all(self) -> Self:
         needed = {self.answer_type, *(case.answer_type for case in self.cases)}
-        if self.fields.choices or self.fields.choices_from != "field":
+        if self.fields.choices or self.fields.default_choices or self.fields.choices_from != "field":
             needed.add(AnswerType.CHOICE)
         missing = sorted(needed - self.graders.keys())
         if missing:

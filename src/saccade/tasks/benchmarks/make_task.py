@@ -20,6 +20,7 @@ from saccade.tasks.benchmarks.problem import FieldError, short
 from saccade.tasks.benchmarks.values import as_list, as_text, found, matches
 
 _LONGEST_ID = 200
+_PLACEHOLDERS = ("<image>", "<video>")
 _TIGHT_PLACEHOLDER = re.compile(r"<image(\d{1,4})>")
 
 
@@ -63,7 +64,9 @@ def task_id(card: Card, own: str) -> str:
 
 def _question(row: Mapping[str, Any], card: Card) -> tuple[str, tuple[str, ...]]:
     """The question and the choices. What looks like options inside a question is none if no gold answer names one."""
-    whole = as_text(_needed(row, card.fields.question, "question"), "question").strip()
+    whole = _without_placeholders(as_text(_needed(row, card.fields.question, "question"), "question").strip())
+    if not whole:
+        raise FieldError("question", "it has no words")
     question, choices = whole, choices_of(row, card.fields)
     if card.fields.choices_from == "question":
         question, choices = split_question(whole)
@@ -73,6 +76,16 @@ def _question(row: Mapping[str, Any], card: Card) -> tuple[str, tuple[str, ...]]
     if hint is not None:
         question = f"{as_text(hint, 'hint').strip()}\n{question}"
     return _TIGHT_PLACEHOLDER.sub(r"<image \1>", question), choices
+
+
+def _without_placeholders(text: str) -> str:
+    """A question without the marks before and after it that stand for its media; those inside it stay."""
+    for mark in _PLACEHOLDERS:
+        while text.startswith(mark):
+            text = text.removeprefix(mark).strip()
+        while text.endswith(mark):
+            text = text.removesuffix(mark).strip()
+    return text
 
 
 def _names_one(row: Mapping[str, Any], card: Card, choices: Sequence[str]) -> bool:

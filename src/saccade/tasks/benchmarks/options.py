@@ -6,8 +6,6 @@ looks like options and is not in order (`A`, `C`) is left as it is.
 
 from __future__ import annotations
 
-import ast
-import json
 import re
 from collections.abc import Mapping
 from string import ascii_uppercase
@@ -15,7 +13,7 @@ from typing import Any
 
 from saccade.tasks.benchmarks.card import Fields
 from saccade.tasks.benchmarks.problem import FieldError, short
-from saccade.tasks.benchmarks.values import as_text, found, missing
+from saccade.tasks.benchmarks.values import as_text, found, list_in_text, missing
 
 _HEAD = re.compile(r"\n?\s*(?:Choices?|Options?)\s*:\s*(?=\(?A\s*[.:)])", re.IGNORECASE)
 _AT_LINE = re.compile(r"\n\s*(?=\(?A\s*[.:)])")
@@ -23,16 +21,17 @@ _MARK = r"(?:^|(?<=[\n;,])|(?<=\s))\s*\(?{letter}\s*[.:)]\s*"
 
 
 def choices_of(row: Mapping[str, Any], fields: Fields) -> tuple[str, ...]:
-    """The choices that a row holds outside its question; none if it has none.
+    """The choices that a row holds outside its question; the card's default ones if it has none.
 
     Raises:
         FieldError: they are there and cannot be read.
     """
-    if fields.choices_from == "columns":
-        return _from_columns(row)
+    columns = _from_columns(row) if fields.choices_from == "columns" else ()
+    if columns:
+        return columns
     value = found(row, fields.choices)
     if value is None:
-        return ()
+        return fields.default_choices
     listed = _as_options(value)
     if listed is None:
         raise FieldError("choices", f"{short(value)} is no list of options")
@@ -80,19 +79,17 @@ def _as_options(value: object) -> list[Any] | None:
     if not isinstance(value, str):
         return None
     if value.lstrip().startswith("["):
-        return _literal_list(value)
-    return list(lettered(value)) or None
+        return list_in_text(value)
+    return list(lettered(value) or _letter_and_space(value)) or None
 
 
-def _literal_list(text: str) -> list[Any] | None:
-    for read in (json.loads, ast.literal_eval):
-        try:
-            listed = read(text.strip())
-        except (ValueError, SyntaxError, RecursionError, MemoryError, TypeError):
-            continue
-        if isinstance(listed, list):
-            return listed
-    return None
+def _letter_and_space(text: str) -> tuple[str, ...]:
+    """The options of a text with a line for each, all with their letter and no mark behind it, as `A red`."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    if not 2 <= len(lines) <= len(ascii_uppercase):
+        return ()
+    own = all(line.startswith(f"{letter} ") for letter, line in zip(ascii_uppercase, lines, strict=False))
+    return tuple(line[2:].strip() for line in lines) if own else ()
 
 
 def _without_letters(options: tuple[str, ...]) -> tuple[str, ...]:

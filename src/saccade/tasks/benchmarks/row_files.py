@@ -46,7 +46,7 @@ def read_rows(file: Path) -> Iterator[Row | RowProblem]:
         if isinstance(raw, str):
             yield RowProblem(file.name, number, "row", raw)
         else:
-            yield Row(file.name, number, {**raw, "_row": number, "_file": file.stem})
+            yield Row(file.name, number, {**raw, "_row": number, "_file": file.stem, "_folder": file.parent.name})
 
 
 def count_rows(file: Path) -> int:

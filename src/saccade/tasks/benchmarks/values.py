@@ -7,11 +7,13 @@ A card names a field in one of these ways; of several names the first that has a
     tables/{id}.png      a text with fields put into it; it has a value only if all of them have
     image_#              the fields image_1, image_2, ... that have a value, as a list (from 1, or from 0)
 
-Loaders add `_row` (number in its file), `_file` (the file's name without its suffix) and, where rows have keys, `_key`.
+Loaders add `_row` (number in its file), `_file` (the file's name without its suffix), `_folder` (the name of the folder
+it lies in) and, where rows have keys, `_key`.
 """
 
 from __future__ import annotations
 
+import ast
 import json
 import math
 import re
@@ -59,6 +61,18 @@ def as_text(value: object, field: str) -> str:
 def as_list(value: object) -> list[Any]:
     """A list as it is; anything else as the only item of one."""
     return list(value) if isinstance(value, list | tuple) else [value]
+
+
+def list_in_text(text: str) -> list[Any] | None:
+    """The list that a text writes as JSON or as Python does; None if it writes none."""
+    for read in (json.loads, ast.literal_eval):
+        try:
+            listed = read(text.strip())
+        except (ValueError, SyntaxError, RecursionError, MemoryError, TypeError):
+            continue
+        if isinstance(listed, list):
+            return listed
+    return None
 
 
 def matches(fields: RowFields, wanted: Mapping[str, Sequence[str]]) -> bool:

@@ -27,7 +27,7 @@ _ALL_NAMES = tuple(dict.fromkeys((*_NAMES, *(name[:3] for name in (*DAYS, *MONTH
 
 
 class EchoKnobs(Knobs):
-    """None."""
+    """There is nothing to set."""
 
 
 def draw(rng: Rng, knobs: EchoKnobs) -> Sample:

@@ -25,7 +25,7 @@ _STEPS: Final = 10
 
 
 def row(studied: Studied) -> ConfidenceRow:
-    """One sample."""
+    """The row of one sample: its answer in plain words, and how much was written for it."""
     trajectory = studied.trajectory
     detail = next((score.detail for score in trajectory.scores if score.name == CORRECT), "")
     answer = (grade_of(detail).extracted or trajectory.answer or "") if trajectory.answer is not None else ""

@@ -15,7 +15,7 @@ from saccade.record.base import Name, Record, Text
 
 
 class ConfidenceRow(SampleRow):
-    """One sample."""
+    """One sample: its answer, and what it cost to reach."""
 
     answer: Text
     """As the grader extracted it, plain; empty without an answer."""
@@ -84,7 +84,7 @@ class Curve(Record):
 
 
 class Confidence(Findings):
-    """The findings."""
+    """How far samples agree, and accuracy against turns and budgets."""
 
     protocol: Literal["confidence"] = "confidence"
     tasks: tuple[TaskAgreement, ...]

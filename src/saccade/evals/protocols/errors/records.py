@@ -16,7 +16,7 @@ from saccade.record.base import Name, Record, Text
 
 
 class ErrorClass(StrEnum):
-    """The classes."""
+    """The six classes of errors."""
 
     E1 = "E1"
     E2 = "E2"
@@ -47,7 +47,7 @@ _TITLES = {
 
 
 class StepError(Record):
-    """One error."""
+    """One error of one turn."""
 
     error: ErrorClass
     turn: NonNegativeInt
@@ -59,7 +59,7 @@ class StepError(Record):
 
 
 class ErrorRow(SampleRow):
-    """One sample."""
+    """One sample and its errors."""
 
     calls: NonNegativeInt
     answered: bool
@@ -99,7 +99,7 @@ class ErrorRate(Record):
 
 
 class Errors(Findings):
-    """The findings."""
+    """How often each class of errors occurs."""
 
     protocol: Literal["errors"] = "errors"
     methods: tuple[Text, ...]

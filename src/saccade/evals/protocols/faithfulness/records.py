@@ -53,7 +53,7 @@ class JudgedSample(Record):
 
 
 class FaithfulnessRow(SampleRow):
-    """One sample."""
+    """One sample, as each judge saw it."""
 
     calls: NonNegativeInt
     judged: tuple[JudgedSample, ...]
@@ -70,7 +70,7 @@ class Shares(Record):
 
 
 class FaithfulnessRates(Record):
-    """Both denominators."""
+    """The rates with both denominators."""
 
     of_all: Shares
     """Over all samples, right or wrong (figure 5)."""
@@ -114,7 +114,7 @@ class Agreement(Record):
 
 
 class Faithfulness(Findings):
-    """The findings."""
+    """How often an answer rests on the evidence, by each judge."""
 
     protocol: Literal["faithfulness"] = "faithfulness"
     judges: tuple[JudgeFindings, ...]

@@ -16,7 +16,7 @@ from saccade.record.base import Name, Record
 
 
 class TokenRow(SampleRow):
-    """One sample."""
+    """One sample and the tokens that it used."""
 
     pictures: NonNegativeInt
     """Shown to the model, each time it was shown."""
@@ -46,7 +46,7 @@ class TokenPoint(Record):
 
 
 class TokenEconomy(Findings):
-    """The findings."""
+    """Accuracy beside the tokens that were spent on it."""
 
     protocol: Literal["tokens"] = "tokens"
     estimated: NonNegativeInt

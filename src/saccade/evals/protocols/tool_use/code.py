@@ -24,7 +24,6 @@ class Did:
     """Of `marks`, `charts`, `canvas`, `picture`, `shows`, `shows_several`, `panels`, `narrows`, `tells`, `unknown`."""
 
     def add(self, other: Did) -> None:
-        """That, too."""
         self.operations |= other.operations
         self.facts |= other.facts
 

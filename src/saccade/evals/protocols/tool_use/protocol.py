@@ -27,7 +27,7 @@ _LAST: Final = 3
 
 
 def row(studied: Studied) -> ToolUseRow:
-    """One sample."""
+    """The row of one sample: its calls, in order."""
     return ToolUseRow(**studied.head, calls=tuple(call_uses(studied)))
 
 

@@ -53,7 +53,7 @@ class Operation(StrEnum):
 
 
 class CallUse(Record):
-    """One call."""
+    """One call and what it did."""
 
     turn: NonNegativeInt
     """From 0."""
@@ -95,7 +95,7 @@ def label_of(operations: Collection[Operation]) -> Operation:
 
 
 class ToolUseRow(SampleRow):
-    """One sample."""
+    """One sample and its calls."""
 
     calls: tuple[CallUse, ...]
 
@@ -141,7 +141,7 @@ class Use(Record):
 
 
 class ToolUse(Findings):
-    """The findings."""
+    """How often code and tools were used, and for what."""
 
     protocol: Literal["tool_use"] = "tool_use"
     total: Use

@@ -21,9 +21,11 @@ def tool_use(found: Mapping[str, ToolUse]) -> Panel | None:
         if len(one.sources) > 1:
             named |= {_name(run, source): (place, use) for source, use in one.sources.items()}
     operations = {run: _operations(one.total) for run, one in found.items()}
+    labels = {run: shares for run, one in found.items() if (shares := _labels(one.total))}
     buckets = {run: _buckets(one.total) for run, one in found.items()}
     calls = {run: {str(n): float(c) for n, c in sorted(one.total.histogram.items())} for run, one in found.items()}
     done = "Share of the calls that ended well which do this; a call may do several things."
+    one_each = "Share of the calls that ended well which have this as their one label; these shares add up to 1."
     right = "Accuracy of the samples with so many calls."
     often = "Samples by their number of calls."
     return Panel(
@@ -35,6 +37,7 @@ def tool_use(found: Mapping[str, ToolUse]) -> Panel | None:
         ),
         figures=figures(
             bars("What calls did", done, operations, "share of calls", True),
+            bars("What calls did, one label a call", one_each, labels, "share of calls", True),
             bars("Accuracy by calls", right, buckets, "right", True),
             bars("Calls per sample", often, calls, "samples", False),
         ),
@@ -61,6 +64,15 @@ def _line(name: str, place: int, use: Use) -> Line:
 def _operations(use: Use) -> dict[str, float]:
     return {
         one.operation.value.replace("_", " "): one.calls.value for one in use.operations if one.calls.value is not None
+    }
+
+
+def _labels(use: Use) -> dict[str, float]:
+    """Empty for findings that were made before there was one label a call."""
+    return {
+        one.operation.value.replace("_", " "): one.labels.value
+        for one in use.operations
+        if one.labels is not None and one.labels.value
     }
 
 

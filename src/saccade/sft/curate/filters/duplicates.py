@@ -29,7 +29,6 @@ class Duplicates(FilterSettings):
     """Mean difference of colour, of 255, that near pictures may have."""
 
     def start(self, around: Surroundings) -> Stage:
-        """The stage."""
         return each(_Seen(self, around).decide)
 
 

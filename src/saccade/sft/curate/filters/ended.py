@@ -16,7 +16,6 @@ class Ended(FilterSettings):
     """Most turns, the answer included."""
 
     def start(self, around: Surroundings) -> Stage:
-        """The stage."""
         return each(self._decide)
 
     def _decide(self, trajectory: Trajectory) -> Outcome:

@@ -24,7 +24,6 @@ class ErrorTurns(FilterSettings):
     by one with an action."""
 
     def start(self, around: Surroundings) -> Stage:
-        """The stage."""
         return each(self._decide)
 
     def _decide(self, trajectory: Trajectory) -> Outcome:

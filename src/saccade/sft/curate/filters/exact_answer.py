@@ -25,7 +25,6 @@ class ExactAnswer(FilterSettings):
     """Whether the letter of a choice counts as the choice."""
 
     def start(self, around: Surroundings) -> Stage:
-        """The stage."""
         return each(self._decide)
 
     def _decide(self, trajectory: Trajectory) -> Outcome:

@@ -18,7 +18,6 @@ class MinimumScore(FilterSettings):
     at_least: FiniteFloat = 1.0
 
     def start(self, around: Surroundings) -> Stage:
-        """The stage."""
         return each(self._decide)
 
     def _decide(self, trajectory: Trajectory) -> Outcome:

@@ -31,7 +31,6 @@ class Split(FilterSettings):
         return self
 
     def start(self, around: Surroundings) -> Stage:
-        """The stage."""
         return each(self._decide)
 
     def _decide(self, trajectory: Trajectory) -> Outcome:

@@ -19,7 +19,6 @@ class ToolTurns(FilterSettings):
     """Whether only calls that ended well count; data of other projects hold no executions, so none of theirs do."""
 
     def start(self, around: Surroundings) -> Stage:
-        """The stage."""
         return each(self._decide)
 
     def _decide(self, trajectory: Trajectory) -> Outcome:

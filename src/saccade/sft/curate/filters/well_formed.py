@@ -36,7 +36,9 @@ class WellFormed(FilterSettings):
             return Undecided(f"no dialect {name!r}", str(error))
         for number, turn in enumerate(trajectory.turns):
             read = reads_as(dialect, turn)
-            if read != turn.action:
+            # Why a text holds no action is worded anew from time to time; that it holds none is what counts.
+            both_none = isinstance(read, ParseError) and isinstance(turn.action, ParseError)
+            if read != turn.action and not both_none:
                 return Drop("a turn reads otherwise", f"turn {number}: {read.kind} for {turn.action.kind}")
             if isinstance(read, ParseError) and not self.parse_errors:
                 return Drop("a turn holds no action", f"turn {number}: {read.reason}")

@@ -12,7 +12,7 @@ from saccade.tasks.benchmarks.row_files import Row
 
 
 class Loader(Protocol):
-    """One format."""
+    """Reads data sets of one layout."""
 
     def find(self, folder: Path, card: Card) -> tuple[Path, ...]:
         """The files of the data set in `folder`, in the order in which they are read; none if it is not there."""

@@ -35,7 +35,6 @@ class FolderLoader:
         return tuple(sorted(first_match(folder, card.loader.files), key=_natural))
 
     def rows(self, files: tuple[Path, ...]) -> Iterator[Row | RowProblem]:
-        """See `Loader.rows`."""
         for number, file in enumerate(files):
             name = f"{file.parent.name}/{file.name}"
             try:
@@ -46,7 +45,6 @@ class FolderLoader:
             yield Row(name, number, {**fields, "_row": number, "_file": file.stem, "_folder": file.parent.name})
 
     def count(self, files: tuple[Path, ...]) -> int:
-        """See `Loader.count`."""
         return len(files)
 
 

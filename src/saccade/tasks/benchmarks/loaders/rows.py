@@ -16,8 +16,6 @@ from saccade.tasks.benchmarks.loaders.base import first_match
 from saccade.tasks.benchmarks.problem import FieldError, RowProblem
 from saccade.tasks.benchmarks.row_files import Row, count_rows, read_rows
 
-_PLACEHOLDERS = ("<image>", "<video>")
-
 Adapt = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 """Adds plain fields to a row. Raises `FieldError` if the row is not as the format says."""
 
@@ -34,17 +32,14 @@ class RowLoader:
     adapt: Adapt = as_it_is
 
     def find(self, folder: Path, card: Card) -> tuple[Path, ...]:
-        """See `Loader.find`."""
         return first_match(folder, card.loader.files)
 
     def rows(self, files: tuple[Path, ...]) -> Iterator[Row | RowProblem]:
-        """See `Loader.rows`."""
         for file in files:
             for row in read_rows(file):
                 yield row if isinstance(row, RowProblem) else self._adapted(row)
 
     def count(self, files: tuple[Path, ...]) -> int:
-        """See `Loader.count`."""
         return sum(map(count_rows, files))
 
     def _adapted(self, row: Row) -> Row | RowProblem:
@@ -64,7 +59,7 @@ def from_llava(row: Mapping[str, Any]) -> Mapping[str, Any]:
     if roles not in (["human", "gpt"], ["user", "assistant"]):
         raise FieldError("conversations", "it does not begin with a question of human and an answer of gpt")
     question, answer = (text for _, text in said[:2])
-    return {**row, "question": _without_placeholders(question), "answer": answer}
+    return {**row, "question": question, "answer": answer}
 
 
 def from_verl(row: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -77,7 +72,7 @@ def from_verl(row: Mapping[str, Any]) -> Mapping[str, Any]:
     answer = reward.get("ground_truth", extra.get("answer"))
     index = extra.get("index")
     plain = {
-        "question": _without_placeholders(question),
+        "question": question,
         "answer": answer,
         "id": extra.get("id") or (None if index is None else f"{row.get('data_source') or 'row'}-{index}"),
     }
@@ -93,18 +88,6 @@ def _last_user(prompt: object) -> object:
 def _mapping(row: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     value = row.get(name)
     return value if isinstance(value, Mapping) else {}
-
-
-def _without_placeholders(text: object) -> object:
-    """A question without the marks before and after it that stand for its media; those inside it stay."""
-    if not isinstance(text, str):
-        return text
-    for mark in _PLACEHOLDERS:
-        while text.strip().startswith(mark):
-            text = text.strip().removeprefix(mark)
-        while text.strip().endswith(mark):
-            text = text.strip().removesuffix(mark)
-    return text.strip()
 
 
 ROWS = RowLoader()

@@ -20,14 +20,12 @@ _LONGEST_INDEX = 64
 
 
 class VlmEvalKit:
-    """The loader."""
+    """Reads the TSV files of VLMEvalKit."""
 
     def find(self, folder: Path, card: Card) -> tuple[Path, ...]:
-        """See `Loader.find`."""
         return first_match(folder, card.loader.files)
 
     def rows(self, files: tuple[Path, ...]) -> Iterator[Row | RowProblem]:
-        """See `Loader.rows`."""
         for file in files:
             shared: dict[str, str] | None = None
             for row in read_rows(file):
@@ -38,7 +36,6 @@ class VlmEvalKit:
                     yield row
 
     def count(self, files: tuple[Path, ...]) -> int:
-        """See `Loader.count`."""
         return sum(map(count_rows, files))
 
 
