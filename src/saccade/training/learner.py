@@ -3,7 +3,7 @@
     for loss in losses_of_this_process:      # None behind them where other processes have one more
         learner.backward(loss)
     norm = learner.gradient_norm(clip)
-    learner.step(fraction)                   # or drop(), and nothing has happened
+    learner.step(fraction)                   # or zero_grad(), and nothing has happened
 
 Losses are parts of a sum over all processes, and the gradient is that of the sum: the same as of one process, but for
 the order in which floats are added.
@@ -16,7 +16,7 @@ from pathlib import Path
 
 import torch
 
-from saccade.training.checkpoints import Checkpoints, State
+from saccade.training.checkpoints import Checkpoints, RunState
 from saccade.training.optimizer import make_optimizer, optimizer_tensors, restore_optimizer, set_rate
 from saccade.training.parallel import Processes
 from saccade.training.settings import OptimizerSettings
@@ -53,18 +53,18 @@ class Learner:
         """Update the weights, at `fraction` of the full learning rate; the gradient is used up."""
         set_rate(self._optimizer, fraction)
         self._optimizer.step()
-        self.drop()
+        self.zero_grad()
 
-    def drop(self) -> None:
+    def zero_grad(self) -> None:
         """Forget the gradient."""
         for parameter in self._weights.values():
             parameter.grad = None
 
-    def save(self, checkpoints: Checkpoints, state: State) -> Path:
+    def save(self, checkpoints: Checkpoints, state: RunState) -> Path:
         """Write a checkpoint, and where; every process calls it."""
-        whole = self.processes.first
+        is_main = self.processes.is_main
         tensors = optimizer_tensors(self._optimizer, self._kept)
-        return checkpoints.save(state, self._weights if whole else {}, tensors if whole else {})
+        return checkpoints.save(state, self._weights if is_main else {}, tensors if is_main else {})
 
     def restore(self, weights: Mapping[str, torch.Tensor], optimizer: Mapping[str, torch.Tensor]) -> None:
         """Put back what a checkpoint holds, by however many processes it was written."""
@@ -74,7 +74,7 @@ class Learner:
                     parameter.copy_(weights[name])
         restore_optimizer(self._optimizer, self._kept, optimizer)
 
-    def settle(self) -> None:
+    def finalize(self) -> None:
         """After the last update, before weights are exported: the model holds them in full precision."""
 
     def _taken(self, trained: Trainable) -> Mapping[str, torch.nn.Parameter]:

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import torch
 
-from saccade.training.checkpoints import Checkpoints, State
+from saccade.training.checkpoints import Checkpoints, RunState
 from saccade.training.learner import Learner
 from saccade.training.optimizer import optimizer_tensors
 from saccade.training.parallel import Processes
@@ -54,7 +54,7 @@ class ShardedLearner(Learner):
             kept.grad = self._gradients.pop(name, None)
         parts = [kept.grad for kept in self._kept.values() if kept.grad is not None]
         own = float(torch.nn.utils.get_total_norm(parts)) if parts else 0.0
-        norm = self.processes.summed([own**2])[0] ** 0.5
+        norm = self.processes.all_sum([own**2])[0] ** 0.5
         if clip:
             torch.nn.utils.clip_grads_with_norm_(self._kept.values(), clip, torch.tensor(norm))
         return float(norm)
@@ -68,17 +68,17 @@ class ShardedLearner(Learner):
                     weight.copy_(self._kept[name])
                 self.processes.copy_from(self._keepers[name], weight.data)
 
-    def drop(self) -> None:
-        super().drop()
+    def zero_grad(self) -> None:
+        super().zero_grad()
         self._gradients.clear()
         for kept in self._kept.values():
             kept.grad = None
 
-    def save(self, checkpoints: Checkpoints, state: State) -> Path:
+    def save(self, checkpoints: Checkpoints, state: RunState) -> Path:
         """See `Learner`; each process writes what it keeps."""
         return checkpoints.save(state, self._kept, optimizer_tensors(self._optimizer, self._kept))
 
-    def settle(self) -> None:
+    def finalize(self) -> None:
         """See `Learner`; an exchange between processes."""
         for name, weight in self._weights.items():
             kept = self._kept.get(name)

@@ -16,7 +16,7 @@ from saccade.sft.train.examples import ManyStores, read_examples
 from saccade.sft.train.loss import token_loss, token_weights
 from saccade.tokens.batch import Collator
 from saccade.tokens.pictures import PictureTensors
-from saccade.training.checkpoints import Checkpoints, State
+from saccade.training.checkpoints import Checkpoints, RunState
 from saccade.training.journal import Journal
 from saccade.training.optimizer import make_optimizer
 from saccade.training.parallel import Processes
@@ -79,13 +79,13 @@ def test_checkpoints_appear_whole_and_the_old_ones_go(tmp_path: Path) -> None:
     kept = Checkpoints(tmp_path, 2, Processes(cpu=True))
     assert kept.latest() is None
     for step in (1, 2, 10):
-        kept.save(State(step, 7 * step, "data"), {"w": torch.full((2,), float(step))}, {"w/step": torch.tensor(1.0)})
+        kept.save(RunState(step, 7 * step, "data"), {"w": torch.full((2,), float(step))}, {"w/step": torch.tensor(1.0)})
     (tmp_path / ".step-00000011.part").mkdir()  # as a kill leaves it
     assert sorted(path.name for path in tmp_path.glob("step-*")) == ["step-00000002", "step-00000010"]
     found = kept.latest()
     assert found is not None
     state, weights, optimizer = found
-    assert state == State(10, 70, "data")
+    assert state == RunState(10, 70, "data")
     assert weights["w"].tolist() == [10.0, 10.0]
     assert optimizer["w/step"].shape == ()
     (tmp_path / "step-00000010" / "weights.safetensors").write_bytes(b"torn")

@@ -111,8 +111,8 @@ class Collector:
         )
         ended = time.perf_counter()
         batch.seconds.scoring += ended - began
-        scored = await asyncio.to_thread(self.processes.together, own)
-        batch.replayed += int(self.processes.summed([timing.replayed])[0])
+        scored = await asyncio.to_thread(self.processes.gather_shares, own)
+        batch.replayed += int(self.processes.all_sum([timing.replayed])[0])
         batch.seconds.others += time.perf_counter() - ended
         batch.scored |= {item.trajectory.id: item for part in scored for item in part}
         return [

@@ -45,7 +45,7 @@ async def choose_tasks(
         RecordError: OUT/pass-rates.jsonl is damaged.
     """
     path, processes = out / PASS_RATES, collector.processes
-    stored = processes.gathered(_read_pass_rates(path) if processes.first else [])[0]
+    stored = processes.all_gather(_read_pass_rates(path) if processes.is_main else [])[0]
     rates = {item.id: item for item in stored}
     size, total = collector.recipe.rounds.tasks, len(tasks.ids)
     for start in range(0, total, size):
@@ -54,7 +54,7 @@ async def choose_tasks(
             measured = await collector.pass_rates(tasks, part)
             unknown = {name: found for name, found in measured.items() if name not in rates}
             new = [TaskPassRate(id=name, rate=rate, usable=usable) for name, (rate, usable) in unknown.items()]
-            if processes.first:
+            if processes.is_main:
                 append_lines(path, new)
             rates |= {item.id: item for item in new}
         callback.choosing(part.stop, total)

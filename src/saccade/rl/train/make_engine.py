@@ -34,9 +34,9 @@ async def sync_weights(engine: Engine, trained: Trainable, processes: Processes)
     Raises:
         ModelError: the engine cannot.
     """
-    if processes.first:
+    if processes.is_main:
         await engine.update_weights(partial(write_copy, trained))
-    processes.wait()
+    processes.barrier()
 
 
 def write_copy(trained: Trainable, folder: Path) -> None:

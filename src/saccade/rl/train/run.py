@@ -46,7 +46,7 @@ from saccade.rl.train.tasks import TaskList, is_file, open_tasks
 from saccade.rl.train.update import UpdateLimits, UpdateMetrics, Updater
 from saccade.tokens.batch import Collator
 from saccade.tokens.pictures import PictureTensors
-from saccade.training.checkpoints import Checkpoints, State
+from saccade.training.checkpoints import Checkpoints, RunState
 from saccade.training.folder import SETTINGS, check_folder
 from saccade.training.journal import Journal
 from saccade.training.learner import Learner
@@ -77,20 +77,20 @@ def train(settings: RlSettings, out: Path, *, resume: bool = False, callback: Rl
         torch.set_num_threads(settings.threads or os.cpu_count() or 1)
     trained = load_trainable(_without_dropout(settings.model), processes.device, settings.recipe.seed)
     tasks = open_tasks(settings.tasks.source, "train", settings.tasks.most)
-    processes.wait()  # until all have checked the folder
-    if processes.first:
+    processes.barrier()  # until all have checked the folder
+    if processes.is_main:
         out.mkdir(parents=True, exist_ok=True)
         save_settings(settings, out / SETTINGS)
-    callback = callback if callback is not None and processes.first else NoCallback()
+    callback = callback if callback is not None and processes.is_main else NoCallback()
     callback.takes(len(tasks.ids), tasks.total)
     learner = make_learner(trained, _optimizer(settings), processes, settings.model.shard)
     asyncio.run(_Run(settings, out, trained, tasks, learner, callback).run())
-    learner.settle()
+    learner.finalize()
     folder = out / "model"
-    if processes.first:
+    if processes.is_main:
         export(trained, folder, settings.keep.dtype, {load_dialect(settings.recipe.dialect).id: 1})
         callback.saved(folder)
-    processes.wait()
+    processes.barrier()
     return folder
 
 
@@ -117,12 +117,12 @@ class _Run:
         self._callback = callback
         self._checkpoints = Checkpoints(out / "checkpoints", settings.keep.checkpoints, self._processes)
         digest = sha256("\n".join(tasks.ids).encode()).hexdigest()
-        self._state = State(0, 0, digest)
+        self._state = RunState(0, 0, digest)
         reference = None
         if recipe.loss.kl_weight and trained.adapter is None:  # before the weights of a checkpoint replace the first
             reference = replace(trained, checkpoint=replace(trained.checkpoint, model=copy.deepcopy(trained.model)))
         self._resume()
-        self._folder = open_rollout_store(out / "rollouts", self._cursor) if self._processes.first else None
+        self._folder = open_rollout_store(out / "rollouts", self._cursor) if self._processes.is_main else None
         self._store = MediaStore(out / "rollouts" / MEDIA)
         pictures = PictureTensors(trained.encoder, self._store)
         loose = trained.low_precision or settings.engine != "local"
@@ -156,9 +156,9 @@ class _Run:
     async def run(self) -> None:
         """Every step that is left."""
         settings, recipe = self._settings, self._recipe
-        fresh = self._processes.gathered(not (self._out / "metrics.jsonl").exists())[0]
+        fresh = self._processes.all_gather(not (self._out / "metrics.jsonl").exists())[0]
         journal = None
-        if self._processes.first:
+        if self._processes.is_main:
             journal = Journal(self._out, settings.keep, self._state.step, settings.model_dump(mode="json"))
         self._callback.begins(self._state.step, recipe.steps)
         try:
@@ -189,7 +189,7 @@ class _Run:
         resources = RolloutResources(engine, self._trained.encoder, sandbox, self._store, tools)
         scorer = load_scorer(recipe.reward, recipe.load_reward(), self._store, self._out / "judge")
         stack.push_async_callback(scorer.close)
-        if self._processes.first:
+        if self._processes.is_main:
             check_tasks(self._tasks, scorer, self._store)
         return Collector(recipe, dialect, resources, settings.play, scorer, self._processes)
 
@@ -220,7 +220,7 @@ class _Run:
             await sync_weights(collector.resources.engine, self._trained, self._processes)
         batch.seconds.update = time.perf_counter() - began
         tokens = self._state.tokens + int(sums.tokens)
-        self._state = State(step + 1, tokens, self._state.data, {**self._state.more, "place": batch.cursor})
+        self._state = RunState(step + 1, tokens, self._state.data, {**self._state.more, "place": batch.cursor})
         if journal is None or self._folder is None:
             return
         every = self._settings.rollouts.every
@@ -252,7 +252,9 @@ class _Run:
         tasks = [await asyncio.to_thread(validation.make, name, collector.resources.store) for name in own]
         plans = [collector.plan(task, 0, task.id, greedy=True) for task in tasks]
         played, _ = await play_rollouts(plans, collector.resources, collector.play, self._recipe.seed)
-        scored = self._processes.together([(await collector.scorer([item], trained_on=False))[0] for item in played])
+        scored = self._processes.gather_shares(
+            [(await collector.scorer([item], trained_on=False))[0] for item in played]
+        )
         if journal is None:
             return
         values = {f"validation/{name}": value for name, value in rollout_metrics(scored).items()}

@@ -161,25 +161,25 @@ class Updater:
         lengths = [len(sample.row) for sample in samples]
         passes = forward_passes(lengths, self._limits.max_tokens, packed=False)
         own = UpdateMetrics()
-        for group in self._learner.processes.turns(passes, work(lengths, passes)):
+        for group in self._learner.processes.balanced_shares(passes, work(lengths, passes)):
             value = None if group is None else self._loss([samples[index] for index in group], loss, totals, own)
             self._learner.backward(value)
         norm = self._learner.gradient_norm(clip)
         total = UpdateMetrics(gradient_norm=norm, updates=1)
-        for sums in self._learner.processes.gathered(own):
+        for sums in self._learner.processes.all_gather(own):
             total.add(sums)
         return total
 
     def _check(self, metrics: UpdateMetrics) -> None:
         if metrics.max_logprob_diff > self._limits.max_logprob_diff:
-            self._learner.drop()
+            self._learner.zero_grad()
             raise TrainingError(
                 f"a token's log-probability differs by {metrics.max_logprob_diff:.2g} between sampling and training, "
                 f"and at most {self._limits.max_logprob_diff:.2g} is allowed (max_logprob_diff): the policy that "
                 "learns would not be the one that sampled. Nothing was updated."
             )
         if not (np.isfinite(metrics.gradient_norm) and np.isfinite(metrics.loss)):
-            self._learner.drop()
+            self._learner.zero_grad()
             raise TrainingError(
                 f"an update had a loss of {metrics.loss} and a gradient of norm {metrics.gradient_norm}; the weights "
                 "are as they were before. Lower the learning rate, or train in float32."

@@ -27,7 +27,7 @@ from saccade.sft.train.validate import greedy_samples, held_out_loss
 from saccade.sft.train.watch import NoWatch, Watch
 from saccade.tokens.batch import Batch, Collator, TokenRow
 from saccade.tokens.pictures import PictureTensors
-from saccade.training.checkpoints import Checkpoints, State
+from saccade.training.checkpoints import Checkpoints, RunState
 from saccade.training.folder import SETTINGS, check_folder
 from saccade.training.journal import Journal
 from saccade.training.learner import Learner
@@ -55,24 +55,24 @@ def train(settings: SftSettings, out: Path, *, resume: bool = False, watch: Watc
     if processes.device.type == "cpu":
         torch.set_num_threads(settings.threads or os.cpu_count() or 1)
     check_folder(settings, out, resume)
-    processes.wait()
+    processes.barrier()
     trained = load_trainable(settings.model, processes.device, settings.seed)
-    heard = watch if watch is not None and processes.first else NoWatch()
+    heard = watch if watch is not None and processes.is_main else NoWatch()
     examples = read_examples(settings, trained.encoder, heard.reading)
-    if processes.first:  # not before the data and the checkpoint are known to be there
+    if processes.is_main:  # not before the data and the checkpoint are known to be there
         out.mkdir(parents=True, exist_ok=True)
         save_settings(settings, out / SETTINGS)
-    processes.wait()
+    processes.barrier()
     learner = make_learner(trained, settings.optimizer, processes, settings.model.shard)
     run = _Run(settings, out, trained, examples, learner)
     run.go_on()
     run.to_the_end(heard)
-    learner.settle()
+    learner.finalize()
     folder = out / "model"
-    if processes.first:
+    if processes.is_main:
         export(trained, folder, settings.keep.dtype, examples.dialects)
         heard.saved(folder)
-    processes.wait()
+    processes.barrier()
     return folder
 
 
@@ -98,7 +98,7 @@ class _Run:
         self._collate_held = Collator(trained.encoder, looked_at, trained.model, packed=False)
         self._checkpoints = Checkpoints(out / "checkpoints", settings.keep.checkpoints, self._processes)
         self._total = total_steps(len(examples.train), batch.trajectories, settings.epochs, settings.steps)
-        self._state = State(0, 0, examples.fingerprint)
+        self._state = RunState(0, 0, examples.fingerprint)
 
     def go_on(self) -> None:
         """From the last checkpoint, where there is one."""
@@ -117,7 +117,7 @@ class _Run:
     def to_the_end(self, watch: Watch) -> None:
         """Every step that is left."""
         journal = None
-        if self._processes.first:
+        if self._processes.is_main:
             config = self._settings.model_dump(mode="json")
             journal = Journal(self._out, self._settings.keep, self._state.step, config)
         watch.begins(self._examples, self._state.step, self._total)
@@ -160,7 +160,7 @@ class _Run:
             self._learner.backward(found.total)
             loss, right = loss + float(found.total.detach()), right + found.right
         norm = self._learner.gradient_norm(self._settings.optimizer.clip)
-        loss, right = self._processes.summed([loss, right])
+        loss, right = self._processes.all_sum([loss, right])
         if not (norm < float("inf") and loss < float("inf")):
             raise TrainingError(
                 f"step {step + 1} gave a loss of {loss} and a gradient of norm {norm}; the weights are as "
@@ -169,7 +169,7 @@ class _Run:
         fraction = rate_fraction(step, self._total, self._settings.optimizer)
         self._learner.step(fraction)
         tokens = sum(len(row) for row in rows)
-        self._state = State(step + 1, self._state.tokens + tokens, self._state.data)
+        self._state = RunState(step + 1, self._state.tokens + tokens, self._state.data)
         seconds = time.perf_counter() - began
         return {
             "loss": loss,
@@ -194,7 +194,7 @@ class _Run:
         groups = forward_passes(lengths, self._settings.batch.tokens, packed=self._packed)
         return [
             None if group is None else self._batch([rows[at] for at in group], [weights[at] for at in group])
-            for group in self._processes.turns(groups, work(lengths, groups))
+            for group in self._processes.balanced_shares(groups, work(lengths, groups))
         ]
 
     def _batch(self, rows: Sequence[TokenRow], weights: Sequence[Weights]) -> tuple[Batch, torch.Tensor, torch.Tensor]:
