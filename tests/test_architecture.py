@@ -27,12 +27,13 @@ LAYERS = {
     **dict.fromkeys(("media", "sandbox", "models", "tools", "recipes"), 2),
     **dict.fromkeys(("dialects", "tasks", "grading"), 3),
     **dict.fromkeys(("episode", "looks", "tokens"), 4),
-    **dict.fromkeys(("env", "rewards", "training"), 5),
-    **dict.fromkeys(("evals", "rl", "sft"), 6),
-    "report": 7,
-    **dict.fromkeys(("serve", "bench", "reproduce"), 8),
-    "cli": 9,
-    "__main__": 10,
+    **dict.fromkeys(("rewards", "training"), 5),
+    "env": 6,
+    **dict.fromkeys(("evals", "rl", "sft"), 7),
+    "report": 8,
+    **dict.fromkeys(("serve", "bench", "reproduce"), 9),
+    "cli": 10,
+    "__main__": 11,
 }
 # _typeshed exists for type checkers alone.
 GUEST_MAY_IMPORT = (

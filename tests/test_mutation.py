@@ -2,8 +2,10 @@
 
 import importlib.util
 import sys
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 
@@ -66,6 +68,66 @@ def test_a_seed_draws_the_same_faults(tool: ModuleType) -> None:
     assert len(tool.drawing(sources, 1000, seed=0)) == 2 * len(tool.mutations("a.py", SOURCE))
 
 
-def test_tests_of_a_module_are_found_where_they_mirror_it(tool: ModuleType) -> None:
-    assert tool.mirrored("src/saccade/episode/flow.py") == ["tests/episode/test_flow.py", "tests/episode"]
-    assert tool.mirrored("src/saccade/errors.py") == ["tests"]
+def test_tests_of_a_module_are_found_where_they_mirror_it(tool: ModuleType, tmp_path: Path) -> None:
+    for name, text in {
+        "tests/a/test_far.py": "",
+        "tests/a/test_near.py": "from saccade.a.flow import run",
+        "tests/a/test_nearly.py": "from saccade.a.flower import rose",
+        "tests/a/test_flow.py": "",
+        "tests/b/test_flow.py": "from saccade.a.flow import run",
+    }.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    far, near, nearly, flow = (f"tests/a/test_{name}.py" for name in ("far", "near", "nearly", "flow"))
+    assert tool.mirrored("src/saccade/a/flow.py", tmp_path) == [flow, near, far, nearly]
+    assert tool.mirrored("src/saccade/a/flower.py", tmp_path) == [nearly, far, flow, near]
+    assert tool.mirrored("src/saccade/a/inner/rose.py", tmp_path) == [far, flow, near, nearly]
+    assert set(tool.mirrored("src/saccade/c.py", tmp_path)) == {flow, near, far, nearly, "tests/b/test_flow.py"}
+
+
+HANGS = """
+import subprocess, sys, time
+from pathlib import Path
+
+def test_hangs():
+    child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+    Path("pids").write_text(str(child.pid))
+    time.sleep(600)
+"""
+
+
+def running(process: int) -> bool:
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def a_copy(tool: ModuleType, folder: Path, test: str) -> Any:
+    """A copy of a repository that is no more than one test."""
+    copy = object.__new__(tool.Copy)
+    copy.root, copy.python = folder / "saccade", Path(sys.executable)
+    copy.root.mkdir()
+    (copy.root / "test_it.py").write_text(test)
+    return copy
+
+
+@pytest.mark.slow
+def test_a_run_that_hangs_is_a_fault_that_was_found_and_leaves_no_process(tool: ModuleType, tmp_path: Path) -> None:
+    copy = a_copy(tool, tmp_path, HANGS)
+    assert copy.passes(["test_it.py"], 15.0) is False
+    assert not running(int((copy.root / "pids").read_text()))
+
+
+@pytest.mark.slow
+def test_a_fault_stays_in_the_copy_and_not_for_long(tool: ModuleType, tmp_path: Path) -> None:
+    copy = a_copy(tool, tmp_path, "import part\n\n\ndef test_it():\n    assert part.low < 3\n")
+    part = copy.root / "part.py"
+    part.write_bytes(b"low = 2\n")
+    (noticed,) = tool.mutations("part.py", part.read_bytes())
+    unnoticed = replace(noticed, text="1")
+    assert not tool.survives(copy, noticed, ["test_it.py"], 60.0)
+    assert tool.survives(copy, unnoticed, ["test_it.py"], 60.0)
+    assert part.read_bytes() == b"low = 2\n"
+    with pytest.raises(SystemExit, match="pytest itself failed"):
+        copy.passes(["no_such_test.py"], 60.0)

@@ -15,15 +15,18 @@ import ast
 import contextlib
 import os
 import random
+import re
 import shutil
 import signal
 import subprocess
 import sys
 import sysconfig
 import tempfile
+import time
 import venv
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import TypeGuard
 
@@ -112,15 +115,21 @@ def _is_none(node: ast.expr) -> bool:
     return isinstance(node, ast.Constant) and node.value is None
 
 
+@cache
 def mirrored(file: str, root: Path = ROOT) -> list[str]:
-    """The tests of a module: the file that bears its name, if there is one, then the nearest folder that has tests."""
+    """The test files of the nearest folder that mirrors a module's, those first that probably notice a fault.
+
+    That is the one that bears its name, then those that import it. Files, not folders: pytest takes a file beside the
+    folder that it lies in as the folder alone.
+    """
     inner = Path(file).relative_to("src/saccade").with_suffix("")
-    named = sorted((root / "tests" / inner.parent).glob(f"test_{inner.name}.py"))
     folder = root / "tests" / inner.parent
-    while not list(folder.rglob("test_*.py")):
+    named = folder / f"test_{inner.name}.py"
+    while not (files := sorted(folder.rglob("test_*.py"))):
         folder = folder.parent
-    rest = folder.relative_to(root).as_posix()
-    return [*(path.relative_to(root).as_posix() for path in named), rest]
+    module = re.compile(rf"\b{re.escape('.'.join(('saccade', *inner.parts)))}\b")
+    files.sort(key=lambda path: (path != named, module.search(path.read_text(encoding="utf-8")) is None))
+    return [path.relative_to(root).as_posix() for path in files]
 
 
 def changed(since: str) -> list[str]:
@@ -148,19 +157,25 @@ class Copy:
 
     def passes(self, tests: list[str], seconds: float) -> bool:
         """Whether the tests pass; a run that takes longer than `seconds` counts as failed (the fault made it hang)."""
-        command = [str(self.python), "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "--no-header", *tests]
-        process = subprocess.Popen(
-            command, cwd=self.root, start_new_session=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-        )
-        try:
-            said, _ = process.communicate(timeout=seconds)
-        except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.communicate()
-            return False
-        if process.returncode not in (0, 1, 2):  # 2: a test file cannot be imported with the fault in it
-            raise SystemExit(f"pytest itself failed ({process.returncode}):\n{said[-2000:]}")
-        return process.returncode == 0
+        command = [str(self.python), "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "--no-header"]
+        command += ["--basetemp", str(self.root.parent / "tests"), *tests]
+        # To a file: what a faulty program leaves running would keep a pipe open.
+        with (self.root.parent / "said").open("w+", encoding="utf-8") as said:
+            process = subprocess.Popen(
+                command, cwd=self.root, start_new_session=True, stdout=said, stderr=subprocess.STDOUT
+            )
+            try:
+                code = process.wait(seconds)
+            except subprocess.TimeoutExpired:
+                return False
+            finally:  # after an interrupt too
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+            if code not in (0, 1, 2):  # 2: a test file cannot be imported with the fault in it
+                said.seek(0)
+                raise SystemExit(f"pytest itself failed ({code}):\n{said.read()[-2000:]}")
+        return code == 0
 
 
 def survives(copy: Copy, mutation: Mutation, tests: list[str], seconds: float) -> bool:
@@ -183,30 +198,34 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--floor", type=float, default=0.95, help="share that must be found")
     parser.add_argument("--seconds", type=float, default=600.0, help="limit of one run of tests")
+    parser.add_argument("--tests", nargs="+", help="run these and not the mirrored ones, where the folder takes long")
     parser.add_argument("--wide", action="store_true", help="try survivors against the whole default suite too")
     given = parser.parse_args()
     files = [p.relative_to(ROOT).as_posix() for name in given.paths for p in _python(ROOT / name)] or changed(
         given.since
     )
-    drawn = drawing({name: (ROOT / name).read_bytes() for name in files}, given.draw, given.seed)
+    sources = {name: (ROOT / name).read_bytes() for name in files}
+    drawn = drawing(sources, given.draw, given.seed)
     if not drawn:
         raise SystemExit("nothing to draw from: no Python file under src/saccade changed; name one, or --since REV")
     print(f"{len(drawn)} faults from {len(files)} files, seed {given.seed}", flush=True)
-    left = []
+    left, begun = [], time.monotonic()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended; nothing is left behind"))
     with tempfile.TemporaryDirectory(prefix="saccade-mutation-") as folder:
         copy = Copy(Path(folder))
-        sound = sorted({test for mutation in drawn for test in mirrored(mutation.file)})
+        tests = {mutation.file: given.tests or mirrored(mutation.file) for mutation in drawn}
+        sound = sorted({test for chosen in tests.values() for test in chosen})
         if not copy.passes(sound, given.seconds):
             raise SystemExit(f"the tests fail without any fault: {' '.join(sound)}")
         for number, mutation in enumerate(drawn, 1):
-            lives = survives(copy, mutation, mirrored(mutation.file), given.seconds)
+            lives = survives(copy, mutation, tests[mutation.file], given.seconds)
             if lives and given.wide:
                 lives = survives(copy, mutation, ["-n", "2", "tests"], 6 * given.seconds)
             word = "SURVIVED" if lives else "found"
-            print(f"{number:3} {word:8} {mutation.shown((ROOT / mutation.file).read_bytes())}", flush=True)
+            print(f"{number:3} {word:8} {mutation.shown(sources[mutation.file])}", flush=True)
             left += [mutation] if lives else []
     share = 1 - len(left) / len(drawn)
-    print(f"{len(drawn) - len(left)} of {len(drawn)} found ({share:.1%})")
+    print(f"{len(drawn) - len(left)} of {len(drawn)} found ({share:.1%}) in {time.monotonic() - begun:.0f} s")
     sys.exit(share < given.floor)
 
 

@@ -17,7 +17,7 @@ from saccade.dialects.calls import (
     resolve_name,
     write_call,
 )
-from saccade.dialects.faults import Fault, FaultKind, find_tag_faults
+from saccade.dialects.faults import Fault, FaultKind, ends_inside, find_tag_faults
 from saccade.record.action import ToolCall
 
 SHAPES = [
@@ -178,3 +178,111 @@ def test_tag_faults(text: str, kinds: list[FaultKind]) -> None:
     found = [fault.kind for fault in find_tag_faults(text, ("think", "tool_call", "answer"))]
     assert found[: len(kinds)] == kinds
     assert bool(found) == bool(kinds)
+
+
+@pytest.mark.parametrize(
+    ("text", "shape", "arguments", "server"),
+    [
+        ('{"tool": "zoom", "arguments": {"a": 1}, "server": 3}', CallShape.MIXED, {"a": 1, "server": 3}, None),
+        ('{"tool": "zoom", "server": "s"}', CallShape.FLAT, {"server": "s"}, None),
+        ('{"name": "zoom", "server": "s", "arguments": {}}', CallShape.MIXED, {}, "s"),
+        ('{"server": "s", "tool": "zoom", "arguments": {}, "b": 2}', CallShape.MIXED, {"b": 2}, "s"),
+        ('{"tool": "zoom", "parameters": {"a": 1}, "b": 2}', CallShape.MIXED, {"a": 1, "b": 2}, None),
+        ('{"tool": "zoom", "name": "x"}', CallShape.FLAT, {"name": "x"}, None),
+        ('{"tool": 3, "name": "zoom"}', CallShape.MIXED, {"tool": 3}, None),
+        ('{"tool": "", "name": "zoom", "arguments": {}}', CallShape.MIXED, {"tool": ""}, None),
+        ('{"tool": "zoom", "action": {"a": 1}}', CallShape.FLAT, {"action": {"a": 1}}, None),
+        (
+            '{"name": "zoom", "arguments": {}, "action": {"tool": "other"}}',
+            CallShape.MIXED,
+            {"action": {"tool": "other"}},
+            None,
+        ),
+        ('{"action": {"tool": "zoom", "arguments": {}}, "thought": "hm"}', CallShape.MIXED, {}, None),
+        ('{"action": {"tool": "zoom", "arguments": {}}}', CallShape.ACTION, {}, None),
+        ('{"action": {"name": "zoom", "arguments": {}}}', CallShape.MIXED, {}, None),
+        ('{"action": {"tool": "zoom", "a": 1}}', CallShape.MIXED, {"a": 1}, None),
+        ('{"tool": "zoom", "parameters": null, "a": 1}', CallShape.MIXED, {"a": 1}, None),
+        ('{"tool": "zoom", "arguments": "[1]"}', CallShape.MIXED, {"arguments": "[1]"}, None),
+        ('{"tool": "zoom", "parameters": "{}"}', CallShape.PARAMETERS, {}, None),
+        ('{"tool": "zoom", "parameters": {}, "arguments": {"a": 1}}', CallShape.MIXED, {"arguments": {"a": 1}}, None),
+        ('{"name": "zoom"}', CallShape.MIXED, {}, None),
+    ],
+)
+def test_mixtures_are_read_with_all_that_they_say(
+    text: str, shape: CallShape, arguments: dict[str, object], server: str | None
+) -> None:
+    assert read_call(text) == ReadCall(ToolCall(name="zoom", arguments=arguments), shape, server)
+    assert read_call(f" \n{text}\t") == read_call(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("[]", "A tool call is a JSON object, but this is an array."),
+        ("null", "A tool call is a JSON object, but this is null."),
+        ("true", "A tool call is a JSON object, but this is a boolean."),
+        ('"x"', "A tool call is a JSON object, but this is a text."),
+        ("1.5", "A tool call is a JSON object, but this is a number."),
+        ("7", "A tool call is a JSON object, but this is a number."),
+        ('{"tool": "a", "parameters": 3}', '"parameters" must be a JSON object, but it is a number.'),
+        ('{"name": "a", "arguments": [1]}', '"arguments" must be a JSON object, but it is an array.'),
+        (
+            '{"tool": "a", "b": 1, "c": 2, "parameters": {"c": 1, "b": 2}}',
+            'b, c stand both beside "parameters" and in it.',
+        ),
+        ('{"tool": "a", "x": -Infinity}', "The tool call is not valid JSON: -Infinity is no JSON number."),
+        ("[" * 100_000, "The JSON of the tool call is nested too deeply."),
+    ],
+)
+def test_a_fault_says_what_it_is(text: str, reason: str) -> None:
+    read = read_call(text)
+    assert isinstance(read, Fault)
+    assert read.reason == reason
+
+
+def test_names_have_at_most_200_characters_and_shapes_are_named() -> None:
+    longest = read_call('{"name": "' + "x" * 200 + '"}')
+    assert isinstance(longest, ReadCall)
+    refused = read_call('{"tool": "a"}', {CallShape.PARAMETERS, CallShape.ARGUMENTS})
+    assert isinstance(refused, Fault)
+    assert refused.reason == "The call is written in the shape flat; allowed here: arguments, parameters."
+    assert write_call(ToolCall(name="a", arguments={"b": "<c>"}), CallShape.FLAT) == '{"tool": "a", "b": "\\u003cc>"}'
+    for key in ("tool", "arguments"):
+        with pytest.raises(ValueError, match="the shape flat cannot hold this call of 'a'"):
+            write_call(ToolCall(name="a", arguments={key: "{}"}), CallShape.FLAT)
+
+
+@pytest.mark.parametrize(
+    ("text", "kinds"),
+    [
+        ("<think><answer></answer></think>", ["nested_tag", "unopened_tag"]),
+        ("</think><think>", ["unopened_tag", "unclosed_tag"]),
+        ("<think>a<think>b</think>", ["closed_by_opening_tag", "unopened_tag"]),
+        ("<think><answer></think>", ["nested_tag"]),
+        ("<think></think><think></think>", []),
+        ("<think></answer></think>", ["unopened_tag"]),
+        ("< think>", []),
+    ],
+)
+def test_faults_of_tags_in_the_order_of_the_text(text: str, kinds: list[str]) -> None:
+    found = find_tag_faults(text, ("think", "answer"))
+    assert [fault.kind.value for fault in found] == kinds
+    assert all(fault.reason.startswith("<") and fault.reason.endswith(".") for fault in found)
+
+
+@pytest.mark.parametrize(
+    ("text", "tag"),
+    [
+        ("<answer>a", "answer"),
+        ("<answer>a</answer>", None),
+        ("<answer>a</answer><answer>", "answer"),
+        ("</answer>", None),
+        ("<code><answer>", "answer"),
+        ("<code>1</code> <answer>", "answer"),
+        ("<code>", "code"),
+        ("", None),
+    ],
+)
+def test_the_tag_that_a_cut_text_ends_in(text: str, tag: str | None) -> None:
+    assert ends_inside(text, ("answer", "code")) == tag

@@ -15,6 +15,7 @@ from saccade.dialects.text import (
     cut_middle,
     fences,
     innermost,
+    outside_thoughts,
     python_fences,
 )
 
@@ -86,3 +87,69 @@ def test_total(text: str) -> None:
 def test_long_hostile_text_takes_linear_work(read: Callable[[str], object], piece: str) -> None:
     read(piece * 20_000)
     assert grows_linearly(lambda size: read(piece * size), 500)
+
+
+@pytest.mark.parametrize(
+    ("body", "code", "whole"),
+    [
+        ("```python a```", " a", True),
+        ("```a```", "a", True),
+        ("``` a", "", False),  # a language, and then nothing
+        ("\r\n  a\r\n", "  a", True),
+        ("\n```json\na\n```\n", "a", True),
+        ("\n```json\na\n```\n```python\nb\n```\n```\nc\n```", "b", True),
+        ("\n```python\na\n```\n```python\nb", "b", False),
+        ("", "", True),
+    ],
+)
+def test_code_in_a_block_of_any_layout(body: str, code: str, whole: bool) -> None:
+    assert code_in_block(body) == (code, whole)
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("~~~\n```Python3\na\n```", [("python3", "a", True)]),
+        ("```python x\na\n```", [("", "", False)]),  # words behind the language: no opening
+        ("```c++\na\n\n```\r\n```", [("c++", "a\n", True), ("", "", False)]),
+        ("````\na\n````", []),
+        ("```\n```python\na\n```", [("", "```python\na", True)]),
+        ("```\n```", [("", "", True)]),
+        ("x ```\na\n```", [("", "", False)]),
+        (" \t``` py \na", [("py", "a", False)]),
+    ],
+)
+def test_fences_of_any_layout(text: str, found: list[tuple[str, str, bool]]) -> None:
+    assert [(fence.language, fence.body, fence.closed) for fence in fences(text)] == found
+
+
+def test_tags_back_to_back_and_inside_each_other() -> None:
+    assert blocks("<a>1</a><a>2</a>", "a") == innermost("<a>1</a><a>2</a>", "a") == (Block("1", True), Block("2", True))
+    assert blocks("<a><a>1</a>2</a><a>", "a") == (Block("<a>1", True), Block("", False))
+    assert innermost("<a><a>1</a>2</a><a><a>3", "a") == (Block("1", True), Block("3", False))
+    assert innermost("</a>1</a>", "a") == ()
+    assert blocks("<ab>1</ab><a>2</ab>", "a") == (Block("2</ab>", False),)
+
+
+@pytest.mark.parametrize(
+    ("longest", "text", "cut"),
+    [(4, "abcd", "abcd"), (4, "abcde", "ab...de"), (5, "abcdef", "ab...ef"), (5, "abcde", "abcde"), (1, "ab", "...")],
+)
+def test_the_middle_is_cut_out_of_what_is_longer(longest: int, text: str, cut: str) -> None:
+    assert cut_middle(text, longest=longest) == cut
+    assert cut_middle(text, longest=longest, mark="|") == cut.replace("...", "|")
+
+
+@pytest.mark.parametrize(
+    ("text", "left"),
+    [
+        ("<think>a</think><answer>b</answer>", "<answer>b</answer>"),
+        ("<think>a</think>x<think>b</think><tool_call>", "x<tool_call>"),
+        ("<think><answer>b</answer></think>c", "<think><answer>b</answer></think>c"),  # its answer stands in a thought
+        ("<think>a</think>", "<think>a</think>"),
+        ("<think>a\n<answer>b</answer>", "<think>a\n<answer>b</answer>"),
+        ("<think>\n</think>\n<tool_call>", "\n<tool_call>"),
+    ],
+)
+def test_what_is_said_outside_of_thoughts(text: str, left: str) -> None:
+    assert outside_thoughts(text) == left

@@ -62,7 +62,7 @@ def test_an_episode(store: MediaStore) -> None:
         assert info["scores"] == {"correct": 1.0}
         trajectory = info["trajectory"]
         assert [turn.text for turn in trajectory.turns] == [SHOW, "Let me think.", ANSWER]
-        assert trajectory.scores == (Score(name="correct", value=1.0, detail="exact match"),)
+        assert [(score.name, score.value) for score in trajectory.scores] == [("correct", 1.0)]
         with pytest.raises(gymnasium.error.ResetNeeded):
             env.step(ANSWER)
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import shutil
+import socket
 import stat
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -424,3 +426,105 @@ def test_any_program_is_undone(first: list[Any], second: list[Any], third: list[
         finally:
             os.close(fd)
             remove(root)
+
+
+def test_what_just_fits_is_kept(folder: Path) -> None:
+    fd = os.open(folder, FOLDER)
+    (folder / "a.bin").write_bytes(b"a" * 600)
+    (folder / "b.bin").write_bytes(b"b" * 400)
+    (folder / "link").symlink_to("a.bin")
+    Workspace(fd, str(folder), workspace_bytes=1000, workspace_files=3).commit()
+    with pytest.raises(WorkspaceTooLarge, match="more than 999 bytes"):
+        Workspace(fd, str(folder), workspace_bytes=999).commit()
+    with pytest.raises(WorkspaceTooLarge, match="more than 2 files and folders"):
+        Workspace(fd, str(folder), workspace_files=2).commit()
+    os.close(fd)
+
+
+def test_what_was_kept_counts_again_and_what_changed_is_read_anew(folder: Path) -> None:
+    fd = os.open(folder, FOLDER)
+    workspace = Workspace(fd, str(folder), workspace_bytes=1000)
+    (folder / "a.bin").write_bytes(b"a" * 600)
+    os.utime(folder / "a.bin", ns=(1, 1))
+    time.sleep(0.05)  # beyond the tick of a coarse clock
+    workspace.commit()
+    (folder / "b.bin").write_bytes(b"b" * 400)
+    workspace.commit()
+    (folder / "b.bin").write_bytes(b"c" * 401)
+    with pytest.raises(WorkspaceTooLarge):
+        workspace.commit()
+    workspace.restore()
+    assert (folder / "b.bin").read_bytes() == b"b" * 400
+    os.close(fd)
+
+
+def test_paths_of_up_to_4000_bytes_are_kept(folder: Path, workspace: Workspace) -> None:
+    nest(folder, 19, "n" * 200)  # 19 folders and their slashes: 3,819 bytes
+    assert len(workspace.scan()) == 20
+    nest(folder / "/".join(["n" * 200] * 19), 1, "m" * 180)  # 4,000 with its slash
+    assert len(workspace.scan()) == 22
+    other = folder / "other"
+    other.mkdir()
+    nest(other, 20, "ä" * 98)  # two bytes each: 6 and 20 times 197 are 3,946
+    assert len(workspace.scan()) == 44
+    (folder / ("k" * 20)).mkdir()
+    nest(folder / ("k" * 20), 20, "n" * 198)  # 21 and 20 times 199 are 4,001
+    with pytest.raises(WorkspaceTooLarge, match="longer than 4000 bytes"):
+        workspace.scan()
+
+
+def test_every_kind_of_entry_is_described(folder: Path, workspace: Workspace) -> None:
+    (folder / "d").mkdir(mode=0o711)
+    (folder / "f").write_bytes(b"12345")
+    (folder / "f").chmod(0o640)
+    (folder / "l").symlink_to("f")
+    os.mkfifo(folder / "p", 0o600)
+    with socket.socket(socket.AF_UNIX) as heard:
+        heard.bind(str(folder / "s"))
+        found = workspace.scan()
+        assert {name: entry.kind for name, entry in found.items()} == {
+            "d": "folder",
+            "f": "file",
+            "l": "link",
+            "p": "fifo",
+            "s": "other",
+        }
+        assert (found["f"].size, oct(found["f"].mode)) == (5, "0o640")
+        assert found["d"] == ("folder", 0o711, 0, 0, 0, 0)
+        assert workspace.entry("f") == found["f"]
+        fd = workspace.open("f")
+        assert os.read(fd, 9) == b"12345"
+        os.close(fd)
+        with pytest.raises(OSError, match="symbolic links"):
+            workspace.open("l")
+        workspace.commit()
+        workspace.restore()
+        assert workspace.changes() == Changes()
+
+
+def test_only_a_folders_mode_or_being_there_is_a_change_of_it(folder: Path, workspace: Workspace) -> None:
+    (folder / "d").mkdir(mode=0o755)
+    (folder / "d/a.txt").write_text("a")
+    workspace.commit()
+    for change in (lambda: (folder / "d").chmod(0o700), lambda: (folder / "e").mkdir()):
+        change()
+        assert workspace.changes() == Changes()  # folders are not told
+        workspace.restore()
+        assert survey(folder)["d"] == ["drwxr-xr-x"]
+        assert sorted(survey(folder)) == ["d", "d/a.txt"]
+
+
+def test_a_file_replaced_by_another_of_the_same_content_is_written_in_place(folder: Path, workspace: Workspace) -> None:
+    (folder / "a.txt").write_text("same")
+    (folder / "link").symlink_to("a.txt")
+    workspace.commit()
+    (folder / "b.txt").write_text("same")
+    (folder / "b.txt").rename(folder / "a.txt")
+    assert workspace.changes() == Changes(changed=("a.txt",))
+    workspace.restore()
+    assert (folder / "a.txt").read_text() == "same"
+    inode = (folder / "link").lstat().st_ino
+    (folder / "c.txt").write_text("new")
+    workspace.restore()
+    assert (folder / "link").lstat().st_ino == inode  # what is as it was is not made again
+    assert workspace.changes() == Changes()

@@ -161,3 +161,110 @@ def test_crops_agree_with_pillow(box: tuple[int, int, int, int]) -> None:
 def test_any_text_is_read_without_an_exception(code: str) -> None:
     reader().read(code)
     reader().distrust(code)
+
+
+def test_of_the_views() -> None:
+    assert WHOLE.crop((399, 299, 500, 500)) == View("photo", (399, 299, 400, 300), 1, 1)
+    assert WHOLE.crop((399.1, 0, 400, 300)) is None  # less than a pixel is left
+    assert WHOLE.crop((0, 299.5, 400, 300)) is None
+    assert WHOLE.crop((-9, -9, 0, 300)) is None
+    half = View("photo", (100, 100, 300, 200), 100, 200)  # half as wide, twice as high
+    assert half.crop((10, 20, 60, 40)) == View("photo", (120, 110, 220, 120), 50, 20)
+    assert half.resized(0.4, 10) is None
+    assert half.resized(0.6, 10) == View("photo", half.box, 1, 10)
+    assert half.resized(10**6, 1) is not None
+    assert half.resized(10**6 + 1, 1) is None
+
+
+@pytest.mark.parametrize(
+    ("code", "box"),
+    [
+        ("x = [10, 20, 30, 40]\nimage.crop((x[0], x[-3], x[2], x[3]))", (10, 20, 30, 40)),
+        ("x = (0, 10, 20, 30, 40, 0)\nimage.crop(x[1:5])", (10, 20, 30, 40)),
+        ("x = (10, 20, 30, 40, 0)\nimage.crop(x[:-1])", (10, 20, 30, 40)),
+        ("x = {'a': 10, 2: 20, 'b': (30, 40)}\nimage.crop((x['a'], x[2]) + x['b'])", (10, 20, 30, 40)),
+        ("a, (b, c) = 10, (20, 30)\nimage.crop((a, b, c, 50 - a))", (10, 20, 30, 40)),
+        ("image.crop((abs(-10), max(3, 20), min([30, 99]), math.ceil(39.2)))", (10, 20, 30, 40)),
+        ("image.crop((math.floor(10.9), 20, 121 % 91, 80 // 2))", (10, 20, 30, 40)),
+        ("image.crop((len([0] + [1]) * 5, 20, int(30.7), 40 / 1))", (10, 20, 30, 40)),
+        ("image.crop(tuple([10, 20, 30, 40]))", (10, 20, 30, 40)),
+        ("x: int = 10\nimage.crop((x, 2 * x, 3 * x, -x * -4))", (10, 20, 30, 40)),
+        ("w, h = image.resize((40, 30)).size\nimage.crop((10, 20, h, w))", (10, 20, 30, 40)),
+        ("a = np.array(image)\nh, w, c = a.shape\na[20:h // 3 - 60, 10:w // 4 - 70]", (10, 20, 30, 40)),
+        ("Image.fromarray(np.asarray(image)).crop((10, 20, 30, 40))", (10, 20, 30, 40)),
+        ("a = cv2.cvtColor(cv2.imread(path), cv2.COLOR_BGR2RGB)\na[20:40, 10:30]", (10, 20, 30, 40)),
+        ("a = cv2.resize(cv2.imread(path), (200, 150))\na[10:20, 5:15]", (10, 20, 30, 40)),
+        ("a = cv2.resize(cv2.imread(path), None, fx=0.5, fy=2)\na[40:80, 5:15]", (10, 20, 30, 40)),
+        ("a = cv2.resize(cv2.imread(path), dsize=(400, 600))\na[40:80, 10:30]", (10, 20, 30, 40)),
+        ("image.copy().convert('L').crop((10, 20, 30, 40))", (10, 20, 30, 40)),
+        ("small = image.resize(size=[200, 150])\nsmall.crop((5, 10, 15, 20))", (10, 20, 30, 40)),
+        ("for box in zip([10], [20], [30], [40]):\n    image.crop(box)", (10, 20, 30, 40)),
+        ("for i, x in enumerate([10]):\n    image.crop((x + i, 20, 30, 40))", (10, 20, 30, 40)),
+        ("for x in {'a': (10, 20, 30, 40)}.values():\n    image.crop(x)", (10, 20, 30, 40)),
+        ("for x in range(10, 50, 40):\n    image.crop((x, 20, 30, 40))", (10, 20, 30, 40)),
+        ("x = 1\n[x for x in (2, 3)]\nimage.crop((x * 10, 20, 30, 40))", (10, 20, 30, 40)),
+        ("image.crop((10, 20, 30, 40))\nimage.crop((10, 20, 30, 40))", (10, 20, 30, 40)),
+    ],
+)
+def test_more_ways_to_one_place(code: str, box: tuple[float, ...]) -> None:
+    assert boxes(code) == [box]
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "image.crop((10, 20, 30))",
+        "image.crop((True, 20, 30, 40))",
+        "image.crop(('10', 20, 30, 40))",
+        "x = (10, 20, 30, 40)\nimage.crop(x[0:4:2] + x[0:4:2])",
+        "x = (10, 20, 30, 40)\nimage.crop((x[4], 20, 30, 40))",
+        "x = (10, 20, 30, 40)\nimage.crop((x[-5], 20, 30, 40))",
+        "x = {'a': 10}\nimage.crop((x['b'], 20, 30, 40))",
+        "a, b = 10, 20, 30\nimage.crop((a, b, 30, 40))",
+        "a, *b = 10, 20\nimage.crop((a, *b, 30, 40))",
+        "image.crop((10 / 0, 20, 30, 40))",
+        "image.crop((int('x'), 20, 30, 40))",
+        "image.crop((10 @ 1, 20, 30, 40))",
+        "for x in range(0, 9, 0):\n    image.crop((x, 20, 30, 40))",
+        "for x in range(65):\n    image.crop((x, 20, 90, 90))",
+        "[image.crop((x, 20, 30, 40)) for x in (1, 2) if x > 1]",
+        "for x in (1,):\n    image.crop((x, 20, 30, 40))\nelse:\n    pass",
+        "image.crop((10, 20, 30, 40)) if image else 0",
+        "np.array(image).crop((10, 20, 30, 40))",
+        "image[20:40, 10:30]",
+        "image.resize((200, 150), 3, (0, 0, 9, 9)).crop((10, 20, 30, 40))",
+        "image.resize((200, 150), box=(0, 0, 9, 9)).crop((10, 20, 30, 40))",
+        "image.resize((0, 150)).crop((10, 20, 30, 40))",
+        "np.array(image).resize((200, 150))\nnp.array(image)['a':40]",
+        "np.array(image)[:, :]",
+        "cv2.resize(7, (5, 5))[1:2]",
+        "cv2.resize(cv2.imread(path), None, fx=2)[20:40, 10:30]",
+        "path.crop((10, 20, 30, 40))",
+        "x = 10\nwhile x:\n    x = 20\nimage.crop((x, 20, 30, 40))",
+        "x = 10\nx.y = 3\ndel x\nimage.crop((x, 20, 30, 40))",
+        "class image: pass\nimage.crop((10, 20, 30, 40))",
+        "from a import b as image\nimage.crop((10, 20, 30, 40))",
+    ],
+)
+def test_more_that_cannot_be_told(code: str) -> None:
+    assert boxes(code) == []
+
+
+def test_a_loop_has_at_most_64_items_and_a_cell_50_000_characters() -> None:
+    assert len(boxes("for x in range(64):\n    image.crop((x, 20, 90, 90))")) == 64
+    crop = "image.crop((10, 20, 30, 40))\n"
+    assert boxes(crop + "#" * (50_000 - len(crop))) == [(10, 20, 30, 40)]
+    assert boxes(crop + "#" * (50_001 - len(crop))) == []
+
+
+def test_what_a_broken_cell_may_have_done_is_unknown() -> None:
+    for broken in ("x = = 1", "x = (1,)\n" + "x = x + x\n" * 500 + "[" * 6 + "1" + " for x in range(60)]" * 6):
+        book = reader()
+        book.read(broken)
+        assert book.read("image.crop((0, 0, 9, 9))") == ()
+    book = reader()
+    book.distrust("x = = 1")
+    assert book.read("image.crop((0, 0, 9, 9))") == ()
+    book = reader()
+    book.distrust("other = 1\nfor y in z: w = 1")
+    assert len(book.read("image.crop((0, 0, 9, 9))")) == 1

@@ -5,8 +5,9 @@ import pytest
 from PIL import Image
 from tests.report.cases import Scene, answered, noise
 
-from saccade.looks.pixel_match import only_place, packed
+from saccade.looks.pixel_match import holds_at, only_place, packed
 from saccade.looks.regions import MOST, Region, regions
+from saccade.looks.stored import StoredPixels
 from saccade.record.status import Status
 from saccade.report.picture_book import PictureBook
 
@@ -101,3 +102,68 @@ def test_a_turn_that_looks_everywhere_is_cut(scene: Scene) -> None:
 def test_without_media_the_code_still_tells(scene: Scene) -> None:
     episode = scene.episode(scene.ran(f"image_clue_0.crop({BOX}).show()", scene.picture.crop(BOX)), answered())
     assert list(regions(episode, PictureBook(None))) == [Region(0, "photo", BOX, seen=False, said=True)]
+
+
+@pytest.mark.parametrize(("size", "told"), [((8, 8), True), ((7, 9), False), ((64, 1), True), ((63, 1), False)])
+def test_below_64_pixels_a_place_is_chance(size: tuple[int, int], told: bool) -> None:
+    large = noise()
+    box = (5, 6, 5 + size[0], 6 + size[1])
+    assert only_place(packed(large), packed(large.crop(box))) == (box if told else None)
+
+
+def test_a_picture_as_wide_or_as_high_as_the_large_one_has_a_place() -> None:
+    large = packed(noise())  # 300 rows of 400
+    assert only_place(large, large[:299]) == (0, 0, 400, 299)
+    assert only_place(large, large[:, 1:]) == (1, 0, 400, 300)
+    assert only_place(large[:50], large[:51]) is None
+
+
+def test_one_pixel_decides_where_a_plain_picture_lies() -> None:
+    plain = np.zeros((200, 200), np.uint32)
+    plain[120, 70] = 5
+    assert only_place(plain, plain[100:150, 50:110].copy()) == (50, 100, 110, 150)
+    assert only_place(plain, plain[:50, :60].copy()) is None  # one colour alone
+    plain[20, 20] = 5
+    assert only_place(plain, plain[100:150, 50:110].copy()) is None or holds_at(plain, plain[100:150, 50:110], 50, 100)
+
+
+def test_transparency_is_no_difference() -> None:
+    large = noise()
+    clear = large.crop(BOX).convert("RGBA")
+    clear.putalpha(7)
+    assert only_place(packed(large), packed(clear)) == BOX
+
+
+def test_code_that_failed_and_kept_its_state_is_distrusted(scene: Scene) -> None:
+    broken = scene.ran("image_clue_0 = image_clue_0.rotate(90)\n1 / 0", status=Status.ERROR, committed=True)
+    assert found(scene, broken, scene.ran(f"image_clue_0.crop({BOX})")) == []
+    undone = scene.ran("image_clue_0 = image_clue_0.rotate(90)\n1 / 0", status=Status.ERROR, committed=False)
+    assert len(found(scene, undone, scene.ran(f"image_clue_0.crop({BOX})"))) == 1
+
+
+def test_a_picture_that_came_back_is_known_to_later_code(scene: Scene) -> None:
+    shown = scene.called("crop", {"box": list(BOX)}, scene.picture.crop(BOX))
+    again = scene.called("crop", {"box": [10, 10, 30, 40], "image": 2})
+    beyond = scene.called("crop", {"box": [10, 10, 30, 40], "image": 3})
+    zeroth = scene.called("crop", {"box": [10, 10, 30, 40], "image": 0})
+    truth = scene.called("crop", {"box": [10, 10, 30, 40], "image": True})
+    regions_ = found(scene, shown, again, beyond, zeroth, truth, dialect="native@1")
+    assert [(region.turn, region.box) for region in regions_] == [(0, BOX), (1, (60, 70, 80, 100))]
+    assert regions_[0].seen
+    assert regions_[0].picture
+    assert not regions_[1].seen
+
+
+def test_normalized_boxes_by_the_name_of_the_tool(scene: Scene) -> None:
+    called = scene.called("crop_image_normalized", {"bbox_2d": [0.125, 0.2, 0.5, 0.5]})
+    assert [region.box for region in found(scene, called, dialect="native@1")] == [(50, 60, 200, 150)]
+    assert found(scene, scene.called("crop", {"box": [-9, -9, 0, 0]}), dialect="native@1") == []
+
+
+def test_pixels_that_are_not_there_or_no_picture(scene: Scene) -> None:
+    book = StoredPixels(scene.store)
+    known = scene.store.put_image(scene.picture)
+    assert book.pixels(known) is not None
+    assert book.pixels(known.model_copy(update={"sha256": "a" * 64})) is None
+    scene.store.path(known.sha256).write_bytes(b"no picture")
+    assert book.pixels(known) is None

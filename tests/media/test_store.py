@@ -16,7 +16,8 @@ from PIL import Image
 
 from saccade.errors import DecodeError, MediaError, MissingMediaError, TooLargeError
 from saccade.media.decode import DecodeLimits
-from saccade.media.store import MediaStore
+from saccade.media.store import MediaStore, _copy
+from saccade.media.video import VideoLimits
 from saccade.record.content import ImagePart
 from saccade.sandbox.base import LazyImage
 
@@ -148,7 +149,8 @@ def test_threads_that_write_the_same_pictures(store: MediaStore) -> None:
 
 WRITER = """
 import sys
-from saccade.media.store import MediaStore
+from saccade.media.store import MediaStore, _copy
+from saccade.media.video import VideoLimits
 store = MediaStore(sys.argv[1])
 print("ready", flush=True)
 sys.stdin.readline()
@@ -221,3 +223,75 @@ def test_failed_write_leaves_nothing(store: MediaStore, monkeypatch: pytest.Monk
     with pytest.raises(OSError, match="No space"):
         store.put_blob(b"data")
     assert files(store) == []
+
+
+def test_a_file_of_a_video_is_copied_whole_or_not_at_all(store: MediaStore, tmp_path: Path) -> None:
+    clip = tmp_path / "clip.gif"
+    frames = [noise(seed=number) for number in range(4)]
+    frames[0].save(clip, save_all=True, append_images=frames[1:], duration=100)
+    size = clip.stat().st_size
+    part = store.put_video(clip, limits=VideoLimits(data_bytes=size))
+    assert store.get_bytes(part.sha256) == clip.read_bytes()
+    assert store.put_video(clip.read_bytes()) == part
+    assert (part.width, part.height, part.mime) == (40, 30, "image/gif")
+    assert files(store) == [store.path(part.sha256)]
+    with pytest.raises(TooLargeError, match=f"more than {size - 1} bytes"):
+        store.put_video(clip, limits=VideoLimits(data_bytes=size - 1))
+    with pytest.raises(MediaError, match=r"none\.mp4 cannot be stored: .*No such file"):
+        store.put_video(tmp_path / "none.mp4")
+    (tmp_path / "text.mp4").write_bytes(b"no video")
+    with pytest.raises(MediaError):
+        store.put_video(tmp_path / "text.mp4")
+    assert files(store) == [store.path(part.sha256)]
+
+
+def test_a_large_file_is_copied_in_pieces(store: MediaStore, tmp_path: Path) -> None:
+    big = tmp_path / "big.mp4"
+    big.write_bytes(os.urandom(3 * 2**20 + 5))
+    target = tmp_path / "copy"
+    assert _copy(big, target, 2**22) == hashlib.sha256(big.read_bytes()).hexdigest()
+    assert target.read_bytes() == big.read_bytes()
+
+
+@pytest.mark.parametrize("change", [{"width": 41}, {"height": 31}, {"mode": "L"}])
+def test_a_record_must_say_size_and_mode(store: MediaStore, change: dict[str, object]) -> None:
+    part = store.put_image(noise())
+    with pytest.raises(MediaError, match="its record says"):
+        store.open(part.model_copy(update=change)).decode()
+
+
+def test_two_digits_name_the_folder_and_what_is_there_is_not_written_again(store: MediaStore) -> None:
+    name = store.put_blob(b"0123456789")
+    assert store.path(name) == store.root / name[:2] / name
+    before = store.path(name).stat().st_ino
+    assert store.put_blob(b"0123456789") == name
+    assert store.path(name).stat().st_ino == before
+    store.path(name).write_bytes(b"0123456780")
+    store.put_blob(b"0123456789")
+    assert store.get_bytes(name) == b"0123456780"  # the size is right; only a verifying store looks at every byte
+    verifying = MediaStore(store.root, verify=True)
+    assert verifying.put_blob(b"0123456789") == name
+    assert store.get_bytes(name) == b"0123456789"
+
+
+def test_a_young_partial_file_is_not_swept_and_one_of_the_bound_is(store: MediaStore) -> None:
+    store.put_blob(b"object")
+    for name, age in (("old", 3700), ("young", 3500)):
+        stray = store.root / "partial" / name
+        stray.write_bytes(b"half")
+        os.utime(stray, (time.time() - age,) * 2)
+    assert store.sweep() == 1
+    assert [path.name for path in (store.root / "partial").iterdir()] == ["young"]
+    assert store.sweep(3400.0) == 1
+
+
+def test_everything_is_on_the_disk_before_it_has_its_name(store: MediaStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    synced: list[str] = []
+
+    def note(descriptor: int) -> None:
+        path = Path(f"/proc/self/fd/{descriptor}").resolve()
+        synced.append("folder" if path.is_dir() else f"{path.parent.name}: {path.read_bytes()!r}")
+
+    monkeypatch.setattr("saccade.media.store.os.fsync", note)
+    store.put_blob(b"data")
+    assert synced == ["partial: b'data'", "folder"]

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from saccade.errors import GradingError, ModelRefusedError
+from saccade.models.base import Completion, MediaReader, Request
 from saccade.models.kept import KeptModel
 from saccade.models.scripted import ScriptedModel
 from saccade.record.content import Message
@@ -68,3 +70,21 @@ async def test_every_attempt_is_kept_by_itself(tmp_path: Path) -> None:
     asked = ScriptedModel(["hm", '{"score": 0}'])
     for _ in range(2):
         assert await AnswerJudge(KeptModel(asked, tmp_path)).verdict("a dog", TASK) == Verdict(score=0)
+
+
+class Curious(ScriptedModel):
+    """A model whose backend looks for a picture."""
+
+    async def complete(self, request: Request, media: MediaReader, **named: Any) -> Completion:
+        media.get_bytes("a" * 64)
+        return await super().complete(request, media, **named)
+
+
+async def test_there_is_no_picture_to_be_had() -> None:
+    found = await AnswerJudge(Curious(['{"score": 1}'])).verdict("a cat", TASK)
+    assert found.invalid is NoVerdict.UNSEEN
+
+
+async def test_an_answer_of_the_longest_length_is_shown_whole() -> None:
+    assert json.dumps("y" + "x" * (LONGEST - 1)) in (await shown("y" + "x" * (LONGEST - 1))).text
+    assert json.dumps("..." + "x" * LONGEST) in (await shown("y" + "x" * LONGEST)).text

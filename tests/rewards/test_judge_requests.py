@@ -248,6 +248,31 @@ async def test_open_answers_are_judged_where_the_rule_sees_no_right_one(
     assert ("judge:compatible:judge" in grade.detail) is bool(requests)
 
 
+async def test_thoughts_and_answer_are_compared_where_the_reward_pays_for_it(
+    server: WireServer, store: MediaStore, tmp_path: Path
+) -> None:
+    """Thyme: 1 for the answer, 0.5 for the form, 0.5 for thoughts that agree; a wrong answer is not asked about."""
+    server.will(chat('{"score": 1}'))
+    asked = scorer(server, store, tmp_path / "kept", "thyme@1:repo", judge="none", consistency_judge="JUDGE")
+    right, wrong = (rollout(answered(said), scores=()) for said in ("red", "blue"))
+    made = await score(asked, right, wrong)
+    assert [item.reward.total for item in made] == [2.0, 0.5]
+    [body] = server.bodies
+    told = json.dumps(body)
+    assert "It is red." in told
+    assert "gold" not in told
+    [watched] = await score(asked, right, trained_on=False)
+    assert (watched.reward.part("accuracy").value, len(server.bodies)) == (1.0, 1)
+
+    server.will(chat('{"score": 0}'))
+    [unlike] = await score(asked, rollout(wrote("<think>It is blue.</think>"), answered("red"), scores=()))
+    assert unlike.reward.part("consistency").value == 0.0
+    server.will(chat("They agree."))
+    [mute] = await score(asked, rollout(wrote("<think>Red?</think>"), answered("red"), scores=()))
+    assert (mute.reward.total, mute.reward.part("consistency").detail) == (None, NoVerdict.MALFORMED)
+    await asked.close()
+
+
 async def test_no_verdict_on_an_answer_leaves_the_rollout_out(
     server: WireServer, store: MediaStore, tmp_path: Path
 ) -> None:

@@ -272,3 +272,50 @@ def test_a_reward_is_kept_beside_the_grade() -> None:
 
 def test_the_box_is_found_in_bounded_time() -> None:
     assert not boxed_answer(rollout(wrote("<answer>\n\\boxed{" * 20_000, answered().action)))
+
+
+def test_a_rule_may_count_from_the_second_time() -> None:
+    rule = RepetitionRule(phrases=(2, 3, 4))
+    levels = [repetition(["look at it again " * number], rule) for number in (1, 2, 3, 4)]
+    assert levels == [0, 1, 2, 3]
+    assert repetition(["Then I look at it again look at it again and stop"], rule) == Repetition.MODERATE
+    assert repetition(["Then I look at it again, look at it again, and stop"]) == Repetition.NONE
+
+
+@pytest.mark.parametrize("words", [19, 20, 21, 22, 40])
+def test_a_phrase_of_any_length_repeats(words: int) -> None:
+    phrase = " ".join(f"w{chr(97 + n // 26)}{chr(97 + n % 26)}" for n in range(words))
+    levels = [repetition([f"Well then {' '.join([phrase] * times)} so"]) for times in (3, 4, 7, 8, 15, 16)]
+    assert levels == [0, 1, 1, 2, 2, 3]
+
+
+@pytest.mark.parametrize(
+    ("unit", "steps"),
+    [
+        ("a", (32, 64, 128)),
+        ("3", (128, 256, 512)),
+        ("no ", (8, 16, 32)),
+        ("see it ", (4, 8, 16)),
+        ("4 ", (32, 64, 128)),
+        ("x + ", (32, 64, 128)),
+        ("5 cm, ", (32, 64, 128)),
+    ],
+)
+def test_every_unit_has_three_steps(unit: str, steps: tuple[int, int, int]) -> None:
+    for level, step in enumerate(steps):
+        assert [repetition([unit * (step + more)]) for more in (-1, 0)] == [level, level + 1]
+
+
+@pytest.mark.parametrize("field", ["characters", "digits", "words", "phrases", "numbers", "turns"])
+def test_every_step_is_a_setting(field: str) -> None:
+    texts = {
+        "characters": ["a" * 3],
+        "digits": ["7" * 3],
+        "words": ["no no no"],
+        "phrases": ["see it see it see it"],
+        "numbers": ["4 4 4"],
+        "turns": [" so it is\n", "so it is", "so it is"],
+    }[field]
+    assert repetition(texts) == 0
+    assert repetition(texts, RepetitionRule.model_validate({field: (2, 3, 4)})) == 2
+    assert repetition(texts, RepetitionRule.model_validate({field: (1, 2, 3)})) == 3

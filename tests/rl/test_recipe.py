@@ -117,6 +117,10 @@ def test_mistakes_are_named(more: str, match: str, tmp_path: Path) -> None:
         (["reward.judge=model"], "judge_model"),
         (["reward.preset=codev@1"], "boxes"),
         (["reward.parameters={tool_wieght = 1.0}"], "tool_weight"),
+        (["reward.preset=codedance@1", "reward.by_tag={math = {bace = 1.0}}"], "base"),
+        (["reward.preset=codev@1", "reward.judge=boxes", "reward.by_tag={math = {tool_weight = 0.1}}"], "leave it out"),
+        (["reward.preset=thyme@1"], "reward.consistency_judge: thyme@1 pays for thoughts that agree; name a model"),
+        (["reward.consistency_judge=openai:gpt-4.1"], "pays for no consistency; leave it out"),
     ],
 )
 def test_settings_that_do_not_fit_together(overrides: list[str], match: str, tmp_path: Path) -> None:

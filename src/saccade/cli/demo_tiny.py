@@ -17,7 +17,7 @@ from rich.table import Table
 from saccade.errors import UnavailableError
 
 if TYPE_CHECKING:
-    from saccade.sft.tiny.exams import Row
+    from saccade.sft.exams import Row
 
 TASKS = 5
 """Of each family."""
@@ -59,8 +59,7 @@ async def play_tiny(out: Path, tell: Tell = lambda name, done, right: None) -> l
     """
     need_packages()
     from saccade.models.registry import load_model
-    from saccade.sft.tiny.exams import hold_exam
-    from saccade.sft.tiny.settings import Exam
+    from saccade.sft.exams import Exam, hold_exam
 
     model = load_model("tiny")
     rows = []

@@ -64,8 +64,8 @@ def table(
     """Examine a model on unseen seeds, with code and without, and print the table."""
     from saccade.models.registry import load_model
     from saccade.record.settings import load_settings
-    from saccade.sft.tiny.exams import Row, hold_exam
-    from saccade.sft.tiny.exams import table as text_of
+    from saccade.sft.exams import Row, hold_exam
+    from saccade.sft.exams import table as text_of
     from saccade.sft.tiny.settings import TinySettings
 
     exams = [

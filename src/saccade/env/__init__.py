@@ -22,9 +22,18 @@ except ModuleNotFoundError as error:
 
 from saccade.env.look_again import LookAgainEnv
 from saccade.env.registration import register_envs
-from saccade.env.rubric import ExactMatch, Rubric
+from saccade.env.rubric import ExactMatch, Graded, Rewarded, Rubric
 from saccade.env.spaces import PicturesSpace, TextSpace
 
-__all__ = ["ExactMatch", "LookAgainEnv", "PicturesSpace", "Rubric", "TextSpace", "register_envs"]
+__all__ = [
+    "ExactMatch",
+    "Graded",
+    "LookAgainEnv",
+    "PicturesSpace",
+    "Rewarded",
+    "Rubric",
+    "TextSpace",
+    "register_envs",
+]
 
 register_envs()

@@ -29,7 +29,7 @@ from saccade.env.example_turns import example_turns
 from saccade.env.observations import Observation, as_text, flat, observation
 from saccade.env.playing import Playing
 from saccade.env.registration import spec_of
-from saccade.env.rubric import ExactMatch, Rubric
+from saccade.env.rubric import Rubric, as_rubric
 from saccade.env.spaces import PicturesSpace, TextSpace
 from saccade.env.stage import SandboxSource, Stage, StoreSource
 from saccade.env.tasks import task_source
@@ -52,8 +52,8 @@ class Options(TypedDict, total=False):
     """A sandbox, which the environment then owns, or a function that makes one. Default: a `LocalSandbox` with the
     dialect's limits. Whoever lets Gymnasium copy the arguments (`make_vec`, `EnvSpec.make`) gives a function; with a
     sandbox itself an environment made by hand has no `spec`, since no second one could be made of it."""
-    rubric: Rubric | None
-    """Default: `ExactMatch`."""
+    rubric: Rubric | str | None
+    """What an episode is worth; a text names a reward preset. Default: right or wrong by the task's own grader."""
     limits: EpisodeLimits | None
     """Default: those of the dialect."""
     tools: Sequence[str] | None
@@ -65,7 +65,7 @@ class Options(TypedDict, total=False):
 @dataclass(frozen=True, slots=True)
 class _Given:
     sandbox: SandboxSource = None
-    rubric: Rubric | None = None
+    rubric: Rubric | str | None = None
     limits: EpisodeLimits | None = None
     tools: Sequence[str] | None = None
     render_mode: str | None = None
@@ -93,7 +93,7 @@ class LookAgainEnv(gymnasium.Env[Observation, str]):
 
         Raises:
             SettingsError: there are no tasks, or the dialect knows no typed tools but some were given.
-            RegistryError: an id is unknown.
+            RegistryError: an id is unknown, that of the reward included.
         """
         given = _Given(**options)
         if given.render_mode not in (None, *self.metadata["render_modes"]):
@@ -101,7 +101,7 @@ class LookAgainEnv(gymnasium.Env[Observation, str]):
         chosen = load_dialect(dialect) if isinstance(dialect, str) else dialect
         self.dialect, self._tools = equipped(chosen, given.tools or ())
         self.render_mode = given.render_mode
-        self._rubric = given.rubric or ExactMatch()
+        self._rubric = as_rubric(given.rubric)
         self._limits = given.limits
         self._playing: Playing | None = None
         self._stage = Stage(given.sandbox, self.dialect.sandbox, store)

@@ -7,11 +7,17 @@ outage of ours.
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
+from saccade.errors import SettingsError
+from saccade.grading.grade import scored_by_rule
+from saccade.grading.registry import load_grader
 from saccade.record.score import CORRECT, Score
 from saccade.record.trajectory import Trajectory
+from saccade.rewards.registry import load_reward
+from saccade.rewards.reward import Group, NeedsConsistency, NeedsJudge, with_reward
 
 
 class Rubric(Protocol):
@@ -35,6 +41,61 @@ class ExactMatch:
         gold, answer = trajectory.task.answer, trajectory.answer
         value = None if gold is None else float(answer is not None and _plain(answer) == _plain(gold))
         return (Score(name=CORRECT, value=value, weight=self.weight, detail="exact match"),)
+
+
+@dataclass(frozen=True, slots=True)
+class Graded:
+    """One part, `correct`, as an evaluation gives it: by `grader`, else the one that the task names (a benchmark's, of
+    its card), else the one for its type of answer. None for a task that cannot be graded.
+
+    Raises `RegistryError` for a grader that does not exist.
+    """
+
+    grader: str = ""
+
+    def __post_init__(self) -> None:
+        if self.grader:
+            load_grader(self.grader)
+
+    def __call__(self, trajectory: Trajectory) -> tuple[Score, ...]:
+        """The part."""
+        return (scored_by_rule(trajectory.answer, trajectory.task, self.grader),)
+
+
+class Rewarded:
+    """The parts of a reward preset, as `reward.PART`, and `correct` beside them with weight 0.
+
+    A preset is a function of all rollouts of a task; an environment plays one at a time, so the group has one member:
+    what is measured over a group (CodeDance's mu, VISTA's difficulty) is measured of this one.
+    """
+
+    def __init__(self, preset: str, parameters: Mapping[str, object] | None = None, grader: str = "") -> None:
+        """The preset of that id (`saccade.rewards.registry`), `parameters` in the place of its own, a grader as above.
+
+        Raises:
+            RegistryError: there is no such preset or grader.
+            SettingsError: a parameter is wrong, or the preset needs a judge, which an environment does not have.
+        """
+        self._reward = load_reward(preset, parameters)
+        self._grade = Graded(grader)
+        if isinstance(self._reward, NeedsJudge | NeedsConsistency):
+            raise SettingsError(
+                f"the reward {preset} needs a judge, and an environment has none. Take another, or a "
+                "rubric of your own that asks one."
+            )
+
+    def __call__(self, trajectory: Trajectory) -> tuple[Score, ...]:
+        """The parts."""
+        [right] = self._grade(trajectory)
+        graded = trajectory.with_scores([right.model_copy(update={"weight": 0.0})])
+        return with_reward(graded, *self._reward(Group((graded,)))).scores
+
+
+def as_rubric(wanted: Rubric | str | None) -> Rubric:
+    """A rubric as it is, a reward preset by its id, or the task's own grader; raises what `Rewarded` raises."""
+    if wanted is None:
+        return Graded()
+    return Rewarded(wanted) if isinstance(wanted, str) else wanted
 
 
 def _plain(text: str) -> str:

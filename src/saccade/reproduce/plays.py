@@ -1,6 +1,6 @@
 """Demonstrations for a start that is to be weak: good ones, and ones that go wrong in a known way.
 
-right: as `saccade.sft.tiny.demonstrator` plays it. known: the gold answer at once. guess: some answer at once.
+right: as `saccade.sft.experts.demonstrator` plays it. known: the gold answer at once. guess: some answer at once.
 glance: the picture once more as it is, one call or several, then the gold answer.
 middle: the middle of the picture, cut out wherever the evidence lies, then the gold answer.
 astray: looks as if the evidence lay somewhere else, then some answer. again: the first call several times over.
@@ -22,7 +22,7 @@ from saccade.record.content import ImagePart
 from saccade.record.task import AnswerType, Task
 from saccade.record.turn import FinishReason
 from saccade.reproduce.settings import Lesson
-from saccade.sft.tiny.demonstrator import Demonstrator, gold, is_looked_for
+from saccade.sft.experts.demonstrator import Demonstrator, gold, is_looked_for
 from saccade.tasks.worlds.rng import Rng
 
 _NUMBERS = 9

@@ -14,7 +14,7 @@ from saccade.record.trajectory import Trajectory
 from saccade.reproduce.tasks import set_of
 from saccade.rewards.judges.box import BoxJudge, BoxRule
 from saccade.rewards.reading import accuracy, calls, returned_pictures
-from saccade.sft.tiny.demonstrator import is_looked_for
+from saccade.sft.experts.demonstrator import is_looked_for
 
 
 @dataclass(frozen=True, slots=True)

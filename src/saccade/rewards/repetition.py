@@ -116,10 +116,18 @@ class _Words:
         """How often a stretch of `length` words stands there without a break: the most for words, and for numbers."""
         same = np.flatnonzero(np.concatenate(([False], self.codes[length:] == self.codes[:-length], [False])) == 0)
         starts, counts = same[:-1], (np.diff(same) - 1) // length + 1
+        shorter = [step for step in range(1, length // 2 + 1) if length % step == 0]
+        own = [run for run in np.flatnonzero(counts > 1) if not self._repeats_inside(starts[run], length, shorter)]
+        starts, counts = starts[own], counts[own]
         words = self.words[starts + length] - self.words[starts]
         numbers = self.digits[starts + length] - self.digits[starts]
         plain = (words == 0) | ((words == 1) & (numbers > 0))
         return int(counts[~plain].max(initial=1)), int(counts[plain].max(initial=1))
+
+    def _repeats_inside(self, start: int, length: int, steps: Sequence[int]) -> bool:
+        """Whether a stretch is a shorter one several times: two `5 cm` are no phrase of two words."""
+        part = self.codes[start : start + length]
+        return any(np.array_equal(part[step:], part[:-step]) for step in steps)
 
 
 def _levels(words: _Words, rule: RepetitionRule) -> Iterator[Repetition]:

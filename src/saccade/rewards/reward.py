@@ -91,6 +91,14 @@ class NeedsJudge(Protocol):
 
 
 @runtime_checkable
+class NeedsConsistency(Protocol):
+    """A preset that pays for thoughts that agree with the answer: the score `consistent`, which a model must give."""
+
+    def needs_consistency(self, trajectory: Trajectory) -> bool:
+        """Whether the model must be asked about a graded trajectory."""
+
+
+@runtime_checkable
 class SearchesTasks(Protocol):
     """A preset of which a part pays only for tasks of one kind."""
 

@@ -1,7 +1,7 @@
 """Thyme's reward as its code has it: right, in form, and a thought that agrees with the answer, paid only if right.
 
-Whether thought and answer agree is a judge's score `consistent` that must be on the trajectory; without it a right
-rollout has no total, and a wrong one needs none.
+Whether thought and answer agree is the score `consistent` that a judge must have put on the trajectory
+(`reward.consistency_judge` of a recipe); without it a right rollout has no total, and a wrong one needs none.
 """
 
 from __future__ import annotations
@@ -13,10 +13,9 @@ from saccade.record.score import Score
 from saccade.record.settings import Settings
 from saccade.record.trajectory import Trajectory
 from saccade.rewards.form import one_thought_one_answer
+from saccade.rewards.judges.consistency import CONSISTENT
 from saccade.rewards.reading import accuracy
 from saccade.rewards.reward import Group, Reward, reward_each
-
-CONSISTENT: Final = "consistent"
 
 
 class Thyme(Settings):
@@ -30,15 +29,19 @@ class Thyme(Settings):
         """Parts `accuracy`, `format` and `consistency`."""
         return reward_each(group, self._reward)
 
+    def needs_consistency(self, trajectory: Trajectory) -> bool:
+        """Whether the judge must be asked about a trajectory: only a right one is paid for it."""
+        return self.consistency_weight != 0 and not trajectory.lost and (accuracy(trajectory) or 0.0) > 0
+
     def _reward(self, number: int, trajectory: Trajectory) -> Reward:
         right = accuracy(trajectory)
-        judged = next((score.value for score in trajectory.scores if score.name == CONSISTENT), None)
-        agrees = 0.0 if right is not None and right <= 0 else None if right is None else judged
+        said = next((score for score in trajectory.scores if score.name == CONSISTENT), Score(name=CONSISTENT))
+        agrees = 0.0 if right is not None and right <= 0 else None if right is None else said.value
         return Reward(
             parts=(
                 Score(name="accuracy", value=right, weight=self.accuracy_weight),
                 Score(name="format", value=float(one_thought_one_answer(trajectory)), weight=self.format_weight),
-                Score(name="consistency", value=agrees, weight=self.consistency_weight),
+                Score(name="consistency", value=agrees, weight=self.consistency_weight, detail=said.detail),
             )
         )
 

@@ -24,10 +24,11 @@ from saccade.recipes.find import find_recipe
 from saccade.record.settings import Settings, load_settings
 from saccade.record.suggest import did_you_mean
 from saccade.record.trajectory import EpisodeLimits, Sampling
+from saccade.rewards.by_tag import ByTag
 from saccade.rewards.judges.model import JudgeRules
 from saccade.rewards.judges.registry import JUDGES
 from saccade.rewards.registry import load_reward
-from saccade.rewards.reward import NeedsJudge, RewardPreset
+from saccade.rewards.reward import NeedsConsistency, NeedsJudge, RewardPreset
 from saccade.rl.advantages.rules import Grpo, NamedAdvantage
 from saccade.rl.losses.settings import LossSettings
 from saccade.rl.select.curriculum import Band
@@ -43,6 +44,8 @@ class RewardSettings(Settings):
     """As `saccade.rewards.registry` names it."""
     parameters: dict[str, JsonValue] = Field(default_factory=dict)
     """In the place of the preset's own."""
+    by_tag: dict[str, dict[str, JsonValue]] = Field(default_factory=dict)
+    """Tag of a task -> parameters in the place of `parameters`; the first tag that a task has counts."""
     judge: str = "none"
     """Who judges tool outputs, for a reward that needs it: `boxes`, `model`, or as `saccade.rewards.judges.registry`
     names it; `none`: nobody."""
@@ -56,6 +59,8 @@ class RewardSettings(Settings):
     """A model that is asked about open answers in which the rule sees no right one; empty: the rule decides alone."""
     open_tags: tuple[str, ...] = ()
     """A task with one of these tags has an open answer, as one whose grader is `judge`; `*` stands for every task."""
+    consistency_judge: str = ""
+    """A model that is asked whether thoughts come to the answer, for a reward that pays for it (Thyme's)."""
     retry: RetryPolicy = DEFAULT_RETRY
     """How often a request to a judge is tried, and for how long."""
 
@@ -108,7 +113,12 @@ class Recipe(Settings):
 
     def load_reward(self) -> RewardPreset:
         """The reward with its parameters. Raises `RegistryError` or `SettingsError`."""
-        return load_reward(self.reward.preset, self.reward.parameters)
+        told = self.reward
+        usual = load_reward(told.preset, told.parameters)
+        if not told.by_tag:
+            return usual
+        tagged = {tag: load_reward(told.preset, {**told.parameters, **own}) for tag, own in told.by_tag.items()}
+        return ByTag(usual, tagged)
 
 
 def load_recipe(wanted: str | os.PathLike[str], profile: str | None = None, overrides: Sequence[str] = ()) -> Recipe:
@@ -143,11 +153,14 @@ def _check(recipe: Recipe, path: str) -> None:
         mistakes.append(f"rounds.groups ({recipe.rounds.groups}) is more than selection.groups ({wanted}) can give")
     if recipe.rounds.groups > recipe.rounds.tasks * recipe.rounds.rounds:
         mistakes.append(f"rounds.groups ({recipe.rounds.groups}) is more than all rounds roll out")
-    if recipe.reward.judge == "none" and isinstance(recipe.load_reward(), NeedsJudge):
+    reward = load_reward(recipe.reward.preset, recipe.reward.parameters)
+    if recipe.reward.judge == "none" and isinstance(reward, NeedsJudge):
         mistakes.append(
             f"reward.judge: {recipe.reward.preset} judges tool outputs; name `boxes`, `model` or one of your own"
         )
-    mistakes += _unused(recipe.reward, isinstance(recipe.load_reward(), NeedsJudge))
+    if isinstance(reward, NeedsConsistency) and not recipe.reward.consistency_judge:
+        mistakes.append(f"reward.consistency_judge: {recipe.reward.preset} pays for thoughts that agree; name a model")
+    mistakes += _unused(recipe.reward, reward)
     if recipe.reward.judge == "model" and not recipe.reward.judge_model:
         mistakes.append("reward.judge_model: is needed for reward.judge = model")
     if 0 < recipe.loss.dual_clip <= 1:
@@ -156,14 +169,19 @@ def _check(recipe: Recipe, path: str) -> None:
         raise SettingsError(f"{len(mistakes)} mistake(s) in {path}:\n" + "\n".join(f"  {line}" for line in mistakes))
 
 
-def _unused(reward: RewardSettings, needs_judge: bool) -> list[str]:
+def _unused(reward: RewardSettings, preset: RewardPreset) -> list[str]:
     """Settings of a judge that nobody would read."""
-    mistakes = []
+    mistakes, needs_judge = [], isinstance(preset, NeedsJudge)
+    asks_models = reward.judge != "none" or reward.answer_judge or reward.consistency_judge
+    if reward.by_tag and (needs_judge or isinstance(preset, NeedsConsistency)):
+        mistakes.append(f"reward.by_tag: {reward.preset} needs a judge, and is the same for all tasks; leave it out")
+    if reward.consistency_judge and not isinstance(preset, NeedsConsistency):
+        mistakes.append(f"reward.consistency_judge: {reward.preset} pays for no consistency; leave it out")
     if reward.judge != "none" and not needs_judge:
         mistakes.append(f"reward.judge: {reward.preset} judges no tool outputs; leave it out")
     if reward.open_tags and not reward.answer_judge:
         mistakes.append("reward.open_tags: are for reward.answer_judge, which is not named")
-    if reward.judge_rules != JudgeRules() and reward.judge == "none" and not reward.answer_judge:
+    if reward.judge_rules != JudgeRules() and not asks_models:
         mistakes.append("reward.judge_rules: there is no judge; name one in reward.judge or reward.answer_judge")
     if reward.judge_rules.prompt_file and reward.judge in ("none", "boxes"):
         mistakes.append("reward.judge_rules.prompt_file: is for reward.judge = model")

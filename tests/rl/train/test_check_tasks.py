@@ -10,6 +10,7 @@ from tests.rewards.rollouts import SEARCH, TASK
 from saccade.media.store import MediaStore
 from saccade.models.scripted import ScriptedModel
 from saccade.record.task import Task
+from saccade.rewards.by_tag import ByTag
 from saccade.rewards.judges.answer import AnswerJudge
 from saccade.rewards.registry import load_reward
 from saccade.rl.train.check_tasks import MOST, check_tasks
@@ -19,6 +20,15 @@ from saccade.rl.train.tasks import TaskList
 TAGGED = TASK.model_copy(update={"tags": ("data_source=chart",)})
 OPEN = TASK.model_copy(update={"grader": "judge"})
 JUDGE = AnswerJudge(ScriptedModel([]))
+
+
+def test_parameters_by_a_tag_that_no_task_has_are_said(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    usual = load_reward("codedance@1:paper")
+    preset = ByTag(usual, {"data_source=chart": usual, "math": usual})
+    check_tasks(TaskList(("a", "b"), lambda name, _: TAGGED), Scorer(preset), MediaStore(tmp_path))
+    assert [record.getMessage() for record in caplog.records] == [
+        "reward.by_tag.math has no effect: none of the 2 tasks has that tag."
+    ]
 
 
 @pytest.mark.parametrize(

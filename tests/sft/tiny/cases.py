@@ -1,6 +1,7 @@
 """A recipe as small as it gets."""
 
-from saccade.sft.tiny.settings import Exam, Lesson, Stage, TextShape, TinySettings, TokenizerSettings, VisionShape
+from saccade.sft.exams import Exam
+from saccade.sft.tiny.settings import Lesson, Stage, TextShape, TinySettings, TokenizerSettings, VisionShape
 
 NEAR = {"kinds": ["letter", "dot"], "megapixels": [0.4, 0.4], "detail": 20, "signs": 2, "conjunction": 0}
 RECIPE = TinySettings(

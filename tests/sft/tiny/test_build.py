@@ -8,9 +8,9 @@ from tests.sft.tiny.cases import RECIPE
 from saccade.episode.run_folder import RunFolder
 from saccade.errors import SettingsError
 from saccade.models.local import LocalModel
+from saccade.sft.exams import Row, hold_exam, table
 from saccade.sft.synth.report import Progress
 from saccade.sft.tiny.build import Places, build, stage_settings
-from saccade.sft.tiny.exams import Row, hold_exam, table
 from saccade.sft.tiny.settings import Stage
 from saccade.sft.train.watch import NoWatch
 from saccade.sft.train.watch import Watch as TrainWatch

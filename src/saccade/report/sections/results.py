@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from statistics import fmean
 
 from saccade.errors import SaccadeError
 from saccade.evals.summary import Figures, Judged, Summary, judged, summarise
@@ -65,13 +64,19 @@ def _overview(found: Mapping[str, Summary], sources: Sequence[str]) -> Panel:
         lines.append(Line((title_of(source), *cells)))
     averages = []
     for summary in found.values():
-        known = [part.avg for part in summary.sources.values() if part.avg is not None]
-        averages.append(percent(fmean(known)) if len(known) == len(sources) else NONE)
+        whole = summary.macro if len(summary.sources) == len(sources) else None
+        averages.append(NONE if whole is None else percent(whole.mean))
     lines.append(Line(("mean over benchmarks", *averages)))
     return Panel(
         "All benchmarks",
         (),
-        (Sheet("Percent right (avg@k) with its 95% interval", ("benchmark", *found), tuple(lines)),),
+        (
+            Sheet(
+                "Percent right (avg@k) with its 95% interval; the mean by the numbers that benchmarks are known by",
+                ("benchmark", *found),
+                tuple(lines),
+            ),
+        ),
     )
 
 

@@ -51,7 +51,7 @@ class AnswerJudge:
         if answer is None or not answer.strip():
             return Verdict(score=WRONG, detail="no answer was given")
         message = Message(role="user", parts=(TextPart(text=_instruction(answer, task)),))
-        return await ask_for_score(self._asked, _NO_MEDIA, message, (RIGHT, WRONG), self.rules)
+        return await ask_for_score(self._asked, NO_MEDIA, message, (RIGHT, WRONG), self.rules)
 
 
 def judged_score(name: str, answer: str | None, verdict: Verdict) -> Score:
@@ -64,10 +64,11 @@ def judged_score(name: str, answer: str | None, verdict: Verdict) -> Score:
 
 class _NoMedia:
     def get_bytes(self, sha256: str) -> bytes:
-        raise MissingMediaError("a judge of answers is shown no pictures")
+        raise MissingMediaError("this judge is shown no pictures")
 
 
-_NO_MEDIA = _NoMedia()
+NO_MEDIA: Final = _NoMedia()
+"""For judges that are shown no pictures."""
 
 
 def _instruction(answer: str, task: Task) -> str:

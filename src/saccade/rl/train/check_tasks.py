@@ -9,6 +9,7 @@ import logging
 
 from saccade.grading.grade import JUDGED
 from saccade.media.store import MediaStore
+from saccade.rewards.by_tag import ByTag
 from saccade.rewards.reward import SearchesTasks
 from saccade.rl.train.scoring import Scorer
 from saccade.rl.train.tasks import TaskList
@@ -32,6 +33,10 @@ def check_tasks(tasks: TaskList, scorer: Scorer, store: MediaStore) -> None:
             ", ".join(preset.search_tags),
             ", ".join(sorted({tag for task in seen for tag in task.tags})[:12]) or "none",
         )
+    if isinstance(preset, ByTag):
+        had = {tag for task in seen for tag in task.tags}
+        for tag in preset.tagged.keys() - had:
+            _log.warning("reward.by_tag.%s has no effect: %s has that tag.", tag, of)
     judge, is_open = scorer.answers.judge, scorer.answers.is_open
     if judge is not None and not any(map(is_open, seen)):
         _log.warning(

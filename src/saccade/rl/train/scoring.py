@@ -18,11 +18,12 @@ from saccade.record.score import CORRECT, Score
 from saccade.record.task import Task
 from saccade.record.trajectory import Trajectory
 from saccade.rewards.judges.answer import RIGHT, AnswerJudge, judged_score
+from saccade.rewards.judges.consistency import ConsistencyJudge
 from saccade.rewards.judges.group import judged, unjudged
 from saccade.rewards.judges.registry import JudgeContext, make_judge
 from saccade.rewards.judges.verdict import Judge
 from saccade.rewards.reading import LONGEST_ANSWER, accuracy
-from saccade.rewards.reward import Group, NeedsJudge, Reward, RewardPreset, unscored
+from saccade.rewards.reward import Group, NeedsConsistency, NeedsJudge, Reward, RewardPreset, unscored
 from saccade.rl.play.rollouts import PlayedRollout
 from saccade.rl.recipe import RewardSettings
 
@@ -80,6 +81,7 @@ class Scorer:
     preset: RewardPreset
     judge: Judge | None = None
     answers: AnswerGrading = AnswerGrading()
+    consistency: ConsistencyJudge | None = None
     models: tuple[Model, ...] = ()
     """Those that are asked; closed with the scorer."""
     asks: bool = False
@@ -93,10 +95,10 @@ class Scorer:
     async def __call__(self, group: Sequence[PlayedRollout], *, trained_on: bool = True) -> list[ScoredRollout]:
         """The rollouts of one task with their rewards; one that cannot be trained on has none.
 
-        What is not `trained_on` (validation, a curriculum's pass rates) is not put before a model that judges calls:
-        parts that would need its verdict have no value then.
+        What is not `trained_on` (validation, a curriculum's pass rates) is not put before a model that judges calls or
+        thoughts: parts that would need its verdict have no value then.
         """
-        graded = await asyncio.gather(*(self.answers.graded(item.trajectory) for item in group))
+        graded = await asyncio.gather(*(self._graded(item.trajectory, trained_on) for item in group))
         rewards = self.preset(await self._judged(graded, trained_on))
         return [
             ScoredRollout(
@@ -105,6 +107,11 @@ class Scorer:
             )
             for item, trajectory, reward in zip(group, graded, rewards, strict=True)
         ]
+
+    async def _graded(self, trajectory: Trajectory, trained_on: bool) -> Trajectory:
+        graded = await self.answers.graded(trajectory)
+        needs = isinstance(self.preset, NeedsConsistency) and self.preset.needs_consistency(graded)
+        return await self.consistency.scored(graded) if needs and trained_on and self.consistency else graded
 
     async def _judged(self, graded: Sequence[Trajectory], trained_on: bool) -> Group:
         preset = self.preset
@@ -127,8 +134,9 @@ def load_scorer(settings: RewardSettings, preset: RewardPreset, store: MediaStor
     """
     rules, models = settings.judge_rules, dict[str, Model]()
     asked = "" if settings.judge in ("none", "boxes") else settings.judge_model
-    for name in {asked, settings.answer_judge} - {""}:
+    for name in {asked, settings.answer_judge, settings.consistency_judge} - {""}:
         models[name] = LimitedModel(KeptModel(patient(load_model(name), settings.retry), kept), rules.concurrent)
+    thoughts = settings.consistency_judge
     context = JudgeContext(store, models.get(asked), rules)
     return Scorer(
         preset,
@@ -138,6 +146,7 @@ def load_scorer(settings: RewardSettings, preset: RewardPreset, store: MediaStor
             AnswerJudge(models[settings.answer_judge], rules) if settings.answer_judge else None,
             settings.open_tags,
         ),
+        ConsistencyJudge(models[thoughts], rules) if thoughts else None,
         tuple(models.values()),
         asks=bool(asked),
     )

@@ -25,8 +25,8 @@ from saccade.errors import SettingsError
 from saccade.record.codec import read_lines
 from saccade.record.settings import differences, load_settings, save_settings
 from saccade.record.trajectory import Trajectory
+from saccade.sft.experts.demonstrator import DIRECT
 from saccade.sft.synth.report import Progress
-from saccade.sft.tiny.demonstrator import DIRECT
 from saccade.sft.tiny.lessons import hold
 from saccade.sft.tiny.settings import Lesson, Stage, TinySettings
 from saccade.sft.train.settings import (

@@ -16,6 +16,7 @@ from saccade.episode.run_folder import MEDIA
 from saccade.media.store import MediaStore
 from saccade.record.task import Task
 from saccade.record.trajectory import Trajectory
+from saccade.sft.experts.demonstrator import DIRECT, Demonstrator, is_search, turns_to_look
 from saccade.sft.experts.plays import ExpertStopped
 from saccade.sft.synth.in_order import in_order
 from saccade.sft.synth.jobs import Job, job_count, jobs
@@ -25,7 +26,6 @@ from saccade.sft.synth.report import Progress, may_pass
 from saccade.sft.synth.resume import opened
 from saccade.sft.synth.settings import SynthSettings
 from saccade.sft.synth.studio import Studio
-from saccade.sft.tiny.demonstrator import DIRECT, Demonstrator, is_search, turns_to_look
 from saccade.sft.tiny.settings import Lesson
 from saccade.sft.tiny.wordings import reworded
 from saccade.tasks.worlds.base import Sample

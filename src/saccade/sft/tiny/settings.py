@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, PositiveFloat, PositiveInt
 
 from saccade.record.settings import Settings
+from saccade.sft.exams import Exam
 
 Share = Annotated[float, Field(gt=0, le=1)]
 
@@ -85,17 +86,6 @@ class Stage(Settings):
     """Of the learning rate, at the last step."""
     warmup: float = Field(0.02, ge=0, lt=1)
     weight_decay: float = Field(0.05, ge=0)
-
-
-class Exam(Settings):
-    """One line of the table: a family of tasks on seeds that no lesson has."""
-
-    name: str
-    worlds: tuple[str, ...] = Field(min_length=1)
-    dialect: str = "tiny:look"
-    knobs: dict[str, dict[str, Any]] = Field(default_factory=dict)
-    target: float | None = Field(None, ge=0, le=1)
-    """Share of right answers that is aimed at."""
 
 
 class TinySettings(Settings):

@@ -12,6 +12,8 @@ from math import sqrt
 from pathlib import Path
 from typing import Any
 
+from pydantic import Field
+
 from saccade.dialects.registry import load_dialect
 from saccade.env.rubric import ExactMatch
 from saccade.episode.drive import run_episode
@@ -19,17 +21,28 @@ from saccade.episode.plan import Plan
 from saccade.episode.run_folder import RunFolder
 from saccade.models.base import Model
 from saccade.record.score import CORRECT, Score
+from saccade.record.settings import Settings
 from saccade.record.trajectory import Sampling
 from saccade.sandbox.local import LocalSandbox
 from saccade.sft.synth.jobs import jobs, knobs_by_world
 from saccade.sft.synth.settings import SynthSettings
-from saccade.sft.tiny.settings import Exam
 from saccade.tasks.worlds.base import draw_sample, store_sample
 from saccade.tasks.worlds.registry import load_world
 
 WITHOUT_CODE = "tiny:direct"
 _MOST_TOKENS = 700
 """Of a turn: longer than the longest program of a lesson."""
+
+
+class Exam(Settings):
+    """One line of the table: a family of tasks on seeds that no lesson has."""
+
+    name: str
+    worlds: tuple[str, ...] = Field(min_length=1)
+    dialect: str = "tiny:look"
+    knobs: dict[str, dict[str, Any]] = Field(default_factory=dict)
+    target: float | None = Field(None, ge=0, le=1)
+    """Share of right answers that is aimed at."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,8 @@ from saccade.episode.plan import Plan
 from saccade.episode.run_folder import RunFolder
 from saccade.record.action import Answer, Code
 from saccade.record.trajectory import Trajectory
+from saccade.sft.experts.demonstrator import first_action, looks
 from saccade.sft.experts.plays import ExpertStopped
-from saccade.sft.tiny.demonstrator import first_action, looks
 from saccade.sft.tiny.lessons import hold
 from saccade.sft.tiny.settings import Lesson
 from saccade.tasks.worlds.base import Split, draw_sample, make_task

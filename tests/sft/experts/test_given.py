@@ -5,7 +5,7 @@ import io
 
 import pytest
 
-from saccade.sft.tiny.given import given_first
+from saccade.sft.experts.given import given_first
 from saccade.tasks.worlds.base import draw_sample
 from saccade.tasks.worlds.registry import load_world
 

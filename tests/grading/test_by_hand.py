@@ -1,0 +1,264 @@
+"""The formulas under the graders, worked by hand: similarity, overlap, relative accuracy, times, units, tolerance."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import pytest
+
+from saccade.grading.anls import similarity
+from saccade.grading.boxes import Box, iou, read_box
+from saccade.grading.clean import LONGEST_ANSWER, clean, clipped, folded
+from saccade.grading.clock import Time, same_time, time_of
+from saccade.grading.compare import Tolerance, same_quantity
+from saccade.grading.mra import mean_relative_accuracy
+from saccade.grading.numerals import numerals, repeating_as_fraction
+from saccade.grading.quantities import quantity
+from saccade.grading.units import unit_named
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "expected"),
+    [
+        ("", "", 1.0),
+        ("abc", "abc", 1.0),
+        ("abc", "abd", 2 / 3),
+        ("kitten", "sitting", 4 / 7),
+        ("ab", "a", 0.0),  # a half is not more than a half
+        ("abcd", "abxy", 0.0),
+        ("abcde", "abxye", 3 / 5),
+        ("abc", "xabc", 3 / 4),
+        ("abcdef", "bcdefa", 4 / 6),
+        ("a", "b", 0.0),
+        ("abc", "", 0.0),
+    ],
+)
+def test_similarity(left: str, right: str, expected: float) -> None:
+    assert similarity(left, right) == pytest.approx(expected)
+    assert similarity(right, left) == pytest.approx(expected)
+
+
+def test_the_threshold_of_similarity_is_a_setting() -> None:
+    assert similarity("abcd", "abxy", 0.49) == 0.5
+    assert similarity("abcd", "wxyz", 0.0) == 0.0
+    assert similarity("abcd", "axyz", 0.0) == 0.25
+    assert similarity("abc", "abd", 0.7) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("estimate", "gold", "expected"),
+    [
+        ("4", "4", 1.0),
+        ("3", "4", 0.6),  # an error of 0.25, the bound of 0.75
+        ("5", "4", 0.6),
+        ("2", "4", 0.1),  # an error of 0.5, the bound of 0.5 alone
+        ("1.99", "4", 0.0),
+        ("4.2", "4", 1.0),  # an error of 0.05
+        ("4.21", "4", 0.9),
+        ("-4", "4", 0.0),
+        ("-3", "-4", 0.6),
+        ("0", "0", 1.0),
+        ("0.001", "0", 0.0),
+    ],
+)
+def test_mean_relative_accuracy(estimate: str, gold: str, expected: float) -> None:
+    assert mean_relative_accuracy(Fraction(estimate), Fraction(gold)) == expected
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "expected"),
+    [
+        ((10, 20, 30, 60), (20, 30, 40, 70), 3 / 13),  # 10 by 30 of 800 + 800 - 300
+        ((1, 2, 3, 5), (1, 2, 3, 5), 1.0),
+        ((0, 0, 10, 10), (2, 3, 7, 5), 0.1),
+        ((0, 0, 4, 4), (4, 0, 8, 4), 0.0),
+        ((0, 0, 4, 4), (0, 4, 4, 8), 0.0),
+        ((0, 0, 4, 4), (9, 9, 12, 12), 0.0),
+    ],
+)
+def test_intersection_over_union(left: Box, right: Box, expected: float) -> None:
+    assert iou(left, right) == pytest.approx(expected)
+    assert iou(right, left) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    ("text", "box"),
+    [
+        ("[1, 2, 3.5, 4]", (1, 2, 3.5, 4)),
+        ("1 2 3 4", (1, 2, 3, 4)),
+        ('{"label": "or", "bbox": [-1, 2, 3, 4]}', (-1, 2, 3, 4)),
+        ("[1, 2, 1, 4]", None),
+        ("[1, 4, 3, 4]", None),
+        ("[1, 2, 3]", None),
+        ("[1, 2, 3, 4, 5]", None),
+        ("[1, 2, 3, 4] and [1, 2, 3, 4]", None),
+        ("none", None),
+    ],
+)
+def test_one_box(text: str, box: Box | None) -> None:
+    assert read_box(text) == box
+
+
+@pytest.mark.parametrize(
+    ("text", "time"),
+    [
+        ("2:10 P.M.", (14, 10, 0, "p")),
+        ("2:10pm", (14, 10, 0, "p")),
+        ("at 02:10:05 a.m.", (2, 10, 5, "a")),
+        ("14:10", (14, 10, 0, "p")),
+        ("2 o'clock", (2, 0, 0, "")),
+        ("12 am", (0, 0, 0, "a")),
+        ("12 pm", (12, 0, 0, "p")),
+        ("12:59", (12, 59, 0, "")),
+        ("13:00", (13, 0, 0, "p")),
+        ("0:30", (0, 30, 0, "a")),
+        ("24:00", (0, 0, 0, "a")),
+        ("3 in the morning", (3, 0, 0, "a")),
+        ("3 in the afternoon", (15, 0, 0, "p")),
+        ("8 in the evening", (20, 0, 0, "p")),
+        ("Noon.", (12, 0, 0, "p")),
+        ("midnight", (0, 0, 0, "a")),
+        ("14:10 h", (14, 10, 0, "p")),
+        ("13 pm", None),
+        ("0 am", None),
+        ("2", None),
+        ("2 h", None),
+        ("25:00", None),
+        ("2:60", None),
+        ("2:10:60", None),
+        ("2:1", None),
+    ],
+)
+def test_times_of_day(text: str, time: Time | None) -> None:
+    assert time_of(text) == time
+    assert same_time(text, text) is (time is not None)
+
+
+@pytest.mark.parametrize(
+    ("word", "dimension", "factor"),
+    [
+        ("KM", "length", "1000"),
+        ("inches", "length", "0.0254"),
+        ("g", "mass", "1/1000"),
+        ("hr", "time", "3600"),
+        ("ml", "volume", "1/1000"),
+        ("cm²", "area", "1/10000"),
+        ("month", "year", "1/12"),
+        ("cents", "dollar", "1/100"),
+        ("apples", "word:apple", "1"),
+        ("berries", "word:berry", "1"),
+        ("ies", "word:ie", "1"),
+        ("glass", "word:glass", "1"),
+        ("ss", "word:ss", "1"),
+        ("as", "word:as", "1"),
+        ("ass", "word:ass", "1"),
+        ("gas", "word:ga", "1"),  # on both sides alike
+    ],
+)
+def test_units(word: str, dimension: str, factor: str) -> None:
+    assert (unit_named(word).dimension, unit_named(word).factor) == (dimension, Fraction(factor))
+
+
+@pytest.mark.parametrize(
+    ("answer", "gold", "relative", "same"),
+    [
+        ("105", "100", "1/20", True),
+        ("105.1", "100", "1/20", False),
+        ("95", "100", "1/20", True),
+        ("-100", "100", "1/20", False),
+        ("-95", "-100", "1/20", True),
+        ("100 cm", "1 m", "0", True),
+        ("100 cm", "1 kg", "0", False),
+        ("1", "1 kg", "0", True),
+        ("5%", "0.05", "0", True),
+        ("5", "5%", "0", True),
+        ("0.05", "5%", "0", True),
+        ("100%", "1", "0", True),
+        ("1%", "1", "0", False),
+        ("2%", "2", "0", True),
+        ("1st", "1", "0", False),
+        ("1", "1st", "0", False),
+        ("about 5", "5", "0", False),
+        ("about 5", "5", "1/20", True),
+    ],
+)
+def test_quantities_that_are_the_same(answer: str, gold: str, relative: str, same: bool) -> None:
+    said, wanted = quantity(answer), quantity(gold)
+    assert said is not None
+    assert wanted is not None
+    assert same_quantity(said, wanted, Tolerance(relative=Fraction(relative))) is same
+
+
+def test_a_tolerance_is_relative_or_absolute_whichever_is_wider() -> None:
+    both = Tolerance(relative=Fraction(1, 10), absolute=Fraction(2))
+    assert both.holds(Fraction(12), Fraction(10))
+    assert not both.holds(Fraction(121, 10), Fraction(10))
+    assert both.holds(Fraction(110), Fraction(100))
+    assert not both.holds(Fraction(111), Fraction(100))
+    assert [Tolerance().exact, both.exact, Tolerance(absolute=Fraction(1)).exact] == [True, False, False]
+
+
+@pytest.mark.parametrize(
+    ("text", "values"),
+    [
+        ("1,234.5 and -3/4", ["1234.5", "-3/4"]),
+        ("1 3/4", ["7/4"]),
+        (r"2\frac{1}{2}", ["5/2"]),
+        ("1.5e3, 2 × 10^-3", ["1500", "1/500"]),
+        ("10^3", ["1000"]),
+        ("-$5", ["-5"]),
+        ("$-5", ["-5"]),
+        ("none", []),
+        ("B12", None),
+        ("3,5", None),
+        ("1/0", None),
+        ("12:30", None),
+        ("1" * 61, None),
+    ],
+)
+def test_numbers_as_they_are_written(text: str, values: list[str] | None) -> None:
+    found = numerals(text)
+    assert (None if found is None else [item.value for item in found]) == (
+        None if values is None else [Fraction(value) for value in values]
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "plain"),
+    [
+        (r"0.\overline{3}", "1/3"),
+        ("0.333...", "1/3"),
+        ("0.1(6)", "1/6"),
+        (r"1.\bar{6}", "5/3"),
+        ("2.1212...", "70/33"),
+        ("0.33...", "0.33..."),  # two digits are too few to tell
+        ("0.5", "0.5"),
+    ],
+)
+def test_repeating_decimals(text: str, plain: str) -> None:
+    assert repeating_as_fraction(text) == plain
+
+
+@pytest.mark.parametrize(
+    ("text", "plain"),
+    [
+        ("−5 “a”", '-5 "a"'),
+        ("x²⁺¹", "x^2+1"),
+        ("3½ ¾", "3 1/2 3/4"),
+        ("1\u00a0000", "1000"),
+        ("1\u00a00000", "1 0000"),
+        ("a\u200bb\x07c", "ab c"),
+        ("yes<|im_end|> </s>\n", "yes"),
+        ("a</s>b", "a</s>b"),
+        ("a\rb", "a\nb"),
+    ],
+)
+def test_one_spelling(text: str, plain: str) -> None:
+    assert clean(text) == plain
+
+
+def test_what_is_read_and_shown_of_long_texts() -> None:
+    assert len(clean("x" * (LONGEST_ANSWER + 1))) == LONGEST_ANSWER
+    assert folded("  A \n B ") == "a b"
+    assert clipped("x" * 200) == "x" * 200
+    assert clipped("x" * 201) == "x" * 199 + "…"
