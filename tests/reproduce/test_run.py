@@ -19,7 +19,7 @@ from saccade.record.settings import load_settings
 from saccade.record.status import Status
 from saccade.record.trajectory import Trajectory
 from saccade.reproduce.claims.registry import load_claim
-from saccade.reproduce.finding import Verdict
+from saccade.reproduce.finding import ClaimVerdict
 from saccade.reproduce.run import reproduce
 from saccade.reproduce.settings import Reproduction
 from saccade.rl.train.metrics import NoCallback
@@ -128,7 +128,7 @@ def test_an_arm_that_cannot_be_trained_is_part_of_the_outcome(tmp_path: Path) ->
     more = (f"arms=[{','.join(arms)}]", every, tasks, "start.steps=0", "start.lessons=[]", "steps=1", "minutes=0")
     heard = Heard(NoCallback())
     made = reproduce(load_claim("tail-patch"), small("tail-patch", *more), tmp_path / "out", heard)
-    assert made.verdict is Verdict.OPEN
+    assert made.verdict is ClaimVerdict.OPEN
     assert all("tail-patch with seed 0 could not be trained" in item.missing for item in made.findings)
     assert [row.policy for row in made.rows] == ["start", "plateau", "further"]
     assert "no task has a pass rate" in (tmp_path / "out" / "report.md").read_text()

@@ -11,9 +11,9 @@ from saccade.errors import SettingsError
 from saccade.recipes.find import find_recipe
 from saccade.record.settings import load_saved, load_settings, save_settings
 from saccade.record.trajectory import EpisodeLimits
-from saccade.reproduce.arms import arm_settings, placed
+from saccade.reproduce.arms import arm_settings, complete_settings
 from saccade.reproduce.claims.registry import CLAIMS, load_claim
-from saccade.reproduce.plan import Spent, make_plan, seconds_per_rollout
+from saccade.reproduce.plan import TimeSpent, make_plan, seconds_per_rollout
 from saccade.reproduce.settings import Arm, Reproduction, TaskSet
 from saccade.rl.advantages.rules import Grpo, TurnLevel
 from saccade.rl.select.oversample import OversampleFilterRank
@@ -126,8 +126,10 @@ def planned(minutes: float, seeds: tuple[int, ...] = (0,)):
     settings = Reproduction(
         task_sets=(TASKS,), arms=arms, every_arm=tuple(two), steps=50, fewest_steps=4, minutes=minutes, seeds=seeds
     )
-    sized = {arm.name: placed(arm_settings(settings, arm, 0), "checkpoint", Path("tasks"), 64, 50) for arm in arms}
-    return make_plan(settings, sized, Spent(so_far=60.0, per_exam=0.5, exams=120, per_rollout=0.25))
+    sized = {
+        arm.name: complete_settings(arm_settings(settings, arm, 0), "checkpoint", Path("tasks"), 64, 50) for arm in arms
+    }
+    return make_plan(settings, sized, TimeSpent(so_far=60.0, per_exam=0.5, exams=120, per_rollout=0.25))
 
 
 def test_steps_are_as_many_as_the_time_allows() -> None:

@@ -33,7 +33,7 @@ def arm_settings(settings: Reproduction, arm: Arm, seed: int) -> RlSettings:
     return made.model_copy(update={"recipe": recipe, "threads": settings.threads})
 
 
-def placed(told: RlSettings, checkpoint: str, tasks: Path, most: int, steps: int) -> RlSettings:
+def complete_settings(told: RlSettings, checkpoint: str, tasks: Path, most: int, steps: int) -> RlSettings:
     """The settings of an arm, complete."""
     return told.model_copy(
         update={
