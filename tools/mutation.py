@@ -161,7 +161,7 @@ class Copy:
     def passes(self, tests: list[str], seconds: float) -> bool:
         """Whether the tests pass.
 
-        A run that takes longer than `seconds` or more memory than `MEMORY`, or dies, counts as failed: the fault did it.
+        A run that takes longer than `seconds` or more memory than `MEMORY`, or dies, counts as failed.
         """
         command = [str(self.python), "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "--no-header"]
         command += ["--basetemp", str(self.root.parent / "tests"), *tests]
