@@ -33,12 +33,12 @@ from saccade.record.settings import save_settings
 from saccade.rl.play.rollouts import RolloutResources, play_rollouts
 from saccade.rl.play.slot_model import check_sampling
 from saccade.rl.select.curriculum import Band
-from saccade.rl.train.check_tasks import check_tasks
+from saccade.rl.train.check_tasks import check_form, check_tasks
 from saccade.rl.train.collector import Collector, RolloutBatch
 from saccade.rl.train.curriculum import choose_tasks
 from saccade.rl.train.make_engine import make_engine, sync_weights
 from saccade.rl.train.metrics import NoCallback, RlCallback, rollout_metrics, step_metrics
-from saccade.rl.train.rollout_store import open_rollout_store
+from saccade.rl.train.rollout_store import open_rollout_store, with_worth
 from saccade.rl.train.samples import training_samples
 from saccade.rl.train.scoring import load_scorer
 from saccade.rl.train.settings import MAY_DIFFER, RlSettings, check_settings
@@ -75,8 +75,8 @@ def train(settings: RlSettings, out: Path, *, resume: bool = False, callback: Rl
     processes = Processes(cpu=not torch.cuda.is_available())
     if processes.device.type == "cpu":
         torch.set_num_threads(settings.threads or os.cpu_count() or 1)
-    trained = load_trainable(_without_dropout(settings.model), processes.device, settings.recipe.seed)
     tasks = open_tasks(settings.tasks.source, "train", settings.tasks.most)
+    trained = load_trainable(_without_dropout(settings.model), processes.device, settings.recipe.seed)
     processes.barrier()  # until all have checked the folder
     if processes.is_main:
         out.mkdir(parents=True, exist_ok=True)
@@ -191,6 +191,7 @@ class _Run:
         stack.push_async_callback(scorer.close)
         if self._processes.is_main:
             check_tasks(self._tasks, scorer, self._store)
+            check_form(dialect, scorer.preset, (recipe.dialect, recipe.reward.preset))
         return Collector(recipe, dialect, resources, settings.play, scorer, self._processes)
 
     def _validation_tasks(self) -> TaskList | None:
@@ -225,8 +226,9 @@ class _Run:
             return
         every = self._settings.rollouts.every
         if every and ((step + 1) % every == 0 or step + 1 == self._recipe.steps):
-            for item in batch.scored.values():
-                self._folder.append(item.trajectory)
+            worth = {advantage.id: advantage for advantage in batch.advantages}
+            for name, item in batch.scored.items():
+                self._folder.append(with_worth(item, worth.get(name)))
         values = step_metrics(batch, sums, self._learner.learning_rate)
         journal.metrics(step + 1, values)
         self._callback.step(step + 1, values)
