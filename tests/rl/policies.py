@@ -84,7 +84,7 @@ class Noise:
         return Code(code=self.code)
 
     def write(self, action: Action, thought: str = "") -> str:
-        raise NotImplementedError
+        return thought  # in no form of its own
 
     def observe(self, execution: Execution, pictures: int) -> Observation:
         shown = [picture.image for picture in execution.pictures]
