@@ -18,7 +18,7 @@ from saccade.evals.settings import EvalSettings
 from saccade.evals.summary import Summary
 from saccade.media.store import MediaStore
 from saccade.record.codec import read_lines, write_lines
-from saccade.record.settings import differences, load_settings, noted_code, save_settings
+from saccade.record.settings import differences, load_saved, noted_code, save_settings
 from saccade.record.trajectory import Trajectory
 
 
@@ -64,7 +64,7 @@ def run_settings(run: Path) -> EvalSettings:
     saved = run / SETTINGS
     if not saved.is_file():
         raise SettingsError(f"{run} is no run of `saccade eval`: it has no {SETTINGS}. Name the folder of a run.")
-    return load_settings(EvalSettings, saved)
+    return load_saved(EvalSettings, saved)
 
 
 def _copied(shard: Path, store: MediaStore) -> Iterator[Trajectory]:

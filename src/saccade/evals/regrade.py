@@ -23,7 +23,7 @@ from saccade.evals.run import sum_up
 from saccade.evals.settings import EvalSettings
 from saccade.evals.summary import Summary
 from saccade.evals.verdicts import Verdicts, grade_again, keep_verdicts, verdicts_of
-from saccade.grading.registry import load_grader
+from saccade.grading.registry import check_recorded, load_grader
 from saccade.record.score import Score
 from saccade.record.settings import save_settings
 
@@ -76,7 +76,7 @@ def regrade(run: Path, wanted: Regrading | None = None, *, watch: Watch = lambda
 
     Raises:
         SettingsError: it is no run of `saccade eval`, nothing was played yet, or a source's own grader is not known.
-        RegistryError: there is no such grader.
+        RegistryError: there is no such grader, or the run names code of somebody's own as its grader.
         RecordError: the trajectories cannot be read.
         ModelError: the judge cannot be asked.
     """
@@ -85,6 +85,8 @@ def regrade(run: Path, wanted: Regrading | None = None, *, watch: Watch = lambda
     settings = EvalSettings.model_validate({**before.model_dump(), **_changed(wanted)})
     if wanted.grader:
         load_grader(wanted.grader)
+    elif settings.grader:
+        check_recorded(settings.grader)
     if not (run / TRAJECTORIES).is_file():
         raise SettingsError(f"{run} holds no trajectories yet. Play them first: saccade eval ... --out {run}")
     verdicts, credits = verdicts_of(run, before), {row.id: row.correct for row in read_rows(run)}

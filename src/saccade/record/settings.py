@@ -24,7 +24,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, ClassVar, TypeVar, get_args
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError, ValidationInfo
 
 from saccade.errors import SettingsError
 from saccade.record.disk import write_whole
@@ -57,6 +57,7 @@ S = TypeVar("S", bound=BaseModel)
 T = TypeVar("T", bound=Settings)
 
 _NOTE = "# sha256 "
+_SAVED = "saved"
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,16 +110,22 @@ def load_settings(
             mistakes.append(f"{name}: cannot be set, because a part of that path is a plain value")
         else:
             raw[steps] = text
-    settings = _validate(kind, data, raw, mistakes)
-    if settings is None:
-        where = "" if path is None else f" in {path}"
-        raise SettingsError(f"{len(mistakes)} mistake(s){where}:\n" + "\n".join(f"  {line}" for line in mistakes))
-    return settings
+    return _found(_validate(kind, data, raw, mistakes), mistakes, path)
 
 
 def load_saved(kind: type[T], path: str | os.PathLike[str]) -> T:
-    """The settings that a run saved, now or when some of them had other names. Raises as `load_settings`."""
-    return load_settings(kind, given=kind.renewed(_read(Path(path))))
+    """The settings that a run saved, now or when some of them had other names; code that they name is not run for it.
+
+    Raises:
+        SettingsError: as `load_settings`.
+    """
+    mistakes: list[str] = []
+    return _found(_validate(kind, kind.renewed(_read(Path(path))), {}, mistakes, _SAVED), mistakes, path)
+
+
+def is_saved(info: ValidationInfo) -> bool:
+    """For validators: whether the settings are read by `load_saved`."""
+    return bool(info.context == _SAVED)
 
 
 def save_settings(
@@ -267,10 +274,19 @@ def _assign(data: dict[str, Any], steps: tuple[str, ...], value: object) -> bool
     return True
 
 
-def _validate(kind: type[S], data: dict[str, Any], raw: dict[tuple[str, ...], str], mistakes: list[str]) -> S | None:
+def _found(settings: S | None, mistakes: list[str], path: str | os.PathLike[str] | None) -> S:
+    if settings is None:
+        where = "" if path is None else f" in {path}"
+        raise SettingsError(f"{len(mistakes)} mistake(s){where}:\n" + "\n".join(f"  {line}" for line in mistakes))
+    return settings
+
+
+def _validate(
+    kind: type[S], data: dict[str, Any], raw: dict[tuple[str, ...], str], mistakes: list[str], context: str = ""
+) -> S | None:
     """The settings, or None with every mistake added to `mistakes`."""
     try:
-        settings = kind.model_validate(data)
+        settings = kind.model_validate(data, context=context)
     except ValidationError as error:
         problems = error.errors(include_url=False, include_context=False)
         # `name=7` for a text: take what was written, not the number it looks like.
