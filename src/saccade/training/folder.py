@@ -6,7 +6,8 @@ from collections.abc import Collection
 from pathlib import Path
 
 from saccade.errors import SettingsError
-from saccade.record.settings import Settings, check_code, differences, load_saved
+from saccade.record.code_notes import check_code
+from saccade.record.settings import Settings, differences, load_saved
 
 SETTINGS = "settings.toml"
 
