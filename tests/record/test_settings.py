@@ -3,7 +3,7 @@
 import math
 import tomllib
 from pathlib import Path
-from typing import Literal, Self
+from typing import ClassVar, Literal, Self
 
 import pytest
 from hypothesis import given
@@ -34,14 +34,14 @@ class Run(Settings):
     note: str | None = "none said"
 
 
-class Inner(Settings):
-    RENAMED = {"colour": "color"}
+class Paint(Settings):
+    RENAMED: ClassVar = {"colour": "color"}
     color: float = 8.0
 
 
 class Renamed(Settings):
-    RENAMED = {"optimiser": "optimizer"}
-    optimizer: Inner | None = None
+    RENAMED: ClassVar = {"optimiser": "optimizer"}
+    optimizer: Paint | None = None
     steps: int = 1
 
 
@@ -64,7 +64,7 @@ def test_an_old_name_is_refused_with_the_new_one(tmp_path: Path, text: str, over
 def test_saved_settings_are_read_with_the_names_that_they_had(tmp_path: Path) -> None:
     path = tmp_path / "settings.toml"
     path.write_text("steps = 3\n[optimiser]\ncolour = 2.0\n")
-    assert load_saved(Renamed, path) == Renamed(steps=3, optimizer=Inner(color=2.0))
+    assert load_saved(Renamed, path) == Renamed(steps=3, optimizer=Paint(color=2.0))
     save_settings(load_saved(Renamed, path), path)
     assert load_saved(Renamed, path) == load_settings(Renamed, path)
 

@@ -101,16 +101,14 @@ def resolve(file: Path | None, overrides: Sequence[str], out: Path) -> EvalSetti
     """
     from saccade.cli.ask_settings import NO_MODEL
     from saccade.errors import SettingsError
-    from saccade.evals.paper_settings import as_published
     from saccade.evals.run import continuing
     from saccade.evals.settings import EvalSettings
     from saccade.record.settings import load_settings
 
     if file is None and not any(item.startswith("model=") for item in overrides):
         raise SettingsError(NO_MODEL)
-    applied = as_published(load_settings(EvalSettings, file, overrides))
-    settings, said = continuing(applied.settings, out)
-    for line in (*applied.says, *said):
+    settings, said = continuing(load_settings(EvalSettings, file, overrides), out)
+    for line in said:
         print(f"saccade: {line}", file=sys.stderr)
     return settings
 

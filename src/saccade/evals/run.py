@@ -84,7 +84,7 @@ async def evaluate(
         RegistryError: a dialect, tool, grader or model is unknown.
         ModelError, SandboxError: outages that do not end.
     """
-    settings, _ = continuing(as_published(settings).settings, out)
+    settings, _ = continuing(settings, out)
     dialect, _ = settings.spoken()
     if player is None:
         check_speaks(settings.model, dialect)
@@ -197,13 +197,17 @@ def _always(model: Model) -> Player:
 def continuing(settings: EvalSettings, out: Path) -> tuple[EvalSettings, tuple[str, ...]]:
     """The settings that hold when `settings` play in `out`, which may hold a run, and what a person should know of it.
 
+    Those of a paper are applied, see `saccade.evals.paper_settings`.
+
     Raises:
         SettingsError: what lies in `out` cannot be read as settings, or the dialect takes no such tools or prompt.
         RegistryError: there is no such dialect or tool, or the run that is there names code that this command does not.
     """
+    applied = as_published(settings)
+    settings = applied.settings
     before = _before(settings, out)
     now, told = suited(settings.continuing(before))
-    said = list(told)
+    said = [*applied.says, *told]
     if now.seeded and "seed" in unknown_sampling(now.model):
         now = now.model_copy(update={"seeded": False})
         said.append(f"{now.asked} knows no seed: samples are asked for without one.")
