@@ -18,7 +18,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeVar
 
-from saccade.errors import SettingsError, UnavailableError
+from saccade.errors import UnavailableError
 from saccade.evals.compare import Comparison
 from saccade.evals.compare import compare as compared
 from saccade.evals.failures import open_failures
