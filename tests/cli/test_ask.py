@@ -239,7 +239,7 @@ def test_a_tool_that_is_not_installed_is_refused_by_name_and_else_told(
     assert ask(photo, *vista, "--set", "tools=['crop', 'ocr']") == 2
     assert "not installed here, so no model could call it: ocr (" in capsys.readouterr().err
     ask(photo, *vista)
-    assert "Not installed here, and models that call it are told so: ocr" in " ".join(capsys.readouterr().out.split())
+    assert "Not installed here, so a call of it fails: ocr" in " ".join(capsys.readouterr().out.split())
 
 
 def test_other_settings_do_not_replace_those_of_an_earlier_question(photo: Path, tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ SOLVER = "solver"
 
 EPILOG = (
     "SOURCE is a benchmark (`saccade cards list`), a card of your own (.toml), a folder or file of tasks (as `saccade "
-    "worlds sample` writes) or a generated world. Ctrl-C keeps what there is; the same command goes on where it "
+    "worlds sample` writes) or a generated world. Ctrl-C keeps what there is; the same command continues where it "
     "stopped and refuses other settings (--n and --k may grow). Outages are kept apart from wrong answers and tried "
     "again. --dialect direct asks without tools. --model solver is a baseline without a model. With --shard 1/4 to 4/4 "
     "on four hosts, `saccade merge` puts the run together. Exit codes: 0 done; 1 done, but samples came to nothing; 2 "
@@ -121,7 +121,7 @@ def _evaluated(settings: EvalSettings, out: Path, workers: int) -> Evaluated:
         try:
             return asyncio.run(play(settings, out, workers=workers, player=_player(settings), watch=show))
         except KeyboardInterrupt:
-            print(f"Broken off; {out} holds what was played. The same command goes on from there.", file=sys.stderr)
+            print(f"Broken off; {out} holds what was played. The same command continues from there.", file=sys.stderr)
             raise
 
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 app = typer.Typer(add_completion=False, rich_markup_mode=None, no_args_is_help=True)
 BUILD_EPILOG = (
     "OUT holds lessons/ (run folders), untrained/ (tokenizer, first weights), stages/ (as `saccade sft` writes them) "
-    "and in the end model/, for `saccade ask --model local:OUT/model`. The same command goes on with a "
+    "and in the end model/, for `saccade ask --model local:OUT/model`. The same command continues a "
     "build that was broken off."
 )
 

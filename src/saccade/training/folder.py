@@ -21,10 +21,10 @@ def check_folder(settings: Settings, out: Path, resume: bool, may_differ: Collec
     kept = out / SETTINGS
     if not kept.exists():
         if resume and out.exists() and any(out.iterdir()):
-            raise SettingsError(f"there is no run to go on with in {out}: it holds no {SETTINGS}. Leave out --resume.")
+            raise SettingsError(f"there is no run to continue in {out}: it holds no {SETTINGS}. Leave out --resume.")
         return
     if not resume:
-        raise SettingsError(f"{out} holds a run already. Go on with it by --resume, or name another folder.")
+        raise SettingsError(f"{out} holds a run already. Continue it with --resume, or name another folder.")
     found = differences(load_saved(type(settings), kept), settings)
     changed = [item for item in found if item.name not in may_differ]
     if changed:

@@ -162,5 +162,5 @@ def _check_judged(made: Harvest) -> None:
     if failed and all(item.reward.total is None for item in made.scored.values()):
         raise TrainingError(
             f"no rollout of a step has a reward, for the judge gave no verdict ({', '.join(sorted(failed))}); the "
-            "warnings above say why. Correct the cause, and go on with --resume."
+            "warnings above say why. Correct the cause, and continue with --resume."
         )
