@@ -29,8 +29,8 @@ class Own:
 def own_findings(run: EvalRun, shown: tuple[str, ...]) -> dict[str, Own]:
     """The findings of all protocols but those `shown` otherwise, by name: stored beside the run, or registered.
 
-    A registered one is applied now if its findings are not stored or not of the whole run. What fails is left out and named among the
-    run's problems.
+    A registered one is applied now if its findings are not stored or not of the whole run. What fails is left out and
+    named among the run's problems.
     """
     folder = run.stored.file.parent
     if run.stored.file.name != TRAJECTORIES or not run.rows:
