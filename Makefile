@@ -73,4 +73,4 @@ lock:  ## Resolve the newest versions again into requirements/lock.txt
 
 clean:  ## Remove what was built; keeps runs/
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
-	find src tests -name __pycache__ -type d -exec rm -rf {} +
+	find src tests examples -name __pycache__ -type d -exec rm -rf {} +

@@ -218,11 +218,13 @@ def main() -> None:
         if not copy.passes(sound, given.seconds):
             raise SystemExit(f"the tests fail without any fault: {' '.join(sound)}")
         for number, mutation in enumerate(drawn, 1):
+            start = time.monotonic()
             lives = survives(copy, mutation, tests[mutation.file], given.seconds)
             if lives and given.wide:
                 lives = survives(copy, mutation, ["-n", "2", "tests"], 6 * given.seconds)
             word = "SURVIVED" if lives else "found"
-            print(f"{number:3} {word:8} {mutation.shown(sources[mutation.file])}", flush=True)
+            took = time.monotonic() - start
+            print(f"{number:3} {word:8} {took:4.0f} s  {mutation.shown(sources[mutation.file])}", flush=True)
             left += [mutation] if lives else []
     share = 1 - len(left) / len(drawn)
     print(f"{len(drawn) - len(left)} of {len(drawn)} found ({share:.1%}) in {time.monotonic() - begun:.0f} s")

@@ -67,22 +67,51 @@ def evaluate(out: Path, *more: str) -> list[str]:
     return ["eval", "nested-squares", "--n", "4", "--model", "solver", "--dialect", "direct", "--out", str(out), *more]
 
 
+FILLING = """
+from contextlib import suppress
+from saccade.models.scripted import ScriptedModel
+
+class Filling(ScriptedModel):
+    def __init__(self):
+        super().__init__([{answer!r}], name="filling")
+
+    async def complete(self, request, media, *, on_text=None):
+        with suppress(OSError), open({filler!r}, "ab", buffering=0) as file:
+            while file.write(b"x" * 512):
+                pass
+        return await super().complete(request, media, on_text=on_text)
+"""
+"""A model of the user's own, while which is asked the disk fills."""
+
+
 def test_a_paid_answer_is_printed_though_it_cannot_be_kept(
     tmp_path: Path, disk: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     command = ask(tmp_path, disk)
     assert main(command) == 0
-    whole = (disk / "run" / "trajectories.jsonl").read_bytes()
-    filler = fill(disk)
-    out, message = refused(capsys, *command)
+    whole, filler = (disk / "run" / "trajectories.jsonl").read_bytes(), disk / "filler"
+    (tmp_path / "filling.py").write_text(FILLING.format(answer=ANSWER, filler=str(filler)))
+    filling = [*command, "--model", f"{tmp_path / 'filling.py'}:Filling"]
+    out, message = refused(capsys, *filling)
     assert "red" in out
     assert "Kept in" not in out
     assert "trajectories.jsonl cannot be used: the disk is full." in message
-    out, _ = refused(capsys, *command, "--json")
+    filler.unlink()
+    out, _ = refused(capsys, *filling, "--json")
     assert json.loads(out)["answer"] == "red"
     assert (disk / "run" / "trajectories.jsonl").read_bytes() == whole
     filler.unlink()
     assert main(command) == 0
+
+
+def test_a_disk_without_room_for_the_picture_is_refused_before_anything_is_asked(
+    tmp_path: Path, disk: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ask(tmp_path, disk)
+    fill(disk)
+    out, message = refused(capsys, *command)
+    assert out == ""
+    assert "the disk is full" in message
 
 
 def test_a_run_folder_that_may_not_be_written_is_refused_before_anything_is_asked(
@@ -146,3 +175,13 @@ def test_a_full_disk_leaves_no_half_line(disk: Path) -> None:
     with pytest.raises(OSError, match=r"No space.*tasks.jsonl"):
         append_lines(file, [Task(id="b", question="x" * 100_000)])
     assert [task.id for task in read_lines(file, Task)] == ["a"]
+
+
+def test_a_folder_that_may_not_be_written_is_not_blamed_on_the_picture(
+    tmp_path: Path, disk: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ask(tmp_path, disk)
+    read_only(disk)
+    _, message = refused(capsys, *command)
+    assert message.startswith(f"saccade: {disk}")
+    assert "photo.png" not in message

@@ -1,5 +1,8 @@
+import os
+import signal
 import sys
 import types
+from collections.abc import Callable
 
 import pytest
 import typer
@@ -38,8 +41,17 @@ def test_every_verb_knows_both_spellings_of_help(verb: str, capsys: pytest.Captu
 
 def test_help_of_a_command_below_a_verb(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["-h"]) == 0
-    assert cli.main(["tiny", "build", "-h"]) == 0
-    assert "--processes" in capsys.readouterr().out
+    assert cli.main(["sandbox", "serve", "-h"]) == 0
+    assert "--settings" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("more", [[], ["build", "tiny", "--out", "runs/tiny"], ["--help"]])
+def test_a_verb_that_moved_says_where_to(more: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["tiny", *more]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "python examples/tiny/build.py" in line
+    assert cli.main(["--help"]) == 0
+    assert "tiny.py" not in capsys.readouterr().out
 
 
 def test_version(capsys: pytest.CaptureFixture[str]) -> None:
@@ -106,3 +118,15 @@ def test_missing_module_harms_only_its_verb(
     assert cli.main(["ghost"]) == 2
     assert "no_such_verb" in capsys.readouterr().err
     assert cli.main(["--help"]) == 0
+
+
+@pytest.mark.parametrize("before", [signal.default_int_handler, signal.SIG_IGN])
+def test_a_sigterm_ends_a_command_also_where_ctrl_c_is_ignored(
+    before: Callable[..., object] | signal.Handlers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept = signal.signal(signal.SIGINT, before)
+    monkeypatch.setattr("saccade.cli.main.build_app", lambda verbs: os.kill(os.getpid(), signal.SIGTERM))
+    try:
+        assert cli.main([]) == 130
+    finally:
+        signal.signal(signal.SIGINT, kept)

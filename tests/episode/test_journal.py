@@ -63,7 +63,17 @@ async def play(root: Path, model: Turns, **changes: object) -> Trajectory:
     folder = RunFolder(root)
     plan = Plan(TASK, DIALECT, rollout=folder.next_rollout(TASK.id), **changes)  # type: ignore[arg-type]
     async with LocalSandbox(limits=DIALECT.sandbox) as sandbox:
-        return await run_kept(plan, model, sandbox, folder)
+        return await run_kept(plan, model, sandbox, folder, watch=HEARD.append)
+
+
+HEARD: list[Event] = []
+
+
+def noticed() -> list[str]:
+    """What the screen was told since it was asked last."""
+    said = [event.text for event in HEARD if isinstance(event, Notice)]
+    HEARD.clear()
+    return said
 
 
 async def test_a_broken_off_episode_is_continued_without_asking_again(tmp_path: Path) -> None:
@@ -111,8 +121,11 @@ async def test_other_output_than_before_is_said(tmp_path: Path) -> None:
 async def test_another_plan_leaves_it_alone(tmp_path: Path) -> None:
     with pytest.raises(Killed):
         await play(tmp_path, Turns(FIRST))
+    noticed()
     made = await play(tmp_path, Turns(LAST), sampling=Sampling(temperature=1.0))
     assert (made.id, made.stop_detail) == ("t#1", "")
+    (said,) = noticed()
+    assert "t#0 is not continued, for it was begun with another sampling; it stays in" in said
     assert [item.trajectory.id for item in unfinished(tmp_path)] == ["t#0"]
 
 
@@ -141,3 +154,19 @@ async def test_a_disk_that_cannot_be_written_does_not_end_the_episode(tmp_path: 
     assert made.answer == "42"
     assert ["cannot be used" in event.text for event in heard if isinstance(event, Notice)] == [True]
     assert made.id in folder
+
+
+@pytest.mark.parametrize(("text", "why"), [("", "it is empty"), ("{}\n", "this Trajectory cannot be read")])
+async def test_a_journal_that_cannot_be_read_is_said(tmp_path: Path, text: str, why: str) -> None:
+    (tmp_path / UNFINISHED).mkdir()
+    file = tmp_path / UNFINISHED / "t#0.jsonl"
+    file.write_text(text)
+    noticed()
+    assert (await play(tmp_path, Turns(LAST))).id == "t#1"
+    (said,) = noticed()
+    assert f"{file} cannot be read and is left out: {why}" in said
+    run = open_run(tmp_path)
+    assert [item.id for item in run.trajectories()] == ["t#1"]
+    assert run.problems == [said]
+    run.file.unlink()
+    assert list(open_run(tmp_path).trajectories()) == []

@@ -172,8 +172,8 @@ async def test_a_stored_run_gets_a_judge_and_does_not_lose_it(tmp_path: Path, ju
     assert other.summary.graders == {"judge:vllm:other": 4}
     assert other.kept is not None
     assert "judge:vllm:judge" in other.kept.read_text()
-    with pytest.raises(ValueError, match="no judge"):
-        settings(tasks, headline="judge")
+    with pytest.raises(SettingsError, match="there is no judge"):
+        continuing(settings(tasks, headline="judge"), tmp_path / "another")
 
 
 async def test_a_card_says_who_counts(tmp_path: Path, judge: Judge) -> None:

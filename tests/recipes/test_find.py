@@ -30,7 +30,7 @@ def test_what_is_not_there(wanted: str, said: str) -> None:
         find_recipe("rl", wanted)
 
 
-@pytest.mark.parametrize("kind", ["curate", "reproduce", "rl", "sft", "tiny"])
+@pytest.mark.parametrize("kind", ["curate", "reproduce", "rl", "sft"])
 def test_every_folder_has_recipes_that_say_what_they_are(kind: str) -> None:
     names = recipe_names(kind)  # type: ignore[arg-type]
     lines = recipe_list(kind).splitlines()  # type: ignore[arg-type]
@@ -59,7 +59,6 @@ def test_the_commands_list_them(command: list[str], named: str, capsys: pytest.C
         (["sft", "plane", "--model", "m", "--data", "r"], "plain"),
         (["curate", "runs", "--pipeline", "vists", "--out", "out"], "vista"),
         (["reproduce", "lift", "--settings", "lifd"], "lift"),
-        (["tiny", "build", "tini", "--out", "out"], "tiny"),
     ],
 )
 def test_a_wrong_name_comes_before_what_is_not_installed(

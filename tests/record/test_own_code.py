@@ -213,7 +213,8 @@ def test_settings_whose_file_is_gone(here: Path) -> None:
     (here / "part.py").write_text("A = 3\n")
     save_settings(Named(tools=("part.py:A",)), here / "settings.toml")
     (here / "part.py").unlink()
-    with pytest.raises(SettingsError, match=r"part\.py is not there"):
+    noted = noted_code(here / "settings.toml")["part.py"][:12]
+    with pytest.raises(SettingsError, match=rf"part\.py is not there .*\(sha256 {noted}…\)"):
         check_code(here / "settings.toml")
 
 

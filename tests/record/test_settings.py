@@ -209,7 +209,7 @@ def test_a_later_override_does_not_undo_an_earlier_one_unsaid() -> None:
             load_settings(Run, None, [f"{name}=1"])
 
 
-class Inner(Settings):
+class Bounds(Settings):
     """A table that checks itself."""
 
     low: int
@@ -225,8 +225,8 @@ class Inner(Settings):
 class Outer(Settings):
     """Tables in tables."""
 
-    inner: Inner
-    many: tuple[Inner, ...] = ()
+    inner: Bounds
+    many: tuple[Bounds, ...] = ()
 
     @model_validator(mode="after")
     def _whole(self) -> Self:

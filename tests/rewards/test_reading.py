@@ -7,6 +7,7 @@ from tests.rewards.rollouts import answered, boxed, called, file, lost, part, ra
 
 from saccade.errors import RegistryError, SettingsError
 from saccade.record.execution import ExecutionPicture, ExecutionRepair
+from saccade.record.score import total
 from saccade.record.status import Status
 from saccade.record.turn import Turn
 from saccade.rewards.form import (
@@ -268,6 +269,7 @@ def test_a_reward_is_kept_beside_the_grade() -> None:
         "reward.format": 1,
         "reward.correct": 1,
     }
+    assert total(kept.scores) == reward.total == 2
 
 
 def test_the_box_is_found_in_bounded_time() -> None:

@@ -127,7 +127,10 @@ def test_what_is_kept_changes_no_pixel(checkpoint: Checkpoint, run: RunFolder, t
 def test_a_picture_of_another_size_is_noticed(checkpoint: Checkpoint, run: RunFolder) -> None:
     encoder = encoder_of(checkpoint)
     (picture, *_) = rows(checkpoint, run)[0].pictures
-    with pytest.raises(TrainingError, match=r"features and .* placeholders"):
+    said = (
+        rf"the picture {picture.part.sha256[:12]} has {picture.tokens} features and {picture.tokens + 1} placeholders"
+    )
+    with pytest.raises(TrainingError, match=said):
         PictureTensors(encoder, run.store)([Picture(picture.part, picture.tokens + 1)])
 
 

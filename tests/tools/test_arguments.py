@@ -41,12 +41,12 @@ END = ". Arguments are box, label (optional), inner (optional), many (optional).
         ((1,), "schema", "Arguments are a JSON object, not tuple"),
         ({}, "schema", "The argument 'box' is missing"),
         ({"box": [1]}, "argument_format", "The argument 'box' is wrong: the list is too short"),
-        ({"box": [1, 2], "labl": 1}, "argument_name", "There is no argument 'labl' Did you mean 'label'"),
+        ({"box": [1, 2], "labl": 1}, "argument_name", "There is no argument 'labl'. Did you mean 'label'"),
         ({"box": [1, 2], "inner": {"dept": 1}}, "argument_name", "There is no argument 'inner.dept'"),
         (
             {"boxs": [1, 2]},
             "argument_name",  # the misspelt name is the cause, so it comes first
-            "There is no argument 'boxs' Did you mean 'box'; The argument 'box' is missing",
+            "There is no argument 'boxs'. Did you mean 'box'; The argument 'box' is missing",
         ),
         (
             {"box": [1, "2"]},

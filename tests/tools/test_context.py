@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 from PIL import Image
 
-from saccade.tools.context import ToolContext
+from saccade.errors import ToolError
+from saccade.tools.context import Numbering, ToolContext
 from saccade.tools.problem import CallProblem, ProblemKind
 
 
@@ -60,3 +62,32 @@ def test_no_images_and_videos() -> None:
 def test_fresh_names_avoid_videos_and_each_other() -> None:
     context = ToolContext({"crop_1": Image.new("RGB", (1, 1))}, {"crop_3": Path("v")})
     assert context.fresh_names(["crop", "crop", "frame"]) == ("crop_2", "crop_4", "frame_1")
+
+
+@pytest.mark.parametrize(
+    ("wanted", "shown"),
+    [
+        (0, "number 0:"),
+        (2, "number 2:"),
+        (-1, "number -1:"),
+        (10**9 - 1, "number 999999999:"),
+        (10**9, "number of that size:"),
+        (-(10**5000), "number of that size:"),
+        ("n" * 60, f"named {'n' * 60!r}"),
+        ("n" * 61, f"named {'n' * 60 + '...'!r}"),
+    ],
+    ids=["zero", "two", "negative", "long", "too-long", "huge", "name", "long-name"],  # `huge` cannot be written
+)
+def test_what_was_wanted_is_said_shortly(wanted: str | int, shown: str) -> None:
+    with pytest.raises(CallProblem, match=f"There is no image {re.escape(shown)}"):
+        ToolContext({"a": Image.new("RGB", (2, 2))}).image(wanted)
+
+
+def test_numbered_names_go_on_where_they_ended() -> None:
+    context = ToolContext({}, numbering=Numbering("image_", 3))
+    names = context.fresh_names(["crop", "crop"])
+    assert names == ("image_3", "image_4")
+    longer = context.extended({name: Image.new("RGB", (2, 2)) for name in names})
+    assert (longer.images, longer.fresh_names(["x"])) == (names, ("image_5",))
+    with pytest.raises(ToolError, match="already has image_4"):
+        longer.extended({"image_4": Image.new("RGB", (2, 2))})

@@ -99,3 +99,27 @@ def test_no_shape_makes_it_fail(shapes: list[dict[str, Any]]) -> None:
         assert result.problem.kind is ProblemKind.ARGUMENT_FORMAT, result.problem
     else:
         assert result.pictures[0].image.size == WHITE.size
+
+
+def test_a_ruler_has_a_tick_at_its_start_at_each_step_and_none_beyond() -> None:
+    context = ToolContext({"a": Image.new("RGB", (200, 60), "white")})
+    ruler = {"kind": "ruler", "start": [10, 20], "end": [35, 20], "tick": 10, "width": 1, "color": [255, 0, 0]}
+    result = Draw().call({"shapes": [ruler]}, context)
+    assert result.value is not None
+    assert result.value["rulers"] == [{"length": 25.0, "angle": 0.0}]
+    (picture,) = result.pictures
+    marked = [x for x in range(0, 35) if picture.image.getpixel((x, 17)) == (255, 0, 0)]
+    assert marked == [10, 20, 30]
+    assert picture.image.getpixel((40, 17)) == (255, 255, 255)
+    assert picture.image.getpixel((20, 24)) == (255, 0, 0)
+    assert picture.image.getpixel((20, 26)) == (255, 255, 255)
+
+
+@pytest.mark.parametrize(
+    ("end", "angle"), [((30, 20), 0), ((10, 0), 90), ((10, 40), -90), ((0, 20), 180), ((20, 10), 45)]
+)
+def test_angles_of_a_ruler_go_against_the_clock(end: tuple[int, int], angle: float) -> None:
+    context = ToolContext({"a": Image.new("RGB", (60, 60))})
+    result = Draw().call({"shapes": [{"kind": "ruler", "start": [10, 20], "end": list(end)}]}, context)
+    assert result.value is not None
+    assert result.value["rulers"][0]["angle"] == angle  # type: ignore[index, call-overload]

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "tiny"
 TRAINING = """
 import os, sys, time
 from pathlib import Path
@@ -24,8 +25,8 @@ if __name__ == "__main__":
 LESSONS = """
 import os, sys, time
 from pathlib import Path
-from saccade.sft.tiny.build import build
-from saccade.sft.tiny.settings import Lesson, Stage, TinySettings
+from saccade_tiny.build import build
+from saccade_tiny.settings import Lesson, Stage, TinySettings
 
 class Waits:
     def part(self, name):
@@ -56,7 +57,8 @@ def test_workers_of_a_killed_run_end(program: str, tmp_path: Path) -> None:
     (tmp_path / "program.py").write_text(program)
     started = tmp_path / "started"
     started.mkdir()
-    parent = subprocess.Popen([sys.executable, str(tmp_path / "program.py"), str(started)])
+    command = [sys.executable, str(tmp_path / "program.py"), str(started)]
+    parent = subprocess.Popen(command, env=os.environ | {"PYTHONPATH": str(EXAMPLE)})
     workers: list[int] = []
     try:
         until = time.monotonic() + 120

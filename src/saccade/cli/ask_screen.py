@@ -33,6 +33,16 @@ ENDS = {
 """Every stop reason in words."""
 
 
+_LIMITS = {
+    StopReason.TURN_LIMIT: "turns",
+    StopReason.CONTEXT_LIMIT: "context_tokens",
+    StopReason.IMAGE_LIMIT: "images",
+    StopReason.PIXEL_LIMIT: "pixels",
+    StopReason.WALL_LIMIT: "wall_seconds",
+    StopReason.FAILED_CALL_LIMIT: "failed_calls",
+}
+
+
 class AskScreen:
     """Hears the events of one episode and prints them."""
 
@@ -77,8 +87,9 @@ class AskScreen:
         else:
             stop = trajectory.stop or StopReason.CANCELLED
             self._console.print(Text(ENDS[stop], style="bold red"))
-            if trajectory.stop_detail:
-                self._console.print(Text(visible(trajectory.stop_detail), style="red"))
+            for text in (trajectory.stop_detail, limit_words(trajectory)):
+                if text:
+                    self._console.print(Text(visible(text), style="red"))
         self._note(costs(trajectory))
 
     def _write(self, piece: str) -> None:
@@ -121,6 +132,13 @@ class AskScreen:
 
     def _note(self, text: str, style: str = "dim") -> None:
         self._console.print(Text(text, style=style))
+
+
+def limit_words(trajectory: Trajectory) -> str:
+    """Which setting ended the episode, and how more is allowed; empty if none did."""
+    name = "" if trajectory.stop is None else _LIMITS.get(trajectory.stop, "")
+    value = getattr(trajectory.provenance.limits, name, None)
+    return "" if value is None else f"limits.{name} is {value:g}; allow more with --set limits.{name}=N."
 
 
 def costs(trajectory: Trajectory) -> str:

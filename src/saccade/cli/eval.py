@@ -153,6 +153,13 @@ def _tell(made: Evaluated, out: Path, settings: EvalSettings) -> None:
     if progress.kinds:
         kinds = ", ".join(f"{kind} {count}" for kind, count in progress.kinds.most_common())
         print(f"\n{progress.failed} samples failed ({kinds}); {out / 'failures.jsonl'} says why.")
+    if settings.model == SOLVER and progress.played and not made.summary.calls:
+        print(
+            f"\nThe solver wrote no program and answered `unknown`: the dialect {settings.dialect} writes no code, or "
+            "it knows no question of this kind."
+        )
+    if not progress.total:
+        print(f"\nNo task is in this run: there are fewer tasks than the parts of --shard {settings.shard}.")
     if progress.idle:
         print(f"\n{progress.idle} samples ended with turns without an action: see the first one above.")
     before = f", {progress.skipped} were there before" if progress.skipped else ""

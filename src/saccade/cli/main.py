@@ -16,12 +16,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.metadata import version
+from types import FrameType
 
 import typer
 
 from saccade.cli.notices import notices
 from saccade.cli.plain import error_text
-from saccade.errors import SaccadeError, UnavailableError
+from saccade.errors import SaccadeError, SettingsError, UnavailableError
 from saccade.record.disk import disk_words
 from saccade.record.own_code import blame
 
@@ -59,10 +60,14 @@ VERBS: dict[str, Verb] = {
     "sft": Verb("saccade.cli.sft:app", "Train a model on trajectories."),
     "show": Verb("saccade.cli.show:app", "Make a page of a run's episodes, and open it."),
     "synth": Verb("saccade.cli.synth:app", "Make trajectories for fine-tuning, by experts or a teacher."),
-    "tiny": Verb("saccade.cli.tiny:app", "Build the tiny model from nothing, and examine it."),
     "view": Verb("saccade.cli.view:app", "Follow runs in the browser while they are played."),
     "worlds": Verb("saccade.cli.worlds:app", "Draw tasks from a seed, with their gold answers."),
 }
+
+MOVED = {
+    "tiny": "is a script of the repository now: python examples/tiny/build.py, or table.py beside it; see docs/tiny.md."
+}
+"""Verbs that there were, and where they went."""
 
 _HELP = ["-h", "--help"]
 # The verb's own parser sees everything after its name, `--help` included.
@@ -76,10 +81,14 @@ _PASS_THROUGH = {
 
 def main(argv: list[str] | None = None) -> int:
     """Run one command line (without the program's name) and return its exit code; never raises `SystemExit`."""
-    arguments = sys.argv[1:] if argv is None else argv
+    return run(build_app(VERBS), sys.argv[1:] if argv is None else argv, "saccade")
+
+
+def run(app: typer.Typer, arguments: list[str], name: str) -> int:
+    """The same of the program `name` whose commands are `app`, such as a script's."""
     try:
         with _terminated_as_interrupted(), notices():
-            typer.main.get_command(build_app(VERBS)).main(args=list(arguments), prog_name="saccade")
+            typer.main.get_command(app).main(args=list(arguments), prog_name=name)
     except SystemExit as stop:
         return stop.code if isinstance(stop.code, int) else int(stop.code is not None)
     except SaccadeError as error:
@@ -107,11 +116,17 @@ def _terminated_as_interrupted() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
+    before = signal.signal(signal.SIGTERM, _interrupt)
     try:
         yield
     finally:
         signal.signal(signal.SIGTERM, before)
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as a script's shell sets it for what it starts with `&`
+        signal.default_int_handler(number, frame)
+    signal.raise_signal(signal.SIGINT)
 
 
 def build_app(verbs: dict[str, Verb]) -> typer.Typer:
@@ -126,6 +141,8 @@ def build_app(verbs: dict[str, Verb]) -> typer.Typer:
     app.callback()(_root_options)
     for name, verb in verbs.items():
         app.command(name, help=verb.help, context_settings=_PASS_THROUGH)(_runner(name, verb))
+    for name, where in MOVED.items():
+        app.command(name, hidden=True, context_settings=_PASS_THROUGH)(_refused(f"`saccade {name}` {where}"))
     return app
 
 
@@ -159,6 +176,13 @@ def _runner(name: str, verb: Verb) -> Callable[[typer.Context], None]:
         raise typer.Exit(code if isinstance(code, int) else 0)
 
     return run
+
+
+def _refused(message: str) -> Callable[[], None]:
+    def refuse() -> None:
+        raise SettingsError(message)
+
+    return refuse
 
 
 def load(name: str, verb: Verb) -> typer.Typer:

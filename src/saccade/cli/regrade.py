@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -36,7 +37,11 @@ def regrade(
     if headline not in ("", "rule", "judge"):
         raise SettingsError(f"--headline {headline} is nobody's verdict; name rule or judge.")
     with screen() as show:
-        found = regraded(run, Regrading(grader, judge, headline), watch=show)  # type: ignore[arg-type]
+        try:
+            found = regraded(run, Regrading(grader, judge, headline), watch=show)  # type: ignore[arg-type]
+        except KeyboardInterrupt:
+            print(f"Broken off; {run} holds what was judged. The same command asks on from there.", file=sys.stderr)
+            raise
     print(summary_text(found.summary))
     print(f"\ngraded by {found.grader or 'the own grader of each source'}")
     if found.kept is not None:

@@ -41,6 +41,8 @@ def report(
         _list(runs[0], out, open_it)
         return
     opened = open_runs(runs)
+    for run in opened.evals:
+        run.stored.check_readable()
     first = runs[0] if runs[0].is_dir() else runs[0].parent
     target = out if out is not None else first / "report.html"
     if target.is_dir():

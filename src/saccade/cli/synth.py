@@ -59,6 +59,11 @@ def synth(
     data = [f"worlds={_list(worlds)}", f"dialect={dialect}", f"n={n}", f"split={split}", f"seed={seed}"]
     named = [] if teacher is None else [f"teacher.model={teacher}"]
     settings = load_settings(SynthSettings, overrides=[*data, *named, *(option or [])])
+    if not settings.teacher.model:
+        for name, sampling in (("", settings.teacher.sampling), ("writer_", settings.teacher.writer_sampling)):
+            for given in (given for given, value in sampling.model_dump().items() if value is not None):
+                said = f"no teacher is named, so teacher.{name}sampling.{given} changes nothing."
+                print(f"saccade: {said}", file=sys.stderr)
     at_once = workers or (8 if teacher else 2 * (os.cpu_count() or 1))
     progress = _made(settings, out, at_once)
     _tell(progress, out)

@@ -107,7 +107,8 @@ def read_prompt_file(path: Path) -> Prompts:
             raise PromptFileError(f"prompt file {path} has {len(data)} bytes; more than {_LONGEST} is no prompt")
         text = data.decode("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
-        raise PromptFileError(f"prompt file {path} cannot be read: {error}. Give a readable UTF-8 file.") from error
+        why = (error.strerror or str(error)) if isinstance(error, OSError) else "it is no UTF-8 text"
+        raise PromptFileError(f"prompt file {path} cannot be read: {why}. Give a readable UTF-8 file.") from error
     if path.suffix.lower() != ".json":
         return Prompts({ANY: text}, str(path))
     try:

@@ -86,8 +86,7 @@ class Rewarded:
 
     def __call__(self, trajectory: Trajectory) -> tuple[Score, ...]:
         """The parts."""
-        [right] = self._grade(trajectory)
-        graded = trajectory.with_scores([right.model_copy(update={"weight": 0.0})])
+        graded = trajectory.with_scores(self._grade(trajectory))
         return with_reward(graded, *self._reward(Group((graded,)))).scores
 
 

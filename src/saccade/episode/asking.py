@@ -11,6 +11,7 @@ import tempfile
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Final
 
 from saccade.dialects.base import Dialect
 from saccade.episode.drive import run_episode
@@ -34,6 +35,8 @@ from saccade.record.settings import settings_toml
 from saccade.record.trajectory import Trajectory
 from saccade.tasks.from_files import brought
 from saccade.tasks.own_media import OwnMedia
+
+_NOTHING_SHOWN: Final = "no picture is given: the question is asked alone"
 
 
 class AskSettings(EpisodeSettings):
@@ -123,5 +126,5 @@ def _plan(question: Question, settings: AskSettings, dialect: Dialect, store: Me
         given_limits=limits_with(dialect.limits, **settings.limits.model_dump()),
         settings=settings_toml(settings),
         shown=ready.shown,
-        notes=(*given.notes, *ready.notes),
+        notes=(*(() if question.media else (_NOTHING_SHOWN,)), *given.notes, *ready.notes),
     )

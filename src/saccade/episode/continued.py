@@ -6,8 +6,10 @@ to a folder.
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Collection
 from pathlib import Path
+from typing import TypeVar
 
 from saccade.episode.run_folder import TRAJECTORIES, RunFolder, mended
 from saccade.errors import SettingsError
@@ -15,6 +17,8 @@ from saccade.record.code_notes import check_code
 from saccade.record.settings import Settings, differences, load_saved, save_settings
 
 SETTINGS = "settings.toml"
+
+S = TypeVar("S", bound=Settings)
 
 
 def continued(root: Path, settings: Settings, *, may_differ: Collection[str] = ()) -> RunFolder:
@@ -35,9 +39,29 @@ def check_continued(root: Path, settings: Settings, *, may_differ: Collection[st
     """Raises `SettingsError` as `continued` does, and changes nothing."""
     saved, lines = root / SETTINGS, root / TRAJECTORIES
     if saved.exists():
-        _check(root, load_saved(type(settings), saved), settings, may_differ)
+        _check(root, saved_settings(type(settings), root), settings, may_differ)
     elif lines.exists():
         raise SettingsError(f"{root} holds trajectories of another command. Name a folder of its own for this run.")
+
+
+def saved_settings(kind: type[S], root: Path) -> S:
+    """The settings of class `kind` in the run folder `root`.
+
+    Raises:
+        SettingsError: they are those of another command, or cannot be read.
+    """
+    file = root / SETTINGS
+    try:
+        data = kind.renewed(tomllib.loads(file.read_text(encoding="utf-8")))
+        missing = {name for name, field in kind.model_fields.items() if field.is_required()} - data.keys()
+    except (OSError, ValueError):
+        missing = set()  # what is wrong with the file is said below
+    if missing:
+        raise SettingsError(
+            f"{root} holds the run of another command: its {SETTINGS} does not say {' and '.join(sorted(missing))}. "
+            "Name another folder."
+        )
+    return load_saved(kind, file)
 
 
 def _check(root: Path, before: Settings, now: Settings, may_differ: Collection[str]) -> None:

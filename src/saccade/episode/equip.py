@@ -23,7 +23,7 @@ def equipped(dialect: Dialect, names: Sequence[str] = ()) -> tuple[Dialect, Tool
     if not isinstance(dialect, ToolDialect):
         if names:
             raise SettingsError(
-                f"dialect {dialect.id} offers no typed tools: its models write code. Use vista, deepeyes or native."
+                f"dialect {dialect.id} offers no typed tools. Leave them out, or use vista, deepeyes or native."
             )
         return dialect, None
     if not names and dialect.tools:

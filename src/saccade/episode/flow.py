@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 
 from saccade.dialects.base import Dialect, FunctionDialect, Observation, ShapedDialect
 from saccade.episode.effects import Ask, Call, Effect, Ran, Reply, Run, Said, Stopped
-from saccade.episode.idle import TELLING, idle_detail, idle_turns
+from saccade.episode.idle import CUT, TELLING, idle_detail, idle_turns
 from saccade.episode.plan import Plan
 from saccade.models.base import Request
 from saccade.record.action import Action, Answer, Code, ParseError, ToolCall
@@ -31,7 +31,7 @@ from saccade.record.content import ImagePart, Message
 from saccade.record.conversation import conversation
 from saccade.record.status import Status
 from saccade.record.trajectory import StopReason
-from saccade.record.turn import TokenCounts, Turn
+from saccade.record.turn import FinishReason, TokenCounts, Turn
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,7 +198,9 @@ class _Talk:
         if reason not in (StopReason.NO_ACTION, StopReason.TURN_LIMIT) or idle < min(limit or TELLING, TELLING):
             return ""
         reached = limit if reason is StopReason.NO_ACTION and limit is not None and idle >= limit else None
-        return idle_detail(self.plan.dialect.id, idle, reached)
+        detail = idle_detail(self.plan.dialect.id, idle, reached)
+        cut = all(turn.finish_reason is FinishReason.LENGTH for turn in self.turns[-idle:])
+        return f"{detail} {CUT}" if cut else detail
 
     def end(self, reason: StopReason, detail: str = "") -> Outcome:
         """The episode, ended."""

@@ -11,7 +11,7 @@ output shows that, the trajectory's `stop_detail` says so. The limit of wall tim
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
@@ -29,6 +29,9 @@ from saccade.record.execution import Execution
 from saccade.record.trajectory import Trajectory
 from saccade.record.turn import Turn
 
+_TOLD = ("model", "dialect", "sampling", "limits", "saccade")
+"""Parts of the provenance by which a person knows an episode."""
+
 
 class NumberedTurn(Record):
     """A turn of an unfinished episode."""
@@ -41,9 +44,11 @@ class NumberedTurn(Record):
 class Journal:
     """The record of one episode that is being played."""
 
-    def __init__(self, file: Path, head: Trajectory, earlier: Sequence[Turn] = ()) -> None:
+    def __init__(self, file: Path, head: Trajectory, earlier: Sequence[Turn] = (), says: Sequence[str] = ()) -> None:
         """Nothing is written yet. `earlier` are the turns that are in the file already."""
         self.earlier = tuple(earlier)
+        self.says = tuple(says)
+        """What a person should know of other unfinished episodes of the folder."""
         self.problem = ""
         """Why nothing is written any more; empty while all is well."""
         self._file = file
@@ -109,13 +114,20 @@ def open_journal(folder: RunFolder, plan: Plan, model: str) -> tuple[Plan, Journ
     Saccade; others stay as they are.
     """
     head = begun(plan, model)
-    for item in unfinished(folder.root):
+    said: list[str] = []
+    for item in unfinished(folder.root, said.append):
         found = item.trajectory
-        if _same(found, head) and found.id not in folder:
+        if found.id in folder or found.task.id != head.task.id:
+            continue
+        if _same(found, head):
             recover_lines(item.file)
             same = replace(plan, rollout=found.rollout)
-            return same, Journal(item.file, found.model_copy(update={"turns": ()}), found.turns)
-    return plan, Journal(folder.journal_of(plan.id), head)
+            return same, Journal(item.file, found.model_copy(update={"turns": ()}), found.turns, said)
+        said.append(
+            f"The unfinished episode {found.id} is not continued, for it was begun with another "
+            f"{_what_differs(found, head)}; it stays in {item.file}, and the same command continues it."
+        )
+    return plan, Journal(folder.journal_of(plan.id), head, says=said)
 
 
 def again_text(turns: int) -> str:
@@ -126,9 +138,19 @@ def again_text(turns: int) -> str:
     )
 
 
-def unfinished(root: Path) -> Iterator[Unfinished]:
-    """The unfinished episodes of a run folder, without a last line that was cut short and files that cannot be read."""
-    for file in sorted((root / UNFINISHED).glob("*.jsonl")):
+def journals(root: Path) -> list[Path]:
+    """The files of the unfinished episodes of a run folder."""
+    return sorted((root / UNFINISHED).glob("*.jsonl"))
+
+
+def unfinished(root: Path, unread: Callable[[str], None] = lambda said: None) -> Iterator[Unfinished]:
+    """The unfinished episodes of a run folder, each without a last line that was cut short.
+
+    Args:
+        root: the run folder.
+        unread: hears of each file that cannot be read and is left out.
+    """
+    for file in journals(root):
         lines = file.read_bytes().splitlines(keepends=True)
         turns: dict[int, Turn] = {}
         try:
@@ -137,13 +159,21 @@ def unfinished(root: Path) -> Iterator[Unfinished]:
                 if line.endswith(b"\n"):
                     read = loads(line, NumberedTurn)
                     turns[read.number] = read.turn
-        except (RecordError, IndexError):
+        except (RecordError, IndexError) as error:
+            why = str(error).partition("\n")[0] if lines else "it is empty"
+            unread(f"The unfinished episode in {file} cannot be read and is left out: {why}")
             continue
         yield Unfinished(file, head.model_copy(update={"turns": tuple(turn for _, turn in sorted(turns.items()))}))
 
 
 def _same(found: Trajectory, head: Trajectory) -> bool:
     return all(getattr(found, name) == getattr(head, name) for name in ("task", "group", "provenance", "prompt"))
+
+
+def _what_differs(found: Trajectory, head: Trajectory) -> str:
+    before, now = found.provenance, head.provenance
+    names = [name for name in _TOLD if getattr(before, name) != getattr(now, name)]
+    return " and ".join(names) or ("setting" if before != now else "prompt")
 
 
 def _outcome(execution: Execution) -> tuple[object, ...]:

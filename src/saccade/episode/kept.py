@@ -44,6 +44,8 @@ async def run_kept(
         SettingsError, IsolationError, MediaError: as `run_episode` does.
     """
     plan, journal = open_journal(folder, plan, model.name)
+    for said in journal.says:
+        watch(Notice(said))
     if journal.earlier:
         watch(Notice(again_text(len(journal.earlier))))
     workbench = Workbench(plan, sandbox, folder.store, tools)

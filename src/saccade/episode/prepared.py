@@ -62,12 +62,17 @@ def prepared_to_ask(task: Task, dialect: Dialect, settings: EpisodeSettings, sto
     try:
         dialect.open(made)
     except VideoNotShownError:
-        made = framed(task, FRAMES_OF_ASK, store)
+        wanted = FRAMES_OF_ASK.model_copy(update=settings.frames.model_dump(exclude_defaults=True))
+        made = framed(task, wanted, store)
         why = f", since dialect {dialect.id} shows pictures only"
-        notes += _of_frames(made, FRAMES_OF_ASK, why)
+        notes += _of_frames(made, wanted, why)
     else:
         if made is not task:
             notes += _of_frames(made, settings.frames, "")
+        elif settings.frames.given:
+            images_only = all(isinstance(item.part, ImagePart) for item in task.media)
+            why = "there is no video" if images_only else "neither frames.fps nor frames.count is set"
+            notes.append(f"{settings.frames.given} changes nothing: {why}")
     shown = scaled_down(made, settings.media.shown_pixels, store)
     names = {item.part.sha256: own_name(item.name) for item in made.media}
     notes += [f"{names[sha256]}: {item.note}" for sha256, item in shown.items()]

@@ -16,6 +16,7 @@ from saccade.dialects.registry import DIALECTS
 from saccade.episode.settings import EpisodeSettings
 from saccade.errors import RecordError, SettingsError
 from saccade.models.learned_dialect import learned_dialect
+from saccade.models.sampling import unheard_sampling
 from saccade.models.tiny_weights import FOLDER
 from saccade.record.codec import read_lines
 from saccade.record.execution import Execution
@@ -36,12 +37,17 @@ def suited(settings: S) -> tuple[S, tuple[str, ...]]:
     Raises:
         RegistryError: a checkpoint or a stored episode names code as its dialect; nothing that is stored is run.
     """
+    made, says = _spoken(settings)
+    return made, tuple(filter(None, (says, unheard_sampling(settings.model, settings.sampling))))
+
+
+def _spoken(settings: S) -> tuple[S, str]:
     own = own_dialect(settings.model)
     if settings.dialect:
         if own and family(own) != family(settings.dialect):
             learned = f"{settings.model} learned the dialect {own}"
-            return settings, (f"{learned} and is asked in {settings.dialect}, which it may not know.",)
-        return settings, ()
+            return settings, f"{learned} and is asked in {settings.dialect}, which it may not know."
+        return settings, ""
     provider = settings.model.partition(":")[0]
     if own:
         DIALECTS.check_recorded(own)
@@ -51,7 +57,7 @@ def suited(settings: S) -> tuple[S, tuple[str, ...]]:
     else:
         chosen, why = DEFAULT, "the default, for it is not known what it learned; --dialect names another"
     says = f"{settings.model} is asked in the dialect {chosen}: {why}."
-    return settings.model_copy(update={"dialect": chosen}), (says,)
+    return settings.model_copy(update={"dialect": chosen}), says
 
 
 def own_dialect(model: str) -> str:

@@ -94,7 +94,7 @@ class _Pass:
     async def ask(
         self, judge: AnswerJudge, asked: list[_Asked], progress: Progress, workers: int, watch: Watch
     ) -> None:
-        failed = 0
+        failed, said = 0, set[str]()
 
         async def one(item: _Asked) -> tuple[str, Score]:
             return item.id, await self._score(judge, item)
@@ -103,6 +103,9 @@ class _Pass:
             for name, score in came:
                 self.scores[name] = score
                 grade = grade_of(score.detail)
+                if grade.invalid in _AGAIN and grade.invalid not in said:
+                    said.add(grade.invalid)
+                    progress.notices.append(f"{name}: the judge gave no verdict ({grade.invalid}): {grade.reason}")
                 failed = failed + 1 if grade.invalid in _AGAIN else 0
                 if failed >= max(OUTAGES, workers):
                     raise _error(grade, failed)

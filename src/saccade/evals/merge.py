@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from saccade.episode.continued import SETTINGS
+from saccade.episode.continued import SETTINGS, saved_settings
 from saccade.episode.run_folder import MEDIA, TRAJECTORIES
 from saccade.errors import SettingsError
 from saccade.evals.failures import FAILURES, Failure
@@ -19,7 +19,7 @@ from saccade.evals.summary import Summary
 from saccade.media.store import MediaStore
 from saccade.record.code_notes import noted_code
 from saccade.record.codec import read_lines, write_lines
-from saccade.record.settings import differences, load_saved, save_settings
+from saccade.record.settings import differences, save_settings
 from saccade.record.trajectory import Trajectory
 
 
@@ -65,7 +65,7 @@ def run_settings(run: Path) -> EvalSettings:
     saved = run / SETTINGS
     if not saved.is_file():
         raise SettingsError(f"{run} is no run of `saccade eval`: it has no {SETTINGS}. Name the folder of a run.")
-    return load_saved(EvalSettings, saved)
+    return saved_settings(EvalSettings, run)
 
 
 def _copied(shard: Path, store: MediaStore) -> Iterator[Trajectory]:

@@ -45,6 +45,8 @@ class Progress:
     """Failed samples by their kind."""
     idle: int = 0
     """Samples that ended since the model did not follow its dialect."""
+    framed: int = 0
+    """Samples whose videos were shown as frames."""
     notices: list[str] = field(default_factory=list)
     """What a person should know at once: the first failure of each kind, the first model that writes prose."""
     most_outages: int = OUTAGES
@@ -79,6 +81,12 @@ class Progress:
         if value is not None:
             self.graded += 1
             self.credit += value
+        self.framed += any(item.frame is not None for item in outcome.task.media)
+
+    def check_frames(self, given: str) -> None:
+        """Notice, when all are played, that the settings `given` for frames of videos changed no sample."""
+        if given and self.played and not self.framed:
+            self.notices.append(f"No sample was shown as frames of a video: {given} changed nothing.")
 
     def _count_failure(self, failure: Failure) -> None:
         self.failed += 1

@@ -20,10 +20,10 @@ from saccade.evals.merge import run_settings
 from saccade.evals.progress import Progress, Watch
 from saccade.evals.rows import read_rows
 from saccade.evals.run import sum_up
-from saccade.evals.settings import EvalSettings
 from saccade.evals.summary import Summary
 from saccade.evals.verdicts import Verdicts, grade_again, keep_verdicts, verdicts_of
 from saccade.grading.registry import check_recorded, load_grader
+from saccade.models.registry import load_model
 from saccade.record.score import Score
 from saccade.record.settings import save_settings
 
@@ -82,11 +82,14 @@ def regrade(run: Path, wanted: Regrading | None = None, *, watch: Watch = lambda
     """
     wanted = wanted or Regrading()
     before = run_settings(run)
-    settings = EvalSettings.model_validate({**before.model_dump(), **_changed(wanted)})
+    settings = before.model_copy(update=_changed(wanted))
+    settings.check_headline()
     if wanted.grader:
         load_grader(wanted.grader)
     elif settings.grader:
         check_recorded(settings.grader)
+    if wanted.judge:
+        asyncio.run(load_model(wanted.judge).close())
     if not (run / TRAJECTORIES).is_file():
         raise SettingsError(f"{run} holds no trajectories yet. Play them first: saccade eval ... --out {run}")
     verdicts, credits = verdicts_of(run, before), {row.id: row.correct for row in read_rows(run)}

@@ -9,6 +9,7 @@ results and summary are in the order of the tasks.
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
@@ -18,7 +19,7 @@ from typing import Any
 from saccade.dialects.base import Dialect
 from saccade.dialects.registry import DIALECTS
 from saccade.episode.as_done import as_done
-from saccade.episode.continued import SETTINGS, check_continued, continued
+from saccade.episode.continued import SETTINGS, check_continued, continued, saved_settings
 from saccade.episode.drive import run_episode
 from saccade.episode.equip import missing_words
 from saccade.episode.plan import Plan, limits_with
@@ -48,7 +49,7 @@ from saccade.models.registry import PROVIDERS, load_model
 from saccade.models.sampling import check_sampling, unknown_sampling
 from saccade.record.base import clean_text
 from saccade.record.registry import Registry
-from saccade.record.settings import load_saved, save_settings, settings_toml
+from saccade.record.settings import save_settings, settings_toml
 from saccade.record.trajectory import StopReason, Trajectory
 from saccade.sandbox.base import Sandbox
 from saccade.tools.toolbox import Toolbox
@@ -92,6 +93,7 @@ async def evaluate(
     if settings.grader:
         load_grader(settings.grader)
     sources = open_sources(settings)
+    await _check_models(settings, out, asked=player is None)
     folder = await asyncio.to_thread(_opened, settings, out)
     store = folder.store.limited(settings.media.limits)
     mend_failures(out)
@@ -108,9 +110,20 @@ async def evaluate(
                 for outcome in outcomes:
                     progress.count(outcome)
                 watch(progress)
+        progress.check_frames(settings.frames.given)
+        watch(progress)
     if settings.judge:
         await judge_run(out, settings, progress, workers=workers, watch=watch)
     return Evaluated(progress, sum_up(out, settings))
+
+
+async def _check_models(settings: EvalSettings, out: Path, *, asked: bool) -> None:
+    """Refuse models that cannot be made before the run folder holds their names."""
+    before, new = _before(settings, out), not (out / SETTINGS).exists()
+    if asked and new:
+        await load_model(settings.model).close()
+    if settings.judge and (new or settings.judge != before.judge):
+        await load_model(settings.judge).close()
 
 
 def _keep(folder: RunFolder, outcomes: Sequence[Trajectory | Failure]) -> None:
@@ -207,10 +220,13 @@ def continuing(settings: EvalSettings, out: Path) -> tuple[EvalSettings, tuple[s
     settings = applied.settings
     before = _before(settings, out)
     now, told = suited(settings.continuing(before))
+    now.check_headline()
     said = [*applied.says, *told]
     if now.seeded and "seed" in unknown_sampling(now.model):
         now = now.model_copy(update={"seeded": False})
         said.append(f"{now.asked} knows no seed: samples are asked for without one.")
+    twice = [name for name, count in Counter(now.sources).items() if count > 1]
+    said += [f"{name} is named more than once, and is played once." for name in twice]
     for name in ("dialect", "grader", "judge", "headline"):
         if (kept := getattr(now, name)) == getattr(before, name) != getattr(settings, name):
             if name in _REGISTRIES:
@@ -226,7 +242,7 @@ def continuing(settings: EvalSettings, out: Path) -> tuple[EvalSettings, tuple[s
 
 def _before(settings: EvalSettings, out: Path) -> EvalSettings:
     saved = out / SETTINGS
-    return load_saved(EvalSettings, saved) if saved.exists() else settings
+    return saved_settings(EvalSettings, out) if saved.exists() else settings
 
 
 def _opened(settings: EvalSettings, out: Path) -> RunFolder:

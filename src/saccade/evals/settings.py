@@ -8,8 +8,10 @@ from typing import Any, Literal, Self
 from pydantic import Field, model_validator
 
 from saccade.episode.settings import EpisodeSettings
+from saccade.errors import SettingsError
 from saccade.models.retry import RETRY_SETTINGS
 
+_SHARD = re.compile(r"[1-9][0-9]{0,5}/[1-9][0-9]{0,5}")
 _ADDRESS = re.compile(r"@https?://\S+$")
 
 
@@ -42,7 +44,7 @@ class EvalSettings(EpisodeSettings):
     """Whose verdict is `correct` where there is a judge; empty: the rule's, but for benchmarks that say otherwise."""
     keep_requests: bool = False
     """Whether every request to a model behind HTTP is kept as it went over the wire; see `saccade.evals.requests`."""
-    shard: str = Field("1/1", pattern=r"^[1-9][0-9]{0,5}/[1-9][0-9]{0,5}$")
+    shard: str = "1/1"
     """`i/n`: the i-th of n parts of the tasks."""
 
     @property
@@ -85,9 +87,16 @@ class EvalSettings(EpisodeSettings):
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
+        if not _SHARD.fullmatch(self.shard):
+            raise ValueError(f"shard {self.shard}: write I/N, from 1/N to N/N, as in 1/4 for the first of four")
         number, count = self.shards
         if number >= count:
             raise ValueError(f"shard {self.shard}: shards are 1/{count} to {count}/{count}")
-        if self.headline == "judge" and not self.judge:
-            raise ValueError("the headline is to be a judge's verdict, and there is no judge: name one with --judge")
         return self
+
+    def check_headline(self) -> None:
+        """Raises `SettingsError` if a judge's verdict is to count, and no judge is named, here or by the run so far."""
+        if self.headline == "judge" and not self.judge:
+            raise SettingsError(
+                "the headline is to be a judge's verdict, and there is no judge: name one with --judge."
+            )

@@ -33,6 +33,11 @@ def summary_text(summary: Summary) -> str:
         lines.append(f"per sample: {summary.turns:.1f} turns, {summary.calls:.1f} calls{tokens}")
     if full := summary.stops.get(StopReason.CONTEXT_LIMIT, 0):
         lines.append(f"{full} samples filled the model's context; they count as samples without an answer.")
+        if full == summary.total.samples and not summary.turns:
+            lines.append(
+                "No sample had a turn: question and pictures alone do not fit. Show smaller pictures "
+                "(media.shown_pixels), or serve the model with a longer context."
+            )
     lines += spent_text(summary.spent)
     lines += _judged(summary.judged)
     if summary.ungraded:

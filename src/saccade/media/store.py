@@ -268,9 +268,10 @@ def _copy(source: str | os.PathLike[str], target: Path, most: int, setting: str)
             write.flush()
             os.fsync(write.fileno())
     except OSError as error:
-        named = error.filename in (os.fspath(source), None)
-        what = "cannot be read" if named and error.errno in _OF_READING else "cannot be stored"
-        raise MediaError(f"{os.fspath(source)} {what}: {error.strerror or error}. Check the path.") from error
+        if error.filename not in (os.fspath(source), None) or error.errno not in _OF_READING:
+            error.filename = str(target)
+            raise
+        raise MediaError(f"{os.fspath(source)} cannot be read: {error.strerror or error}. Check the path.") from error
     return digest.hexdigest()
 
 

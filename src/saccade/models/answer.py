@@ -23,6 +23,11 @@ from saccade.record.action import ToolCall
 from saccade.record.base import clean_text
 from saccade.record.turn import FinishReason
 
+_NO_ANSWER = (
+    "sent neither an answer nor an error. Is its address right (http://host:8000/v1), with no login page or proxy in "
+    "between?"
+)
+
 
 class Listener:
     """Tells `on_text` of pieces; an empty piece says that a broken answer begins again from its start."""
@@ -133,7 +138,8 @@ class Answer:
             OutageError: the server did not say that the answer has ended.
         """
         if self.finish is None and self.watch.stopped is None:
-            raise OutageError("broke off in the middle of its answer.")
+            begun = self.raw or self.calls
+            raise OutageError("broke off in the middle of its answer." if begun else _NO_ANSWER)
         self.tell()
         finish = self.finish or FinishReason.STOP_STRING
         text, finish = settle(self.raw, self.stops, finish, swallowed=self._swallowed(finish))

@@ -161,7 +161,10 @@ def _shown(address: str) -> str:
 
 
 def _context_limit(detail: str, who: str) -> ContextLimitError:
-    return ContextLimitError(f"{who} says that the context is full: {detail}")
+    return ContextLimitError(
+        f"{who} says that the context is full: {detail}. "
+        "Serve it with a longer one, show smaller or fewer pictures (media.shown_pixels), or allow fewer turns."
+    )
 
 
 @dataclass(frozen=True, slots=True)

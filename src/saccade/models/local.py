@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 
 from saccade.errors import ModelRefusedError, UnavailableError
 from saccade.models.base import Completion, MediaReader, Request, Usage
-from saccade.models.local_settings import LocalSettings
+from saccade.models.local_settings import LocalSettings, check_folder
 from saccade.models.stops import check_stops
 
 if TYPE_CHECKING:
@@ -39,6 +39,7 @@ class LocalModel:
         for package in ("torch", "transformers"):
             if importlib.util.find_spec(package) is None:
                 raise UnavailableError(f"the package `{package}` is not installed. Run: pip install 'saccade[local]'")
+        check_folder(source)
         self.name = f"local:{source}"
         self._source = source
         self._settings = settings

@@ -70,6 +70,11 @@ def family_of(model_type: str, checkpoint: str) -> Family:
     """
     if model_type in FAMILIES:
         return FAMILIES[model_type]
+    if not model_type:
+        raise ModelRefusedError(
+            f"the config.json of {checkpoint} names no model_type, so its family is not known. "
+            "Give another checkpoint: its folder, or its name on the hub."
+        )
     if model_type == "internvl_chat":
         advice = "Take the same checkpoint in its transformers form; its name ends in -hf."
     else:

@@ -20,7 +20,7 @@ from transformers.utils import cached_file, logging
 from saccade.errors import ModelError, ModelRefusedError, SettingsError
 from saccade.models.local_families import Family, family_of
 from saccade.models.local_patches import multiply_patches
-from saccade.models.local_settings import LocalSettings
+from saccade.models.local_settings import LocalSettings, check_folder
 from saccade.models.local_text import require_byte_level
 from saccade.models.local_windows import attend_together
 
@@ -59,11 +59,11 @@ def load_checkpoint(source: str, settings: LocalSettings) -> Checkpoint:
     """
     device, dtype = _placement(settings)
     where = {"revision": settings.revision} if settings.revision else {}
-    _check_folder(source)
+    check_folder(source)
     try:
         # Read as data first: a configuration with code of its own is refused before transformers could ask to run it.
         told, _ = PreTrainedConfig.get_config_dict(source, **where)
-        family = family_of(str(told.get("model_type")), source)
+        family = family_of(str(told.get("model_type") or ""), source)
         tokenizer = AutoTokenizer.from_pretrained(source, trust_remote_code=False, **where)
         image_processor = AutoImageProcessor.from_pretrained(
             source,
@@ -143,13 +143,6 @@ def _placement(settings: LocalSettings) -> tuple[str, Any]:
     if settings.dtype not in dtypes:
         raise SettingsError(f"there is no dtype {settings.dtype!r}; take one of auto, {', '.join(dtypes)}")
     return device, dtypes[settings.dtype]
-
-
-def _check_folder(source: str) -> None:
-    path = Path(source)
-    looks_local = path.is_absolute() or source.startswith((".", "~")) or source.count("/") > 1
-    if looks_local and not path.is_dir():
-        raise ModelRefusedError(f"there is no folder {source}; give the folder of a checkpoint or its name on the hub")
 
 
 def _loading_advice(source: str, error: Exception) -> str:

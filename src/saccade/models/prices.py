@@ -95,8 +95,9 @@ def load_prices(path: str | os.PathLike[str]) -> Prices:
     try:
         return _parsed(Path(path).read_text(encoding="utf-8"))
     except (OSError, ValueError, ValidationError) as error:
+        why = error.strerror if isinstance(error, OSError) else error
         raise SettingsError(
-            f"{path} is no table of prices: {error}. Write it like saccade/models/prices.toml (docs/models.md)."
+            f"{path} is no table of prices: {why}. Write it like saccade/models/prices.toml (docs/models.md)."
         ) from error
 
 

@@ -5,9 +5,14 @@ What a single model of a provider refuses only shows when it is asked.
 
 from __future__ import annotations
 
+from typing import Final
+
 from saccade.errors import SettingsError
 from saccade.models.openai_wire import SERVERS
 from saccade.record.trajectory import Sampling
+
+_NOT_SAMPLED: Final = frozenset({"scripted", "replay", "solver"})
+"""They write what is written down or computed."""
 
 
 def unknown_sampling(model: str) -> frozenset[str]:
@@ -17,6 +22,15 @@ def unknown_sampling(model: str) -> frozenset[str]:
         return frozenset({"seed"})
     server = SERVERS.get(provider)
     return frozenset() if server is None or server.own_sampling else frozenset({"top_k"})
+
+
+def unheard_sampling(model: str, sampling: Sampling) -> str:
+    """A sentence that names the settings of `sampling` that change nothing, for what does not sample; else empty."""
+    provider = model.partition(":")[0]
+    given = [f"sampling.{name}" for name, value in sampling.model_dump().items() if value is not None]
+    if provider not in _NOT_SAMPLED or not given:
+        return ""
+    return f"{provider} does not sample: {' and '.join(given)} change{'s' * (len(given) == 1)} nothing."
 
 
 def check_sampling(model: str, sampling: Sampling) -> None:

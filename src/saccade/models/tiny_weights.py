@@ -17,7 +17,7 @@ def tiny_weights() -> Path:
     """
     if not (FOLDER / "model.safetensors").is_file():
         raise UnavailableError(
-            "this installation has no weights of saccade-tiny. Build them with `saccade tiny build tiny "
-            "--out runs/tiny` and name them: --model local:runs/tiny/model"
+            "this installation has no weights of saccade-tiny. Build them with `python examples/tiny/build.py "
+            "--out runs/tiny` in the repository and name them: --model local:runs/tiny/model"
         )
     return FOLDER

@@ -13,8 +13,8 @@ from typing import Literal
 from saccade.errors import SettingsError
 from saccade.record.suggest import did_you_mean
 
-Kind = Literal["curate", "reproduce", "rl", "sft", "tiny"]
-"""A folder here: pipelines of filters, claims, and settings of three kinds of training."""
+Kind = Literal["curate", "reproduce", "rl", "sft"]
+"""A folder here: pipelines of filters, claims, and settings of two kinds of training."""
 
 FOLDER = Path(__file__).parent
 

@@ -13,20 +13,20 @@ _CLOSED = frozenset({errno.EROFS, errno.EACCES, errno.EPERM})
 
 
 @contextmanager
-def writing(path: Path) -> Iterator[None]:
-    """An `OSError` in here names `path` if it names no file; those of a write do not."""
+def writing(path: Path, partial: Path | None = None) -> Iterator[None]:
+    """An `OSError` in here names `path` if it names no file (those of a write do not) or the `partial` one of it."""
     try:
         yield
     except OSError as error:
-        if error.filename is None:
-            error.filename = str(path)
+        if error.filename in (None, str(partial)):
+            error.filename, error.filename2 = str(path), None
         raise
 
 
 def write_whole(path: Path, text: str) -> None:
     """Write a file of text, its folder made if missing; it appears complete or not at all. Raises `OSError`."""
     partial = path.with_name(f".{path.name}.{os.getpid()}.part")
-    with writing(path):
+    with writing(path, partial):
         path.parent.mkdir(parents=True, exist_ok=True)
         try:
             partial.write_text(text, encoding="utf-8")

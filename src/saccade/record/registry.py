@@ -111,7 +111,7 @@ class Registry(Generic[T]):
         hint = did_you_mean(wanted, known)
         if wanted.endswith(".py"):
             hint = f"Of a file, name what is in it: {wanted}:NAME."
-        raise RegistryError(f"{self.kind} has no {wanted!r}. {hint}".rstrip())
+        raise RegistryError(f"{self.kind} has no {wanted!r}. {hint or self._listing()}")
 
     def full_name(self, wanted: str) -> str:
         """`wanted`, an id with its version or code of one's own as it is written. Raises `RegistryError`."""
@@ -168,7 +168,7 @@ class Registry(Generic[T]):
         if not code.is_file and "." not in code.place and not own_code.findable(code):
             hint = did_you_mean(code.place, map(_name, self.entries))
             raise RegistryError(
-                f"{self.kind} has no {code.place!r}, and there is no module of that name. {hint}".rstrip()
+                f"{self.kind} has no {code.place!r}, and there is no module of that name. {hint or self._listing()}"
             )
         if code.rest is not None:
             raise RegistryError(f"{wanted!r}: nothing may follow {code.name} here. Leave out {code.rest!r}.")
@@ -178,6 +178,9 @@ class Registry(Generic[T]):
         """The error for an object of another kind: what is wrong with it ends the sentence."""
         todo = "" if self.has(wanted) else f" docs/extending.md shows a {self.kind[:-1]} of one's own."
         return RegistryError(f"{wanted} is no {self.kind[:-1]}: {lack}.{todo}")
+
+    def _listing(self) -> str:
+        return f"`saccade list {self.kind}` names all."
 
     def extra(self, entry: str) -> str:
         """The extra of its package that an entry needs, as its target says in brackets; empty for none."""

@@ -109,7 +109,7 @@ def load_settings(
             mistakes.append(f"{name}: cannot be set, because a part of that path is a plain value")
         else:
             raw[steps] = text
-    return _found(_validate(kind, data, raw, mistakes), mistakes, path)
+    return _found(_validate(kind, data, raw, mistakes), mistakes, path, " or what was set over it" * bool(overrides))
 
 
 def load_saved(kind: type[T], path: str | os.PathLike[str]) -> T:
@@ -190,7 +190,8 @@ def _read(path: Path) -> dict[str, Any]:
     except OSError as error:
         raise SettingsError(f"{path} cannot be read: {error.strerror}. Check the path.") from error
     except ValueError as error:
-        raise SettingsError(f"{path} is not valid {path.suffix.lstrip('.').upper() or 'TOML'}: {error}") from error
+        kind = "JSON" if path.suffix == ".json" else "TOML"
+        raise SettingsError(f"{path} is not valid {kind}: {error}. Correct it, or name another file.") from error
     if not isinstance(data, dict):
         raise SettingsError(f"{path} holds no table of settings but {type(data).__name__}")
     return data
@@ -223,9 +224,9 @@ def _assign(data: dict[str, Any], steps: tuple[str, ...], value: object) -> bool
     return True
 
 
-def _found(settings: S | None, mistakes: list[str], path: str | os.PathLike[str] | None) -> S:
+def _found(settings: S | None, mistakes: list[str], path: str | os.PathLike[str] | None, over: str = "") -> S:
     if settings is None:
-        where = "" if path is None else f" in {path}"
+        where = "" if path is None else f" in {path}{over}"
         raise SettingsError(f"{len(mistakes)} mistake(s){where}:\n" + "\n".join(f"  {line}" for line in mistakes))
     return settings
 
@@ -258,6 +259,8 @@ def _mistake(kind: type[BaseModel], type_: str, where: tuple[int | str, ...], me
     if type_ == "value_error":  # a validator's own words, which say what it was given
         said = message.removeprefix("Value error, ")
         return f"{name}: {said}" if where else said
+    if type_ in ("tuple_type", "list_type"):
+        return f"{name}: is a list, and got {given!r}. Write [{json.dumps(given)}], in quotes for the shell"
     return f"{name}: {message[0].lower() + message[1:]}, got {given!r}"
 
 

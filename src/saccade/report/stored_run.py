@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from saccade.episode.journal import Unfinished, unfinished
+from saccade.episode.journal import Unfinished, journals, unfinished
 from saccade.episode.run_folder import MEDIA, TRAJECTORIES
 from saccade.errors import RecordError, SettingsError
 from saccade.media.store import MediaStore
@@ -37,16 +37,23 @@ class StoredRun:
             else:
                 ended.add(read.id)
                 yield read
-        yield from (item.trajectory for item in self._unfinished() if item.trajectory.id not in ended)
+        unread = self.problems.append
+        yield from (item.trajectory for item in self._unfinished(unread) if item.trajectory.id not in ended)
+
+    def check_readable(self) -> None:
+        """Raises `RecordError` if there is something to show, and nothing of it can be read."""
+        probe = StoredRun(self.file, None)
+        if next(probe.trajectories(), None) is None and probe.problems:
+            raise RecordError(f"{self.file} holds no episode that can be shown. {probe.problems[0]}")
 
     def _lines(self) -> Iterator[bytes]:
         if self.file.is_file():
             with self.file.open("rb") as lines:
                 yield from lines
 
-    def _unfinished(self) -> Iterator[Unfinished]:
+    def _unfinished(self, unread: Callable[[str], None] = lambda said: None) -> Iterator[Unfinished]:
         if self.file.name == TRAJECTORIES:
-            yield from unfinished(self.file.parent)
+            yield from unfinished(self.file.parent, unread)
 
     def _problem(self, number: int, line: bytes, error: RecordError) -> str:
         if line.endswith(b"\n") or _is_json(line):
@@ -76,7 +83,7 @@ def open_run(path: Path) -> StoredRun:
         SettingsError: there is no such run.
     """
     file = path / TRAJECTORIES if path.is_dir() else path
-    if not file.is_file() and not any(unfinished(file.parent) if path.is_dir() else ()):
+    if not file.is_file() and not (path.is_dir() and journals(path)):
         raise SettingsError(
             f"{file} is not there. Give the folder of a run, which holds {TRAJECTORIES}, or a file of such lines."
         )

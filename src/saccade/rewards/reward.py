@@ -53,9 +53,11 @@ class Reward(Record):
 def with_reward(trajectory: Trajectory, reward: Reward) -> Trajectory:
     """The trajectory with every part as a score named `reward.PART`, beside what graders and judges gave it.
 
-    The scores of weight 0 among them are those that are only observed; parts of turns stay in the `Reward`.
+    Scores that it had get weight 0, so that the weighted sum is the reward; parts of turns stay in the `Reward`.
     """
-    return trajectory.with_scores(part.model_copy(update={"name": f"reward.{part.name}"}) for part in reward.parts)
+    had = [score.model_copy(update={"weight": 0.0}) for score in trajectory.scores]
+    parts = [part.model_copy(update={"name": f"reward.{part.name}"}) for part in reward.parts]
+    return trajectory.with_scores([*had, *parts])
 
 
 @dataclass(frozen=True, slots=True)

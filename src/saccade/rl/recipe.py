@@ -28,7 +28,8 @@ from saccade.rewards.judges.model import JudgeRules
 from saccade.rewards.judges.registry import JUDGES
 from saccade.rewards.registry import load_reward
 from saccade.rewards.reward import NeedsConsistency, NeedsJudge, RewardPreset
-from saccade.rl.advantages.rules import Grpo, NamedAdvantage
+from saccade.rewards.trial import turn_parts
+from saccade.rl.advantages.rules import Grpo, NamedAdvantage, TurnLevel
 from saccade.rl.losses.settings import LossSettings
 from saccade.rl.select.curriculum import Band
 from saccade.rl.select.plain import KeepAll
@@ -158,6 +159,10 @@ def _check(recipe: Recipe, path: str) -> None:
     if isinstance(reward, NeedsConsistency) and not recipe.reward.consistency_judge:
         mistakes.append(f"reward.consistency_judge: {recipe.reward.preset} pays for thoughts that agree; name a model")
     mistakes += _unused(recipe.reward, reward)
+    parts = turn_parts(reward)
+    if isinstance(recipe.advantage, TurnLevel) and parts is not None and recipe.advantage.part not in parts:
+        named, known = recipe.advantage.part, f"has {', '.join(parts)}" if parts else "has none"
+        mistakes.append(f"advantage.part: {recipe.reward.preset} has no part of the turns called {named!r}; it {known}")
     if recipe.reward.judge == "model" and not recipe.reward.judge_model:
         mistakes.append("reward.judge_model: is needed for reward.judge = model")
     if 0 < recipe.loss.dual_clip <= 1:

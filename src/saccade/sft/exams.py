@@ -6,16 +6,14 @@ Right is the gold answer exactly, as in `env.rubric.ExactMatch`. Every episode i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from math import sqrt
 from pathlib import Path
 from typing import Any
 
 from pydantic import Field
 
 from saccade.dialects.registry import load_dialect
-from saccade.env.rubric import ExactMatch
 from saccade.episode.drive import run_episode
 from saccade.episode.plan import Plan
 from saccade.episode.run_folder import RunFolder
@@ -93,6 +91,8 @@ async def _sat(
     name: str, settings: SynthSettings, model: Model, out: Path, tell: Callable[[str, int, int], None]
 ) -> int:
     """Right answers to the tasks of `settings`."""
+    from saccade.env.rubric import ExactMatch  # the package needs Gymnasium, which the settings above do not
+
     dialect = load_dialect(settings.dialect)
     folder = RunFolder(out)
     knobs = knobs_by_world(settings)
@@ -109,18 +109,3 @@ async def _sat(
             right += part.value == 1.0
             tell(name, number, right)
     return right
-
-
-def table(rows: Sequence[Row]) -> str:
-    """The rows as a Markdown table; ± is one standard error of the share."""
-    lines = ["| on unseen seeds | n | without code | with code | target |", "|---|---|---|---|---|"]
-    for row in rows:
-        guessed = "–" if row.without_code is None else _share(row.without_code, row.tasks)
-        aim = "–" if row.target is None else f"{row.target:.0%}"
-        lines.append(f"| {row.name} | {row.tasks} | {guessed} | {_share(row.with_code, row.tasks)} | {aim} |")
-    return "\n".join(lines)
-
-
-def _share(right: int, of: int) -> str:
-    share = right / of
-    return f"{share:.0%} ± {sqrt(share * (1 - share) / of):.0%}"

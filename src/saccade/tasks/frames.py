@@ -42,6 +42,13 @@ class FrameSettings(Settings):
         return self
 
     @property
+    def given(self) -> str:
+        """What differs from the defaults, as it is set: `frames.fps=1.0`; empty for nothing."""
+        default = type(self)()
+        values = self.model_dump().items()
+        return ", ".join(f"frames.{name}={value}" for name, value in values if value != getattr(default, name))
+
+    @property
     def told(self) -> str:
         """For a person: `1 fps`, `32 frames`, or nothing."""
         if self.fps is not None:

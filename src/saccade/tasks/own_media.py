@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import mimetypes
 import os
+import re
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -28,6 +29,7 @@ from saccade.record.content import ImagePart, VideoPart
 
 OwnMedia = str | os.PathLike[str] | bytes | Image.Image | NDArray[Any]
 """A picture or a video of a user's."""
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 TAKEN = (
     "paths, http(s) addresses (with allow_urls), the bytes of an encoded file, PIL images, and numpy arrays of a "
     "picture (uint8, bool, or floats from 0 to 1; of shape (H, W), (H, W, 3) or (H, W, 4))"
@@ -61,16 +63,30 @@ def take(media: OwnMedia, store: MediaStore, settings: OwnMediaSettings) -> Take
         return Taken("array", store.put_image(_checked(_of_array(media), "the array", settings)))
     if isinstance(media, str) and is_url(media):
         return _downloaded(media, store, settings)
+    if isinstance(media, str) and (scheme := _SCHEME.match(media)):
+        raise MediaError(
+            f"{media} cannot be had: only http:// and https:// are downloaded, not {scheme[0]}. Give a file."
+        )
     if isinstance(media, str | os.PathLike):
         path = Path(media)
         if not path.is_file():
             raise MediaError(f"{path} cannot be read: {_why_not(path)}. Check the path.")
+        _check_readable(path)
         return _encoded(path, str(path), store, settings)
     raise SettingsError(f"a {type(media).__module__}.{type(media).__qualname__} is no picture here. Taken are {TAKEN}.")
 
 
 def _why_not(path: Path) -> str:
     return "it is a folder" if path.is_dir() else "No such file" if not path.exists() else "it is no file"
+
+
+def _check_readable(path: Path) -> None:
+    """So that a later `OSError` is about the folder in which media are kept."""
+    try:
+        with path.open("rb") as file:
+            file.read(1)
+    except OSError as error:
+        raise MediaError(f"{path} cannot be read: {error.strerror or error}. Check the path.") from error
 
 
 def _downloaded(url: str, store: MediaStore, settings: OwnMediaSettings) -> Taken:

@@ -84,7 +84,7 @@ def _line(model: type[ToolModel], kind: ProblemKind, error: ErrorDetails) -> str
     if kind is ProblemKind.ARGUMENT_NAME:
         # The fields of nested objects are not known here; pydantic's place names the object.
         known = model.model_fields if len(error["loc"]) == 1 else ()
-        return f"There is no argument {where!r} {did_you_mean(where, known)}".rstrip(" ?.")
+        return f"There is no argument {where!r}. {did_you_mean(where, known)}".rstrip(" ?.")
     if kind is ProblemKind.SCHEMA:
         return f"The argument {where!r} is missing"
     if error["type"] == "missing":

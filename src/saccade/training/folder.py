@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Collection
 from pathlib import Path
 
@@ -10,6 +11,8 @@ from saccade.record.code_notes import check_code
 from saccade.record.settings import Settings, differences, load_saved
 
 SETTINGS = "settings.toml"
+
+_LOG = logging.getLogger(__name__)
 
 
 def check_folder(settings: Settings, out: Path, resume: bool, may_differ: Collection[str] = ()) -> None:
@@ -22,6 +25,8 @@ def check_folder(settings: Settings, out: Path, resume: bool, may_differ: Collec
     if not kept.exists():
         if resume and out.exists() and any(out.iterdir()):
             raise SettingsError(f"there is no run to continue in {out}: it holds no {SETTINGS}. Leave out --resume.")
+        if resume:
+            _LOG.warning("There is no run in %s yet, so --resume begins one.", out)
         return
     if not resume:
         raise SettingsError(f"{out} holds a run already. Continue it with --resume, or name another folder.")

@@ -8,8 +8,9 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from collections.abc import Callable
-from threading import Thread
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from threading import Thread, current_thread, main_thread
 from typing import Any
 
 from saccade.errors import SaccadeError, TrainingError
@@ -41,9 +42,22 @@ def launch(program: Callable[..., None], arguments: tuple[Any, ...], processes: 
     # They meet here: a port that the first of them opened later could be taken by then.
     meeting = TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
     try:
-        start_processes(
-            _process, (program, arguments, processes, meeting.port, told), nprocs=processes, start_method="spawn"
-        )
+        with _interrupts_ignored():
+            started = start_processes(
+                _process,
+                (program, arguments, processes, meeting.port, told),
+                nprocs=processes,
+                join=False,
+                start_method="spawn",
+            )
+        try:
+            while not started.join():
+                pass
+        except KeyboardInterrupt:
+            for process in started.processes:
+                process.terminate()  # one that still starts would not find what its parent takes along
+                process.join()
+            raise
     except ProcessExitedException as error:
         # Who lost its peer may end before the one whose fault it was is seen.
         reasons = []
@@ -60,6 +74,20 @@ def launch(program: Callable[..., None], arguments: tuple[Any, ...], processes: 
         ) from None
 
 
+@contextmanager
+def _interrupts_ignored() -> Iterator[None]:
+    """For processes that start: a Ctrl-C while they import would end each with a traceback, and their parent hears it.
+
+    They inherit it until `_process` ends it.
+    """
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN) if current_thread() is main_thread() else None
+    try:
+        yield
+    finally:
+        if before is not None:
+            signal.signal(signal.SIGINT, before)
+
+
 def _process(rank: int, program: Callable[..., None], arguments: Any, processes: int, port: int, told: Any) -> None:
     os.environ |= {
         "RANK": str(rank),
@@ -72,6 +100,7 @@ def _process(rank: int, program: Callable[..., None], arguments: Any, processes:
         "TORCHELASTIC_RESTART_COUNT": "0",
     }
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     end_with_parent()
     try:
         complete(program, arguments)

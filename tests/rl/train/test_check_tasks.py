@@ -7,19 +7,42 @@ from pathlib import Path
 import pytest
 from tests.rewards.rollouts import SEARCH, TASK
 
+from saccade.dialects.registry import load_dialect
 from saccade.media.store import MediaStore
 from saccade.models.scripted import ScriptedModel
 from saccade.record.task import Task
 from saccade.rewards.by_tag import ByTag
 from saccade.rewards.judges.answer import AnswerJudge
 from saccade.rewards.registry import load_reward
-from saccade.rl.train.check_tasks import MOST, check_tasks
+from saccade.rl.train.check_tasks import MOST, check_form, check_tasks
 from saccade.rl.train.scoring import AnswerGrading, Scorer
 from saccade.rl.train.tasks import TaskList
 
 TAGGED = TASK.model_copy(update={"tags": ("data_source=chart",)})
 OPEN = TASK.model_copy(update={"grader": "judge"})
 JUDGE = AnswerJudge(ScriptedModel([]))
+
+
+@pytest.mark.parametrize(
+    ("dialect", "reward", "told"),
+    [
+        ("vista", "vista-r1", False),
+        ("direct:think", "vista-r1", False),
+        ("direct", "vista-r1", True),
+        ("pyvision-rl-image", "vista-r1", True),
+        ("codedance", "codedance", False),
+        ("codev", "codev", False),
+        ("deepeyes", "deepeyes", False),
+        ("pyvision-rl-image", "pyvision-rl", False),
+    ],
+)
+def test_a_reward_of_another_form_than_the_dialects_is_said(
+    dialect: str, reward: str, told: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    check_form(load_dialect(dialect), load_reward(reward), (dialect, reward))
+    said = [record.getMessage() for record in caplog.records]
+    assert len(said) == told
+    assert all(f"The reward {reward} wants another form than the dialect {dialect}" in line for line in said)
 
 
 def test_parameters_by_a_tag_that_no_task_has_are_said(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

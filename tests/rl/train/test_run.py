@@ -61,6 +61,7 @@ def test_a_run_with_pictures_in_later_turns(
     } <= first.keys()
     kept = list(read_lines(out / "rollouts" / "trajectories.jsonl", Trajectory))
     assert len({item.id for item in kept}) == len(kept) == 16
+    assert {"correct", "reward.letters", "advantage"} <= {score.name for item in kept for score in item.scores}
     before, after = load_file(tiny / "model.safetensors"), load_file(model / "model.safetensors")
     assert any(not before[name].equal(after[name]) for name in after)
 

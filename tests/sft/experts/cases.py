@@ -19,6 +19,9 @@ from saccade.tasks.worlds.base import draw_sample, store_sample
 from saccade.tasks.worlds.registry import load_world
 from saccade.tasks.worlds.rng import Rng
 
+NEAR = {"kinds": ["letter", "dot"], "megapixels": [0.4, 0.4], "detail": 20, "signs": 2, "conjunction": 0}
+"""Knobs of a search that is over soon."""
+
 
 def plan_for(world: str, dialect: str, root: Path, index: int = 0) -> tuple[Plan, dict[str, str]]:
     """The plan of a sample, and the sample's notes."""

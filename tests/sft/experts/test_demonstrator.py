@@ -1,20 +1,16 @@
 """What is demonstrated: real looks, real programs, answers that need no gold where a program finds them."""
 
-import asyncio
 from pathlib import Path
 
 import pytest
-from tests.sft.tiny.cases import NEAR
+from tests.sft.experts.cases import NEAR
 
 from saccade.dialects.registry import load_dialect
 from saccade.episode.plan import Plan
 from saccade.episode.run_folder import RunFolder
 from saccade.record.action import Answer, Code
-from saccade.record.trajectory import Trajectory
 from saccade.sft.experts.demonstrator import first_action, looks
 from saccade.sft.experts.plays import ExpertStopped
-from saccade.sft.tiny.lessons import hold
-from saccade.sft.tiny.settings import Lesson
 from saccade.tasks.worlds.base import Split, draw_sample, make_task
 from saccade.tasks.worlds.parts import GRIDS, holds_middle, parts
 from saccade.tasks.worlds.registry import load_world
@@ -73,21 +69,3 @@ def test_a_program_depends_on_the_wording_alone(tmp_path: Path) -> None:
         assert isinstance(action, Code)
         by_question.setdefault(plan.task.question, set()).add(action.code)
     assert all(len(programs) == 1 for programs in by_question.values())
-
-
-@pytest.mark.slow
-async def test_a_lesson_is_played_and_gone_on_with(tmp_path: Path) -> None:
-    lesson = Lesson(name="x", worlds=("visual-search", "touching-circles"), n=2, knobs={"visual-search": NEAR})
-    progress = await hold(lesson, tmp_path, workers=2)
-    assert (progress.kept, progress.right) == (4, 4)
-    again = await hold(lesson.model_copy(update={"n": 3}), tmp_path, workers=2)
-    assert (again.skipped, again.kept) == (4, 2)
-    from saccade.record.codec import read_lines
-
-    played = await asyncio.to_thread(lambda: list(read_lines(tmp_path / "trajectories.jsonl", Trajectory)))
-    assert len(played) == 6
-    looked = next(item for item in played if item.task.source == "visual-search@1")
-    shown = [turn.execution.pictures[0].image for turn in looked.turns if turn.execution is not None]
-    assert all(83 <= (picture.width * picture.height) ** 0.5 <= 168 for picture in shown)
-    assert [turn.text.count("\nseen = ") for turn in looked.turns] == [0, *[1] * (len(shown) - 1), 0]
-    assert looked.answer == looked.task.answer

@@ -1,4 +1,5 @@
-"""What can be said of a run's tasks before its first step: do its reward and its judge have anything to do with them?
+"""What can be said of a run before its first step: do its reward and its judge have anything to do with its tasks, and
+does the reward want the form that the dialect asks for?
 
 Looks at some of them, for a world has no end; nothing here stops a run.
 """
@@ -7,16 +8,29 @@ from __future__ import annotations
 
 import logging
 
+from saccade.dialects.base import Dialect
 from saccade.grading.grade import JUDGED
 from saccade.media.store import MediaStore
 from saccade.rewards.by_tag import ByTag
-from saccade.rewards.reward import SearchesTasks
+from saccade.rewards.reward import RewardPreset, SearchesTasks
+from saccade.rewards.trial import fines_form
 from saccade.rl.train.scoring import Scorer
 from saccade.rl.train.tasks import TaskList
 
 MOST = 64
 """Tasks that are looked at, spread over all."""
 _log = logging.getLogger(__name__)
+
+
+def check_form(dialect: Dialect, preset: RewardPreset, names: tuple[str, str]) -> None:
+    """Warn where a reward fines the form of what the dialect asks for; `names` are those of both."""
+    if fines_form(preset, dialect):
+        _log.warning(
+            "The reward %s wants another form than the dialect %s asks for: its part `format` is below 0 however well "
+            "a model follows the prompt. Take a dialect and a reward of the same paper.",
+            names[1],
+            names[0],
+        )
 
 
 def check_tasks(tasks: TaskList, scorer: Scorer, store: MediaStore) -> None:

@@ -1,12 +1,23 @@
-"""The folder in which a run keeps rollouts: a run folder as any other, without those that a resumed run plays again."""
+"""The folder in which a run keeps rollouts: a run folder as any other, without those that a resumed run plays again.
+
+A rollout is kept with what it was worth: its reward, the advantage of its tokens, both part by part.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from saccade.episode.run_folder import TRAJECTORIES, RunFolder
 from saccade.record.codec import read_lines, recover_lines, write_lines
+from saccade.record.score import Score
 from saccade.record.trajectory import Trajectory
+from saccade.rewards.reward import with_reward
+from saccade.rl.advantages.rules import Advantage
+from saccade.rl.train.scoring import Scored
+
+ADVANTAGE = "advantage"
+"""Name of the score that holds the advantage of a sequence; its detail tells that of each turn's tokens."""
 
 
 def kept_rollouts(root: Path, place: int) -> RunFolder:
@@ -20,6 +31,23 @@ def kept_rollouts(root: Path, place: int) -> RunFolder:
         recover_lines(lines)
         write_lines(lines, [item for item in read_lines(lines, Trajectory) if _place(item) < place])
     return RunFolder(root)
+
+
+def with_worth(item: Scored, advantage: Advantage | None) -> Trajectory:
+    """The rollout with its reward's parts, those of its turns, and its advantage (None: not trained on) as scores."""
+    made = with_reward(item.trajectory, item.reward)
+    more = [
+        Score(name=f"reward.{part.name}.turns", weight=0.0, detail=_by_turn(part.values)) for part in item.reward.turns
+    ]
+    if advantage is not None:
+        turns = () if advantage.turns is None else tuple(advantage.sequence + term for term in advantage.turns.tolist())
+        more.append(Score(name=ADVANTAGE, value=advantage.sequence, weight=0.0, detail=_by_turn(turns)))
+    return made.with_scores(more)
+
+
+def _by_turn(values: Sequence[float | None]) -> str:
+    shown = (f"turn {n}: {'none' if value is None else f'{value:+.4g}'}" for n, value in enumerate(values, 1))
+    return ", ".join(shown)
 
 
 def _place(trajectory: Trajectory) -> int:

@@ -33,11 +33,11 @@ from saccade.record.settings import save_settings
 from saccade.rl.play.rollouts import Stage, play
 from saccade.rl.play.seat_model import check_sampling
 from saccade.rl.select.curriculum import Band
-from saccade.rl.train.check_tasks import check_tasks
+from saccade.rl.train.check_tasks import check_form, check_tasks
 from saccade.rl.train.choice import choose
 from saccade.rl.train.engines import make_engine, refresh
 from saccade.rl.train.harvest import Field, Harvest
-from saccade.rl.train.keeping import kept_rollouts
+from saccade.rl.train.keeping import kept_rollouts, with_worth
 from saccade.rl.train.samples import samples_of
 from saccade.rl.train.scoring import load_scorer
 from saccade.rl.train.settings import MAY_DIFFER, RlSettings, check_settings
@@ -75,8 +75,8 @@ def train(settings: RlSettings, out: Path, *, resume: bool = False, watch: Watch
     processes = Processes(cpu=not torch.cuda.is_available())
     if processes.device.type == "cpu":
         torch.set_num_threads(settings.threads or os.cpu_count() or 1)
-    trained = load_trainable(_without_dropout(settings.model), processes.device, settings.recipe.seed)
     tasks = open_tasks(settings.tasks.source, "train", settings.tasks.most)
+    trained = load_trainable(_without_dropout(settings.model), processes.device, settings.recipe.seed)
     processes.wait()  # until all have checked the folder
     if processes.first:
         out.mkdir(parents=True, exist_ok=True)
@@ -191,6 +191,7 @@ class _Run:
         stack.push_async_callback(scorer.close)
         if self._processes.first:
             check_tasks(self._tasks, scorer, self._store)
+            check_form(dialect, scorer.preset, (recipe.dialect, recipe.reward.preset))
         return Field(recipe, dialect, stage, settings.play, scorer, self._processes)
 
     def _held_out(self) -> TaskList | None:
@@ -225,8 +226,9 @@ class _Run:
             return
         every = self._settings.rollouts.every
         if every and ((step + 1) % every == 0 or step + 1 == self._recipe.steps):
-            for item in harvest.scored.values():
-                self._folder.append(item.trajectory)
+            worth = {advantage.id: advantage for advantage in harvest.advantages}
+            for name, item in harvest.scored.items():
+                self._folder.append(with_worth(item, worth.get(name)))
         values = step_values(harvest, sums, self._learner.learning_rate)
         journal.metrics(step + 1, values)
         self._watch.step(step + 1, values)

@@ -66,6 +66,13 @@ class ManyStores:
         raise MissingMediaError(f"none of the run folders holds the picture {sha256}; was its media folder copied too?")
 
 
+def check_runs(runs: Iterable[str]) -> None:
+    """Raises `TrainingError` for the first of `runs` that is no run folder."""
+    for run in runs:
+        if not (Path(run) / TRAJECTORIES).is_file():
+            raise TrainingError(f"{run} is no run folder: there is no {TRAJECTORIES} in it. Name the folder of a run.")
+
+
 def read_examples(settings: SftSettings, encoder: Encoder, tell: Callable[[int], None] = lambda _: None) -> Examples:
     """The rows of `settings.data.runs`, in the order of the files.
 
@@ -147,10 +154,8 @@ def _all_read(settings: SftSettings, encoder: Encoder) -> Iterator[_Read]:
 
 
 def _trajectories(run: str) -> Iterator[Trajectory]:
-    path = Path(run) / TRAJECTORIES
-    if not path.is_file():
-        raise TrainingError(f"{run} is no run folder: there is no {TRAJECTORIES} in it")
-    return read_lines(path, Trajectory)
+    check_runs([run])
+    return read_lines(Path(run) / TRAJECTORIES, Trajectory)
 
 
 def _read(trajectory: Trajectory, settings: SftSettings, encoder: Encoder) -> _Read:

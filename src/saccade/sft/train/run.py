@@ -19,7 +19,7 @@ import torch
 
 from saccade.errors import TrainingError
 from saccade.record.settings import save_settings
-from saccade.sft.train.examples import Examples, ManyStores, read_examples
+from saccade.sft.train.examples import Examples, ManyStores, check_runs, read_examples
 from saccade.sft.train.loss import Weights, token_loss, token_weights
 from saccade.sft.train.order import step_rows, total_steps
 from saccade.sft.train.settings import SftSettings
@@ -55,6 +55,7 @@ def train(settings: SftSettings, out: Path, *, resume: bool = False, watch: Watc
     if processes.device.type == "cpu":
         torch.set_num_threads(settings.threads or os.cpu_count() or 1)
     check_folder(settings, out, resume)
+    check_runs(settings.data.runs)
     processes.wait()
     trained = load_trainable(settings.model, processes.device, settings.seed)
     heard = watch if watch is not None and processes.first else NoWatch()

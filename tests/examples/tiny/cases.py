@@ -1,9 +1,10 @@
 """A recipe as small as it gets."""
 
-from saccade.sft.exams import Exam
-from saccade.sft.tiny.settings import Lesson, Stage, TextShape, TinySettings, TokenizerSettings, VisionShape
+from tests.sft.experts.cases import NEAR
 
-NEAR = {"kinds": ["letter", "dot"], "megapixels": [0.4, 0.4], "detail": 20, "signs": 2, "conjunction": 0}
+from saccade.sft.exams import Exam
+from saccade_tiny.settings import Lesson, Stage, TextShape, TinySettings, TokenizerSettings, VisionShape
+
 RECIPE = TinySettings(
     lessons=(
         Lesson(name="close-up", worlds=("sign-close-up",), dialect="tiny:direct", n=6),

@@ -26,10 +26,10 @@ from saccade.sft.synth.report import Progress, may_pass
 from saccade.sft.synth.resume import opened
 from saccade.sft.synth.settings import SynthSettings
 from saccade.sft.synth.studio import Studio
-from saccade.sft.tiny.settings import Lesson
-from saccade.sft.tiny.wordings import reworded
 from saccade.tasks.worlds.base import Sample
 from saccade.tasks.worlds.rng import Rng
+from saccade_tiny.settings import Lesson
+from saccade_tiny.wordings import reworded
 
 Watch = Callable[[Progress], None]
 LEFT_OUT = "left-out.txt"

@@ -27,8 +27,6 @@ from saccade.record.settings import differences, load_settings, save_settings
 from saccade.record.trajectory import Trajectory
 from saccade.sft.experts.demonstrator import DIRECT
 from saccade.sft.synth.report import Progress
-from saccade.sft.tiny.lessons import hold
-from saccade.sft.tiny.settings import Lesson, Stage, TinySettings
 from saccade.sft.train.settings import (
     BatchSettings,
     DataSettings,
@@ -39,6 +37,8 @@ from saccade.sft.train.settings import (
 from saccade.sft.train.watch import Watch as TrainWatch
 from saccade.training.launch import end_with_parent, launch
 from saccade.training.settings import KeepSettings, ModelSettings, OptimiserSettings
+from saccade_tiny.lessons import hold
+from saccade_tiny.settings import Lesson, Stage, TinySettings
 
 _SETTINGS = "settings.toml"
 _FORWARD_TOKENS = 640
@@ -193,8 +193,8 @@ def _hold(lesson: Lesson, places: Places, watch: Watch) -> None:
 
 
 def _untrained(settings: TinySettings, places: Places) -> None:
-    from saccade.sft.tiny.checkpoint import save_untrained
-    from saccade.sft.tiny.tokenizer import make_tokenizer
+    from saccade_tiny.checkpoint import save_untrained
+    from saccade_tiny.tokenizer import make_tokenizer
 
     tokenizer = make_tokenizer(_all(settings.lessons, places), settings.tokenizer, settings.text.context)
     unfinished = places.root / ".untrained.part"

@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 
 from saccade.media.store import MediaStore
-from saccade.sft.tiny.wordings import reworded
 from saccade.tasks.solvers.questions import solver_for
 from saccade.tasks.worlds.base import make_task
 from saccade.tasks.worlds.registry import load_world
 from saccade.tasks.worlds.rng import Rng
+from saccade_tiny.wordings import reworded
 
 WORLDS = ("shape-count", "line-crossings", "nested-squares", "grid-count", "touching-circles")
 

@@ -11,8 +11,8 @@ from saccade.record.content import Message, TextPart
 from saccade.record.task import Task
 from saccade.record.trajectory import Provenance, Trajectory
 from saccade.record.turn import FinishReason, Turn
-from saccade.sft.tiny.settings import TokenizerSettings
-from saccade.sft.tiny.tokenizer import QWEN_TOKENS, joined_lines, make_tokenizer
+from saccade_tiny.settings import TokenizerSettings
+from saccade_tiny.tokenizer import QWEN_TOKENS, joined_lines, make_tokenizer
 
 PROGRAM = "import numpy as np\nseen = 'none'\ngrey = np.array(image_clue_0)\nprint(values(['Hares']), \"found\")"
 

@@ -8,8 +8,8 @@ from typing import Any
 import torch
 import transformers
 
-from saccade.sft.tiny.settings import TinySettings
-from saccade.sft.tiny.tokenizer import QWEN_TOKENS
+from saccade_tiny.settings import TinySettings
+from saccade_tiny.tokenizer import QWEN_TOKENS
 
 _PATCH, _MERGE = 14, 2
 

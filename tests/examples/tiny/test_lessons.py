@@ -1,16 +1,18 @@
 """Lessons as run folders of demonstrations."""
 
+import asyncio
 from pathlib import Path
 
 import pytest
+from tests.sft.experts.cases import NEAR
 
 from saccade.episode.run_folder import MEDIA, TRAJECTORIES
 from saccade.record.codec import read_lines
 from saccade.record.trajectory import StopReason, Trajectory
 from saccade.sft.synth.jobs import Job
 from saccade.sft.synth.made import Made
-from saccade.sft.tiny.lessons import LEFT_OUT, LessonStudio, hold
-from saccade.sft.tiny.settings import Lesson
+from saccade_tiny.lessons import LEFT_OUT, LessonStudio, hold
+from saccade_tiny.settings import Lesson
 
 SMALL = {"kinds": ["dot"], "megapixels": [0.1, 0.1], "signs": 2, "conjunction": 0, "plate_percent": 220}
 
@@ -59,3 +61,19 @@ async def test_pictures_of_what_is_left_out_are_not_stored(tmp_path: Path) -> No
     assert (progress.kept, progress.discarded) == (0, {"not to be shown": 6})
     assert not list((tmp_path / MEDIA).rglob("*.*"))
     assert len((tmp_path / LEFT_OUT).read_text().splitlines()) == 6
+
+
+@pytest.mark.slow
+async def test_a_lesson_is_played_and_gone_on_with(tmp_path: Path) -> None:
+    lesson = Lesson(name="x", worlds=("visual-search", "touching-circles"), n=2, knobs={"visual-search": NEAR})
+    progress = await hold(lesson, tmp_path, workers=2)
+    assert (progress.kept, progress.right) == (4, 4)
+    again = await hold(lesson.model_copy(update={"n": 3}), tmp_path, workers=2)
+    assert (again.skipped, again.kept) == (4, 2)
+    played = await asyncio.to_thread(lambda: list(read_lines(tmp_path / "trajectories.jsonl", Trajectory)))
+    assert len(played) == 6
+    looked = next(item for item in played if item.task.source == "visual-search@1")
+    shown = [turn.execution.pictures[0].image for turn in looked.turns if turn.execution is not None]
+    assert all(83 <= (picture.width * picture.height) ** 0.5 <= 168 for picture in shown)
+    assert [turn.text.count("\nseen = ") for turn in looked.turns] == [0, *[1] * (len(shown) - 1), 0]
+    assert looked.answer == looked.task.answer

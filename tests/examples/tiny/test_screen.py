@@ -4,14 +4,14 @@ import time
 
 import pytest
 
-from saccade.cli.tiny import _Screen
 from saccade.sft.synth.report import Progress
+from saccade_tiny.screen import Screen
 
 
 def test_the_screen_says_when_what_began(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     now = 1000.0
     monkeypatch.setattr(time, "monotonic", lambda: now)
-    screen = _Screen()
+    screen = Screen()
     screen.part("17 lessons")
     now += 3725.4
     screen.part("stage look")
@@ -20,7 +20,7 @@ def test_the_screen_says_when_what_began(monkeypatch: pytest.MonkeyPatch, capsys
 
 
 def test_the_screen_tells_every_fifth_of_a_lesson(capsys: pytest.CaptureFixture[str]) -> None:
-    screen = _Screen()
+    screen = Screen()
     for done in range(1, 11):
         screen.lesson("echo", Progress(total=10, kept=done, right=done - (done > 6)))
     assert capsys.readouterr().out.splitlines() == [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, PositiveFloat, PositiveInt
@@ -9,6 +10,8 @@ from pydantic import Field, PositiveFloat, PositiveInt
 from saccade.record.settings import Settings
 from saccade.sft.exams import Exam
 
+RECIPE = Path(__file__).resolve().parent.parent / "tiny.toml"
+"""Of the bundled weights."""
 Share = Annotated[float, Field(gt=0, le=1)]
 
 
@@ -89,7 +92,7 @@ class Stage(Settings):
 
 
 class TinySettings(Settings):
-    """Everything that decides what comes out of `saccade tiny build`."""
+    """Everything that decides what comes out of a build."""
 
     lessons: tuple[Lesson, ...] = Field(min_length=1)
     tokenizer: TokenizerSettings = TokenizerSettings()

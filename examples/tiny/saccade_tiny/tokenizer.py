@@ -22,7 +22,7 @@ from saccade.models.tiny import SPECIAL_TOKENS
 from saccade.record.action import Code
 from saccade.record.content import TextPart
 from saccade.record.trajectory import Trajectory
-from saccade.sft.tiny.settings import TokenizerSettings
+from saccade_tiny.settings import TokenizerSettings
 
 _PIECES = Regex(r"\n[A-Z]\. | [a-z]+|[A-Za-z]+|\d|\s|[^\sA-Za-z\d]")
 """The mark of a choice; small words with the blank before them; words, which are copied, without it; single signs."""

@@ -1,0 +1,86 @@
+"""What a build shows while it works, and what an examination comes to."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from math import sqrt
+from pathlib import Path
+
+from saccade.sft.exams import Row
+from saccade.sft.synth.report import Progress
+from saccade.sft.train.watch import Watch
+
+
+class Screen:
+    """A line for every part, with the minutes before it, and now and then one for how it goes."""
+
+    def __init__(self) -> None:
+        self._began = time.monotonic()
+
+    def elapsed(self) -> str:
+        """Minutes and seconds since the screen was made."""
+        minutes, seconds = divmod(round(time.monotonic() - self._began), 60)
+        return f"{minutes}:{seconds:02}"
+
+    def part(self, name: str) -> None:
+        """Say what begins, and when."""
+        print(f"{self.elapsed()}  {name}", flush=True)
+
+    def lesson(self, name: str, progress: Progress) -> None:
+        """Every fifth of a lesson."""
+        if progress.done % max(1, progress.total // 5) == 0:
+            told = f"  {name} {progress.done}/{progress.total}"
+            wrong = progress.kept - progress.right
+            print(told + (f", {wrong} wrong and left out" if wrong else ""), flush=True)
+
+    def trainer(self) -> Watch:
+        """Plain lines."""
+        return _Lines()
+
+
+class _Lines:
+    """Hears a stage of training."""
+
+    def __init__(self) -> None:
+        self._every = 1
+
+    def reading(self, trajectories: int) -> None:
+        """Reading takes no time worth a line."""
+
+    def begins(self, examples: object, done: int, total: int) -> None:
+        """So that twenty lines are printed."""
+        self._every = max(1, total // 20)
+
+    def step(self, number: int, values: Mapping[str, float | int]) -> None:
+        """Loss and speed."""
+        if number % self._every == 0:
+            print(
+                f"  step {number}  loss {values['loss']:.4f}  {values['accuracy']:.1%} of the tokens right  "
+                f"{values['tokens_per_second']:.0f} tokens/s",
+                flush=True,
+            )
+
+    def validated(self, number: int, values: Mapping[str, float | int]) -> None:
+        """The held-out tasks."""
+        print(
+            f"  held out: loss {values['validation_loss']:.4f}, {values['validation_accuracy']:.1%} right", flush=True
+        )
+
+    def saved(self, path: Path) -> None:
+        """The stage's folder is named when it begins."""
+
+
+def markdown(rows: Sequence[Row]) -> str:
+    """The rows as a Markdown table; ± is one standard error of the share."""
+    lines = ["| on unseen seeds | n | without code | with code | target |", "|---|---|---|---|---|"]
+    for row in rows:
+        guessed = "–" if row.without_code is None else _share(row.without_code, row.tasks)
+        aim = "–" if row.target is None else f"{row.target:.0%}"
+        lines.append(f"| {row.name} | {row.tasks} | {guessed} | {_share(row.with_code, row.tasks)} | {aim} |")
+    return "\n".join(lines)
+
+
+def _share(right: int, of: int) -> str:
+    share = right / of
+    return f"{share:.0%} ± {sqrt(share * (1 - share) / of):.0%}"

@@ -1,0 +1,36 @@
+"""The folder of a training run: what may begin in it, and what is said where nothing is there to continue."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+import pytest
+
+from saccade.errors import SettingsError
+from saccade.record.settings import Settings, save_settings
+from saccade.training.folder import SETTINGS, check_folder
+
+
+class Small(Settings):
+    steps: int = 3
+
+
+def test_resume_without_a_run_begins_one_and_says_so(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.WARNING, "saccade"):
+        check_folder(Small(), tmp_path / "new", resume=False)
+        assert caplog.messages == []
+        check_folder(Small(), tmp_path / "new", resume=True)
+    assert caplog.messages == [f"There is no run in {tmp_path / 'new'} yet, so --resume begins one."]
+
+
+def test_a_folder_of_something_else_and_of_other_settings_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "letter.txt").write_text("dear")
+    with pytest.raises(SettingsError, match="holds no settings"):
+        check_folder(Small(), tmp_path, resume=True)
+    save_settings(Small(), tmp_path / SETTINGS)
+    with pytest.raises(SettingsError, match="--resume"):
+        check_folder(Small(), tmp_path, resume=False)
+    check_folder(Small(), tmp_path, resume=True)
+    with pytest.raises(SettingsError, match="steps: 3 -> 4"):
+        check_folder(Small(steps=4), tmp_path, resume=True)
