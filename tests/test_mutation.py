@@ -120,6 +120,15 @@ def test_a_run_that_hangs_is_a_fault_that_was_found_and_leaves_no_process(tool: 
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("fault", ["bytearray(tool_memory)", "os.kill(os.getpid(), 9)"])
+def test_a_run_that_takes_all_memory_or_dies_is_a_fault_that_was_found(
+    tool: ModuleType, tmp_path: Path, fault: str
+) -> None:
+    test = f"import os\n\n\ntool_memory = {tool.MEMORY}\n\n\ndef test_it():\n    assert {fault} is not None\n"
+    assert a_copy(tool, tmp_path, test).passes(["test_it.py"], 60.0) is False
+
+
+@pytest.mark.slow
 def test_a_fault_stays_in_the_copy_and_not_for_long(tool: ModuleType, tmp_path: Path) -> None:
     copy = a_copy(tool, tmp_path, "import part\n\n\ndef test_it():\n    assert part.low < 3\n")
     part = copy.root / "part.py"

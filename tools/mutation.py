@@ -16,6 +16,7 @@ import contextlib
 import os
 import random
 import re
+import resource
 import shutil
 import signal
 import subprocess
@@ -35,6 +36,8 @@ COMPARISONS = {
     ast.Eq: "!=", ast.NotEq: "==", ast.Lt: "<=", ast.LtE: "<", ast.Gt: ">=", ast.GtE: ">",
     ast.Is: "is not", ast.IsNot: "is", ast.In: "not in", ast.NotIn: "in",
 }  # fmt: skip
+MEMORY = 6 * 2**30
+"""Bytes that one run of tests may hold: a loop that no longer ends may eat all there is."""
 SWAPPED_CALLS = {"min": "max", "max": "min", "any": "all", "all": "any"}
 
 
@@ -156,7 +159,10 @@ class Copy:
         script.chmod(0o755)
 
     def passes(self, tests: list[str], seconds: float) -> bool:
-        """Whether the tests pass; a run that takes longer than `seconds` counts as failed (the fault made it hang)."""
+        """Whether the tests pass.
+
+        A run that takes longer than `seconds` or more memory than `MEMORY`, or dies, counts as failed.
+        """
         command = [str(self.python), "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "--no-header"]
         command += ["--basetemp", str(self.root.parent / "tests"), *tests]
         # To a file: what a faulty program leaves running would keep a pipe open.
@@ -165,6 +171,7 @@ class Copy:
                 command, cwd=self.root, start_new_session=True, stdout=said, stderr=subprocess.STDOUT
             )
             try:
+                resource.prlimit(process.pid, resource.RLIMIT_DATA, (MEMORY, MEMORY))
                 code = process.wait(seconds)
             except subprocess.TimeoutExpired:
                 return False
@@ -172,7 +179,7 @@ class Copy:
                 with contextlib.suppress(ProcessLookupError):
                     os.killpg(process.pid, signal.SIGKILL)
                 process.wait()
-            if code not in (0, 1, 2):  # 2: a test file cannot be imported with the fault in it
+            if code > 2:  # 2: a test file cannot be imported with the fault in it
                 said.seek(0)
                 raise SystemExit(f"pytest itself failed ({code}):\n{said.read()[-2000:]}")
         return code == 0

@@ -17,7 +17,8 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def command(out: Path, *more: str) -> list[str]:
-    sets = ["dialect=direct:short", "rollout.group=2", "rollout.sampling.max_tokens=4", "rounds.tasks=2", "steps=1"]
+    sets = ["dialect=direct:short", "rollout.group_size=2", "rollout.sampling.max_tokens=4", "rounds.tasks=2"]
+    sets += ["steps=1"]
     sets += ["reward.preset=pyvision-rl", "loss.kl_weight=0", "validation.tasks=1", "keep.tensorboard=false"]
     options = [part for item in sets for part in ("--set", item)]
     return ["rl", "vista-r1", "--profile", "tiny", "--out", str(out), *options, *more]

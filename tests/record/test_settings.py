@@ -34,14 +34,14 @@ class Run(Settings):
     note: str | None = "none said"
 
 
-class Paint(Settings):
+class Near(Settings):
     RENAMED: ClassVar = {"colour": "color"}
     color: float = 8.0
 
 
 class Renamed(Settings):
     RENAMED: ClassVar = {"optimiser": "optimizer"}
-    optimizer: Paint | None = None
+    optimizer: Near | None = None
     steps: int = 1
 
 
@@ -64,7 +64,7 @@ def test_an_old_name_is_refused_with_the_new_one(tmp_path: Path, text: str, over
 def test_saved_settings_are_read_with_the_names_that_they_had(tmp_path: Path) -> None:
     path = tmp_path / "settings.toml"
     path.write_text("steps = 3\n[optimiser]\ncolour = 2.0\n")
-    assert load_saved(Renamed, path) == Renamed(steps=3, optimizer=Paint(color=2.0))
+    assert load_saved(Renamed, path) == Renamed(steps=3, optimizer=Near(color=2.0))
     save_settings(load_saved(Renamed, path), path)
     assert load_saved(Renamed, path) == load_settings(Renamed, path)
 
@@ -291,3 +291,14 @@ def test_what_has_no_form_in_toml(value: object) -> None:
 def test_the_nearest_known_names(name: str, known: list[str], said: str) -> None:
     assert did_you_mean(name, known).startswith(said)
     assert bool(did_you_mean(name, known)) is bool(said)
+
+
+def test_what_is_given_stands_over_the_file_table_by_table(tmp_path: Path) -> None:
+    path = tmp_path / "run.toml"
+    path.write_text('seed = 1\nnames = ["a"]\n[limits]\nprocesses = 5\nwall_seconds = 2\n')
+    given = {"limits": {"wall_seconds": 3.0}, "names": ["b"], "model": "m"}
+    run = load_settings(Run, path, ["limits.processes=7"], given)
+    assert run == Run(seed=1, model="m", names=("b",), limits=Limits(processes=7, wall_seconds=3.0))
+    assert load_settings(Run, path, (), given).limits == Limits(processes=5, wall_seconds=3.0)
+    with pytest.raises(SettingsError, match="limits: "):
+        load_settings(Run, path, (), {"limits": 3})

@@ -16,10 +16,10 @@ from saccade.reproduce.arms import arm_settings
 from saccade.reproduce.claims.registry import CLAIMS, load_claim
 from saccade.reproduce.claims.std_sorting import recorded, share
 from saccade.reproduce.evidence import Evidence
-from saccade.reproduce.finding import Verdict, judge, whole
+from saccade.reproduce.exam_answers import read_exam
+from saccade.reproduce.finding import ClaimVerdict, judge, overall_verdict
 from saccade.reproduce.outcome import rows_of
 from saccade.reproduce.places import Places
-from saccade.reproduce.sat import read_exam
 from saccade.reproduce.settings import Reproduction
 
 
@@ -80,9 +80,9 @@ def test_calls_fall_or_rise_and_stay(circles: list[Task], tmp_path: Path) -> Non
     assert {name: item.estimate for name, item in findings.items()} == {
         "fall": -1.0, "rise": 2.0, "stay": pytest.approx(3.0 - 2.6875), "apart": 3.0, "accuracy": -1.0,
     }  # fmt: skip
-    assert whole(findings.values()) is Verdict.HOLDS
+    assert overall_verdict(findings.values()) is ClaimVerdict.HOLDS
     write_steps(evidence.places.arm(accumulative, 0), [{"tool_calls": 3.0 * (at < 16)} for at in range(24)])
-    assert judge(findings["stay"].expectation, claim.measure(evidence)["stay"]).verdict is Verdict.FAILS
+    assert judge(findings["stay"].expectation, claim.measure(evidence)["stay"]).verdict is ClaimVerdict.FAILS
 
 
 def test_late_calls_are_counted_over_all_arms(circles: list[Task], tmp_path: Path) -> None:
@@ -113,7 +113,7 @@ def test_a_start_that_cannot_look_decides_nothing(circles: list[Task], signs: li
         first = judge(claim.expectations(evidence.settings)[0], measured["faithful"])
         assert first.estimate == 1.0
         assert said in first.missing
-        assert first.verdict is (Verdict.OPEN if said else Verdict.HOLDS)
+        assert first.verdict is (ClaimVerdict.OPEN if said else ClaimVerdict.HOLDS)
 
 
 def test_of_a_start_that_never_looks_what_it_learned_tells(signs: list[Task], tmp_path: Path) -> None:
@@ -150,21 +150,21 @@ def test_entropy_of_the_second_half(signs: list[Task], tmp_path: Path) -> None:
     assert {name: item.estimate for name, item in found.items()} == {
         "calls": -1.0, "accuracy": 0.0, "kept": 0.0, "called": 1.0, "entropy": 0.5,
     }  # fmt: skip
-    assert whole(found.values()) is Verdict.HOLDS
+    assert overall_verdict(found.values()) is ClaimVerdict.HOLDS
 
 
 @pytest.mark.parametrize(
     ("calls", "right", "verdicts", "verdict"),
     [
         # No calls at all, right in fewer tasks than the start: fewer calls on easy tasks, won by collapse.
-        (0, 0.0, {"calls": "HOLDS", "kept": "FAILS", "called": "FAILS"}, Verdict.FAILS),
-        (0, 1.0, {"calls": "HOLDS", "kept": "HOLDS", "called": "FAILS"}, Verdict.FAILS),
-        (2, 0.0, {"calls": "HOLDS", "kept": "FAILS", "called": "HOLDS"}, Verdict.FAILS),
-        (2, 1.0, {"calls": "HOLDS", "kept": "HOLDS", "called": "HOLDS"}, Verdict.HOLDS),
+        (0, 0.0, {"calls": "HOLDS", "kept": "FAILS", "called": "FAILS"}, ClaimVerdict.FAILS),
+        (0, 1.0, {"calls": "HOLDS", "kept": "HOLDS", "called": "FAILS"}, ClaimVerdict.FAILS),
+        (2, 0.0, {"calls": "HOLDS", "kept": "FAILS", "called": "HOLDS"}, ClaimVerdict.FAILS),
+        (2, 1.0, {"calls": "HOLDS", "kept": "HOLDS", "called": "HOLDS"}, ClaimVerdict.HOLDS),
     ],
 )
 def test_a_claim_is_not_won_by_collapse(
-    calls: int, right: float, verdicts: dict[str, str], verdict: Verdict, signs: list[Task], tmp_path: Path
+    calls: int, right: float, verdicts: dict[str, str], verdict: ClaimVerdict, signs: list[Task], tmp_path: Path
 ) -> None:
     claim, evidence = load_claim("adaptive"), evidence_of("adaptive", tmp_path)
     adaptive, lump, sequence = evidence.settings.arms
@@ -179,7 +179,7 @@ def test_a_claim_is_not_won_by_collapse(
     measured = claim.measure(evidence)
     found = {item.name: judge(item, measured[item.name]) for item in claim.expectations(evidence.settings)}
     assert {name: found[name].verdict.name for name in verdicts} == verdicts
-    assert whole(found.values()) is verdict
+    assert overall_verdict(found.values()) is verdict
 
 
 def test_ranking_on_recorded_groups(circles: list[Task], tmp_path: Path) -> None:
@@ -206,8 +206,8 @@ def test_ranking_on_recorded_groups(circles: list[Task], tmp_path: Path) -> None
     assert found["share"].estimate == -0.75
     # Rewards 1.1, 1.1, 0, 0: advantages are 0.55 off the mean, and divided by std 0.635 they are 0.866 off.
     assert found["variance"].estimate == pytest.approx(0.75 - 0.3025, abs=1e-5)
-    assert found["training"].verdict is Verdict.FAILS
-    assert whole(found.values()) is Verdict.HOLDS
+    assert found["training"].verdict is ClaimVerdict.FAILS
+    assert overall_verdict(found.values()) is ClaimVerdict.HOLDS
 
 
 @pytest.mark.parametrize("name", CLAIMS)
@@ -215,7 +215,7 @@ def test_without_arms_nothing_is_decided(name: str, tmp_path: Path) -> None:
     claim, evidence = load_claim(name), evidence_of(name, tmp_path)
     measured = claim.measure(evidence)
     findings = [judge(item, measured[item.name]) for item in claim.expectations(evidence.settings)]
-    assert whole(findings) is Verdict.OPEN
+    assert overall_verdict(findings) is ClaimVerdict.OPEN
     assert rows_of(evidence) == ()
 
 
@@ -253,7 +253,7 @@ def test_lift_and_tail_patch(signs: list[Task], circles: list[Task], tmp_path: P
     measured = lift.measure(evidence)
     found = [judge(item, measured[item.name]) for item in lift.expectations(evidence.settings)]
     assert [item.estimate for item in found] == pytest.approx([5 / 6, 3 / 6, 1 / 6, 0.0, 0.0])
-    assert [item.verdict for item in found[::3]] == [Verdict.HOLDS, Verdict.FAILS]
+    assert [item.verdict for item in found[::3]] == [ClaimVerdict.HOLDS, ClaimVerdict.FAILS]
     assert not found[4].expectation.decides, "clips are no visual search"
 
     tail, evidence = load_claim("tail-patch"), evidence_of("tail-patch", tmp_path / "tail")
@@ -265,4 +265,4 @@ def test_lift_and_tail_patch(signs: list[Task], circles: list[Task], tmp_path: P
     measured = tail.measure(evidence)
     found = [judge(item, measured[item.name]) for item in tail.expectations(evidence.settings)]
     assert [item.estimate for item in found] == [1.0, 1.0, pytest.approx(0.0)]
-    assert whole(found) is Verdict.HOLDS
+    assert overall_verdict(found) is ClaimVerdict.HOLDS

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from saccade.reproduce.evidence import blocks
-from saccade.reproduce.finding import Expectation, Measured, Verdict, judge, whole
+from saccade.reproduce.finding import ClaimVerdict, Expectation, Measured, judge, overall_verdict
 
 MORE = Expectation("more", "more", "above", 0.2)
 LESS = Expectation("less", "less", "below", -0.1)
@@ -18,16 +18,16 @@ def of(*values: float) -> dict[str, float]:
 @pytest.mark.parametrize(
     ("expectation", "values", "verdict"),
     [
-        (MORE, [0.5, 0.4, 0.6, 0.5, 0.45], Verdict.HOLDS),
-        (MORE, [0.1, 0.15, 0.05, 0.1], Verdict.FAILS),
-        (MORE, [1.0, -1.0, 1.0, -0.5, 0.5], Verdict.OPEN),
-        (MORE, [0.2, 0.2, 0.2, 0.2], Verdict.FAILS),
-        (LESS, [-0.5, -0.4, -0.5, -0.6], Verdict.HOLDS),
-        (LESS, [0.0, 0.1, -0.05, 0.0], Verdict.FAILS),
-        (LESS, [-1.0, 1.0, -1.0, 0.0], Verdict.OPEN),
+        (MORE, [0.5, 0.4, 0.6, 0.5, 0.45], ClaimVerdict.HOLDS),
+        (MORE, [0.1, 0.15, 0.05, 0.1], ClaimVerdict.FAILS),
+        (MORE, [1.0, -1.0, 1.0, -0.5, 0.5], ClaimVerdict.OPEN),
+        (MORE, [0.2, 0.2, 0.2, 0.2], ClaimVerdict.FAILS),
+        (LESS, [-0.5, -0.4, -0.5, -0.6], ClaimVerdict.HOLDS),
+        (LESS, [0.0, 0.1, -0.05, 0.0], ClaimVerdict.FAILS),
+        (LESS, [-1.0, 1.0, -1.0, 0.0], ClaimVerdict.OPEN),
     ],
 )
-def test_intervals_decide(expectation: Expectation, values: list[float], verdict: Verdict) -> None:
+def test_intervals_decide(expectation: Expectation, values: list[float], verdict: ClaimVerdict) -> None:
     assert judge(expectation, Measured((of(*values),))).verdict is verdict
 
 
@@ -37,8 +37,8 @@ def test_every_seed_must_agree() -> None:
     assert found.estimate == pytest.approx(0.5)
     assert found.interval is not None
     assert found.interval.low > MORE.threshold
-    assert found.verdict is Verdict.OPEN
-    assert judge(MORE, Measured((good, good))).verdict is Verdict.HOLDS
+    assert found.verdict is ClaimVerdict.OPEN
+    assert judge(MORE, Measured((good, good))).verdict is ClaimVerdict.HOLDS
 
 
 def test_seeds_are_averaged_pair_by_pair() -> None:
@@ -51,9 +51,9 @@ def test_seeds_are_averaged_pair_by_pair() -> None:
 def test_what_is_missing_decides_nothing() -> None:
     found = judge(MORE, Measured((of(0.9, 0.9, 0.9, 0.9),), "the start cannot look"))
     assert found.estimate == pytest.approx(0.9)
-    assert found.verdict is Verdict.OPEN
-    assert judge(MORE, Measured((of(0.9, 0.9, 0.9),))).verdict is Verdict.OPEN
-    assert judge(MORE, Measured(({},))).verdict is Verdict.OPEN
+    assert found.verdict is ClaimVerdict.OPEN
+    assert judge(MORE, Measured((of(0.9, 0.9, 0.9),))).verdict is ClaimVerdict.OPEN
+    assert judge(MORE, Measured(({},))).verdict is ClaimVerdict.OPEN
 
 
 def test_a_claim_is_as_good_as_its_parts() -> None:
@@ -61,10 +61,10 @@ def test_a_claim_is_as_good_as_its_parts() -> None:
     fails = judge(MORE, Measured((of(*[0.0] * 4),)))
     undecided = judge(MORE, Measured((of(1.0, -1.0, 1.0, -1.0),)))
     shown = judge(Expectation("shown", "shown", "above", 0.2, decides=False), Measured((of(*[0.0] * 4),)))
-    assert whole([holds, holds, shown]) is Verdict.HOLDS
-    assert whole([holds, undecided]) is Verdict.OPEN
-    assert whole([undecided, fails, holds]) is Verdict.FAILS
-    assert whole([shown]) is Verdict.OPEN
+    assert overall_verdict([holds, holds, shown]) is ClaimVerdict.HOLDS
+    assert overall_verdict([holds, undecided]) is ClaimVerdict.OPEN
+    assert overall_verdict([undecided, fails, holds]) is ClaimVerdict.FAILS
+    assert overall_verdict([shown]) is ClaimVerdict.OPEN
 
 
 def test_blocks_of_steps() -> None:

@@ -19,10 +19,10 @@ from saccade.record.settings import load_settings
 from saccade.record.status import Status
 from saccade.record.trajectory import Trajectory
 from saccade.reproduce.claims.registry import load_claim
-from saccade.reproduce.finding import Verdict
+from saccade.reproduce.finding import ClaimVerdict
 from saccade.reproduce.run import reproduce
 from saccade.reproduce.settings import Reproduction
-from saccade.rl.train.telling import NoWatch as NoRlWatch
+from saccade.rl.train.metrics import NoCallback
 from saccade.sft.train.watch import NoWatch as NoSftWatch
 
 SMALL = (
@@ -33,11 +33,11 @@ SMALL = (
     "start.trajectories=9",
     "steps=2",
     "fewest_steps=1",
-    'every_arm=["rounds.tasks=3","rounds.groups=1","rounds.rounds=1","rollout.group=3","selection.groups=2"]',
+    'every_arm=["rounds.tasks=3","rounds.groups=1","rounds.rounds=1","rollout.group_size=3","selection.groups=2"]',
 )
 
 
-class Stop(NoRlWatch):
+class Stop(NoCallback):
     """Breaks off after the first step of the second arm."""
 
     def __init__(self) -> None:
@@ -52,9 +52,9 @@ class Stop(NoRlWatch):
 
 
 class Heard:
-    """A `Watch` that keeps what it is told."""
+    """A `ReproduceCallback` that keeps what it is told."""
 
-    def __init__(self, trainer: NoRlWatch) -> None:
+    def __init__(self, trainer: NoCallback) -> None:
         self.said: list[str] = []
         self.trainer = trainer
 
@@ -66,7 +66,7 @@ class Heard:
         yield NoSftWatch()
 
     @contextmanager
-    def rl(self) -> Iterator[NoRlWatch]:
+    def rl(self) -> Iterator[NoCallback]:
         yield self.trainer
 
 
@@ -85,7 +85,7 @@ def test_broken_off_and_gone_on_with(tmp_path: Path) -> None:
     assert "below 0" in heard.said[0]
     first = (out / "arms" / "sorted" / "0" / "model" / "model.safetensors").stat().st_mtime_ns
 
-    made = reproduce(claim, small("std-sorting", "processes=2"), out, Heard(NoRlWatch()))
+    made = reproduce(claim, small("std-sorting", "processes=2"), out, Heard(NoCallback()))
     assert (out / "arms" / "sorted" / "0" / "model" / "model.safetensors").stat().st_mtime_ns == first
     assert made.plan.steps == 2
     assert [(row.policy, row.seed, row.n) for row in made.rows] == [
@@ -111,7 +111,7 @@ def test_broken_off_and_gone_on_with(tmp_path: Path) -> None:
     assert len(kept) == 18
 
     with pytest.raises(SettingsError, match=r"start\.steps: 2 -> 3"):
-        reproduce(claim, small("std-sorting", "start.steps=3"), out, Heard(NoRlWatch()))
+        reproduce(claim, small("std-sorting", "start.steps=3"), out, Heard(NoCallback()))
 
 
 @pytest.mark.slow
@@ -123,12 +123,12 @@ def test_an_arm_that_cannot_be_trained_is_part_of_the_outcome(tmp_path: Path) ->
         '{name="tail-patch",recipe="vista-r1",after="plateau",curriculum=true,change=["curriculum.fewest=99"]}',
         '{name="further",recipe="vista-r1",after="plateau"}',
     ]
-    every = 'every_arm=["rounds.tasks=2","rounds.groups=1","rounds.rounds=1","rollout.group=2"]'
+    every = 'every_arm=["rounds.tasks=2","rounds.groups=1","rounds.rounds=1","rollout.group_size=2"]'
     tasks = 'task_sets=[{name="circles",worlds=["touching-circles"],train=2,held_out=4}]'
     more = (f"arms=[{','.join(arms)}]", every, tasks, "start.steps=0", "start.lessons=[]", "steps=1", "minutes=0")
-    heard = Heard(NoRlWatch())
+    heard = Heard(NoCallback())
     made = reproduce(load_claim("tail-patch"), small("tail-patch", *more), tmp_path / "out", heard)
-    assert made.verdict is Verdict.OPEN
+    assert made.verdict is ClaimVerdict.OPEN
     assert all("tail-patch with seed 0 could not be trained" in item.missing for item in made.findings)
     assert [row.policy for row in made.rows] == ["start", "plateau", "further"]
     assert "no task has a pass rate" in (tmp_path / "out" / "report.md").read_text()
@@ -139,13 +139,13 @@ def test_a_lesson_that_nothing_comes_of_is_refused(tmp_path: Path) -> None:
     # More calls than an episode has turns.
     lessons = 'start.lessons=[{tasks="circles",play="again",calls=8,n=1}]'
     with pytest.raises(SettingsError, match="no demonstration 'again'"):
-        reproduce(load_claim("std-sorting"), small("std-sorting", lessons), tmp_path, Heard(NoRlWatch()))
+        reproduce(load_claim("std-sorting"), small("std-sorting", lessons), tmp_path, Heard(NoCallback()))
 
 
 def test_too_little_is_said_before_anything_is_made(tmp_path: Path) -> None:
     lonely = small("tool-reward", 'arms=[{name="accumulative",recipe="pyvision-image"}]')
     with pytest.raises(SettingsError, match="outcome-only"):
-        reproduce(load_claim("tool-reward"), lonely, tmp_path / "out", Heard(NoRlWatch()))
+        reproduce(load_claim("tool-reward"), lonely, tmp_path / "out", Heard(NoCallback()))
     assert not (tmp_path / "out").exists()
 
 

@@ -9,11 +9,11 @@ from pydantic import ValidationError
 
 from saccade.errors import SettingsError
 from saccade.recipes.find import find_recipe
-from saccade.record.settings import load_settings
+from saccade.record.settings import load_saved, load_settings, save_settings
 from saccade.record.trajectory import EpisodeLimits
-from saccade.reproduce.arms import arm_settings, placed
+from saccade.reproduce.arms import arm_settings, complete_settings
 from saccade.reproduce.claims.registry import CLAIMS, load_claim
-from saccade.reproduce.plan import Spent, make_plan, seconds_per_rollout
+from saccade.reproduce.plan import TimeSpent, make_plan, seconds_per_rollout
 from saccade.reproduce.settings import Arm, Reproduction, TaskSet
 from saccade.rl.advantages.rules import Grpo, TurnLevel
 from saccade.rl.select.oversample import OversampleFilterRank
@@ -34,6 +34,16 @@ def test_the_settings_of_a_claim_fit_it(name: str) -> None:
         assert told.recipe.dialect == arm.dialect == spoken
         assert told.recipe.seed == (1003 if arm.after else 3)
         assert (told.recipe.curriculum is not None) is arm.curriculum
+
+
+def test_settings_that_were_saved_with_the_names_of_before_are_the_same(tmp_path: Path) -> None:
+    settings = load_settings(Reproduction, find_recipe("reproduce", "tail-patch"))
+    path = tmp_path / "settings.toml"
+    save_settings(settings, path)
+    text = path.read_text()
+    assert text.count("optimizer.learning_rate=") == 3
+    path.write_text(text.replace("optimizer.learning_rate=", "optimiser.learning_rate="))
+    assert load_saved(Reproduction, path) == settings
 
 
 def told(claim: str, arm: str):
@@ -111,13 +121,15 @@ def test_an_unknown_claim() -> None:
 
 
 def planned(minutes: float, seeds: tuple[int, ...] = (0,)):
-    two = ["rounds.tasks=5", "rounds.groups=1", "rounds.rounds=1", "rollout.group=4"]
+    two = ["rounds.tasks=5", "rounds.groups=1", "rounds.rounds=1", "rollout.group_size=4"]
     arms = (ARM, Arm(name="other", recipe="codev", curriculum=True))
     settings = Reproduction(
         task_sets=(TASKS,), arms=arms, every_arm=tuple(two), steps=50, fewest_steps=4, minutes=minutes, seeds=seeds
     )
-    sized = {arm.name: placed(arm_settings(settings, arm, 0), "checkpoint", Path("tasks"), 64, 50) for arm in arms}
-    return make_plan(settings, sized, Spent(so_far=60.0, per_exam=0.5, exams=120, per_rollout=0.25))
+    sized = {
+        arm.name: complete_settings(arm_settings(settings, arm, 0), "checkpoint", Path("tasks"), 64, 50) for arm in arms
+    }
+    return make_plan(settings, sized, TimeSpent(so_far=60.0, per_exam=0.5, exams=120, per_rollout=0.25))
 
 
 def test_steps_are_as_many_as_the_time_allows() -> None:

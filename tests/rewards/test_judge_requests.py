@@ -27,9 +27,9 @@ from saccade.record.turn import Turn
 from saccade.rewards.judges.model import JudgeRules
 from saccade.rewards.judges.verdict import NoVerdict
 from saccade.rewards.registry import load_reward
-from saccade.rl.play.rollouts import Played
+from saccade.rl.play.rollouts import PlayedRollout
 from saccade.rl.recipe import RewardSettings
-from saccade.rl.train.scoring import Scored, Scorer, load_scorer
+from saccade.rl.train.scoring import ScoredRollout, Scorer, load_scorer
 
 ONCE = RetryPolicy(tries=1, seconds=10)
 
@@ -83,9 +83,9 @@ def scorer(server: WireServer, store: MediaStore, kept: Path, preset: str = "cod
     return load_scorer(settings, load_reward(settings.preset, settings.parameters), store, kept)
 
 
-async def score(asked: Scorer, *group: Trajectory, trained_on: bool = True) -> list[Scored]:
+async def score(asked: Scorer, *group: Trajectory, trained_on: bool = True) -> list[ScoredRollout]:
     tokens: Any = object()  # only whether there are any is looked at
-    return await asked([Played(item, tokens) for item in group], trained_on=trained_on)
+    return await asked([PlayedRollout(item, tokens) for item in group], trained_on=trained_on)
 
 
 async def test_one_limit_holds_for_all_requests_of_a_run(server: WireServer, store: MediaStore, tmp_path: Path) -> None:

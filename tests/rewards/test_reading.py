@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from tests.rewards.rollouts import answered, boxed, called, file, lost, part, ran, rollout, wrote
 
@@ -248,6 +250,14 @@ def test_presets_are_found_and_changed() -> None:
         load_reward("pyvision-rl", {"tool_wieght": 0.0})
     with pytest.raises(SettingsError, match="gamma"):
         load_reward("codedance", {"gamma": -1})
+
+
+def test_a_reward_that_would_be_judged_by_nobody_is_refused(tmp_path: Path) -> None:
+    code = tmp_path / "mine.py"
+    methods = ("needs_verdict(self, trajectory)", "__call__(self, group)")
+    code.write_text("\n".join(["class Mine:", *(f"    def {line}: ..." for line in methods), "MINE = Mine()"]))
+    with pytest.raises(RegistryError, match="turns_to_judge"):
+        load_reward(f"{code}:MINE")
 
 
 def test_parts_by_name() -> None:

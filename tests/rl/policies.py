@@ -20,7 +20,7 @@ from saccade.record.trajectory import EpisodeLimits
 from saccade.record.turn import FinishReason
 from saccade.sandbox.base import SessionOptions
 from saccade.sandbox.limits import Limits
-from saccade.tokens.batch import Collator, row_of
+from saccade.tokens.batch import Collator, token_row
 from saccade.tokens.encoder import Encoder
 from saccade.tokens.pictures import PictureTensors
 from saccade.tokens.segments import TokenTrajectory
@@ -48,7 +48,7 @@ def said(role: str, *parts: str | ImagePart) -> Message:
 
 def full_logprobs(made: TinyPolicy, tokens: TokenTrajectory, media: object, heat: float = 1.0) -> np.ndarray:
     """Log-probability of every sampled token by one forward pass over the whole trajectory."""
-    row = row_of(tokens)
+    row = token_row(tokens)
     pictures = PictureTensors(made.encoder, media)  # type: ignore[arg-type]
     batch = Collator(made.encoder, pictures, made.checkpoint.model, packed=False)([row])
     with torch.no_grad():

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from hypothesis import strategies as st
 
-from saccade.rl.rollouts import Broken, Rollout, RolloutGroup
+from saccade.rl.groups import Broken, Rollout, RolloutGroup
 
 
 def group(

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 import tomllib
@@ -18,6 +19,7 @@ from saccade.rl.losses.settings import LossSettings
 from saccade.rl.recipe import Recipe, load_recipe
 from saccade.rl.select.curriculum import TAIL_PATCH
 from saccade.rl.select.oversample import OversampleFilterRank
+from saccade.rl.train.settings import load_rl_settings, renewed_override
 
 NAMES = ["pyvision-image", "pyvision-video", "codedance", "vista-r1", "codev"]
 MINIMAL = 'dialect = "codev@1"\n[reward]\npreset = "deepeyes@1"\n[rounds]\ngroups = 1\n'
@@ -37,11 +39,11 @@ def test_recipes_say_what_the_papers_say() -> None:
     image, codedance, vista, codev = (load_recipe(n) for n in NAMES if n != "pyvision-video")
     assert image.advantage == Grpo(divide_by_std=False)
     assert image.selection == OversampleFilterRank(groups=16)
-    assert (image.rounds.tasks, image.rollout.group, image.steps) == (32, 8, 700)
+    assert (image.rounds.tasks, image.rollout.group_size, image.steps) == (32, 8, 700)
     assert codedance.advantage == TurnLevel(weight=0.2)
     assert codedance.loss.kl_weight == 0
     assert (vista.rollout.sampling.temperature, vista.loss.kl_weight) == (0.7, 1e-3)
-    assert vista.optimiser.learning_rate == 5e-7
+    assert vista.optimizer.learning_rate == 5e-7
     assert codev.advantage == Tapo()
     assert codev.curriculum is not None
     assert codev.curriculum.highest == 0.9
@@ -62,7 +64,7 @@ def test_every_recipe_bounds_its_turns_and_states_its_numbers(name: str) -> None
     assert recipe.rollout.sampling.max_tokens is not None
     written = tomllib.loads(find_recipe("rl", name).read_text())
     assert {"aggregate", "clip_low", "clip_high", "dual_clip"} <= written["loss"].keys()
-    assert {"learning_rate", "weight_decay", "clip"} <= written["optimiser"].keys()
+    assert {"learning_rate", "weight_decay", "clip"} <= written["optimizer"].keys()
 
 
 def test_limits_of_the_papers() -> None:
@@ -96,7 +98,7 @@ def test_overrides_win_over_a_profile() -> None:
         ("[loss]\nkl_wieght = 1\n", "kl_weight"),
         ("[loss]\ndual_clip = 0.5\n", "dual_clip"),
         ('[selection]\nrule = "best"\n', "selection"),
-        ('[selection]\nrule = "dynamic-sampling"\ngroups = 1\n[rollout]\ngroup = 0\n', "rollout.group"),
+        ('[selection]\nrule = "dynamic-sampling"\ngroups = 1\n[rollout]\ngroup_size = 0\n', "rollout.group_size"),
         ("steps = 0\n", "steps"),
     ],
 )
@@ -145,3 +147,26 @@ def test_a_recipe_is_read_without_torch() -> None:
     code = "import sys; from saccade.rl.recipe import load_recipe; load_recipe('codev'); print(*sys.modules)"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert not {"torch", "transformers", "cv2"} & set(run.stdout.split())
+
+
+@pytest.mark.parametrize(
+    ("override", "new"),
+    [
+        ("optimiser.learning_rate=1e-5", "optimizer"),
+        ("rollout.group=16", "rollout.group_size"),
+        ("play.at_once=64", "play.max_concurrency"),
+        ("forward_tokens=4096", "max_tokens_per_batch"),
+        ("largest_gap=0.1", "max_logprob_diff"),
+    ],
+)
+def test_the_old_name_of_a_setting_is_refused_with_the_new_one(override: str, new: str) -> None:
+    with pytest.raises(SettingsError, match=rf"no such setting\. It has another name now: {re.escape(new)}\."):
+        load_rl_settings("codev", "tiny", [override])
+
+
+def test_changes_that_a_run_saved_are_read_with_the_names_of_then() -> None:
+    assert renewed_override("rollout.group=3") == "rollout.group_size=3"
+    assert renewed_override("optimiser.learning_rate=5e-5") == "optimizer.learning_rate=5e-5"
+    assert renewed_override("play.at_once=a=b") == "play.max_concurrency=a=b"
+    assert renewed_override("reward.parameters.optimiser=1") == "reward.parameters.optimiser=1"
+    assert renewed_override("largest_gap=1") == "max_logprob_diff=1"

@@ -20,11 +20,11 @@ from saccade.models.local_weights import Checkpoint, load_checkpoint
 from saccade.models.tiny import save_tiny
 from saccade.record.conversation import conversation
 from saccade.sft.train.loss import token_loss
-from saccade.tokens.batch import Collator, Row, row_of
+from saccade.tokens.batch import Collator, TokenRow, token_row
 from saccade.tokens.build import token_trajectory
 from saccade.tokens.encoder import Encoder
 from saccade.tokens.pictures import PictureTensors
-from saccade.tokens.segments import Picture, TokenTrajectory
+from saccade.tokens.segments import PromptPicture, TokenTrajectory
 
 
 @pytest.fixture(scope="module", params=FAMILIES)
@@ -46,21 +46,21 @@ def encoder_of(checkpoint: Checkpoint) -> Encoder:
     )
 
 
-def rows(checkpoint: Checkpoint, run: RunFolder) -> list[Row]:
+def rows(checkpoint: Checkpoint, run: RunFolder) -> list[TokenRow]:
     encoder = encoder_of(checkpoint)
     return [
-        row_of(token_trajectory(trajectory(run, number, looks=looks), encoder))
+        token_row(token_trajectory(trajectory(run, number, looks=looks), encoder))
         for number, looks in enumerate((0, 2, 1))
     ]
 
 
-def loss(checkpoint: Checkpoint, run: RunFolder, chosen: list[Row], *, packed: bool) -> float:
+def loss(checkpoint: Checkpoint, run: RunFolder, chosen: list[TokenRow], *, packed: bool) -> float:
     encoder = encoder_of(checkpoint)
     collate = Collator(encoder, PictureTensors(encoder, run.store), checkpoint.model, packed=packed)
     batch = collate(chosen)
     with torch.no_grad():
         found = token_loss(
-            checkpoint.model, batch, batch.place([row.trained for row in chosen], False), checkpoint.forbidden
+            checkpoint.model, batch, batch.lay_out([row.trained for row in chosen], False), checkpoint.forbidden
         )
     assert found.tokens == sum(int(row.trained.sum()) for row in chosen)
     return float(found.total)
@@ -105,7 +105,7 @@ def test_what_is_learned_is_what_inference_reads(checkpoint: Checkpoint, run: Ru
         prompt = build_prompt(Request(messages=messages), run.store, checkpoint)
         assert prompt.ids[0].tolist() == before.ids().tolist()
         assert prompt.visual == sum(picture.tokens for picture in before.pictures)
-        batch = collate([row_of(before)])
+        batch = collate([token_row(before)])
         assert torch.equal(batch.positions, prompt.positions)
         assert torch.equal(batch.pictures["pixel_values"], prompt.pictures["pixel_values"])
 
@@ -131,7 +131,7 @@ def test_a_picture_of_another_size_is_noticed(checkpoint: Checkpoint, run: RunFo
         rf"the picture {picture.part.sha256[:12]} has {picture.tokens} features and {picture.tokens + 1} placeholders"
     )
     with pytest.raises(TrainingError, match=said):
-        PictureTensors(encoder, run.store)([Picture(picture.part, picture.tokens + 1)])
+        PictureTensors(encoder, run.store)([PromptPicture(picture.part, picture.tokens + 1)])
 
 
 class Counting:
@@ -165,7 +165,7 @@ def test_the_picture_used_longest_ago_goes_first(checkpoint: Checkpoint, tmp_pat
         media = Counting(store)
         shelf = PictureTensors(encoder, media, most)
         for part in (a, b, a, c, b, a) if most != 2 * size else (a, b, a, c, a, b):
-            shelf([Picture(part, encoder.count(part))])
+            shelf([PromptPicture(part, encoder.count(part))])
         assert media.read == [part.sha256 for part in expected]
 
 
@@ -176,17 +176,17 @@ def test_no_picture_no_tensors(checkpoint: Checkpoint, run: RunFolder) -> None:
 def test_the_loss_is_on_the_turns_that_are_named(checkpoint: Checkpoint, run: RunFolder) -> None:
     tokens = token_trajectory(trajectory(run, 0, looks=2), encoder_of(checkpoint))
     turns = tokens.turns()
-    assert row_of(tokens).trained.tolist() == [turn >= 0 for turn in turns]
-    assert row_of(tokens, [1]).trained.tolist() == [turn == 1 for turn in turns]
-    assert row_of(tokens, [0, 2]).trained.tolist() == [turn in (0, 2) for turn in turns]
-    assert not row_of(tokens, []).trained.any()
-    assert len(row_of(tokens)) == len(tokens)
+    assert token_row(tokens).trained.tolist() == [turn >= 0 for turn in turns]
+    assert token_row(tokens, [1]).trained.tolist() == [turn == 1 for turn in turns]
+    assert token_row(tokens, [0, 2]).trained.tolist() == [turn in (0, 2) for turn in turns]
+    assert not token_row(tokens, []).trained.any()
+    assert len(token_row(tokens)) == len(tokens)
 
 
 def test_where_values_lie_in_a_batch(checkpoint: Checkpoint, run: RunFolder) -> None:
     encoder = encoder_of(checkpoint)
     short, long = (
-        Row(name, np.arange(length), np.ones(length, bool), ()) for name, length in (("short", 2), ("long", 3))
+        TokenRow(name, np.arange(length), np.ones(length, bool), ()) for name, length in (("short", 2), ("long", 3))
     )
     made = {
         packed: Collator(encoder, PictureTensors(encoder, run.store), checkpoint.model, packed=packed)([short, long])
@@ -194,11 +194,11 @@ def test_where_values_lie_in_a_batch(checkpoint: Checkpoint, run: RunFolder) -> 
     }
     values = [np.array([1.0, 2.0]), np.array([3.0, 4.0, 5.0])]
     assert made[True].ids.tolist() == [[0, 1, 0, 1, 2]]
-    assert made[True].places == ((0, 0, 2), (0, 2, 3))
-    assert made[True].place(values, 9.0).tolist() == [[1, 2, 3, 4, 5]]
+    assert made[True].spans == ((0, 0, 2), (0, 2, 3))
+    assert made[True].lay_out(values, 9.0).tolist() == [[1, 2, 3, 4, 5]]
     assert made[False].ids.tolist() == [[0, 1, encoder.pad_id], [0, 1, 2]]
-    assert made[False].places == ((0, 0, 2), (1, 0, 3))
-    assert made[False].place(values, 9.0).tolist() == [[1, 2, 9], [3, 4, 5]]
+    assert made[False].spans == ((0, 0, 2), (1, 0, 3))
+    assert made[False].lay_out(values, 9.0).tolist() == [[1, 2, 9], [3, 4, 5]]
     rope = encoder.family.rope_axes == 3
     for packed, rows_ in ((True, [[0, 1, 0, 1, 2]]), (False, [[0, 1, 2], [0, 1, 2]])):
         positions = made[packed].positions

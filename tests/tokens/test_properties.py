@@ -20,7 +20,7 @@ from saccade.record.task import NamedMedia, Task
 from saccade.record.trajectory import Trajectory
 from saccade.record.turn import FinishReason, Turn
 from saccade.tokens.build import token_trajectory
-from saccade.tokens.segments import Kind, TokenTrajectory, truncated
+from saccade.tokens.segments import SegmentKind, TokenTrajectory, truncate
 
 ALL_DIALECTS = [
     f"{entry}:{preset}" if preset else entry
@@ -123,7 +123,7 @@ def test_any_trajectory(dialect_id: str, family: str, data: st.DataObject) -> No
     assert decoded == reference.text
     assert special_tokens(tokens.ids().tolist(), one._tokenizer) == +reference.marks
 
-    sampled = [segment for segment in tokens.segments if segment.kind is Kind.SAMPLED]
+    sampled = [segment for segment in tokens.segments if segment.kind is SegmentKind.SAMPLED]
     assert [segment.turn for segment in sampled] == list(range(len(trajectory.turns)))
     for segment, turn in zip(sampled, trajectory.turns, strict=True):
         assert one.decode(segment.ids).removesuffix("<|im_end|>" if segment.ids[-1:] == (2,) else "") == turn.text
@@ -140,14 +140,14 @@ def test_truncation_keeps_all_that(family: str, data: st.DataObject) -> None:
     tokens = token_trajectory(trajectory, encoder(family))
     most = data.draw(st.integers(1, len(tokens) + 10))
     try:
-        short = truncated(tokens, most)
+        short = truncate(tokens, most)
     except TrainingError:
         assert sum(len(segment.ids) for segment in tokens.segments[:2]) > most
         return
     check(short, family)
     assert len(short) <= most
     assert short.segments[0] == tokens.segments[0]
-    assert short.segments[-1].kind is Kind.SAMPLED
+    assert short.segments[-1].kind is SegmentKind.SAMPLED
     assert np.array_equal(short.ids(), tokens.ids()[: len(short)])
     assert short.pictures == tokens.pictures[: len(short.pictures)]
     kept = len(short.segments)

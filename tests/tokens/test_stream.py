@@ -54,9 +54,9 @@ def test_put_together_it_is_the_finished_episode(
     stream = TokenStream(encoder, "t#0")
     ids: list[int] = []
     for number, written in enumerate(turns):
-        news = stream.read(conversation(prompt, turns[:number]))
-        del ids[len(ids) - news.unread :]
-        ids += news.ids
-        stream.wrote(written.token_ids or (), written.text)
+        delta = stream.prompt_delta(conversation(prompt, turns[:number]))
+        del ids[len(ids) - delta.dropped :]
+        ids += delta.ids
+        stream.add_sampled(written.token_ids or (), written.text)
         ids += written.token_ids or ()
     assert ids == whole.ids().tolist()

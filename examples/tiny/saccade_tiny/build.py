@@ -36,7 +36,7 @@ from saccade.sft.train.settings import (
 )
 from saccade.sft.train.watch import Watch as TrainWatch
 from saccade.training.launch import end_with_parent, launch
-from saccade.training.settings import KeepSettings, ModelSettings, OptimiserSettings
+from saccade.training.settings import KeepSettings, ModelSettings, OptimizerSettings
 from saccade_tiny.lessons import hold
 from saccade_tiny.settings import Lesson, Stage, TinySettings
 
@@ -125,7 +125,7 @@ def stage_settings(settings: TinySettings, stage: Stage, source: Path, places: P
         model=ModelSettings(
             source=str(source), vision=stage.vision, precision=settings.precision, vision_attention="eager"
         ),
-        optimiser=OptimiserSettings(
+        optimizer=OptimizerSettings(
             method=stage.method,
             learning_rate=stage.learning_rate,
             final_fraction=stage.final_fraction,

@@ -25,7 +25,7 @@ from saccade.bench.rollout_work import RolloutScale, before
 from saccade.errors import UnavailableError
 from saccade.media.store import MediaStore
 from saccade.models.pictures import decoded_picture
-from saccade.rl.train.update import Sample
+from saccade.rl.train.update import TrainingSample
 from saccade.tokens.pictures import PictureTensors
 from saccade.tokens.segments import TokenTrajectory
 from saccade.training.weights import Trainable
@@ -109,7 +109,7 @@ class TrlPeer:
             count += sum(map(len, sampled))
         return count, time.perf_counter() - began
 
-    def update(self, samples: Sequence[Sample], media: MediaStore) -> float:
+    def update(self, samples: Sequence[TrainingSample], media: MediaStore) -> float:
         """Seconds of a training step, the median after the first."""
         self._trainer.prepared = _batch(samples, self._trained, media)
         _quietly(self._trainer.train)
@@ -139,7 +139,7 @@ def _prepared(trainer: Any) -> Any:
 
 
 class _Clock(TrainerCallback):  # type: ignore[misc]
-    """Takes the time of every training step, its forward passes and its optimiser's step."""
+    """Takes the time of every training step, its forward passes and its optimizer's step."""
 
     def __init__(self) -> None:
         self.seconds: list[float] = []
@@ -152,7 +152,7 @@ class _Clock(TrainerCallback):  # type: ignore[misc]
         self.seconds.append(time.perf_counter() - self._began)
 
 
-def _batch(samples: Sequence[Sample], trained: Trainable, media: MediaStore) -> dict[str, Any]:
+def _batch(samples: Sequence[TrainingSample], trained: Trainable, media: MediaStore) -> dict[str, Any]:
     """What TRL's generation would have handed to its loss: completions begin with the first sampled token."""
     encoder = trained.encoder
     starts = [int(sample.row.trained.argmax()) for sample in samples]

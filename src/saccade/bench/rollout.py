@@ -32,19 +32,19 @@ from saccade.models.tiny import save_tiny
 from saccade.record.trajectory import EpisodeLimits
 from saccade.rl.engines.in_process import TransformersEngine
 from saccade.rl.losses.settings import LossSettings
-from saccade.rl.play.rollouts import Played, PlaySettings, Stage, Timing, play
-from saccade.rl.recipe import OptimiserSettings
-from saccade.rl.train.update import Sample, UpdateLimits, Updater
+from saccade.rl.play.rollouts import PlayedRollout, PlaySettings, RolloutResources, RolloutTiming, play_rollouts
+from saccade.rl.recipe import RlOptimizerSettings
+from saccade.rl.train.update import TrainingSample, UpdateLimits, Updater
 from saccade.sandbox.base import Sandbox
 from saccade.sandbox.local import LocalSandbox
-from saccade.tokens.batch import Collator, row_of
+from saccade.tokens.batch import Collator, token_row
 from saccade.tokens.build import token_trajectory
 from saccade.tokens.pictures import PictureTensors
 from saccade.tokens.segments import TokenTrajectory
 from saccade.training.learner import Learner
 from saccade.training.parallel import Processes
 from saccade.training.settings import ModelSettings
-from saccade.training.settings import OptimiserSettings as LearnerSettings
+from saccade.training.settings import OptimizerSettings as LearnerSettings
 from saccade.training.weights import Trainable, load_trainable
 
 _PASS = 16_384
@@ -139,32 +139,34 @@ def _learning(ours: _Peer, trl: _Peer) -> list[LoopFigure]:
     return [LoopFigure("update", ours.update, "s", beside, trl.update, "≤ 1 times", met)]
 
 
-async def _engine(plans: list[Plan], trained: Trainable, store: MediaStore) -> tuple[list[Played], Timing]:
+async def _engine(
+    plans: list[Plan], trained: Trainable, store: MediaStore
+) -> tuple[list[PlayedRollout], RolloutTiming]:
     engine = TransformersEngine(trained, store)
     async with LocalSandbox() as sandbox:
         try:
-            stage = Stage(engine, trained.encoder, sandbox, store)
-            await _warm(plans, stage, sandbox)
-            return await play(plans, stage, PlaySettings(), 0)
+            resources = RolloutResources(engine, trained.encoder, sandbox, store)
+            await _warm(plans, resources, sandbox)
+            return await play_rollouts(plans, resources, PlaySettings(), 0)
         finally:
             await engine.close()
 
 
-async def _warm(plans: list[Plan], stage: Stage, sandbox: Sandbox) -> None:
+async def _warm(plans: list[Plan], resources: RolloutResources, sandbox: Sandbox) -> None:
     """One short episode: imports, allocations, the zygote."""
-    await play([replace(plans[0], given_limits=EpisodeLimits(turns=2))], stage, PlaySettings(), 0)
+    await play_rollouts([replace(plans[0], given_limits=EpisodeLimits(turns=2))], resources, PlaySettings(), 0)
 
 
-def _samples(tokens: list[TokenTrajectory]) -> list[Sample]:
+def _samples(tokens: list[TokenTrajectory]) -> list[TrainingSample]:
     """The episodes as an update sees them, every second one good and the others bad."""
     made = []
     for number, item in enumerate(tokens):
         advantages = np.where(item.loss_mask(), 1.0 - 2.0 * (number % 2), 0.0).astype(np.float32)
-        made.append(Sample(row_of(item), np.nan_to_num(item.logprobs(), nan=0.0), advantages, 1.0))
+        made.append(TrainingSample(token_row(item), np.nan_to_num(item.logprobs(), nan=0.0), advantages, 1.0))
     return made
 
 
-def _update(samples: list[Sample], trained: Trainable, store: MediaStore) -> float:
+def _update(samples: list[TrainingSample], trained: Trainable, store: MediaStore) -> float:
     """Seconds of an update, the median after the first."""
     processes = Processes(cpu=trained.checkpoint.device.type == "cpu")
     learner = Learner(trained, LearnerSettings(learning_rate=_RATE), processes)
@@ -173,13 +175,17 @@ def _update(samples: list[Sample], trained: Trainable, store: MediaStore) -> flo
     seconds = []
     for number in range(_UPDATES):
         began = time.perf_counter()
-        updater.step(samples, LossSettings(dual_clip=0.0), OptimiserSettings(), number, 0)
+        updater.step(samples, LossSettings(dual_clip=0.0), RlOptimizerSettings(), number, 0)
         seconds.append(time.perf_counter() - began)
     return statistics.median(seconds[1:])
 
 
 def _trl(
-    tokens: list[TokenTrajectory], samples: list[Sample], trained: Trainable, scale: RolloutScale, store: MediaStore
+    tokens: list[TokenTrajectory],
+    samples: list[TrainingSample],
+    trained: Trainable,
+    scale: RolloutScale,
+    store: MediaStore,
 ) -> _Peer:
     longest = max(len(sample.row) for sample in samples)
     rows = max(n for n in range(1, len(samples) + 1) if len(samples) % n == 0 and (n == 1 or n * longest <= _PASS))

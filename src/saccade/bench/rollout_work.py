@@ -19,7 +19,7 @@ from saccade.record.trajectory import EpisodeLimits, Sampling
 from saccade.record.turn import FinishReason
 from saccade.sandbox.base import SessionOptions
 from saccade.sandbox.limits import Limits
-from saccade.tokens.segments import Kind, TokenTrajectory
+from saccade.tokens.segments import SegmentKind, TokenTrajectory
 
 _CROP = "image.crop((16, 16, 72, 72)).resize((112, 112)).show()"
 _SPOKEN = "pyvision-rl-image"
@@ -78,7 +78,7 @@ class Looking:
 
 def before(tokens: TokenTrajectory, turn: int) -> TokenTrajectory:
     """What is read before a turn."""
-    places = [at for at, segment in enumerate(tokens.segments) if segment.kind is Kind.SAMPLED]
+    places = [at for at, segment in enumerate(tokens.segments) if segment.kind is SegmentKind.SAMPLED]
     return TokenTrajectory(tokens.id, tokens.segments[: places[turn]])
 
 

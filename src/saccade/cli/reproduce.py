@@ -12,7 +12,7 @@ from saccade.cli.train_options import need_training
 from saccade.recipes.find import find_recipe
 
 if TYPE_CHECKING:
-    from saccade.rl.train.telling import Watch as RlWatch
+    from saccade.rl.train.metrics import RlCallback
     from saccade.sft.train.watch import Watch as SftWatch
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
@@ -89,7 +89,7 @@ class _Screen:
 
         return Screen()
 
-    def rl(self) -> AbstractContextManager[RlWatch]:
+    def rl(self) -> AbstractContextManager[RlCallback]:
         """As `saccade rl` shows it."""
         from saccade.cli.rl_screen import Screen
 

@@ -37,8 +37,8 @@ def rl(
         typer.Option(
             "--set",
             metavar="NAME=VALUE",
-            help="A setting of the recipe (steps=20, optimiser.learning_rate=1e-5, rollout.group=16, ...) or of the "
-            "run (model.language=lora, play.at_once=64, validation.every=10, keep.every=5, ...).",
+            help="A setting of the recipe (steps=20, optimizer.learning_rate=1e-5, rollout.group_size=16, ...) or of "
+            "the run (model.language=lora, play.max_concurrency=64, validation.every=10, keep.every=5, ...).",
         ),
     ] = None,
     engine: Annotated[
@@ -70,4 +70,4 @@ def _train(settings: RlSettings, out: Path, resume: bool) -> None:
 
     logging.disable_progress_bar()  # ours is there
     with Screen() as screen:
-        train(settings, out, resume=resume, watch=screen)
+        train(settings, out, resume=resume, callback=screen)

@@ -8,7 +8,7 @@ from saccade.cli.train_screen import TrainScreen
 
 
 class Screen(TrainScreen):
-    """A `saccade.rl.train.telling.Watch` that draws bars."""
+    """A `saccade.rl.train.metrics.RlCallback` that draws bars."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -39,7 +39,7 @@ def sft(
         typer.Option(
             "--set",
             metavar="NAME=VALUE",
-            help="optimiser.learning_rate=1e-5, batch.trajectories=64, batch.tokens=8192, model.language=lora, "
+            help="optimizer.learning_rate=1e-5, batch.trajectories=64, batch.tokens=8192, model.language=lora, "
             "model.vision=projector, loss.error_turns=skip, epochs=3, ... A wrong name suggests the right one.",
         ),
     ] = None,

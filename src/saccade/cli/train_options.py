@@ -21,7 +21,7 @@ Several: TypeAlias = Annotated[
 Shard: TypeAlias = Annotated[
     bool | None,
     typer.Option(
-        help="Divide float32 weights and the optimiser's state among the processes (model.shard); a model of 7 billion "
+        help="Divide float32 weights and the optimizer's state among the processes (model.shard); a model of 7 billion "
         "weights needs it."
     ),
 ]

@@ -33,7 +33,7 @@ def arm_settings(settings: Reproduction, arm: Arm, seed: int) -> RlSettings:
     return made.model_copy(update={"recipe": recipe, "threads": settings.threads})
 
 
-def placed(told: RlSettings, checkpoint: str, tasks: Path, most: int, steps: int) -> RlSettings:
+def complete_settings(told: RlSettings, checkpoint: str, tasks: Path, most: int, steps: int) -> RlSettings:
     """The settings of an arm, complete."""
     return told.model_copy(
         update={
@@ -50,7 +50,7 @@ _MACHINE = (
     "keep.checkpoints=1",
     "keep.tensorboard=false",
     "rollouts.every=0",
-    "play.at_once=24",
+    "play.max_concurrency=24",
 )
 """Held-out tasks are examined afterwards, and rollouts are kept where a claim asks for them. Few programs run at
 once, so that two cores finish them within their limit of time."""

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import fmean
 
+from saccade.reproduce.exam_answers import ExamAnswer, read_exam
 from saccade.reproduce.finding import Measured
 from saccade.reproduce.places import Places
-from saccade.reproduce.sat import Sat, read_exam
 from saccade.reproduce.settings import Arm, Reproduction
 from saccade.rl.train.settings import RlSettings
 
@@ -19,7 +19,7 @@ BLOCKS = 8
 LATE = 0.1
 """Share of the rollouts of training in which a call may be late: above it the machine is what is measured."""
 Step = Mapping[str, float]
-Measure = Callable[[Sat], float]
+Measure = Callable[[ExamAnswer], float]
 
 
 @dataclass(frozen=True)
@@ -29,18 +29,18 @@ class Evidence:
     places: Places
     told: Mapping[str, RlSettings]
     """The settings of each arm, by its name, as they are with the first seed."""
-    _read: dict[Path, tuple[Sat, ...]] = field(default_factory=dict, repr=False)
+    _read: dict[Path, tuple[ExamAnswer, ...]] = field(default_factory=dict, repr=False)
 
     @property
     def settings(self) -> Reproduction:
         """Those of the reproduction."""
         return self.places.settings
 
-    def start(self, arm: Arm) -> dict[str, Sat]:
+    def start(self, arm: Arm) -> dict[str, ExamAnswer]:
         """The start's examination by the tasks of an arm, by task."""
         return self._exam(self.places.start_exam(arm))
 
-    def exam(self, arm: Arm, seed: int) -> dict[str, Sat]:
+    def exam(self, arm: Arm, seed: int) -> dict[str, ExamAnswer]:
         """The examination of an arm, by task; empty if the arm could not be trained."""
         return self._exam(self.places.exam(arm, seed))
 
@@ -55,7 +55,7 @@ class Evidence:
         lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
         return [line for line in map(json.loads, lines) if "rollouts" in line]
 
-    def _exam(self, folder: Path) -> dict[str, Sat]:
+    def _exam(self, folder: Path) -> dict[str, ExamAnswer]:
         if folder not in self._read:
             self._read[folder] = read_exam(folder)
         return {item.task: item for item in self._read[folder]}
@@ -124,7 +124,9 @@ def blocks(values: list[float | None]) -> dict[str, float]:
     return made
 
 
-def _paired(left: Mapping[str, Sat], right: Mapping[str, Sat], measure: Measure, within: str) -> dict[str, float]:
+def _paired(
+    left: Mapping[str, ExamAnswer], right: Mapping[str, ExamAnswer], measure: Measure, within: str
+) -> dict[str, float]:
     return {
         name: measure(item) - measure(right[name])
         for name, item in left.items()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from saccade.reproduce.claim import Claim
 from saccade.reproduce.evidence import Evidence
-from saccade.reproduce.finding import Finding, Verdict
+from saccade.reproduce.finding import ClaimVerdict, Finding
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 _SMOOTH = 5
 """Steps that a point of the thick line is the mean of."""
 _COLOURS = ("#1f6feb", "#d4572a", "#2a9d5c", "#8a4fbf", "#b8860b", "#555555")
-_VERDICTS = {Verdict.HOLDS: "#2a9d5c", Verdict.FAILS: "#c0392b", Verdict.OPEN: "#888888"}
+_VERDICTS = {ClaimVerdict.HOLDS: "#2a9d5c", ClaimVerdict.FAILS: "#c0392b", ClaimVerdict.OPEN: "#888888"}
 
 
-def draw(claim: Claim, evidence: Evidence, findings: Sequence[Finding], verdict: Verdict, root: Path) -> None:
+def draw(claim: Claim, evidence: Evidence, findings: Sequence[Finding], verdict: ClaimVerdict, root: Path) -> None:
     """Write `figure.png` and `figure.svg` into `root`."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure

@@ -26,7 +26,7 @@ FEWEST: Final = 4
 _ROUNDING: Final = 1e-9
 
 
-class Verdict(StrEnum):
+class ClaimVerdict(StrEnum):
     """What came out."""
 
     HOLDS = "holds"
@@ -69,7 +69,7 @@ class Finding:
     seeds: tuple[float, ...]
     """Each seed's own mean."""
     pairs: int
-    verdict: Verdict
+    verdict: ClaimVerdict
     missing: str = ""
 
 
@@ -81,24 +81,24 @@ def judge(expectation: Expectation, measured: Measured) -> Finding:
             by_pair.setdefault(name, []).append(value)
     if not by_pair:
         missing = measured.missing or "nothing was measured"
-        return Finding(expectation, None, None, (), 0, Verdict.OPEN, missing)
+        return Finding(expectation, None, None, (), 0, ClaimVerdict.OPEN, missing)
     values = [fmean(item) for item in by_pair.values()]
     means = tuple(fmean(seed.values()) for seed in measured.by_seed if seed)
     interval = bootstrap(values)
     missing = measured.missing or (f"{len(values)} pair(s) are too few" if len(values) < FEWEST else "")
-    verdict = Verdict.OPEN if missing else _verdict(expectation, (*interval, *means))
+    verdict = ClaimVerdict.OPEN if missing else _verdict(expectation, (*interval, *means))
     return Finding(expectation, fmean(values), interval, means, len(values), verdict, missing)
 
 
-def whole(findings: Iterable[Finding]) -> Verdict:
+def overall_verdict(findings: Iterable[Finding]) -> ClaimVerdict:
     """The verdict on a claim."""
     verdicts = [item.verdict for item in findings if item.expectation.decides]
-    if Verdict.FAILS in verdicts:
-        return Verdict.FAILS
-    return Verdict.HOLDS if verdicts and set(verdicts) == {Verdict.HOLDS} else Verdict.OPEN
+    if ClaimVerdict.FAILS in verdicts:
+        return ClaimVerdict.FAILS
+    return ClaimVerdict.HOLDS if verdicts and set(verdicts) == {ClaimVerdict.HOLDS} else ClaimVerdict.OPEN
 
 
-def _verdict(expectation: Expectation, bounds: Sequence[float]) -> Verdict:
+def _verdict(expectation: Expectation, bounds: Sequence[float]) -> ClaimVerdict:
     sign = 1.0 if expectation.side == "above" else -1.0
     beyond = [sign * (value - expectation.threshold) > _ROUNDING for value in bounds]
-    return Verdict.HOLDS if all(beyond) else Verdict.OPEN if any(beyond) else Verdict.FAILS
+    return ClaimVerdict.HOLDS if all(beyond) else ClaimVerdict.OPEN if any(beyond) else ClaimVerdict.FAILS

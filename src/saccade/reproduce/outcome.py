@@ -12,13 +12,13 @@ from saccade.evals.intervals import Interval, of_mean
 from saccade.evals.tables import markdown
 from saccade.reproduce.claim import Claim
 from saccade.reproduce.evidence import Evidence
-from saccade.reproduce.finding import Expectation, Finding, Verdict
-from saccade.reproduce.plan import Plan
-from saccade.reproduce.sat import Sat
+from saccade.reproduce.exam_answers import ExamAnswer
+from saccade.reproduce.finding import ClaimVerdict, Expectation, Finding
+from saccade.reproduce.plan import TrialPlan
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class PolicyRow:
     """One policy on one task set."""
 
     policy: str
@@ -36,25 +36,25 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class ClaimOutcome:
     """Everything that is told."""
 
     claim: str
     says: str
     source: str
-    verdict: Verdict
+    verdict: ClaimVerdict
     findings: tuple[Finding, ...]
-    rows: tuple[Row, ...]
+    rows: tuple[PolicyRow, ...]
     seeds: tuple[int, ...]
-    plan: Plan
+    plan: TrialPlan
     model: str
     weakened: bool
     """Whether all began from a model that was weakened first, or from the model as it is."""
 
 
-def rows_of(evidence: Evidence) -> tuple[Row, ...]:
+def rows_of(evidence: Evidence) -> tuple[PolicyRow, ...]:
     """The start and every arm, by task set."""
-    made: dict[tuple[str, int | None, str], Row] = {}
+    made: dict[tuple[str, int | None, str], PolicyRow] = {}
     for arm in evidence.settings.arms:
         for row in _rows("start", None, tuple(evidence.start(arm).values())):
             made.setdefault((row.policy, None, row.tasks), row)
@@ -65,11 +65,11 @@ def rows_of(evidence: Evidence) -> tuple[Row, ...]:
     return tuple(made.values())
 
 
-def _rows(policy: str, seed: int | None, sat: Sequence[Sat]) -> Iterator[Row]:
-    for name in dict.fromkeys(item.set for item in sat):
-        part = [item for item in sat if item.set == name]
+def _rows(policy: str, seed: int | None, answers: Sequence[ExamAnswer]) -> Iterator[PolicyRow]:
+    for name in dict.fromkeys(item.set for item in answers):
+        part = [item for item in answers if item.set == name]
         right = [item.right for item in part]
-        yield Row(
+        yield PolicyRow(
             policy,
             seed,
             name,
@@ -99,7 +99,7 @@ def expected(claim: Claim, expectations: Sequence[Expectation]) -> str:
     )
 
 
-def report(outcome: Outcome) -> str:
+def report(outcome: ClaimOutcome) -> str:
     """The tables and the verdict, in Markdown."""
     rows = [
         (
@@ -149,7 +149,7 @@ def _finding(item: Finding) -> tuple[str, ...]:
     )
 
 
-def write_outcome(outcome: Outcome, root: Path) -> None:
+def write_outcome(outcome: ClaimOutcome, root: Path) -> None:
     """`report.md` and `result.json`."""
     (root / "report.md").write_text(report(outcome) + "\n", encoding="utf-8")
     (root / "result.json").write_text(json.dumps(asdict(outcome), indent=2) + "\n", encoding="utf-8")

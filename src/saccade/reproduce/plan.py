@@ -17,7 +17,7 @@ _SECONDS: Final = ("seconds/decoding", "seconds/sandbox", "seconds/scoring", "se
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class TrialPlan:
     """What was decided."""
 
     steps: int
@@ -28,7 +28,7 @@ class Plan:
 
 
 @dataclass(frozen=True, slots=True)
-class Spent:
+class TimeSpent:
     """What the plan is made from, in seconds."""
 
     so_far: float
@@ -39,24 +39,24 @@ class Spent:
     per_rollout: float
 
 
-def read_plan(path: Path) -> Plan | None:
+def read_plan(path: Path) -> TrialPlan | None:
     """The plan that was made before; None if there is none."""
-    return Plan(**json.loads(path.read_text(encoding="utf-8"))) if path.exists() else None
+    return TrialPlan(**json.loads(path.read_text(encoding="utf-8"))) if path.exists() else None
 
 
-def write_plan(path: Path, plan: Plan) -> None:
+def write_plan(path: Path, plan: TrialPlan) -> None:
     """Keep the plan."""
     path.write_text(json.dumps(asdict(plan)) + "\n", encoding="utf-8")
 
 
-def make_plan(settings: Reproduction, told: Mapping[str, RlSettings], spent: Spent) -> Plan:
+def make_plan(settings: Reproduction, told: Mapping[str, RlSettings], spent: TimeSpent) -> TrialPlan:
     """As many steps of every arm as fit.
 
     Raises:
         SettingsError: they are fewer than `fewest_steps`.
     """
     if not settings.minutes:
-        return Plan(settings.steps, settings.steps, spent.per_rollout)
+        return TrialPlan(settings.steps, settings.steps, spent.per_rollout)
     seeds = len(settings.seeds)
     per_step = seeds * spent.per_rollout * settings.growth * sum(map(_rollouts, told.values()))
     only_played = spent.exams + seeds * sum(map(_once, told.values()))
@@ -68,7 +68,7 @@ def make_plan(settings: Reproduction, told: Mapping[str, RlSettings], spent: Spe
             f"seed(s), and at least {settings.fewest_steps} are wanted (fewest_steps). Give more --minutes (0: no "
             "limit), fewer seeds, or smaller steps (--set)."
         )
-    return Plan(steps, settings.steps, spent.per_rollout)
+    return TrialPlan(steps, settings.steps, spent.per_rollout)
 
 
 def seconds_per_rollout(steps: Sequence[Mapping[str, float]]) -> float:
@@ -79,9 +79,9 @@ def seconds_per_rollout(steps: Sequence[Mapping[str, float]]) -> float:
 def _rollouts(told: RlSettings) -> int:
     """Rollouts of a step, at most."""
     rounds = told.recipe.rounds
-    return rounds.tasks * rounds.rounds * told.recipe.rollout.group
+    return rounds.tasks * rounds.rounds * told.recipe.rollout.group_size
 
 
 def _once(told: RlSettings) -> int:
     """Rollouts by which a curriculum chooses."""
-    return (told.tasks.most or 0) * told.recipe.rollout.group if told.recipe.curriculum is not None else 0
+    return (told.tasks.most or 0) * told.recipe.rollout.group_size if told.recipe.curriculum is not None else 0

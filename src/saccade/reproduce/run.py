@@ -16,27 +16,35 @@ from typing import Protocol
 from saccade.episode.continued import continued
 from saccade.errors import TrainingError
 from saccade.models.tiny_weights import tiny_weights
-from saccade.reproduce.arms import arm_settings, placed
+from saccade.reproduce.arms import arm_settings, complete_settings
 from saccade.reproduce.claim import Claim
 from saccade.reproduce.evidence import Evidence
 from saccade.reproduce.exam import examine
 from saccade.reproduce.figure import draw
-from saccade.reproduce.finding import Expectation, Finding, Measured, judge, whole
-from saccade.reproduce.outcome import Outcome, expected, rows_of, write_outcome
+from saccade.reproduce.finding import Expectation, Finding, Measured, judge, overall_verdict
+from saccade.reproduce.outcome import ClaimOutcome, expected, rows_of, write_outcome
 from saccade.reproduce.places import Places
-from saccade.reproduce.plan import PROBE_STEPS, Plan, Spent, make_plan, read_plan, seconds_per_rollout, write_plan
+from saccade.reproduce.plan import (
+    PROBE_STEPS,
+    TimeSpent,
+    TrialPlan,
+    make_plan,
+    read_plan,
+    seconds_per_rollout,
+    write_plan,
+)
 from saccade.reproduce.settings import Arm, Reproduction
 from saccade.reproduce.start import make_start
 from saccade.reproduce.tasks import write_tasks
+from saccade.rl.train.metrics import RlCallback
 from saccade.rl.train.run import train
 from saccade.rl.train.settings import RlSettings
-from saccade.rl.train.telling import Watch as RlWatch
 from saccade.sft.train.watch import Watch as SftWatch
 from saccade.training.folder import SETTINGS
 from saccade.training.launch import launch
 
 
-class Watch(Protocol):
+class ReproduceCallback(Protocol):
     """Hears how a reproduction goes; decides nothing."""
 
     def says(self, text: str) -> None:
@@ -45,11 +53,11 @@ class Watch(Protocol):
     def sft(self) -> AbstractContextManager[SftWatch]:
         """Who hears the training of the start."""
 
-    def rl(self) -> AbstractContextManager[RlWatch]:
+    def rl(self) -> AbstractContextManager[RlCallback]:
         """Who hears the training of an arm."""
 
 
-def reproduce(claim: Claim, settings: Reproduction, out: Path, watch: Watch) -> Outcome:
+def reproduce(claim: Claim, settings: Reproduction, out: Path, watch: ReproduceCallback) -> ClaimOutcome:
     """Try a claim in the folder `out`.
 
     Raises:
@@ -84,11 +92,11 @@ def _findings(
     return tuple(judge(item, known[item.name]) for item in expectations)
 
 
-def _outcome(claim: Claim, findings: tuple[Finding, ...], evidence: Evidence, plan: Plan) -> Outcome:
-    verdict = whole(findings)
+def _outcome(claim: Claim, findings: tuple[Finding, ...], evidence: Evidence, plan: TrialPlan) -> ClaimOutcome:
+    verdict = overall_verdict(findings)
     settings, root = evidence.settings, evidence.places.root
     rows = rows_of(evidence)
-    made = Outcome(
+    made = ClaimOutcome(
         claim=claim.name,
         says=claim.says,
         source=claim.source,
@@ -110,7 +118,7 @@ class _Trial:
     """Everything that is made on the way to a verdict."""
 
     places: Places
-    watch: Watch
+    watch: ReproduceCallback
     start: str = ""
     """The checkpoint that arms begin from."""
     failed: list[str] = field(default_factory=list)
@@ -120,7 +128,7 @@ class _Trial:
     def settings(self) -> Reproduction:
         return self.places.settings
 
-    def prepare(self, told: Mapping[str, RlSettings], began: float) -> Plan:
+    def prepare(self, told: Mapping[str, RlSettings], began: float) -> TrialPlan:
         """Tasks, start, its examinations, and the number of steps."""
         settings, places = self.settings, self.places
         for arm in settings.arms:
@@ -142,7 +150,7 @@ class _Trial:
         self.watch.says(f"every arm gets {plan.steps} steps" + (f" of {plan.asked}" * (plan.steps < plan.asked)))
         return plan
 
-    def _plan(self, told: Mapping[str, RlSettings], began: float, per_exam: float) -> Plan:
+    def _plan(self, told: Mapping[str, RlSettings], began: float, per_exam: float) -> TrialPlan:
         settings = self.settings
         per_rollout = 0.0
         if settings.minutes:
@@ -156,7 +164,7 @@ class _Trial:
             for name, item in told.items()
         }
         exams = len(settings.seeds) * sum(_count(settings, arm, held_out=True) for arm in settings.arms)
-        return make_plan(settings, sized, Spent(time.monotonic() - began, per_exam, exams, per_rollout))
+        return make_plan(settings, sized, TimeSpent(time.monotonic() - began, per_exam, exams, per_rollout))
 
     def arm(self, arm: Arm, seed: int, steps: int) -> None:
         """Train an arm, and examine it; one that cannot be trained is noted."""
@@ -179,7 +187,7 @@ class _Trial:
     def _train(self, arm: Arm, seed: int, checkpoint: str, out: Path, steps: int) -> None:
         told = arm_settings(self.settings, arm, seed)
         most = _count(self.settings, arm, held_out=False)
-        made = placed(told, checkpoint, self.places.tasks(arm, "train"), most, steps)
+        made = complete_settings(told, checkpoint, self.places.tasks(arm, "train"), most, steps)
         given = (made, out, (out / SETTINGS).exists(), self.watch)
         if self.settings.processes > 1:
             launch(_train, given, self.settings.processes)
@@ -192,12 +200,12 @@ class _Trial:
         return examine(checkpoint, tasks, out, settings.exam, arm.dialect, settings.turns)
 
 
-def _train(settings: RlSettings, out: Path, resume: bool, watch: Watch) -> None:
+def _train(settings: RlSettings, out: Path, resume: bool, watch: ReproduceCallback) -> None:
     from transformers.utils import logging
 
     logging.disable_progress_bar()  # also in processes of its own: that of `watch` is there
     with watch.rl() as heard:
-        train(settings, out, resume=resume, watch=heard)
+        train(settings, out, resume=resume, callback=heard)
 
 
 def _count(settings: Reproduction, arm: Arm, *, held_out: bool) -> int:

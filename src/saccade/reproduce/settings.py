@@ -6,11 +6,13 @@ setting.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Literal, Self
 
 from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt, model_validator
 
 from saccade.record.settings import Settings
+from saccade.rl.train.settings import renewed_override
 
 Play = Literal["right", "known", "guess", "glance", "middle", "astray", "again", "stumble"]
 """How a demonstration goes: see `saccade.reproduce.plays`."""
@@ -115,8 +117,15 @@ class Reproduction(Settings):
     threads: NonNegativeInt = 1
     """Of torch on a CPU; 0: one for each core."""
     processes: PositiveInt = 1
-    """Of an arm's training. With several, who calls must be a program that can be imported again, and its `Watch` one
-    that can be pickled."""
+    """Of an arm's training. With several, who calls must be a program that can be imported again, and its
+    `ReproduceCallback` one that can be pickled."""
+
+    @classmethod
+    def renewed(cls, data: Mapping[str, Any]) -> dict[str, Any]:
+        """See `Settings.renewed`; the changes of arms are settings of `saccade rl`, which may have new names too."""
+        arms = [{**arm, "change": list(map(renewed_override, arm.get("change", ())))} for arm in data["arms"]]
+        every = list(map(renewed_override, data.get("every_arm", ())))
+        return {**super().renewed(data), "arms": arms, "every_arm": every}
 
     @model_validator(mode="after")
     def _known(self) -> Self:

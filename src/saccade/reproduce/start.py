@@ -30,7 +30,7 @@ from saccade.sft.train.settings import BatchSettings, DataSettings, LossSettings
 from saccade.sft.train.watch import Watch
 from saccade.tasks.worlds.rng import Rng
 from saccade.training.folder import SETTINGS
-from saccade.training.settings import KeepSettings, ModelSettings, OptimiserSettings
+from saccade.training.settings import KeepSettings, ModelSettings, OptimizerSettings
 
 _FORWARD_TOKENS = 4096
 
@@ -124,7 +124,7 @@ def _sft(told: StartSettings, source: str, runs: list[Path], threads: int) -> Sf
         data=DataSettings(runs=tuple(map(str, runs)), sampled_ids="text"),
         loss=LossSettings(average=told.average),
         model=ModelSettings(source=source, vision="full"),
-        optimiser=OptimiserSettings(method=told.method, learning_rate=told.learning_rate, warmup=0.1),
+        optimizer=OptimizerSettings(method=told.method, learning_rate=told.learning_rate, warmup=0.1),
         batch=BatchSettings(trajectories=told.trajectories, tokens=_FORWARD_TOKENS),
         validation=ValidationSettings(fraction=0.0, every=0, samples=0),
         keep=KeepSettings(every=max(1, told.steps // 4), checkpoints=1, tensorboard=False),

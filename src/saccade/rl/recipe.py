@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from typing import ClassVar
 
 from pydantic import Field, JsonValue, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
 
@@ -68,14 +69,15 @@ class RewardSettings(Settings):
 class RolloutSettings(Settings):
     """How tasks are rolled out."""
 
-    group: PositiveInt = 8
+    RENAMED: ClassVar = {"group": "group_size"}
+    group_size: PositiveInt = 8
     """Rollouts of a task."""
     sampling: Sampling = Sampling(temperature=1.0)
     limits: EpisodeLimits | None = None
     """Those that are set stand in place of the dialect's."""
 
 
-class OptimiserSettings(Settings):
+class RlOptimizerSettings(Settings):
     """AdamW with linear warm-up and then a constant rate."""
 
     learning_rate: PositiveFloat = 1e-6
@@ -93,6 +95,7 @@ class OptimiserSettings(Settings):
 class Recipe(Settings):
     """One way to train."""
 
+    RENAMED: ClassVar = {"optimiser": "optimizer"}
     dialect: str
     """As `saccade.dialects.registry` names it."""
     rollout: RolloutSettings = RolloutSettings()
@@ -103,7 +106,7 @@ class Recipe(Settings):
     """Which tasks are trained on, by how the last checkpoint did; None for all."""
     advantage: NamedAdvantage = Grpo()
     loss: LossSettings = LossSettings()
-    optimiser: OptimiserSettings = OptimiserSettings()
+    optimizer: RlOptimizerSettings = RlOptimizerSettings()
     steps: PositiveInt = 200
     seed: NonNegativeInt = 0
     profile: dict[str, dict[str, JsonValue]] = Field(default_factory=dict)

@@ -18,18 +18,18 @@ from numpy.typing import NDArray
 
 from saccade.tokens.encoder import Encoder
 from saccade.tokens.pictures import PictureTensors
-from saccade.tokens.segments import Picture, TokenTrajectory
+from saccade.tokens.segments import PromptPicture, TokenTrajectory
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class TokenRow:
     """One trajectory, ready to be placed in a batch."""
 
     id: str
     ids: NDArray[np.int64]
     trained: NDArray[np.bool_]
     """Which tokens enter the loss, (tokens,)."""
-    pictures: tuple[Picture, ...]
+    pictures: tuple[PromptPicture, ...]
 
     def __len__(self) -> int:
         """Tokens."""
@@ -45,15 +45,15 @@ class Batch:
     positions: torch.Tensor
     """int64 (rows, tokens); with M-RoPE (3, rows, tokens), or (4, rows, tokens) if packed: text positions first."""
     pictures: dict[str, torch.Tensor]
-    places: tuple[tuple[int, int, int], ...]
+    spans: tuple[tuple[int, int, int], ...]
     """Of each trajectory: row, first token, number of tokens."""
 
-    def place(self, values: Sequence[NDArray[Any]], fill: float | bool) -> torch.Tensor:
+    def lay_out(self, values: Sequence[NDArray[Any]], fill: float | bool) -> torch.Tensor:
         """One array of per-token values for each trajectory, laid out like `ids`; `fill` elsewhere."""
-        laid = torch.full(self.ids.shape, fill, dtype=torch.from_numpy(values[0]).dtype)
-        for value, (row, start, length) in zip(values, self.places, strict=True):
-            laid[row, start : start + length] = torch.from_numpy(value)
-        return laid
+        tensor = torch.full(self.ids.shape, fill, dtype=torch.from_numpy(values[0]).dtype)
+        for value, (row, start, length) in zip(values, self.spans, strict=True):
+            tensor[row, start : start + length] = torch.from_numpy(value)
+        return tensor
 
 
 class Collator:
@@ -66,46 +66,46 @@ class Collator:
         self._model = model
         self._packed = packed
 
-    def __call__(self, rows: Sequence[Row]) -> Batch:
+    def __call__(self, rows: Sequence[TokenRow]) -> Batch:
         """All `rows` in one batch. Raises what `PictureTensors` raises."""
         pictures = self._pictures([picture for row in rows for picture in row.pictures])
         lengths = [len(row) for row in rows]
         if self._packed:
             starts = np.cumsum([0, *lengths])
-            places = tuple((0, int(start), length) for start, length in zip(starts, lengths, strict=False))
+            spans = tuple((0, int(start), length) for start, length in zip(starts, lengths, strict=False))
             shape = (1, sum(lengths))
         else:
-            places = tuple((number, 0, length) for number, length in enumerate(lengths))
+            spans = tuple((number, 0, length) for number, length in enumerate(lengths))
             shape = (len(rows), max(lengths))
         ids = torch.full(shape, self._encoder.pad_id)
-        for row, (line, start, length) in zip(rows, places, strict=True):
+        for row, (line, start, length) in zip(rows, spans, strict=True):
             ids[line, start : start + length] = torch.from_numpy(row.ids)
-        return Batch(ids, self._positions(rows, places, shape, pictures), pictures, places)
+        return Batch(ids, self._positions(rows, spans, shape, pictures), pictures, spans)
 
     def _positions(
         self,
-        rows: Sequence[Row],
-        places: Sequence[tuple[int, int, int]],
+        rows: Sequence[TokenRow],
+        spans: Sequence[tuple[int, int, int]],
         shape: tuple[int, int],
         pictures: dict[str, torch.Tensor],
     ) -> torch.Tensor:
         text = torch.arange(shape[1]).repeat(shape[0], 1)  # padding goes on counting
         if self._packed:
-            for _, start, length in places:
+            for _, start, length in spans:
                 text[0, start : start + length] = torch.arange(length)
         if self._encoder.family.rope_axes == 1:
             return text
         positions = text.repeat(3, 1, 1)
         grids = pictures.get("image_grid_thw")
         seen = 0
-        for row, (line, start, length) in zip(rows, places, strict=True):
+        for row, (line, start, length) in zip(rows, spans, strict=True):
             if row.pictures:
                 own = None if grids is None else grids[seen : seen + len(row.pictures)]
                 positions[:, line, start : start + length] = self._rope(row, own)
                 seen += len(row.pictures)
         return torch.cat([text[None], positions]) if self._packed else positions
 
-    def _rope(self, row: Row, grids: torch.Tensor | None) -> torch.Tensor:
+    def _rope(self, row: TokenRow, grids: torch.Tensor | None) -> torch.Tensor:
         """(3, tokens)."""
         ids = torch.from_numpy(row.ids)[None]
         visual = (ids == self._encoder.placeholder_id).int()
@@ -114,8 +114,8 @@ class Collator:
         return positions[:, 0]
 
 
-def row_of(trajectory: TokenTrajectory, trained_turns: Sequence[int] | None = None) -> Row:
+def token_row(trajectory: TokenTrajectory, trained_turns: Sequence[int] | None = None) -> TokenRow:
     """The row of a trajectory, with the loss on what was sampled in `trained_turns`; None: in every turn."""
     turns = trajectory.turns()
     trained = turns >= 0 if trained_turns is None else np.isin(turns, list(trained_turns))
-    return Row(trajectory.id, trajectory.ids(), trained, trajectory.pictures)
+    return TokenRow(trajectory.id, trajectory.ids(), trained, trajectory.pictures)

@@ -16,8 +16,8 @@ from saccade.record.trajectory import Trajectory
 from saccade.record.turn import FinishReason, Turn
 from saccade.tokens.encoder import Encoder
 from saccade.tokens.families.base import END_OF_TURN
-from saccade.tokens.pieces import Piece, Shown
-from saccade.tokens.segments import Kind, Segment, TokenTrajectory
+from saccade.tokens.pieces import PicturePlaceholder, Piece
+from saccade.tokens.segments import Segment, SegmentKind, TokenTrajectory
 
 SampledIds = Literal["recorded", "text"]
 """Where the ids of a turn come from: the record where it has them, or always the turn's text (another tokenizer's
@@ -34,19 +34,19 @@ def token_trajectory(trajectory: Trajectory, encoder: Encoder, ids: SampledIds =
     if not trajectory.turns:
         raise TrainingError(f"{trajectory.id} has no turn, so there is nothing to learn from it; leave it out")
     segments: list[Segment] = []
-    builder = Framing(encoder, trajectory.id)
-    shown: Iterable[Message] = trajectory.prompt
-    kind = Kind.PROMPT
+    framing = Framing(encoder, trajectory.id)
+    unread: Iterable[Message] = trajectory.prompt
+    kind = SegmentKind.PROMPT
     for number, turn in enumerate(trajectory.turns):
-        pieces = builder.shown(shown, first=number == 0)
+        pieces = framing.prompt_pieces(unread, first=number == 0)
         if pieces:
-            made, pictures = encoder.encode(pieces)
-            segments.append(Segment(kind, made, pictures))
+            prompt_ids, pictures = encoder.encode(pieces)
+            segments.append(Segment(kind, prompt_ids, pictures))
         follows = [message for message in (turn.observation, turn.request) if message is not None]
         last = number == len(trajectory.turns) - 1
-        goes_on = not last and (not follows or follows[0].role == "assistant")
-        segments.append(builder.sampled(number, turn, goes_on=goes_on, ids=ids))
-        shown, kind = follows, Kind.OBSERVATION
+        continues = not last and (not follows or follows[0].role == "assistant")
+        segments.append(framing.sampled_segment(number, turn, continues=continues, ids=ids))
+        unread, kind = follows, SegmentKind.OBSERVATION
     return TokenTrajectory(trajectory.id, tuple(segments))
 
 
@@ -64,7 +64,7 @@ class Framing:
         self._open = False
         self._ended = False
 
-    def shown(self, messages: Iterable[Message], *, first: bool) -> list[Piece]:
+    def prompt_pieces(self, messages: Iterable[Message], *, first: bool) -> list[Piece]:
         """What is read before the next turn; an assistant's message goes on where one is open."""
         pieces: list[Piece] = []
         for number, message in enumerate(messages):
@@ -83,23 +83,23 @@ class Framing:
             self._open = True
         return pieces
 
-    def sampled(self, number: int, turn: Turn, *, goes_on: bool, ids: SampledIds) -> Segment:
-        """What was written in a turn; `goes_on` tells that the message is continued after it."""
+    def sampled_segment(self, number: int, turn: Turn, *, continues: bool, ids: SampledIds) -> Segment:
+        """What was written in a turn; `continues` tells that the message is continued after it."""
         recorded = turn.token_ids if ids == "recorded" else None
         if recorded is None:
             made = self._encoder.text(turn.text)
-            ends = not goes_on and turn.finish_reason is not FinishReason.LENGTH
+            ends = not continues and turn.finish_reason is not FinishReason.LENGTH
             self._ended = ends
-            return Segment(Kind.SAMPLED, (*made, self._encoder.end_id) if ends else made, turn=number)
+            return Segment(SegmentKind.SAMPLED, (*made, self._encoder.end_id) if ends else made, turn=number)
         self._check(number, turn, recorded)
-        kept = self.kept(recorded, goes_on=goes_on)
+        kept = self.kept_length(recorded, continues=continues)
         logprobs = None if turn.logprobs is None else turn.logprobs[:kept]
-        return Segment(Kind.SAMPLED, recorded[:kept], turn=number, logprobs=logprobs)
+        return Segment(SegmentKind.SAMPLED, recorded[:kept], turn=number, logprobs=logprobs)
 
-    def kept(self, ids: Sequence[int], *, goes_on: bool) -> int:
+    def kept_length(self, ids: Sequence[int], *, continues: bool) -> int:
         """How many of the sampled `ids` are read by the next turn: its end goes where the message is continued."""
         kept = len(ids)
-        if goes_on:
+        if continues:
             while kept and ids[kept - 1] in self._encoder.end_ids:
                 kept -= 1
         self._ended = kept > 0 and ids[kept - 1] == self._encoder.end_id
@@ -125,7 +125,7 @@ class Framing:
             if isinstance(part, TextPart):
                 pieces.append(part.text)
             elif isinstance(part, ImagePart):
-                pieces.append(Shown(part))
+                pieces.append(PicturePlaceholder(part))
             else:
                 raise TrainingError(
                     f"{self._name} shows a video, and a video as such has no token form here. "

@@ -16,8 +16,8 @@ from saccade.models.local_families import FAMILIES
 from saccade.record.content import ImagePart
 from saccade.tokens.families.base import END_OF_TURN, Frame
 from saccade.tokens.families.known import frame_of
-from saccade.tokens.pieces import Mark, Piece, Shown, joined
-from saccade.tokens.segments import Picture
+from saccade.tokens.pieces import PicturePlaceholder, Piece, SpecialToken, joined
+from saccade.tokens.segments import PromptPicture
 
 _CACHED_TEXTS = 4096
 _QUESTION, _REPLY = "How many?", "Two."
@@ -54,7 +54,7 @@ class Encoder:
         self.end_id = self._id(END_OF_TURN)
         self.end_ids = frozenset({self.end_id, tokenizer.eos_token_id} - {None})
         self.pad_id: int = self.end_id if tokenizer.pad_token_id is None else tokenizer.pad_token_id
-        self.placeholder_id = self._id(Mark(self.family.placeholder))
+        self.placeholder_id = self._id(SpecialToken(self.family.placeholder))
         self.reserved_ids = frozenset(self._vocabulary[t] for t in self.family.reserved if t in self._vocabulary)
         names = [tokenizer.convert_ids_to_tokens(token_id) for token_id in self._special | self.reserved_ids]
         self._spelled = re.compile("|".join(re.escape(name) for name in sorted(names, key=len, reverse=True)))
@@ -66,23 +66,23 @@ class Encoder:
         """Ids of a plain text; none of them is a special token, whatever it spells."""
         return self._text(text)
 
-    def encode(self, pieces: Iterable[Piece]) -> tuple[tuple[int, ...], tuple[Picture, ...]]:
+    def encode(self, pieces: Iterable[Piece]) -> tuple[tuple[int, ...], tuple[PromptPicture, ...]]:
         """Ids of `pieces`, and the pictures whose placeholders they hold.
 
         Raises:
             TrainingError: the image processor refuses a picture's shape.
         """
-        pictures: list[Picture] = []
+        pictures: list[PromptPicture] = []
         framed: list[Piece] = []
         for piece in pieces:
-            if isinstance(piece, Shown):
-                pictures.append(Picture(piece.part, self.count(piece.part)))
+            if isinstance(piece, PicturePlaceholder):
+                pictures.append(PromptPicture(piece.part, self.count(piece.part)))
                 framed += self.frame.picture(pictures[-1].tokens)
             else:
                 framed.append(piece)
         ids: list[int] = []
         for piece in joined(framed):
-            if isinstance(piece, Mark):
+            if isinstance(piece, SpecialToken):
                 ids.append(self._id(piece))
             elif isinstance(piece, str):
                 ids += self._text(piece)
@@ -101,7 +101,7 @@ class Encoder:
         text: str = self._tokenizer.decode(list(ids), skip_special_tokens=False, clean_up_tokenization_spaces=False)
         return text
 
-    def _id(self, mark: Mark) -> int:
+    def _id(self, mark: SpecialToken) -> int:
         if mark.token not in self._vocabulary:
             raise TrainingError(
                 f"the tokenizer of {self.name} lacks {mark.token}, which its family needs. Get it again."
@@ -145,7 +145,7 @@ class Encoder:
                 "trained here would read other tokens than it learned. Take a checkpoint with the family's template."
             )
         marks = re.split("(" + "|".join(map(re.escape, ("<|im_start|>", "<|im_end|>"))) + ")", before)
-        return tuple(Mark(part) if part.startswith("<|im_") else part for part in marks if part)
+        return tuple(SpecialToken(part) if part.startswith("<|im_") else part for part in marks if part)
 
     def _rendered(self, messages: list[dict[str, str]], template: str, *, generation: bool) -> str:
         text: str = self._tokenizer.apply_chat_template(
@@ -156,7 +156,7 @@ class Encoder:
     @staticmethod
     def _written(groups: Iterable[tuple[Piece, ...]]) -> str:
         pieces = [piece for group in groups for piece in group]
-        return "".join(piece.token if isinstance(piece, Mark) else str(piece) for piece in pieces)
+        return "".join(piece.token if isinstance(piece, SpecialToken) else str(piece) for piece in pieces)
 
 
 def _without_special_tokens(tokenizer: Any) -> Any:

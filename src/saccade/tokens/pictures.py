@@ -17,7 +17,7 @@ from saccade.models.base import MediaReader
 from saccade.models.pictures import decoded_picture
 from saccade.record.content import ImagePart
 from saccade.tokens.encoder import Encoder
-from saccade.tokens.segments import Picture
+from saccade.tokens.segments import PromptPicture
 
 
 class PictureTensors:
@@ -31,7 +31,7 @@ class PictureTensors:
         self._bytes = 0
         self._kept: OrderedDict[str, Image.Image] = OrderedDict()
 
-    def __call__(self, pictures: Sequence[Picture]) -> dict[str, torch.Tensor]:
+    def __call__(self, pictures: Sequence[PromptPicture]) -> dict[str, torch.Tensor]:
         """Arguments of the model's forward pass for `pictures` in this order; empty for none.
 
         Raises:

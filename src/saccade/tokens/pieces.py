@@ -1,6 +1,6 @@
 """What a message is made of before it is ids: plain texts, tokens of the frame, pictures.
 
-Only a family's frame makes a `Mark`; whatever comes from a record is text, and text never becomes a special token.
+Only a family's frame makes a `SpecialToken`; whatever comes from a record is text, and text never becomes one.
 """
 
 from __future__ import annotations
@@ -12,20 +12,20 @@ from saccade.record.content import ImagePart
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class SpecialToken:
     """One token of the frame, by its name in the vocabulary."""
 
     token: str
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class PicturePlaceholder:
     """The place of a picture."""
 
     part: ImagePart
 
 
-Piece = str | Mark | Shown
+Piece = str | SpecialToken | PicturePlaceholder
 
 
 def joined(pieces: Iterable[Piece]) -> Iterator[Piece]:

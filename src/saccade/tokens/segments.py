@@ -17,7 +17,7 @@ from saccade.errors import TrainingError
 from saccade.record.content import ImagePart
 
 
-class Kind(StrEnum):
+class SegmentKind(StrEnum):
     """Who wrote a segment."""
 
     PROMPT = "prompt"
@@ -29,7 +29,7 @@ class Kind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Picture:
+class PromptPicture:
     """A picture and the number of its placeholders, which is that of its features."""
 
     part: ImagePart
@@ -40,9 +40,9 @@ class Picture:
 class Segment:
     """A stretch of tokens of one kind."""
 
-    kind: Kind
+    kind: SegmentKind
     ids: tuple[int, ...]
-    pictures: tuple[Picture, ...] = ()
+    pictures: tuple[PromptPicture, ...] = ()
     """In the order of their placeholders."""
     turn: int | None = None
     """Of a sampled segment: the number of its turn in the trajectory."""
@@ -53,9 +53,9 @@ class Segment:
         """Raises ValueError for a segment that contradicts itself."""
         if self.logprobs is not None and len(self.logprobs) != len(self.ids):
             raise ValueError(f"{len(self.logprobs)} log-probabilities for {len(self.ids)} ids; one each is needed")
-        if (self.kind is Kind.SAMPLED) != (self.turn is not None):
+        if (self.kind is SegmentKind.SAMPLED) != (self.turn is not None):
             raise ValueError("a sampled segment, and no other, belongs to a turn")
-        if self.kind is Kind.SAMPLED and self.pictures:
+        if self.kind is SegmentKind.SAMPLED and self.pictures:
             raise ValueError("a model does not write pictures: a sampled segment holds none")
 
     @property
@@ -74,7 +74,7 @@ class TokenTrajectory:
     def __post_init__(self) -> None:
         """Raises ValueError unless there is one prompt, at the beginning."""
         kinds = [segment.kind for segment in self.segments]
-        if kinds[:1] != [Kind.PROMPT] or Kind.PROMPT in kinds[1:]:
+        if kinds[:1] != [SegmentKind.PROMPT] or SegmentKind.PROMPT in kinds[1:]:
             raise ValueError(f"a trajectory begins with its one prompt; {self.id} has {[kind.value for kind in kinds]}")
 
     def __len__(self) -> int:
@@ -82,7 +82,7 @@ class TokenTrajectory:
         return sum(len(segment.ids) for segment in self.segments)
 
     @property
-    def pictures(self) -> tuple[Picture, ...]:
+    def pictures(self) -> tuple[PromptPicture, ...]:
         """Every picture that is shown, in the order of the placeholders; one shown twice comes twice."""
         return tuple(picture for segment in self.segments for picture in segment.pictures)
 
@@ -106,19 +106,19 @@ class TokenTrajectory:
         return np.fromiter((value for part in values for value in part), np.float32, len(self))
 
 
-def truncated(trajectory: TokenTrajectory, most: int) -> TokenTrajectory:
+def truncate(trajectory: TokenTrajectory, most: int) -> TokenTrajectory:
     """The longest beginning of `trajectory` with at most `most` tokens that ends in a sampled segment.
 
     Raises:
         TrainingError: not even the prompt and the first turn fit.
     """
-    if len(trajectory) <= most and trajectory.segments[-1].kind is Kind.SAMPLED:
+    if len(trajectory) <= most and trajectory.segments[-1].kind is SegmentKind.SAMPLED:
         return trajectory
     ends = accumulate(len(segment.ids) for segment in trajectory.segments)
     kept = [
         index + 1
         for index, (segment, end) in enumerate(zip(trajectory.segments, ends, strict=True))
-        if segment.kind is Kind.SAMPLED and end <= most
+        if segment.kind is SegmentKind.SAMPLED and end <= most
     ]
     if not kept:
         first = sum(len(segment.ids) for segment in trajectory.segments[:2])

@@ -1,10 +1,10 @@
-"""The tokens of an episode while it is played: at each turn what is new since the last, never what is known already.
+"""The tokens of an episode while it is played: at each turn what is new since the last, never what is skipped already.
 
     stream = TokenStream(encoder, "task#0")
-    news = stream.read(request.messages)      # the prompt
+    delta = stream.prompt_delta(request.messages)      # the prompt
     ...                                       # the model writes
-    stream.wrote(ids, text)
-    news = stream.read(request.messages)      # the observation, with every mark around it
+    stream.add_sampled(ids, text)
+    delta = stream.prompt_delta(request.messages)      # the observation, with every mark around it
 
 Put together, what was read and written is `token_trajectory` of the finished episode, to the token.
 """
@@ -18,22 +18,22 @@ from saccade.record.base import clean_text
 from saccade.record.content import Message
 from saccade.tokens.build import Framing
 from saccade.tokens.encoder import Encoder
-from saccade.tokens.segments import Picture
+from saccade.tokens.segments import PromptPicture
 
 
 @dataclass(frozen=True, slots=True)
-class News:
+class PromptDelta:
     """What is to be read before the next turn."""
 
     ids: tuple[int, ...]
-    pictures: tuple[Picture, ...] = ()
+    pictures: tuple[PromptPicture, ...] = ()
     """In the order of their placeholders in `ids`."""
-    unread: int = 0
+    dropped: int = 0
     """Of the tokens that were written last: how many at the end are not read, for the message goes on without them."""
 
 
 class TokenStream:
-    """One episode; `read` and `wrote` take turns."""
+    """One episode; `prompt_delta` and `add_sampled` take turns."""
 
     def __init__(self, encoder: Encoder, name: str) -> None:
         """`name` is the episode's, for messages."""
@@ -43,34 +43,34 @@ class TokenStream:
         self._ids: tuple[int, ...] = ()
         self._text = ""
 
-    def read(self, messages: Sequence[Message]) -> News:
+    def prompt_delta(self, messages: Sequence[Message]) -> PromptDelta:
         """What of the whole conversation `messages` is new.
 
         Raises:
             TrainingError: a message has no token form (a video, calls of an API's own function calling).
         """
         first = not self._messages
-        new = list(messages) if first else _since(self._messages, bool(clean_text(self._text)), messages)
-        unread = 0
+        new = list(messages) if first else _new_messages(self._messages, bool(clean_text(self._text)), messages)
+        dropped = 0
         if not first:
-            goes_on = not new or new[0].role == "assistant"
-            unread = len(self._ids) - self._framing.kept(self._ids, goes_on=goes_on)
-        ids, pictures = self._encoder.encode(self._framing.shown(new, first=first))
+            continues = not new or new[0].role == "assistant"
+            dropped = len(self._ids) - self._framing.kept_length(self._ids, continues=continues)
+        ids, pictures = self._encoder.encode(self._framing.prompt_pieces(new, first=first))
         self._messages = tuple(messages)
-        return News(ids, pictures, unread)
+        return PromptDelta(ids, pictures, dropped)
 
-    def wrote(self, ids: tuple[int, ...], text: str) -> None:
+    def add_sampled(self, ids: tuple[int, ...], text: str) -> None:
         """What was sampled, and its text as the record will have it."""
         self._ids, self._text = ids, text
 
 
-def _since(before: Sequence[Message], wrote: bool, now: Sequence[Message]) -> list[Message]:
+def _new_messages(before: Sequence[Message], wrote: bool, now: Sequence[Message]) -> list[Message]:
     """The messages of `now` behind those `before` and the text that was written; the first may be a continuation."""
     continued = before[-1].role == "assistant"
     if not (continued or wrote):
         return list(now[len(before) :])
-    known = (len(before[-1].parts) if continued else 0) + wrote
+    skipped = (len(before[-1].parts) if continued else 0) + wrote
     at = len(before) - continued
-    rest = now[at].parts[known:]
+    rest = now[at].parts[skipped:]
     tail = list(now[at + 1 :])
     return [Message(role="assistant", parts=rest), *tail] if rest else tail

@@ -1,1 +1,1 @@
-"""What every trainer needs: weights, optimiser, checkpoints, a journal, several processes."""
+"""What every trainer needs: weights, optimizer, checkpoints, a journal, several processes."""

@@ -2,7 +2,7 @@
 
     checkpoints/step-00000200/{weights.safetensors, optimiser.safetensors, state.json}
 
-Only trained weights and the optimiser's state are stored: the order of the data and the learning rate follow from the
+Only trained weights and the optimizer's state are stored: the order of the data and the learning rate follow from the
 step, and random numbers are seeded anew in every step. Of several processes each may write files of its own
 (`weights-1.safetensors`, ...); who reads them sees one set of tensors.
 """
@@ -26,10 +26,12 @@ from saccade.errors import TrainingError
 from saccade.training.parallel import Processes
 
 _NAME = re.compile(r"step-([0-9]{8})")
+_OPTIMIZER = "optimiser"
+"""Name of its files, which checkpoints of before have too."""
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class RunState:
     """Where a run stands."""
 
     step: int
@@ -42,7 +44,7 @@ class State:
     """What else a trainer must know to go on, as JSON has it."""
 
 
-class Stored(Mapping[str, Any]):
+class StoredTensors(Mapping[str, Any]):
     """Tensors by their names, each read when it is asked for."""
 
     def __init__(self, folder: Path, kind: str) -> None:
@@ -70,17 +72,17 @@ class Checkpoints:
         self._most = most
         self._processes = processes
 
-    def save(self, state: State, weights: Mapping[str, torch.Tensor], optimiser: Mapping[str, torch.Tensor]) -> Path:
+    def save(self, state: RunState, weights: Mapping[str, torch.Tensor], optimizer: Mapping[str, torch.Tensor]) -> Path:
         """Write a checkpoint, then drop those that are too many. Every process calls it, with the tensors it keeps."""
         target = self._folder / f"step-{state.step:08d}"
         partial = self._folder / f".{target.name}.part"
-        if self._processes.first:
+        if self._processes.is_main:
             shutil.rmtree(partial, ignore_errors=True)
             partial.mkdir(parents=True)
-        self._processes.wait()
-        self._write(partial, weights, optimiser)
-        self._processes.wait()
-        if self._processes.first:
+        self._processes.barrier()
+        self._write(partial, weights, optimizer)
+        self._processes.barrier()
+        if self._processes.is_main:
             (partial / "state.json").write_text(json.dumps(asdict(state)), encoding="utf-8")
             _sync(partial / "state.json")
             if target.exists():
@@ -91,16 +93,16 @@ class Checkpoints:
                 shutil.rmtree(old)
         return target
 
-    def _write(self, folder: Path, weights: Mapping[str, torch.Tensor], optimiser: Mapping[str, torch.Tensor]) -> None:
-        first = self._processes.first
-        for name, tensors in (("weights", weights), ("optimiser", optimiser)):
+    def _write(self, folder: Path, weights: Mapping[str, torch.Tensor], optimizer: Mapping[str, torch.Tensor]) -> None:
+        first = self._processes.is_main
+        for name, tensors in (("weights", weights), (_OPTIMIZER, optimizer)):
             path = folder / (f"{name}.safetensors" if first else f"{name}-{self._processes.rank}.safetensors")
             if tensors or first:
                 save_file({key: value.detach().cpu().contiguous() for key, value in tensors.items()}, path)
                 _sync(path)
 
-    def latest(self) -> tuple[State, Stored, Stored] | None:
-        """State, weights and optimiser's tensors of the last checkpoint; None if there is none.
+    def latest(self) -> tuple[RunState, StoredTensors, StoredTensors] | None:
+        """State, weights and optimizer's tensors of the last checkpoint; None if there is none.
 
         Raises:
             TrainingError: it cannot be read.
@@ -109,8 +111,8 @@ class Checkpoints:
         if not found:
             return None
         try:
-            state = State(**json.loads((found[-1] / "state.json").read_text(encoding="utf-8")))
-            return state, Stored(found[-1], "weights"), Stored(found[-1], "optimiser")
+            state = RunState(**json.loads((found[-1] / "state.json").read_text(encoding="utf-8")))
+            return state, StoredTensors(found[-1], "weights"), StoredTensors(found[-1], _OPTIMIZER)
         except Exception as error:  # safetensors has an exception type of its own, json and dataclasses others
             raise TrainingError(
                 f"the checkpoint {found[-1]} cannot be read: {error}. Delete that folder to go on from the one before."

@@ -112,9 +112,9 @@ def _process(rank: int, program: Callable[..., None], arguments: Any, processes:
 def complete(program: Callable[..., None], arguments: tuple[Any, ...]) -> None:
     """Run `program(*arguments)` as one of several processes, and part from the others when it is done."""
     program(*arguments)
-    from saccade.training.parallel import part
+    from saccade.training.parallel import leave_group
 
-    part()
+    leave_group()
 
 
 def end_with_parent() -> None:

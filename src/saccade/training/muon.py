@@ -18,7 +18,7 @@ _MOMENTUM = 0.95
 
 
 class Muon(torch.optim.Optimizer):  # type: ignore[misc]
-    """One optimiser over groups; those with `orthogonal` true hold matrices alone."""
+    """One optimizer over groups; those with `orthogonal` true hold matrices alone."""
 
     def __init__(self, groups: Iterable[dict[str, Any]], betas: tuple[float, float], epsilon: float) -> None:
         super().__init__(list(groups), {"betas": betas, "eps": epsilon, "orthogonal": False})

@@ -40,7 +40,7 @@ class Processes:
             self._light = torch.distributed.new_group(backend="gloo", timeout=_PATIENCE)
 
     @property
-    def first(self) -> bool:
+    def is_main(self) -> bool:
         """Whether this is the process that writes."""
         return self.rank == 0
 
@@ -48,7 +48,7 @@ class Processes:
         """This process's share of `items`."""
         return list(items[self.rank :: self.count])
 
-    def turns(self, items: Sequence[T], sizes: Sequence[float]) -> list[T | None]:
+    def balanced_shares(self, items: Sequence[T], sizes: Sequence[float]) -> list[T | None]:
         """This process's share, with None behind it until every process has equally many.
 
         All have about as much work: the largest of what is left goes to who has least so far.
@@ -62,13 +62,13 @@ class Processes:
         own = shares[self.rank]
         return own + [None] * (max(map(len, shares)) - len(own))
 
-    def together(self, shared: Sequence[T]) -> list[T]:
+    def gather_shares(self, shared: Sequence[T]) -> list[T]:
         """What every process made of its share, in the order of what was shared out."""
-        parts = self.gathered(list(shared))
-        whole = sum(len(part) for part in parts)
-        return [parts[place % self.count][place // self.count] for place in range(whole)]
+        parts = self.all_gather(list(shared))
+        total = sum(len(part) for part in parts)
+        return [parts[place % self.count][place // self.count] for place in range(total)]
 
-    def gathered(self, item: T) -> list[T]:
+    def all_gather(self, item: T) -> list[T]:
         """The item of each process, in their order; items are pickled.
 
         Raises:
@@ -76,21 +76,21 @@ class Processes:
         """
         if self.count == 1:
             return [item]
-        found: list[Any] = [None] * self.count
+        gathered: list[Any] = [None] * self.count
         with _exchange():
-            torch.distributed.all_gather_object(found, item, group=self._light)
-        return found
+            torch.distributed.all_gather_object(gathered, item, group=self._light)
+        return gathered
 
-    def wait(self) -> None:
-        """Until every process is here. Raises as `gathered`."""
-        self.gathered(None)
+    def barrier(self) -> None:
+        """Until every process is here. Raises as `all_gather`."""
+        self.all_gather(None)
 
-    def summed(self, numbers: Sequence[float]) -> list[float]:
-        """Each number, summed over the processes. Raises as `gathered`."""
-        return [sum(values) for values in zip(*self.gathered(list(numbers)), strict=True)]
+    def all_sum(self, numbers: Sequence[float]) -> list[float]:
+        """Each number, summed over the processes. Raises as `all_gather`."""
+        return [sum(values) for values in zip(*self.all_gather(list(numbers)), strict=True)]
 
     def sum_gradients(self, parameters: Sequence[torch.nn.Parameter]) -> None:
-        """Every gradient becomes the sum over the processes; a missing one counts as zero. Raises as `gathered`."""
+        """Every gradient becomes the sum over the processes; a missing one counts as zero. Raises as `all_gather`."""
         if self.count == 1:
             return
         for parameter in parameters:
@@ -100,23 +100,23 @@ class Processes:
             flat = torch.cat([gradient.flatten() for gradient in several])
             with _exchange():
                 torch.distributed.all_reduce(flat)
-            for gradient, whole in zip(several, flat.split([item.numel() for item in several]), strict=True):
-                gradient.copy_(whole.view_as(gradient))
+            for gradient, total in zip(several, flat.split([item.numel() for item in several]), strict=True):
+                gradient.copy_(total.view_as(gradient))
 
     def sum_at(self, owner: int, tensor: torch.Tensor) -> None:
         """`tensor` becomes the sum over the processes at `owner`, and holds nothing of use elsewhere. Raises as
-        `gathered`.
+        `all_gather`.
         """
         with _exchange():
             torch.distributed.reduce(tensor, owner)
 
     def copy_from(self, owner: int, tensor: torch.Tensor) -> None:
-        """`tensor` becomes everywhere what it is at `owner`. Raises as `gathered`."""
+        """`tensor` becomes everywhere what it is at `owner`. Raises as `all_gather`."""
         with _exchange():
             torch.distributed.broadcast(tensor, owner)
 
 
-def part() -> None:
+def leave_group() -> None:
     """Part from the other processes, where there are any, once all of them are done.
 
     A group that lasts until Python ends may abort the process then: threads of gloo still hold tensors.

@@ -1,4 +1,4 @@
-"""Settings that every trainer shares: the checkpoint and what of it is trained, the optimiser, what is kept."""
+"""Settings that every trainer shares: the checkpoint and what of it is trained, the optimizer, what is kept."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ class ModelSettings(Settings):
     gradient_checkpointing: bool = False
     """Less memory for a third more time."""
     shard: bool = False
-    """Over several processes: each keeps float32 weights and the optimiser's state for a part of the weights alone."""
+    """Over several processes: each keeps float32 weights and the optimizer's state for a part of the weights alone."""
     picture_pixels: NonNegativeInt = 0
     """Most pixels of a picture as the model sees it; saved with the trained model. 0: what the checkpoint says."""
 
 
-class OptimiserSettings(Settings):
-    """The optimiser, with linear warm-up and cosine decay."""
+class OptimizerSettings(Settings):
+    """The optimizer, with linear warm-up and cosine decay."""
 
     method: Literal["adamw", "muon"] = "adamw"
     """`muon` is for models trained from nothing."""

@@ -1,10 +1,10 @@
-"""A learner whose memory is divided: each weight has one process that keeps its float32 value and optimiser's state.
+"""A learner whose memory is divided: each weight has one process that keeps its float32 value and optimizer's state.
 
 For models whose training does not fit one GPU: 16 bytes a weight, for its value, its gradient and AdamW's two moments.
 Every process still holds the model itself, its matrices in the precision of the arithmetic, so rollouts and forward
 passes need no other process. After each backward pass a weight's gradient goes to its keeper, which adds it up in
 float32; after an update every process gets the new weights. (The second stage of ZeRO, Rajbhandari et al., 2020, with
-whole tensors as shards, so that an optimiser that needs whole matrices works too.)
+whole tensors as shards, so that an optimizer that needs whole matrices works too.)
 
 With N processes and P trained weights, bytes of each process: 2 P for the model, 2 P for the gradients of a backward
 pass, 16 P / N for the rest. What does not fit so is not for this trainer.
@@ -17,18 +17,18 @@ from pathlib import Path
 
 import torch
 
-from saccade.training.checkpoints import Checkpoints, State
+from saccade.training.checkpoints import Checkpoints, RunState
 from saccade.training.learner import Learner
-from saccade.training.optimiser import optimiser_tensors
+from saccade.training.optimizer import optimizer_tensors
 from saccade.training.parallel import Processes
-from saccade.training.settings import OptimiserSettings
+from saccade.training.settings import OptimizerSettings
 from saccade.training.weights import Trainable
 
 
 class ShardedLearner(Learner):
     """See `Learner`; makes the same updates."""
 
-    def __init__(self, trained: Trainable, settings: OptimiserSettings, processes: Processes) -> None:
+    def __init__(self, trained: Trainable, settings: OptimizerSettings, processes: Processes) -> None:
         """In low precision the model's matrices, but for embeddings, are from now on in bfloat16."""
         self._keepers = keepers({name: value.numel() for name, value in trained.parameters().items()}, processes.count)
         self._gradients: dict[str, torch.Tensor] = {}
@@ -54,7 +54,7 @@ class ShardedLearner(Learner):
             kept.grad = self._gradients.pop(name, None)
         parts = [kept.grad for kept in self._kept.values() if kept.grad is not None]
         own = float(torch.nn.utils.get_total_norm(parts)) if parts else 0.0
-        norm = self.processes.summed([own**2])[0] ** 0.5
+        norm = self.processes.all_sum([own**2])[0] ** 0.5
         if clip:
             torch.nn.utils.clip_grads_with_norm_(self._kept.values(), clip, torch.tensor(norm))
         return float(norm)
@@ -68,17 +68,17 @@ class ShardedLearner(Learner):
                     weight.copy_(self._kept[name])
                 self.processes.copy_from(self._keepers[name], weight.data)
 
-    def drop(self) -> None:
-        super().drop()
+    def zero_grad(self) -> None:
+        super().zero_grad()
         self._gradients.clear()
         for kept in self._kept.values():
             kept.grad = None
 
-    def save(self, checkpoints: Checkpoints, state: State) -> Path:
+    def save(self, checkpoints: Checkpoints, state: RunState) -> Path:
         """See `Learner`; each process writes what it keeps."""
-        return checkpoints.save(state, self._kept, optimiser_tensors(self._optimiser, self._kept))
+        return checkpoints.save(state, self._kept, optimizer_tensors(self._optimizer, self._kept))
 
-    def settle(self) -> None:
+    def finalize(self) -> None:
         """See `Learner`; an exchange between processes."""
         for name, weight in self._weights.items():
             kept = self._kept.get(name)
@@ -99,7 +99,7 @@ class ShardedLearner(Learner):
         return kept
 
 
-def make_learner(trained: Trainable, settings: OptimiserSettings, processes: Processes, shard: bool) -> Learner:
+def make_learner(trained: Trainable, settings: OptimizerSettings, processes: Processes, shard: bool) -> Learner:
     """The learner of a run; one process has nothing to divide."""
     kind = ShardedLearner if shard and processes.count > 1 else Learner
     return kind(trained, settings, processes)

@@ -21,11 +21,11 @@ from tests.models.listening import listening
 from tests.rl.policies import TinyPolicy, policy
 
 from saccade.media.store import MediaStore
-from saccade.rl.engines.draw import draw
-from saccade.rl.engines.rows import Line, Rows
+from saccade.rl.engines.sample_tokens import sample_tokens
+from saccade.rl.engines.sequences import SequenceBatch, TokenSequence
 from saccade.tokens.pictures import PictureTensors
-from saccade.tokens.segments import Picture
-from saccade.tokens.stream import News
+from saccade.tokens.segments import PromptPicture
+from saccade.tokens.stream import PromptDelta
 
 Answer = dict[str, Any]
 
@@ -98,16 +98,16 @@ class SamplingServer:
     def _sample(self, asked: Asked) -> Made:
         with self.lock:
             parts = [self.media.put_image(_picture(url)) for url in asked.urls]
-            pictures = tuple(Picture(part, self.policy.encoder.count(part)) for part in parts)
+            pictures = tuple(PromptPicture(part, self.policy.encoder.count(part)) for part in parts)
             made = Made(self._expanded(asked.ids, pictures))
-            line = Line(np.random.default_rng(asked.seed))
-            rows = Rows(self.policy, PictureTensors(self.policy.encoder, self.media), [line], 8192)
-            line.hear(News(made.read, pictures))
+            sequence = TokenSequence(np.random.default_rng(asked.seed))
+            batch = SequenceBatch(self.policy, PictureTensors(self.policy.encoder, self.media), [sequence], 8192)
+            sequence.extend(PromptDelta(made.read, pictures))
             after = -1
             while len(made.ids) < asked.most and after:
-                token = self._token(rows, asked, made)
-                line.ids.append(token)
-                line.unread = 1
+                token = self._token(batch, asked, made)
+                sequence.ids.append(token)
+                sequence.unread = 1
                 text = self.policy.checkpoint.tokenizer.decode(made.ids, skip_special_tokens=False)
                 if token in asked.ends:
                     after, made.stopped = 0, True
@@ -116,13 +116,13 @@ class SamplingServer:
                     made.stopped = True
             return made
 
-    def _token(self, rows: Rows, asked: Asked, made: Made) -> int:
-        plain = rows.read(1)
+    def _token(self, batch: SequenceBatch, asked: Asked, made: Made) -> int:
+        plain = batch.read(1)
         bias = torch.zeros_like(plain)
         for token, value in ({} if self.deaf else asked.bias).items():
             bias[0, token] = value
         nothing = torch.zeros(plain.shape[-1], dtype=torch.bool)
-        (token,), (logprob,) = draw(plain + bias, nothing, [asked.heat], [rows.lines[0].random.random()])
+        (token,), (logprob,) = sample_tokens(plain + bias, nothing, [asked.heat], [batch.sequences[0].random.random()])
         told = plain if self.raw else plain + bias if self.cold else (plain + bias) / (asked.heat or 1.0)
         logprobs = torch.log_softmax(told, -1)[0]
         if not made.ids and asked.ranked:
@@ -132,7 +132,7 @@ class SamplingServer:
         made.logprobs.append(float(logprobs[token]) if self.raw or self.cold else logprob)
         return token
 
-    def _expanded(self, ids: list[int], pictures: tuple[Picture, ...]) -> tuple[int, ...]:
+    def _expanded(self, ids: list[int], pictures: tuple[PromptPicture, ...]) -> tuple[int, ...]:
         placeholder = self.policy.encoder.placeholder_id
         assert ids.count(placeholder) == len(pictures), "one placeholder for each picture"
         left = iter(pictures)

@@ -1,4 +1,4 @@
-"""Episodes without a sandbox: what each of four is shown before its turns, and how one is played at a seat."""
+"""Episodes without a sandbox: what each of four is shown before its turns, and how one is played at a slot."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from tests.rl.policies import TinyPolicy, said
 
 from saccade.media.store import MediaStore
 from saccade.record.content import ImagePart
-from saccade.rl.engines.base import Question, Seat
-from saccade.tokens.segments import Kind, Segment, TokenTrajectory
+from saccade.rl.engines.base import Slot, TurnRequest
+from saccade.tokens.segments import Segment, SegmentKind, TokenTrajectory
 from saccade.tokens.stream import TokenStream
 
 
@@ -29,20 +29,20 @@ def conversations(store: MediaStore) -> list[list[list[object]]]:
     ]
 
 
-async def episode(seat: Seat, made: TinyPolicy, shown: list[list[object]], heat: float, most: int) -> TokenTrajectory:
+async def episode(slot: Slot, made: TinyPolicy, shown: list[list[object]], heat: float, most: int) -> TokenTrajectory:
     messages = [said("system", "Look.")]
     stream = TokenStream(made.encoder, "test")
     segments: list[Segment] = []
     for number, parts in enumerate(shown):
         messages.append(said("user", *parts))  # type: ignore[arg-type]
-        news = stream.read(messages)
-        done = await seat.ask(Question(news, temperature=heat, max_tokens=most + number))
-        stream.wrote(done.ids, done.text)
-        segments.append(Segment(Kind.OBSERVATION if segments else Kind.PROMPT, news.ids, news.pictures))
-        segments.append(Segment(Kind.SAMPLED, done.ids, turn=number, logprobs=done.logprobs))
+        delta = stream.prompt_delta(messages)
+        done = await slot.generate(TurnRequest(delta, temperature=heat, max_tokens=most + number))
+        stream.add_sampled(done.ids, done.text)
+        segments.append(Segment(SegmentKind.OBSERVATION if segments else SegmentKind.PROMPT, delta.ids, delta.pictures))
+        segments.append(Segment(SegmentKind.SAMPLED, done.ids, turn=number, logprobs=done.logprobs))
         if done.text:
             messages.append(said("assistant", done.text))
-    seat.leave()
+    slot.release()
     tokens = TokenTrajectory("test", tuple(segments))
-    assert tuple(tokens.ids().tolist()) == seat.ids
+    assert tuple(tokens.ids().tolist()) == slot.ids
     return tokens

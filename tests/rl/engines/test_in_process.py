@@ -15,12 +15,12 @@ from saccade.models.local_prompt import Prompt
 from saccade.models.tiny import save_tiny
 from saccade.record.trajectory import Sampling
 from saccade.record.turn import FinishReason
-from saccade.rl.engines.base import ContextFullError, Question, Sampled
+from saccade.rl.engines.base import ContextFullError, SampledTurn, TurnRequest
 from saccade.rl.engines.in_process import TransformersEngine
-from saccade.tokens.batch import Collator, row_of
+from saccade.tokens.batch import Collator, token_row
 from saccade.tokens.pictures import PictureTensors
-from saccade.tokens.segments import Kind, Segment, TokenTrajectory
-from saccade.tokens.stream import News, TokenStream
+from saccade.tokens.segments import Segment, SegmentKind, TokenTrajectory
+from saccade.tokens.stream import PromptDelta, TokenStream
 
 FAMILIES = ("qwen2_5_vl", "qwen3_vl", "internvl")
 
@@ -47,11 +47,11 @@ def store(tmp_path: Path) -> MediaStore:
 async def rolled(made: TinyPolicy, store: MediaStore, heat: float = 0.8, **more: int) -> list[TokenTrajectory]:
     engine = TransformersEngine(made, store, **more)
     shown = conversations(store)
-    seats = engine.seats(range(len(shown)))
+    slots = engine.slots(range(len(shown)))
     try:
         async with asyncio.timeout(60):
-            pairs = zip(seats, shown, strict=True)
-            work = [episode(seat, made, parts, heat, 9 + 4 * n) for n, (seat, parts) in enumerate(pairs)]
+            pairs = zip(slots, shown, strict=True)
+            work = [episode(slot, made, parts, heat, 9 + 4 * n) for n, (slot, parts) in enumerate(pairs)]
             return list(await asyncio.gather(*work))
     finally:
         await engine.close()
@@ -73,12 +73,12 @@ async def test_same_seeds_same_tokens_and_small_passes_change_nothing(qwen: Tiny
 
 async def test_greedy_is_what_a_single_answer_is(qwen: TinyPolicy, store: MediaStore) -> None:
     stream = TokenStream(qwen.encoder, "test")
-    news = stream.read([said("user", picture(store, 0), "Which colour?")])
+    delta = stream.prompt_delta([said("user", picture(store, 0), "Which colour?")])
     engine = TransformersEngine(qwen, store)
-    (seat,) = engine.seats([0])
-    made = await seat.ask(Question(news, temperature=0.0, max_tokens=24))
+    (slot,) = engine.slots([0])
+    made = await slot.generate(TurnRequest(delta, temperature=0.0, max_tokens=24))
     await engine.close()
-    row = row_of(TokenTrajectory("test", (Segment(Kind.PROMPT, news.ids, news.pictures),)))
+    row = token_row(TokenTrajectory("test", (Segment(SegmentKind.PROMPT, delta.ids, delta.pictures),)))
     batch = Collator(qwen.encoder, PictureTensors(qwen.encoder, store), qwen.checkpoint.model, packed=False)([row])
     prompt = Prompt(batch.ids, batch.positions, batch.pictures, 0)
     unheard = Listening(lambda _: None, lambda: False)
@@ -89,14 +89,14 @@ async def test_greedy_is_what_a_single_answer_is(qwen: TinyPolicy, store: MediaS
 
 async def test_a_turn_ends_where_the_episodes_context_does(qwen: TinyPolicy, store: MediaStore) -> None:
     engine = TransformersEngine(qwen, store)
-    (seat,) = engine.seats([0])
-    news = plain(qwen, "Say it.")
-    read = len(news.ids)
-    made = await seat.ask(Question(news, temperature=9.0, max_tokens=500, context_tokens=read + 5))
+    (slot,) = engine.slots([0])
+    delta = plain(qwen, "Say it.")
+    read = len(delta.ids)
+    made = await slot.generate(TurnRequest(delta, temperature=9.0, max_tokens=500, context_tokens=read + 5))
     assert len(made.ids) <= 5
     assert made.finish is FinishReason.LENGTH or len(made.ids) < 5
     with pytest.raises(ContextFullError, match="at most"):
-        await seat.ask(Question(plain(qwen, "More."), context_tokens=read + 5))
+        await slot.generate(TurnRequest(plain(qwen, "More."), context_tokens=read + 5))
     await engine.close()
 
 
@@ -107,19 +107,19 @@ async def test_forbidden_ids_are_never_sampled(qwen: TinyPolicy, store: MediaSto
         assert forbidden.isdisjoint(sampled.tolist())
 
 
-def plain(made: TinyPolicy, text: str) -> News:
-    return News(made.encoder.text(text))
+def plain(made: TinyPolicy, text: str) -> PromptDelta:
+    return PromptDelta(made.encoder.text(text))
 
 
 async def test_stop_strings_end_a_turn_with_the_token_that_completes_them(qwen: TinyPolicy, store: MediaStore) -> None:
     engine = TransformersEngine(qwen, store)
-    one, other = engine.seats([1, 1])
-    ask = Question(plain(qwen, "Say it."), max_tokens=40)
-    first, _ = await asyncio.gather(one.ask(ask), other.ask(ask))
-    one.leave(), other.leave()
+    one, other = engine.slots([1, 1])
+    ask = TurnRequest(plain(qwen, "Say it."), max_tokens=40)
+    first, _ = await asyncio.gather(one.generate(ask), other.generate(ask))
+    one.release(), other.release()
     stop = first.text[3:5]
-    (again,) = engine.seats([1])
-    stopped = await again.ask(Question(ask.news, (stop,), max_tokens=40))
+    (again,) = engine.slots([1])
+    stopped = await again.generate(TurnRequest(ask.delta, (stop,), max_tokens=40))
     await engine.close()
     assert stopped.finish is FinishReason.STOP_STRING
     assert stopped.text == first.text[: first.text.index(stop) + len(stop)]
@@ -128,29 +128,31 @@ async def test_stop_strings_end_a_turn_with_the_token_that_completes_them(qwen: 
 
 async def test_a_full_context_ends_one_episode_and_no_other(qwen: TinyPolicy, store: MediaStore) -> None:
     engine = TransformersEngine(qwen, store)
-    one, other = engine.seats([1, 2])
-    long = News((5,) * (qwen.encoder.context_tokens - 2))
-    first, second = await asyncio.gather(one.ask(Question(long)), other.ask(Question(plain(qwen, "Hi"), max_tokens=3)))
+    one, other = engine.slots([1, 2])
+    long = PromptDelta((5,) * (qwen.encoder.context_tokens - 2))
+    first, second = await asyncio.gather(
+        one.generate(TurnRequest(long)), other.generate(TurnRequest(plain(qwen, "Hi"), max_tokens=3))
+    )
     assert len(first.ids) <= 2
     assert len(second.ids) <= 3
 
     async def full() -> None:
         with pytest.raises(ContextFullError):
-            await one.ask(Question(plain(qwen, "More")))
-        one.leave()
+            await one.generate(TurnRequest(plain(qwen, "More")))
+        one.release()
 
-    _, third = await asyncio.gather(full(), other.ask(Question(plain(qwen, "More"), max_tokens=2)))
+    _, third = await asyncio.gather(full(), other.generate(TurnRequest(plain(qwen, "More"), max_tokens=2)))
     await engine.close()
-    assert isinstance(third, Sampled)
+    assert isinstance(third, SampledTurn)
 
 
 async def test_a_cancelled_question_lets_the_others_go_on(qwen: TinyPolicy, store: MediaStore) -> None:
     engine = TransformersEngine(qwen, store)
-    one, other = engine.seats([1, 2])
-    waiting = asyncio.ensure_future(one.ask(Question(plain(qwen, "Hi"), max_tokens=3)))
+    one, other = engine.slots([1, 2])
+    waiting = asyncio.ensure_future(one.generate(TurnRequest(plain(qwen, "Hi"), max_tokens=3)))
     await asyncio.sleep(0)
     waiting.cancel()
-    done = await asyncio.wait_for(other.ask(Question(plain(qwen, "Hi"), max_tokens=3)), 30)
+    done = await asyncio.wait_for(other.generate(TurnRequest(plain(qwen, "Hi"), max_tokens=3)), 30)
     await engine.close()
     assert done.ids
     with pytest.raises(asyncio.CancelledError):

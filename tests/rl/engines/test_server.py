@@ -25,14 +25,14 @@ from saccade.models.tiny import save_tiny
 from saccade.record.task import NamedMedia, Task
 from saccade.record.trajectory import EpisodeLimits, Sampling, StopReason
 from saccade.record.turn import FinishReason
-from saccade.rl.engines.base import ContextFullError, Engine, Question, Sampled
+from saccade.rl.engines.base import ContextFullError, Engine, SampledTurn, TurnRequest
 from saccade.rl.engines.in_process import TransformersEngine
 from saccade.rl.engines.server import ServerEngine
 from saccade.rl.engines.server_http import Connection
-from saccade.rl.play.rollouts import Played, PlaySettings, Stage, play
+from saccade.rl.play.rollouts import PlayedRollout, PlaySettings, RolloutResources, play_rollouts
 from saccade.sandbox.local import LocalSandbox
 from saccade.tokens.segments import TokenTrajectory
-from saccade.tokens.stream import News, TokenStream
+from saccade.tokens.stream import PromptDelta, TokenStream
 
 
 @pytest.fixture(scope="module")
@@ -90,10 +90,10 @@ def plans(store: MediaStore, heat: float) -> list[Plan]:
     return [Plan(task, Noise(), sampling, EpisodeLimits(turns=3), "t", number) for number in range(2)]
 
 
-async def played(engine: Engine, made: TinyPolicy, store: MediaStore, heat: float) -> list[Played]:
+async def played(engine: Engine, made: TinyPolicy, store: MediaStore, heat: float) -> list[PlayedRollout]:
     async with LocalSandbox() as sandbox:
-        stage = Stage(engine, made.encoder, sandbox, store)
-        return (await play(plans(store, heat), stage, PlaySettings(replays=0), 7))[0]
+        resources = RolloutResources(engine, made.encoder, sandbox, store)
+        return (await play_rollouts(plans(store, heat), resources, PlaySettings(replays=0), 7))[0]
 
 
 @pytest.mark.slow
@@ -114,8 +114,8 @@ async def test_greedy_episodes_with_a_sandbox_are_those_in_process(
 
 async def talked(engine: Engine, made: TinyPolicy, store: MediaStore, heat: float) -> list[TokenTrajectory]:
     shown = conversations(store)
-    pairs = zip(engine.seats(range(len(shown))), shown, strict=True)
-    return list(await asyncio.gather(*(episode(seat, made, parts, heat, 6) for seat, parts in pairs)))
+    pairs = zip(engine.slots(range(len(shown))), shown, strict=True)
+    return list(await asyncio.gather(*(episode(slot, made, parts, heat, 6) for slot, parts in pairs)))
 
 
 async def test_greedy_episodes_are_those_in_process(engine: ServerEngine, made: TinyPolicy, store: MediaStore) -> None:
@@ -143,30 +143,30 @@ async def test_a_sampled_turn_is_what_the_engine_in_process_samples_with_its_see
     engine: ServerEngine, made: TinyPolicy, store: MediaStore
 ) -> None:
     part = store.put_image(Image.new("RGB", (56, 84), "gold"))
-    news = TokenStream(made.encoder, "test").read([said("user", part, "Which colour?")])
-    question = Question(news, temperature=1.3, max_tokens=12)
-    (seat,) = engine.seats([5])
-    theirs = await seat.ask(question)
+    delta = TokenStream(made.encoder, "test").prompt_delta([said("user", part, "Which colour?")])
+    question = TurnRequest(delta, temperature=1.3, max_tokens=12)
+    (slot,) = engine.slots([5])
+    theirs = await slot.generate(question)
     local = TransformersEngine(made, store)
-    (own,) = local.seats([int.from_bytes(sha256(b"5:0").digest()[:6])])
-    ours = await own.ask(question)
+    (own,) = local.slots([int.from_bytes(sha256(b"5:0").digest()[:6])])
+    ours = await own.generate(question)
     await local.close()
     assert (theirs.ids, theirs.text, theirs.finish, theirs.context) == (ours.ids, ours.text, ours.finish, ours.context)
     np.testing.assert_allclose(theirs.logprobs, ours.logprobs, atol=1e-4)
-    assert seat.ids == own.ids
+    assert slot.ids == own.ids
 
 
-def plain(made: TinyPolicy, text: str) -> News:
-    return News(made.encoder.text(text))
+def plain(made: TinyPolicy, text: str) -> PromptDelta:
+    return PromptDelta(made.encoder.text(text))
 
 
 async def test_what_goes_on_after_a_turn_is_read_without_its_end(
     engine: ServerEngine, server: SamplingServer, made: TinyPolicy
 ) -> None:
-    (seat,) = engine.seats([1])
-    first = await seat.ask(Question(plain(made, "Say it."), max_tokens=4))
+    (slot,) = engine.slots([1])
+    first = await slot.generate(TurnRequest(plain(made, "Say it."), max_tokens=4))
     more = made.encoder.text("More")
-    await seat.ask(Question(News(more, unread=1), max_tokens=2))
+    await slot.generate(TurnRequest(PromptDelta(more, dropped=1), max_tokens=2))
     sent = server.bodies[-1].get("token_ids", server.bodies[-1].get("input_ids"))
     assert tuple(sent) == (*made.encoder.text("Say it."), *first.ids[:-1], *more)
 
@@ -175,11 +175,11 @@ async def test_what_goes_on_after_a_turn_is_read_without_its_end(
 async def test_stop_strings_end_a_turn_with_the_token_that_completes_them(
     engine: ServerEngine, server: SamplingServer, made: TinyPolicy, beyond: int
 ) -> None:
-    asked = Question(plain(made, "Say it."), max_tokens=40)
-    first = await engine.seats([1])[0].ask(asked)
+    asked = TurnRequest(plain(made, "Say it."), max_tokens=40)
+    first = await engine.slots([1])[0].generate(asked)
     stop = first.text[3:5]
     server.beyond = beyond
-    stopped = await engine.seats([1])[0].ask(Question(asked.news, (stop,), max_tokens=40))
+    stopped = await engine.slots([1])[0].generate(TurnRequest(asked.delta, (stop,), max_tokens=40))
     assert stopped.finish is FinishReason.STOP_STRING
     assert stopped.text == first.text[: first.text.index(stop) + len(stop)]
     assert stopped.ids == first.ids[: len(stopped.ids)]
@@ -189,19 +189,19 @@ async def test_stop_strings_end_a_turn_with_the_token_that_completes_them(
 async def test_forbidden_ids_are_never_sampled(engine: ServerEngine, made: TinyPolicy) -> None:
     forbidden = set(torch.nonzero(made.checkpoint.forbidden)[:, 0].tolist())
     for seed in range(2):
-        done = await engine.seats([seed])[0].ask(Question(plain(made, "Hi"), temperature=2.0, max_tokens=40))
+        done = await engine.slots([seed])[0].generate(TurnRequest(plain(made, "Hi"), temperature=2.0, max_tokens=40))
         assert forbidden.isdisjoint(done.ids)
 
 
 async def test_a_full_context(engine: ServerEngine, server: SamplingServer, made: TinyPolicy) -> None:
     server.context = 40
-    (seat,) = engine.seats([1])
-    done = await seat.ask(Question(News((20,) * 38)))
+    (slot,) = engine.slots([1])
+    done = await slot.generate(TurnRequest(PromptDelta((20,) * 38)))
     assert len(done.ids) <= 2
-    known = seat.ids
+    known = slot.ids
     with pytest.raises(ContextFullError):
-        await seat.ask(Question(plain(made, "More")))
-    assert seat.ids == known
+        await slot.generate(TurnRequest(plain(made, "More")))
+    assert slot.ids == known
 
 
 def status(code: int) -> Callable[[Answer], Response]:
@@ -245,8 +245,8 @@ READ_MORE = changed(
 )
 
 
-async def one_turn(engine: ServerEngine, made: TinyPolicy) -> Sampled:
-    return await engine.seats([1])[0].ask(Question(plain(made, "Hi"), max_tokens=3))
+async def one_turn(engine: ServerEngine, made: TinyPolicy) -> SampledTurn:
+    return await engine.slots([1])[0].generate(TurnRequest(plain(made, "Hi"), max_tokens=3))
 
 
 @pytest.mark.parametrize("fault", [status(500), status(429), cut, gone, ABORTED])
@@ -299,9 +299,9 @@ async def test_a_bias_that_is_lost_later_is_noticed(
 ) -> None:
     await one_turn(engine, made)
     server.deaf = True
-    hot = Question(plain(made, "Hi"), temperature=2.0, max_tokens=200)
+    hot = TurnRequest(plain(made, "Hi"), temperature=2.0, max_tokens=200)
     with pytest.raises(ModelRefusedError, match="in spite of its bias"):
-        await asyncio.gather(*(seat.ask(hot) for seat in engine.seats(range(4))))
+        await asyncio.gather(*(slot.generate(hot) for slot in engine.slots(range(4))))
 
 
 @pytest.mark.slow
@@ -327,7 +327,7 @@ async def test_new_weights_are_sampled_with(
 ) -> None:
     before = await one_turn(engine, made)
 
-    await engine.refresh(lambda folder: shutil.copytree(other_weights, folder))
+    await engine.update_weights(lambda folder: shutil.copytree(other_weights, folder))
     assert server.loaded == [str(tmp_path / "weights")]
     after = await one_turn(engine, made)
     assert after.logprobs != before.logprobs

@@ -67,7 +67,7 @@ def test_the_dual_clip_of_the_settings_reaches_the_loss() -> None:
 def test_a_pass_of_no_tokens_has_no_gap() -> None:
     nothing = torch.zeros(2, 0)
     loss, sums = policy_loss(LossInputs(nothing, nothing, nothing, nothing), LossSettings())
-    assert (loss.item(), sums.tokens, sums.largest_gap) == (0.0, 0.0, 0.0)
+    assert (loss.item(), sums.tokens, sums.max_logprob_diff) == (0.0, 0.0, 0.0)
 
 
 @pytest.mark.parametrize("bounds", [{"low": -0.1}, {"high": -0.1}, {"dual": 1.0}, {"low": 1.5}])
@@ -142,7 +142,7 @@ def test_gradient_on_policy_is_reinforce() -> None:
     loss, sums = policy_loss(on_policy, LossSettings())
     direct = -(ADVANTAGES * SAMPLED * policy.logprobs(IDS)).sum() / 4
     assert torch.allclose(gradient(policy, loss), gradient(policy, direct), atol=1e-6)
-    assert (sums.tokens, sums.clipped, sums.largest_gap) == (4, 0, 0)
+    assert (sums.tokens, sums.clipped, sums.max_logprob_diff) == (4, 0, 0)
 
 
 @pytest.mark.parametrize("aggregate", ["token-mean", "sequence-mean", "sequence-sum"])
@@ -171,7 +171,7 @@ def test_gradient_is_that_of_a_direct_computation(aggregate: str) -> None:
     assert torch.allclose(gradient(policy, loss), gradient(policy, expected), atol=1e-5)
     # Ratios are e^0.3 with A > 0 (above 1.28) and e^-0.5 with A < 0 (below 0.8); the others lie inside.
     assert sums.clipped == 2
-    assert sums.largest_gap == pytest.approx(0.5, abs=1e-6)
+    assert sums.max_logprob_diff == pytest.approx(0.5, abs=1e-6)
 
 
 @pytest.mark.parametrize("aggregate", ["token-mean", "sequence-mean", "sequence-sum"])
@@ -290,7 +290,7 @@ def test_what_a_run_logs_by_hand() -> None:
     assert sums.clipped == 1
     assert sums.kl == pytest.approx(kl)
     assert sums.entropy == pytest.approx(2 * math.log(4))
-    assert sums.largest_gap == pytest.approx(math.log(2))
+    assert sums.max_logprob_diff == pytest.approx(math.log(2))
     assert loss.item() == pytest.approx((0.8 - 1.0 + 0.5 * kl - 0.25 * 2 * math.log(4)) / 2)
 
 

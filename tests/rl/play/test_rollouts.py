@@ -19,10 +19,10 @@ from saccade.record.task import NamedMedia, Task
 from saccade.record.trajectory import EpisodeLimits, Sampling, StopReason
 from saccade.rl.engines.in_process import TransformersEngine
 from saccade.rl.play.gates import checked_tokens
-from saccade.rl.play.rollouts import Played, PlaySettings, Stage, Timing, play
+from saccade.rl.play.rollouts import PlayedRollout, PlaySettings, RolloutResources, RolloutTiming, play_rollouts
 from saccade.sandbox.base import Binding, Sandbox, Session, SessionOptions
 from saccade.sandbox.local import LocalSandbox
-from saccade.tokens.segments import Kind
+from saccade.tokens.segments import SegmentKind
 
 
 @pytest.fixture(scope="module")
@@ -61,11 +61,13 @@ def plans(
 
 async def played(
     made: TinyPolicy, store: MediaStore, sandbox: Sandbox | None, wanted: list[Plan], **more: int
-) -> tuple[list[Played], Timing]:
+) -> tuple[list[PlayedRollout], RolloutTiming]:
     engine = TransformersEngine(made, store)
     try:
         async with asyncio.timeout(120):
-            return await play(wanted, Stage(engine, made.encoder, sandbox, store), PlaySettings(**more), 7)
+            return await play_rollouts(
+                wanted, RolloutResources(engine, made.encoder, sandbox, store), PlaySettings(**more), 7
+            )
     finally:
         await engine.close()
 
@@ -80,7 +82,14 @@ async def test_groups_of_episodes_with_pictures_in_later_turns(
         assert item.trajectory.stop is StopReason.TURN_LIMIT
         assert item.tokens is not None
         kinds = [segment.kind for segment in item.tokens.segments]
-        assert kinds == [Kind.PROMPT, Kind.SAMPLED, Kind.OBSERVATION, Kind.SAMPLED, Kind.OBSERVATION, Kind.SAMPLED]
+        assert kinds == [
+            SegmentKind.PROMPT,
+            SegmentKind.SAMPLED,
+            SegmentKind.OBSERVATION,
+            SegmentKind.SAMPLED,
+            SegmentKind.OBSERVATION,
+            SegmentKind.SAMPLED,
+        ]
         assert len(item.tokens.pictures) == 3
         recorded = item.tokens.logprobs()[item.tokens.loss_mask()]
         np.testing.assert_allclose(recorded, full_logprobs(made, item.tokens, store), atol=1e-5)
@@ -151,7 +160,7 @@ async def test_what_does_not_fit_is_not_committed(made: TinyPolicy, store: Media
     assert item.trajectory.stop is StopReason.CONTEXT_LIMIT
     assert not item.trajectory.lost
     assert item.tokens is not None
-    assert [segment.kind for segment in item.tokens.segments] == [Kind.PROMPT, Kind.SAMPLED]
+    assert [segment.kind for segment in item.tokens.segments] == [SegmentKind.PROMPT, SegmentKind.SAMPLED]
 
 
 class Flooding(Noise):

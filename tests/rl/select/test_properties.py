@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.rl.support import group, groups
 
-from saccade.rl.rollouts import RolloutGroup
+from saccade.rl.groups import RolloutGroup
 from saccade.rl.select.curriculum import TAIL_PATCH, UNSOLVED_MOSTLY, Band, epoch_order, in_band, pass_rates
 from saccade.rl.select.dynamic import DynamicSampling
 from saccade.rl.select.oversample import OversampleFilterRank, RepoRank

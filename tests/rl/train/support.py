@@ -49,10 +49,10 @@ def write_tasks(root: Path, count: int) -> Path:
 def rl_settings(checkpoint: Path, tasks: Path, **more: Any) -> RlSettings:
     recipe: dict[str, Any] = {
         "dialect": "direct@1",
-        "rollout": {"group": 4, "sampling": {"temperature": 1.0, "max_tokens": 6}, "limits": {"turns": 2}},
+        "rollout": {"group_size": 4, "sampling": {"temperature": 1.0, "max_tokens": 6}, "limits": {"turns": 2}},
         "reward": {"preset": "pyvision-rl@1:paper"},
         "rounds": {"tasks": 2, "groups": 1, "rounds": 1},
-        "optimiser": {"learning_rate": 1e-2},
+        "optimizer": {"learning_rate": 1e-2},
         "steps": 4,
     }
     plain: dict[str, Any] = {

@@ -26,8 +26,8 @@ def written(checkpoint: Path, tasks: Path, path: Path, *, shard: bool, steps: in
     model = {"source": str(checkpoint), "shard": shard}
     keep = {"every": 2, "tensorboard": False}
     rounds = {"tasks": 3, "groups": 1, "rounds": 1}
-    recipe = {"steps": steps, "rounds": rounds, "loss": {"kl_weight": 0.1}, "optimiser": {"learning_rate": 1e-3}}
-    more = {"validation": {"every": 4, "source": str(tasks), "tasks": 3}, "forward_tokens": 230}
+    recipe = {"steps": steps, "rounds": rounds, "loss": {"kl_weight": 0.1}, "optimizer": {"learning_rate": 1e-3}}
+    more = {"validation": {"every": 4, "source": str(tasks), "tasks": 3}, "max_tokens_per_batch": 230}
     save_settings(rl_settings(checkpoint, tasks, recipe=recipe, model=model, keep=keep, **more), path)
     return path
 

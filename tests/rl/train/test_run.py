@@ -10,14 +10,14 @@ from saccade.errors import SettingsError, TrainingError
 from saccade.record.codec import read_lines, write_lines
 from saccade.record.task import Task
 from saccade.record.trajectory import Trajectory
-from saccade.rl.train.choice import PASS_RATES, PassRate
-from saccade.rl.train.harvest import Field
+from saccade.rl.train.collector import Collector
+from saccade.rl.train.curriculum import PASS_RATES, TaskPassRate
+from saccade.rl.train.metrics import NoCallback
 from saccade.rl.train.run import train
 from saccade.rl.train.tasks import TaskList, open_tasks
-from saccade.rl.train.telling import NoWatch
 
 
-class Stop(NoWatch):
+class Stop(NoCallback):
     """Breaks the run off after a step, before its checkpoint."""
 
     def __init__(self, at: int) -> None:
@@ -35,8 +35,8 @@ def test_a_run_with_pictures_in_later_turns(
     toy(monkeypatch)
     out = tmp_path / "run"
     loss = {"kl_weight": 1e-3, "entropy_weight": 1e-3}
-    optimiser = {"learning_rate": 1e-3, "updates": 2, "epochs": 2, "warmup_steps": 2}
-    recipe = {"steps": 2, "loss": loss, "optimiser": optimiser}
+    optimizer = {"learning_rate": 1e-3, "updates": 2, "epochs": 2, "warmup_steps": 2}
+    recipe = {"steps": 2, "loss": loss, "optimizer": optimizer}
     more = {"validation": {"every": 2, "source": str(tasks), "tasks": 2}}
     model = train(rl_settings(tiny, tasks, recipe=recipe, **more), out)
     lines = metrics(out)
@@ -66,6 +66,21 @@ def test_a_run_with_pictures_in_later_turns(
     assert any(not before[name].equal(after[name]) for name in after)
 
 
+def rename_settings(saved: Path) -> None:
+    """As a run saved them when they had other names."""
+    text = saved.read_text()
+    for old, new in (
+        ("[recipe.optimiser]", "[recipe.optimizer]"),
+        ("group = ", "group_size = "),
+        ("at_once = ", "max_concurrency = "),
+        ("forward_tokens = ", "max_tokens_per_batch = "),
+        ("largest_gap = ", "max_logprob_diff = "),
+    ):
+        assert text.count(new) == 1
+        text = text.replace(new, old)
+    saved.write_text(text)
+
+
 def test_broken_off_anywhere_and_resumed_equals_never_broken_off(
     tiny: Path, tasks: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -75,9 +90,10 @@ def test_broken_off_anywhere_and_resumed_equals_never_broken_off(
     whole, cut = tmp_path / "whole", tmp_path / "cut"
     train(settings, whole)
     with pytest.raises(KeyboardInterrupt):
-        train(settings, cut, watch=Stop(3))
+        train(settings, cut, callback=Stop(3))
     with pytest.raises(SettingsError, match="holds a run already"):
         train(settings, cut)
+    rename_settings(cut / "settings.toml")
     train(settings, cut, resume=True)
     assert (whole / "model/model.safetensors").read_bytes() == (cut / "model/model.safetensors").read_bytes()
     assert untimed(whole) == untimed(cut)
@@ -107,7 +123,7 @@ def test_sampling_and_training_that_disagree_end_the_run(
 ) -> None:
     toy(monkeypatch, talkative=True)
     with pytest.raises(TrainingError, match="between sampling and training"):
-        train(rl_settings(tiny, tasks, largest_gap=1e-12), tmp_path / "run")
+        train(rl_settings(tiny, tasks, max_logprob_diff=1e-12), tmp_path / "run")
 
 
 def test_other_tasks_are_refused_when_a_run_goes_on(
@@ -121,7 +137,7 @@ def test_other_tasks_are_refused_when_a_run_goes_on(
         train(fewer, tmp_path / "run", resume=True)
 
 
-class Counting(NoWatch):
+class Counting(NoCallback):
     """Hears how many tasks there are."""
 
     def __init__(self) -> None:
@@ -137,9 +153,9 @@ def test_all_tasks_of_a_file_are_taken_and_a_run_says_how_many(
     toy(monkeypatch, talkative=True)
     whole, heard = open_tasks(str(tasks), "train"), Counting()
     settings = rl_settings(tiny, tasks, recipe={"steps": 1})
-    train(settings, tmp_path / "all", watch=heard)
+    train(settings, tmp_path / "all", callback=heard)
     fewer = settings.model_copy(update={"tasks": settings.tasks.model_copy(update={"most": 2})})
-    train(fewer, tmp_path / "two", watch=heard)
+    train(fewer, tmp_path / "two", callback=heard)
     assert heard.heard == [(len(whole.ids), whole.total), (2, whole.total)]
     assert len(whole.ids) == whole.total
 
@@ -154,7 +170,7 @@ def test_no_task_of_a_large_file_is_left_out_in_silence(tmp_path: Path) -> None:
         open_tasks(str(tmp_path), "train")
 
 
-class StopChoosing(NoWatch):
+class StopChoosing(NoCallback):
     """Breaks the run off while a curriculum chooses."""
 
     def choosing(self, done: int, total: int) -> None:
@@ -166,26 +182,26 @@ def test_tasks_that_were_rolled_out_for_a_curriculum_are_not_rolled_out_again(
 ) -> None:
     toy(monkeypatch, talkative=True)
     asked: list[list[int]] = []
-    rates = Field.rates
+    pass_rates = Collector.pass_rates
 
-    async def counted(self: Field, tasks: TaskList, places: range) -> dict[str, tuple[float | None, int]]:
+    async def counted(self: Collector, tasks: TaskList, places: range) -> dict[str, tuple[float | None, int]]:
         asked.append(list(places))
-        return await rates(self, tasks, places)
+        return await pass_rates(self, tasks, places)
 
-    monkeypatch.setattr(Field, "rates", counted)
+    monkeypatch.setattr(Collector, "pass_rates", counted)
     settings = rl_settings(tiny, tasks, recipe={"steps": 1, "curriculum": {"highest": 0.5}})
     whole, cut = tmp_path / "whole", tmp_path / "cut"
     train(settings, whole)
     assert asked == [[0, 1], [2, 3], [4]]
     with pytest.raises(KeyboardInterrupt):
-        train(settings, cut, watch=StopChoosing())
+        train(settings, cut, callback=StopChoosing())
     with (cut / PASS_RATES).open("a") as file:
         file.write('{"id":"t2","ra')
     train(settings, cut, resume=True)
     assert asked[3:] == [[0, 1], [2, 3], [4]]
     assert (whole / PASS_RATES).read_bytes() == (cut / PASS_RATES).read_bytes()
     assert untimed(whole) == untimed(cut)
-    assert [item.id for item in read_lines(cut / PASS_RATES, PassRate)] == ["t0", "t1", "t2", "t3", "t4"]
+    assert [item.id for item in read_lines(cut / PASS_RATES, TaskPassRate)] == ["t0", "t1", "t2", "t3", "t4"]
 
 
 @pytest.mark.slow
@@ -201,8 +217,8 @@ def test_a_curriculum_without_a_task_in_its_band_says_so(
 @pytest.mark.timeout(300)
 def test_what_is_paid_for_is_learned(tiny: Path, tasks: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     toy(monkeypatch, talkative=True)
-    rollout = {"group": 16, "sampling": {"temperature": 1.0, "max_tokens": 8}}
-    recipe = {"steps": 40, "rollout": rollout, "optimiser": {"learning_rate": 3e-3}}
+    rollout = {"group_size": 16, "sampling": {"temperature": 1.0, "max_tokens": 8}}
+    recipe = {"steps": 40, "rollout": rollout, "optimizer": {"learning_rate": 3e-3}}
     out = tmp_path / "run"
     train(rl_settings(tiny, tasks, recipe=recipe, keep={"every": 40, "tensorboard": False}), out)
     rewards = [line["reward/letters"] for line in metrics(out)]

@@ -28,7 +28,7 @@ def test_a_server_samples_with_the_weights_of_every_step(
     toy(monkeypatch, talkative=True)
     with running(kind, policy(tiny), MediaStore(tmp_path / "served")) as server:
         # The gate ends the run where a step was sampled with the weights of another.
-        more = {"engine": server.url, "largest_gap": 1e-4, "model": {"source": str(tiny), "language": language}}
+        more = {"engine": server.url, "max_logprob_diff": 1e-4, "model": {"source": str(tiny), "language": language}}
         model = train(rl_settings(tiny, tasks, recipe={"steps": 3}, **more), tmp_path / "run")
         assert server.loaded == [str(tmp_path / "run" / "served")] * 4
         lines = metrics(tmp_path / "run")
@@ -45,7 +45,7 @@ def test_weights_that_do_not_arrive_end_the_run(
     toy(monkeypatch, talkative=True)
     with running("vllm", policy(tiny), MediaStore(tmp_path / "served")) as server:
         monkeypatch.setattr(type(server), "load", lambda self, folder: None)
-        settings = rl_settings(tiny, tasks, engine=server.url, largest_gap=1e-3)
+        settings = rl_settings(tiny, tasks, engine=server.url, max_logprob_diff=1e-3)
         with pytest.raises(TrainingError, match="between sampling and training"):
             train(settings, tmp_path / "run")
         server.raw = True

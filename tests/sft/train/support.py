@@ -67,7 +67,7 @@ def settings(checkpoint: Path, *runs: Path, **more: Any) -> SftSettings:
     plain = {
         "data": {"runs": tuple(map(str, runs))},
         "model": {"source": str(checkpoint), "vision": "full"},
-        "optimiser": {"learning_rate": 1e-3, "warmup": 0.25},
+        "optimizer": {"learning_rate": 1e-3, "warmup": 0.25},
         "batch": {"trajectories": 4, "tokens": 512},
         "validation": {"every": 0, "fraction": 0.0},
         "keep": {"every": 2, "tensorboard": False},

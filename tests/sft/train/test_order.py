@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from saccade.sft.train.order import step_rows, total_steps
-from saccade.training.optimiser import rate_fraction
+from saccade.training.optimizer import rate_fraction
 from saccade.training.passes import forward_passes
-from saccade.training.settings import OptimiserSettings
+from saccade.training.settings import OptimizerSettings
 
 
 def test_every_epoch_sees_every_row_once() -> None:
@@ -41,10 +41,10 @@ def test_forward_passes_hold_every_row_within_the_limit(lengths: list[int], most
 
 
 def test_the_learning_rate_rises_and_falls() -> None:
-    settings = OptimiserSettings(warmup=0.2, final_fraction=0.1)
+    settings = OptimizerSettings(warmup=0.2, final_fraction=0.1)
     rates = [rate_fraction(step, 100, settings) for step in range(100)]
     assert rates[0] == pytest.approx(1 / 20)
     assert rates[19] == rates[20] == 1.0
     assert all(np.diff(rates[20:]) < 0)
     assert 0.1 < rates[-1] < 0.11
-    assert rate_fraction(0, 1, OptimiserSettings(warmup=0.0)) == 1.0
+    assert rate_fraction(0, 1, OptimizerSettings(warmup=0.0)) == 1.0

@@ -16,11 +16,11 @@ from saccade.sft.train.examples import ManyStores, read_examples
 from saccade.sft.train.loss import token_loss, token_weights
 from saccade.tokens.batch import Collator
 from saccade.tokens.pictures import PictureTensors
-from saccade.training.checkpoints import Checkpoints, State
+from saccade.training.checkpoints import Checkpoints, RunState
 from saccade.training.journal import Journal
-from saccade.training.optimiser import make_optimiser
+from saccade.training.optimizer import make_optimizer
 from saccade.training.parallel import Processes
-from saccade.training.settings import KeepSettings, OptimiserSettings
+from saccade.training.settings import KeepSettings, OptimizerSettings
 from saccade.training.weights import Trainable, load_trainable
 
 
@@ -42,13 +42,13 @@ def test_the_loss_is_that_of_the_whole_softmax(trained: Trainable, tiny: Path, r
         allowed = logits.masked_fill(forbidden, -torch.inf)
         logprobs = torch.log_softmax(allowed, -1)
         expected = -sum(float(logprobs[at - 1, row.ids[at]]) for at in wanted)
-        found = token_loss(trained.model, batch, batch.place([row.trained], False), forbidden)
+        found = token_loss(trained.model, batch, batch.lay_out([row.trained], False), forbidden)
         assert float(found.total.detach()) == pytest.approx(expected, rel=1e-5)
         assert found.right == sum(int(allowed[at - 1].argmax()) == row.ids[at] for at in wanted)
         weights = np.linspace(0, 1, len(row), dtype=np.float32)
         expected = -sum(float(weights[at] * logprobs[at - 1, row.ids[at]]) for at in wanted)
-        placed = batch.place([weights], 0.0)
-        found = token_loss(trained.model, batch, batch.place([row.trained], False), forbidden, placed)
+        placed = batch.lay_out([weights], 0.0)
+        found = token_loss(trained.model, batch, batch.lay_out([row.trained], False), forbidden, placed)
         assert float(found.total.detach()) == pytest.approx(expected, rel=1e-5)
 
 
@@ -63,8 +63,8 @@ def test_what_tokens_count(trained: Trainable, tiny: Path, run: Path) -> None:
 
 
 def test_groups_of_weights(trained: Trainable) -> None:
-    chosen = OptimiserSettings(learning_rate=1e-3, vision_learning_rate=1e-4, weight_decay=0.1)
-    groups = make_optimiser(trained, chosen, trained.parameters()).param_groups
+    chosen = OptimizerSettings(learning_rate=1e-3, vision_learning_rate=1e-4, weight_decay=0.1)
+    groups = make_optimizer(trained, chosen, trained.parameters()).param_groups
     assert {(group["base_lr"], group["weight_decay"]) for group in groups} == {
         (1e-3, 0.1),
         (1e-3, 0.0),
@@ -79,15 +79,15 @@ def test_checkpoints_appear_whole_and_the_old_ones_go(tmp_path: Path) -> None:
     kept = Checkpoints(tmp_path, 2, Processes(cpu=True))
     assert kept.latest() is None
     for step in (1, 2, 10):
-        kept.save(State(step, 7 * step, "data"), {"w": torch.full((2,), float(step))}, {"w/step": torch.tensor(1.0)})
+        kept.save(RunState(step, 7 * step, "data"), {"w": torch.full((2,), float(step))}, {"w/step": torch.tensor(1.0)})
     (tmp_path / ".step-00000011.part").mkdir()  # as a kill leaves it
     assert sorted(path.name for path in tmp_path.glob("step-*")) == ["step-00000002", "step-00000010"]
     found = kept.latest()
     assert found is not None
-    state, weights, optimiser = found
-    assert state == State(10, 70, "data")
+    state, weights, optimizer = found
+    assert state == RunState(10, 70, "data")
     assert weights["w"].tolist() == [10.0, 10.0]
-    assert optimiser["w/step"].shape == ()
+    assert optimizer["w/step"].shape == ()
     (tmp_path / "step-00000010" / "weights.safetensors").write_bytes(b"torn")
     with pytest.raises(TrainingError, match="step-00000010"):
         kept.latest()

@@ -9,19 +9,19 @@ from collections.abc import Callable
 from typing import Final
 
 from saccade.reproduce.evidence import Evidence
-from saccade.reproduce.sat import Sat
+from saccade.reproduce.exam_answers import ExamAnswer
 from saccade.reproduce.settings import Arm
 
 LOOKS: Final = 0.2
 """Share of the rollouts with a crop from which a policy can look: in so many a crop holds the evidence."""
 
 
-def searched(item: Sat) -> bool:
+def searched(item: ExamAnswer) -> bool:
     """Whether a task is visual search."""
     return item.searched
 
 
-def why_not(evidence: Evidence, arm: Arm, asks: Callable[[Sat], bool] = searched) -> str:
+def why_not(evidence: Evidence, arm: Arm, asks: Callable[[ExamAnswer], bool] = searched) -> str:
     """Why the claim cannot be decided with this start; empty if it can. Tasks that `asks` is false of do not count."""
     start = [item for item in evidence.start(arm).values() if asks(item)]
     if not start:

@@ -22,7 +22,7 @@ from saccade.reproduce.finding import Expectation, Measured
 from saccade.reproduce.settings import Arm, Reproduction
 from saccade.rewards.reward import Group
 from saccade.rl.advantages.rules import Grpo
-from saccade.rl.rollouts import RolloutGroup, group_of
+from saccade.rl.groups import RolloutGroup, group_of
 from saccade.rl.select.oversample import OversampleFilterRank
 from saccade.rl.select.selection import Selection
 from saccade.rl.train.settings import RlSettings

@@ -18,7 +18,7 @@ from saccade.record.registry import Registry, is_subclass
 from saccade.rewards.reward import Reward
 from saccade.rl.advantages.group_relative import Array, leave_one_out, mean_baseline, standardised
 from saccade.rl.advantages.turns import as_returns, batch_normalised, per_token
-from saccade.rl.rollouts import Rollout
+from saccade.rl.groups import Rollout
 from saccade.rl.rules import Rule, named
 from saccade.rl.select.selection import Kept, Selection
 

@@ -1,7 +1,7 @@
-"""The interface of an engine: a seat for each episode, asked for the tokens of its next turn.
+"""The interface of an engine: a slot for each episode, asked for the tokens of its next turn.
 
-An engine gets ids and gives ids; nothing is tokenised twice. Seats that were taken together decode together, so a seat
-whose episode is over must be left, or the others wait for it.
+An engine gets ids and gives ids; nothing is tokenised twice. Slots that were taken together decode together, so a slot
+whose episode is over must be released, or the others wait for it.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Protocol
 
 from saccade.record.turn import FinishReason
-from saccade.tokens.stream import News
+from saccade.tokens.stream import PromptDelta
 
 
 class ContextFullError(Exception):
@@ -20,10 +20,10 @@ class ContextFullError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
-    """What a seat reads, and how it writes."""
+class TurnRequest:
+    """What a slot reads, and how it writes."""
 
-    news: News
+    delta: PromptDelta
     stop: tuple[str, ...] = ()
     temperature: float = 1.0
     """0 is greedy."""
@@ -34,7 +34,7 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True)
-class Sampled:
+class SampledTurn:
     """One turn as it was sampled."""
 
     ids: tuple[int, ...]
@@ -48,14 +48,14 @@ class Sampled:
     """Tokens that were read before, text and visual."""
 
 
-class Seat(Protocol):
+class Slot(Protocol):
     """One episode at an engine."""
 
     @property
     def ids(self) -> tuple[int, ...]:
         """Everything read and sampled so far."""
 
-    async def ask(self, question: Question) -> Sampled:
+    async def generate(self, request: TurnRequest) -> SampledTurn:
         """The next turn.
 
         Raises:
@@ -63,7 +63,7 @@ class Seat(Protocol):
             ModelError: the engine failed.
         """
 
-    def leave(self) -> None:
+    def release(self) -> None:
         """The episode is over; idempotent."""
 
 
@@ -77,10 +77,10 @@ class Engine(Protocol):
     def busy_seconds(self) -> float:
         """Seconds spent sampling since the engine was made, 0 where it cannot tell."""
 
-    def seats(self, seeds: Sequence[int]) -> list[Seat]:
-        """A seat for each seed, decoding together. The same seeds and questions give the same tokens."""
+    def slots(self, seeds: Sequence[int]) -> list[Slot]:
+        """A slot for each seed, decoding together. The same seeds and requests give the same tokens."""
 
-    async def refresh(self, save: Callable[[Path], object]) -> None:
+    async def update_weights(self, save: Callable[[Path], object]) -> None:
         """The policy's weights have changed; `save` writes them into a folder, as a checkpoint.
 
         Raises:

@@ -1,7 +1,7 @@
-"""Episodes that decode together: when the last of them asks, one wave samples a turn for each.
+"""Episodes that decode together: when the last of their requests is in, one pass samples a turn for each.
 
-What a wave samples depends on seeds and questions alone, never on who asked first or how long a sandbox took: so a run
-can be repeated to the bit. While one cohort decodes, the sandboxes of another work.
+What is sampled depends on seeds and requests alone, never on which came first or how long a sandbox took, so a run can
+be repeated to the bit. While one cohort decodes, the sandboxes of another work.
 """
 
 from __future__ import annotations
@@ -15,151 +15,151 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from saccade.rl.engines.base import Question, Sampled
-from saccade.rl.engines.draw import draw
-from saccade.rl.engines.rows import Line, Policy, Rows
-from saccade.rl.engines.turn import Turn, begun
-from saccade.tokens.stream import News
+from saccade.rl.engines.base import SampledTurn, TurnRequest
+from saccade.rl.engines.sample_tokens import sample_tokens
+from saccade.rl.engines.sequences import Policy, SequenceBatch, TokenSequence
+from saccade.rl.engines.turn import TurnState, start_turn
+from saccade.tokens.stream import PromptDelta
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
-    """A question that waits for the others."""
+class _PendingRequest:
+    """A request that waits for the others."""
 
-    news: News
-    turn: Turn
-    future: asyncio.Future[Sampled]
+    delta: PromptDelta
+    turn: TurnState
+    future: asyncio.Future[SampledTurn]
 
 
-class CohortSeat:
-    """A `base.Seat` whose tokens are sampled together with those of its cohort."""
+class CohortSlot:
+    """A `base.Slot` whose tokens are sampled together with those of its cohort."""
 
-    def __init__(self, cohort: Cohort, line: Line) -> None:
+    def __init__(self, cohort: Cohort, sequence: TokenSequence) -> None:
         self._cohort = cohort
-        self._line = line
+        self._sequence = sequence
 
     @property
     def ids(self) -> tuple[int, ...]:
-        return tuple(self._line.ids)
+        return tuple(self._sequence.ids)
 
-    async def ask(self, question: Question) -> Sampled:
-        """See `base.Seat`. A cancelled question is the seat's last."""
+    async def generate(self, request: TurnRequest) -> SampledTurn:
+        """See `base.Slot`. A cancelled request is the slot's last."""
         try:
-            return await self._cohort.ask(self._line, question)
+            return await self._cohort.generate(self._sequence, request)
         except asyncio.CancelledError:
-            self.leave()
+            self.release()
             raise
 
-    def leave(self) -> None:
-        self._cohort.leave(self._line)
+    def release(self) -> None:
+        self._cohort.release(self._sequence)
 
 
 class Cohort:
-    """Some seats, their rows, and the wave that is under way."""
+    """Some slots, the batch of their sequences, and the pass that is under way."""
 
     def __init__(
         self,
         policy: Policy,
-        rows: Callable[[Sequence[Line]], Rows],
+        make_batch: Callable[[Sequence[TokenSequence]], SequenceBatch],
         seeds: Sequence[int],
         thread: ThreadPoolExecutor,
-        spent: Callable[[float], None],
+        on_busy: Callable[[float], None],
     ) -> None:
-        """`rows` puts lines into a cache; waves run in `thread`; `spent` hears the seconds of each."""
+        """`make_batch` puts sequences into a cache; passes run in `thread`; `on_busy` is given the seconds of each."""
         self._policy = policy
         self._thread = thread
-        lines = [Line(np.random.default_rng(seed)) for seed in seeds]
-        self._rows: Rows | None = rows(lines)
-        self._spent = spent
-        self._seated = set(lines)
-        self._asked: dict[Line, _Asked] = {}
-        self._wave: asyncio.Task[None] | None = None
-        self.seats = [CohortSeat(self, line) for line in lines]
+        sequences = [TokenSequence(np.random.default_rng(seed)) for seed in seeds]
+        self._batch: SequenceBatch | None = make_batch(sequences)
+        self._on_busy = on_busy
+        self._occupied = set(sequences)
+        self._waiting: dict[TokenSequence, _PendingRequest] = {}
+        self._running: asyncio.Task[None] | None = None
+        self.slots = [CohortSlot(self, sequence) for sequence in sequences]
 
-    async def ask(self, line: Line, question: Question) -> Sampled:
-        """The next turn of `line`, together with those of all others."""
-        news = question.news
-        if line not in self._seated:
-            raise RuntimeError("this seat was left; its episode is over")
-        length = len(line.ids) - news.unread + len(news.ids)
-        turn = begun(self._policy, question, length)
-        future: asyncio.Future[Sampled] = asyncio.get_running_loop().create_future()
-        self._asked[line] = _Asked(news, turn, future)
-        self._go()
+    async def generate(self, sequence: TokenSequence, request: TurnRequest) -> SampledTurn:
+        """The next turn of `sequence`, together with those of all others."""
+        delta = request.delta
+        if sequence not in self._occupied:
+            raise RuntimeError("this slot was released; its episode is over")
+        length = len(sequence.ids) - delta.dropped + len(delta.ids)
+        turn = start_turn(self._policy, request, length)
+        future: asyncio.Future[SampledTurn] = asyncio.get_running_loop().create_future()
+        self._waiting[sequence] = _PendingRequest(delta, turn, future)
+        self._schedule()
         return await future
 
-    def leave(self, line: Line) -> None:
-        self._seated.discard(line)
-        self._asked.pop(line, None)
-        if self._seated:
-            self._go()
-        elif self._wave is None:
-            self._rows = None
+    def release(self, sequence: TokenSequence) -> None:
+        self._occupied.discard(sequence)
+        self._waiting.pop(sequence, None)
+        if self._occupied:
+            self._schedule()
+        elif self._running is None:
+            self._batch = None
 
-    def _go(self) -> None:
-        if self._wave is None and self._asked and len(self._asked) == len(self._seated):
-            asked, self._asked = self._asked, {}
-            self._wave = asyncio.get_running_loop().create_task(self._sample(asked))
+    def _schedule(self) -> None:
+        if self._running is None and self._waiting and len(self._waiting) == len(self._occupied):
+            requests, self._waiting = self._waiting, {}
+            self._running = asyncio.get_running_loop().create_task(self._run_batch(requests))
 
-    async def _sample(self, asked: dict[Line, _Asked]) -> None:
+    async def _run_batch(self, requests: dict[TokenSequence, _PendingRequest]) -> None:
         try:
-            done = await asyncio.get_running_loop().run_in_executor(self._thread, self._turns, asked)
-            for line, item in asked.items():
+            done = await asyncio.get_running_loop().run_in_executor(self._thread, self._generate_turns, requests)
+            for sequence, item in requests.items():
                 if not item.future.done():
-                    item.future.set_result(done[line])
+                    item.future.set_result(done[sequence])
         except BaseException as error:
-            for item in asked.values():
+            for item in requests.values():
                 if not item.future.done():
                     item.future.set_exception(error)
             if not isinstance(error, Exception):
                 raise
         finally:
-            self._wave = None
-            if not self._seated:
-                self._rows = None
-            self._go()
+            self._running = None
+            if not self._occupied:
+                self._batch = None
+            self._schedule()
 
-    def _turns(self, asked: dict[Line, _Asked]) -> dict[Line, Sampled]:
-        """A turn for each line; in the engine's thread."""
+    def _generate_turns(self, requests: dict[TokenSequence, _PendingRequest]) -> dict[TokenSequence, SampledTurn]:
+        """A turn for each sequence; in the engine's thread."""
         began = time.perf_counter()
-        rows = self._rows
-        if rows is None:
-            raise RuntimeError("the cohort was given up while it was asked")
-        for line, item in asked.items():
-            line.hear(item.news)
-        turns = {line: item.turn for line, item in asked.items()}
+        batch = self._batch
+        if batch is None:
+            raise RuntimeError("the cohort was given up while requests were waiting")
+        for sequence, item in requests.items():
+            sequence.extend(item.delta)
+        turns = {sequence: item.turn for sequence, item in requests.items()}
         with torch.inference_mode():
-            self._write(rows, turns)
-        self._spent(time.perf_counter() - began)
-        return {line: turn.done() for line, turn in turns.items()}
+            self._decode(batch, turns)
+        self._on_busy(time.perf_counter() - began)
+        return {sequence: turn.done() for sequence, turn in turns.items()}
 
-    def _write(self, rows: Rows, turns: dict[Line, Turn]) -> None:
+    def _decode(self, batch: SequenceBatch, turns: dict[TokenSequence, TurnState]) -> None:
         """Token by token, until every turn has ended."""
-        active = self._gathered(rows, turns)
+        active = self._move_to_front(batch, turns)
         while active:
-            logits = rows.read(active)
-            lines = rows.lines[:active]
-            tokens, logprobs = draw(
+            logits = batch.read(active)
+            sequences = batch.sequences[:active]
+            tokens, logprobs = sample_tokens(
                 logits,
                 self._policy.checkpoint.forbidden,
-                [turns[line].temperature for line in lines],
-                [line.random.random() for line in lines],
+                [turns[sequence].temperature for sequence in sequences],
+                [sequence.random.random() for sequence in sequences],
             )
-            for line, token, logprob in zip(lines, tokens, logprobs, strict=True):
-                line.ids.append(token)
-                line.unread = 1
-                turns[line].take(token, logprob)
+            for sequence, token, logprob in zip(sequences, tokens, logprobs, strict=True):
+                sequence.ids.append(token)
+                sequence.unread = 1
+                turns[sequence].take(token, logprob)
             for place in reversed(range(active)):
-                if turns[rows.lines[place]].finish is not None:
+                if turns[batch.sequences[place]].finish is not None:
                     active -= 1
-                    rows.swap(place, active)
+                    batch.swap(place, active)
 
     @staticmethod
-    def _gathered(rows: Rows, turns: dict[Line, Turn]) -> int:
-        """Bring the lines that are asked to the front; how many there are."""
-        active = len(rows.lines)
-        for place in reversed(range(len(rows.lines))):
-            if rows.lines[place] not in turns:
+    def _move_to_front(batch: SequenceBatch, turns: dict[TokenSequence, TurnState]) -> int:
+        """Bring the sequences with a request to the front; how many there are."""
+        active = len(batch.sequences)
+        for place in reversed(range(len(batch.sequences))):
+            if batch.sequences[place] not in turns:
                 active -= 1
-                rows.swap(place, active)
+                batch.swap(place, active)
         return active

@@ -1,7 +1,7 @@
 """An engine over a checkpoint in this process: the one that is being trained.
 
-Episodes decode turn by turn in cohorts, keys and values kept from turn to turn. Waves of all cohorts run in one thread,
-one after the other; weights must not change while episodes run. Imports torch; import this module late.
+Episodes decode turn by turn in cohorts, keys and values kept from turn to turn. All cohorts decode in one thread, one
+after the other; weights must not change while episodes run. Imports torch; import this module late.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from saccade.models.base import MediaReader
-from saccade.rl.engines.base import Seat
+from saccade.rl.engines.base import Slot
 from saccade.rl.engines.cohort import Cohort
-from saccade.rl.engines.rows import Line, Policy, Rows
+from saccade.rl.engines.sequences import Policy, SequenceBatch, TokenSequence
 from saccade.tokens.pictures import PictureTensors
 
 
@@ -29,18 +29,18 @@ class TransformersEngine:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="engine")
         self.busy_seconds = 0.0
 
-    def seats(self, seeds: Sequence[int]) -> list[Seat]:
-        return list(Cohort(self._policy, self._rows, seeds, self._thread, self._spent).seats)
+    def slots(self, seeds: Sequence[int]) -> list[Slot]:
+        return list(Cohort(self._policy, self._make_batch, seeds, self._thread, self._add_busy).slots)
 
-    async def refresh(self, save: Callable[[Path], object]) -> None:
+    async def update_weights(self, save: Callable[[Path], object]) -> None:
         """Nothing to do: the weights are here."""
 
     async def close(self) -> None:
         """End the thread."""
         self._thread.shutdown(wait=True)
 
-    def _rows(self, lines: Sequence[Line]) -> Rows:
-        return Rows(self._policy, self._pictures, lines, self._most)
+    def _make_batch(self, sequences: Sequence[TokenSequence]) -> SequenceBatch:
+        return SequenceBatch(self._policy, self._pictures, sequences, self._most)
 
-    def _spent(self, seconds: float) -> None:
+    def _add_busy(self, seconds: float) -> None:
         self.busy_seconds += seconds

@@ -26,13 +26,13 @@ from saccade.errors import ModelRefusedError, SettingsError
 from saccade.models.base import MediaReader
 from saccade.models.pictures import decoded_picture, saved_picture
 from saccade.record.content import ImagePart
-from saccade.rl.engines.base import ContextFullError, Question, Sampled, Seat
-from saccade.rl.engines.rows import Policy
-from saccade.rl.engines.server_check import Served, served
+from saccade.rl.engines.base import ContextFullError, SampledTurn, Slot, TurnRequest
+from saccade.rl.engines.sequences import Policy
+from saccade.rl.engines.server_check import CheckedServer, check_server
 from saccade.rl.engines.server_http import Connection
-from saccade.rl.engines.turn import begun
-from saccade.rl.engines.wire import Draw, Drawn
-from saccade.tokens.segments import Picture
+from saccade.rl.engines.turn import start_turn
+from saccade.rl.engines.wire import SampleOutput, SampleRequest
+from saccade.tokens.segments import PromptPicture
 
 _FAMILIES = frozenset({"qwen2_5_vl", "qwen3_vl"})
 _BANNED = -1e9
@@ -65,7 +65,7 @@ class ServerEngine:
         self._connection = connection
         self._media = media
         self._weights = weights
-        self._served: asyncio.Task[Served] | None = None
+        self._checked: asyncio.Task[CheckedServer] | None = None
         self._url = lru_cache(_KEPT_PICTURES)(self._encoded)
         self._under_way = 0
         self._since = self._spent = 0.0
@@ -75,17 +75,17 @@ class ServerEngine:
         """Seconds in which at least one turn was at the server."""
         return self._spent + (time.perf_counter() - self._since if self._under_way else 0.0)
 
-    def seats(self, seeds: Sequence[int]) -> list[Seat]:
-        """Seats that know nothing of each other; the server batches their turns."""
-        return [ServerSeat(self, seed) for seed in seeds]
+    def slots(self, seeds: Sequence[int]) -> list[Slot]:
+        """Slots that know nothing of each other; the server batches their turns."""
+        return [ServerSlot(self, seed) for seed in seeds]
 
-    async def refresh(self, save: Callable[[Path], object]) -> None:
+    async def update_weights(self, save: Callable[[Path], object]) -> None:
         """See `base.Engine`. No turn may be under way.
 
         Raises:
             ModelError: the server cannot be reached, or does not take the weights.
         """
-        wire = (await self.served()).wire
+        wire = (await self.checked()).wire
         await asyncio.to_thread(save, self._weights)
         await wire.reload(self._connection, self._weights.resolve())
 
@@ -93,27 +93,27 @@ class ServerEngine:
         """Close the connection."""
         await self._connection.close()
 
-    async def served(self) -> Served:
+    async def checked(self) -> CheckedServer:
         """What the server is, asked and checked once; all that ask at the same time share the outcome.
 
         Raises:
             ModelError: it cannot be reached, or its log-probabilities are of no use.
         """
-        if self._served is None or (self._served.done() and self._served.exception() is not None):
-            self._served = asyncio.create_task(served(self._connection, self.policy))
-        return await asyncio.shield(self._served)
+        if self._checked is None or (self._checked.done() and self._checked.exception() is not None):
+            self._checked = asyncio.create_task(check_server(self._connection, self.policy))
+        return await asyncio.shield(self._checked)
 
-    async def draw(self, draw: Draw, pictures: Sequence[Picture]) -> Drawn:
-        """`draw` with `pictures`, sampled by the server.
+    async def sample(self, sample_request: SampleRequest, pictures: Sequence[PromptPicture]) -> SampleOutput:
+        """`sample_request` with `pictures`, sampled by the server.
 
         Raises:
             ModelError: it failed.
             MediaError: a picture cannot be read.
         """
         with self._busy():
-            wire = (await self.served()).wire
+            wire = (await self.checked()).wire
             urls = await asyncio.to_thread(lambda: tuple(self._url(picture.part) for picture in pictures))
-            body = wire.body(replace(draw, pictures=urls))
+            body = wire.body(replace(sample_request, pictures=urls))
             return await self._connection.ask(wire.path, body, wire.read)
 
     def _encoded(self, part: ImagePart) -> str:
@@ -136,65 +136,65 @@ class ServerEngine:
                 self._spent += time.perf_counter() - self._since
 
 
-class ServerSeat:
-    """A `base.Seat` that sends its whole context with every turn."""
+class ServerSlot:
+    """A `base.Slot` that sends its whole context with every turn."""
 
     def __init__(self, engine: ServerEngine, seed: int) -> None:
         self._engine = engine
         self._seed = seed
         self._turns = 0
-        self._pictures: tuple[Picture, ...] = ()
+        self._pictures: tuple[PromptPicture, ...] = ()
         self.ids: tuple[int, ...] = ()
 
-    async def ask(self, question: Question) -> Sampled:
-        engine, news = self._engine, question.news
-        context = (await engine.served()).context
-        read = (*self.ids[: len(self.ids) - news.unread], *news.ids)
-        pictures = (*self._pictures, *news.pictures)
-        turn = begun(engine.policy, question, len(read), context)
+    async def generate(self, request: TurnRequest) -> SampledTurn:
+        engine, delta = self._engine, request.delta
+        context = (await engine.checked()).context
+        read = (*self.ids[: len(self.ids) - delta.dropped], *delta.ids)
+        pictures = (*self._pictures, *delta.pictures)
+        turn = start_turn(engine.policy, request, len(read), context)
         digest = sha256(f"{self._seed}:{self._turns}".encode()).digest()
-        draw = Draw(
-            collapsed(read, pictures, engine.policy.encoder.placeholder_id),
+        sample_request = SampleRequest(
+            collapse_placeholders(read, pictures, engine.policy.encoder.placeholder_id),
             turn.left,
             engine.bias,
-            stop=question.stop,
+            stop=request.stop,
             ends=tuple(sorted(turn.ends)),
-            temperature=question.temperature,
+            temperature=request.temperature,
             seed=int.from_bytes(digest[:6]),
         )
-        drawn = await engine.draw(draw, pictures)
-        self._check(drawn, read)
-        if not drawn.ids:
+        output = await engine.sample(sample_request, pictures)
+        self._check(output, read)
+        if not output.ids:
             raise ContextFullError(f"{engine.name} has no room for a token after {len(read)}")
-        for token, logprob in zip(drawn.ids, drawn.logprobs, strict=True):
+        for token, logprob in zip(output.ids, output.logprobs, strict=True):
             turn.take(token, logprob)
             if turn.finish is not None:
                 break
-        if turn.finish is None and drawn.stopped:
+        if turn.finish is None and output.stopped:
             raise ModelRefusedError(
-                f"{engine.name} ended a turn at id {drawn.ids[-1]}, which ends none here. Serve the checkpoint that is "
-                "trained, with its own generation_config.json."
+                f"{engine.name} ended a turn at id {output.ids[-1]}, which ends none here. Serve the checkpoint that "
+                "is trained, with its own generation_config.json."
             )
         done = turn.done()
         self.ids, self._pictures, self._turns = (*read, *done.ids), pictures, self._turns + 1
         return done
 
-    def leave(self) -> None:
-        """The server holds nothing for a seat."""
+    def release(self) -> None:
+        """The server holds nothing for a slot."""
 
-    def _check(self, drawn: Drawn, read: tuple[int, ...]) -> None:
+    def _check(self, output: SampleOutput, read: tuple[int, ...]) -> None:
         """Raises `ModelRefusedError` if the server read other tokens, or sampled what must not be."""
-        count = len(read) if drawn.read is None else len(drawn.read)
-        if (drawn.read or read) != read or count != (drawn.count or count):
+        count = len(read) if output.read is None else len(output.read)
+        if (output.read or read) != read or count != (output.count or count):
             raise ModelRefusedError(
-                f"{self._engine.name} read {drawn.count or count} tokens that are not the {len(read)} of this episode. "
-                "Serve the checkpoint that is trained, with its own preprocessor_config.json."
+                f"{self._engine.name} read {output.count or count} tokens that are not the {len(read)} of this "
+                "episode. Serve the checkpoint that is trained, with its own preprocessor_config.json."
             )
-        if banned := [token for token in drawn.ids if token in self._engine.bias]:
+        if banned := [token for token in output.ids if token in self._engine.bias]:
             raise ModelRefusedError(f"{self._engine.name} sampled id {banned[0]} in spite of its bias.")
 
 
-def collapsed(ids: Sequence[int], pictures: Sequence[Picture], placeholder: int) -> tuple[int, ...]:
+def collapse_placeholders(ids: Sequence[int], pictures: Sequence[PromptPicture], placeholder: int) -> tuple[int, ...]:
     """`ids` with one placeholder for each picture, in place of one for each of its features."""
     kept, at = [], 0
     left = iter(pictures)

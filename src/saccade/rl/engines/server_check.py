@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pydantic import BaseModel, ValidationError
 
 from saccade.errors import ModelRefusedError
-from saccade.rl.engines.rows import Policy
+from saccade.rl.engines.sequences import Policy
 from saccade.rl.engines.server_http import Connection
-from saccade.rl.engines.wire import Draw, Drawn, Wire
+from saccade.rl.engines.wire import SampleOutput, SampleRequest, Wire
 from saccade.rl.engines.wire_sglang import SglangWire
 from saccade.rl.engines.wire_vllm import VllmWire
 
@@ -22,7 +22,7 @@ _NEAR = 36.0
 
 
 @dataclass(frozen=True, slots=True)
-class Served:
+class CheckedServer:
     """A server that was checked."""
 
     wire: Wire
@@ -40,7 +40,7 @@ class _Cards(BaseModel):
     data: list[_Card]
 
 
-async def served(connection: Connection, policy: Policy) -> Served:
+async def check_server(connection: Connection, policy: Policy) -> CheckedServer:
     """What answers at `connection`.
 
     Raises:
@@ -61,24 +61,24 @@ async def served(connection: Connection, policy: Policy) -> Served:
     wire = wires[card.owned_by]
     ids = policy.encoder.text("0 1")
     first, second = ids[0], ids[-1]
-    draw = Draw(ids, 1, {first: _FIRST, second: _SECOND}, temperature=_HEAT, ranked=2)
-    drawn = await connection.ask(wire.path, wire.body(draw), wire.read)
-    if fault := _fault(drawn, first):
+    request = SampleRequest(ids, 1, {first: _FIRST, second: _SECOND}, temperature=_HEAT, ranked=2)
+    output = await connection.ask(wire.path, wire.body(request), wire.read)
+    if fault := _fault(output, first):
         raise ModelRefusedError(f"{connection.address} {fault}")
-    return Served(wire, card.max_model_len)
+    return CheckedServer(wire, card.max_model_len)
 
 
-def _fault(drawn: Drawn, first: int) -> str:
+def _fault(output: SampleOutput, first: int) -> str:
     """What is wrong with one token that was sampled under a bias; empty for nothing."""
-    if drawn.ids != (first,):
+    if output.ids != (first,):
         return "does not heed logit_bias, so ids that must not be sampled could be. Speculative decoding does that."
-    if drawn.logprobs[0] < -1e-3:
+    if output.logprobs[0] < -1e-3:
         return (
             "gives log-probabilities of the model's own distribution, not of what it samples from. Start vLLM with "
             "--logprobs-mode processed_logprobs."
         )
     expected = (_SECOND - _FIRST) / _HEAT
-    if len(drawn.ranked) < 2 or abs(min(drawn.ranked[:2]) - expected) > _NEAR / _HEAT:
+    if len(output.ranked) < 2 or abs(min(output.ranked[:2]) - expected) > _NEAR / _HEAT:
         return (
             "gives log-probabilities that leave the temperature out. Start SGLang without "
             "SGLANG_RETURN_ORIGINAL_LOGPROB."

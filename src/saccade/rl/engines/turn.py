@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 from saccade.models.local_text import TextOfTokens
 from saccade.models.stops import StopWatch
 from saccade.record.turn import FinishReason
-from saccade.rl.engines.base import ContextFullError, Question, Sampled
-from saccade.rl.engines.rows import Policy
+from saccade.rl.engines.base import ContextFullError, SampledTurn, TurnRequest
+from saccade.rl.engines.sequences import Policy
 
 
 @dataclass
-class Turn:
+class TurnState:
     """A turn while it is written."""
 
     watch: StopWatch
@@ -42,35 +42,35 @@ class Turn:
         elif self.left < 1:
             self.finish = FinishReason.LENGTH
 
-    def done(self) -> Sampled:
+    def done(self) -> SampledTurn:
         """What came of it."""
         self.watch.feed(self.text.end())
         finish = self.finish or FinishReason.LENGTH
-        return Sampled(tuple(self.ids), tuple(self.logprobs), self.watch.text, finish, self.context)
+        return SampledTurn(tuple(self.ids), tuple(self.logprobs), self.watch.text, finish, self.context)
 
 
-def begun(policy: Policy, question: Question, context: int, most: int | None = None) -> Turn:
-    """The turn that answers `question` after `context` tokens.
+def start_turn(policy: Policy, request: TurnRequest, context: int, most: int | None = None) -> TurnState:
+    """The turn that answers `request` after `context` tokens.
 
     Args:
         policy: what samples.
-        question: what is asked.
+        request: what is asked.
         context: tokens that are read before the turn, text and visual.
         most: most tokens of context and turn that a server takes; None for what the checkpoint reads.
 
     Raises:
         ContextFullError: no room is left.
     """
-    limits = (policy.encoder.context_tokens, most, question.context_tokens)
+    limits = (policy.encoder.context_tokens, most, request.context_tokens)
     most = min(limit for limit in limits if limit is not None)
     if context >= most:
         raise ContextFullError(f"{context} tokens are to be read, and at most {most} can be")
     room = most - context
-    return Turn(
-        StopWatch(question.stop),
+    return TurnState(
+        StopWatch(request.stop),
         TextOfTokens(policy.checkpoint.tokenizer),
         policy.checkpoint.end_ids,
-        min(room, question.max_tokens or room),
-        question.temperature,
+        min(room, request.max_tokens or room),
+        request.temperature,
         context,
     )

@@ -13,7 +13,7 @@ from saccade.rl.engines.server_http import Connection
 
 
 @dataclass(frozen=True, slots=True)
-class Draw:
+class SampleRequest:
     """A turn to be sampled."""
 
     ids: tuple[int, ...]
@@ -31,11 +31,11 @@ class Draw:
     """0 is greedy."""
     seed: int = 0
     ranked: int = 0
-    """How many of the likeliest ids are to be told besides, with their log-probabilities."""
+    """How many of the likeliest ids are to be given besides, with their log-probabilities."""
 
 
 @dataclass(frozen=True, slots=True)
-class Drawn:
+class SampleOutput:
     """What was sampled."""
 
     ids: tuple[int, ...]
@@ -56,10 +56,10 @@ class Wire(Protocol):
     path: str
     """Where turns are sampled."""
 
-    def body(self, draw: Draw) -> dict[str, Any]:
+    def body(self, request: SampleRequest) -> dict[str, Any]:
         """The request, as JSON."""
 
-    def read(self, answer: Any) -> Drawn:
+    def read(self, answer: Any) -> SampleOutput:
         """The answer.
 
         Raises:

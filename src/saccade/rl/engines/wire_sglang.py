@@ -17,7 +17,7 @@ from pydantic import BaseModel, ValidationError
 
 from saccade.errors import ModelRefusedError
 from saccade.rl.engines.server_http import Connection
-from saccade.rl.engines.wire import Draw, Drawn, paired, stopped
+from saccade.rl.engines.wire import SampleOutput, SampleRequest, paired, stopped
 
 _WHO = "SGLang"
 _Entry = tuple[float | None, int, Any]
@@ -45,53 +45,53 @@ class SglangWire:
 
     path = "/generate"
 
-    def body(self, draw: Draw) -> dict[str, Any]:
-        asked: dict[str, Any] = {
-            "input_ids": list(draw.ids),
+    def body(self, request: SampleRequest) -> dict[str, Any]:
+        body: dict[str, Any] = {
+            "input_ids": list(request.ids),
             "sampling_params": {
-                "temperature": draw.temperature,
+                "temperature": request.temperature,
                 "top_p": 1.0,
                 "top_k": -1,
                 "min_p": 0.0,
                 "repetition_penalty": 1.0,
-                "max_new_tokens": draw.most,
-                "sampling_seed": draw.seed,
-                "stop": list(draw.stop),
-                "stop_token_ids": list(draw.ends),
-                "logit_bias": {str(token): bias for token, bias in draw.bias.items()},
+                "max_new_tokens": request.most,
+                "sampling_seed": request.seed,
+                "stop": list(request.stop),
+                "stop_token_ids": list(request.ends),
+                "logit_bias": {str(token): bias for token, bias in request.bias.items()},
                 "skip_special_tokens": False,
                 "spaces_between_special_tokens": False,
                 "no_stop_trim": True,
             },
             "return_logprob": True,
             "logprob_start_len": -1,
-            "top_logprobs_num": draw.ranked,
+            "top_logprobs_num": request.ranked,
             "stream": False,
         }
-        if draw.pictures:
-            asked["image_data"] = list(draw.pictures)
-        return asked
+        if request.pictures:
+            body["image_data"] = list(request.pictures)
+        return body
 
-    def read(self, answer: Any) -> Drawn:
+    def read(self, answer: Any) -> SampleOutput:
         try:
-            told = _Answer.model_validate(answer)
+            answered = _Answer.model_validate(answer)
         except ValidationError as error:
             raise ModelRefusedError(f"{_WHO} answered in another format than expected: {error}") from error
-        meta = told.meta_info
+        meta = answered.meta_info
         reason = None if meta.finish_reason is None else meta.finish_reason.type
         if meta.output_token_logprobs is None:
             raise ModelRefusedError(f"{_WHO} gave no log-probabilities, and they were asked for.")
         ranked = (meta.output_top_logprobs or [None])[0] or []
-        return Drawn(
-            tuple(told.output_ids),
-            paired(told.output_ids, [(token, value) for value, token, _ in meta.output_token_logprobs], _WHO),
+        return SampleOutput(
+            tuple(answered.output_ids),
+            paired(answered.output_ids, [(token, value) for value, token, _ in meta.output_token_logprobs], _WHO),
             stopped(reason, _WHO),
             meta.prompt_tokens,
             ranked=tuple(value for value, _, _ in ranked if value is not None),
         )
 
     async def reload(self, connection: Connection, folder: Path) -> None:
-        told = await connection.post("/update_weights_from_disk", {"model_path": str(folder), "flush_cache": True})
-        if not isinstance(told, dict) or told.get("success") is not True:
-            said = told.get("message") if isinstance(told, dict) else told
+        answered = await connection.post("/update_weights_from_disk", {"model_path": str(folder), "flush_cache": True})
+        if not isinstance(answered, dict) or answered.get("success") is not True:
+            said = answered.get("message") if isinstance(answered, dict) else answered
             raise ModelRefusedError(f"{_WHO} did not take the weights in {folder}: {said}")

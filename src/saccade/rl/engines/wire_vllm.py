@@ -16,7 +16,7 @@ from pydantic import BaseModel, ValidationError
 
 from saccade.errors import ModelRefusedError
 from saccade.rl.engines.server_http import Connection
-from saccade.rl.engines.wire import Draw, Drawn, paired, stopped
+from saccade.rl.engines.wire import SampleOutput, SampleRequest, paired, stopped
 
 _WHO = "vLLM"
 
@@ -34,7 +34,7 @@ class _Token(BaseModel):
 
     @property
     def id(self) -> int:
-        """-1 where it is not told."""
+        """-1 where it is not given."""
         if self.token_id is not None:
             return self.token_id
         digits = self.token.removeprefix("token_id:")
@@ -70,36 +70,36 @@ class VllmWire:
         """`model` is the name under which the server serves it."""
         self._model = model
 
-    def body(self, draw: Draw) -> dict[str, Any]:
-        asked: dict[str, Any] = {
+    def body(self, request: SampleRequest) -> dict[str, Any]:
+        body: dict[str, Any] = {
             "model": self._model,
-            "token_ids": list(draw.ids),
+            "token_ids": list(request.ids),
             "sampling_params": {
-                "temperature": draw.temperature,
+                "temperature": request.temperature,
                 "top_p": 1.0,
                 "top_k": 0,
                 "min_p": 0.0,
                 "repetition_penalty": 1.0,
-                "max_tokens": draw.most,
-                "seed": draw.seed,
-                "stop": list(draw.stop),
-                "stop_token_ids": list(draw.ends),
-                "logit_bias": {str(token): bias for token, bias in draw.bias.items()},
-                "logprobs": draw.ranked,
+                "max_tokens": request.most,
+                "seed": request.seed,
+                "stop": list(request.stop),
+                "stop_token_ids": list(request.ends),
+                "logit_bias": {str(token): bias for token, bias in request.bias.items()},
+                "logprobs": request.ranked,
                 "skip_special_tokens": False,
                 "spaces_between_special_tokens": False,
             },
             "return_token_ids": True,
             "stream": False,
         }
-        if draw.pictures:
-            asked["content_parts"] = [{"type": "image_url", "url": url} for url in draw.pictures]
-        return asked
+        if request.pictures:
+            body["content_parts"] = [{"type": "image_url", "url": url} for url in request.pictures]
+        return body
 
-    def read(self, answer: Any) -> Drawn:
+    def read(self, answer: Any) -> SampleOutput:
         try:
-            told = _Answer.model_validate(answer)
-            choice = told.choices[0]
+            answered = _Answer.model_validate(answer)
+            choice = answered.choices[0]
         except (ValidationError, IndexError) as error:
             raise ModelRefusedError(f"{_WHO} answered in another format than expected: {error}") from error
         content = None if choice.logprobs is None else choice.logprobs.content
@@ -107,12 +107,12 @@ class VllmWire:
             raise ModelRefusedError(
                 f"{_WHO} gave no log-probabilities; start it with --logprobs-mode processed_logprobs"
             )
-        return Drawn(
+        return SampleOutput(
             tuple(choice.token_ids),
             paired(choice.token_ids, [(token.id, token.logprob) for token in content], _WHO),
             stopped(choice.finish_reason, _WHO),
-            None if told.usage is None else told.usage.prompt_tokens,
-            None if told.prompt_token_ids is None else tuple(told.prompt_token_ids),
+            None if answered.usage is None else answered.usage.prompt_tokens,
+            None if answered.prompt_token_ids is None else tuple(answered.prompt_token_ids),
             tuple(item.logprob for item in content[0].top_logprobs) if content else (),
         )
 

@@ -57,7 +57,7 @@ class LossSums:
     kl: float
     """k3 to the reference."""
     entropy: float
-    largest_gap: float
+    max_logprob_diff: float
     """Largest absolute difference of log-probability between policy and behaviour; no sum."""
 
 
@@ -92,7 +92,7 @@ def policy_loss(inputs: LossInputs, settings: LossSettings, totals: Totals | Non
             clipped=float((held & mask).sum()),
             kl=float((distance * mask).sum()),
             entropy=float((spread * mask).sum()),
-            largest_gap=float((logprobs - behaviour).abs().max()) if mask.numel() else 0.0,
+            max_logprob_diff=float((logprobs - behaviour).abs().max()) if mask.numel() else 0.0,
         )
     return loss, sums
 

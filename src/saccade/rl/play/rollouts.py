@@ -1,7 +1,7 @@
 """Playing groups of rollouts: every episode by the one loop, tokens from an engine, code in branches of one session.
 
-    player = Player(Stage(engine, encoder, sandbox, store), PlaySettings())
-    played = await player.play([(plan, seed), ...])
+    resources = RolloutResources(engine, encoder, sandbox, store)
+    rollouts, timing = await play_rollouts(plans, resources, PlaySettings(), seed)
 
 Episodes are split into cohorts by their groups; sandboxes of one cohort work while another decodes. A rollout that an
 outage ended is played again, a bounded number of times; one that stays lost is given back as lost, and nothing trains
@@ -15,6 +15,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import sha256
+from typing import ClassVar
 
 from pydantic import NonNegativeInt, PositiveInt
 
@@ -27,10 +28,10 @@ from saccade.episode.workbench import Workbench
 from saccade.media.store import MediaStore
 from saccade.record.settings import Settings
 from saccade.record.trajectory import StopReason, Trajectory
-from saccade.rl.engines.base import ContextFullError, Engine, Seat
+from saccade.rl.engines.base import ContextFullError, Engine, Slot
 from saccade.rl.play.branches import GroupSandbox
 from saccade.rl.play.gates import checked_tokens
-from saccade.rl.play.seat_model import SeatModel
+from saccade.rl.play.slot_model import SlotModel
 from saccade.sandbox.base import Sandbox
 from saccade.tokens.encoder import Encoder
 from saccade.tokens.segments import TokenTrajectory
@@ -41,7 +42,8 @@ from saccade.tools.toolbox import Toolbox
 class PlaySettings(Settings):
     """How episodes are spread over time; changes nothing in what an episode may say."""
 
-    at_once: PositiveInt = 128
+    RENAMED: ClassVar = {"at_once": "max_concurrency"}
+    max_concurrency: PositiveInt = 128
     """Episodes that run side by side."""
     cohorts: PositiveInt = 2
     """Parts that decode in turns. With 1, decoding waits for every sandbox."""
@@ -50,7 +52,7 @@ class PlaySettings(Settings):
 
 
 @dataclass(frozen=True, slots=True)
-class Stage:
+class RolloutResources:
     """What rollouts are played with."""
 
     engine: Engine
@@ -61,7 +63,7 @@ class Stage:
 
 
 @dataclass(frozen=True, slots=True)
-class Played:
+class PlayedRollout:
     """A rollout with what can be trained on."""
 
     trajectory: Trajectory
@@ -70,7 +72,7 @@ class Played:
 
 
 @dataclass(frozen=True, slots=True)
-class Timing:
+class RolloutTiming:
     """Where the time went, in seconds."""
 
     wall: float
@@ -95,7 +97,9 @@ class _Performer(Performer):
             return Stopped(StopReason.CONTEXT_LIMIT, str(error))
 
 
-async def play(plans: Sequence[Plan], stage: Stage, settings: PlaySettings, seed: int) -> tuple[list[Played], Timing]:
+async def play_rollouts(
+    plans: Sequence[Plan], resources: RolloutResources, settings: PlaySettings, seed: int
+) -> tuple[list[PlayedRollout], RolloutTiming]:
     """A rollout for each plan, in their order. Plans that share a `group` are of one task.
 
     Raises:
@@ -103,31 +107,37 @@ async def play(plans: Sequence[Plan], stage: Stage, settings: PlaySettings, seed
         MediaError: media of a task are not in the store.
         TrainingError: a gate was violated, or a task has no token form.
     """
-    began, busy = time.perf_counter(), stage.engine.busy_seconds
-    done: dict[str, Played] = {}
+    began, busy = time.perf_counter(), resources.engine.busy_seconds
+    done: dict[str, PlayedRollout] = {}
     replayed = 0
     for attempt in range(settings.replays + 1):
         left = [plan for plan in plans if plan.id not in done or done[plan.id].trajectory.lost]
         if not left:
             break
         replayed += len(left) if attempt else 0
-        for start in range(0, len(left), settings.at_once):
-            part = left[start : start + settings.at_once]
-            done |= {played.trajectory.id: played for played in await _together(part, stage, settings, (seed, attempt))}
+        for start in range(0, len(left), settings.max_concurrency):
+            part = left[start : start + settings.max_concurrency]
+            done |= {
+                played.trajectory.id: played for played in await _together(part, resources, settings, (seed, attempt))
+            }
     wall = time.perf_counter() - began
-    return [done[plan.id] for plan in plans], Timing(wall, stage.engine.busy_seconds - busy, replayed)
+    return [done[plan.id] for plan in plans], RolloutTiming(wall, resources.engine.busy_seconds - busy, replayed)
 
 
-async def _together(plans: Sequence[Plan], stage: Stage, settings: PlaySettings, seed: tuple[int, int]) -> list[Played]:
+async def _together(
+    plans: Sequence[Plan], resources: RolloutResources, settings: PlaySettings, seed: tuple[int, int]
+) -> list[PlayedRollout]:
     """All `plans` at once."""
     names = list(dict.fromkeys(plan.group for plan in plans))
     groups = {name: [plan for plan in plans if plan.group == name] for name in names}
-    sandboxes = {name: None if stage.sandbox is None else GroupSandbox(stage.sandbox) for name in names}
+    sandboxes = {name: None if resources.sandbox is None else GroupSandbox(resources.sandbox) for name in names}
     work = []
     for number in range(min(settings.cohorts, len(names))):
         cohort = [plan for name in names[number :: settings.cohorts] for plan in groups[name]]
-        seats = stage.engine.seats([_seed(plan, seed) for plan in cohort])
-        work += [_episode(plan, seat, stage, sandboxes[plan.group]) for plan, seat in zip(cohort, seats, strict=True)]
+        slots = resources.engine.slots([_seed(plan, seed) for plan in cohort])
+        work += [
+            _episode(plan, slot, resources, sandboxes[plan.group]) for plan, slot in zip(cohort, slots, strict=True)
+        ]
     try:
         async with asyncio.TaskGroup() as tasks:
             made = [tasks.create_task(item) for item in work]
@@ -138,21 +148,21 @@ async def _together(plans: Sequence[Plan], stage: Stage, settings: PlaySettings,
     return [task.result() for task in made]
 
 
-async def _episode(plan: Plan, seat: Seat, stage: Stage, sandbox: Sandbox | None) -> Played:
-    workbench = Workbench(plan, sandbox, stage.store, stage.tools)
-    model = SeatModel(stage.engine.name, seat, TokenStream(stage.encoder, plan.id))
-    performer = _Performer(model, workbench, stage.store)
+async def _episode(plan: Plan, slot: Slot, resources: RolloutResources, sandbox: Sandbox | None) -> PlayedRollout:
+    workbench = Workbench(plan, sandbox, resources.store, resources.tools)
+    model = SlotModel(resources.engine.name, slot, TokenStream(resources.encoder, plan.id))
+    performer = _Performer(model, workbench, resources.store)
     began = performer.clock()
     workbench.prepare()  # what opening takes, the engine is at work
     try:
         outcome = await drive(plan, performer)
     finally:
-        seat.leave()
+        slot.release()
         await workbench.close()
-    made = trajectory(plan, outcome, model=stage.engine.name, seconds=performer.clock() - began)
+    made = trajectory(plan, outcome, model=resources.engine.name, seconds=performer.clock() - began)
     if made.lost or not made.turns:
-        return Played(made, None)
-    return Played(made, checked_tokens(made, stage.encoder, seat.ids))
+        return PlayedRollout(made, None)
+    return PlayedRollout(made, checked_tokens(made, resources.encoder, slot.ids))
 
 
 def _seed(plan: Plan, seed: tuple[int, int]) -> int:

@@ -12,7 +12,7 @@ import numpy as np
 from pydantic import Field, PositiveInt, model_validator
 
 from saccade.record.settings import Settings
-from saccade.rl.rollouts import RolloutGroup
+from saccade.rl.groups import RolloutGroup
 
 
 class Band(Settings):

@@ -7,7 +7,7 @@ from typing import Literal
 
 from pydantic import NonNegativeFloat, PositiveInt
 
-from saccade.rl.rollouts import RolloutGroup
+from saccade.rl.groups import RolloutGroup
 from saccade.rl.select.selection import (
     TOLERANCE,
     Kept,

@@ -13,7 +13,7 @@ from typing import Literal
 
 from pydantic import NonNegativeFloat, PositiveInt
 
-from saccade.rl.rollouts import Broken, RolloutGroup
+from saccade.rl.groups import Broken, RolloutGroup
 from saccade.rl.select.selection import (
     TOLERANCE,
     Dropped,

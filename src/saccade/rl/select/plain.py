@@ -7,7 +7,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, PositiveInt, model_validator
 
-from saccade.rl.rollouts import RolloutGroup
+from saccade.rl.groups import RolloutGroup
 from saccade.rl.select.selection import Kept, Reason, Selection, SelectionRule, keep_groups, keep_usable
 
 Share = Annotated[float, Field(ge=0, le=1)]

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from pydantic import PositiveInt
 
 from saccade.record.settings import Settings
-from saccade.rl.rollouts import RolloutGroup
+from saccade.rl.groups import RolloutGroup
 from saccade.rl.select.selection import Selection, SelectionRule
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from saccade.rl.rollouts import Rollout, RolloutGroup, spread
+from saccade.rl.groups import Rollout, RolloutGroup, spread
 from saccade.rl.rules import Rule
 
 TOLERANCE: Final = 1e-6

@@ -24,15 +24,15 @@ from saccade.rewards.judges.registry import JudgeContext, make_judge
 from saccade.rewards.judges.verdict import Judge
 from saccade.rewards.reading import LONGEST_ANSWER, accuracy
 from saccade.rewards.reward import Group, NeedsConsistency, NeedsJudge, Reward, RewardPreset, unscored
-from saccade.rl.play.rollouts import Played
+from saccade.rl.play.rollouts import PlayedRollout
 from saccade.rl.recipe import RewardSettings
 
 
 @dataclass(frozen=True, slots=True)
-class Scored:
+class ScoredRollout:
     """A rollout and what it is worth."""
 
-    played: Played
+    played: PlayedRollout
     reward: Reward
 
     @property
@@ -92,7 +92,7 @@ class Scorer:
         for model in self.models:
             await model.close()
 
-    async def __call__(self, group: Sequence[Played], *, trained_on: bool = True) -> list[Scored]:
+    async def __call__(self, group: Sequence[PlayedRollout], *, trained_on: bool = True) -> list[ScoredRollout]:
         """The rollouts of one task with their rewards; one that cannot be trained on has none.
 
         What is not `trained_on` (validation, a curriculum's pass rates) is not put before a model that judges calls or
@@ -101,8 +101,8 @@ class Scorer:
         graded = await asyncio.gather(*(self._graded(item.trajectory, trained_on) for item in group))
         rewards = self.preset(await self._judged(graded, trained_on))
         return [
-            Scored(
-                Played(trajectory, item.tokens),
+            ScoredRollout(
+                PlayedRollout(trajectory, item.tokens),
                 unscored(reward, "it has no turn to be trained on") if item.tokens is None else reward,
             )
             for item, trajectory, reward in zip(group, graded, rewards, strict=True)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from functools import reduce
+from typing import Any, ClassVar
 
 from pydantic import NonNegativeFloat, NonNegativeInt, PositiveInt
 
@@ -36,7 +38,7 @@ class ValidationSettings(Settings):
     """Steps; 0 for never. The last step always counts."""
 
 
-class KeptRollouts(Settings):
+class RolloutStoreSettings(Settings):
     """Which rollouts stay on the disk, in OUT/rollouts."""
 
     every: NonNegativeInt = 10
@@ -46,6 +48,7 @@ class KeptRollouts(Settings):
 class RlSettings(Settings):
     """The settings of `saccade rl`."""
 
+    RENAMED: ClassVar = {"forward_tokens": "max_tokens_per_batch", "largest_gap": "max_logprob_diff"}
     recipe: Recipe
     model: ModelSettings = ModelSettings()
     """LoRA's dropout counts as 0: the policy that learns must be the one that sampled."""
@@ -53,10 +56,10 @@ class RlSettings(Settings):
     validation: ValidationSettings = ValidationSettings()
     play: PlaySettings = PlaySettings()
     keep: KeepSettings = KeepSettings(every=10)
-    rollouts: KeptRollouts = KeptRollouts()
-    forward_tokens: PositiveInt = 16_384
+    rollouts: RolloutStoreSettings = RolloutStoreSettings()
+    max_tokens_per_batch: PositiveInt = 16_384
     """Most tokens of a forward pass, padding included."""
-    largest_gap: NonNegativeFloat = 0.0
+    max_logprob_diff: NonNegativeFloat = 0.0
     """Largest difference of a token's log-probability between sampling and training, in nats, before the run fails;
     0: 1e-3 in float32, 1.0 in bfloat16 and with a server as the engine."""
     engine: str = "local"
@@ -84,10 +87,25 @@ def load_rl_settings(
         SettingsError: names every mistake.
         RegistryError: the recipe names a dialect or reward that does not exist.
     """
-    own = [item for item in overrides if item.partition("=")[0].split(".")[0].strip() in _MACHINE]
+    machine = _MACHINE | RlSettings.RENAMED.keys()
+    own = [item for item in overrides if item.partition("=")[0].split(".")[0].strip() in machine]
     recipe = load_recipe(wanted, profile, [item for item in overrides if item not in own])
     settings = load_settings(_Machine, None, own)
     return RlSettings(recipe=recipe, **{name: getattr(settings, name) for name in _MACHINE})
+
+
+def renewed_override(override: str) -> str:
+    """An override `a.b=value` of a recipe or a run as a run of before saved it, with the names of today."""
+    path, equals, value = override.partition("=")
+    names = [name.strip() for name in path.split(".")]
+    table: dict[str, Any] = reduce(lambda inner, name: {name: inner}, reversed(names), {})
+    for kind in (RlSettings, Recipe):
+        table = kind.renewed(table)
+    renewed = []
+    while table:
+        ((name, table),) = table.items()
+        renewed.append(name)
+    return ".".join(renewed) + equals + value
 
 
 class _Machine(RlSettings):

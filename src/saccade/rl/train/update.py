@@ -20,18 +20,18 @@ from saccade.errors import TrainingError
 from saccade.rl.losses.entropy import entropy
 from saccade.rl.losses.settings import LossSettings
 from saccade.rl.losses.total import LossInputs, Totals, policy_loss
-from saccade.rl.recipe import OptimiserSettings
-from saccade.tokens.batch import Batch, Collator, Row
+from saccade.rl.recipe import RlOptimizerSettings
+from saccade.tokens.batch import Batch, Collator, TokenRow
 from saccade.training.learner import Learner
 from saccade.training.passes import forward_passes, work
 from saccade.training.weights import Trainable
 
 
 @dataclass(frozen=True, slots=True)
-class Sample:
+class TrainingSample:
     """A rollout as the update sees it; arrays are (tokens,)."""
 
-    row: Row
+    row: TokenRow
     behaviour: NDArray[np.float32]
     """Log-probability of each sampled token under the policy that sampled it, else 0."""
     advantages: NDArray[np.float32]
@@ -39,7 +39,7 @@ class Sample:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class ForwardOutput:
     """A forward pass: log-probabilities (rows, tokens), 0 where nothing was sampled, and what they came from."""
 
     logprobs: torch.Tensor
@@ -50,7 +50,7 @@ class Found:
 
 
 @dataclass
-class UpdateSums:
+class UpdateMetrics:
     """Sums over forward passes, and over the updates of a step."""
 
     loss: float = 0.0
@@ -61,11 +61,11 @@ class UpdateSums:
     clipped: float = 0.0
     kl: float = 0.0
     entropy: float = 0.0
-    gap: float = 0.0
+    max_logprob_diff: float = 0.0
     """Largest difference of log-probability between sampling and training; of a step: before any update."""
     updates: int = 0
 
-    def add(self, other: UpdateSums) -> None:
+    def add(self, other: UpdateMetrics) -> None:
         """These and those of `other`."""
         self.loss += other.loss
         self.gradient_norm += other.gradient_norm
@@ -73,11 +73,11 @@ class UpdateSums:
         self.clipped += other.clipped
         self.kl += other.kl
         self.entropy += other.entropy
-        self.gap = max(self.gap, other.gap)
+        self.max_logprob_diff = max(self.max_logprob_diff, other.max_logprob_diff)
         self.updates += other.updates
 
 
-def sampled_logprobs(trained: Trainable, batch: Batch, samples: Sequence[Sample]) -> Found:
+def sampled_logprobs(trained: Trainable, batch: Batch, samples: Sequence[TrainingSample]) -> ForwardOutput:
     """Log-probabilities of the sampled tokens of `batch`, which holds the rows of `samples`, padded."""
     model, forbidden = trained.model, trained.checkpoint.forbidden
     device, dtype = forbidden.device, next(model.parameters()).dtype
@@ -85,7 +85,7 @@ def sampled_logprobs(trained: Trainable, batch: Batch, samples: Sequence[Sample]
         name: value.to(device, dtype) if value.is_floating_point() else value.to(device)
         for name, value in batch.pictures.items()
     }
-    mask = batch.place([sample.row.trained for sample in samples], False).to(device)
+    mask = batch.lay_out([sample.row.trained for sample in samples], False).to(device)
     heat = torch.tensor([sample.temperature or 1.0 for sample in samples], device=device)
     with trained.autocast():
         hidden = model.model(
@@ -94,20 +94,20 @@ def sampled_logprobs(trained: Trainable, batch: Batch, samples: Sequence[Sample]
         before = mask[:, 1:]  # a token is predicted at the position in front of it
         logits = model.get_output_embeddings()(hidden[:, :-1][before]).float()
     logits = logits.masked_fill(forbidden, -torch.inf) / heat[:, None].expand(mask.shape)[:, 1:][before][:, None]
-    wanted = batch.ids[:, 1:].to(device)[before]
-    chosen = torch.log_softmax(logits, dim=-1).gather(-1, wanted[:, None])[:, 0]
+    targets = batch.ids[:, 1:].to(device)[before]
+    chosen = torch.log_softmax(logits, dim=-1).gather(-1, targets[:, None])[:, 0]
     logprobs = torch.zeros(mask.shape, device=device)
     logprobs[mask] = chosen
-    return Found(logprobs, logits, mask)
+    return ForwardOutput(logprobs, logits, mask)
 
 
 @dataclass(frozen=True, slots=True)
 class UpdateLimits:
     """What no update may pass."""
 
-    tokens: int
+    max_tokens: int
     """Of a forward pass, padding included."""
-    gap: float
+    max_logprob_diff: float
     """Between the log-probabilities of sampling and training before any update, in nats."""
 
 
@@ -130,76 +130,87 @@ class Updater:
         self._limits = limits
 
     def step(
-        self, samples: Sequence[Sample], loss: LossSettings, settings: OptimiserSettings, number: int, seed: int
-    ) -> UpdateSums:
+        self,
+        samples: Sequence[TrainingSample],
+        loss: LossSettings,
+        settings: RlOptimizerSettings,
+        number: int,
+        seed: int,
+    ) -> UpdateMetrics:
         """The updates of step `number` (from 0).
 
         Raises:
             TrainingError: the loss or the gradient is no number, or sampling and training disagree; the weights are
                 as they were before that update.
         """
-        sums = UpdateSums()
-        for part in _parts(samples, settings, number, seed):
-            found = self._gradient(part, loss, settings.clip)
+        sums = UpdateMetrics()
+        for part in _minibatches(samples, settings, number, seed):
+            metrics = self._gradient(part, loss, settings.clip)
             if sums.updates:
-                found.gap = 0.0  # the policy is not the one that sampled any more
-            self._check(found)
+                metrics.max_logprob_diff = 0.0  # the policy is not the one that sampled any more
+            self._check(metrics)
             self._learner.step(min(1.0, (number + 1) / max(1, settings.warmup_steps)))
-            sums.add(found)
+            sums.add(metrics)
         sums.loss /= max(1, sums.updates)
         sums.gradient_norm /= max(1, sums.updates)
         return sums
 
-    def _gradient(self, samples: Sequence[Sample], loss: LossSettings, clip: float) -> UpdateSums:
+    def _gradient(self, samples: Sequence[TrainingSample], loss: LossSettings, clip: float) -> UpdateMetrics:
         """Of one update, over all processes."""
         totals = Totals(float(sum(sample.row.trained.sum() for sample in samples)), float(len(samples)))
         lengths = [len(sample.row) for sample in samples]
-        passes = forward_passes(lengths, self._limits.tokens, packed=False)
-        own = UpdateSums()
-        for group in self._learner.processes.turns(passes, work(lengths, passes)):
+        passes = forward_passes(lengths, self._limits.max_tokens, packed=False)
+        own = UpdateMetrics()
+        for group in self._learner.processes.balanced_shares(passes, work(lengths, passes)):
             value = None if group is None else self._loss([samples[index] for index in group], loss, totals, own)
             self._learner.backward(value)
         norm = self._learner.gradient_norm(clip)
-        whole = UpdateSums(gradient_norm=norm, updates=1)
-        for sums in self._learner.processes.gathered(own):
-            whole.add(sums)
-        return whole
+        total = UpdateMetrics(gradient_norm=norm, updates=1)
+        for sums in self._learner.processes.all_gather(own):
+            total.add(sums)
+        return total
 
-    def _check(self, found: UpdateSums) -> None:
-        if found.gap > self._limits.gap:
-            self._learner.drop()
+    def _check(self, metrics: UpdateMetrics) -> None:
+        if metrics.max_logprob_diff > self._limits.max_logprob_diff:
+            self._learner.zero_grad()
             raise TrainingError(
-                f"a token's log-probability differs by {found.gap:.2g} between sampling and training, and at most "
-                f"{self._limits.gap:.2g} is allowed (largest_gap): the policy that learns would not be the one that "
-                "sampled. Nothing was updated."
+                f"a token's log-probability differs by {metrics.max_logprob_diff:.2g} between sampling and training, "
+                f"and at most {self._limits.max_logprob_diff:.2g} is allowed (max_logprob_diff): the policy that "
+                "learns would not be the one that sampled. Nothing was updated."
             )
-        if not (np.isfinite(found.gradient_norm) and np.isfinite(found.loss)):
-            self._learner.drop()
+        if not (np.isfinite(metrics.gradient_norm) and np.isfinite(metrics.loss)):
+            self._learner.zero_grad()
             raise TrainingError(
-                f"an update had a loss of {found.loss} and a gradient of norm {found.gradient_norm}; the weights are "
-                "as they were before. Lower the learning rate, or train in float32."
+                f"an update had a loss of {metrics.loss} and a gradient of norm {metrics.gradient_norm}; the weights "
+                "are as they were before. Lower the learning rate, or train in float32."
             )
 
-    def _loss(self, samples: Sequence[Sample], loss: LossSettings, totals: Totals, sums: UpdateSums) -> torch.Tensor:
+    def _loss(
+        self, samples: Sequence[TrainingSample], loss: LossSettings, totals: Totals, sums: UpdateMetrics
+    ) -> torch.Tensor:
         """Of one forward pass; what is logged of it is added to `sums`."""
         batch = self._collate([sample.row for sample in samples])
-        found = sampled_logprobs(self._trained, batch, samples)
-        device = found.mask.device
+        output = sampled_logprobs(self._trained, batch, samples)
+        device = output.mask.device
         inputs = LossInputs(
-            logprobs=found.logprobs,
-            behaviour=batch.place([sample.behaviour for sample in samples], 0.0).to(device),
-            advantages=batch.place([sample.advantages for sample in samples], 0.0).to(device),
-            mask=found.mask.float(),
-            reference=self._referred(batch, samples) if loss.kl_weight else None,
-            logits=_laid(found) if loss.entropy_weight else None,
+            logprobs=output.logprobs,
+            behaviour=batch.lay_out([sample.behaviour for sample in samples], 0.0).to(device),
+            advantages=batch.lay_out([sample.advantages for sample in samples], 0.0).to(device),
+            mask=output.mask.float(),
+            reference=self._reference_logprobs(batch, samples) if loss.kl_weight else None,
+            logits=_dense_logits(output) if loss.entropy_weight else None,
         )
-        value, told = policy_loss(inputs, loss, totals)
+        value, terms = policy_loss(inputs, loss, totals)
         with torch.no_grad():
-            spread = float(entropy(found.logits.detach()).sum())
-        sums.add(UpdateSums(float(value.detach()), 0.0, told.tokens, told.clipped, told.kl, spread, told.largest_gap))
+            spread = float(entropy(output.logits.detach()).sum())
+        sums.add(
+            UpdateMetrics(
+                float(value.detach()), 0.0, terms.tokens, terms.clipped, terms.kl, spread, terms.max_logprob_diff
+            )
+        )
         return value
 
-    def _referred(self, batch: Batch, samples: Sequence[Sample]) -> torch.Tensor:
+    def _reference_logprobs(self, batch: Batch, samples: Sequence[TrainingSample]) -> torch.Tensor:
         """Log-probabilities under the reference: a copy of the first policy, or the policy without its adapter."""
         reference = self._reference or self._trained
         without: Any = nullcontext() if self._reference else self._trained.adapter.disable_adapter()
@@ -207,9 +218,9 @@ class Updater:
             return sampled_logprobs(reference, batch, samples).logprobs
 
 
-def _parts(
-    samples: Sequence[Sample], settings: OptimiserSettings, number: int, seed: int
-) -> Iterator[Sequence[Sample]]:
+def _minibatches(
+    samples: Sequence[TrainingSample], settings: RlOptimizerSettings, number: int, seed: int
+) -> Iterator[Sequence[TrainingSample]]:
     """The samples of each update; shuffled only where there is more than one."""
     if settings.updates == settings.epochs == 1:
         yield samples
@@ -221,8 +232,8 @@ def _parts(
                 yield [samples[index] for index in part]
 
 
-def _laid(found: Found) -> torch.Tensor:
+def _dense_logits(output: ForwardOutput) -> torch.Tensor:
     """The logits (rows, tokens, vocabulary); 0 where nothing was sampled."""
-    laid = found.logits.new_zeros((*found.mask.shape, found.logits.shape[-1]))
-    laid[found.mask] = found.logits
-    return laid
+    dense = output.logits.new_zeros((*output.mask.shape, output.logits.shape[-1]))
+    dense[output.mask] = output.logits
+    return dense

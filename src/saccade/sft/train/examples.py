@@ -21,10 +21,10 @@ from saccade.record.codec import read_lines
 from saccade.record.status import Status
 from saccade.record.trajectory import Trajectory
 from saccade.sft.train.settings import DataSettings, LossSettings, SftSettings
-from saccade.tokens.batch import Row, row_of
+from saccade.tokens.batch import TokenRow, token_row
 from saccade.tokens.build import token_trajectory
 from saccade.tokens.encoder import Encoder
-from saccade.tokens.segments import truncated
+from saccade.tokens.segments import truncate
 
 _NO_TOKENS = "without a token form"
 
@@ -33,8 +33,8 @@ _NO_TOKENS = "without a token form"
 class Examples:
     """What a run learns from and is watched on."""
 
-    train: tuple[Row, ...]
-    validation: tuple[Row, ...]
+    train: tuple[TokenRow, ...]
+    validation: tuple[TokenRow, ...]
     left_out: dict[str, int]
     """How many trajectories were not used, by reason."""
     refusal: str = ""
@@ -85,8 +85,8 @@ def read_examples(settings: SftSettings, encoder: Encoder, tell: Callable[[int],
         RecordError: a run folder cannot be read.
         TrainingError: nothing is left to learn from.
     """
-    train: list[Row] = []
-    held: list[Row] = []
+    train: list[TokenRow] = []
+    held: list[TokenRow] = []
     left_out: Counter[str] = Counter()
     dialects: Counter[str] = Counter()
     refusal = ""
@@ -127,7 +127,7 @@ class _Read:
 
     task: str
     """Its id."""
-    row: Row | None
+    row: TokenRow | None
     reason: str = ""
     """Why there is no row."""
     refusal: str = ""
@@ -169,7 +169,7 @@ def _read(trajectory: Trajectory, settings: SftSettings, encoder: Encoder) -> _R
     )
 
 
-def _row(trajectory: Trajectory, settings: SftSettings, encoder: Encoder) -> Row | str:
+def _row(trajectory: Trajectory, settings: SftSettings, encoder: Encoder) -> TokenRow | str:
     """The row, or the reason why there is none."""
     data: DataSettings = settings.data
     if trajectory.lost or any(_status(trajectory, turn) is Status.LOST for turn in range(len(trajectory.turns))):
@@ -181,7 +181,7 @@ def _row(trajectory: Trajectory, settings: SftSettings, encoder: Encoder) -> Row
     most = min(data.most_tokens, encoder.context_tokens)
     if len(tokens.segments[0].ids) + len(tokens.segments[1].ids) > most:
         return f"whose first turn does not fit {most} tokens"
-    row = row_of(truncated(tokens, most), learned)
+    row = token_row(truncate(tokens, most), learned)
     return row if np.any(row.trained) else f"with no learned turn within {most} tokens"
 
 

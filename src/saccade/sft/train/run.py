@@ -25,13 +25,13 @@ from saccade.sft.train.order import step_rows, total_steps
 from saccade.sft.train.settings import SftSettings
 from saccade.sft.train.validate import greedy_samples, held_out_loss
 from saccade.sft.train.watch import NoWatch, Watch
-from saccade.tokens.batch import Batch, Collator, Row
+from saccade.tokens.batch import Batch, Collator, TokenRow
 from saccade.tokens.pictures import PictureTensors
-from saccade.training.checkpoints import Checkpoints, State
+from saccade.training.checkpoints import Checkpoints, RunState
 from saccade.training.folder import SETTINGS, check_folder
 from saccade.training.journal import Journal
 from saccade.training.learner import Learner
-from saccade.training.optimiser import rate_fraction
+from saccade.training.optimizer import rate_fraction
 from saccade.training.parallel import Processes
 from saccade.training.passes import forward_passes, work
 from saccade.training.shards import make_learner
@@ -56,24 +56,24 @@ def train(settings: SftSettings, out: Path, *, resume: bool = False, watch: Watc
         torch.set_num_threads(settings.threads or os.cpu_count() or 1)
     check_folder(settings, out, resume)
     check_runs(settings.data.runs)
-    processes.wait()
+    processes.barrier()
     trained = load_trainable(settings.model, processes.device, settings.seed)
-    heard = watch if watch is not None and processes.first else NoWatch()
+    heard = watch if watch is not None and processes.is_main else NoWatch()
     examples = read_examples(settings, trained.encoder, heard.reading)
-    if processes.first:  # not before the data and the checkpoint are known to be there
+    if processes.is_main:  # not before the data and the checkpoint are known to be there
         out.mkdir(parents=True, exist_ok=True)
         save_settings(settings, out / SETTINGS)
-    processes.wait()
-    learner = make_learner(trained, settings.optimiser, processes, settings.model.shard)
+    processes.barrier()
+    learner = make_learner(trained, settings.optimizer, processes, settings.model.shard)
     run = _Run(settings, out, trained, examples, learner)
     run.go_on()
     run.to_the_end(heard)
-    learner.settle()
+    learner.finalize()
     folder = out / "model"
-    if processes.first:
+    if processes.is_main:
         export(trained, folder, settings.keep.dtype, examples.dialects)
         heard.saved(folder)
-    processes.wait()
+    processes.barrier()
     return folder
 
 
@@ -99,7 +99,7 @@ class _Run:
         self._collate_held = Collator(trained.encoder, looked_at, trained.model, packed=False)
         self._checkpoints = Checkpoints(out / "checkpoints", settings.keep.checkpoints, self._processes)
         self._total = total_steps(len(examples.train), batch.trajectories, settings.epochs, settings.steps)
-        self._state = State(0, 0, examples.fingerprint)
+        self._state = RunState(0, 0, examples.fingerprint)
 
     def go_on(self) -> None:
         """From the last checkpoint, where there is one."""
@@ -118,7 +118,7 @@ class _Run:
     def to_the_end(self, watch: Watch) -> None:
         """Every step that is left."""
         journal = None
-        if self._processes.first:
+        if self._processes.is_main:
             config = self._settings.model_dump(mode="json")
             journal = Journal(self._out, self._settings.keep, self._state.step, config)
         watch.begins(self._examples, self._state.step, self._total)
@@ -160,22 +160,22 @@ class _Run:
                 found = token_loss(self._trained.model, batch, trained, self._trained.checkpoint.forbidden, weights)
             self._learner.backward(found.total)
             loss, right = loss + float(found.total.detach()), right + found.right
-        norm = self._learner.gradient_norm(self._settings.optimiser.clip)
-        loss, right = self._processes.summed([loss, right])
+        norm = self._learner.gradient_norm(self._settings.optimizer.clip)
+        loss, right = self._processes.all_sum([loss, right])
         if not (norm < float("inf") and loss < float("inf")):
             raise TrainingError(
                 f"step {step + 1} gave a loss of {loss} and a gradient of norm {norm}; the weights are as "
                 "they were before. Lower the learning rate, or train in float32."
             )
-        fraction = rate_fraction(step, self._total, self._settings.optimiser)
+        fraction = rate_fraction(step, self._total, self._settings.optimizer)
         self._learner.step(fraction)
         tokens = sum(len(row) for row in rows)
-        self._state = State(step + 1, self._state.tokens + tokens, self._state.data)
+        self._state = RunState(step + 1, self._state.tokens + tokens, self._state.data)
         seconds = time.perf_counter() - began
         return {
             "loss": loss,
             "accuracy": right / learned,
-            "learning_rate": self._settings.optimiser.learning_rate * fraction,
+            "learning_rate": self._settings.optimizer.learning_rate * fraction,
             "gradient_norm": norm,
             "learned_tokens": learned,
             "tokens": self._state.tokens,
@@ -183,7 +183,7 @@ class _Run:
             "epoch": (step + 1) * len(rows) / len(self._examples.train),
         }
 
-    def _rows(self, step: int) -> list[Row]:
+    def _rows(self, step: int) -> list[TokenRow]:
         rows = self._examples.train
         return [rows[i] for i in step_rows(step, len(rows), self._settings.batch.trajectories, self._settings.seed)]
 
@@ -195,15 +195,15 @@ class _Run:
         groups = forward_passes(lengths, self._settings.batch.tokens, packed=self._packed)
         return [
             None if group is None else self._batch([rows[at] for at in group], [weights[at] for at in group])
-            for group in self._processes.turns(groups, work(lengths, groups))
+            for group in self._processes.balanced_shares(groups, work(lengths, groups))
         ]
 
-    def _batch(self, rows: Sequence[Row], weights: Sequence[Weights]) -> tuple[Batch, torch.Tensor, torch.Tensor]:
+    def _batch(self, rows: Sequence[TokenRow], weights: Sequence[Weights]) -> tuple[Batch, torch.Tensor, torch.Tensor]:
         batch = self._collate(rows)
-        return batch, batch.place([row.trained for row in rows], False), batch.place(weights, 0.0)
+        return batch, batch.lay_out([row.trained for row in rows], False), batch.lay_out(weights, 0.0)
 
     def _look(self, number: int, journal: Journal | None, watch: Watch) -> None:
-        held: Sequence[Row] = self._examples.validation
+        held: Sequence[TokenRow] = self._examples.validation
         values = held_out_loss(self._trained, held, self._collate_held, self._settings.batch.tokens, self._processes)
         if journal is None:
             return

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 from pydantic import NonNegativeInt, PositiveFloat, PositiveInt
 
 from saccade.record.settings import Settings
 from saccade.tokens.build import SampledIds
-from saccade.training.settings import Fraction, KeepSettings, ModelSettings, OptimiserSettings
+from saccade.training.settings import Fraction, KeepSettings, ModelSettings, OptimizerSettings
 
 
 class DataSettings(Settings):
@@ -66,10 +66,11 @@ class ValidationSettings(Settings):
 class SftSettings(Settings):
     """The settings of `saccade sft`."""
 
+    RENAMED: ClassVar = {"optimiser": "optimizer"}
     data: DataSettings = DataSettings()
     model: ModelSettings = ModelSettings()
     loss: LossSettings = LossSettings()
-    optimiser: OptimiserSettings = OptimiserSettings()
+    optimizer: OptimizerSettings = OptimizerSettings()
     batch: BatchSettings = BatchSettings()
     validation: ValidationSettings = ValidationSettings()
     keep: KeepSettings = KeepSettings()

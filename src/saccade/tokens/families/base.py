@@ -12,10 +12,10 @@ from typing import Any, Protocol
 from PIL import Image
 
 from saccade.record.content import Role
-from saccade.tokens.pieces import Mark, Piece
+from saccade.tokens.pieces import Piece, SpecialToken
 
-END_OF_TURN = Mark("<|im_end|>")
-_START = Mark("<|im_start|>")
+END_OF_TURN = SpecialToken("<|im_end|>")
+_START = SpecialToken("<|im_start|>")
 
 
 class Frame(Protocol):

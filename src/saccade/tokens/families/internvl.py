@@ -10,7 +10,7 @@ from PIL import Image
 
 from saccade.record.content import Role
 from saccade.tokens.families.base import CHATML_TAIL, chatml_head
-from saccade.tokens.pieces import Mark, Piece
+from saccade.tokens.pieces import Piece, SpecialToken
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class InternVl:
 
     def picture(self, tokens: int) -> tuple[Piece, ...]:
         """The placeholders of all its tiles in one row."""
-        return (Mark("<img>"), *(Mark("<IMG_CONTEXT>"),) * tokens, Mark("</img>"), "\n")
+        return (SpecialToken("<img>"), *(SpecialToken("<IMG_CONTEXT>"),) * tokens, SpecialToken("</img>"), "\n")
 
     def visual_tokens(self, width: int, height: int, image_processor: Any, config: Any) -> int:
         """Tiles, the thumbnail among them, times the features of a tile."""

@@ -10,7 +10,7 @@ from PIL import Image
 
 from saccade.record.content import Role
 from saccade.tokens.families.base import CHATML_TAIL, chatml_head, merged_grids, merged_patches, resized
-from saccade.tokens.pieces import Mark, Piece
+from saccade.tokens.pieces import Piece, SpecialToken
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,11 @@ class Qwen3Vl:
 
     def picture(self, tokens: int) -> tuple[Piece, ...]:
         """One placeholder for each 2 by 2 patches."""
-        return (Mark("<|vision_start|>"), *(Mark("<|image_pad|>"),) * tokens, Mark("<|vision_end|>"))
+        return (
+            SpecialToken("<|vision_start|>"),
+            *(SpecialToken("<|image_pad|>"),) * tokens,
+            SpecialToken("<|vision_end|>"),
+        )
 
     def visual_tokens(self, width: int, height: int, image_processor: Any, config: Any) -> int:
         """From the size alone; no pixel is read."""

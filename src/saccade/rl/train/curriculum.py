@@ -11,51 +11,53 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import Field as Described
-from pydantic import NonNegativeInt
+from pydantic import Field, NonNegativeInt
 
 from saccade.errors import TrainingError
 from saccade.record.base import Record, Text
 from saccade.record.codec import append_lines, read_lines, recover_lines
 from saccade.rl.select.curriculum import Band, in_band
-from saccade.rl.train.harvest import Field
+from saccade.rl.train.collector import Collector
+from saccade.rl.train.metrics import RlCallback
 from saccade.rl.train.tasks import TaskList
-from saccade.rl.train.telling import Watch
 
 PASS_RATES = "pass-rates.jsonl"
 
 
-class PassRate(Record):
+class TaskPassRate(Record):
     """How the first policy does on a task."""
 
     id: Text
     """Of the task."""
-    rate: Annotated[float, Described(ge=0, le=1)] | None
+    rate: Annotated[float, Field(ge=0, le=1)] | None
     """Share of right rollouts; None where no rollout was usable."""
     usable: NonNegativeInt
     """Rollouts that count."""
 
 
-async def choose(tasks: TaskList, band: Band, field: Field, out: Path, watch: Watch) -> tuple[str, ...]:
+async def choose_tasks(
+    tasks: TaskList, band: Band, collector: Collector, out: Path, callback: RlCallback
+) -> tuple[str, ...]:
     """The ids of `tasks` whose pass rate lies in the band, in their order; every process calls it.
 
     Raises:
         TrainingError: there is none.
         RecordError: OUT/pass-rates.jsonl is damaged.
     """
-    path, processes = out / PASS_RATES, field.processes
-    known = processes.gathered(_known(path) if processes.first else [])[0]
-    rates = {item.id: item for item in known}
-    size, total = field.recipe.rounds.tasks, len(tasks.ids)
+    path, processes = out / PASS_RATES, collector.processes
+    stored = processes.all_gather(_read_pass_rates(path) if processes.is_main else [])[0]
+    rates = {item.id: item for item in stored}
+    size, total = collector.recipe.rounds.tasks, len(tasks.ids)
     for start in range(0, total, size):
         part = range(start, min(start + size, total))
         if any(tasks.ids[place] not in rates for place in part):
-            found = await field.rates(tasks, part)
-            new = [PassRate(id=name, rate=rate, usable=n) for name, (rate, n) in found.items() if name not in rates]
-            if processes.first:
+            measured = await collector.pass_rates(tasks, part)
+            unknown = {name: found for name, found in measured.items() if name not in rates}
+            new = [TaskPassRate(id=name, rate=rate, usable=usable) for name, (rate, usable) in unknown.items()]
+            if processes.is_main:
                 append_lines(path, new)
             rates |= {item.id: item for item in new}
-        watch.choosing(part.stop, total)
+        callback.choosing(part.stop, total)
     ordered = (rates[name] for name in tasks.ids)
     chosen = in_band({item.id: (item.rate, item.usable) for item in ordered if item.rate is not None}, band)
     if not chosen:
@@ -63,12 +65,12 @@ async def choose(tasks: TaskList, band: Band, field: Field, out: Path, watch: Wa
             f"no task has a pass rate from {band.lowest} to {band.highest} with at least {band.fewest} usable rollouts "
             f"under this policy (curriculum); {path} has the rates. Widen the band, or take other tasks."
         )
-    watch.chose(len(chosen), total)
+    callback.chose(len(chosen), total)
     return chosen
 
 
-def _known(path: Path) -> list[PassRate]:
+def _read_pass_rates(path: Path) -> list[TaskPassRate]:
     if not path.exists():
         return []
     recover_lines(path)
-    return list(read_lines(path, PassRate))
+    return list(read_lines(path, TaskPassRate))

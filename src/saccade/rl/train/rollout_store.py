@@ -14,26 +14,26 @@ from saccade.record.score import Score
 from saccade.record.trajectory import Trajectory
 from saccade.rewards.reward import with_reward
 from saccade.rl.advantages.rules import Advantage
-from saccade.rl.train.scoring import Scored
+from saccade.rl.train.scoring import ScoredRollout
 
 ADVANTAGE = "advantage"
 """Name of the score that holds the advantage of a sequence; its detail tells that of each turn's tokens."""
 
 
-def kept_rollouts(root: Path, place: int) -> RunFolder:
-    """The folder, with only the rollouts of tasks before `place` in the row of epochs.
+def open_rollout_store(root: Path, cursor: int) -> RunFolder:
+    """The folder, with only the rollouts of tasks before `cursor` in the row of epochs.
 
     Raises:
         RecordError: it cannot be read.
     """
-    lines = root / TRAJECTORIES
-    if lines.exists():
-        recover_lines(lines)
-        write_lines(lines, [item for item in read_lines(lines, Trajectory) if _place(item) < place])
+    path = root / TRAJECTORIES
+    if path.exists():
+        recover_lines(path)
+        write_lines(path, [item for item in read_lines(path, Trajectory) if _place(item) < cursor])
     return RunFolder(root)
 
 
-def with_worth(item: Scored, advantage: Advantage | None) -> Trajectory:
+def with_worth(item: ScoredRollout, advantage: Advantage | None) -> Trajectory:
     """The rollout with its reward's parts, those of its turns, and its advantage (None: not trained on) as scores."""
     made = with_reward(item.trajectory, item.reward)
     more = [

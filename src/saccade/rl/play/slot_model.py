@@ -1,4 +1,4 @@
-"""A seat of an engine as the model of one episode, so that rollouts are played by the same loop as everything else."""
+"""A slot of an engine as the model of one episode, so that rollouts are played by the same loop as everything else."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from collections.abc import Callable
 from saccade.errors import SettingsError
 from saccade.models.base import Completion, MediaReader, Request, Usage
 from saccade.record.trajectory import Sampling
-from saccade.rl.engines.base import Question, Seat
+from saccade.rl.engines.base import Slot, TurnRequest
 from saccade.tokens.stream import TokenStream
 
 
-class SeatModel:
-    """A `Model` for one episode: tells the seat what is new, and keeps what was sampled."""
+class SlotModel:
+    """A `Model` for one episode: tells the slot what is new, and keeps what was sampled."""
 
-    def __init__(self, name: str, seat: Seat, stream: TokenStream) -> None:
+    def __init__(self, name: str, slot: Slot, stream: TokenStream) -> None:
         """`name` is the engine's."""
         self.name = name
-        self._seat = seat
+        self._slot = slot
         self._stream = stream
 
     async def complete(
@@ -31,29 +31,29 @@ class SeatModel:
             TrainingError: a message has no token form.
         """
         check_sampling(request.sampling)
-        question = Question(
-            self._stream.read(request.messages),
+        turn_request = TurnRequest(
+            self._stream.prompt_delta(request.messages),
             request.stop,
             1.0 if request.sampling.temperature is None else request.sampling.temperature,
             request.max_tokens,
             request.context_tokens,
         )
-        said = await self._seat.ask(question)
-        self._stream.wrote(said.ids, said.text)
+        turn = await self._slot.generate(turn_request)
+        self._stream.add_sampled(turn.ids, turn.text)
         if on_text is not None:
-            on_text(said.text)
+            on_text(turn.text)
         return Completion(
-            text=said.text,
-            finish=said.finish,
-            token_ids=said.ids,
-            logprobs=said.logprobs,
-            usage=Usage(prompt_tokens=said.context, sampled_tokens=len(said.ids)),
+            text=turn.text,
+            finish=turn.finish,
+            token_ids=turn.ids,
+            logprobs=turn.logprobs,
+            usage=Usage(prompt_tokens=turn.context, sampled_tokens=len(turn.ids)),
             model=self.name,
         )
 
     async def close(self) -> None:
-        """Leave the seat."""
-        self._seat.leave()
+        """Leave the slot."""
+        self._slot.release()
 
 
 def check_sampling(sampling: Sampling) -> None:

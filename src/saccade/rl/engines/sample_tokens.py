@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import torch
 
 
-def draw(
+def sample_tokens(
     logits: torch.Tensor, forbidden: torch.Tensor, temperatures: Sequence[float], uniforms: Sequence[float]
 ) -> tuple[list[int], list[float]]:
     """A token for each row, and its natural log-probability.

@@ -11,17 +11,20 @@ from saccade.errors import TrainingError
 from saccade.rewards.judges.verdict import NoVerdict, Verdict
 from saccade.rewards.registry import load_reward
 from saccade.rewards.reward import Group
-from saccade.rl.play.rollouts import Played
-from saccade.rl.train.harvest import Harvest, _check_judged
-from saccade.rl.train.scoring import Scored
+from saccade.rl.play.rollouts import PlayedRollout
+from saccade.rl.train.collector import RolloutBatch, _check_judged
+from saccade.rl.train.scoring import ScoredRollout
 
 
-def harvest(*verdicts: Verdict) -> Harvest:
+def batch(*verdicts: Verdict) -> RolloutBatch:
     played = [rollout(ran("crop()", "a"), answered(), task=SEARCH, id=f"r{number}") for number in range(len(verdicts))]
     rewards = load_reward("codev@1:paper")(Group(tuple(played), tuple((verdict, None) for verdict in verdicts)))
     tokens: Any = None
-    made = Harvest()
-    made.scored = {item.id: Scored(Played(item, tokens), reward) for item, reward in zip(played, rewards, strict=True)}
+    made = RolloutBatch()
+    made.scored = {
+        item.id: ScoredRollout(PlayedRollout(item, tokens), reward)
+        for item, reward in zip(played, rewards, strict=True)
+    }
     return made
 
 
@@ -29,6 +32,6 @@ def test_a_step_without_any_verdict_ends_the_run() -> None:
     for reason in (NoVerdict.OUTAGE, NoVerdict.REFUSED, NoVerdict.MALFORMED):
         none = Verdict(invalid=reason)
         with pytest.raises(TrainingError, match=f"no verdict.*{reason.value}"):
-            _check_judged(harvest(none, none))
-        _check_judged(harvest(none, Verdict(score=0.5)))
-    _check_judged(harvest(Verdict(invalid=NoVerdict.NOT_ASKED)))
+            _check_judged(batch(none, none))
+        _check_judged(batch(none, Verdict(score=0.5)))
+    _check_judged(batch(Verdict(invalid=NoVerdict.NOT_ASKED)))

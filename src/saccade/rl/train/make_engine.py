@@ -24,19 +24,19 @@ def make_engine(settings: RlSettings, trained: Trainable, media: MediaStore, wei
         SettingsError: the server's address is none, or it cannot serve this family.
     """
     if settings.engine == "local":
-        return TransformersEngine(trained, media, most_tokens=settings.forward_tokens)
+        return TransformersEngine(trained, media, most_tokens=settings.max_tokens_per_batch)
     return ServerEngine(Connection(settings.engine, retry=settings.retry), trained, media, weights)
 
 
-async def refresh(engine: Engine, trained: Trainable, processes: Processes) -> None:
+async def sync_weights(engine: Engine, trained: Trainable, processes: Processes) -> None:
     """Let `engine` sample with the weights as they are now; every process calls it, the first one sends.
 
     Raises:
         ModelError: the engine cannot.
     """
-    if processes.first:
-        await engine.refresh(partial(write_copy, trained))
-    processes.wait()
+    if processes.is_main:
+        await engine.update_weights(partial(write_copy, trained))
+    processes.barrier()
 
 
 def write_copy(trained: Trainable, folder: Path) -> None:

@@ -1,6 +1,6 @@
-"""The rows of a cohort: their tokens, their cached keys and values, and the forward passes that extend them.
+"""The sequences of a cohort: their tokens, their cached keys and values, and the forward passes that extend them.
 
-Only new tokens are computed. Equal prompts are computed once. Positions are explicit, M-RoPE included, so a row has the
+Only new tokens are computed, and equal prompts once. Positions are explicit, M-RoPE included, so a sequence has the
 positions that it has alone. To be used in one thread at a time, and always under `torch.inference_mode`.
 """
 
@@ -18,8 +18,8 @@ from saccade.models.local_weights import Checkpoint
 from saccade.rl.engines.ragged_cache import RaggedCache
 from saccade.tokens.encoder import Encoder
 from saccade.tokens.pictures import PictureTensors
-from saccade.tokens.segments import Picture
-from saccade.tokens.stream import News
+from saccade.tokens.segments import PromptPicture
+from saccade.tokens.stream import PromptDelta
 
 
 class Policy(Protocol):
@@ -38,7 +38,7 @@ class Policy(Protocol):
 
 
 @dataclass(eq=False)
-class Line:
+class TokenSequence:
     """One episode's tokens in the cache."""
 
     random: np.random.Generator
@@ -46,64 +46,66 @@ class Line:
     """Read and sampled."""
     unread: int = 0
     """Of `ids`, at their end: not in the cache yet."""
-    pictures: tuple[Picture, ...] = ()
+    pictures: tuple[PromptPicture, ...] = ()
     """Those with placeholders among the unread ids."""
     position: int = 0
     """Of the first unread token."""
 
     @property
-    def fresh(self) -> tuple[int, ...]:
+    def unread_ids(self) -> tuple[int, ...]:
         """The unread ids."""
         return tuple(self.ids[len(self.ids) - self.unread :])
 
-    def hear(self, news: News) -> None:
+    def extend(self, delta: PromptDelta) -> None:
         """What is to be read next."""
-        if news.unread:
-            del self.ids[-news.unread :]
-        self.unread += len(news.ids) - news.unread
-        self.ids += news.ids
-        self.pictures = news.pictures
+        if delta.dropped:
+            del self.ids[-delta.dropped :]
+        self.unread += len(delta.ids) - delta.dropped
+        self.ids += delta.ids
+        self.pictures = delta.pictures
 
 
-class Rows:
-    """Lines at their places in one cache."""
+class SequenceBatch:
+    """Sequences at their places in one cache."""
 
-    def __init__(self, policy: Policy, pictures: PictureTensors, lines: Sequence[Line], most_tokens: int) -> None:
+    def __init__(
+        self, policy: Policy, pictures: PictureTensors, sequences: Sequence[TokenSequence], most_tokens: int
+    ) -> None:
         """`most_tokens` bounds a forward pass that reads, padding included."""
         self._policy = policy
         self._pictures = pictures
         self._most = most_tokens
-        self._cache = RaggedCache(len(lines))
-        self.lines = list(lines)
+        self._cache = RaggedCache(len(sequences))
+        self.sequences = list(sequences)
 
     def swap(self, one: int, other: int) -> None:
-        """Lines change places."""
+        """Sequences change places."""
         self._cache.swap(one, other)
-        self.lines[one], self.lines[other] = self.lines[other], self.lines[one]
+        self.sequences[one], self.sequences[other] = self.sequences[other], self.sequences[one]
 
     def read(self, count: int) -> torch.Tensor:
-        """Read what the first `count` lines have not read; logits (count, vocabulary) of what follows."""
-        if all(line.unread == 1 < len(line.ids) for line in self.lines[:count]):
+        """Read what the first `count` sequences have not read; logits (count, vocabulary) of what follows."""
+        if all(sequence.unread == 1 < len(sequence.ids) for sequence in self.sequences[:count]):
             return self._logits(self._forward(range(count))[:, 0])
         hidden: dict[int, torch.Tensor] = {}
         twins = self._twins(count)
         for part in self._parts([place for place in range(count) if place not in twins]):
-            ends = [self.lines[place].unread - 1 for place in part]
+            ends = [self.sequences[place].unread - 1 for place in part]
             hidden |= {place: row[end] for place, row, end in zip(part, self._forward(part), ends, strict=True)}
         for place, leader in twins.items():
-            line, known = self.lines[place], self.lines[leader]
+            sequence, known = self.sequences[place], self.sequences[leader]
             self._cache.copy(leader, place)
-            line.position, line.unread, line.pictures = known.position, 0, ()
+            sequence.position, sequence.unread, sequence.pictures = known.position, 0, ()
             hidden[place] = hidden[leader]
         return self._logits(torch.stack([hidden[place] for place in range(count)]))
 
     def _twins(self, count: int) -> dict[int, int]:
-        """Lines whose whole prompt another reads too, and that other."""
+        """Sequences whose whole prompt another reads too, and that other."""
         leaders: dict[tuple[Any, ...], int] = {}
         twins = {}
-        for place, line in enumerate(self.lines[:count]):
-            if line.unread == len(line.ids):
-                key = (line.fresh, tuple(picture.part.sha256 for picture in line.pictures))
+        for place, sequence in enumerate(self.sequences[:count]):
+            if sequence.unread == len(sequence.ids):
+                key = (sequence.unread_ids, tuple(picture.part.sha256 for picture in sequence.pictures))
                 if leaders.setdefault(key, place) != place:
                     twins[place] = leaders[key]
         return twins
@@ -113,21 +115,23 @@ class Rows:
         part: list[int] = []
         longest = 0
         for place in places:
-            longest = max(longest, self.lines[place].unread)
+            longest = max(longest, self.sequences[place].unread)
             if part and longest * (len(part) + 1) > self._most:
                 yield part
-                part, longest = [], self.lines[place].unread
+                part, longest = [], self.sequences[place].unread
             part.append(place)
         if part:
             yield part
 
     def _forward(self, places: Sequence[int]) -> torch.Tensor:
-        """Hidden states (lines, tokens, size) of what the lines at `places` had not read; padded on the right."""
+        """Hidden states (sequences, tokens, size) of what those at `places` had not read; padded on the right."""
         checkpoint, encoder = self._policy.checkpoint, self._policy.encoder
-        lines = [self.lines[place] for place in places]
-        counts = [line.unread for line in lines]
-        pictures = self._pictures([picture for line in lines for picture in line.pictures])
-        ids, positions = self._single(lines) if max(counts) == 1 else self._laid(lines, pictures.get("image_grid_thw"))
+        sequences = [self.sequences[place] for place in places]
+        counts = [sequence.unread for sequence in sequences]
+        pictures = self._pictures([picture for sequence in sequences for picture in sequence.pictures])
+        ids, positions = (
+            self._last_tokens(sequences) if max(counts) == 1 else self._pad(sequences, pictures.get("image_grid_thw"))
+        )
         axes = encoder.family.rope_axes
         device, dtype = checkpoint.device, next(checkpoint.model.parameters()).dtype
         tensors = {
@@ -146,46 +150,46 @@ class Rows:
         self._cache.end()
         return hidden
 
-    def _single(self, lines: Sequence[Line]) -> tuple[torch.Tensor, torch.Tensor]:
+    def _last_tokens(self, sequences: Sequence[TokenSequence]) -> tuple[torch.Tensor, torch.Tensor]:
         """The same for one text token each, as decoding has them."""
-        ids = torch.tensor([line.ids[-1:] for line in lines])
-        at = torch.tensor([[line.position] for line in lines])
-        for line in lines:
-            line.position += 1
-            line.unread = 0
+        ids = torch.tensor([sequence.ids[-1:] for sequence in sequences])
+        at = torch.tensor([[sequence.position] for sequence in sequences])
+        for sequence in sequences:
+            sequence.position += 1
+            sequence.unread = 0
         return ids, at.expand(self._policy.encoder.family.rope_axes, *at.shape)
 
-    def _laid(self, lines: Sequence[Line], grids: torch.Tensor | None) -> tuple[torch.Tensor, torch.Tensor]:
-        """Unread ids (lines, tokens) and their positions (axes, lines, tokens), padded on the right; now read."""
-        longest = max(line.unread for line in lines)
-        ids = torch.full((len(lines), longest), self._policy.encoder.pad_id)
-        positions = torch.zeros((self._policy.encoder.family.rope_axes, len(lines), longest), dtype=torch.int64)
+    def _pad(self, sequences: Sequence[TokenSequence], grids: torch.Tensor | None) -> tuple[torch.Tensor, torch.Tensor]:
+        """Unread ids (sequences, tokens) and positions (axes, sequences, tokens), padded on the right; now read."""
+        longest = max(sequence.unread for sequence in sequences)
+        ids = torch.full((len(sequences), longest), self._policy.encoder.pad_id)
+        positions = torch.zeros((self._policy.encoder.family.rope_axes, len(sequences), longest), dtype=torch.int64)
         seen = 0
-        for number, line in enumerate(lines):
-            fresh = torch.tensor(line.fresh)
-            ids[number, : len(fresh)] = fresh
-            own = None if grids is None or not line.pictures else grids[seen : seen + len(line.pictures)]
-            seen += len(line.pictures)
-            found = line.position + self._rope(fresh, own)
-            positions[:, number, : len(fresh)] = found
-            line.position = int(found.max()) + 1
-            line.unread, line.pictures = 0, ()
+        for number, sequence in enumerate(sequences):
+            unread_ids = torch.tensor(sequence.unread_ids)
+            ids[number, : len(unread_ids)] = unread_ids
+            own = None if grids is None or not sequence.pictures else grids[seen : seen + len(sequence.pictures)]
+            seen += len(sequence.pictures)
+            rope = sequence.position + self._rope(unread_ids, own)
+            positions[:, number, : len(unread_ids)] = rope
+            sequence.position = int(rope.max()) + 1
+            sequence.unread, sequence.pictures = 0, ()
         return ids, positions
 
     def _mask_dtype(self, dtype: torch.dtype) -> torch.dtype:
         device = self._policy.checkpoint.device.type
         return torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else dtype
 
-    def _rope(self, fresh: torch.Tensor, grids: torch.Tensor | None) -> torch.Tensor:
+    def _rope(self, unread_ids: torch.Tensor, grids: torch.Tensor | None) -> torch.Tensor:
         """Positions (axes, tokens) of unread tokens, from 0."""
         axes = self._policy.encoder.family.rope_axes
         if axes == 1 or grids is None:
-            return torch.arange(len(fresh)).repeat(axes, 1)
-        visual = (fresh == self._policy.encoder.placeholder_id).int()[None]
+            return torch.arange(len(unread_ids)).repeat(axes, 1)
+        visual = (unread_ids == self._policy.encoder.placeholder_id).int()[None]
         model = self._policy.checkpoint.model.model
-        found: torch.Tensor
-        found, _ = model.get_rope_index(fresh[None], mm_token_type_ids=visual, image_grid_thw=grids)
-        return found[:, 0]
+        rope: torch.Tensor
+        rope, _ = model.get_rope_index(unread_ids[None], mm_token_type_ids=visual, image_grid_thw=grids)
+        return rope[:, 0]
 
     def _logits(self, hidden: torch.Tensor) -> torch.Tensor:
         with self._policy.autocast():

@@ -9,7 +9,7 @@ from saccade.record.score import Score
 from saccade.record.status import Status
 from saccade.record.trajectory import StopReason
 from saccade.rewards.reward import Reward
-from saccade.rl.rollouts import Broken, broken, group_of, rollout_of, spread
+from saccade.rl.groups import Broken, broken, group_of, rollout_of, spread
 
 
 @pytest.mark.parametrize(

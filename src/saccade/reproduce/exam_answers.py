@@ -18,7 +18,7 @@ from saccade.sft.experts.demonstrator import is_looked_for
 
 
 @dataclass(frozen=True, slots=True)
-class Sat:
+class ExamAnswer:
     """One held-out task and what came of it."""
 
     task: str
@@ -43,23 +43,23 @@ class Sat:
         return self.right * self.found
 
 
-def read_exam(out: Path) -> tuple[Sat, ...]:
+def read_exam(out: Path) -> tuple[ExamAnswer, ...]:
     """The examination in the folder `out`; rollouts that were lost or could not be graded are left out."""
     folder = RunFolder(out)
     if not folder.path.exists():
         return ()
     judge = BoxJudge(partial(regions, book=StoredPixels(folder.store)))
-    read = (_sat(item, judge) for item in read_lines(folder.path, Trajectory))
+    read = (_answer(item, judge) for item in read_lines(folder.path, Trajectory))
     return tuple(item for item in read if item is not None)
 
 
-def _sat(trajectory: Trajectory, judge: BoxJudge) -> Sat | None:
+def _answer(trajectory: Trajectory, judge: BoxJudge) -> ExamAnswer | None:
     right = accuracy(trajectory)
     if right is None:
         return None
     verdicts = judge.verdicts(trajectory) if trajectory.task.evidence else ()
     found = any(item is not None and item.score == BoxRule().whole for item in verdicts)
-    return Sat(
+    return ExamAnswer(
         trajectory.task.id,
         set_of(trajectory.task.id),
         right,

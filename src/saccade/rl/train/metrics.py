@@ -9,15 +9,15 @@ from typing import Protocol
 
 from saccade.record.trajectory import Trajectory
 from saccade.rewards.reading import accuracy, calls, returned_pictures
-from saccade.rl.rollouts import Broken
-from saccade.rl.train.harvest import Harvest
-from saccade.rl.train.scoring import Scored
-from saccade.rl.train.update import UpdateSums
+from saccade.rl.groups import Broken
+from saccade.rl.train.collector import RolloutBatch
+from saccade.rl.train.scoring import ScoredRollout
+from saccade.rl.train.update import UpdateMetrics
 
-Values = Mapping[str, float | int]
+Metrics = Mapping[str, float | int]
 
 
-class Watch(Protocol):
+class RlCallback(Protocol):
     """Hears what a run does; decides nothing."""
 
     def takes(self, tasks: int, total: int | None) -> None:
@@ -32,29 +32,35 @@ class Watch(Protocol):
     def begins(self, done: int, total: int) -> None:
         """Training begins after `done` of `total` steps."""
 
-    def step(self, number: int, values: Values) -> None:
+    def step(self, number: int, values: Metrics) -> None:
         """Step `number` (from 1) is done."""
 
-    def validated(self, number: int, values: Values) -> None:
+    def validated(self, number: int, values: Metrics) -> None:
         """Held-out tasks were answered after `number` steps."""
 
     def saved(self, path: Path) -> None:
         """A checkpoint, or the trained model, was written there."""
 
 
-class NoWatch:
+class NoCallback:
     """Hears and says nothing."""
 
     def takes(self, tasks: int, total: int | None) -> None: ...
+
     def choosing(self, done: int, total: int) -> None: ...
+
     def chose(self, tasks: int, total: int) -> None: ...
+
     def begins(self, done: int, total: int) -> None: ...
-    def step(self, number: int, values: Values) -> None: ...
-    def validated(self, number: int, values: Values) -> None: ...
+
+    def step(self, number: int, values: Metrics) -> None: ...
+
+    def validated(self, number: int, values: Metrics) -> None: ...
+
     def saved(self, path: Path) -> None: ...
 
 
-def rollout_values(scored: Sequence[Scored]) -> dict[str, float]:
+def rollout_metrics(scored: Sequence[ScoredRollout]) -> dict[str, float]:
     """Means over rollouts that were not lost: reward and its parts, accuracy, calls, lengths."""
     known = [item for item in scored if not item.trajectory.lost]
     values = {"lost": len(scored) - len(known), "reward": _mean(item.reward.total for item in known)}
@@ -70,16 +76,16 @@ def rollout_values(scored: Sequence[Scored]) -> dict[str, float]:
     return {name: value for name, value in values.items() if value is not None}
 
 
-def step_values(harvest: Harvest, sums: UpdateSums, rate: float) -> dict[str, float]:
+def step_metrics(batch: RolloutBatch, sums: UpdateMetrics, rate: float) -> dict[str, float]:
     """Everything that is told of a step."""
-    scored = list(harvest.scored.values())
-    values = rollout_values(scored)
-    rollouts = [rollout for group in harvest.groups for rollout in group.rollouts]
+    scored = list(batch.scored.values())
+    values = rollout_metrics(scored)
+    rollouts = [rollout for group in batch.groups for rollout in group.rollouts]
     broken = Counter(kind for rollout in rollouts for kind in rollout.broken)
     values |= {f"broken/{kind.value}": broken[kind] / len(rollouts) for kind in Broken}
-    values |= {f"dropped/{reason.value}": count for reason, count in harvest.selection.reasons().items()}
+    values |= {f"dropped/{reason.value}": count for reason, count in batch.selection.reasons().items()}
     right = {rollout.id for rollout in rollouts if rollout.right}
-    signs = [item.sequence < 0 for item in harvest.advantages if item.id in right]
+    signs = [item.sequence < 0 for item in batch.advantages if item.id in right]
     if sums.updates:  # without one these have no value
         values |= {
             "loss": sums.loss,
@@ -87,16 +93,16 @@ def step_values(harvest: Harvest, sums: UpdateSums, rate: float) -> dict[str, fl
             "clip_fraction": sums.clipped / sums.tokens,
             "kl": sums.kl / sums.tokens,
             "entropy": sums.entropy / sums.tokens,
-            "logprob_gap": sums.gap,
+            "logprob_gap": sums.max_logprob_diff,
         }
     if signs:
         values["right_with_negative_advantage"] = sum(signs) / len(signs)
-    seconds = harvest.seconds
+    seconds = batch.seconds
     sampled = sum(_written(item.trajectory) for item in scored)
     return values | {
         "rollouts": len(rollouts),
-        "trained_rollouts": len(harvest.advantages),
-        "replayed": harvest.replayed,
+        "trained_rollouts": len(batch.advantages),
+        "replayed": batch.replayed,
         "updates": sums.updates,
         "learning_rate": rate,
         "sampled_tokens": sampled,

@@ -14,19 +14,19 @@ from saccade.record.task import Task
 from saccade.record.trajectory import EpisodeLimits
 from saccade.rewards.judges.verdict import NoVerdict
 from saccade.rl.advantages.rules import Advantage
-from saccade.rl.play.rollouts import PlaySettings, Stage, play
+from saccade.rl.groups import RolloutGroup, group_of
+from saccade.rl.play.rollouts import PlaySettings, RolloutResources, play_rollouts
 from saccade.rl.recipe import Recipe
-from saccade.rl.rollouts import RolloutGroup, group_of
 from saccade.rl.select.curriculum import pass_rates
 from saccade.rl.select.rounds import Generate, Rounds, decide
 from saccade.rl.select.selection import Selection
-from saccade.rl.train.scoring import Scored, Scorer
+from saccade.rl.train.scoring import ScoredRollout, Scorer
 from saccade.rl.train.tasks import TaskList
 from saccade.training.parallel import Processes
 
 
 @dataclass
-class Seconds:
+class StepSeconds:
     """Where the time of a step went."""
 
     decoding: float = 0.0
@@ -39,77 +39,82 @@ class Seconds:
 
 
 @dataclass
-class Harvest:
+class RolloutBatch:
     """The rollouts of a step."""
 
     selection: Selection = field(default_factory=lambda: Selection(()))
     advantages: list[Advantage] = field(default_factory=list)
-    scored: dict[str, Scored] = field(default_factory=dict)
+    scored: dict[str, ScoredRollout] = field(default_factory=dict)
     """Every rollout, by its id."""
     groups: tuple[RolloutGroup, ...] = ()
-    place: int = 0
+    cursor: int = 0
     """Of the next task in the row of epochs."""
     replayed: int = 0
-    seconds: Seconds = field(default_factory=Seconds)
+    seconds: StepSeconds = field(default_factory=StepSeconds)
 
 
 @dataclass(frozen=True)
-class Field:
-    """Where harvests come from. Each process plays its share of the tasks, and all see everything that was played."""
+class Collector:
+    """Collects the rollouts of a step.
+
+    Each process plays its share of the tasks, and all see everything that was played.
+    """
 
     recipe: Recipe
     dialect: Dialect
-    stage: Stage
+    resources: RolloutResources
     play: PlaySettings
     scorer: Scorer
     processes: Processes
 
-    async def harvest(self, tasks: TaskList, place: int) -> Harvest:
-        """The rollouts of a step whose first task is at `place`.
+    async def collect(self, tasks: TaskList, cursor: int) -> RolloutBatch:
+        """The rollouts of a step whose first task is at `cursor`.
 
         Raises:
             TrainingError: every rollout was lost, or no question to a judge had a verdict.
         """
-        made = Harvest(place=place)
+        batch = RolloutBatch(cursor=cursor)
         state = Rounds(self.recipe.rounds)
-        while isinstance(following := decide(state, self.recipe.selection), Generate):
-            places = range(made.place, made.place + following.tasks)
-            made.place = places.stop
-            drawn = await asyncio.to_thread(self._drawn, tasks, self.processes.share(places))
-            state = state.with_groups(await self.round(drawn, made))
-            _check_judged(made)
-        _check_lost(made)
-        made.groups = state.groups
-        made.selection = following.selection
-        rewards = {name: item.reward for name, item in made.scored.items()}
-        made.advantages = self.recipe.advantage(following.selection, rewards)
-        return made
+        while isinstance(decision := decide(state, self.recipe.selection), Generate):
+            places = range(batch.cursor, batch.cursor + decision.tasks)
+            batch.cursor = places.stop
+            made = await asyncio.to_thread(self._make_tasks, tasks, self.processes.share(places))
+            state = state.with_groups(await self.collect_round(made, batch))
+            _check_judged(batch)
+        _check_lost(batch)
+        batch.groups = state.groups
+        batch.selection = decision.selection
+        rewards = {name: item.reward for name, item in batch.scored.items()}
+        batch.advantages = self.recipe.advantage(decision.selection, rewards)
+        return batch
 
-    async def round(self, tasks: dict[int, Task], made: Harvest, *, trained_on: bool = True) -> list[RolloutGroup]:
-        """One round over `tasks`, this process's share by their places; what it takes and gives is added to `made`.
+    async def collect_round(
+        self, tasks: dict[int, Task], batch: RolloutBatch, *, trained_on: bool = True
+    ) -> list[RolloutGroup]:
+        """One round over `tasks`, this process's share by their places; what it takes and gives is added to `batch`.
 
         Rollouts that are not `trained_on` are worth their accuracy alone.
         """
-        size = self.recipe.rollout.group
+        size = self.recipe.rollout.group_size
         plans = [
             self.plan(task, place * size + number, f"{task.id}@{place}")
             for place, task in tasks.items()
             for number in range(size)
         ]
-        played, timing = await play(plans, self.stage, self.play, self.recipe.seed)
-        made.seconds.decoding += timing.decoding
-        made.seconds.sandbox += timing.waiting
+        played, timing = await play_rollouts(plans, self.resources, self.play, self.recipe.seed)
+        batch.seconds.decoding += timing.decoding
+        batch.seconds.sandbox += timing.waiting
         began = time.perf_counter()
         parts = [played[start : start + size] for start in range(0, len(played), size)]
-        own: Sequence[list[Scored]] = await asyncio.gather(
+        own: Sequence[list[ScoredRollout]] = await asyncio.gather(
             *(self.scorer(part, trained_on=trained_on) for part in parts)
         )
         ended = time.perf_counter()
-        made.seconds.scoring += ended - began
-        scored = await asyncio.to_thread(self.processes.together, own)
-        made.replayed += int(self.processes.summed([timing.replayed])[0])
-        made.seconds.others += time.perf_counter() - ended
-        made.scored |= {item.trajectory.id: item for part in scored for item in part}
+        batch.seconds.scoring += ended - began
+        scored = await asyncio.to_thread(self.processes.gather_shares, own)
+        batch.replayed += int(self.processes.all_sum([timing.replayed])[0])
+        batch.seconds.others += time.perf_counter() - ended
+        batch.scored |= {item.trajectory.id: item for part in scored for item in part}
         return [
             group_of(
                 [item.trajectory for item in part],
@@ -118,23 +123,23 @@ class Field:
             for part in scored
         ]
 
-    async def rates(self, tasks: TaskList, places: Sequence[int]) -> dict[str, tuple[float | None, int]]:
+    async def pass_rates(self, tasks: TaskList, places: Sequence[int]) -> dict[str, tuple[float | None, int]]:
         """Of the tasks at `places` in their list the share of right rollouts, None where none is usable, and the number
         of usable ones, from one group of rollouts each.
 
         Raises:
             TrainingError: every rollout was lost.
         """
-        own, made = self.processes.share(places), Harvest()
-        drawn = {place: tasks.make(tasks.ids[place], self.stage.store) for place in own}
-        groups = await self.round(drawn, made, trained_on=False)
-        _check_lost(made)
-        found = pass_rates(groups)
+        own, batch = self.processes.share(places), RolloutBatch()
+        made = {place: tasks.make(tasks.ids[place], self.resources.store) for place in own}
+        groups = await self.collect_round(made, batch, trained_on=False)
+        _check_lost(batch)
+        measured = pass_rates(groups)
         names = [tasks.ids[place] for place in places]
-        return {name: found.get(f"{name}@{place}", (None, 0)) for name, place in zip(names, places, strict=True)}
+        return {name: measured.get(f"{name}@{place}", (None, 0)) for name, place in zip(names, places, strict=True)}
 
-    def _drawn(self, tasks: TaskList, places: Sequence[int]) -> dict[int, Task]:
-        return {place: tasks.make(tasks.at(place, self.recipe.seed), self.stage.store) for place in places}
+    def _make_tasks(self, tasks: TaskList, places: Sequence[int]) -> dict[int, Task]:
+        return {place: tasks.make(tasks.at(place, self.recipe.seed), self.resources.store) for place in places}
 
     def plan(self, task: Task, rollout: int, group: str, *, greedy: bool = False) -> Plan:
         """One episode; a `rollout` number is used once in a run."""
@@ -149,17 +154,17 @@ class Field:
         )
 
 
-def _check_lost(made: Harvest) -> None:
-    if all(item.trajectory.lost for item in made.scored.values()):
-        detail = next(iter(made.scored.values())).trajectory.stop_detail
+def _check_lost(batch: RolloutBatch) -> None:
+    if all(item.trajectory.lost for item in batch.scored.values()):
+        detail = next(iter(batch.scored.values())).trajectory.stop_detail
         raise TrainingError(f"every rollout of a step was lost to outages, the first to this one: {detail}")
 
 
-def _check_judged(made: Harvest) -> None:
+def _check_judged(batch: RolloutBatch) -> None:
     """Raise `TrainingError` if a judge was asked about the rollouts of a step, and gave no verdict on any."""
-    details = [part.detail for item in made.scored.values() for part in item.reward.parts if part.value is None]
+    details = [part.detail for item in batch.scored.values() for part in item.reward.parts if part.value is None]
     failed = {NoVerdict.OUTAGE.value, NoVerdict.REFUSED.value, NoVerdict.MALFORMED.value} & set(details)
-    if failed and all(item.reward.total is None for item in made.scored.values()):
+    if failed and all(item.reward.total is None for item in batch.scored.values()):
         raise TrainingError(
             f"no rollout of a step has a reward, for the judge gave no verdict ({', '.join(sorted(failed))}); the "
             "warnings above say why. Correct the cause, and continue with --resume."

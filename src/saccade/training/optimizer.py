@@ -1,4 +1,4 @@
-"""The optimiser with its groups of weights, and the learning rate as a pure function of the step."""
+"""The optimizer with its groups of weights, and the learning rate as a pure function of the step."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from collections.abc import Mapping
 import torch
 
 from saccade.training.muon import Muon
-from saccade.training.settings import OptimiserSettings
+from saccade.training.settings import OptimizerSettings
 from saccade.training.weights import Trainable
 
 
-def make_optimiser(
-    trained: Trainable, settings: OptimiserSettings, kept: Mapping[str, torch.nn.Parameter]
+def make_optimizer(
+    trained: Trainable, settings: OptimizerSettings, kept: Mapping[str, torch.nn.Parameter]
 ) -> torch.optim.Optimizer:
-    """The optimiser over `kept`, which are trained weights by their names.
+    """The optimizer over `kept`, which are trained weights by their names.
 
     Weight decay is on matrices alone; each group keeps its full rate as `base_lr`.
     """
@@ -35,7 +35,7 @@ def make_optimiser(
     return torch.optim.AdamW(made, betas=settings.betas, eps=settings.epsilon, fused=fused)
 
 
-def rate_fraction(step: int, total: int, settings: OptimiserSettings) -> float:
+def rate_fraction(step: int, total: int, settings: OptimizerSettings) -> float:
     """Fraction of the full learning rate at step `step` (from 0) of `total`: linear up, then a cosine down."""
     warm = math.ceil(settings.warmup * total)
     if step < warm:
@@ -44,28 +44,28 @@ def rate_fraction(step: int, total: int, settings: OptimiserSettings) -> float:
     return settings.final_fraction + (1.0 - settings.final_fraction) * 0.5 * (1.0 + math.cos(math.pi * done))
 
 
-def set_rate(optimiser: torch.optim.Optimizer, fraction: float) -> None:
+def set_rate(optimizer: torch.optim.Optimizer, fraction: float) -> None:
     """Give every group its full rate times `fraction`."""
-    for group in optimiser.param_groups:
+    for group in optimizer.param_groups:
         group["lr"] = group["base_lr"] * fraction
 
 
-def optimiser_tensors(
-    optimiser: torch.optim.Optimizer, parameters: Mapping[str, torch.nn.Parameter]
+def optimizer_tensors(
+    optimizer: torch.optim.Optimizer, parameters: Mapping[str, torch.nn.Parameter]
 ) -> dict[str, torch.Tensor]:
-    """The optimiser's state by the names of the weights, as plain tensors."""
+    """The optimizer's state by the names of the weights, as plain tensors."""
     return {
         f"{name}/{key}": value
         for name, parameter in parameters.items()
-        for key, value in optimiser.state[parameter].items()
+        for key, value in optimizer.state[parameter].items()
     }
 
 
-def restore_optimiser(
-    optimiser: torch.optim.Optimizer, parameters: Mapping[str, torch.nn.Parameter], tensors: Mapping[str, torch.Tensor]
+def restore_optimizer(
+    optimizer: torch.optim.Optimizer, parameters: Mapping[str, torch.nn.Parameter], tensors: Mapping[str, torch.Tensor]
 ) -> None:
-    """Put back what `optimiser_tensors` gave, of the weights in `parameters`."""
+    """Put back what `optimizer_tensors` gave, of the weights in `parameters`."""
     for name in tensors:
         weight, _, key = name.rpartition("/")
         if weight in parameters:
-            optimiser.state[parameters[weight]][key] = tensors[name].to(parameters[weight].device)
+            optimizer.state[parameters[weight]][key] = tensors[name].to(parameters[weight].device)
