@@ -46,7 +46,7 @@ def test_a_run_from_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixtu
         ("", ["--model", "m"], "no run folder is named"),
         ("epoch = 3", [], "epochs"),
         ('[model]\nvision = "some"', [], "model.vision"),
-        ("", ["--model", "no/such/folder", "--data", "r"], "no folder no/such/folder"),
+        ("", ["--model", "no/such/folder", "--data", "."], "no run folder: there is no trajectories.jsonl in it"),
     ],
 )
 def test_mistakes_are_named(
@@ -56,6 +56,14 @@ def test_mistakes_are_named(
     recipe.write_text(text)
     assert main(["sft", str(recipe), "--out", str(tmp_path / "out"), *options]) == 2
     assert complaint in capsys.readouterr().err
+
+
+def test_a_missing_checkpoint_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_run(tmp_path / "run", 1)
+    options = ["--model", "no/such/folder", "--data", str(tmp_path / "run"), "--out", str(tmp_path / "out")]
+    assert main(["sft", "plain", *options]) == 2
+    assert "no folder no/such/folder" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
 
 
 def test_help_says_how_to_go_on(capsys: pytest.CaptureFixture[str]) -> None:

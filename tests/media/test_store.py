@@ -235,9 +235,9 @@ def test_a_file_of_a_video_is_copied_whole_or_not_at_all(store: MediaStore, tmp_
     assert store.put_video(clip.read_bytes()) == part
     assert (part.width, part.height, part.mime) == (40, 30, "image/gif")
     assert files(store) == [store.path(part.sha256)]
-    with pytest.raises(TooLargeError, match=f"more than {size - 1} bytes"):
+    with pytest.raises(TooLargeError, match=f"more than {size - 1:,} bytes"):
         store.put_video(clip, limits=VideoLimits(data_bytes=size - 1))
-    with pytest.raises(MediaError, match=r"none\.mp4 cannot be stored: .*No such file"):
+    with pytest.raises(MediaError, match=r"none\.mp4 cannot be read: .*No such file"):
         store.put_video(tmp_path / "none.mp4")
     (tmp_path / "text.mp4").write_bytes(b"no video")
     with pytest.raises(MediaError):
@@ -249,8 +249,11 @@ def test_a_large_file_is_copied_in_pieces(store: MediaStore, tmp_path: Path) -> 
     big = tmp_path / "big.mp4"
     big.write_bytes(os.urandom(3 * 2**20 + 5))
     target = tmp_path / "copy"
-    assert _copy(big, target, 2**22) == hashlib.sha256(big.read_bytes()).hexdigest()
+    assert _copy(big, target, 2**22, "a.setting") == hashlib.sha256(big.read_bytes()).hexdigest()
     assert target.read_bytes() == big.read_bytes()
+    with pytest.raises(OSError, match="No such file") as refused:
+        _copy(big, tmp_path / "nowhere" / "copy", 2**22, "a.setting")
+    assert refused.value.filename == str(tmp_path / "nowhere" / "copy")  # the store's fault is not the picture's
 
 
 @pytest.mark.parametrize("change", [{"width": 41}, {"height": 31}, {"mode": "L"}])

@@ -85,8 +85,8 @@ class RolloutGroup:
     @property
     def pass_rate(self) -> float | None:
         """Share of right ones among the usable rollouts; None if there are none."""
-        known = [item.right for item in self.rollouts if item.usable]
-        return sum(known) / len(known) if known else None
+        usable = [item.right for item in self.rollouts if item.usable]
+        return sum(usable) / len(usable) if usable else None
 
 
 def spread(rollouts: Sequence[Rollout]) -> float:
@@ -117,15 +117,15 @@ def group_of(trajectories: Sequence[Trajectory], rewards: Sequence[Reward]) -> R
     names = {trajectory.group or trajectory.task.id for trajectory in trajectories}
     if len(names) != 1:
         raise TrainingError(f"a group of rollouts has one name, not {sorted(names)}; group the trajectories first")
-    made = [rollout_of(trajectory, reward) for trajectory, reward in zip(trajectories, rewards, strict=True)]
-    return RolloutGroup(names.pop(), tuple(made))
+    rollouts = [rollout_of(trajectory, reward) for trajectory, reward in zip(trajectories, rewards, strict=True)]
+    return RolloutGroup(names.pop(), tuple(rollouts))
 
 
 def broken(trajectory: Trajectory) -> frozenset[Broken]:
     """Everything that broke a trajectory; reaching the limit of turns is no break."""
-    found = {_STATUS.get(turn.execution.status) for turn in trajectory.turns if turn.execution is not None}
+    kinds = {_STATUS.get(turn.execution.status) for turn in trajectory.turns if turn.execution is not None}
     if trajectory.stop is not None:
-        found.add(_STOP.get(trajectory.stop))
+        kinds.add(_STOP.get(trajectory.stop))
     if trajectory.turns and isinstance(trajectory.turns[-1].action, ParseError):
-        found.add(Broken.NO_ACTION)
-    return frozenset(kind for kind in found if kind is not None)
+        kinds.add(Broken.NO_ACTION)
+    return frozenset(kind for kind in kinds if kind is not None)

@@ -87,10 +87,10 @@ class Framing:
         """What was written in a turn; `continues` tells that the message is continued after it."""
         recorded = turn.token_ids if ids == "recorded" else None
         if recorded is None:
-            made = self._encoder.text(turn.text)
+            text_ids = self._encoder.text(turn.text)
             ends = not continues and turn.finish_reason is not FinishReason.LENGTH
             self._ended = ends
-            return Segment(SegmentKind.SAMPLED, (*made, self._encoder.end_id) if ends else made, turn=number)
+            return Segment(SegmentKind.SAMPLED, (*text_ids, self._encoder.end_id) if ends else text_ids, turn=number)
         self._check(number, turn, recorded)
         kept = self.kept_length(recorded, continues=continues)
         logprobs = None if turn.logprobs is None else turn.logprobs[:kept]

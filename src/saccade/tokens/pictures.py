@@ -42,15 +42,15 @@ class PictureTensors:
             return {}
         frame, processor = self._encoder.frame, self._encoder.image_processor
         images = [self._image(picture.part) for picture in pictures]
-        made = processor(images=images, return_tensors="pt", **dict(self._encoder.family.picture_options))
-        counted = frame.features(made, self._encoder.config)
+        tensors = processor(images=images, return_tensors="pt", **dict(self._encoder.family.picture_options))
+        counted = frame.features(tensors, self._encoder.config)
         for picture, features in zip(pictures, counted, strict=True):
             if features != picture.tokens:
                 raise TrainingError(
                     f"the picture {picture.part.sha256[:12]} has {features} features and {picture.tokens} "
                     "placeholders: the stored picture is not of the size that its record says. Put it in again."
                 )
-        return {name: made[name] for name in frame.tensor_names()}
+        return {name: tensors[name] for name in frame.tensor_names()}
 
     def _image(self, part: ImagePart) -> Image.Image:
         if part.sha256 in self._kept:

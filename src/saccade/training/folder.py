@@ -30,11 +30,11 @@ def check_folder(settings: Settings, out: Path, resume: bool, may_differ: Collec
         return
     if not resume:
         raise SettingsError(f"{out} holds a run already. Continue it with --resume, or name another folder.")
-    found = differences(load_saved(type(settings), kept), settings)
-    changed = [item for item in found if item.name not in may_differ]
+    changes = differences(load_saved(type(settings), kept), settings)
+    changed = [item for item in changes if item.name not in may_differ]
     if changed:
-        named = "\n".join(f"  {item}" for item in changed)
+        listed = "\n".join(f"  {item}" for item in changed)
         raise SettingsError(
-            f"the run in {out} was begun with other settings:\n{named}\nGive it these, or a new folder."
+            f"the run in {out} was begun with other settings:\n{listed}\nGive it these, or a new folder."
         )
     check_code(kept)

@@ -23,16 +23,16 @@ def make_optimizer(
     for name, parameter in kept.items():
         orthogonal = settings.method == "muon" and parameter.ndim == 2 and "embed" not in name
         groups.setdefault((trained.is_vision(name), parameter.ndim >= 2, orthogonal), []).append(parameter)
-    made = []
+    param_groups = []
     for (vision, matrix, orthogonal), parameters in groups.items():
         rate = settings.vision_learning_rate if vision and settings.vision_learning_rate else settings.learning_rate
         decay = settings.weight_decay if matrix else 0.0
         group = {"params": parameters, "lr": rate, "base_lr": rate, "weight_decay": decay}
-        made.append(group | ({"orthogonal": orthogonal} if settings.method == "muon" else {}))
+        param_groups.append(group | ({"orthogonal": orthogonal} if settings.method == "muon" else {}))
     if settings.method == "muon":
-        return Muon(made, settings.betas, settings.epsilon)
+        return Muon(param_groups, settings.betas, settings.epsilon)
     fused = trained.checkpoint.device.type in ("cpu", "cuda")
-    return torch.optim.AdamW(made, betas=settings.betas, eps=settings.epsilon, fused=fused)
+    return torch.optim.AdamW(param_groups, betas=settings.betas, eps=settings.epsilon, fused=fused)
 
 
 def rate_fraction(step: int, total: int, settings: OptimizerSettings) -> float:

@@ -74,6 +74,6 @@ async def test_a_lesson_is_played_and_gone_on_with(tmp_path: Path) -> None:
     assert len(played) == 6
     looked = next(item for item in played if item.task.source == "visual-search@1")
     shown = [turn.execution.pictures[0].image for turn in looked.turns if turn.execution is not None]
-    assert all(83 <= (picture.width * picture.height) ** 0.5 <= 168 for picture in shown)
+    assert all(72 <= (picture.width * picture.height) ** 0.5 <= 168 for picture in shown)
     assert [turn.text.count("\nseen = ") for turn in looked.turns] == [0, *[1] * (len(shown) - 1), 0]
     assert looked.answer == looked.task.answer

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from saccade.rl.rollouts import group_of
 from tests.rewards.rollouts import answered, ran, rollout
 
 from saccade.record.score import total
@@ -14,6 +13,7 @@ from saccade.record.status import Status
 from saccade.rewards.registry import load_reward
 from saccade.rewards.reward import Group
 from saccade.rl.advantages.rules import Advantage, TurnLevel
+from saccade.rl.groups import group_of
 from saccade.rl.play.rollouts import PlayedRollout
 from saccade.rl.select.plain import KeepAll
 from saccade.rl.train.rollout_store import ADVANTAGE, with_worth

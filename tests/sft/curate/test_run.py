@@ -238,3 +238,9 @@ def test_categories_count_before_and_behind_each_filter(runs: Runs) -> None:
     ]
     assert (score.dropped, score.undecided, score.kept) == (1, 1, 2)
     assert [(item.outcome, item.count) for item in score.reasons] == [("dropped", 1), ("undecided", 1)]
+
+
+@pytest.mark.parametrize("name", ["duplicates", "contamination"])
+def test_the_color_of_near_pictures_is_spelt_as_other_settings_are(name: str) -> None:
+    with pytest.raises(SettingsError, match=rf"{name}\.colour: no such setting\. Did you mean 'color'"):
+        parse_pipeline({"filter": [{"name": name, "colour": 8.0}]})

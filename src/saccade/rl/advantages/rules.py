@@ -123,17 +123,17 @@ NamedAdvantage = Annotated[SerializeAsAny[AdvantageRule], BeforeValidator(named(
 
 
 def _sequences(selection: Selection, estimate: Estimate, baseline: Baseline) -> list[Advantage]:
-    made: list[Advantage] = []
+    advantages: list[Advantage] = []
     for kept in selection.kept:
         members = kept.rollouts if baseline == "kept" else _usable(kept)
         rewards = np.array([item.reward for item in members], np.float64)
         values = estimate(rewards, np.zeros(len(members), np.int64))
-        made += [
+        advantages += [
             Advantage(kept.group.id, item.id, float(value))
             for item, value in zip(members, values, strict=True)
             if item.id in kept.ids
         ]
-    return made
+    return advantages
 
 
 def _usable(kept: Kept) -> tuple[Rollout, ...]:

@@ -32,10 +32,10 @@ def sample_tokens(
     if bool(sums[:, -1].isnan().any()):  # one number that is none makes its whole row so
         raise FloatingPointError("the model's arithmetic overflowed; take float32, or a lower learning rate")
     # Rounding must not reach the sum itself: behind it lie ids without probability.
-    wanted = torch.tensor(uniforms, dtype=torch.float64, device=device) * sums[:, -1]
-    wanted = torch.minimum(wanted, torch.nextafter(sums[:, -1], torch.zeros_like(wanted)))
-    drawn = torch.searchsorted(sums, wanted[:, None], right=True)[:, 0]
+    thresholds = torch.tensor(uniforms, dtype=torch.float64, device=device) * sums[:, -1]
+    thresholds = torch.minimum(thresholds, torch.nextafter(sums[:, -1], torch.zeros_like(thresholds)))
+    drawn = torch.searchsorted(sums, thresholds[:, None], right=True)[:, 0]
     greedy = torch.tensor([not value for value in temperatures], device=device)
     tokens = torch.where(greedy, logprobs.argmax(-1), drawn)
-    found = logprobs.gather(-1, tokens[:, None])[:, 0]
-    return tokens.tolist(), found.tolist()
+    chosen = logprobs.gather(-1, tokens[:, None])[:, 0]
+    return tokens.tolist(), chosen.tolist()

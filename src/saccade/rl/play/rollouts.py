@@ -140,12 +140,12 @@ async def _together(
         ]
     try:
         async with asyncio.TaskGroup() as tasks:
-            made = [tasks.create_task(item) for item in work]
+            running = [tasks.create_task(item) for item in work]
     except BaseExceptionGroup as error:
         raise error.exceptions[0] from error
     finally:
         await asyncio.gather(*(sandbox.close() for sandbox in sandboxes.values() if sandbox is not None))
-    return [task.result() for task in made]
+    return [task.result() for task in running]
 
 
 async def _episode(plan: Plan, slot: Slot, resources: RolloutResources, sandbox: Sandbox | None) -> PlayedRollout:
@@ -159,10 +159,10 @@ async def _episode(plan: Plan, slot: Slot, resources: RolloutResources, sandbox:
     finally:
         slot.release()
         await workbench.close()
-    made = trajectory(plan, outcome, model=resources.engine.name, seconds=performer.clock() - began)
-    if made.lost or not made.turns:
-        return PlayedRollout(made, None)
-    return PlayedRollout(made, checked_tokens(made, resources.encoder, slot.ids))
+    finished = trajectory(plan, outcome, model=resources.engine.name, seconds=performer.clock() - began)
+    if finished.lost or not finished.turns:
+        return PlayedRollout(finished, None)
+    return PlayedRollout(finished, checked_tokens(finished, resources.encoder, slot.ids))
 
 
 def _seed(plan: Plan, seed: tuple[int, int]) -> int:

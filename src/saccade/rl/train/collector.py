@@ -78,8 +78,8 @@ class Collector:
         while isinstance(decision := decide(state, self.recipe.selection), Generate):
             places = range(batch.cursor, batch.cursor + decision.tasks)
             batch.cursor = places.stop
-            made = await asyncio.to_thread(self._make_tasks, tasks, self.processes.share(places))
-            state = state.with_groups(await self.collect_round(made, batch))
+            round_tasks = await asyncio.to_thread(self._make_tasks, tasks, self.processes.share(places))
+            state = state.with_groups(await self.collect_round(round_tasks, batch))
             _check_judged(batch)
         _check_lost(batch)
         batch.groups = state.groups

@@ -42,7 +42,7 @@ async def sync_weights(engine: Engine, trained: Trainable, processes: Processes)
 def write_copy(trained: Trainable, folder: Path) -> None:
     """Write the checkpoint as `export` does and leave `trained` as it is; takes the memory of its model once more."""
     if trained.adapter is not None:
-        made = replace(trained, adapter=copy.deepcopy(trained.adapter))
+        snapshot = replace(trained, adapter=copy.deepcopy(trained.adapter))
     else:
-        made = replace(trained, checkpoint=replace(trained.checkpoint, model=copy.deepcopy(trained.model)))
-    export(made, folder, "auto")
+        snapshot = replace(trained, checkpoint=replace(trained.checkpoint, model=copy.deepcopy(trained.model)))
+    export(snapshot, folder, "auto")

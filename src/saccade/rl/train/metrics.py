@@ -62,16 +62,16 @@ class NoCallback:
 
 def rollout_metrics(scored: Sequence[ScoredRollout]) -> dict[str, float]:
     """Means over rollouts that were not lost: reward and its parts, accuracy, calls, lengths."""
-    known = [item for item in scored if not item.trajectory.lost]
-    values = {"lost": len(scored) - len(known), "reward": _mean(item.reward.total for item in known)}
-    values["accuracy"] = _mean(accuracy(item.trajectory) for item in known)
-    values["tool_calls"] = _mean(len(calls(item.trajectory)) for item in known)
-    values["turns"] = _mean(len(item.trajectory.turns) for item in known)
-    values["pictures"] = _mean(returned_pictures(item.trajectory) for item in known)
-    values["response_length"] = _mean(_written(item.trajectory) for item in known)
-    names = dict.fromkeys(part.name for item in known for part in item.reward.parts)
+    completed = [item for item in scored if not item.trajectory.lost]
+    values = {"lost": len(scored) - len(completed), "reward": _mean(item.reward.total for item in completed)}
+    values["accuracy"] = _mean(accuracy(item.trajectory) for item in completed)
+    values["tool_calls"] = _mean(len(calls(item.trajectory)) for item in completed)
+    values["turns"] = _mean(len(item.trajectory.turns) for item in completed)
+    values["pictures"] = _mean(returned_pictures(item.trajectory) for item in completed)
+    values["response_length"] = _mean(_written(item.trajectory) for item in completed)
+    names = dict.fromkeys(part.name for item in completed for part in item.reward.parts)
     for name in names:
-        parts = [part.value for item in known for part in item.reward.parts if part.name == name]
+        parts = [part.value for item in completed for part in item.reward.parts if part.name == name]
         values[f"reward/{name}"] = _mean(parts)
     return {name: value for name, value in values.items() if value is not None}
 
@@ -120,5 +120,5 @@ def _written(trajectory: Trajectory) -> int:
 
 
 def _mean(values: Iterable[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return sum(known) / len(known) if known else None
+    numbers = [value for value in values if value is not None]
+    return sum(numbers) / len(numbers) if numbers else None

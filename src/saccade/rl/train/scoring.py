@@ -133,11 +133,11 @@ def load_scorer(settings: RewardSettings, preset: RewardPreset, store: MediaStor
         PromptFileError: the judge's prompt file cannot be used.
     """
     rules, models = settings.judge_rules, dict[str, Model]()
-    asked = "" if settings.judge in ("none", "boxes") else settings.judge_model
-    for name in {asked, settings.answer_judge, settings.consistency_judge} - {""}:
+    judge_model = "" if settings.judge in ("none", "boxes") else settings.judge_model
+    for name in {judge_model, settings.answer_judge, settings.consistency_judge} - {""}:
         models[name] = LimitedModel(KeptModel(patient(load_model(name), settings.retry), kept), rules.concurrent)
     thoughts = settings.consistency_judge
-    context = JudgeContext(store, models.get(asked), rules)
+    context = JudgeContext(store, models.get(judge_model), rules)
     return Scorer(
         preset,
         None if settings.judge == "none" else make_judge(settings.judge, context),
@@ -148,5 +148,5 @@ def load_scorer(settings: RewardSettings, preset: RewardPreset, store: MediaStor
         ),
         ConsistencyJudge(models[thoughts], rules) if thoughts else None,
         tuple(models.values()),
-        asks=bool(asked),
+        asks=bool(judge_model),
     )

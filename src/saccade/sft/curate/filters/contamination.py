@@ -26,12 +26,12 @@ class Contamination(FilterSettings):
     for all their pictures, so that a question alone says little."""
     bits: int = Field(default=10, ge=0, lt=BITS)
     """Bits of 256 in which the hashes of near pictures may differ."""
-    colour: NonNegativeFloat = 8.0
+    color: NonNegativeFloat = 8.0
     """Mean difference of colour, of 255, that near pictures may have."""
 
     def start(self, around: Surroundings) -> Stage:
         """The stage, which has read all test sets. Raises `SettingsError` for one that cannot be read."""
-        pictures = NearIndex(self.bits, self.colour)
+        pictures = NearIndex(self.bits, self.color)
         questions: dict[str, set[str]] = {}
         pairs: set[tuple[str, str]] = set()
         for chosen in self.sets:

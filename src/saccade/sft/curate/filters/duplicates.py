@@ -25,7 +25,7 @@ class Duplicates(FilterSettings):
     """How many that are alike stay, such as several rollouts of one task."""
     bits: int = Field(default=10, ge=0, lt=BITS)
     """Bits of 256 in which the hashes of near pictures may differ."""
-    colour: NonNegativeFloat = 8.0
+    color: NonNegativeFloat = 8.0
     """Mean difference of colour, of 255, that near pictures may have."""
 
     def start(self, around: Surroundings) -> Stage:
@@ -60,7 +60,7 @@ class _Seen:
         key = (str(compared), *(others if self._settings.match != "question" else ()), *words)
         if not compared:
             return self._alone.setdefault(key, trajectory.id)
-        index = self._indices.setdefault(key, NearIndex(self._settings.bits, self._settings.colour))
+        index = self._indices.setdefault(key, NearIndex(self._settings.bits, self._settings.color))
         prints = [self._prints.of(part) for part in pictures]
         others_near = [set(index.near(print_)) for print_ in prints[1:]]
         for first in index.near(prints[0]):
