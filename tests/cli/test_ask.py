@@ -123,6 +123,11 @@ def test_a_forgotten_question(words: list[str], photo: Path, capsys: pytest.Capt
     assert f"{given[-1]} is a picture, and there is no question" in " ".join(capsys.readouterr().err.split())
 
 
+def test_a_question_may_be_longer_than_any_name_of_a_file(photo: Path, tmp_path: Path) -> None:
+    question = "Look at fig.2 and describe what you see in it. " * 200
+    assert main(["ask", str(photo), question, "--model", scripted(tmp_path, ANSWER)]) == 0
+
+
 def test_an_address_says_how_it_is_allowed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     model = scripted(tmp_path, ANSWER)
     assert main(["ask", "http://127.0.0.1:9/a.jpg", "Which?", "--model", model]) == 2
@@ -234,7 +239,7 @@ def test_a_tool_that_is_not_installed_is_refused_by_name_and_else_told(
     assert ask(photo, *vista, "--set", "tools=['crop', 'ocr']") == 2
     assert "not installed here, so no model could call it: ocr (" in capsys.readouterr().err
     ask(photo, *vista)
-    assert "Not installed here, and models that call it are told so: ocr" in " ".join(capsys.readouterr().out.split())
+    assert "Not installed here, so a call of it fails: ocr" in " ".join(capsys.readouterr().out.split())
 
 
 def test_other_settings_do_not_replace_those_of_an_earlier_question(photo: Path, tmp_path: Path) -> None:

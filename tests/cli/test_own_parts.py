@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,19 +13,25 @@ from PIL import Image
 from tests.test_extending import FILES
 
 from saccade.cli.main import main
+from saccade.episode.asking import AskSettings
+from saccade.episode.suited import suited
 from saccade.errors import RegistryError, SettingsError
 from saccade.evals.protocols.errors.calls import call_errors
 from saccade.grading.grade import scored_by_rule
 from saccade.grading.registry import newest
+from saccade.models.learned_dialect import write_learned
 from saccade.models.registry import load_model
 from saccade.record.action import ToolCall
 from saccade.record.codec import read_lines
 from saccade.record.execution import Execution
+from saccade.record.settings import save_settings
 from saccade.record.status import Status
 from saccade.record.task import Task
 from saccade.record.trajectory import Trajectory
 from saccade.record.turn import Turn
 from saccade.rl.recipe import load_recipe
+from saccade.rl.train.settings import load_rl_settings
+from saccade.training.folder import check_folder
 
 
 @pytest.fixture(autouse=True)
@@ -200,6 +207,50 @@ def test_what_a_record_names_is_never_run(here: Path, capsys: pytest.CaptureFixt
         scored_by_rule("a", task)
     with pytest.raises(RegistryError, match="is not run by itself"):
         newest("trap.py:PART:letters=2")
+    assert not (here / "sprung").exists()
+
+
+def test_a_run_is_not_continued_with_code_that_it_alone_names(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    given = ["--n", "1", "--model", "my_model.py:Parrot@left", "--out", "run"]
+    assert main(["eval", "red_patch.py:WORLD", *given, "--dialect", "direct"]) == 0
+    (here / "trap.py").write_text(TRAP)
+    saved = here / "run/settings.toml"
+    text = saved.read_text()
+    for name, value in (("dialect", "direct"), ("grader", ""), ("judge", "")):
+        saved.write_text(text.replace(f'{name} = "{value}"', f'{name} = "trap.py:PART"'))
+        capsys.readouterr()
+        assert main(["eval", "red_patch.py:WORLD", *given]) == 2
+        assert "trap.py:PART is code of somebody's own" in capsys.readouterr().err
+    saved.write_text(text.replace('grader = ""', 'grader = "trap.py:PART"'))
+    assert main(["regrade", "run", "--headline", "rule"]) == 2
+    assert not (here / "sprung").exists()
+
+
+def test_a_checkpoint_or_stored_episode_runs_no_code_by_its_dialect(here: Path) -> None:
+    (here / "trap.py").write_text(TRAP)
+    (here / "weights").mkdir()
+    write_learned(here / "weights", {"trap.py:PART": 1})
+    assert (
+        main(["ask", "photo.png", "?", "--model", "my_model.py:Parrot", "--dialect", "direct", "--out", "asked"]) == 0
+    )
+    episode = here / "asked/trajectories.jsonl"
+    episode.write_text(episode.read_text().replace("direct@1:reason", "trap.py:PART"))
+    for model in ("local:weights", f"replay:{episode}"):
+        with pytest.raises(RegistryError, match="is not run by itself"):
+            suited(AskSettings(model=model))
+    assert not (here / "sprung").exists()
+
+
+def test_a_training_is_not_resumed_with_code_that_it_alone_names(here: Path) -> None:
+    settings = load_rl_settings("my_recipe.toml")
+    (here / "run").mkdir()
+    save_settings(settings, here / "run/settings.toml")
+    check_folder(settings, here / "run", resume=True)
+    (here / "trap.py").write_text(TRAP)
+    saved = here / "run/settings.toml"
+    saved.write_text(re.sub('rule = "[^"]+"', 'rule = "trap.py:PART"', saved.read_text()))
+    with pytest.raises(SettingsError, match=r"trap\.py:PART is code of somebody's own"):
+        check_folder(settings, here / "run", resume=True)
     assert not (here / "sprung").exists()
 
 

@@ -34,6 +34,14 @@ def test_the_documented_example_runs(
     assert run.records()[0]["id"] == run.rows[0].id
 
 
+def test_what_was_chosen_is_said(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    (tmp_path / "script.json").write_text('["<answer>\\\\boxed{A}</answer>"]')
+    model = f"scripted:{tmp_path / 'script.json'}"
+    run = saccade.evaluate("circled-letter", model=model, out=tmp_path / "run", n=1, workers=1)
+    assert run.settings.dialect == "pyvision"
+    assert f"{model} is asked in the dialect pyvision: the default" in caplog.text
+
+
 async def test_it_works_inside_an_event_loop_and_continues(tmp_path: Path) -> None:
     def evaluate(n: int) -> saccade.Evaluation:
         model = ScriptedModel(["<answer>A</answer>"], name="one")
@@ -45,7 +53,9 @@ async def test_it_works_inside_an_event_loop_and_continues(tmp_path: Path) -> No
 
 def test_mistakes_are_named(tmp_path: Path) -> None:
     model = ScriptedModel([])
-    with pytest.raises(SettingsError, match=r"(?s)2 mistake.*dialekt: there is no such setting.*dialect.*") as seen:
+    with pytest.raises(
+        SettingsError, match=r"(?s)2 mistake.*dialekt: no such setting\. Did you mean 'dialect'"
+    ) as seen:
         saccade.evaluate("circled-letter", model=model, out=tmp_path / "run", dialekt="direct", k=0)
     assert "k: " in str(seen.value)
     with pytest.raises(SettingsError, match="no run"):

@@ -87,6 +87,12 @@ async def test_a_torn_line_is_no_exchange_and_another_is_refused(server: WireSer
     whole = file.read_bytes()
     file.write_bytes(whole + whole[:40])
     assert len(read_requests(run, sample)) == 1
+    (run / "trajectories.jsonl").unlink()
+    await evaluate(asked(server, dialect="direct"), run, workers=1)
+    assert [told.number for told in read_requests(run, sample)] == [0, 1], "what a kill tore is no part of what follows"
+    file.write_bytes(whole.replace(b'"messages":[0]', b'"messages":[7]'))
+    with pytest.raises(RecordError, match="names messages that it does not hold"):
+        read_requests(run, sample)
     file.write_bytes(b"{}\n")
     with pytest.raises(RecordError, match="line 1 is no kept request"):
         read_requests(run, sample)

@@ -154,6 +154,11 @@ async def test_sampling_is_sent(server: WireServer, make: Maker) -> None:
     await make().complete(ask(room=DEFAULT_MAX_TOKENS + 1), Media())
     assert [body["max_tokens"] for body in server.bodies] == [7, DEFAULT_MAX_TOKENS]
     server.bodies.clear()
+    long = Sampling(max_tokens=4 * DEFAULT_MAX_TOKENS)
+    await make().complete(ask(sampling=long), Media())
+    await make().complete(ask(sampling=long, room=3 * DEFAULT_MAX_TOKENS), Media())
+    assert [body["max_tokens"] for body in server.bodies] == [4 * DEFAULT_MAX_TOKENS, 3 * DEFAULT_MAX_TOKENS]
+    server.bodies.clear()
     await make().complete(ask(sampling=Sampling(temperature=0.5, top_p=0.5, top_k=4, max_tokens=9)), Media())
     body: dict[str, Any] = server.bodies[0]
     assert (body["temperature"], body["top_p"], body["top_k"], body["max_tokens"]) == (0.5, 0.5, 4, 9)

@@ -61,15 +61,16 @@ def variables() -> dict[str, str]:
 
 
 def build(folder: Path) -> Built:
-    """The sdist of this tree, and the wheel of that sdist."""
-    _hatchling(ROOT, "sdist", folder)
+    """The sdist of this tree, and the wheel of that sdist; those that `folder` holds already, if it does."""
+    if not any(folder.glob("*.whl")):
+        _hatchling(ROOT, "sdist", folder)
+        (sdist,) = folder.glob("*.tar.gz")
+        with tarfile.open(sdist) as archive:
+            archive.extractall(folder, filter="data")
+        _hatchling(folder / sdist.name.removesuffix(".tar.gz"), "wheel", folder)
     (sdist,) = folder.glob("*.tar.gz")
-    with tarfile.open(sdist) as archive:
-        archive.extractall(folder, filter="data")
-    source = folder / sdist.name.removesuffix(".tar.gz")
-    _hatchling(source, "wheel", folder)
     (wheel,) = folder.glob("*.whl")
-    return Built(sdist, source, wheel)
+    return Built(sdist, folder / sdist.name.removesuffix(".tar.gz"), wheel)
 
 
 def _hatchling(source: Path, target: str, folder: Path) -> None:

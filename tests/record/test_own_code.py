@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 
 from saccade.errors import RegistryError, SettingsError
 from saccade.record import own_code
+from saccade.record.code_notes import check_code, noted_code
 from saccade.record.own_code import Reference, blame, load, reference
 from saccade.record.registry import PresetRegistry, Registry, is_a
-from saccade.record.settings import Settings, check_code, load_settings, noted_code, save_settings, settings_toml
+from saccade.record.settings import Settings, load_settings, save_settings, settings_toml
 
 
 @pytest.fixture(autouse=True)

@@ -195,6 +195,11 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.send_header("Location", "ftp://127.0.0.1/a.png")
             self.end_headers()
             return
+        if self.path.startswith("http://8.8.8.8/"):  # asked as a proxy
+            self.send_response(302)
+            self.send_header("Location", self.path.removeprefix("http://8.8.8.8/"))
+            self.end_headers()
+            return
         if self.path.startswith("/missing"):
             self.send_error(404)
             return
@@ -250,6 +255,16 @@ def test_a_download_that_fails_says_why(
     with pytest.raises(SaccadeError, match=says) as caught:
         take(web + path, store, OwnMediaSettings(allow_urls=True, **settings))
     assert str(caught.value).startswith(web)
+
+
+@pytest.mark.parametrize("inside", ["http://127.0.0.1:1/a.png", "http://169.254.169.254/", "http://[::1]/a.png"])
+def test_nobody_outside_leads_into_a_private_network(
+    inside: str, web: str, store: MediaStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("http_proxy", web)
+    monkeypatch.delenv("no_proxy", raising=False)
+    with pytest.raises(MediaError, match="which is in a private network"):
+        take(f"http://8.8.8.8/{inside}", store, OwnMediaSettings(allow_urls=True))
 
 
 def test_nobody_listens(store: MediaStore) -> None:

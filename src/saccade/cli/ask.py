@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 import sys
 from pathlib import Path
@@ -96,7 +97,7 @@ def _read(words: list[str], more: list[str]) -> tuple[tuple[str, ...], str]:
     from saccade.media.download import is_url
 
     *media, question = words
-    if is_url(question) or (not question.endswith("?") and Path(question).suffix and Path(question).is_file()):
+    if is_url(question) or (not question.endswith("?") and os.path.isfile(question)):
         raise SettingsError(
             f"{question} is a picture, and there is no question. Write it last: saccade ask {question} 'What is this?'"
         )

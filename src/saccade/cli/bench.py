@@ -78,7 +78,7 @@ def evaluation(
     quick: Annotated[bool, typer.Option("--quick", help="Fewer samples: some seconds.")] = False,
     json_file: Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write the figures there.")] = None,
 ) -> None:
-    """An evaluation with a model that answers after 50 ms: samples per second, memory, how soon a long run goes on."""
+    """An evaluation with a model that answers after 50 ms: samples per second, memory, how soon it is continued."""
     from saccade.bench.evaluation import FULL_EVAL, QUICK_EVAL, measure_eval
 
     _measured("saccade bench eval", partial(measure_eval, QUICK_EVAL if quick else FULL_EVAL), json_file)

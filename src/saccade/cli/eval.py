@@ -22,7 +22,7 @@ SOLVER = "solver"
 
 EPILOG = (
     "SOURCE is a benchmark (`saccade cards list`), a card of your own (.toml), a folder or file of tasks (as `saccade "
-    "worlds sample` writes) or a generated world. Ctrl-C keeps what there is; the same command goes on where it "
+    "worlds sample` writes) or a generated world. Ctrl-C keeps what there is; the same command continues where it "
     "stopped and refuses other settings (--n and --k may grow). Outages are kept apart from wrong answers and tried "
     "again. --dialect direct asks without tools. --model solver is a baseline without a model. With --shard 1/4 to 4/4 "
     "on four hosts, `saccade merge` puts the run together. Exit codes: 0 done; 1 done, but samples came to nothing; 2 "
@@ -101,16 +101,14 @@ def resolve(file: Path | None, overrides: Sequence[str], out: Path) -> EvalSetti
     """
     from saccade.cli.ask_settings import NO_MODEL
     from saccade.errors import SettingsError
-    from saccade.evals.paper_settings import as_published
     from saccade.evals.run import continuing
     from saccade.evals.settings import EvalSettings
     from saccade.record.settings import load_settings
 
     if file is None and not any(item.startswith("model=") for item in overrides):
         raise SettingsError(NO_MODEL)
-    applied = as_published(load_settings(EvalSettings, file, overrides))
-    settings, said = continuing(applied.settings, out)
-    for line in (*applied.says, *said):
+    settings, said = continuing(load_settings(EvalSettings, file, overrides), out)
+    for line in said:
         print(f"saccade: {line}", file=sys.stderr)
     return settings
 
@@ -123,7 +121,7 @@ def _evaluated(settings: EvalSettings, out: Path, workers: int) -> Evaluated:
         try:
             return asyncio.run(play(settings, out, workers=workers, player=_player(settings), watch=show))
         except KeyboardInterrupt:
-            print(f"Broken off; {out} holds what was played. The same command goes on from there.", file=sys.stderr)
+            print(f"Broken off; {out} holds what was played. The same command continues from there.", file=sys.stderr)
             raise
 
 

@@ -20,7 +20,7 @@ app = typer.Typer(add_completion=False, rich_markup_mode=None)
 EPILOG = (
     "OUT/CLAIM holds settings.toml, start/ (lessons and training of the weakened start), arms/ (runs of `saccade rl`), "
     "exams/ (run folders; `saccade show` reads them), report.md, result.json, figure.png and figure.svg. The same "
-    "command goes on with what was stopped or killed. Exit codes: 0 tried, whatever came out; 2 a setting, a file or "
+    "command continues what was stopped or killed. Exit codes: 0 tried, whatever came out; 2 a setting, a file or "
     "the machine is wrong; 130 stopped with Ctrl-C. docs/reproduce.md says what is tried and what decides."
 )
 
@@ -30,7 +30,7 @@ def reproduce(
     claim: Annotated[str, typer.Argument(help="Name of a claim; `list` names them.")],
     model: Annotated[
         str | None,
-        typer.Option(help="Checkpoint that the start is made of: a folder; tiny is the one that comes along."),
+        typer.Option(help="Checkpoint that the start is made of: a folder; tiny is the bundled one."),
     ] = None,
     out: Annotated[Path, typer.Option(help="Folder for what is made; the claim gets one in it.")] = Path(
         "runs/reproduce"
@@ -71,7 +71,7 @@ def reproduce(
     try:
         made = attempt(chosen, asked, out / claim, _Screen())
     except KeyboardInterrupt:
-        print(f"saccade: stopped. The same command goes on with what is in {out / claim}.")
+        print(f"saccade: stopped. The same command continues with what is in {out / claim}.")
         raise
     print(report(made))
     print(f"\nfigure: {out / claim / 'figure.png'}")

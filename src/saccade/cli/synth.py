@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
 EPILOG = (
-    "Ctrl-C keeps what there is; the same command goes on where it stopped, and refuses other settings (only --n may "
+    "Ctrl-C keeps what there is; the same command continues where it stopped, and refuses other settings (only --n may "
     "grow). Without --teacher, experts that know each world's program write the turns; all code really runs. With "
     "--teacher, a model plays the dialect; --set teacher.recipe=densify lets a second model (teacher.writer) rewrite "
     "its thoughts, teacher.recipe=codify turns reasoning in words into code that is run. Trajectories have the score "
@@ -90,7 +90,7 @@ def _made(settings: SynthSettings, out: Path, workers: int) -> Progress:
         try:
             return asyncio.run(synthesise(settings, out, workers=workers, watch=show))
         except KeyboardInterrupt:
-            print(f"Broken off; {out} holds what was made. The same command goes on from there.", file=sys.stderr)
+            print(f"Broken off; {out} holds what was made. The same command continues from there.", file=sys.stderr)
             raise
 
 

@@ -14,7 +14,7 @@ from saccade.errors import UnavailableError
 
 Model: TypeAlias = Annotated[str | None, typer.Option(help="Checkpoint to begin with: a folder, or a name on the hub.")]
 Out: TypeAlias = Annotated[Path, typer.Option(help="Folder of the run.")]
-Resume: TypeAlias = Annotated[bool, typer.Option("--resume", help="Go on with the run in OUT.")]
+Resume: TypeAlias = Annotated[bool, typer.Option("--resume", help="Continue the run in OUT.")]
 Several: TypeAlias = Annotated[
     int, typer.Option("--processes", min=1, help="Processes, one for each GPU; `accelerate launch` starts them too.")
 ]
@@ -55,5 +55,5 @@ def run(program: Callable[..., None], settings: Any, out: Path, resume: bool, pr
         else:
             program(settings, out, resume)
     except KeyboardInterrupt:
-        print(f"saccade: stopped. The same command with --resume goes on from the last checkpoint in {out}.")
+        print(f"saccade: stopped. The same command with --resume continues from the last checkpoint in {out}.")
         raise

@@ -13,7 +13,8 @@ from typing import TypeVar
 
 from saccade.episode.run_folder import TRAJECTORIES, RunFolder, mended
 from saccade.errors import SettingsError
-from saccade.record.settings import Settings, check_code, differences, load_saved, save_settings
+from saccade.record.code_notes import check_code
+from saccade.record.settings import Settings, differences, load_saved, save_settings
 
 SETTINGS = "settings.toml"
 

@@ -42,4 +42,4 @@ def missing_words(tools: Toolbox | None) -> str:
     """What a person should know of tools that are offered and cannot be called here; empty if all can."""
     missing = {} if tools is None else tools.missing()
     told = "; ".join(f"{name} ({need})" for name, need in missing.items())
-    return f"Not installed here, and models that call it are told so: {told}." if missing else ""
+    return f"Not installed here, so a call of it fails: {told}." if missing else ""

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Final, TypeVar
 
 from saccade.dialects.base import Dialect, FunctionDialect
+from saccade.dialects.registry import DIALECTS
 from saccade.episode.settings import EpisodeSettings
 from saccade.errors import RecordError, SettingsError
 from saccade.models.learned_dialect import learned_dialect
@@ -31,7 +32,11 @@ S = TypeVar("S", bound=EpisodeSettings)
 
 
 def suited(settings: S) -> tuple[S, tuple[str, ...]]:
-    """The settings with a dialect, the one that suits the model if they name none, and what a person should know."""
+    """The settings with a dialect, the one that suits the model if they name none, and what a person should know.
+
+    Raises:
+        RegistryError: a checkpoint or a stored episode names code as its dialect; nothing that is stored is run.
+    """
     made, says = _spoken(settings)
     return made, tuple(filter(None, (says, unheard_sampling(settings.model, settings.sampling))))
 
@@ -45,6 +50,7 @@ def _spoken(settings: S) -> tuple[S, str]:
         return settings, ""
     provider = settings.model.partition(":")[0]
     if own:
+        DIALECTS.check_recorded(own)
         chosen, why = own, "which it learned"
     elif provider in _CALLING:
         chosen, why = "native", "the function calls of its API"

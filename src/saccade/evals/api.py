@@ -10,16 +10,15 @@ read anew. Works inside a running event loop too, as a notebook has one.
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeVar
 
-from pydantic import ValidationError
-
-from saccade.errors import SettingsError, UnavailableError
+from saccade.errors import UnavailableError
 from saccade.evals.compare import Comparison
 from saccade.evals.compare import compare as compared
 from saccade.evals.failures import open_failures
@@ -28,17 +27,20 @@ from saccade.evals.progress import Watch
 from saccade.evals.regrade import Regraded, Regrading
 from saccade.evals.regrade import regrade as regraded
 from saccade.evals.rows import Row, read_rows
+from saccade.evals.run import continuing
 from saccade.evals.run import evaluate as play
 from saccade.evals.settings import EvalSettings
 from saccade.evals.summary import Summary, summarise
 from saccade.models.base import Model
-from saccade.record.suggest import did_you_mean
+from saccade.record.settings import load_settings
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
 T = TypeVar("T")
 Paths = str | os.PathLike[str]
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +121,8 @@ def evaluate(
 
     `settings` are those of `saccade eval --set` and its options (`dialect`, `n`, `k`, `data`, `judge`, `limits`, …),
     nested ones as dictionaries. A model given as an object plays every sample and is not closed; one that cannot play
-    side by side, such as a scripted list of replies, wants `workers=1`.
+    side by side, such as a scripted list of replies, wants `workers=1`. What a person should know of the settings (a
+    dialect that was chosen, a paper's settings) is a warning of the logger `saccade.evals.api`.
 
     Raises:
         SettingsError: a setting is wrong (names every mistake), or the folder was made with others.
@@ -128,10 +131,12 @@ def evaluate(
     """
     named = (sources,) if isinstance(sources, str) else tuple(sources)
     given = {"sources": named, "model": model if isinstance(model, str) else model.name, **settings}
-    checked = _checked(given)
+    resolved, said = continuing(load_settings(EvalSettings, given=given), Path(out))
+    for line in said:
+        _log.warning("%s", line)
     player = None if isinstance(model, str) else lambda plan: model
     listen = watch or (lambda progress: None)
-    _apart(lambda: asyncio.run(play(checked, Path(out), workers=workers, player=player, watch=listen)))
+    _apart(lambda: asyncio.run(play(resolved, Path(out), workers=workers, player=player, watch=listen)))
     return Evaluation(Path(out))
 
 
@@ -140,19 +145,6 @@ def open_evaluation(run: Evaluation | Paths) -> Evaluation:
     found = run if isinstance(run, Evaluation) else Evaluation(Path(run))
     run_settings(found.path)
     return found
-
-
-def _checked(given: Mapping[str, object]) -> EvalSettings:
-    try:
-        return EvalSettings.model_validate(given)
-    except ValidationError as error:
-        mistakes = []
-        for item in error.errors():
-            name = ".".join(map(str, item["loc"])) or "settings"
-            hint = did_you_mean(name, EvalSettings.model_fields) if item["type"] == "extra_forbidden" else ""
-            said = "there is no such setting" if item["type"] == "extra_forbidden" else item["msg"]
-            mistakes.append(f"  {name}: {said}. {hint}".rstrip())
-        raise SettingsError(f"{len(mistakes)} mistake(s):\n" + "\n".join(mistakes)) from error
 
 
 def _apart(work: Callable[[], T]) -> T:

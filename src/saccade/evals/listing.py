@@ -1,7 +1,7 @@
 """The evaluations below a folder: who answered what, how many were right, what it cost, and how far each has come.
 
-A run whose `summary.json` counts every stored sample is told by it; of any other the samples are read. What cannot be
-read is told with its reason and stops nothing.
+The figures of a run whose `summary.json` counts every stored sample are taken from it; of any other run the samples are
+read. A run that cannot be read is listed with the reason, and stops nothing.
 """
 
 from __future__ import annotations

@@ -17,8 +17,9 @@ from saccade.evals.run import sum_up
 from saccade.evals.settings import EvalSettings
 from saccade.evals.summary import Summary
 from saccade.media.store import MediaStore
+from saccade.record.code_notes import noted_code
 from saccade.record.codec import read_lines, write_lines
-from saccade.record.settings import differences, noted_code, save_settings
+from saccade.record.settings import differences, save_settings
 from saccade.record.trajectory import Trajectory
 
 

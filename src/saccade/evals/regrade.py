@@ -22,7 +22,7 @@ from saccade.evals.rows import read_rows
 from saccade.evals.run import sum_up
 from saccade.evals.summary import Summary
 from saccade.evals.verdicts import Verdicts, grade_again, keep_verdicts, verdicts_of
-from saccade.grading.registry import load_grader
+from saccade.grading.registry import check_recorded, load_grader
 from saccade.models.registry import load_model
 from saccade.record.score import Score
 from saccade.record.settings import save_settings
@@ -76,7 +76,7 @@ def regrade(run: Path, wanted: Regrading | None = None, *, watch: Watch = lambda
 
     Raises:
         SettingsError: it is no run of `saccade eval`, nothing was played yet, or a source's own grader is not known.
-        RegistryError: there is no such grader.
+        RegistryError: there is no such grader, or the run names code of somebody's own as its grader.
         RecordError: the trajectories cannot be read.
         ModelError: the judge cannot be asked.
     """
@@ -86,6 +86,8 @@ def regrade(run: Path, wanted: Regrading | None = None, *, watch: Watch = lambda
     settings.check_headline()
     if wanted.grader:
         load_grader(wanted.grader)
+    elif settings.grader:
+        check_recorded(settings.grader)
     if wanted.judge:
         asyncio.run(load_model(wanted.judge).close())
     if not (run / TRAJECTORIES).is_file():

@@ -23,6 +23,7 @@ from saccade.errors import RecordError
 from saccade.media.store import MediaStore
 from saccade.models.exchanges import Exchange
 from saccade.record.base import Record, Text, clean_text
+from saccade.record.codec import append_line, recover_lines
 
 FOLDER = "requests"
 _URL = re.compile(r"data:([\w.+-]+/[\w.+-]+);base64,")
@@ -66,6 +67,8 @@ class Told:
 def keeper(run: Path, sample: str, store: MediaStore) -> Callable[[Exchange], None]:
     """What keeps the exchanges of a sample in the folder `run`, after those that are there."""
     file = requests_file(run, sample)
+    if file.is_file():
+        recover_lines(file)
     known: dict[str, int] = {}
     count = 0
     for line in _lines(file):
@@ -89,8 +92,7 @@ def keeper(run: Path, sample: str, store: MediaStore) -> Callable[[Exchange], No
         )
         count += 1
         file.parent.mkdir(parents=True, exist_ok=True)
-        with file.open("a", encoding="utf-8") as lines:
-            lines.write(line.model_dump_json(exclude_defaults=True) + "\n")
+        append_line(file, line)
 
     return keep
 
@@ -99,13 +101,15 @@ def read_requests(run: Path, sample: str) -> list[Told]:
     """The tries of a sample in their order; none if they were not kept. Raises `RecordError`."""
     messages: list[JsonValue] = []
     found = []
-    for line in _lines(requests_file(run, sample)):
+    file = requests_file(run, sample)
+    for line in _lines(file):
         messages += line.messages
         request = line.request
-        if isinstance(request, dict) and isinstance(request.get("messages"), list):
-            numbers = request["messages"]
-            assert isinstance(numbers, list)
-            request = {**request, "messages": [messages[number] for number in numbers if isinstance(number, int)]}
+        if isinstance(request, dict) and isinstance(numbers := request.get("messages"), list):
+            whole = [messages[one] for one in numbers if isinstance(one, int) and 0 <= one < len(messages)]
+            if len(whole) < len(numbers):
+                raise RecordError(f"{file} names messages that it does not hold; delete the file.")
+            request = {**request, "messages": whole}
         found.append(Told(line.number, line.path, line.status, line.seconds, line.error, request, line.response))
     return found
 

@@ -10,12 +10,14 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from saccade.dialects.base import Dialect
+from saccade.dialects.registry import DIALECTS
 from saccade.episode.as_done import as_done
 from saccade.episode.continued import SETTINGS, check_continued, continued, saved_settings
 from saccade.episode.drive import run_episode
@@ -38,19 +40,22 @@ from saccade.evals.settings import EvalSettings
 from saccade.evals.sources import chosen, open_sources
 from saccade.evals.summary import Summary, summarise, write_summary
 from saccade.evals.verdicts import VERDICTS, grade_again, keep_verdicts, verdicts_of
-from saccade.grading.registry import load_grader
+from saccade.grading.registry import GRADERS, load_grader
 from saccade.media.store import MediaStore
 from saccade.models.base import Model
 from saccade.models.exchanges import heard
 from saccade.models.hosted import patient
-from saccade.models.registry import load_model
+from saccade.models.registry import PROVIDERS, load_model
 from saccade.models.sampling import check_sampling, unknown_sampling
 from saccade.record.base import clean_text
+from saccade.record.registry import Registry
 from saccade.record.settings import save_settings, settings_toml
 from saccade.record.trajectory import StopReason, Trajectory
 from saccade.sandbox.base import Sandbox
 from saccade.tools.toolbox import Toolbox
 
+_REGISTRIES: Mapping[str, Registry[Any]] = {"dialect": DIALECTS, "grader": GRADERS, "judge": PROVIDERS}
+"""Settings that name a part, which may be code of the user's own."""
 Player = Callable[[Plan], Model]
 """Who plays an episode: a baseline that looks at its plan, in place of one model for all."""
 
@@ -80,7 +85,7 @@ async def evaluate(
         RegistryError: a dialect, tool, grader or model is unknown.
         ModelError, SandboxError: outages that do not end.
     """
-    settings, _ = continuing(as_published(settings).settings, out)
+    settings, _ = continuing(settings, out)
     dialect, _ = settings.spoken()
     if player is None:
         check_speaks(settings.model, dialect)
@@ -205,14 +210,18 @@ def _always(model: Model) -> Player:
 def continuing(settings: EvalSettings, out: Path) -> tuple[EvalSettings, tuple[str, ...]]:
     """The settings that hold when `settings` play in `out`, which may hold a run, and what a person should know of it.
 
+    Those of a paper are applied, see `saccade.evals.paper_settings`.
+
     Raises:
         SettingsError: what lies in `out` cannot be read as settings, or the dialect takes no such tools or prompt.
-        RegistryError: there is no such dialect or tool.
+        RegistryError: there is no such dialect or tool, or the run that is there names code that this command does not.
     """
+    applied = as_published(settings)
+    settings = applied.settings
     before = _before(settings, out)
     now, told = suited(settings.continuing(before))
     now.check_headline()
-    said = list(told)
+    said = [*applied.says, *told]
     if now.seeded and "seed" in unknown_sampling(now.model):
         now = now.model_copy(update={"seeded": False})
         said.append(f"{now.asked} knows no seed: samples are asked for without one.")
@@ -220,6 +229,8 @@ def continuing(settings: EvalSettings, out: Path) -> tuple[EvalSettings, tuple[s
     said += [f"{name} is named more than once, and is played once." for name in twice]
     for name in ("dialect", "grader", "judge", "headline"):
         if (kept := getattr(now, name)) == getattr(before, name) != getattr(settings, name):
+            if name in _REGISTRIES:
+                _REGISTRIES[name].check_recorded(kept)
             said.append(f"{out} has the {name} {kept}, and it is used for new samples too.")
     if now.grader != before.grader:
         was = before.grader or "each source's own grader"

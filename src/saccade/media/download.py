@@ -1,12 +1,16 @@
 """A picture or a video from an http or https address, into a file, within a number of bytes and a time.
 
-Nobody calls this unless the user allowed it. Other schemes are refused, also where a server redirects to one. No
-cookies, no keys, no retries; a proxy of the environment is used. Promises nothing about what the bytes are.
+Nobody calls this unless the user allowed it. Other schemes are refused, also where a server redirects to one, and so is
+a redirect from the public internet into a private network; an address in one is taken where the user names it. No
+cookies, no keys, no retries; a proxy of the environment is used. Promises nothing about what the bytes are, nor about a
+name that resolves to another host a moment later.
 """
 
 from __future__ import annotations
 
 import http.client
+import ipaddress
+import socket
 import time
 import urllib.error
 import urllib.request
@@ -37,7 +41,8 @@ def download(url: str, target: Path, *, most_bytes: int, seconds: float) -> None
 
     Raises:
         TooLargeError: it has more than `most_bytes`.
-        MediaError: it cannot be had, not within `seconds`, or the address leads away from http and https.
+        MediaError: it cannot be had, not within `seconds`, or the address leads away from http and https, or from a
+            public one into a private network.
     """
     end = time.monotonic() + seconds
     request = urllib.request.Request(url, headers={"User-Agent": "saccade", "Accept": "image/*, video/*, */*;q=0.5"})
@@ -76,6 +81,20 @@ def _too_large(url: str, size: int, most: int) -> TooLargeError:
     return TooLargeError(f"{url} has {size:,} bytes or more, over the limit of {most:,}. Raise media.url_bytes.")
 
 
+def _is_public(url: str) -> bool:
+    """Whether all addresses of the host are of the public internet; a host that does not resolve here counts as one."""
+    host = urlsplit(url).hostname or ""
+    try:
+        return ipaddress.ip_address(host).is_global
+    except ValueError:
+        pass  # a name
+    try:
+        found = socket.getaddrinfo(host, None)
+    except OSError:
+        return True
+    return all(ipaddress.ip_address(address[0]).is_global for *_, address in found)
+
+
 class _WebOnly(urllib.request.HTTPRedirectHandler):
     def redirect_request(
         self, req: urllib.request.Request, fp: IO[bytes], code: int, msg: str, headers: Message, newurl: str
@@ -83,4 +102,10 @@ class _WebOnly(urllib.request.HTTPRedirectHandler):
         if not is_url(newurl):
             fp.close()
             raise MediaError(f"{req.full_url} leads to {newurl[:200]}, which is no http or https address.")
+        if _is_public(req.full_url) and not _is_public(newurl):
+            fp.close()
+            raise MediaError(
+                f"{req.full_url} leads to {newurl[:200]}, which is in a private network. Name that address itself if "
+                "you trust it."
+            )
         return super().redirect_request(req, fp, code, msg, headers, newurl)  # type: ignore[arg-type]

@@ -77,7 +77,7 @@ def request_fields(
     _prepare_continuation(messages, model)
     fields: dict[str, Any] = {
         "model": model,
-        "max_tokens": min(sampling.max_tokens or DEFAULT_MAX_TOKENS, request.room or DEFAULT_MAX_TOKENS),
+        "max_tokens": min(filter(None, (sampling.max_tokens or DEFAULT_MAX_TOKENS, request.room))),
         "messages": messages,
     }
     system = [message for message in request.messages if message.role == "system"]

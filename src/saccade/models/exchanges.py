@@ -33,7 +33,7 @@ class Exchange:
     encoding: str = ""
     """Of a body that a server compressed although it was asked not to; else empty."""
     error: str = ""
-    """What went wrong, as the loop was told; empty if nothing did."""
+    """What went wrong, in the words of the error; empty if nothing did."""
     seconds: float = 0.0
 
 
@@ -54,7 +54,7 @@ def heard(listener: Listener | None) -> Iterator[None]:
 
 
 async def one_try(ask: Callable[[], Awaitable[T]], hide: Callable[[str], str]) -> T:
-    """What `ask`, one try, gives; its exchange is told to who listens. `hide` takes secrets out of a text."""
+    """What `ask`, one try, gives; its exchange goes to the listener. `hide` takes secrets out of a text."""
     listener = _LISTENER.get()
     if listener is None:
         return await ask()

@@ -85,7 +85,7 @@ async def with_retries(
     """What `ask` gives, tried again after each `OutageError`.
 
     Raises:
-        ModelLostError: the last try failed too, or the time is up; its message tells how.
+        ModelLostError: the last try failed too, or the time is up; its message says how.
     """
     clock = clock or Clock()
     end = clock.now() + (policy.total_seconds or float("inf"))

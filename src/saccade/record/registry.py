@@ -148,13 +148,17 @@ class Registry(Generic[T]):
         Raises:
             RegistryError: as `load`, or it is code that nobody named in this process.
         """
+        self.check_recorded(name)
+        return self.load(name)
+
+    def check_recorded(self, name: str) -> None:
+        """Raises `RegistryError` if a stored record names code of somebody's own that this process did not load."""
         code = self.code(name)
         if code is not None and not own_code.loaded(code):
             raise RegistryError(
                 f"{name} is code of somebody's own, and what a stored run names is not run by itself. "
                 f"Name it in this command, or install it as a package with an entry point of saccade.{self.kind}."
             )
-        return self.load(name)
 
     def find(self, wanted: str) -> object:
         """Import and return what a user names, whatever it is. Raises `RegistryError` as `load`."""

@@ -18,17 +18,17 @@ from __future__ import annotations
 import json
 import os
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, ClassVar, TypeVar, get_args
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError, ValidationInfo
 
 from saccade.errors import SettingsError
+from saccade.record.code_notes import code_notes, noted_code
 from saccade.record.disk import write_whole
-from saccade.record.own_code import Reference, digest, loaded, reference
 from saccade.record.suggest import did_you_mean
 from saccade.record.toml_text import to_toml
 
@@ -56,7 +56,7 @@ class Settings(BaseModel):
 S = TypeVar("S", bound=BaseModel)
 T = TypeVar("T", bound=Settings)
 
-_NOTE = "# sha256 "
+_SAVED = "saved"
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,16 +109,22 @@ def load_settings(
             mistakes.append(f"{name}: cannot be set, because a part of that path is a plain value")
         else:
             raw[steps] = text
-    settings = _validate(kind, data, raw, mistakes)
-    if settings is None:
-        where = "" if path is None else f" in {path}" + (" or what was set over it" if overrides else "")
-        raise SettingsError(f"{len(mistakes)} mistake(s){where}:\n" + "\n".join(f"  {line}" for line in mistakes))
-    return settings
+    return _found(_validate(kind, data, raw, mistakes), mistakes, path, " or what was set over it" * bool(overrides))
 
 
 def load_saved(kind: type[T], path: str | os.PathLike[str]) -> T:
-    """The settings that a run saved, now or when some of them had other names. Raises as `load_settings`."""
-    return load_settings(kind, given=kind.renewed(_read(Path(path))))
+    """The settings that a run saved, now or when some of them had other names; code that they name is not run for it.
+
+    Raises:
+        SettingsError: as `load_settings`.
+    """
+    mistakes: list[str] = []
+    return _found(_validate(kind, kind.renewed(_read(Path(path))), {}, mistakes, _SAVED), mistakes, path)
+
+
+def is_saved(info: ValidationInfo) -> bool:
+    """For validators: whether the settings are read by `load_saved`."""
+    return bool(info.context == _SAVED)
 
 
 def save_settings(
@@ -157,46 +163,7 @@ def settings_toml(settings: BaseModel, before: str | os.PathLike[str] | None = N
         names = ", ".join(str(item) for item in lost)
         raise SettingsError(f"TOML cannot hold these settings (it has no null): {names}. Save them as .json.")
     noted = {} if before is None else noted_code(before)
-    return code_notes(_texts(settings.model_dump(mode="json")), noted) + text
-
-
-def code_notes(texts: Iterable[str], before: Mapping[str, str] = MappingProxyType({})) -> str:
-    """A comment of TOML for each file of a user's own code that one of `texts` names, with its sha256.
-
-    For a file that was not loaded in this process, what was noted `before` (path -> sha256) stays.
-    """
-    found: dict[str, str] = {}
-    for code in filter(None, map(reference, texts)):
-        seen = None if loaded(code) else before.get(code.place)
-        if sha256 := seen or digest(code):
-            found[code.place] = sha256
-    return "".join(f"{_NOTE}{found[place]}  {place}\n" for place in sorted(found))
-
-
-def noted_code(path: str | os.PathLike[str]) -> dict[str, str]:
-    """The files of a user's own code that saved settings name, with their sha256; empty if there is no such file."""
-    try:
-        lines = Path(path).read_text(encoding="utf-8").splitlines()
-    except FileNotFoundError:
-        return {}
-    notes = (line.removeprefix(_NOTE).partition("  ") for line in lines if line.startswith(_NOTE))
-    return {place: sha256 for sha256, _, place in notes}
-
-
-def check_code(path: str | os.PathLike[str]) -> None:
-    """Whether the files of a user's own code are still those that saved settings noted.
-
-    Raises:
-        SettingsError: one has changed, or is gone.
-    """
-    for place, sha256 in noted_code(path).items():
-        now = digest(Reference(place, ""))
-        if now != sha256:
-            what = "is not there (relative paths count from the current folder)" if now is None else "has changed"
-            raise SettingsError(
-                f"{place} {what}, and the run of {path} was begun with it (sha256 {sha256[:12]}…). "
-                "Continue the run with the file as it was, or begin another in a new folder."
-            )
+    return code_notes(settings.model_dump(mode="json"), noted) + text
 
 
 def differences(left: BaseModel, right: BaseModel) -> tuple[Difference, ...]:
@@ -210,17 +177,6 @@ def _walk(path: tuple[str, ...], left: object, right: object) -> Iterator[Differ
             yield from _walk((*path, key), left.get(key, MISSING), right.get(key, MISSING))
     elif left != right or type(left) is not type(right):
         yield Difference(".".join(path), left, right)
-
-
-def _texts(value: object) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, Mapping):
-        for inner in value.values():
-            yield from _texts(inner)
-    elif isinstance(value, list):
-        for inner in value:
-            yield from _texts(inner)
 
 
 def _shown(value: object) -> str:
@@ -268,10 +224,19 @@ def _assign(data: dict[str, Any], steps: tuple[str, ...], value: object) -> bool
     return True
 
 
-def _validate(kind: type[S], data: dict[str, Any], raw: dict[tuple[str, ...], str], mistakes: list[str]) -> S | None:
+def _found(settings: S | None, mistakes: list[str], path: str | os.PathLike[str] | None, over: str = "") -> S:
+    if settings is None:
+        where = "" if path is None else f" in {path}{over}"
+        raise SettingsError(f"{len(mistakes)} mistake(s){where}:\n" + "\n".join(f"  {line}" for line in mistakes))
+    return settings
+
+
+def _validate(
+    kind: type[S], data: dict[str, Any], raw: dict[tuple[str, ...], str], mistakes: list[str], context: str = ""
+) -> S | None:
     """The settings, or None with every mistake added to `mistakes`."""
     try:
-        settings = kind.model_validate(data)
+        settings = kind.model_validate(data, context=context)
     except ValidationError as error:
         problems = error.errors(include_url=False, include_context=False)
         # `name=7` for a text: take what was written, not the number it looks like.

@@ -1,7 +1,7 @@
 """Pages of runs over HTTP on this machine alone, made when they are asked for, while the runs grow.
 
-It answers `GET` on the loopback interface, and nobody who came under another name than this machine's own (a page of a
-stranger that has its name point here). It serves pages that it makes and no file; nothing is written. The pages have
+It answers `GET` on the loopback interface, and refuses a request that names another host (as a stranger's page sends it
+whose name resolves to this machine). It serves pages that it makes and no file; nothing is written. The pages have
 the same policy as stored ones, but may ask this server for data.
 """
 
@@ -100,6 +100,6 @@ def _handler(answer: Callable[[str, str], tuple[HTTPStatus, str, str]]) -> type[
             self.wfile.write(body)
 
         def log_message(self, format: str, *args: object) -> None:
-            """Requests are not told."""
+            """Requests are not logged."""
 
     return Handler

@@ -13,7 +13,7 @@ from saccade.report.words import duration
 
 
 def wires_of(run: Path, sample: str, problems: list[str]) -> tuple[Wire, ...]:
-    """What was kept of the requests of `sample` in the folder `run`; what cannot be read is told among `problems`."""
+    """What was kept of the requests of `sample` in the folder `run`; what cannot be read is named in `problems`."""
     try:
         return tuple(map(_wire, read_requests(run, sample)))
     except RecordError as error:

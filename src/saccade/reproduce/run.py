@@ -215,5 +215,5 @@ def _count(settings: Reproduction, arm: Arm, *, held_out: bool) -> int:
 
 
 def _source(model: str) -> str:
-    """The folder of a checkpoint. Raises `UnavailableError` where the weights that come along do not."""
+    """The folder of a checkpoint. Raises `UnavailableError` where the bundled weights do not."""
     return str(tiny_weights()) if model == "tiny" else model.removeprefix("local:")

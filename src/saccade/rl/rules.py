@@ -12,11 +12,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TypeVar
 
+from pydantic import ValidationInfo
 from pydantic_core import PydanticCustomError
 
 from saccade.errors import RegistryError
 from saccade.record.registry import Registry
-from saccade.record.settings import Settings
+from saccade.record.settings import Settings, is_saved
 
 
 class Rule(Settings):
@@ -29,15 +30,18 @@ class Rule(Settings):
 R = TypeVar("R", bound=Rule)
 
 
-def named(rules: Registry[type[R]], default: str) -> Callable[[object], object]:
-    """A pydantic validator that makes the rule of a table; without a `rule` in it, that of `default`."""
+def named(rules: Registry[type[R]], default: str) -> Callable[[object, ValidationInfo], object]:
+    """A pydantic validator that makes the rule of a table; without a `rule` in it, that of `default`.
 
-    def make(given: object) -> object:
+    In settings that were saved (`saccade.record.settings.load_saved`) it runs no code that this process did not load.
+    """
+
+    def make(given: object, info: ValidationInfo) -> object:
         if not isinstance(given, Mapping):
             return given
         name = str(given.get("rule", default))
         try:
-            kind = rules.load(name)
+            kind = rules.load_recorded(name) if is_saved(info) else rules.load(name)
         except RegistryError as error:
             raise PydanticCustomError("unknown_rule", "{said}", {"said": str(error)}) from error
         shown = name.partition("@")[0] if rules.code(name) is None else name

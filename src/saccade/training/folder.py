@@ -7,7 +7,8 @@ from collections.abc import Collection
 from pathlib import Path
 
 from saccade.errors import SettingsError
-from saccade.record.settings import Settings, check_code, differences, load_saved
+from saccade.record.code_notes import check_code
+from saccade.record.settings import Settings, differences, load_saved
 
 SETTINGS = "settings.toml"
 
@@ -23,12 +24,12 @@ def check_folder(settings: Settings, out: Path, resume: bool, may_differ: Collec
     kept = out / SETTINGS
     if not kept.exists():
         if resume and out.exists() and any(out.iterdir()):
-            raise SettingsError(f"there is no run to go on with in {out}: it holds no {SETTINGS}. Leave out --resume.")
+            raise SettingsError(f"there is no run to continue in {out}: it holds no {SETTINGS}. Leave out --resume.")
         if resume:
             _LOG.warning("There is no run in %s yet, so --resume begins one.", out)
         return
     if not resume:
-        raise SettingsError(f"{out} holds a run already. Go on with it by --resume, or name another folder.")
+        raise SettingsError(f"{out} holds a run already. Continue it with --resume, or name another folder.")
     changes = differences(load_saved(type(settings), kept), settings)
     changed = [item for item in changes if item.name not in may_differ]
     if changed:

@@ -147,5 +147,5 @@ def _exchange() -> Iterator[None]:
     except RuntimeError as error:  # torch has no narrower type for a peer that is gone
         raise TrainingError(
             "another process of this run ended, or cannot be reached; what it said is above or in its own log. The "
-            f"same command with --resume goes on from the last checkpoint. ({str(error).splitlines()[0]})"
+            f"same command with --resume continues from the last checkpoint. ({str(error).splitlines()[0]})"
         ) from error

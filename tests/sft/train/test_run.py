@@ -85,7 +85,7 @@ def test_it_does_not_go_on_with_other_settings_or_data(whole: Path, tiny: Path, 
         train(settings(tiny, run, optimizer={"learning_rate": 2e-3}), whole, resume=True)
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "photo.png").touch()
-    with pytest.raises(SettingsError, match="no run to go on with"):
+    with pytest.raises(SettingsError, match="no run to continue"):
         train(settings(tiny, run), tmp_path / "full", resume=True)
     moved = tmp_path / "run"
     shutil.copytree(run, moved)

@@ -29,8 +29,8 @@ class Own:
 def own_findings(run: EvalRun, shown: tuple[str, ...]) -> dict[str, Own]:
     """The findings of all protocols but those `shown` otherwise, by name: stored beside the run, or registered.
 
-    A registered one is applied now if its findings are not stored or not of the whole run. What fails is told among the
-    run's problems and left out.
+    A registered one is applied now if its findings are not stored or not of the whole run. What fails is left out and
+    named among the run's problems.
     """
     folder = run.stored.file.parent
     if run.stored.file.name != TRAJECTORIES or not run.rows:
@@ -53,7 +53,7 @@ def _title(name: str, run: EvalRun) -> str:
 
 
 def _read(file: Path, run: EvalRun) -> Data | None:
-    """Stored findings; None, and told, if they cannot be read or are of fewer samples."""
+    """Stored findings; None, with a problem noted, if they cannot be read or are of fewer samples."""
     try:
         data = json.loads(file.read_bytes())
         seen = data["about"]["samples"] + data["about"]["lost"]

@@ -167,5 +167,5 @@ def _check_judged(batch: RolloutBatch) -> None:
     if failed and all(item.reward.total is None for item in batch.scored.values()):
         raise TrainingError(
             f"no rollout of a step has a reward, for the judge gave no verdict ({', '.join(sorted(failed))}); the "
-            "warnings above say why. Correct the cause, and go on with --resume."
+            "warnings above say why. Correct the cause, and continue with --resume."
         )

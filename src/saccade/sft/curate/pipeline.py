@@ -25,7 +25,7 @@ from pydantic import ValidationError
 
 from saccade.errors import RegistryError, SettingsError
 from saccade.recipes.find import find_recipe
-from saccade.record.settings import code_notes
+from saccade.record.code_notes import code_notes
 from saccade.record.suggest import did_you_mean
 from saccade.record.toml_text import to_toml
 from saccade.sft.curate.categories import CategoryRule
@@ -57,7 +57,8 @@ class Pipeline:
         filters = [
             {"name": step.filter, "label": step.label, **step.settings.model_dump(mode="json")} for step in self.steps
         ]
-        return code_notes(step.filter for step in self.steps) + to_toml({"category": self.category, "filter": filters})
+        notes = code_notes([step.filter for step in self.steps])
+        return notes + to_toml({"category": self.category, "filter": filters})
 
 
 def load_pipeline(wanted: str | os.PathLike[str], overrides: Sequence[str] = ()) -> Pipeline:
