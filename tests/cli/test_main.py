@@ -122,11 +122,12 @@ def test_missing_module_harms_only_its_verb(
 
 @pytest.mark.parametrize("before", [signal.default_int_handler, signal.SIG_IGN])
 def test_a_sigterm_ends_a_command_also_where_ctrl_c_is_ignored(
-    before: Callable[..., object] | signal.Handlers, monkeypatch: pytest.MonkeyPatch
+    before: Callable[..., object] | signal.Handlers,
 ) -> None:
+    app = typer.Typer()
+    app.command()(lambda: os.kill(os.getpid(), signal.SIGTERM))
     kept = signal.signal(signal.SIGINT, before)
-    monkeypatch.setattr("saccade.cli.main.build_app", lambda verbs: os.kill(os.getpid(), signal.SIGTERM))
     try:
-        assert cli.main([]) == 130
+        assert cli.run(app, [], "saccade") == 130
     finally:
         signal.signal(signal.SIGINT, kept)

@@ -245,10 +245,8 @@ async def test_weights_that_are_broken_or_not_all_there(folders: dict[str, Path]
     ("source", "says"), [("/nowhere/at/all", "there is no folder"), ("nobody/nothing", "hf download nobody/nothing")]
 )
 async def test_a_checkpoint_that_is_not_there(source: str, says: str) -> None:
-    model = LocalModel(source)
     with pytest.raises(ModelRefusedError, match=says):
-        await model.complete(ask(), MEDIA)
-    await model.close()
+        await LocalModel(source).complete(ask(), MEDIA)
 
 
 @pytest.mark.parametrize("settings", [LocalSettings(device="cuda:9"), LocalSettings(dtype="int3")])
