@@ -209,3 +209,14 @@ def test_limits_of_sessions_fit_together() -> None:
     larger = SessionLimits(file_bytes=1 << 30).over(usual)
     assert larger.workspace_bytes == (1 << 30) + (128 << 20)
     assert SessionLimits().over(usual) == usual
+
+
+def test_the_dialect_that_was_chosen_is_said(caplog: pytest.LogCaptureFixture) -> None:
+    made = ask(PHOTO, "Which?", model=ScriptedModel([ANSWER]))
+    assert made.provenance.dialect.startswith("pyvision@")
+    assert [(record.name, "in the dialect pyvision" in record.getMessage()) for record in caplog.records] == [
+        ("saccade.episode.ask", True)
+    ]
+    caplog.clear()
+    ask(PHOTO, "Which?", model=ScriptedModel([DIRECT]), dialect="direct")
+    assert not caplog.records

@@ -6,6 +6,7 @@ print(trajectory.answer)
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -18,12 +19,15 @@ from pydantic import BaseModel
 from saccade.dialects.base import Dialect
 from saccade.episode.asking import Asked, AskSettings, Question, answered
 from saccade.episode.performer import Watch, unwatched
+from saccade.episode.suited import suited
 from saccade.errors import SettingsError
 from saccade.models.base import Model
 from saccade.record.settings import load_settings
 from saccade.record.trajectory import EpisodeLimits, Sampling, Trajectory
 from saccade.sandbox.loop_thread import LoopThread
 from saccade.tasks.own_media import TAKEN, OwnMedia
+
+_log = logging.getLogger(__name__)
 
 Paths = str | os.PathLike[str]
 Table = Mapping[str, Any]
@@ -75,7 +79,7 @@ def ask(
         question: what you want to know.
         model: by name, or an object, which is closed in the end. None: that of `settings`.
         dialect: by name, or an object. None: that of `settings`, or the one that suits the model, see
-            `saccade.episode.suited`.
+            `saccade.episode.suited`; which, is a warning of the logger `saccade.episode.ask`.
         out: run folder that keeps the episode turn by turn, for `saccade show`; what was killed is continued by the
             same call. Without it the pictures are gone afterwards.
         options: the possible answers, limits, sampling, tools and all the rest, see `AskOptions`.
@@ -94,8 +98,11 @@ def ask(
         options["media"] = {**_plain(options.get("media", {})), "allow_urls": True}
     given = {name: _plain(value) for name, value in options.items()}
     given |= {name: _name(thing) for name, thing in (("model", model), ("dialect", dialect)) if thing is not None}
+    chosen, says = suited(load_settings(AskSettings, settings, given=given))
+    for line in says:
+        _log.warning("%s", line)
     asked = Asked(
-        load_settings(AskSettings, settings, given=given),
+        chosen,
         model=None if isinstance(model, str) else model,
         dialect=None if isinstance(dialect, str) else dialect,
     )
