@@ -4,6 +4,7 @@ import pytest
 
 from saccade.grading.clean import clean
 from saccade.grading.extract import final_answer
+from saccade.grading.marks import marked
 from saccade.grading.wrappers import unwrapped
 
 
@@ -91,3 +92,10 @@ def test_one_spelling(text: str, plain: str) -> None:
 )
 def test_markup_goes(text: str, plain: str) -> None:
     assert unwrapped(text) == plain
+
+
+def test_groups_in_braces_are_one_answer_only_if_each_has_a_name() -> None:
+    assert [item.text for item in marked("Answer: x={1}, y={2}")] == ["x=1, y=2"]
+    assert [item.text for item in marked("Answer: {1}, y={2}")] == ["1", "2"]
+    assert [item.text for item in marked("Answer: {1}, {2}")] == ["1", "2"]
+    assert [item.text for item in marked("Answer: x={1}")] == ["1"]

@@ -119,3 +119,10 @@ def test_the_threshold_of_anls() -> None:
 def test_a_parameter_that_is_none(wanted: str, told: str) -> None:
     with pytest.raises(SettingsError, match=told):
         load_grader(wanted)
+
+
+def test_a_tolerance_is_said_in_percent() -> None:
+    task = Task(id="t", question="?", answer="100", answer_type=AnswerType.NUMBER)
+    for spec, share in (("relaxed", "5 %"), ("relaxed:tolerance=0.025", "2.5 %")):
+        assert load_grader(spec).grade("100.5", task).reason == f"same text, or within {share}"
+        assert load_grader(spec).grade("120", task).reason == f"another text, or not within {share}"

@@ -21,7 +21,7 @@ from saccade.record.content import Message
 from saccade.record.status import Status
 from saccade.record.task import EvidenceBox
 from saccade.record.trajectory import Trajectory
-from saccade.rewards.judges.box import BoxJudge, BoxRule, iou
+from saccade.rewards.judges.box import BoxJudge, BoxRule, area, iou, overlap
 from saccade.rewards.judges.group import judged
 from saccade.rewards.judges.model import JudgeRules, ModelJudge, read_score
 from saccade.rewards.judges.scripted import ScriptedJudge
@@ -220,3 +220,19 @@ def test_a_verdict_is_a_score_or_a_reason() -> None:
     for fields in ({}, {"score": 1.0, "invalid": NoVerdict.OUTAGE}):
         with pytest.raises(ValueError, match="either"):
             Verdict.model_validate(fields)
+
+
+def test_boxes_that_differ_in_every_side_by_hand() -> None:
+    one, other = (0.0, 10.0, 20.0, 30.0), (5.0, 0.0, 40.0, 25.0)
+    # Both hold x from 5 to 20 and y from 10 to 25.
+    assert (area(one), area(other), overlap(one, other)) == (400.0, 875.0, 225.0)
+    assert iou(one, other) == iou(other, one) == 225 / 1050
+    assert (area((5, 5, 5, 9)), area((9, 5, 5, 9)), overlap(one, (20.0, 10.0, 30.0, 30.0))) == (0.0, 0.0, 0.0)
+
+
+@pytest.mark.parametrize("name", ["contained", "touched", "largest"])
+def test_a_fraction_of_a_box_is_above_0_and_at_most_1(name: str) -> None:
+    assert getattr(BoxRule.model_validate({name: 1.0}), name) == 1.0
+    for wrong in (0.0, 1.01, -0.5):
+        with pytest.raises(ValueError, match=name):
+            BoxRule.model_validate({name: wrong})
