@@ -142,13 +142,17 @@ def changed(since: str) -> list[str]:
     return [name for name in listed if name.endswith(".py")]
 
 
+def _ignored(folder: str, names: list[str]) -> set[str]:
+    made = {"runs", "build", "dist"} if Path(folder) == ROOT else set()  # only at the top: the package has a `runs` too
+    return {name for name in names if name.startswith(".") or name == "__pycache__" or name in made}
+
+
 class Copy:
     """A copy of the repository with an interpreter that imports it and the installed packages, never the original."""
 
     def __init__(self, folder: Path) -> None:
         self.root = folder / "saccade"
-        ignored = shutil.ignore_patterns(".*", "__pycache__", "runs", "build", "dist")
-        shutil.copytree(ROOT, self.root, ignore=ignored)
+        shutil.copytree(ROOT, self.root, ignore=_ignored)
         venv.create(folder / "venv", with_pip=False, symlinks=True)
         self.python = folder / "venv" / "bin" / "python"
         site = next((folder / "venv" / "lib").glob("python*/site-packages"))
@@ -166,7 +170,7 @@ class Copy:
         command = [str(self.python), "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "--no-header"]
         command += ["--basetemp", str(self.root.parent / "tests"), *tests]
         # To a file: what a faulty program leaves running would keep a pipe open.
-        with (self.root.parent / "said").open("w+", encoding="utf-8") as said:
+        with (self.root.parent / "said").open("w", encoding="utf-8") as said:
             process = subprocess.Popen(
                 command, cwd=self.root, start_new_session=True, stdout=said, stderr=subprocess.STDOUT
             )
@@ -180,9 +184,12 @@ class Copy:
                     os.killpg(process.pid, signal.SIGKILL)
                 process.wait()
             if code > 2:  # 2: a test file cannot be imported with the fault in it
-                said.seek(0)
-                raise SystemExit(f"pytest itself failed ({code}):\n{said.read()[-2000:]}")
+                raise SystemExit(f"pytest itself failed ({code}):\n{self.said()}")
         return code == 0
+
+    def said(self) -> str:
+        """The end of what the last run printed."""
+        return (self.root.parent / "said").read_text(encoding="utf-8")[-2000:]
 
 
 def survives(copy: Copy, mutation: Mutation, tests: list[str], seconds: float) -> bool:
@@ -223,7 +230,7 @@ def main() -> None:
         tests = {mutation.file: given.tests or mirrored(mutation.file) for mutation in drawn}
         sound = sorted({test for chosen in tests.values() for test in chosen})
         if not copy.passes(sound, given.seconds):
-            raise SystemExit(f"the tests fail without any fault: {' '.join(sound)}")
+            raise SystemExit(f"the tests fail without any fault:\n{copy.said()}")
         for number, mutation in enumerate(drawn, 1):
             start = time.monotonic()
             lives = survives(copy, mutation, tests[mutation.file], given.seconds)
