@@ -129,12 +129,16 @@ async def test_the_room_that_limits_leave_bounds_an_answer(server: WireServer, m
 
 @pytest.mark.parametrize("param", [None, "max_tokens"])
 async def test_a_room_that_is_more_than_the_server_gives_is_left_out(
-    server: WireServer, make: Maker, param: str | None
+    server: WireServer, make: Maker, param: str | None, caplog: pytest.LogCaptureFixture
 ) -> None:
-    server.will(status(400, "max_tokens is too large: 30000.", param=param), chat("hi"))
-    answer = await make("vllm").complete(ask(room=30_000), Media())
-    assert answer.text == "hi"
-    assert [body.get("max_tokens") for body in server.bodies] == [30_000, None]
+    refused = status(400, "max_tokens is too large: 30000.", param=param)
+    server.will(refused, chat("hi"), refused, chat("ho"))
+    model = make("vllm")
+    assert [(await model.complete(ask(room=30_000), Media())).text for _ in range(2)] == ["hi", "ho"]
+    assert [body.get("max_tokens") for body in server.bodies] == [30_000, None, 30_000, None]
+    (said,) = [record.getMessage() for record in caplog.records if record.name == "saccade.models.openai"]
+    assert "at most 30000 tokens, which is what the limits leave" in said
+    assert "too large" in said
 
 
 async def test_a_refusal_for_another_reason_stays_one(server: WireServer, make: Maker) -> None:

@@ -36,6 +36,28 @@ def test_fractions_round_outwards_and_clip(context: ToolContext) -> None:
     assert "cut at its edge" in result.text
 
 
+@pytest.mark.parametrize(
+    ("box", "clipped"),
+    [
+        ([0, 0, "w", "h"], False),
+        ([-1, 0, "w", "h"], True),
+        ([0, -1, "w", "h"], True),
+        ([0, 0, "w+", "h"], True),
+        ([0, 0, "w", "h+"], True),
+    ],
+)
+def test_a_box_up_to_the_edge_is_not_cut_and_one_pixel_more_is(
+    context: ToolContext, box: list[int | str], clipped: bool
+) -> None:
+    whole = Crop().call({"box": [0, 0, 10_000, 10_000]}, context).value
+    assert whole is not None
+    width, height = whole["size"]
+    sides = {"w": width, "h": height, "w+": width + 1, "h+": height + 1}
+    result = Crop().call({"box": [sides.get(str(side), side) for side in box]}, context)
+    assert result.value is not None
+    assert (result.value["clipped"], result.value["size"]) == (clipped, [width, height])
+
+
 def test_units_are_stated_not_guessed(context: ToolContext) -> None:
     box = [0.1, 0.5, 0.3, 1.0]
     normalized = Crop().call({"box": box, "units": "normalized"}, context)

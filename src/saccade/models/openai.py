@@ -14,6 +14,7 @@ gives to any answer, is sent once more without it: then the server's own limit h
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -29,6 +30,8 @@ from saccade.models.retry import OutageError
 from saccade.models.stops import check_stops
 from saccade.record.suggest import did_you_mean
 
+_log = logging.getLogger(__name__)
+
 
 class OpenAIModel(HostedModel):
     """A model behind the chat-completions protocol."""
@@ -39,6 +42,7 @@ class OpenAIModel(HostedModel):
         if server != "openai" and not endpoint.base_url:
             raise SettingsError(f"{server} needs an address: {server}:{endpoint.model}@http://host:8000/v1")
         self._server: Server = SERVERS[server]
+        self._said_unbounded = False
         super().__init__(server, endpoint, package="openai", api_key=api_key, key_needed=self._server.needs_key)
 
     async def complete(
@@ -60,15 +64,23 @@ class OpenAIModel(HostedModel):
                 return await self._tried(request, fields, listener)
             except RefusedParameterError as refusal:
                 if refusal.parameter not in DISPENSABLE and _bounded(request):
-                    request = replace(request, room=None)
+                    request = self._unbounded(request, refusal)
                 else:
                     self._leave_out(refusal, fields)
             except ModelDeniedError:
                 raise
-            except ModelRefusedError:
+            except ModelRefusedError as refusal:
                 if not _bounded(request):
                     raise
-                request = replace(request, room=None)
+                request = self._unbounded(request, refusal)
+
+    def _unbounded(self, request: Request, refusal: ModelRefusedError) -> Request:
+        """The request without the room that the limits leave; said once for each model."""
+        if not self._said_unbounded:
+            says = "%s refused a turn of at most %d tokens, which is what the limits leave (%s); it is asked without."
+            _log.warning(says, self.name, request.room, refusal)
+            self._said_unbounded = True
+        return replace(request, room=None)
 
     async def _tried(self, request: Request, fields: dict[str, Any], listener: Listener) -> Completion:
         sends_stops = "stop" in fields
