@@ -8,12 +8,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests.models.wire_server import WireServer, chat, slow
 
 from saccade.errors import ModelLostError, ModelRefusedError, SettingsError
 from saccade.evals import judged as judged_module
 from saccade.evals.agreement import Table, agreement
 from saccade.evals.grades import BY_JUDGE, BY_RULE
-from saccade.evals.merge import merge
+from saccade.evals.merge import merge, run_settings
 from saccade.evals.regrade import Regrading, regrade
 from saccade.evals.rows import read_rows
 from saccade.evals.run import continuing, evaluate
@@ -151,6 +152,50 @@ async def test_a_judge_that_is_not_there_ends_the_run_and_keeps_what_it_said(
     made = await evaluate(settings(tasks, judge=JUDGE), tmp_path / "run", workers=1, player=oracle)
     assert made.summary.judged is not None
     assert (made.summary.judged.samples, len(judge.asked) - asked) == (20, 15)
+
+
+async def test_a_judge_that_hangs_ends_the_run_and_the_same_command_asks_again(
+    tmp_path: Path, server: WireServer
+) -> None:
+    tasks = write_tasks(tmp_path / "tasks", 40)
+    rules = {"seconds": 0.5, "outages": 3, "concurrent": 2}
+    wanted = settings(tasks, judge=f"compatible:judge@{server.url}/v1", judge_rules=rules)
+    server.will(chat(RIGHT), slow(server))
+    with pytest.raises(ModelLostError, match=r"could not be asked about .* answers in a row: .*was not asked"):
+        await evaluate(wanted, tmp_path / "run", player=oracle)
+    assert len(server.bodies) <= 5
+    server.will(chat(RIGHT))
+    patient = settings(tasks, judge=wanted.judge, judge_rules={**rules, "seconds": 60})
+    made = await evaluate(patient, tmp_path / "run", player=oracle)
+    assert made.summary.judged is not None
+    assert (made.summary.judged.samples, len(server.bodies)) == (40, 39)
+    with pytest.raises(SettingsError, match=r"judge_rules\.attempts"):
+        await evaluate(
+            settings(tasks, judge=wanted.judge, judge_rules={"attempts": 1}), tmp_path / "run", player=oracle
+        )
+
+
+async def test_dollars_of_a_judge_without_a_price_are_refused_before_the_first_sample(
+    tmp_path: Path, server: WireServer
+) -> None:
+    tasks = write_tasks(tmp_path / "tasks", 1)
+    wanted = settings(tasks, judge=f"compatible:judge@{server.url}/v1", judge_rules={"dollars": 1})
+    with pytest.raises(SettingsError, match="what compatible:judge costs is not known"):
+        await evaluate(wanted, tmp_path / "run", player=oracle)
+    assert not (tmp_path / "run").exists()
+
+
+async def test_regrading_takes_the_rules_of_its_judge(tmp_path: Path, judge: Judge) -> None:
+    tasks = write_tasks(tmp_path / "tasks", 1)
+    await evaluate(settings(tasks), tmp_path / "run", player=oracle)
+    judge.says = lambda text: "hm"
+    once = Regrading(judge=JUDGE, judge_rules=("attempts=1", "seconds=5"))
+    await asyncio.to_thread(regrade, tmp_path / "run", once)
+    assert len(judge.asked) == 1
+    kept = run_settings(tmp_path / "run").judge_rules
+    assert (kept.attempts, kept.seconds, kept.concurrent) == (1, 5, 0)
+    with pytest.raises(SettingsError, match="is about a judge, and none is asked"):
+        await asyncio.to_thread(regrade, tmp_path / "run", Regrading(judge_rules=("attempts=1",)))
 
 
 async def test_a_stored_run_gets_a_judge_and_does_not_lose_it(tmp_path: Path, judge: Judge) -> None:

@@ -24,7 +24,7 @@ from saccade.record.turn import FinishReason
 
 class _Reply(Record):
     text: Text
-    finish: FinishReason
+    finish: FinishReason = FinishReason.STOP
     tool_calls: tuple[ToolCall, ...] = ()
     model: Text = ""
 
@@ -32,10 +32,12 @@ class _Reply(Record):
 class KeptModel:
     """Asks `model` for what `folder` does not hold yet. Any number of processes may share a folder."""
 
-    def __init__(self, model: Model, folder: Path) -> None:
+    def __init__(self, model: Model, folder: Path, *, before: Callable[[Request], str] | None = None) -> None:
+        """`before` gives what earlier versions took the digest of, where a folder may hold replies of theirs."""
         self.name = model.name
         self._model = model
         self._folder = folder
+        self._before = before
 
     async def complete(
         self, request: Request, media: MediaReader, *, on_text: Callable[[str], None] | None = None
@@ -45,7 +47,9 @@ class KeptModel:
         Raises:
             SettingsError: a file of the folder is no kept reply.
         """
-        file = self._file(request)
+        file = self._file(self._asked(request))
+        if self._before is not None and not file.exists() and (old := self._file(self._before(request))).exists():
+            file = old
         try:
             reply = _Reply.model_validate_json(file.read_bytes())
         except FileNotFoundError:
@@ -62,7 +66,7 @@ class KeptModel:
         """Close the model."""
         await self._model.close()
 
-    def _file(self, request: Request) -> Path:
+    def _asked(self, request: Request) -> str:
         asked = {
             "model": self.name,
             "messages": [message.model_dump(mode="json") for message in request.messages],
@@ -70,7 +74,10 @@ class KeptModel:
             "sampling": request.sampling.model_dump(mode="json"),
             "tools": [[tool.name, tool.description, tool.parameters] for tool in request.tools],
         }
-        digest = sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()
+        return json.dumps(asked, sort_keys=True)
+
+    def _file(self, asked: str) -> Path:
+        digest = sha256(asked.encode()).hexdigest()
         return self._folder / digest[:2] / f"{digest}.json"
 
 

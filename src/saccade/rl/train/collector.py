@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from saccade.dialects.base import Dialect
 from saccade.episode.plan import Plan, limits_with
 from saccade.errors import TrainingError
+from saccade.grading.grade import grade_of
 from saccade.record.task import Task
 from saccade.record.trajectory import EpisodeLimits
 from saccade.rewards.judges.verdict import NoVerdict
@@ -162,7 +163,9 @@ def _check_lost(batch: RolloutBatch) -> None:
 
 def _check_judged(batch: RolloutBatch) -> None:
     """Raise `TrainingError` if a judge was asked about the rollouts of a step, and gave no verdict on any."""
-    details = [part.detail for item in batch.scored.values() for part in item.reward.parts if part.value is None]
+    scored = batch.scored.values()
+    details = [part.detail for item in scored for part in item.reward.parts if part.value is None]
+    details += [grade_of(score.detail).invalid for item in scored for score in item.trajectory.scores]
     failed = {NoVerdict.OUTAGE.value, NoVerdict.REFUSED.value, NoVerdict.MALFORMED.value} & set(details)
     if failed and all(item.reward.total is None for item in batch.scored.values()):
         raise TrainingError(

@@ -13,7 +13,8 @@ from saccade.record.base import Record, Text
 from saccade.record.content import ImagePart
 from saccade.record.task import EvidenceBox, NamedMedia
 from saccade.record.trajectory import Trajectory
-from saccade.sft.curate.judge import JudgedSettings, Question, ask_about, unfenced
+from saccade.rewards.judges.client import unfenced
+from saccade.sft.curate.judge import JudgedSettings, Question, ask_about
 from saccade.sft.curate.stage import KEEP, Drop, Keep, Outcome, Undecided
 
 Box = tuple[FiniteFloat, FiniteFloat, FiniteFloat, FiniteFloat]

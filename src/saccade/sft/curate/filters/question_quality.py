@@ -5,7 +5,8 @@ from __future__ import annotations
 from saccade.dialects.question import question_text
 from saccade.record.base import Record
 from saccade.record.trajectory import Trajectory
-from saccade.sft.curate.judge import JudgedSettings, Question, ask_about, strict_verdict
+from saccade.rewards.judges.client import strict_verdict
+from saccade.sft.curate.judge import JudgedSettings, Question, ask_about
 from saccade.sft.curate.stage import KEEP, Drop, Outcome, Undecided
 
 _PROMPT = """\
