@@ -8,7 +8,6 @@ and log-probabilities are not kept: a kept reply is for reading, not for trainin
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable
 from hashlib import sha256
 from pathlib import Path
@@ -19,6 +18,7 @@ from saccade.errors import SettingsError
 from saccade.models.base import Completion, MediaReader, Model, Request
 from saccade.record.action import ToolCall
 from saccade.record.base import Record, Text, clean_text
+from saccade.record.disk import write_whole
 from saccade.record.turn import FinishReason
 
 
@@ -88,7 +88,4 @@ def _write(file: Path, completion: Completion) -> None:
         tool_calls=completion.tool_calls,
         model=clean_text(completion.model),
     )
-    file.parent.mkdir(parents=True, exist_ok=True)
-    partial = file.with_name(f".{file.name}.{os.getpid()}.part")
-    partial.write_text(reply.model_dump_json(), encoding="utf-8")
-    partial.replace(file)
+    write_whole(file, reply.model_dump_json())

@@ -30,7 +30,7 @@ from saccade.errors import SettingsError
 from saccade.record.code_notes import code_notes, noted_code
 from saccade.record.disk import write_whole
 from saccade.record.suggest import did_you_mean
-from saccade.record.toml_text import to_toml
+from saccade.record.toml_text import to_toml, toml_value
 
 
 class Settings(BaseModel):
@@ -105,7 +105,7 @@ def load_settings(
         mistakes += [f"{'.'.join(given)}: is undone by {name}, set after it; leave one out" for given in undone]
         if not equals or not all(steps):
             mistakes.append(f"{override!r} is no override: write name=value or table.name=value")
-        elif not _assign(data, steps, _parse(text)):
+        elif not _assign(data, steps, toml_value(text)):
             mistakes.append(f"{name}: cannot be set, because a part of that path is a plain value")
         else:
             raw[steps] = text
@@ -204,14 +204,6 @@ def _merged(data: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
         if isinstance(data[name], Mapping) and isinstance(over[name], Mapping):
             both[name] = _merged(data[name], over[name])
     return both
-
-
-def _parse(text: str) -> object:
-    try:
-        parsed = tomllib.loads(f"value = {text}")
-    except tomllib.TOMLDecodeError:
-        return text
-    return parsed["value"] if parsed.keys() == {"value"} else text
 
 
 def _assign(data: dict[str, Any], steps: tuple[str, ...], value: object) -> bool:

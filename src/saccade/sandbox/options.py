@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Collection, Iterable
 
 from saccade.errors import SandboxError
 from saccade.guest.preload import PRELOAD
+from saccade.record.suggest import did_you_mean
 from saccade.sandbox.base import SessionOptions
 from saccade.sandbox.repairs import REPAIRS
 
@@ -20,6 +20,5 @@ def check_options(options: SessionOptions) -> None:
 def _check(what: str, names: Iterable[str], known: Collection[str]) -> None:
     for name in names:
         if name not in known:
-            near = difflib.get_close_matches(name, known, 1)
-            hint = f" Did you mean {near[0]!r}?" if near else ""
-            raise SandboxError(f"there is no {what} {name!r}.{hint} Known: {', '.join(sorted(known))}.")
+            hint = did_you_mean(name, known) or f"Known: {', '.join(sorted(known))}."
+            raise SandboxError(f"there is no {what} {name!r}. {hint}")

@@ -27,7 +27,7 @@ from saccade.errors import RegistryError, SettingsError
 from saccade.recipes.find import find_recipe
 from saccade.record.code_notes import code_notes
 from saccade.record.suggest import did_you_mean
-from saccade.record.toml_text import to_toml
+from saccade.record.toml_text import to_toml, toml_value
 from saccade.sft.curate.categories import CategoryRule
 from saccade.sft.curate.registry import FILTERS, load_filter
 from saccade.sft.curate.stage import FilterSettings
@@ -110,22 +110,13 @@ def _override(tables: list[dict[str, Any]], overrides: Sequence[str], mistakes: 
         elif names.count(name) != 1:
             mistakes.append(f"{name}: no filter of this pipeline, or several. {did_you_mean(name, names)}".rstrip())
         else:
-            tables[names.index(name)][parameter] = _value(text)
+            tables[names.index(name)][parameter] = toml_value(text)
 
 
 def _label(name: str) -> str:
     """What a filter is called that has no label: its id without the version, of the user's own code its class."""
     code = FILTERS.code(name)
     return name.partition("@")[0] if code is None else code.attribute
-
-
-def _value(text: str) -> object:
-    """`text` as TOML, or itself where it is none."""
-    try:
-        parsed = tomllib.loads(f"value = {text}")
-    except tomllib.TOMLDecodeError:
-        return text
-    return parsed["value"] if parsed.keys() == {"value"} else text
 
 
 def _step(table: dict[str, Any], mistakes: list[str]) -> Step | None:
