@@ -21,7 +21,7 @@ from saccade.record.content import Message
 from saccade.record.status import Status
 from saccade.record.task import EvidenceBox
 from saccade.record.trajectory import Trajectory
-from saccade.rewards.judges.box import BoxJudge, BoxRule, area, iou, overlap
+from saccade.rewards.judges.box import BoxJudge, BoxRule
 from saccade.rewards.judges.group import judged
 from saccade.rewards.judges.model import JudgeRules, ModelJudge, read_score
 from saccade.rewards.judges.scripted import ScriptedJudge
@@ -89,13 +89,6 @@ def test_box_judge_looks_at_the_picture_that_is_meant() -> None:
 async def test_box_judge_is_a_judge() -> None:
     judge = BoxJudge(finding(at(*GOLD.xyxy)))
     assert await judge.judge(LOOKED, calls(LOOKED)) == judge.verdicts(LOOKED)
-
-
-def test_iou() -> None:
-    assert iou((0, 0, 2, 2), (1, 1, 3, 3)) == pytest.approx(1 / 7)
-    assert iou((0, 0, 2, 2), (0, 0, 2, 2)) == 1
-    assert iou((0, 0, 0, 0), (0, 0, 0, 0)) == 0
-    assert iou((2, 2, 0, 0), (0, 0, 2, 2)) == 0
 
 
 @pytest.mark.parametrize(
@@ -220,14 +213,6 @@ def test_a_verdict_is_a_score_or_a_reason() -> None:
     for fields in ({}, {"score": 1.0, "invalid": NoVerdict.OUTAGE}):
         with pytest.raises(ValueError, match="either"):
             Verdict.model_validate(fields)
-
-
-def test_boxes_that_differ_in_every_side_by_hand() -> None:
-    one, other = (0.0, 10.0, 20.0, 30.0), (5.0, 0.0, 40.0, 25.0)
-    # Both hold x from 5 to 20 and y from 10 to 25.
-    assert (area(one), area(other), overlap(one, other)) == (400.0, 875.0, 225.0)
-    assert iou(one, other) == iou(other, one) == 225 / 1050
-    assert (area((5, 5, 5, 9)), area((9, 5, 5, 9)), overlap(one, (20.0, 10.0, 30.0, 30.0))) == (0.0, 0.0, 0.0)
 
 
 @pytest.mark.parametrize("name", ["contained", "touched", "largest"])

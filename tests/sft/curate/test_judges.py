@@ -18,7 +18,6 @@ from saccade.record.content import Message, TextPart, VideoPart
 from saccade.record.task import EvidenceBox, NamedMedia
 from saccade.rewards.judges.client import unfenced
 from saccade.sft.curate import judge as judge_module
-from saccade.sft.curate.filters.box_label import Box, overlap
 
 GOOD = json.dumps({"answer_right": True, "steps_sound": True})
 
@@ -304,23 +303,6 @@ def test_a_judge_that_refuses_everything_ends_the_run(runs: Runs, judges: Judges
     runs.write(runs.trajectory("a"))
     with pytest.raises(ModelDeniedError, match="no such key"):
         runs.curate(table("cross-check"))
-
-
-@pytest.mark.parametrize(
-    ("one", "other", "expected"),
-    [
-        ((10, 20, 30, 60), (20, 30, 40, 70), 3 / 13),  # 10x30 of 800 + 800 - 300
-        ((5, 7, 9, 10), (5, 7, 9, 10), 1.0),
-        ((0, 0, 10, 10), (2, 3, 7, 5), 0.1),  # one inside the other: 5x2 of 100
-        ((0, 0, 10, 10), (10, 0, 20, 10), 0.0),  # they touch
-        ((0, 0, 10, 10), (0, 10, 10, 20), 0.0),
-        ((0, 0, 4, 4), (6, 0, 8, 4), 0.0),  # side by side, at the same height
-        ((0, 0, 4, 4), (6, 6, 8, 8), 0.0),  # apart both ways: no overlap of two negative sides
-    ],
-)
-def test_overlap_of_boxes(one: Box, other: Box, expected: float) -> None:
-    assert overlap(one, other) == pytest.approx(expected)
-    assert overlap(other, one) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize(("iou", "kept"), [(0.75, ["a"]), (0.76, [])])

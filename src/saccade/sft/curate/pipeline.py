@@ -26,6 +26,7 @@ from pydantic import ValidationError
 from saccade.errors import RegistryError, SettingsError
 from saccade.recipes.find import find_recipe
 from saccade.record.code_notes import code_notes
+from saccade.record.mistakes import mistaken, mistakes_of
 from saccade.record.suggest import did_you_mean
 from saccade.record.toml_text import to_toml, toml_value
 from saccade.sft.curate.categories import CategoryRule
@@ -96,7 +97,7 @@ def parse_pipeline(data: Mapping[str, Any], overrides: Sequence[str] = (), *, wh
     twice = sorted({label for label in labels if labels.count(label) > 1})
     mistakes += [f"{label}: comes twice; give each a label of its own" for label in twice]
     if mistakes:
-        raise SettingsError(f"{len(mistakes)} mistake(s) in {where}:\n" + "\n".join(f"  {line}" for line in mistakes))
+        raise mistaken(mistakes, where)
     return Pipeline(tuple(steps), category)
 
 
@@ -131,11 +132,5 @@ def _step(table: dict[str, Any], mistakes: list[str]) -> Step | None:
     except RegistryError as error:
         mistakes.append(f"{label}: {error}")
     except ValidationError as error:
-        for problem in error.errors(include_url=False, include_context=False):
-            where = ".".join(str(part) for part in problem["loc"]) or "(all settings)"
-            if problem["type"] == "extra_forbidden":
-                hint = did_you_mean(where, kind.model_fields)
-                mistakes.append(f"{label}.{where}: no such setting. {hint}".rstrip())
-            else:
-                mistakes.append(f"{label}.{where}: {problem['msg']}, got {problem['input']!r}")
+        mistakes += mistakes_of(kind, error, label)
     return None
