@@ -177,7 +177,7 @@ class Table:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class VerdictView:
     """Whether the answer was right, as far as a score says so."""
 
     word: str
@@ -208,7 +208,7 @@ class EpisodeView:
     """Letter, text, and a class: `chosen`, `gold`, `chosen gold` or nothing."""
     answer: str | None
     gold: str | None
-    verdict: Verdict
+    verdict: VerdictView
     stop: str
     stop_detail: str
     answered: bool
@@ -236,7 +236,7 @@ class Card:
     question: str
     answer: str | None
     gold: str | None
-    verdict: Verdict
+    verdict: VerdictView
     stop: str
     answered: bool
     turns: str
@@ -260,4 +260,4 @@ class Other:
 
     href: str
     name: str
-    verdict: Verdict
+    verdict: VerdictView

@@ -31,7 +31,7 @@ from saccade.report.sections.results import results
 from saccade.report.sections.training import training
 from saccade.report.sections.view import Section
 from saccade.report.site import Written
-from saccade.report.view import Other, Verdict
+from saccade.report.view import Other, VerdictView
 from saccade.report.wire_view import wires_of
 from saccade.report.words import some
 
@@ -167,7 +167,7 @@ def _other(place: _Place) -> Other:
     correct = place.row.correct
     outcome = place.run.outcome(place.row)
     right = None if correct is None or 0 < correct < 1 else correct >= 1
-    return Other(f"#e{place.number}", f"{place.run.name} #{place.row.rollout}", Verdict(outcome, right))
+    return Other(f"#e{place.number}", f"{place.run.name} #{place.row.rollout}", VerdictView(outcome, right))
 
 
 def _facts(runs: Runs) -> tuple[str, ...]:
