@@ -11,7 +11,7 @@ from saccade.report.highlight import highlighted
 from saccade.report.picture_book import PictureBook
 from saccade.report.plain_text import cut_end
 from saccade.report.segments import Segment, segments
-from saccade.report.view import Fact, PictureOut, Piece, Ran, Talk, TurnView
+from saccade.report.view import ExecutionView, Fact, PictureOut, Piece, Talk, TurnView
 from saccade.report.words import SOURCES, STATUSES, count, duration, money, some
 
 COLOURS = 8
@@ -75,9 +75,9 @@ def _deed(turn: Turn) -> str:
     return "wrote no action"
 
 
-def _ran(execution: Execution, book: PictureBook, *, tool: bool) -> Ran:
+def _ran(execution: Execution, book: PictureBook, *, tool: bool) -> ExecutionView:
     wall = execution.timings.wall
-    return Ran(
+    return ExecutionView(
         status=STATUSES[execution.status],
         good=execution.status is Status.OK,
         time=duration(wall) if wall else "",

@@ -51,7 +51,7 @@ class PictureOut:
 
 
 @dataclass(frozen=True, slots=True)
-class Ran:
+class ExecutionView:
     """What running the action gave."""
 
     status: str
@@ -159,7 +159,7 @@ class TurnView:
     """Why the text held no action; empty if it did."""
     warning: str
     """What else a reader should know of the text, such as that it was cut off."""
-    ran: Ran | None
+    ran: ExecutionView | None
     shown: tuple[Talk, ...]
     """What the model was shown afterwards."""
     facts: tuple[Fact, ...]
