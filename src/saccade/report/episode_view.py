@@ -17,7 +17,7 @@ from saccade.report.picture_book import PictureBook
 from saccade.report.plain_text import cut_end
 from saccade.report.turn_view import talk, turn_view
 from saccade.report.video_strip import video_view
-from saccade.report.view import Card, EpisodeView, Fact, Original, Table, VerdictView
+from saccade.report.view import Card, EpisodeView, Fact, Original, TableView, VerdictView
 from saccade.report.words import NONE, count, duration, known_sum, money, some, stop_words
 
 
@@ -122,7 +122,7 @@ def _chips(trajectory: Trajectory) -> tuple[Fact, ...]:
     return tuple(facts)
 
 
-def _table(turns: tuple[Turn, ...]) -> Table:
+def _table(turns: tuple[Turn, ...]) -> TableView:
     heads = ("turn", "did", "model", "run", "tokens read", "of them visual", "tokens written", "cost")
     rows = tuple(
         (
@@ -148,7 +148,7 @@ def _table(turns: tuple[Turn, ...]) -> Table:
         _summed(turn.tokens.sampled for turn in turns),
         money(known_sum(turn.dollars for turn in turns)),
     )
-    return Table(heads, rows, whole)
+    return TableView(heads, rows, whole)
 
 
 def _summed(values: Iterable[int | None]) -> str:

@@ -168,7 +168,7 @@ class TurnView:
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class TableView:
     """Rows of texts under their heads; the last row sums up."""
 
     heads: tuple[str, ...]
@@ -216,7 +216,7 @@ class EpisodeView:
     chips: tuple[Fact, ...]
     turns: tuple[TurnView, ...]
     prompt: tuple[Talk, ...]
-    table: Table
+    table: TableView
     scores: tuple[tuple[str, str, str, str], ...]
     """Name, value, weight, detail."""
     settings: tuple[Fact, ...]
