@@ -19,7 +19,7 @@ from saccade.report.episode_view import card, episode_view
 from saccade.report.episodes import BUDGET, Episodes, write_page
 from saccade.report.page import episode_html, index_html, page_html
 from saccade.report.picture_book import PictureBook
-from saccade.report.view import Card, Wire
+from saccade.report.view import Card, WireView
 from saccade.report.words import some
 
 CARD: Final = 320
@@ -49,7 +49,7 @@ class Site:
         self._episodes = Episodes(target, budget=budget)
         self._cards: list[Card] = []
 
-    def add(self, trajectory: Trajectory, wires: tuple[Wire, ...] = ()) -> None:
+    def add(self, trajectory: Trajectory, wires: tuple[WireView, ...] = ()) -> None:
         """One more episode, with what was kept of its requests."""
         number = len(self._cards) + 1
         self._book.new_page()

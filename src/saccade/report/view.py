@@ -186,7 +186,7 @@ class VerdictView:
 
 
 @dataclass(frozen=True, slots=True)
-class Wire:
+class WireView:
     """One try of a request to the model's server, as it went over the wire."""
 
     title: str
@@ -222,7 +222,7 @@ class EpisodeView:
     settings: tuple[Fact, ...]
     resolved: str
     """The settings of the command as TOML; empty if none were kept."""
-    wires: tuple[Wire, ...] = ()
+    wires: tuple[WireView, ...] = ()
     """Every request to the model's server, those that failed included; empty if none were kept."""
 
 
