@@ -21,7 +21,7 @@ from saccade.report.page import index_html, page_html
 from saccade.report.picture_book import PictureBook, Sources
 from saccade.report.site import CARD, Written
 from saccade.report.stored_run import StoredRun
-from saccade.report.view import Card, Other
+from saccade.report.view import EpisodeCard, Other
 from saccade.report.words import some
 
 
@@ -43,7 +43,7 @@ def write_differences(found: Comparison, sides: tuple[Side, Side], target: Path,
     tasks = {pair.task: place for place, pair in enumerate(found.differing)}
     anchors, others = _links(sides, tasks)
     episodes = Episodes(target, budget=budget)
-    cards: dict[tuple[int, ...], Card] = {}
+    cards: dict[tuple[int, ...], EpisodeCard] = {}
     thumbnails: dict[str, Sources] = {}
     for number, side in enumerate(sides):
         book = PictureBook(side.run.store)

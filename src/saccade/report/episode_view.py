@@ -17,7 +17,7 @@ from saccade.report.picture_book import PictureBook
 from saccade.report.plain_text import cut_end
 from saccade.report.turn_view import talk, turn_view
 from saccade.report.video_strip import video_view
-from saccade.report.view import Card, EpisodeView, Fact, Original, TableView, VerdictView
+from saccade.report.view import EpisodeCard, EpisodeView, Fact, Original, TableView, VerdictView
 from saccade.report.words import NONE, count, duration, known_sum, money, some, stop_words
 
 
@@ -51,10 +51,10 @@ def episode_view(anchor: str, trajectory: Trajectory, book: PictureBook) -> Epis
     )
 
 
-def card(href: str, trajectory: Trajectory, book: PictureBook) -> Card:
+def card(href: str, trajectory: Trajectory, book: PictureBook) -> EpisodeCard:
     """The episode on an index."""
     pictures = [item.part for item in trajectory.task.media]
-    return Card(
+    return EpisodeCard(
         href=href,
         id=trajectory.id,
         question=trajectory.task.question,

@@ -227,7 +227,7 @@ class EpisodeView:
 
 
 @dataclass(frozen=True, slots=True)
-class Card:
+class EpisodeCard:
     """An episode on the index."""
 
     href: str
