@@ -12,7 +12,7 @@ from saccade.rewards.codedance import CodeDance, adaptive_weight, discounted
 from saccade.rewards.codev import PRESETS as CODEV
 from saccade.rewards.codev import CodeV
 from saccade.rewards.deepeyes import PRESETS as DEEPEYES
-from saccade.rewards.judges.verdict import NoVerdict, Verdict
+from saccade.rewards.judges.verdict import JudgeVerdict, NoVerdict
 from saccade.rewards.pixel_reasoner import PRESETS as PIXEL
 from saccade.rewards.pyvision_rl import PRESETS as PYVISION
 from saccade.rewards.thyme import PRESETS as THYME
@@ -172,7 +172,7 @@ def test_codev_without_search_pays_nothing_but_redlines() -> None:
 
 def test_codev_without_verdict_has_no_reward() -> None:
     trajectory = rollout(ran("a", "a"), answered(), task=SEARCH)
-    outage = Verdict(invalid=NoVerdict.OUTAGE)
+    outage = JudgeVerdict(invalid=NoVerdict.OUTAGE)
     (reward,) = scored(CODEV["paper"], trajectory, verdicts=[(outage, None)])
     assert reward.total is None
     assert reward.part("tool").value is None

@@ -19,7 +19,7 @@ from saccade.rewards.form import (
     only_actions,
     tags_in_order,
 )
-from saccade.rewards.judges.verdict import Verdict
+from saccade.rewards.judges.verdict import JudgeVerdict
 from saccade.rewards.reading import accuracy, calls, failed, silent
 from saccade.rewards.redlines import Redline, redlines
 from saccade.rewards.registry import REWARDS, load_reward, presets
@@ -234,7 +234,7 @@ def test_a_group_is_of_one_task_and_its_verdicts_fit() -> None:
     with pytest.raises(ValueError, match="one task"):
         Group((rollout(), other))
     with pytest.raises(ValueError, match="verdicts need"):
-        Group((rollout(answered()),), ((Verdict(score=1), None),))
+        Group((rollout(answered()),), ((JudgeVerdict(score=1), None),))
 
 
 def test_presets_are_found_and_changed() -> None:

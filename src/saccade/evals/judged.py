@@ -29,7 +29,7 @@ from saccade.record.task import Task
 from saccade.record.trajectory import Trajectory
 from saccade.rewards.judges.answer import AnswerJudge, judged_score
 from saccade.rewards.judges.model import AskRules
-from saccade.rewards.judges.verdict import NoVerdict, Verdict
+from saccade.rewards.judges.verdict import JudgeVerdict, NoVerdict
 
 REPLIES = "judge"
 """Folder of the judge's replies in a run folder."""
@@ -126,7 +126,7 @@ class _Pass:
         except GradingError as error:
             return grade_score(None, Grade(self.name, reason=str(error)))
         except ModelDeniedError as error:
-            verdict = Verdict(invalid=NoVerdict.REFUSED, detail=clean_text(str(error)))
+            verdict = JudgeVerdict(invalid=NoVerdict.REFUSED, detail=clean_text(str(error)))
         return judged_score(self.name, item.answer, verdict)
 
 

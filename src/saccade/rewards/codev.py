@@ -20,7 +20,7 @@ from saccade.record.settings import Settings
 from saccade.record.task import Task
 from saccade.record.trajectory import Trajectory
 from saccade.rewards.form import tags_in_order
-from saccade.rewards.judges.verdict import NoVerdict, Verdict
+from saccade.rewards.judges.verdict import JudgeVerdict, NoVerdict
 from saccade.rewards.reading import accuracy, calls, is_call
 from saccade.rewards.redlines import Redline, redlines
 from saccade.rewards.reward import Group, Reward, TurnPart, reward_each
@@ -68,12 +68,12 @@ class CodeV(Settings):
         """Whether a task asks for visual search."""
         return bool(task.evidence) or not set(self.search_tags).isdisjoint((*task.tags, "*"))
 
-    def _reward(self, trajectory: Trajectory, verdicts: tuple[tuple[Verdict | None, ...], ...]) -> Reward:
+    def _reward(self, trajectory: Trajectory, verdicts: tuple[tuple[JudgeVerdict | None, ...], ...]) -> Reward:
         crossed = redlines(trajectory)
         row = verdicts[0] if verdicts else (None,) * len(trajectory.turns)
         search = self.searches(trajectory.task)
         scores = [
-            self._turn(lines, verdict if search else Verdict(score=0.0))
+            self._turn(lines, verdict if search else JudgeVerdict(score=0.0))
             for turn, lines, verdict in zip(trajectory.turns, crossed, row, strict=True)
             if is_call(turn)
         ]
@@ -99,10 +99,10 @@ class CodeV(Settings):
             turns=(TurnPart(name="tool", values=turns),),
         )
 
-    def _turn(self, lines: tuple[Redline, ...], verdict: Verdict | None) -> Verdict:
+    def _turn(self, lines: tuple[Redline, ...], verdict: JudgeVerdict | None) -> JudgeVerdict:
         if lines:
-            return Verdict(score=self.redline)
-        return Verdict(invalid=NoVerdict.NOT_ASKED) if verdict is None else verdict
+            return JudgeVerdict(score=self.redline)
+        return JudgeVerdict(invalid=NoVerdict.NOT_ASKED) if verdict is None else verdict
 
 
 PRESETS: Final = MappingProxyType({"paper": CodeV(), "with-format": CodeV(format_weight=0.3)})

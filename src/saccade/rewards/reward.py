@@ -18,7 +18,7 @@ from saccade.record.base import Name, Record
 from saccade.record.score import Score, total
 from saccade.record.task import Task
 from saccade.record.trajectory import Trajectory
-from saccade.rewards.judges.verdict import Verdict
+from saccade.rewards.judges.verdict import JudgeVerdict
 
 
 class TurnPart(Record):
@@ -65,7 +65,7 @@ class Group:
     """Rollouts of one task, in the order in which rewards are returned."""
 
     trajectories: tuple[Trajectory, ...]
-    verdicts: tuple[tuple[Verdict | None, ...], ...] = ()
+    verdicts: tuple[tuple[JudgeVerdict | None, ...], ...] = ()
     """For each trajectory what a judge said of each turn, None where it was not asked; empty if there was no judge."""
 
     def __post_init__(self) -> None:

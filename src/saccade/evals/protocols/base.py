@@ -14,7 +14,7 @@ from saccade.evals.protocols.findings import About, Findings, SampleRow
 from saccade.looks.regions import Pixels, Region, regions
 from saccade.record.score import CORRECT
 from saccade.record.trajectory import Trajectory
-from saccade.rewards.judges.verdict import Verdict
+from saccade.rewards.judges.verdict import JudgeVerdict
 
 R = TypeVar("R", bound=SampleRow)
 F = TypeVar("F", bound=Findings)
@@ -26,7 +26,7 @@ class Studied:
 
     trajectory: Trajectory
     book: Pixels
-    verdicts: tuple[tuple[Verdict, ...], ...] | None = None
+    verdicts: tuple[tuple[JudgeVerdict, ...], ...] | None = None
     """A model's verdicts, for each turn one for each picture; None if no model was asked."""
     budget: str = "qwen2.5-vl"
     """Name of the pixel budget by which visual tokens are estimated."""

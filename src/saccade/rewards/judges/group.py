@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Collection, Sequence
 
 from saccade.record.trajectory import Trajectory
-from saccade.rewards.judges.verdict import Judge, NoVerdict, Verdict
+from saccade.rewards.judges.verdict import Judge, JudgeVerdict, NoVerdict
 from saccade.rewards.reading import calls, is_call
 from saccade.rewards.reward import Group
 
@@ -22,7 +22,7 @@ async def judged(
     if judge is None:
         return Group(tuple(trajectories))
 
-    async def one(trajectory: Trajectory) -> tuple[Verdict | None, ...]:
+    async def one(trajectory: Trajectory) -> tuple[JudgeVerdict | None, ...]:
         turns = () if trajectory.lost else needed(trajectory)
         return await judge.judge(trajectory, turns) if turns else (None,) * len(trajectory.turns)
 
@@ -31,6 +31,6 @@ async def judged(
 
 def unjudged(trajectories: Sequence[Trajectory]) -> Group:
     """The same without asking anybody: every call has the verdict that there is none."""
-    none = Verdict(invalid=NoVerdict.NOT_ASKED)
+    none = JudgeVerdict(invalid=NoVerdict.NOT_ASKED)
     rows = (tuple(none if is_call(turn) else None for turn in item.turns) for item in trajectories)
     return Group(tuple(trajectories), tuple(rows))

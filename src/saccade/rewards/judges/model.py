@@ -29,7 +29,7 @@ from saccade.record.content import Message, TextPart
 from saccade.record.settings import Settings
 from saccade.record.trajectory import Sampling, Trajectory
 from saccade.record.turn import Turn
-from saccade.rewards.judges.verdict import NoVerdict, Verdict
+from saccade.rewards.judges.verdict import JudgeVerdict, NoVerdict
 
 _REPLY: Final = 'Reply with JSON and nothing else: {"score": <one of the three numbers>}'
 _FENCE: Final = re.compile(r"\s*```(?:json)?\n(.*)\n```\s*", re.DOTALL)
@@ -86,22 +86,22 @@ class ModelJudge:
     def _asked(self) -> Model:
         return limited(self.model, self.rules)
 
-    async def judge(self, trajectory: Trajectory, turns: Collection[int]) -> tuple[Verdict | None, ...]:
+    async def judge(self, trajectory: Trajectory, turns: Collection[int]) -> tuple[JudgeVerdict | None, ...]:
         """A verdict for each of the `turns`.
 
         Raises:
             ModelDeniedError: whatever is asked would be refused.
         """
 
-        async def one(number: int, turn: Turn) -> Verdict | None:
+        async def one(number: int, turn: Turn) -> JudgeVerdict | None:
             return await self._verdict(trajectory, turn) if number in turns else None
 
         return tuple(await asyncio.gather(*(one(number, turn) for number, turn in enumerate(trajectory.turns))))
 
-    async def _verdict(self, trajectory: Trajectory, turn: Turn) -> Verdict:
+    async def _verdict(self, trajectory: Trajectory, turn: Turn) -> JudgeVerdict:
         pictures = tuple(picture.image for picture in turn.execution.pictures) if turn.execution is not None else ()
         if not pictures:
-            return Verdict(score=0.0, detail="no picture came back")
+            return JudgeVerdict(score=0.0, detail="no picture came back")
         question, levels = trajectory.task.question, self.rules.levels
         text = _filled(self._prompt, question, levels) if self._prompt else _instruction(question, levels)
         message = Message(role="user", parts=(*pictures, TextPart(text=text)))
@@ -133,7 +133,7 @@ def read_prompt(file: str) -> str:
 
 async def ask_for_score(
     model: Model, media: MediaReader, message: Message, levels: tuple[float, ...], rules: AskRules
-) -> Verdict:
+) -> JudgeVerdict:
     """One of `levels` from `model`, asked again, each time warmer, while its reply is none of them.
 
     Raises:
@@ -152,17 +152,17 @@ async def ask_for_score(
         except ModelRefusedError as error:
             return _none(model, NoVerdict.REFUSED, str(error))
         except MissingMediaError as error:
-            return Verdict(invalid=NoVerdict.UNSEEN, detail=clean_text(str(error)))
+            return JudgeVerdict(invalid=NoVerdict.UNSEEN, detail=clean_text(str(error)))
         said = completion.text
         score = read_score(said, levels)
         if score is not None:
-            return Verdict(score=score)
+            return JudgeVerdict(score=score)
     return _none(model, NoVerdict.MALFORMED, said[:300])
 
 
-def _none(model: Model, invalid: NoVerdict, detail: str) -> Verdict:
+def _none(model: Model, invalid: NoVerdict, detail: str) -> JudgeVerdict:
     _log.warning("The judge %s gave no verdict (%s): %s", model.name, invalid.value, detail)
-    return Verdict(invalid=invalid, detail=clean_text(detail))
+    return JudgeVerdict(invalid=invalid, detail=clean_text(detail))
 
 
 def read_score(reply: str, levels: tuple[float, ...]) -> float | None:
