@@ -31,7 +31,7 @@ Reply with one JSON object and nothing else: {{"answer_right": true or false, "s
 """
 
 
-class Verdict(Record):
+class CrossCheckReply(Record):
     """The form of a reply."""
 
     answer_right: bool
@@ -60,7 +60,7 @@ class CrossCheck(JudgedSettings):
         return message if isinstance(message, Undecided) else Question(message, self._read)
 
     def _read(self, reply: str) -> Outcome | None:
-        verdict = strict_verdict(reply, Verdict)
+        verdict = strict_verdict(reply, CrossCheckReply)
         if verdict is None:
             return None
         if not verdict.answer_right:
