@@ -21,7 +21,7 @@ Reply with one JSON object and nothing else:
 """
 
 
-class Verdict(Record):
+class InformativeReply(Record):
     """The form of a reply."""
 
     varied: bool
@@ -45,7 +45,7 @@ class ImageInformative(JudgedSettings):
 
 
 def _read(reply: str) -> Outcome | None:
-    verdict = strict_verdict(reply, Verdict)
+    verdict = strict_verdict(reply, InformativeReply)
     if verdict is None:
         return None
     failed = [name for name, holds in verdict.model_dump().items() if not holds]
