@@ -23,7 +23,7 @@ Reply with one JSON object and nothing else: {{"answer_right": true or false, "n
 """
 
 
-class Verdict(Record):
+class QualityReply(Record):
     """The form of a reply."""
 
     answer_right: bool
@@ -46,7 +46,7 @@ class QuestionQuality(JudgedSettings):
 
 
 def _read(reply: str) -> Outcome | None:
-    verdict = strict_verdict(reply, Verdict)
+    verdict = strict_verdict(reply, QualityReply)
     if verdict is None:
         return None
     if not verdict.answer_right:
