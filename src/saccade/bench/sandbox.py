@@ -23,7 +23,7 @@ from saccade.bench.peer_jupyter import Jupyter
 from saccade.bench.peer_smolagents import Smolagents
 from saccade.bench.peer_subprocess import Subprocess
 from saccade.bench.photo import write_photo
-from saccade.bench.rows import ROWS, Row
+from saccade.bench.rows import ROWS, BenchRow
 from saccade.bench.work import Setup
 from saccade.errors import RegistryError, UnavailableError
 from saccade.sandbox.isolation import Isolation
@@ -35,7 +35,7 @@ PEERS: tuple[Callable[[], Peer], ...] = (Jupyter, Smolagents, Subprocess, Exec)
 class RowResult:
     """One measured row: contender -> figure or reason."""
 
-    row: Row
+    row: BenchRow
     results: dict[str, Result]
 
     def median(self, contender: str) -> float | None:
@@ -75,7 +75,7 @@ class Report:
         return self.machine.cores * len(self.drawing) * 1000.0 / sum(self.drawing)
 
 
-def choose(names: Collection[str] | None) -> tuple[Row, ...]:
+def choose(names: Collection[str] | None) -> tuple[BenchRow, ...]:
     """The rows of those names, or all; raises `RegistryError` for an unknown one."""
     known = [row.name for row in ROWS]
     unknown = sorted(set(names or ()) - set(known))
@@ -85,7 +85,7 @@ def choose(names: Collection[str] | None) -> tuple[Row, ...]:
 
 
 def measure(
-    rows: Sequence[Row],
+    rows: Sequence[BenchRow],
     scale: Scale,
     *,
     peers: Sequence[Callable[[], Peer]] = PEERS,
@@ -117,7 +117,7 @@ def measure(
 
 
 def _measured(
-    row: Row, contenders: Sequence[Peer], setup: Setup, missing: dict[str, str], told: Callable[[str], None]
+    row: BenchRow, contenders: Sequence[Peer], setup: Setup, missing: dict[str, str], told: Callable[[str], None]
 ) -> RowResult:
     results: dict[str, Result] = {}
     for peer in contenders:
@@ -133,7 +133,7 @@ def _measured(
     return RowResult(row, results)
 
 
-def _cell(row: Row, peer: Peer, setup: Setup) -> Result:
+def _cell(row: BenchRow, peer: Peer, setup: Setup) -> Result:
     if row.measure is not None:
         return row.measure(peer, setup)
     if row.own is not None and isinstance(peer, Saccade):
