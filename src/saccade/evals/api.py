@@ -26,7 +26,7 @@ from saccade.evals.merge import run_settings
 from saccade.evals.progress import Watch
 from saccade.evals.regrade import Regraded, Regrading
 from saccade.evals.regrade import regrade as regraded
-from saccade.evals.rows import Row, read_rows
+from saccade.evals.rows import EvalRow, read_rows
 from saccade.evals.run import continuing
 from saccade.evals.run import evaluate as play
 from saccade.evals.settings import EvalSettings
@@ -55,7 +55,7 @@ class Evaluation:
         return run_settings(self.path)
 
     @property
-    def rows(self) -> list[Row]:
+    def rows(self) -> list[EvalRow]:
         """A row for each stored sample, by task and rollout. Raises `RecordError`, `SettingsError`."""
         return read_rows(self.path)
 

@@ -14,7 +14,7 @@ from typing import Final
 
 from markupsafe import Markup
 
-from saccade.evals.rows import Row, natural
+from saccade.evals.rows import EvalRow, natural
 from saccade.report.episode_view import episode_view
 from saccade.report.episodes import Episodes, write_page
 from saccade.report.gallery import Gallery
@@ -54,7 +54,7 @@ class _Place:
 
     number: int
     run: EvalRun
-    row: Row
+    row: EvalRow
 
 
 class _Order:
