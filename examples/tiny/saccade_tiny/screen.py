@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from math import sqrt
 from pathlib import Path
 
-from saccade.sft.exams import Row
+from saccade.sft.exams import ExamRow
 from saccade.sft.synth.report import Progress
 from saccade.sft.train.watch import Watch
 
@@ -71,7 +71,7 @@ class _Lines:
         """The stage's folder is named when it begins."""
 
 
-def markdown(rows: Sequence[Row]) -> str:
+def markdown(rows: Sequence[ExamRow]) -> str:
     """The rows as a Markdown table; ± is one standard error of the share."""
     lines = ["| on unseen seeds | n | without code | with code | target |", "|---|---|---|---|---|"]
     for row in rows:
