@@ -32,7 +32,7 @@ from saccade.tasks.benchmarks.card import Card
 from saccade.tasks.benchmarks.loaders.registry import load_loader
 from saccade.tasks.benchmarks.problem import RowProblem
 from saccade.tasks.benchmarks.registry import load_card, recorded_card
-from saccade.tasks.benchmarks.row_files import Row
+from saccade.tasks.benchmarks.row_files import SourceRow
 from saccade.tasks.benchmarks.values import matches
 
 FOLDER = "tasks"
@@ -78,7 +78,7 @@ class CardSource:
             os.fsync(file.fileno())
         partial.replace(path)
 
-    def _rows(self, settings: EvalSettings) -> Iterator[Row | RowProblem]:
+    def _rows(self, settings: EvalSettings) -> Iterator[SourceRow | RowProblem]:
         """The chosen rows of this shard; those that cannot be read go to the first one."""
         card = self.benchmark.card
         places = [number for number, row in enumerate(self._all()) if not isinstance(row, RowProblem)]
@@ -88,7 +88,7 @@ class CardSource:
             if number in wanted or (isinstance(row, RowProblem) and settings.shards[0] == 0):
                 yield row
 
-    def _all(self) -> Iterator[Row | RowProblem]:
+    def _all(self) -> Iterator[SourceRow | RowProblem]:
         """The rows that the card takes."""
         for row in load_loader(self.benchmark.card.loader.id).rows(self.benchmark.files):
             if isinstance(row, RowProblem) or matches(row.fields, self.benchmark.card.only):

@@ -22,7 +22,7 @@ from saccade.tasks.benchmarks.loaders.registry import load_loader
 from saccade.tasks.benchmarks.make_task import make_task
 from saccade.tasks.benchmarks.pictures import MediaReader
 from saccade.tasks.benchmarks.problem import FieldError, RowProblem
-from saccade.tasks.benchmarks.row_files import Row
+from saccade.tasks.benchmarks.row_files import SourceRow
 from saccade.tasks.benchmarks.values import matches
 from saccade.tasks.benchmarks.variants import cycled
 
@@ -77,7 +77,7 @@ def open_benchmark(card: Card, data: Path | None = None) -> Benchmark:
 
 
 def tasks_of_rows(
-    rows: Iterable[Row | RowProblem | Mapping[str, Any]], card: Card, folder: Path, store: MediaStore
+    rows: Iterable[SourceRow | RowProblem | Mapping[str, Any]], card: Card, folder: Path, store: MediaStore
 ) -> Iterator[Task | RowProblem]:
     """Tasks of rows that are at hand, as those of a Hugging Face data set; paths in them are relative to `folder`.
 
@@ -86,7 +86,7 @@ def tasks_of_rows(
     media = MediaReader(folder, card.loader.media, store)
     seen: set[str] = set()
     for number, given in enumerate(rows):
-        row = Row("", number, {**given, "_row": number}) if isinstance(given, Mapping) else given
+        row = SourceRow("", number, {**given, "_row": number}) if isinstance(given, Mapping) else given
         if isinstance(row, RowProblem):
             yield row
             continue
