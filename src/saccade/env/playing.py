@@ -12,7 +12,7 @@ from saccade.env.observations import Told, flat
 from saccade.env.stage import Stage
 from saccade.episode.drive import within
 from saccade.episode.effects import Ask, Effect, Ran, Reply, Run, Said, Stopped
-from saccade.episode.flow import Outcome, flow
+from saccade.episode.flow import EpisodeOutcome, flow
 from saccade.episode.performer import Performer
 from saccade.episode.plan import Plan
 from saccade.episode.trajectories import trajectory
@@ -35,7 +35,7 @@ class Playing:
     def __init__(self, plan: Plan, stage: Stage, tools: Toolbox | None) -> None:
         """Raises `SettingsError` for a task that the dialect cannot show."""
         self.plan = plan
-        self.outcome: Outcome | None = None
+        self.outcome: EpisodeOutcome | None = None
         self.turns = 0
         self.action: str | None = None
         """Kind of the last text's action; None if the episode ended before it was read."""
@@ -64,7 +64,7 @@ class Playing:
         fresh, self._seen = parts[self._seen :], len(parts)
         return fresh
 
-    def say(self, text: str) -> Outcome | None:
+    def say(self, text: str) -> EpisodeOutcome | None:
         """Play on with what the agent wrote, up to a stop string of the dialect; the outcome, if that was the end.
 
         Raises:

@@ -14,7 +14,7 @@ from contextlib import suppress
 from typing import Any
 
 from saccade.episode.effects import Reply, Stopped
-from saccade.episode.flow import Outcome, flow
+from saccade.episode.flow import EpisodeOutcome, flow
 from saccade.episode.performer import Clock, Performer, Watch, unwatched
 from saccade.episode.plan import Plan
 from saccade.episode.trajectories import trajectory
@@ -57,7 +57,7 @@ async def played(plan: Plan, performer: Performer, model: str, *, cancel: asynci
     return trajectory(plan, outcome, model=model, seconds=performer.clock() - start)
 
 
-async def drive(plan: Plan, performer: Performer, *, cancel: asyncio.Event | None = None) -> Outcome:
+async def drive(plan: Plan, performer: Performer, *, cancel: asyncio.Event | None = None) -> EpisodeOutcome:
     """Play `plan` to its end."""
     play = flow(plan)
     allowed = plan.limits.wall_seconds
@@ -70,7 +70,7 @@ async def drive(plan: Plan, performer: Performer, *, cancel: asyncio.Event | Non
             performer.watch(reply)
             effect = play.send(reply)
     except StopIteration as stop:
-        outcome: Outcome = stop.value
+        outcome: EpisodeOutcome = stop.value
         return outcome
     finally:
         play.close()

@@ -13,7 +13,7 @@ from contextlib import suppress
 from typing import Self
 
 from saccade.episode.drive import within
-from saccade.episode.flow import Outcome, flow
+from saccade.episode.flow import EpisodeOutcome, flow
 from saccade.episode.performer import Performer, Watch, unwatched
 from saccade.episode.plan import Plan
 from saccade.episode.trajectories import trajectory
@@ -63,7 +63,7 @@ class SyncPlayer:
     def __exit__(self, *exc: object) -> None:
         self.close()
 
-    def _drive(self, plan: Plan, performer: Performer) -> Outcome:
+    def _drive(self, plan: Plan, performer: Performer) -> EpisodeOutcome:
         play = flow(plan)
         allowed = plan.limits.wall_seconds
         end = None if allowed is None else performer.clock() + allowed
@@ -75,7 +75,7 @@ class SyncPlayer:
                 performer.watch(reply)
                 effect = play.send(reply)
         except StopIteration as stop:
-            outcome: Outcome = stop.value
+            outcome: EpisodeOutcome = stop.value
             return outcome
         finally:
             play.close()

@@ -6,12 +6,12 @@ from datetime import UTC, datetime
 from functools import cache
 from importlib.metadata import version
 
-from saccade.episode.flow import Outcome
+from saccade.episode.flow import EpisodeOutcome
 from saccade.episode.plan import Plan
 from saccade.record.trajectory import Provenance, Trajectory
 
 
-def trajectory(plan: Plan, outcome: Outcome, *, model: str, seconds: float) -> Trajectory:
+def trajectory(plan: Plan, outcome: EpisodeOutcome, *, model: str, seconds: float) -> Trajectory:
     """The trajectory of `outcome`; `model` is the name under which it was asked, `seconds` its wall time."""
     layers = [turn.execution.layers for turn in outcome.turns if turn.execution is not None and turn.execution.layers]
     start = begun(plan, model)
