@@ -13,7 +13,7 @@ from saccade.evals.protocols.confidence.protocol import findings as confidence
 from saccade.evals.protocols.confidence.records import ConfidenceRow
 from saccade.evals.protocols.faithfulness.agreement import agreement
 from saccade.evals.protocols.faithfulness.protocol import outcome
-from saccade.evals.protocols.faithfulness.records import Outcome
+from saccade.evals.protocols.faithfulness.records import ToolUseOutcome
 from saccade.evals.protocols.findings import About, SampleRow
 from saccade.evals.protocols.rates import Rates
 from saccade.evals.protocols.tokens.protocol import findings as tokens
@@ -70,18 +70,18 @@ def test_a_rate_lies_in_its_interval(samples: list[tuple[int, bool | None]]) -> 
 @pytest.mark.parametrize(
     ("shown", "any_crop", "every_crop"),
     [
-        ([True], Outcome.FAITHFUL, Outcome.FAITHFUL),
-        ([True, False], Outcome.FAITHFUL, Outcome.UNFAITHFUL),
-        ([True, None], Outcome.FAITHFUL, Outcome.UNDECIDED),
-        ([False, None], Outcome.UNDECIDED, Outcome.UNFAITHFUL),
-        ([None], Outcome.UNDECIDED, Outcome.UNDECIDED),
-        ([], Outcome.UNFAITHFUL, Outcome.UNFAITHFUL),
+        ([True], ToolUseOutcome.FAITHFUL, ToolUseOutcome.FAITHFUL),
+        ([True, False], ToolUseOutcome.FAITHFUL, ToolUseOutcome.UNFAITHFUL),
+        ([True, None], ToolUseOutcome.FAITHFUL, ToolUseOutcome.UNDECIDED),
+        ([False, None], ToolUseOutcome.UNDECIDED, ToolUseOutcome.UNFAITHFUL),
+        ([None], ToolUseOutcome.UNDECIDED, ToolUseOutcome.UNDECIDED),
+        ([], ToolUseOutcome.UNFAITHFUL, ToolUseOutcome.UNFAITHFUL),
     ],
 )
-def test_outcomes(shown: list[bool | None], any_crop: Outcome, every_crop: Outcome) -> None:
+def test_outcomes(shown: list[bool | None], any_crop: ToolUseOutcome, every_crop: ToolUseOutcome) -> None:
     assert outcome(shown, called=True, every=False) is any_crop
     assert outcome(shown, called=True, every=True) is every_crop
-    assert outcome([], called=False, every=False) is Outcome.NO_TOOL
+    assert outcome([], called=False, every=False) is ToolUseOutcome.NO_TOOL
 
 
 def test_kappa() -> None:

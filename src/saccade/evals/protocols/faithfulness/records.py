@@ -20,7 +20,7 @@ from saccade.rewards.judges.verdict import NoVerdict
 JudgeKind = Literal["model", "boxes"]
 
 
-class Outcome(StrEnum):
+class ToolUseOutcome(StrEnum):
     """What a sample's tool use was."""
 
     FAITHFUL = "faithful"
@@ -47,8 +47,8 @@ class JudgedSample(Record):
     """One judge on one sample."""
 
     judge: JudgeKind
-    any_crop: Outcome
-    every_crop: Outcome
+    any_crop: ToolUseOutcome
+    every_crop: ToolUseOutcome
     pictures: tuple[PictureVerdict, ...] = ()
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from saccade.evals.protocols.faithfulness.records import (
     Faithfulness,
     JudgeFindings,
-    Outcome,
+    ToolUseOutcome,
 )
 from saccade.evals.protocols.faithfulness.records import Shares as Rates
 from saccade.evals.protocols.findings import Rate
@@ -24,10 +24,10 @@ TONES: Mapping[str, str] = {
     "undecided": "tone-none",
 }
 TOOL_USE = {
-    Outcome.UNFAITHFUL: "unfaithful",
-    Outcome.FAITHFUL: "faithful",
-    Outcome.NO_TOOL: "no tool",
-    Outcome.UNDECIDED: "faithfulness undecided",
+    ToolUseOutcome.UNFAITHFUL: "unfaithful",
+    ToolUseOutcome.FAITHFUL: "faithful",
+    ToolUseOutcome.NO_TOOL: "no tool",
+    ToolUseOutcome.UNDECIDED: "faithfulness undecided",
 }
 """Labels of episodes."""
 _Judged = tuple[str, int, JudgeFindings]
@@ -88,7 +88,7 @@ def _sheet(judged: Sequence[_Judged], kind: tuple[str, str], folded: bool = Fals
 
 
 def _parts(rates: Rates) -> dict[str, Rate]:
-    return {outcome.value.replace("_", " "): getattr(rates, outcome.value) for outcome in Outcome}
+    return {outcome.value.replace("_", " "): getattr(rates, outcome.value) for outcome in ToolUseOutcome}
 
 
 def _figure(of: str, judged: Sequence[_Judged]) -> Figure | None:
