@@ -91,7 +91,7 @@ class ToolDefinition:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome(Generic[R]):
+class ToolOutcome(Generic[R]):
     """What `Tool.run` gives: the value, new pictures as (stem of the name, picture), a summary for the model."""
 
     value: R
@@ -112,7 +112,7 @@ class Tool(ABC, Generic[A, R]):
     cost: Cost = Cost.LIGHT
 
     @abstractmethod
-    def run(self, arguments: A, context: ToolContext) -> Outcome[R]:
+    def run(self, arguments: A, context: ToolContext) -> ToolOutcome[R]:
         """Do the work.
 
         Raises:
@@ -206,7 +206,7 @@ class Tool(ABC, Generic[A, R]):
         mapped.update(alias.given)
         return mapped
 
-    def _finished(self, outcome: Outcome[R], context: ToolContext) -> ToolResult:
+    def _finished(self, outcome: ToolOutcome[R], context: ToolContext) -> ToolResult:
         try:
             # Through JSON: what a caller stores must follow the schema that was promised, whoever wrote the tool.
             value = self.result.model_validate_json(outcome.value.model_dump_json()).model_dump(mode="json")

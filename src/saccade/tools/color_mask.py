@@ -9,7 +9,7 @@ import numpy as np
 from pydantic import Field
 
 from saccade.tools.arguments import ToolModel
-from saccade.tools.base import Outcome, Tool
+from saccade.tools.base import Tool, ToolOutcome
 from saccade.tools.context import ToolContext
 from saccade.tools.fields import PixelBox
 from saccade.tools.look import LookArguments, Pixels, fraction, look, picture_of
@@ -58,7 +58,7 @@ class ColorMask(Tool[ColorMaskArguments, ColorMaskResult]):
     arguments = ColorMaskArguments
     result = ColorMaskResult
 
-    def run(self, arguments: ColorMaskArguments, context: ToolContext) -> Outcome[ColorMaskResult]:
+    def run(self, arguments: ColorMaskArguments, context: ToolContext) -> ToolOutcome[ColorMaskResult]:
         """Compare in HSV with float precision."""
         for name, (low, high) in (("saturation", arguments.saturation), ("value", arguments.value)):
             if low > high:
@@ -71,7 +71,7 @@ class ColorMask(Tool[ColorMaskArguments, ColorMaskResult]):
         value = ColorMaskResult(
             image=seen.image, pixels=int(np.count_nonzero(mask)), fraction=fraction(mask), box=box, parts=parts
         )
-        return Outcome(value, (("color_mask", picture_of(mask)),))
+        return ToolOutcome(value, (("color_mask", picture_of(mask)),))
 
 
 def _mask(rgb: Pixels, arguments: ColorMaskArguments) -> Pixels:
