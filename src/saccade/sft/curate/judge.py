@@ -28,7 +28,7 @@ from saccade.models.retry import DEFAULT_RETRY, RetryPolicy
 from saccade.record.base import Record, clean_text
 from saccade.record.content import Message, TextPart
 from saccade.record.trajectory import Sampling, Trajectory
-from saccade.sft.curate.stage import Batch, FilterSettings, Outcome, Stage, Surroundings, Undecided, task_pictures
+from saccade.sft.curate.stage import Batch, FilterOutcome, FilterSettings, Stage, Surroundings, Undecided, task_pictures
 
 V = TypeVar("V", bound=Record)
 
@@ -45,7 +45,7 @@ class Question:
     """What a judge is asked, and how its reply is read."""
 
     message: Message
-    read: Callable[[str], Outcome | None]
+    read: Callable[[str], FilterOutcome | None]
     """The outcome that a reply says; None for a reply that is no verdict."""
 
 
@@ -68,7 +68,7 @@ class JudgedSettings(FilterSettings):
         judge = Judge(self, around)
         return Batch(lambda batch: judge.decide([self.question(trajectory) for trajectory in batch]), judge.close)
 
-    def question(self, trajectory: Trajectory) -> Question | Outcome:
+    def question(self, trajectory: Trajectory) -> Question | FilterOutcome:
         """What to ask about a trajectory, or the outcome where there is nothing to ask."""
         raise NotImplementedError
 
@@ -83,7 +83,7 @@ class Judge:
         self._model: Model | None = None
         self._runner = asyncio.Runner()
 
-    def decide(self, questions: Sequence[Question | Outcome]) -> list[Outcome]:
+    def decide(self, questions: Sequence[Question | FilterOutcome]) -> list[FilterOutcome]:
         """An outcome for each question. Raises `ModelError` when the judge cannot be asked."""
         return self._runner.run(self._decide(questions))
 
@@ -93,10 +93,10 @@ class Judge:
             self._runner.run(self._model.close())
         self._runner.close()
 
-    async def _decide(self, questions: Sequence[Question | Outcome]) -> list[Outcome]:
+    async def _decide(self, questions: Sequence[Question | FilterOutcome]) -> list[FilterOutcome]:
         room = asyncio.Semaphore(self._settings.concurrent)
 
-        async def one(question: Question | Outcome) -> Outcome:
+        async def one(question: Question | FilterOutcome) -> FilterOutcome:
             if not isinstance(question, Question):
                 return question
             async with room:
@@ -104,14 +104,14 @@ class Judge:
 
         # All are waited for, so that what was answered is in the cache when one of them fails.
         settled = await asyncio.gather(*map(one, questions), return_exceptions=True)
-        outcomes: list[Outcome] = []
+        outcomes: list[FilterOutcome] = []
         for item in settled:
             if isinstance(item, BaseException):
                 raise item
             outcomes.append(item)
         return outcomes
 
-    async def _verdict(self, question: Question) -> Outcome:
+    async def _verdict(self, question: Question) -> FilterOutcome:
         text = ""
         for attempt in range(self._settings.attempts):
             try:

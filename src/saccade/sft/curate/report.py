@@ -10,7 +10,7 @@ from pydantic import NonNegativeInt
 from saccade.record.base import SCHEMA_VERSION, Name, Record, Text
 from saccade.record.trajectory import Trajectory
 from saccade.sft.curate.categories import CategoryRule, categories
-from saccade.sft.curate.stage import Drop, Outcome, Undecided
+from saccade.sft.curate.stage import Drop, FilterOutcome, Undecided
 
 EXAMPLES = 5
 """Ids that are kept for each reason; all of them are in `dropped.jsonl`."""
@@ -87,7 +87,7 @@ class Tally:
         self._category_seen: Counter[str] = Counter()
         self._category_kept: Counter[str] = Counter()
 
-    def count(self, trajectory: Trajectory, outcome: Outcome, kept: bool) -> Dropped | None:
+    def count(self, trajectory: Trajectory, outcome: FilterOutcome, kept: bool) -> Dropped | None:
         """Count an outcome; the line of `dropped.jsonl` for it, None for one that simply stays."""
         among = categories(trajectory, self._rule)
         self._seen += 1

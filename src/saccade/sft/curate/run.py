@@ -23,7 +23,7 @@ from saccade.sft.curate.output import link_into, new_folder
 from saccade.sft.curate.pipeline import Pipeline, Step
 from saccade.sft.curate.report import CurateReport, FilterReport, Tally
 from saccade.sft.curate.sources import SourceRuns
-from saccade.sft.curate.stage import KEEP, Batch, Drop, Keep, Outcome, Stage, Surroundings, Undecided
+from saccade.sft.curate.stage import KEEP, Batch, Drop, FilterOutcome, Keep, Stage, Surroundings, Undecided
 
 BATCH = 32
 """Trajectories that pass through the filters together."""
@@ -133,7 +133,7 @@ class _Run:
                     notes.append(note(trajectory))
         return notes
 
-    def _chosen(self, file: Path, outcomes: Sequence[Outcome], tally: Tally, step: Step) -> Iterator[Trajectory]:
+    def _chosen(self, file: Path, outcomes: Sequence[FilterOutcome], tally: Tally, step: Step) -> Iterator[Trajectory]:
         for trajectory, outcome in zip(read_lines(file, Trajectory), outcomes, strict=True):
             left = self._left(trajectory, outcome, tally, step)
             if left is not None:
@@ -146,7 +146,9 @@ class _Run:
             if self._left(trajectory, outcome, self.tallies[0], None) is not None:
                 yield trajectory
 
-    def _left(self, trajectory: Trajectory, outcome: Outcome, tally: Tally, step: Step | None) -> Trajectory | None:
+    def _left(
+        self, trajectory: Trajectory, outcome: FilterOutcome, tally: Tally, step: Step | None
+    ) -> Trajectory | None:
         """The trajectory as it goes on, or None; counted either way."""
         keeps = step is not None and step.settings.undecided == "keep"
         stays = isinstance(outcome, Keep) or (isinstance(outcome, Undecided) and keeps)

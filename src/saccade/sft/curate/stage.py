@@ -54,7 +54,7 @@ class Undecided:
     detail: str = ""
 
 
-Outcome: TypeAlias = Keep | Drop | Undecided
+FilterOutcome: TypeAlias = Keep | Drop | Undecided
 KEEP = Keep()
 
 
@@ -62,7 +62,7 @@ KEEP = Keep()
 class Batch:
     """Decides in order, one outcome for each trajectory; never called again once the set has ended."""
 
-    decide: Callable[[Sequence[Trajectory]], Sequence[Outcome]]
+    decide: Callable[[Sequence[Trajectory]], Sequence[FilterOutcome]]
     close: Callable[[], None] = field(default=lambda: None)
 
 
@@ -72,14 +72,14 @@ class Whole:
 
     note: Callable[[Trajectory], Any]
     """What to remember of a trajectory; small, since it is kept for all of them."""
-    choose: Callable[[Sequence[Any]], Sequence[Outcome]]
+    choose: Callable[[Sequence[Any]], Sequence[FilterOutcome]]
     """An outcome for each note; a `Keep` without a trajectory."""
 
 
 Stage: TypeAlias = Batch | Whole
 
 
-def each(decide: Callable[[Trajectory], Outcome]) -> Batch:
+def each(decide: Callable[[Trajectory], FilterOutcome]) -> Batch:
     """The stage of a rule that looks at one trajectory alone."""
     return Batch(lambda batch: [decide(trajectory) for trajectory in batch])
 

@@ -14,7 +14,7 @@ from saccade.record.content import ImagePart
 from saccade.record.task import EvidenceBox, NamedMedia
 from saccade.record.trajectory import Trajectory
 from saccade.sft.curate.judge import JudgedSettings, Question, ask_about, unfenced
-from saccade.sft.curate.stage import KEEP, Drop, Keep, Outcome, Undecided
+from saccade.sft.curate.stage import KEEP, Drop, FilterOutcome, Keep, Undecided
 
 Box = tuple[FiniteFloat, FiniteFloat, FiniteFloat, FiniteFloat]
 
@@ -49,7 +49,7 @@ class BoxLabel(JudgedSettings):
     iou: float = Field(default=0.5, gt=0, le=1)
     """Intersection over union that a box and a piece of evidence need, at least once."""
 
-    def question(self, trajectory: Trajectory) -> Question | Outcome:
+    def question(self, trajectory: Trajectory) -> Question | FilterOutcome:
         """What the judge is asked."""
         media = trajectory.task.media
         if len(media) != 1 or not isinstance(media[0].part, ImagePart):
@@ -61,7 +61,7 @@ class BoxLabel(JudgedSettings):
             return message
         return Question(message, lambda reply: self._read(reply, trajectory, named, part))
 
-    def _read(self, reply: str, trajectory: Trajectory, named: NamedMedia, part: ImagePart) -> Outcome | None:
+    def _read(self, reply: str, trajectory: Trajectory, named: NamedMedia, part: ImagePart) -> FilterOutcome | None:
         boxes = _boxes(reply, named.name, part)
         if boxes is None:
             return None

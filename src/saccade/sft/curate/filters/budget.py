@@ -12,7 +12,7 @@ from saccade.media.budget import policy
 from saccade.record.content import ImagePart, Message
 from saccade.record.conversation import conversation
 from saccade.record.trajectory import Trajectory
-from saccade.sft.curate.stage import KEEP, Drop, FilterSettings, Outcome, Stage, Surroundings, each
+from saccade.sft.curate.stage import KEEP, Drop, FilterOutcome, FilterSettings, Stage, Surroundings, each
 
 
 class Budget(FilterSettings):
@@ -40,7 +40,7 @@ class Budget(FilterSettings):
             raise SettingsError("the picture budget none has no tokens; name one with a size for a token")
         count = self._counter()
 
-        def decide(trajectory: Trajectory) -> Outcome:
+        def decide(trajectory: Trajectory) -> FilterOutcome:
             messages = conversation(trajectory.prompt, trajectory.turns)
             pictures = _pictures(messages)
             if self.images is not None and len(pictures) > self.images:

@@ -10,7 +10,7 @@ from saccade.record.content import ImagePart
 from saccade.record.trajectory import Trajectory
 from saccade.sft.curate.fingerprint import BITS, Fingerprints, NearIndex, fingerprint
 from saccade.sft.curate.held_out import HeldOut
-from saccade.sft.curate.stage import KEEP, Drop, FilterSettings, Outcome, Stage, Surroundings, each, task_pictures
+from saccade.sft.curate.stage import KEEP, Drop, FilterOutcome, FilterSettings, Stage, Surroundings, each, task_pictures
 from saccade.sft.curate.wording import normal_text
 
 
@@ -45,7 +45,7 @@ class Contamination(FilterSettings):
 
         prints = Fingerprints(around.media)
 
-        def decide(trajectory: Trajectory) -> Outcome:
+        def decide(trajectory: Trajectory) -> FilterOutcome:
             words = normal_text(trajectory.task.question)
             shown = {part.sha256: part for part in task_pictures(trajectory)}
             shown |= {part.sha256: part for part in _prompt_pictures(trajectory)}

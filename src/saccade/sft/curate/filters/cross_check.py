@@ -8,7 +8,7 @@ from saccade.record.base import Record
 from saccade.record.content import Message
 from saccade.record.trajectory import Trajectory
 from saccade.sft.curate.judge import JudgedSettings, Question, ask_about, strict_verdict
-from saccade.sft.curate.stage import KEEP, Drop, Outcome, Undecided
+from saccade.sft.curate.stage import KEEP, Drop, FilterOutcome, Undecided
 
 _GUARD = TagGuard(("solution",))
 _PROMPT = """\
@@ -46,7 +46,7 @@ class CrossCheck(JudgedSettings):
     show_gold: bool = True
     """Whether the judge is told the gold answer, where it is known."""
 
-    def question(self, trajectory: Trajectory) -> Question | Outcome:
+    def question(self, trajectory: Trajectory) -> Question | FilterOutcome:
         """What the judge is asked; a trajectory without an answer goes unasked."""
         if trajectory.answer is None:
             return Drop("no answer")
@@ -59,7 +59,7 @@ class CrossCheck(JudgedSettings):
         message = ask_about(trajectory, text)
         return message if isinstance(message, Undecided) else Question(message, self._read)
 
-    def _read(self, reply: str) -> Outcome | None:
+    def _read(self, reply: str) -> FilterOutcome | None:
         verdict = strict_verdict(reply, CrossCheckReply)
         if verdict is None:
             return None

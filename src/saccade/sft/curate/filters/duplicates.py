@@ -8,7 +8,7 @@ from pydantic import Field, NonNegativeFloat, PositiveInt
 
 from saccade.record.trajectory import Trajectory
 from saccade.sft.curate.fingerprint import BITS, Fingerprints, NearIndex
-from saccade.sft.curate.stage import KEEP, Drop, FilterSettings, Outcome, Stage, Surroundings, each, task_pictures
+from saccade.sft.curate.stage import KEEP, Drop, FilterOutcome, FilterSettings, Stage, Surroundings, each, task_pictures
 from saccade.sft.curate.wording import normal_text
 
 
@@ -43,7 +43,7 @@ class _Seen:
         self._alone: dict[tuple[str, ...], str] = {}
         """The first trajectory of those without pictures to compare."""
 
-    def decide(self, trajectory: Trajectory) -> Outcome:
+    def decide(self, trajectory: Trajectory) -> FilterOutcome:
         first = self._first_like(trajectory)
         self._counts[first] = self._counts.get(first, 0) + 1
         if self._counts[first] <= self._settings.keep:

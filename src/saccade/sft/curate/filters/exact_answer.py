@@ -8,7 +8,7 @@ from string import ascii_uppercase
 
 from saccade.record.task import Task
 from saccade.record.trajectory import Trajectory
-from saccade.sft.curate.stage import KEEP, Drop, FilterSettings, Outcome, Stage, Surroundings, Undecided, each
+from saccade.sft.curate.stage import KEEP, Drop, FilterOutcome, FilterSettings, Stage, Surroundings, Undecided, each
 
 _LETTER = re.compile(r"\(?([A-Z])\)?[.:)]?")
 
@@ -27,7 +27,7 @@ class ExactAnswer(FilterSettings):
     def start(self, around: Surroundings) -> Stage:
         return each(self._decide)
 
-    def _decide(self, trajectory: Trajectory) -> Outcome:
+    def _decide(self, trajectory: Trajectory) -> FilterOutcome:
         gold, answer = trajectory.task.answer, trajectory.answer
         if gold is None:
             return Undecided("no gold answer")

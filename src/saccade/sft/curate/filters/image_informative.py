@@ -5,7 +5,7 @@ from __future__ import annotations
 from saccade.record.base import Record
 from saccade.record.trajectory import Trajectory
 from saccade.sft.curate.judge import JudgedSettings, Question, ask_about, strict_verdict
-from saccade.sft.curate.stage import KEEP, Drop, Outcome, Undecided, task_pictures
+from saccade.sft.curate.stage import KEEP, Drop, FilterOutcome, Undecided, task_pictures
 
 _PROMPT = """\
 Look at the whole picture above and say whether questions about its details are worth asking. Judge four things:
@@ -36,7 +36,7 @@ class ImageInformative(JudgedSettings):
     All four conditions must hold. A task with several pictures is judged by all of them together.
     """
 
-    def question(self, trajectory: Trajectory) -> Question | Outcome:
+    def question(self, trajectory: Trajectory) -> Question | FilterOutcome:
         """What the judge is asked."""
         if not task_pictures(trajectory):
             return Undecided("the task has no picture")
@@ -44,7 +44,7 @@ class ImageInformative(JudgedSettings):
         return message if isinstance(message, Undecided) else Question(message, _read)
 
 
-def _read(reply: str) -> Outcome | None:
+def _read(reply: str) -> FilterOutcome | None:
     verdict = strict_verdict(reply, InformativeReply)
     if verdict is None:
         return None

@@ -12,7 +12,7 @@ from saccade.errors import SettingsError
 from saccade.record.trajectory import Trajectory
 from saccade.sft.curate.categories import CategoryRule, categories
 from saccade.sft.curate.filters.split import unit_hash
-from saccade.sft.curate.stage import KEEP, Drop, FilterSettings, Outcome, Stage, Surroundings, Whole
+from saccade.sft.curate.stage import KEEP, Drop, FilterOutcome, FilterSettings, Stage, Surroundings, Whole
 
 Note = tuple[str, str | None]
 """Id of a trajectory, and its category among those that have a weight."""
@@ -52,7 +52,7 @@ class Mixture(FilterSettings):
         own = categories(trajectory, self.by)
         return trajectory.id, next((name for name in self.weights if name in own), None)
 
-    def _choose(self, notes: Sequence[Note]) -> Sequence[Outcome]:
+    def _choose(self, notes: Sequence[Note]) -> Sequence[FilterOutcome]:
         there = Counter(category for _, category in notes if category is not None)
         room = {name: min(there[name], self.caps.get(name, there[name])) for name in self.weights}
         missing = [name for name, weight in self.weights.items() if weight > 0 and not room[name]]
@@ -73,7 +73,7 @@ class Mixture(FilterSettings):
         }
         return [self._outcome(note, drawn) for note in notes]
 
-    def _outcome(self, note: Note, drawn: set[str]) -> Outcome:
+    def _outcome(self, note: Note, drawn: set[str]) -> FilterOutcome:
         id_, category = note
         if id_ in drawn:
             return KEEP

@@ -16,7 +16,7 @@ from saccade.errors import SettingsError
 from saccade.record.codec import read_lines
 from saccade.record.trajectory import Trajectory
 from saccade.sft.curate.filters.score import score_of
-from saccade.sft.curate.stage import KEEP, Drop, FilterSettings, Outcome, Stage, Surroundings, Undecided, each
+from saccade.sft.curate.stage import KEEP, Drop, FilterOutcome, FilterSettings, Stage, Surroundings, Undecided, each
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,7 @@ class PassRate(Rollouts):
         """The stage. Raises as `rates`."""
         rates = self.rates()
 
-        def decide(trajectory: Trajectory) -> Outcome:
+        def decide(trajectory: Trajectory) -> FilterOutcome:
             rate = self.rate_of(trajectory, rates)
             if isinstance(rate, Undecided):
                 return rate

@@ -6,7 +6,7 @@ from saccade.dialects.question import question_text
 from saccade.record.base import Record
 from saccade.record.trajectory import Trajectory
 from saccade.sft.curate.judge import JudgedSettings, Question, ask_about, strict_verdict
-from saccade.sft.curate.stage import KEEP, Drop, Outcome, Undecided
+from saccade.sft.curate.stage import KEEP, Drop, FilterOutcome, Undecided
 
 _PROMPT = """\
 Check a question about the picture above, together with the answer that is taken for correct.
@@ -36,7 +36,7 @@ class QuestionQuality(JudgedSettings):
     A task without a gold answer is undecided.
     """
 
-    def question(self, trajectory: Trajectory) -> Question | Outcome:
+    def question(self, trajectory: Trajectory) -> Question | FilterOutcome:
         """What the judge is asked."""
         gold = trajectory.task.answer
         if gold is None:
@@ -45,7 +45,7 @@ class QuestionQuality(JudgedSettings):
         return message if isinstance(message, Undecided) else Question(message, _read)
 
 
-def _read(reply: str) -> Outcome | None:
+def _read(reply: str) -> FilterOutcome | None:
     verdict = strict_verdict(reply, QualityReply)
     if verdict is None:
         return None

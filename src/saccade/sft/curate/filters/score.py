@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydantic import FiniteFloat
 
 from saccade.record.trajectory import Trajectory
-from saccade.sft.curate.stage import KEEP, Drop, FilterSettings, Outcome, Stage, Surroundings, Undecided, each
+from saccade.sft.curate.stage import KEEP, Drop, FilterOutcome, FilterSettings, Stage, Surroundings, Undecided, each
 
 
 class MinimumScore(FilterSettings):
@@ -20,7 +20,7 @@ class MinimumScore(FilterSettings):
     def start(self, around: Surroundings) -> Stage:
         return each(self._decide)
 
-    def _decide(self, trajectory: Trajectory) -> Outcome:
+    def _decide(self, trajectory: Trajectory) -> FilterOutcome:
         value = score_of(trajectory, self.score)
         if value is None:
             names = ", ".join(score.name for score in trajectory.scores if score.value is not None) or "none"

@@ -9,7 +9,7 @@ from typing import Literal, Self
 from pydantic import Field, PositiveFloat, model_validator
 
 from saccade.record.trajectory import Trajectory
-from saccade.sft.curate.stage import FilterSettings, Keep, Outcome, Stage, Surroundings, each, task_pictures
+from saccade.sft.curate.stage import FilterOutcome, FilterSettings, Keep, Stage, Surroundings, each, task_pictures
 
 
 class Split(FilterSettings):
@@ -33,7 +33,7 @@ class Split(FilterSettings):
     def start(self, around: Surroundings) -> Stage:
         return each(self._decide)
 
-    def _decide(self, trajectory: Trajectory) -> Outcome:
+    def _decide(self, trajectory: Trajectory) -> FilterOutcome:
         task = trajectory.task
         pictures = [part.sha256 for part in task_pictures(trajectory)] if self.by == "picture" else []
         point = unit_hash(self.seed, *(pictures or [task.id])) * sum(self.shares.values())

@@ -8,7 +8,7 @@ from saccade.errors import RegistryError
 from saccade.record.action import Action, ParseError
 from saccade.record.trajectory import Trajectory
 from saccade.record.turn import FinishReason, Turn
-from saccade.sft.curate.stage import KEEP, Drop, FilterSettings, Outcome, Stage, Surroundings, Undecided, each
+from saccade.sft.curate.stage import KEEP, Drop, FilterOutcome, FilterSettings, Stage, Surroundings, Undecided, each
 
 
 class WellFormed(FilterSettings):
@@ -28,7 +28,7 @@ class WellFormed(FilterSettings):
             load_dialect(self.dialect)
         return each(self._decide)
 
-    def _decide(self, trajectory: Trajectory) -> Outcome:
+    def _decide(self, trajectory: Trajectory) -> FilterOutcome:
         name = self.dialect or trajectory.provenance.dialect
         try:
             dialect = load_dialect(name) if self.dialect else recorded_dialect(name)
