@@ -17,7 +17,7 @@ from saccade.dialects.registry import recorded_dialect
 from saccade.errors import SaccadeError
 from saccade.looks.pixel_match import Packed, holds_at, only_place, packed
 from saccade.looks.reader import Reader
-from saccade.looks.views import Source, Value, View, numbers
+from saccade.looks.views import ImageFile, Value, View, numbers
 from saccade.record.action import Code, ToolCall
 from saccade.record.content import ImagePart
 from saccade.record.status import Status
@@ -180,7 +180,7 @@ def _opening(trajectory: Trajectory) -> _Opening:
         return _Opening({}, {}, "image_", len(pictures))
     files = {path: pictures[name] for path, name in opening.files.items() if name in pictures}
     names: dict[str, Value] = {key: pictures[name] for key, name in opening.bindings.items() if name in pictures}
-    names |= {key: Source(files[path]) for key, path in opening.strings.items() if path in files}
+    names |= {key: ImageFile(files[path]) for key, path in opening.strings.items() if path in files}
     return _Opening(names, files, opening.label, opening.pictures)
 
 

@@ -56,7 +56,7 @@ class View:
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class ImageFile:
     """The file of a task's picture, before it is opened."""
 
     view: View
