@@ -62,7 +62,7 @@ class ImageFile:
     view: View
 
 
-Key: TypeAlias = int | float | str
+DictKey: TypeAlias = int | float | str
 Value: TypeAlias = "Unknown | View | Source | int | float | str | tuple[Value, ...] | dict[Key, Value] | None"
 
 BIGGEST: Final = 1e9
