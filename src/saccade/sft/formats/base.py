@@ -42,7 +42,7 @@ class Options:
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class TrajectorySource:
     """Trajectories that can be read, and where their media lie once they were read."""
 
     rows: Iterator[Trajectory | Refused]
@@ -52,7 +52,7 @@ class Source:
 class Format(Protocol):
     """A file format for trajectories, read and written."""
 
-    def read(self, path: Path, options: Options, store: MediaStore) -> Source:
+    def read(self, path: Path, options: Options, store: MediaStore) -> TrajectorySource:
         """The trajectories of a file or folder; media that are not in a store yet are put into `store`.
 
         Raises:
