@@ -14,7 +14,7 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from saccade.bench import machine, measure, sandbox
-from saccade.bench.measure import FULL, QUICK, Measurement, NotMeasured, Scale
+from saccade.bench.measure import FULL, QUICK, BenchScale, Measurement, NotMeasured
 from saccade.bench.peer import Output, Peer, PeerSession
 from saccade.bench.peer_exec import Exec
 from saccade.bench.peer_jupyter import Jupyter
@@ -26,7 +26,7 @@ from saccade.bench.rows import ROWS, Target
 from saccade.cli import bench as cli
 from saccade.errors import RegistryError, SandboxError, SettingsError, UnavailableError
 
-TINY = Scale(
+TINY = BenchScale(
     repeats=1,
     slow_repeats=1,
     many=2,

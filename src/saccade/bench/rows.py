@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from saccade.bench import own_work, work
-from saccade.bench.measure import FULL, Result, Scale
+from saccade.bench.measure import FULL, BenchScale, Result
 from saccade.bench.ours import Saccade
 from saccade.bench.peer import Peer
 from saccade.bench.work import Setup
@@ -49,12 +49,12 @@ class BenchRow:
     target: Target | None = None
     higher_is_better: bool = False
 
-    def title_at(self, scale: Scale) -> str:
+    def title_at(self, scale: BenchScale) -> str:
         """The title with the sizes of that scale."""
         sizes = {"many": scale.many, "branches": scale.branches, "alive": scale.alive}
         return self.title.format(**sizes, array=scale.array_bytes // 1_000_000)
 
-    def judged_at(self, scale: Scale) -> bool:
+    def judged_at(self, scale: BenchScale) -> bool:
         """Whether a run of that scale can meet or miss the target."""
         return self.target is not None and (scale == FULL or not self.target.full_scale_only)
 

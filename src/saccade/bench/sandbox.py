@@ -15,7 +15,7 @@ from typing import cast
 
 from saccade.bench import limits
 from saccade.bench.machine import Machine, this_machine
-from saccade.bench.measure import Measurement, NotMeasured, Result, Scale
+from saccade.bench.measure import BenchScale, Measurement, NotMeasured, Result
 from saccade.bench.ours import Saccade
 from saccade.bench.peer import Peer
 from saccade.bench.peer_exec import Exec
@@ -43,7 +43,7 @@ class RowResult:
         result = self.results.get(contender)
         return result.median if isinstance(result, Measurement) else None
 
-    def met(self, scale: Scale) -> bool | None:
+    def met(self, scale: BenchScale) -> bool | None:
         """Whether the target is reached; None if there is none or it cannot be told."""
         ours = self.median(Saccade.name)
         if ours is None or self.row.target is None or not self.row.judged_at(scale):
@@ -57,7 +57,7 @@ class Report:
 
     machine: Machine
     isolation: Isolation
-    scale: Scale
+    scale: BenchScale
     contenders: tuple[str, ...]
     rows: tuple[RowResult, ...]
     fork: tuple[float, ...]
@@ -86,7 +86,7 @@ def choose(names: Collection[str] | None) -> tuple[BenchRow, ...]:
 
 def measure(
     rows: Sequence[BenchRow],
-    scale: Scale,
+    scale: BenchScale,
     *,
     peers: Sequence[Callable[[], Peer]] = PEERS,
     told: Callable[[str], None] = lambda _: None,
