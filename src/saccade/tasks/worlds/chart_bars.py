@@ -10,7 +10,7 @@ from saccade.tasks.worlds.base import Knobs, Sample, World
 from saccade.tasks.worlds.canvas import Box, Colour, blank
 from saccade.tasks.worlds.chart_frame import (
     MARKS,
-    Scale,
+    ChartScale,
     Theme,
     draw_bottom_axis,
     draw_left_axis,
@@ -97,7 +97,7 @@ def _legend(pen: ImageDraw.ImageDraw, theme: Theme, at: tuple[int, int], bars: B
         draw_legend(pen, theme, at, [(name, bars[1][labels[0], name]) for name in series])
 
 
-def _standing(rng: Rng, theme: Theme, scale: Scale, title: str, bars: Bars) -> tuple[Image.Image, dict[Key, Box]]:
+def _standing(rng: Rng, theme: Theme, scale: ChartScale, title: str, bars: Bars) -> tuple[Image.Image, dict[Key, Box]]:
     labels, series = _names(bars)
     bar = rng.integer(12, 30) if len(series) > 1 else rng.integer(20, 46)
     slot = max(bar * len(series) + rng.integer(12, 30), label_room(labels, theme) + 14)
@@ -123,14 +123,16 @@ def _standing(rng: Rng, theme: Theme, scale: Scale, title: str, bars: Bars) -> t
     return picture, marks
 
 
-def _lying(rng: Rng, theme: Theme, scale: Scale, title: str, bars: Bars) -> tuple[Image.Image, dict[Key, Box]]:
+def _lying(rng: Rng, theme: Theme, scale: ChartScale, title: str, bars: Bars) -> tuple[Image.Image, dict[Key, Box]]:
     labels, series = _names(bars)
     bar = rng.integer(10, 20) if len(series) > 1 else rng.integer(16, 34)
     slot = max(bar * len(series) + rng.integer(10, 24), theme.text_size + 10)
     left = 20 + label_room(labels, theme)
     # Labels of the value axis need room beside each other.
     least = label_room([scale.text(scale.top)], theme) + 12
-    wide = Scale(scale.step, scale.decimals, max(scale.px, -(-least // scale.per_tick)), scale.per_tick, scale.ticks)
+    wide = ChartScale(
+        scale.step, scale.decimals, max(scale.px, -(-least // scale.per_tick)), scale.per_tick, scale.ticks
+    )
     plot = (left, 60, left + wide.top * wide.px, 60 + slot * len(labels) + 8)
     legend = legend_size(theme, series)[0] + 24 if len(series) > 1 else 40
     size = (max(plot[2] + legend, title_room(theme, title)), plot[3] + theme.text_size + 32)

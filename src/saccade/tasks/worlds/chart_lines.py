@@ -15,7 +15,7 @@ from saccade.tasks.worlds.base import Knobs, Sample, World
 from saccade.tasks.worlds.canvas import Box, Colour, blank
 from saccade.tasks.worlds.chart_frame import (
     MARKS,
-    Scale,
+    ChartScale,
     Theme,
     draw_left_axis,
     draw_legend,
@@ -83,7 +83,7 @@ def draw(rng: Rng, knobs: ChartLineKnobs) -> Sample:
     )
 
 
-def _values(rng: Rng, series: list[str], count: int, scale: Scale, reach: int) -> Lines:
+def _values(rng: Rng, series: list[str], count: int, scale: ChartScale, reach: int) -> Lines:
     """Values of every series, different within it, so that markers of `reach` pixels touch neither axis nor marker."""
     apart_px = 2 * reach + 2
     while True:
@@ -94,7 +94,7 @@ def _values(rng: Rng, series: list[str], count: int, scale: Scale, reach: int) -
 
 
 def _chart(
-    rng: Rng, theme: Theme, scale: Scale, words: tuple[Topic, tuple[str, ...]], drawn: tuple[Lines, int]
+    rng: Rng, theme: Theme, scale: ChartScale, words: tuple[Topic, tuple[str, ...]], drawn: tuple[Lines, int]
 ) -> tuple[Image.Image, dict[tuple[str, str], Box]]:
     (topic, labels), (lines, radius) = words, drawn
     slot = max(rng.integer(40, 72), label_room(list(labels), theme) + 14)

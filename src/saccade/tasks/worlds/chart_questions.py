@@ -10,7 +10,7 @@ from typing import Final, Literal, get_args
 
 from saccade.record.task import AnswerType, EvidenceBox
 from saccade.tasks.worlds.canvas import Box
-from saccade.tasks.worlds.chart_frame import Scale
+from saccade.tasks.worlds.chart_frame import ChartScale
 from saccade.tasks.worlds.rng import Rng
 from saccade.tasks.worlds.words import ANIMALS, BOOKS, DAYS, FOODS, MONTHS, PEOPLE, PLACES, THINGS
 
@@ -51,7 +51,7 @@ TOPICS: Final = (
 class Drawn:
     """What stands in a drawn chart. Marks are keyed by (label, series), the series being empty if there is one only."""
 
-    scale: Scale
+    scale: ChartScale
     values: dict[tuple[str, str], int]
     """As n of the scale."""
     marks: dict[tuple[str, str], Box]
@@ -73,7 +73,7 @@ class Asked:
     evidence: tuple[EvidenceBox, ...]
 
 
-def pick_values(rng: Rng, count: int, scale: Scale, apart_px: int, above_px: int = 1) -> list[int]:
+def pick_values(rng: Rng, count: int, scale: ChartScale, apart_px: int, above_px: int = 1) -> list[int]:
     """`count` values up to the top of the scale, at least `above_px` pixels above zero and `apart_px` from each other.
 
     ValueError if they do not fit.

@@ -17,7 +17,7 @@ from saccade.tasks.worlds.base import Knobs, Sample, World
 from saccade.tasks.worlds.canvas import blank
 from saccade.tasks.worlds.chart_frame import (
     MARKS,
-    Scale,
+    ChartScale,
     Theme,
     draw_bottom_axis,
     draw_left_axis,
@@ -55,8 +55,8 @@ Point = tuple[int, int]
 class _Cloud:
     """Points of every series as n of the two scales."""
 
-    across: Scale
-    up: Scale
+    across: ChartScale
+    up: ChartScale
     radius: int
     points: dict[str, list[Point]]
 
@@ -66,7 +66,7 @@ def draw(rng: Rng, knobs: ChartScatterKnobs) -> Sample:
     theme = random_theme(rng)
     up, across, radius = random_scale(rng, 3), random_scale(rng, 3), rng.integer(4, 6)
     least = label_room([across.text(across.top)], theme) + 12
-    across = Scale(
+    across = ChartScale(
         across.step, across.decimals, max(across.px, -(-least // across.per_tick)), across.per_tick, across.ticks
     )
     names = list(_SERIES[: rng.integer(1, knobs.series)])
@@ -89,7 +89,9 @@ def draw(rng: Rng, knobs: ChartScatterKnobs) -> Sample:
     )
 
 
-def _points(rng: Rng, series: list[str], scales: tuple[Scale, Scale], sizes: tuple[int, int]) -> dict[str, list[Point]]:
+def _points(
+    rng: Rng, series: list[str], scales: tuple[ChartScale, ChartScale], sizes: tuple[int, int]
+) -> dict[str, list[Point]]:
     radius, most = sizes
     reach = 2 * radius + 4
     taken: list[Point] = []
