@@ -20,7 +20,7 @@ from saccade.media.store import MediaStore
 from saccade.record.codec import dumps, read_lines
 from saccade.record.trajectory import Trajectory
 from saccade.sft.curate.output import link_into, new_folder
-from saccade.sft.curate.pipeline import Pipeline, Step
+from saccade.sft.curate.pipeline import FilterStep, Pipeline
 from saccade.sft.curate.report import CurateReport, FilterReport, Tally
 from saccade.sft.curate.sources import SourceRuns
 from saccade.sft.curate.stage import KEEP, Batch, Drop, FilterOutcome, Keep, Stage, Surroundings, Undecided
@@ -87,9 +87,9 @@ class _Run:
     folder: Path
     log: IO[str]
     tallies: list[Tally] = field(default_factory=list)
-    stages: list[tuple[Tally, Step, Stage]] = field(default_factory=list)
+    stages: list[tuple[Tally, FilterStep, Stage]] = field(default_factory=list)
 
-    def add(self, tally: Tally, step: Step | None = None, stage: Stage | None = None) -> None:
+    def add(self, tally: Tally, step: FilterStep | None = None, stage: Stage | None = None) -> None:
         self.tallies.append(tally)
         if step is not None and stage is not None:
             self.stages.append((tally, step, stage))
@@ -100,7 +100,7 @@ class _Run:
     def play(self, trajectories: Iterable[Trajectory]) -> Path:
         """Play all stages; the file of what is left. A stage of whole sets ends a pass over the stream."""
         stream = self._not_lost(trajectories)
-        batches: list[tuple[Tally, Step, Batch]] = []
+        batches: list[tuple[Tally, FilterStep, Batch]] = []
         for number, (tally, step, stage) in enumerate(self.stages):
             if isinstance(stage, Batch):
                 batches.append((tally, step, stage))
@@ -116,7 +116,7 @@ class _Run:
     def _pass(
         self,
         stream: Iterator[Trajectory],
-        stages: Sequence[tuple[Tally, Step, Batch]],
+        stages: Sequence[tuple[Tally, FilterStep, Batch]],
         file: Path,
         note: Callable[[Trajectory], Any],
     ) -> list[Any]:
@@ -133,7 +133,9 @@ class _Run:
                     notes.append(note(trajectory))
         return notes
 
-    def _chosen(self, file: Path, outcomes: Sequence[FilterOutcome], tally: Tally, step: Step) -> Iterator[Trajectory]:
+    def _chosen(
+        self, file: Path, outcomes: Sequence[FilterOutcome], tally: Tally, step: FilterStep
+    ) -> Iterator[Trajectory]:
         for trajectory, outcome in zip(read_lines(file, Trajectory), outcomes, strict=True):
             left = self._left(trajectory, outcome, tally, step)
             if left is not None:
@@ -147,7 +149,7 @@ class _Run:
                 yield trajectory
 
     def _left(
-        self, trajectory: Trajectory, outcome: FilterOutcome, tally: Tally, step: Step | None
+        self, trajectory: Trajectory, outcome: FilterOutcome, tally: Tally, step: FilterStep | None
     ) -> Trajectory | None:
         """The trajectory as it goes on, or None; counted either way."""
         keeps = step is not None and step.settings.undecided == "keep"
