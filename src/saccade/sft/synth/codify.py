@@ -26,7 +26,7 @@ from saccade.sft.synth.prompts import (
     CODIFY,
     CONCLUDE,
     REASON,
-    Step,
+    CodeStep,
     conclusion_in,
     invalid,
     names_of,
@@ -72,7 +72,7 @@ class Codified:
         self._plan = plan
         self._teacher = teacher
         self._writer = writer
-        self._steps: list[Step] | None = None
+        self._steps: list[CodeStep] | None = None
         self._turn = 0
 
     async def complete(
@@ -103,7 +103,7 @@ class Codified:
         thought, answer = await self._ask(self._writer, (*request.messages, last), media, conclusion_in)
         return Answer(text=answer), thought
 
-    async def _planned(self, media: MediaReader) -> tuple[Step, ...]:
+    async def _planned(self, media: MediaReader) -> tuple[CodeStep, ...]:
         question = question_of(self._plan.task)
         reasoning = await self._ask(self._teacher, (self._message(f"{REASON}\n{question}"),), media, reasoning_in)
         asked = f"{CODIFY}\n{names_of(self._plan.opening)}\n\n{question}\n\nReasoning:\n{reasoning}"
