@@ -17,7 +17,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from saccade.cli.demo_scene import SIGN_TEXT, Box, Scene, centre, draw_street
+from saccade.cli.demo_scene import SIGN_TEXT, Box, DemoScene, centre, draw_street
 from saccade.cli.plain import plain_console
 from saccade.errors import DecodeError, UnavailableError
 from saccade.record.trajectory import Trajectory
@@ -138,7 +138,7 @@ def steps_for(look_at: Box) -> tuple[DemoStep, ...]:
 
 
 async def play(
-    scene: Scene, question: str, steps: tuple[DemoStep, ...], answer: str, folder: RunFolder, screen: AskScreen
+    scene: DemoScene, question: str, steps: tuple[DemoStep, ...], answer: str, folder: RunFolder, screen: AskScreen
 ) -> Trajectory:
     """The episode, played through the loop in a local sandbox."""
     from saccade.dialects.registry import load_dialect
@@ -181,7 +181,7 @@ def failures(trajectory: Trajectory, steps: tuple[DemoStep, ...]) -> list[int]:
     return wrong if trajectory.answer is not None else [*wrong, len(steps) + 1]
 
 
-def _photo(path: Path) -> Scene:
+def _photo(path: Path) -> DemoScene:
     from saccade.media.decode import decode
 
     try:
@@ -189,4 +189,4 @@ def _photo(path: Path) -> Scene:
     except OSError as error:
         raise DecodeError(f"{path} cannot be read: {error.strerror}. Check the path of --image.") from error
     picture = decode(data)
-    return Scene(picture, centre(picture))
+    return DemoScene(picture, centre(picture))
