@@ -18,7 +18,7 @@ from saccade.models.base import Completion, MediaReader, Request
 from saccade.record.content import Message
 from saccade.sft.experts.consult import consult
 from saccade.sft.experts.plays import Move, Part, Play, compute, crop, direct
-from saccade.sft.experts.scene import Scene
+from saccade.sft.experts.scene import ExpertScene
 from saccade.sft.experts.seen import Seen, observed, read
 from saccade.sft.experts.settings import ExpertSettings, Style
 from saccade.sft.experts.slips import mistake
@@ -62,7 +62,7 @@ class Expert:
             SettingsError: the dialect cannot show the task.
             UnfitSampleError: it can, but no style fits.
         """
-        scene = Scene(plan.task, plan.dialect, plan.opening, Rng(seed), settings or ExpertSettings(), notes or {})
+        scene = ExpertScene(plan.task, plan.dialect, plan.opening, Rng(seed), settings or ExpertSettings(), notes or {})
         part = Part.of(scene)
         return cls(part, choose(part) if style is None else style)
 

@@ -13,7 +13,7 @@ from saccade.errors import ModelRefusedError
 from saccade.record.action import Action, Answer, Code
 from saccade.record.content import ImagePart, VideoPart
 from saccade.sft.experts.hand import Hand, cells
-from saccade.sft.experts.scene import Box, Scene, area, union
+from saccade.sft.experts.scene import Box, ExpertScene, area, union
 from saccade.sft.experts.seen import Seen
 from saccade.sft.experts.voice import Voice
 from saccade.sft.experts.windows import around, groups
@@ -41,12 +41,12 @@ class ExpertStopped(ModelRefusedError):  # noqa: N818 - it is no fault of a back
 class Part:
     """The scene, and how it is written and spoken of."""
 
-    scene: Scene
+    scene: ExpertScene
     hand: Hand
     voice: Voice
 
     @classmethod
-    def of(cls, scene: Scene) -> Part:
+    def of(cls, scene: ExpertScene) -> Part:
         """The part of an expert in `scene`."""
         return cls(scene, Hand(scene), Voice(scene))
 
