@@ -18,14 +18,14 @@ from saccade.tasks.worlds.rng import Rng
 from saccade.tasks.worlds.video import WORLD, VideoKnobs, plan
 from saccade.tasks.worlds.video_encode import Codec, encode_clip
 from saccade.tasks.worlds.video_questions import KINDS, VideoKind
-from saccade.tasks.worlds.video_scene import SIZE, THING_COLOURS, Scene
+from saccade.tasks.worlds.video_scene import SIZE, THING_COLOURS, VideoScene
 
 # Raw frames, question and answer of index 0. A change needs a new version of the world's id.
 GOLDEN = {"train": "1108bf78dbe9a46d", "test": "a92f9ad777521adc"}
 each_kind = pytest.mark.parametrize("kind", KINDS)
 
 
-def planned(split: Split, index: int, knobs: VideoKnobs | None = None) -> tuple[Scene, str]:
+def planned(split: Split, index: int, knobs: VideoKnobs | None = None) -> tuple[VideoScene, str]:
     """The raw scene of a sample, and question and answer."""
     knobs = knobs or VideoKnobs()
     _, scene, asked = plan(Rng(seed_of(WORLD.id, split, index, knobs)), knobs)
@@ -107,7 +107,7 @@ def test_things_are_slow_enough_to_follow() -> None:
 def test_colours_are_told_apart() -> None:
     for index in range(40):
         scene, _ = planned("validation", index)
-        frame = next(iter(Scene(1, scene.fps, scene.background, ()).draw()))
+        frame = next(iter(VideoScene(1, scene.fps, scene.background, ()).draw()))
         assert not any(video_reading.blobs_of(frame, colour) for colour in THING_COLOURS)
 
 

@@ -14,7 +14,7 @@ from saccade.tasks.worlds.program import compose
 from saccade.tasks.worlds.rng import Rng
 from saccade.tasks.worlds.video_encode import Codec, encode_clip
 from saccade.tasks.worlds.video_questions import KINDS, Length, VideoKind, VideoQuestion, video_question
-from saccade.tasks.worlds.video_scene import Scene, random_background
+from saccade.tasks.worlds.video_scene import VideoScene, random_background
 
 _RATES = (10, 12, 20, 24, 30)
 
@@ -30,7 +30,7 @@ class VideoKnobs(Knobs):
     codecs: tuple[Codec, ...] = ("h264", "vp9")
 
 
-def plan(rng: Rng, knobs: VideoKnobs) -> tuple[VideoKind, Scene, VideoQuestion]:
+def plan(rng: Rng, knobs: VideoKnobs) -> tuple[VideoKind, VideoScene, VideoQuestion]:
     """Kind of question, raw scene and question of a clip: all of it but the encoding.
 
     Raises:
@@ -49,7 +49,7 @@ def plan(rng: Rng, knobs: VideoKnobs) -> tuple[VideoKind, Scene, VideoQuestion]:
     length = rng.choice(lengths)
     kind = rng.choice(knobs.kinds)
     asked = video_question(rng, kind, length, knobs.things)
-    scene = Scene(length.halves * length.half, length.fps, random_background(rng), asked.things)
+    scene = VideoScene(length.halves * length.half, length.fps, random_background(rng), asked.things)
     return kind, scene, asked
 
 
