@@ -66,7 +66,7 @@ RECIPES = "recipes"
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class ListedPart:
     """One thing that has a name."""
 
     id: str
@@ -102,7 +102,7 @@ def list_kind(
         print(line)
 
 
-def lines(parts: list[Part]) -> Iterator[str]:
+def lines(parts: list[ListedPart]) -> Iterator[str]:
     """A line for each, in columns."""
     names = max((len(part.id) for part in parts), default=0)
     sources = max((len(part.source) for part in parts), default=0)
@@ -110,7 +110,7 @@ def lines(parts: list[Part]) -> Iterator[str]:
         yield f"{part.id:<{names}}  {part.source:<{sources}}  {part}"
 
 
-def parts_of(kind: str) -> Iterator[Part]:
+def parts_of(kind: str) -> Iterator[ListedPart]:
     """The parts of a kind, by their ids.
 
     Raises:
@@ -132,14 +132,14 @@ def parts_of(kind: str) -> Iterator[Part]:
         yield _part(registry, entry)
 
 
-def _recipes() -> Iterator[Part]:
+def _recipes() -> Iterator[ListedPart]:
     """The bundled ones, as they are written on a command line."""
     for verb in get_args(RecipeKind):
         for name in recipe_names(verb):
-            yield Part(f"{verb} {name}", "built in", about_recipe(verb, name))
+            yield ListedPart(f"{verb} {name}", "built in", about_recipe(verb, name))
 
 
-def _part(registry: Registry[Any], entry: str) -> Part:
+def _part(registry: Registry[Any], entry: str) -> ListedPart:
     from saccade.record.registry import PresetRegistry
 
     owner = registry.owners.get(entry, "")
@@ -149,10 +149,10 @@ def _part(registry: Registry[Any], entry: str) -> Part:
         presets = registry.presets(entry) if isinstance(registry, PresetRegistry) else ()
         found = _card(entry) if registry.kind == "cards" else registry.load(entry)
     except SaccadeError as error:
-        return Part(entry, source, "", needs=needs, problem=str(error))
+        return ListedPart(entry, source, "", needs=needs, problem=str(error))
     if not needs and hasattr(found, "needs") and found.needs.missing():
         needs = found.needs.install
-    return Part(entry, source, _description(found, registry.entries[entry].partition(":")[0]), presets, needs)
+    return ListedPart(entry, source, _description(found, registry.entries[entry].partition(":")[0]), presets, needs)
 
 
 def _card(entry: str) -> object:
