@@ -63,7 +63,7 @@ class ImageFile:
 
 
 DictKey: TypeAlias = int | float | str
-Value: TypeAlias = "Unknown | View | Source | int | float | str | tuple[Value, ...] | dict[Key, Value] | None"
+Value: TypeAlias = "Unknown | View | ImageFile | int | float | str | tuple[Value, ...] | dict[DictKey, Value] | None"
 
 BIGGEST: Final = 1e9
 """No number of a program that cuts pictures is larger."""
