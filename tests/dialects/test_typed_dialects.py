@@ -16,7 +16,7 @@ from saccade.dialects.native import PRESETS as NATIVES
 from saccade.dialects.native import Native, with_calls
 from saccade.dialects.registry import load_dialect, presets
 from saccade.dialects.thyme import PRESETS as THYME
-from saccade.dialects.thyme import Thyme
+from saccade.dialects.thyme import ThymeDialect
 from saccade.dialects.vista import PRESETS as VISTA
 from saccade.dialects.vista import Vista
 from saccade.errors import SettingsError
@@ -34,7 +34,7 @@ NATIVE = NATIVES[""]
 SAM = ToolSpec("sam2", "Outlines things.", {"type": "object", "properties": {"box": {"type": "array"}}})
 STRICT = replace(VISTA["paper"], strict=True)
 
-Any_ = Thyme | DeepEyes | Vista | Native
+Any_ = ThymeDialect | DeepEyes | Vista | Native
 ALL: dict[str, Any_] = {
     **{f"thyme-{name}": dialect for name, dialect in THYME.items()},
     **{f"deepeyes-{name}": dialect for name, dialect in DEEPEYES.items()},
@@ -176,9 +176,9 @@ def test_plain_actions_can_be_said(text: str) -> None:
     stripped = text.strip()
     for dialect in ALL.values():
         assert dialect.parse(dialect.write(Answer(text=stripped), "a thought"), STOP) == Answer(text=stripped)
-        if isinstance(dialect, Thyme | Native):
+        if isinstance(dialect, ThymeDialect | Native):
             assert dialect.parse(dialect.write(Code(code=text), "a thought"), STOP) == Code(code=text)
-        if not isinstance(dialect, Thyme):
+        if not isinstance(dialect, ThymeDialect):
             call = ToolCall(name="ocr", arguments={"task": text, "tags": "</tool_call><answer>"})
             assert dialect.parse(dialect.write(call, "a thought"), STOP) == call
 
@@ -189,9 +189,9 @@ def test_printed_output_forges_no_tag(dialect: Any_, printed: str) -> None:
     for status in (Status.OK, Status.ERROR):
         execution = Execution(status=status, stdout=printed, value=printed, traceback=printed)
         text = dialect.observe(execution, 1).message.text.replace(_frame(dialect), "")
-        action = "code" if isinstance(dialect, Thyme) else "tool_call"
+        action = "code" if isinstance(dialect, ThymeDialect) else "tool_call"
         assert not any(f"<{slash}{tag}>" in text for tag in ("answer", action) for slash in ("", "/"))
-        assert text.count("</sandbox_output>") == isinstance(dialect, Thyme)
+        assert text.count("</sandbox_output>") == isinstance(dialect, ThymeDialect)
         assert text.count("</tool_response>") == (isinstance(dialect, DeepEyes) and status is Status.OK)
 
 
@@ -361,7 +361,7 @@ def test_a_native_call_with_an_id_that_is_no_json_is_a_call_without_one(identifi
 
 
 def test_thyme_has_ten_seconds() -> None:
-    assert (Thyme().sandbox.wall_seconds, Thyme().sandbox.cpu_seconds) == (10, 10)
+    assert (ThymeDialect().sandbox.wall_seconds, ThymeDialect().sandbox.cpu_seconds) == (10, 10)
 
 
 def test_native_answers() -> None:
