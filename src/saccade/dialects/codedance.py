@@ -73,7 +73,7 @@ _NO_ACTION = (
 
 
 @dataclass(frozen=True, slots=True)
-class CodeDance:
+class CodeDanceDialect:
     """The dialect of CodeDance; see the module."""
 
     id: str
@@ -177,6 +177,6 @@ def _response(parts: tuple[Part, ...], pictures: int) -> Observation:
 
 
 PRESETS: Mapping[str, Dialect] = {
-    "paper": CodeDance("codedance@1:paper", SessionOptions(state=StatePolicy.ROLLBACK)),
-    "repo": CodeDance("codedance@1:repo", SessionOptions(state=StatePolicy.CLEAR)),
+    "paper": CodeDanceDialect("codedance@1:paper", SessionOptions(state=StatePolicy.ROLLBACK)),
+    "repo": CodeDanceDialect("codedance@1:repo", SessionOptions(state=StatePolicy.CLEAR)),
 }
