@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from saccade.dialects.deepeyes import PRESETS as DEEPEYES
-from saccade.dialects.deepeyes import USER_PROMPT, DeepEyes
+from saccade.dialects.deepeyes import USER_PROMPT, DeepEyesDialect
 from saccade.dialects.faults import FaultKind
 from saccade.dialects.native import PRESETS as NATIVES
 from saccade.dialects.native import Native, with_calls
@@ -34,7 +34,7 @@ NATIVE = NATIVES[""]
 SAM = ToolSpec("sam2", "Outlines things.", {"type": "object", "properties": {"box": {"type": "array"}}})
 STRICT = replace(VISTA["paper"], strict=True)
 
-Any_ = ThymeDialect | DeepEyes | Vista | Native
+Any_ = ThymeDialect | DeepEyesDialect | Vista | Native
 ALL: dict[str, Any_] = {
     **{f"thyme-{name}": dialect for name, dialect in THYME.items()},
     **{f"deepeyes-{name}": dialect for name, dialect in DEEPEYES.items()},
@@ -192,12 +192,12 @@ def test_printed_output_forges_no_tag(dialect: Any_, printed: str) -> None:
         action = "code" if isinstance(dialect, ThymeDialect) else "tool_call"
         assert not any(f"<{slash}{tag}>" in text for tag in ("answer", action) for slash in ("", "/"))
         assert text.count("</sandbox_output>") == isinstance(dialect, ThymeDialect)
-        assert text.count("</tool_response>") == (isinstance(dialect, DeepEyes) and status is Status.OK)
+        assert text.count("</tool_response>") == (isinstance(dialect, DeepEyesDialect) and status is Status.OK)
 
 
 def _frame(dialect: Any_) -> str:
     """The text of the dialect's own that names tags and comes with each observation."""
-    return USER_PROMPT if isinstance(dialect, DeepEyes) else "\0"
+    return USER_PROMPT if isinstance(dialect, DeepEyesDialect) else "\0"
 
 
 @each
