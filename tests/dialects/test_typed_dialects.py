@@ -18,7 +18,7 @@ from saccade.dialects.registry import load_dialect, presets
 from saccade.dialects.thyme import PRESETS as THYME
 from saccade.dialects.thyme import ThymeDialect
 from saccade.dialects.vista import PRESETS as VISTA
-from saccade.dialects.vista import Vista
+from saccade.dialects.vista import VistaDialect
 from saccade.errors import SettingsError
 from saccade.models.base import ToolSpec
 from saccade.record.action import Answer, Code, ParseError, ToolCall
@@ -34,7 +34,7 @@ NATIVE = NATIVES[""]
 SAM = ToolSpec("sam2", "Outlines things.", {"type": "object", "properties": {"box": {"type": "array"}}})
 STRICT = replace(VISTA["paper"], strict=True)
 
-Any_ = ThymeDialect | DeepEyesDialect | Vista | Native
+Any_ = ThymeDialect | DeepEyesDialect | VistaDialect | Native
 ALL: dict[str, Any_] = {
     **{f"thyme-{name}": dialect for name, dialect in THYME.items()},
     **{f"deepeyes-{name}": dialect for name, dialect in DEEPEYES.items()},
@@ -211,7 +211,7 @@ def test_numbers_neither_repeat_nor_skip(dialect: Any_, counts: list[int]) -> No
         assert seen.pictures == pictures + count
         bound += list(seen.bindings)
         pictures = seen.pictures
-    if isinstance(dialect, Vista | Native):
+    if isinstance(dialect, VistaDialect | Native):
         assert bound == [f"image_{number}" for number in range(2, pictures)]
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from saccade.dialects.native import Native
 from saccade.dialects.registry import load_dialect
-from saccade.dialects.vista import Vista
+from saccade.dialects.vista import VistaDialect
 from saccade.episode.effects import Ask, Call, Reply, Run, Said, Stopped
 from saccade.episode.flow import flow
 from saccade.episode.plan import Plan
@@ -214,9 +214,9 @@ def test_shown_pictures_are_bound_in_the_next_call_only() -> None:
 
 
 def test_tools_find_the_pictures_under_the_names_the_model_knows() -> None:
-    call = Vista().write(ToolCall(name="crop", arguments={"box": [0, 0, 1, 1]}), "Look.")
+    call = VistaDialect().write(ToolCall(name="crop", arguments={"box": [0, 0, 1, 1]}), "Look.")
     made = shows(picture(1)).model_copy(update={"value": "done"})
-    effects, _ = by_hand(plan("vista"), [call, made, call, OK, Vista().write(Answer(text="x"), "So.")])
+    effects, _ = by_hand(plan("vista"), [call, made, call, OK, VistaDialect().write(Answer(text="x"), "So.")])
     calls = [effect for effect in effects if isinstance(effect, Call)]
     assert [list(effect.pictures) for effect in calls] == [["image_0"], ["image_0", "image_1"]]
     assert [effect.shown for effect in calls] == [1, 2]
