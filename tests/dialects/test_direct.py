@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from saccade.dialects.direct import PRESETS, Direct
+from saccade.dialects.direct import PRESETS, DirectDialect
 from saccade.dialects.prompt_file import Prompts
 from saccade.errors import PromptFileError, SettingsError
 from saccade.record.action import Answer, Code, ParseError
@@ -72,7 +72,7 @@ def test_there_are_no_tools_and_no_videos() -> None:
 
 
 def test_another_prompt() -> None:
-    other: Direct = REASON.with_prompts(Prompts({"*": "Q: {query}"}, "mine"))
+    other: DirectDialect = REASON.with_prompts(Prompts({"*": "Q: {query}"}, "mine"))
     assert other.open(task()).messages[0].text.startswith("\nQ: What is it?")
     with pytest.raises(PromptFileError):
         REASON.with_prompts(Prompts({"*": "no question"}, "mine"))
