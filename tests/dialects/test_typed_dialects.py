@@ -13,7 +13,7 @@ from saccade.dialects.deepeyes import PRESETS as DEEPEYES
 from saccade.dialects.deepeyes import USER_PROMPT, DeepEyesDialect
 from saccade.dialects.faults import FaultKind
 from saccade.dialects.native import PRESETS as NATIVES
-from saccade.dialects.native import Native, with_calls
+from saccade.dialects.native import NativeDialect, with_calls
 from saccade.dialects.registry import load_dialect, presets
 from saccade.dialects.thyme import PRESETS as THYME
 from saccade.dialects.thyme import ThymeDialect
@@ -34,7 +34,7 @@ NATIVE = NATIVES[""]
 SAM = ToolSpec("sam2", "Outlines things.", {"type": "object", "properties": {"box": {"type": "array"}}})
 STRICT = replace(VISTA["paper"], strict=True)
 
-Any_ = ThymeDialect | DeepEyesDialect | VistaDialect | Native
+Any_ = ThymeDialect | DeepEyesDialect | VistaDialect | NativeDialect
 ALL: dict[str, Any_] = {
     **{f"thyme-{name}": dialect for name, dialect in THYME.items()},
     **{f"deepeyes-{name}": dialect for name, dialect in DEEPEYES.items()},
@@ -176,7 +176,7 @@ def test_plain_actions_can_be_said(text: str) -> None:
     stripped = text.strip()
     for dialect in ALL.values():
         assert dialect.parse(dialect.write(Answer(text=stripped), "a thought"), STOP) == Answer(text=stripped)
-        if isinstance(dialect, ThymeDialect | Native):
+        if isinstance(dialect, ThymeDialect | NativeDialect):
             assert dialect.parse(dialect.write(Code(code=text), "a thought"), STOP) == Code(code=text)
         if not isinstance(dialect, ThymeDialect):
             call = ToolCall(name="ocr", arguments={"task": text, "tags": "</tool_call><answer>"})
@@ -211,7 +211,7 @@ def test_numbers_neither_repeat_nor_skip(dialect: Any_, counts: list[int]) -> No
         assert seen.pictures == pictures + count
         bound += list(seen.bindings)
         pictures = seen.pictures
-    if isinstance(dialect, VistaDialect | Native):
+    if isinstance(dialect, VistaDialect | NativeDialect):
         assert bound == [f"image_{number}" for number in range(2, pictures)]
 
 
@@ -357,7 +357,7 @@ def test_native_texts_without_an_action(text: str, finish: FinishReason) -> None
 @pytest.mark.parametrize("identifier", ['"\\q"', '"\\u12"', '"\\ud8"'])
 def test_a_native_call_with_an_id_that_is_no_json_is_a_call_without_one(identifier: str) -> None:
     call = f'<tool_call id={identifier}>{{"name": "look", "arguments": {{"x": 1}}}}</tool_call>'
-    assert Native().parse(call, FinishReason.TOOL_CALL) == ToolCall(name="look", arguments={"x": 1})
+    assert NativeDialect().parse(call, FinishReason.TOOL_CALL) == ToolCall(name="look", arguments={"x": 1})
 
 
 def test_thyme_has_ten_seconds() -> None:

@@ -11,7 +11,7 @@ import pytest
 from tests.models.helpers import Media, ask, endpoint
 from tests.models.wire_server import Behaviour, WireServer, chat, messages, raw, status, stream
 
-from saccade.dialects.native import Native
+from saccade.dialects.native import NativeDialect
 from saccade.episode.drive import run_episode
 from saccade.episode.plan import Plan
 from saccade.errors import ModelError, ModelRefusedError
@@ -94,7 +94,7 @@ async def test_no_record_of_an_episode_holds_the_canary(
 ) -> None:
     for name in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY"):
         monkeypatch.setenv(name, CANARY)
-    plan = Plan(Task(id="t", question="What?"), Native())
+    plan = Plan(Task(id="t", question="What?"), NativeDialect())
     for model, _ in clients(server.url):
         server.will(status(code, f"Your key is {CANARY}"))
         trajectory = await run_episode(plan, model, None, MediaStore(tmp_path))

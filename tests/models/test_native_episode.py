@@ -13,7 +13,7 @@ from tests.models.helpers import endpoint
 from tests.models.wire_server import Behaviour, WireServer, chat, messages
 
 from saccade.dialects.base import Dialect
-from saccade.dialects.native import PRESETS, Native
+from saccade.dialects.native import PRESETS, NativeDialect
 from saccade.dialects.thyme import ThymeDialect
 from saccade.episode.drive import run_episode
 from saccade.episode.equip import equipped
@@ -204,7 +204,7 @@ async def test_episodes_side_by_side_do_not_mix(server: WireServer, store: Media
     make, says, _ = speaker
     server.will(says(0, *CALLS[1]))
     model = make(server.url)
-    runs = await asyncio.gather(*(play(plan(store, Native(tools=()), turns=2), model, store) for _ in range(4)))
+    runs = await asyncio.gather(*(play(plan(store, NativeDialect(tools=()), turns=2), model, store) for _ in range(4)))
     await model.close()
     assert [len(live.turns) for live in runs] == [2] * 4
     assert all(spoken(live) == spoken(runs[0]) for live in runs)

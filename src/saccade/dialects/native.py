@@ -84,7 +84,7 @@ def with_calls(text: str, calls: Sequence[ToolCall]) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Native:
+class NativeDialect:
     """The dialect; see the module's head."""
 
     id: str = "native@1"
@@ -221,4 +221,4 @@ def _identifier(text: str | None) -> str | None:
         return None
 
 
-PRESETS: Mapping[str, Native] = MappingProxyType({"": Native()})
+PRESETS: Mapping[str, NativeDialect] = MappingProxyType({"": NativeDialect()})
