@@ -3,7 +3,7 @@
 import pytest
 
 from saccade.dialects.prompt_file import Prompts
-from saccade.dialects.pyvision import PyVision
+from saccade.dialects.pyvision import PyVisionDialect
 from saccade.dialects.pyvision_rl import PyVisionRL
 from saccade.dialects.registry import load_dialect
 from saccade.errors import SettingsError
@@ -17,9 +17,9 @@ RL = ("pyvision-rl-image", "pyvision-rl-image-no-hint", "pyvision-rl-video")
 LONG = "a" * 200 + "b" * 9 + "c" * 200
 
 
-def short(wanted: str) -> PyVision | PyVisionRL:
+def short(wanted: str) -> PyVisionDialect | PyVisionRL:
     dialect = load_dialect(wanted)
-    assert isinstance(dialect, PyVision | PyVisionRL)
+    assert isinstance(dialect, PyVisionDialect | PyVisionRL)
     return dialect.with_prompts(SHORT)
 
 
