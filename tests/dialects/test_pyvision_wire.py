@@ -4,7 +4,7 @@ import pytest
 
 from saccade.dialects.prompt_file import Prompts
 from saccade.dialects.pyvision import PyVisionDialect
-from saccade.dialects.pyvision_rl import PyVisionRL
+from saccade.dialects.pyvision_rl import PyVisionRLDialect
 from saccade.dialects.registry import load_dialect
 from saccade.errors import SettingsError
 from saccade.record.execution import Execution
@@ -17,9 +17,9 @@ RL = ("pyvision-rl-image", "pyvision-rl-image-no-hint", "pyvision-rl-video")
 LONG = "a" * 200 + "b" * 9 + "c" * 200
 
 
-def short(wanted: str) -> PyVisionDialect | PyVisionRL:
+def short(wanted: str) -> PyVisionDialect | PyVisionRLDialect:
     dialect = load_dialect(wanted)
-    assert isinstance(dialect, PyVisionDialect | PyVisionRL)
+    assert isinstance(dialect, PyVisionDialect | PyVisionRLDialect)
     return dialect.with_prompts(SHORT)
 
 
