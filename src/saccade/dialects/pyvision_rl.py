@@ -137,7 +137,7 @@ class PyVisionRLDialect:
 
 
 @dataclass(frozen=True, slots=True)
-class PyVisionRLNoHint(PyVisionRLDialect):
+class PyVisionRLNoHintDialect(PyVisionRLDialect):
     """The variant that shows no picture before the program does."""
 
     before_figures: ClassVar[str] = "\nText Result:\n"
@@ -209,5 +209,5 @@ def _presets(family: type[PyVisionRLDialect], name: str) -> Mapping[str, Dialect
 
 
 IMAGE = _presets(PyVisionRLDialect, "pyvision-rl-image")
-IMAGE_NO_HINT = _presets(PyVisionRLNoHint, "pyvision-rl-image-no-hint")
+IMAGE_NO_HINT = _presets(PyVisionRLNoHintDialect, "pyvision-rl-image-no-hint")
 VIDEO_PRESETS = _presets(PyVisionRLVideo, "pyvision-rl-video")
