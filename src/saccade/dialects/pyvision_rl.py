@@ -159,7 +159,7 @@ class PyVisionRLNoHintDialect(PyVisionRLDialect):
 
 
 @dataclass(frozen=True, slots=True)
-class PyVisionRLVideo(PyVisionRLDialect):
+class PyVisionRLVideoDialect(PyVisionRLDialect):
     """The variant for videos; no frame is shown before the program does."""
 
     before_figures: ClassVar[str] = "\nText Result:\n"
@@ -210,4 +210,4 @@ def _presets(family: type[PyVisionRLDialect], name: str) -> Mapping[str, Dialect
 
 IMAGE = _presets(PyVisionRLDialect, "pyvision-rl-image")
 IMAGE_NO_HINT = _presets(PyVisionRLNoHintDialect, "pyvision-rl-image-no-hint")
-VIDEO_PRESETS = _presets(PyVisionRLVideo, "pyvision-rl-video")
+VIDEO_PRESETS = _presets(PyVisionRLVideoDialect, "pyvision-rl-video")
