@@ -18,7 +18,7 @@ from saccade.rewards.reading import accuracy
 from saccade.rewards.reward import Group, Reward, reward_each
 
 
-class Thyme(Settings):
+class ThymeReward(Settings):
     """R = accuracy + 0.5 format + 0.5 consistency · [accuracy > 0]."""
 
     accuracy_weight: float = 1.0
@@ -46,4 +46,4 @@ class Thyme(Settings):
         )
 
 
-PRESETS: Final = MappingProxyType({"repo": Thyme()})
+PRESETS: Final = MappingProxyType({"repo": ThymeReward()})
