@@ -33,7 +33,7 @@ RIGHT: Final = 0.5
 """Accuracy from which a rollout is right."""
 
 
-class CodeDance(Settings):
+class CodeDanceReward(Settings):
     """Parameters of both levels; the defaults are `paper`."""
 
     accuracy_weight: float = 1.0
@@ -128,9 +128,9 @@ def _only(values: Sequence[float], turns: Sequence[int]) -> tuple[float | None, 
 _MATH: Final[dict[str, float]] = {"accuracy_weight": 1.2, "format_weight": 0.4, "base": 1.0}
 PRESETS: Final = MappingProxyType(
     {
-        "paper": CodeDance(),
-        "paper-math": CodeDance.model_validate(_MATH),
-        "repo": CodeDance(mu="score"),
-        "repo-math": CodeDance.model_validate({**_MATH, "mu": "score"}),
+        "paper": CodeDanceReward(),
+        "paper-math": CodeDanceReward.model_validate(_MATH),
+        "repo": CodeDanceReward(mu="score"),
+        "repo-math": CodeDanceReward.model_validate({**_MATH, "mu": "score"}),
     }
 )
