@@ -10,7 +10,7 @@ from saccade.record.status import Status
 from saccade.rewards.codedance import PRESETS as CODEDANCE
 from saccade.rewards.codedance import CodeDanceReward, adaptive_weight, discounted
 from saccade.rewards.codev import PRESETS as CODEV
-from saccade.rewards.codev import CodeV
+from saccade.rewards.codev import CodeVReward
 from saccade.rewards.deepeyes import PRESETS as DEEPEYES
 from saccade.rewards.judges.verdict import JudgeVerdict, NoVerdict
 from saccade.rewards.pixel_reasoner import PRESETS as PIXEL
@@ -190,7 +190,7 @@ def test_codev_needs_verdicts_though_few_rollouts_call() -> None:
 
 def test_codev_keeps_the_answer_in_charge() -> None:
     with pytest.raises(ValueError, match="smaller"):
-        CodeV(tool_weight=1.0)
+        CodeVReward(tool_weight=1.0)
     (reward,) = scored(CODEV["with-format"], rollout(answered()))
     assert reward.total == pytest.approx(1.3)
 

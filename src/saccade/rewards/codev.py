@@ -29,7 +29,7 @@ _TAGS: Final = ("code", "answer")
 """A turn stops at the end of its code, inside the thought; so thoughts need not be closed."""
 
 
-class CodeV(Settings):
+class CodeVReward(Settings):
     """Weights and redlines; the defaults are `paper`."""
 
     accuracy_weight: float = 1.0
@@ -105,4 +105,4 @@ class CodeV(Settings):
         return JudgeVerdict(invalid=NoVerdict.NOT_ASKED) if verdict is None else verdict
 
 
-PRESETS: Final = MappingProxyType({"paper": CodeV(), "with-format": CodeV(format_weight=0.3)})
+PRESETS: Final = MappingProxyType({"paper": CodeVReward(), "with-format": CodeVReward(format_weight=0.3)})
