@@ -21,7 +21,7 @@ _TAGS: Final = ("think", "tool_call", "code", "answer")
 RIGHT: Final = 0.5
 
 
-class DeepEyes(Settings):
+class DeepEyesReward(Settings):
     """R = 0.8 accuracy + 0.2 format + 1.2 [a picture came back and right]; format is -1 or 0."""
 
     accuracy_weight: float = 0.8
@@ -48,5 +48,5 @@ class DeepEyes(Settings):
 
 
 PRESETS: Final = MappingProxyType(
-    {"repo": DeepEyes(), "math": DeepEyes(accuracy_weight=1.2, format_weight=0.4, tool_weight=0.0)}
+    {"repo": DeepEyesReward(), "math": DeepEyesReward(accuracy_weight=1.2, format_weight=0.4, tool_weight=0.0)}
 )
