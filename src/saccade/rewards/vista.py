@@ -27,7 +27,7 @@ from saccade.rewards.reward import Group, Reward, mean_of, reward_each
 RIGHT: Final = 1.0
 
 
-class Vista(Settings):
+class VistaReward(Settings):
     """One of the four forms."""
 
     form: Literal["sum", "dense", "sparse", "difficulty"] = "sum"
@@ -115,9 +115,9 @@ def _scaled(reward: Reward, difficulty: float | None) -> Reward:
 
 PRESETS: Final = MappingProxyType(
     {
-        "paper": Vista(),
-        "dense": Vista(form="dense"),
-        "sparse": Vista(form="sparse"),
-        "difficulty": Vista(form="difficulty"),
+        "paper": VistaReward(),
+        "dense": VistaReward(form="dense"),
+        "sparse": VistaReward(form="sparse"),
+        "difficulty": VistaReward(form="difficulty"),
     }
 )
