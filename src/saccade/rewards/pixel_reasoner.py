@@ -18,7 +18,7 @@ from saccade.rewards.reading import accuracy, calls, succeeded
 from saccade.rewards.reward import Group, Reward, mean_of, reward_each
 
 
-class PixelReasoner(Settings):
+class PixelReasonerReward(Settings):
     """Accuracy, curiosity and a price for each call after the first."""
 
     curiosity_weight: float = 0.5
@@ -49,4 +49,4 @@ def _valid(trajectory: Trajectory) -> int:
     return sum(succeeded(trajectory.turns[number]) for number in calls(trajectory))
 
 
-PRESETS: Final = MappingProxyType({"verl-tool": PixelReasoner()})
+PRESETS: Final = MappingProxyType({"verl-tool": PixelReasonerReward()})
