@@ -20,7 +20,7 @@ from saccade.rewards.reading import accuracy, calls, failed
 from saccade.rewards.reward import Group, Reward, reward_each
 
 
-class PyVisionRl(Settings):
+class PyVisionRlReward(Settings):
     """R = accuracy + 0.1 · calls · [right]."""
 
     tool_weight: float = 0.1
@@ -50,4 +50,6 @@ class PyVisionRl(Settings):
         )
 
 
-PRESETS: Final = MappingProxyType({"paper": PyVisionRl(), "repo": PyVisionRl(right_from=0.5, strict_form=True)})
+PRESETS: Final = MappingProxyType(
+    {"paper": PyVisionRlReward(), "repo": PyVisionRlReward(right_from=0.5, strict_form=True)}
+)
