@@ -33,7 +33,7 @@ _FAMILY = "thyme@"
 
 
 @dataclass(frozen=True, slots=True)
-class Thyme(ConversationCodec):
+class ThymeCodec(ConversationCodec):
     """The codec; see the module's head."""
 
     dialect: str = "thyme"
@@ -101,5 +101,5 @@ def _renamed(text: str, names: Mapping[str, str]) -> str:
     return re.sub(whole, lambda match: names[match.group()], text)
 
 
-CONVERTED = RowFormat(Thyme())
-RAW = RowFormat(Thyme(inline=True))
+CONVERTED = RowFormat(ThymeCodec())
+RAW = RowFormat(ThymeCodec(inline=True))
