@@ -39,7 +39,7 @@ _ROLES: dict[str, Role] = {
 
 
 @dataclass(frozen=True, slots=True)
-class ShareGPT(ConversationCodec):
+class ShareGPTCodec(ConversationCodec):
     """The codec; see the module's head."""
 
     def encode(self, trajectory: Trajectory, out: MediaOut) -> Row:
@@ -113,4 +113,4 @@ def _dataset_info(folder: Path) -> None:
     (folder / "dataset_info.json").write_text(json.dumps(info, indent=2) + "\n", encoding="utf-8")
 
 
-FORMAT = RowFormat(ShareGPT(), beside=_dataset_info)
+FORMAT = RowFormat(ShareGPTCodec(), beside=_dataset_info)
