@@ -23,7 +23,7 @@ from saccade.sft.formats.sharegpt import media_columns, read_columns, read_lines
 
 
 @dataclass(frozen=True, slots=True)
-class Swift(ConversationCodec):
+class SwiftCodec(ConversationCodec):
     """The codec; see the module's head."""
 
     def encode(self, trajectory: Trajectory, out: MediaOut) -> Row:
@@ -39,4 +39,4 @@ class Swift(ConversationCodec):
         return unflatten(Conversation(about, read_lines(row.get("messages"), ("content",), ("role",)), parts))
 
 
-FORMAT = RowFormat(Swift())
+FORMAT = RowFormat(SwiftCodec())
