@@ -35,7 +35,7 @@ _ENVIRONMENTS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Verl(ConversationCodec):
+class VerlCodec(ConversationCodec):
     """The codec; see the module's head."""
 
     def labels(self, row: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -118,4 +118,4 @@ def _save(file: Path, rows: Iterable[Row]) -> None:
     write_parquet(file, numbered, schema)
 
 
-FORMAT = RowFormat(Verl(), file="data.parquet", save=_save)
+FORMAT = RowFormat(VerlCodec(), file="data.parquet", save=_save)
