@@ -45,7 +45,7 @@ _TERMINAL = frozenset({StopReason.ANSWERED, StopReason.NO_ACTION})
 """The agent ended the episode; every other end cuts it off."""
 
 
-class Options(TypedDict, total=False):
+class LookAgainOptions(TypedDict, total=False):
     """What `LookAgainEnv` may be given by name; None means the default."""
 
     sandbox: SandboxSource
@@ -81,7 +81,7 @@ class LookAgainEnv(gymnasium.Env[Observation, str]):
         tasks: Sequence[Task] | str = "visual-search",
         dialect: Dialect | str = "pyvision",
         store: StoreSource = None,
-        **options: Unpack[Options],
+        **options: Unpack[LookAgainOptions],
     ) -> None:
         """An environment over `tasks`, or over the generated world of that id; nothing is started yet.
 
@@ -89,7 +89,7 @@ class LookAgainEnv(gymnasium.Env[Observation, str]):
             tasks: each episode draws one.
             dialect: how the agent is spoken to, or its id.
             store: the media store that holds the tasks' pictures, or its folder. None: a temporary one, for worlds.
-            options: see `Options`.
+            options: see `LookAgainOptions`.
 
         Raises:
             SettingsError: there are no tasks, or the dialect knows no typed tools but some were given.
