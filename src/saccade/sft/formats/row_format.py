@@ -17,7 +17,7 @@ from saccade.record.content import ImagePart, VideoPart
 from saccade.record.trajectory import Trajectory
 from saccade.sft.curate.stage import Media
 from saccade.sft.formats import conversation
-from saccade.sft.formats.base import Options, Refused, TrajectorySource
+from saccade.sft.formats.base import ConversionOptions, Refused, TrajectorySource
 from saccade.sft.formats.conversation import About
 from saccade.sft.formats.media_refs import MediaIn, MediaOut
 from saccade.sft.formats.row_files import Row, find_rows, read_rows, write_jsonl
@@ -84,19 +84,21 @@ class RowFormat:
     beside: Callable[[Path], None] = _no_files
     """Writes further files into the folder."""
 
-    def read(self, path: Path, options: Options, store: MediaStore) -> TrajectorySource:
+    def read(self, path: Path, options: ConversionOptions, store: MediaStore) -> TrajectorySource:
         file = find_rows(path)
         media = MediaIn(options.images or file.parent, store)
         return TrajectorySource(self._read(file, options, media), store)
 
-    def write(self, trajectories: Iterable[Trajectory], media: Media, folder: Path, options: Options) -> list[Refused]:
+    def write(
+        self, trajectories: Iterable[Trajectory], media: Media, folder: Path, options: ConversionOptions
+    ) -> list[Refused]:
         refused: list[Refused] = []
         out = MediaOut(media, folder, options.root)
         self.save(folder / self.file, self._rows(trajectories, out, refused))
         self.beside(folder)
         return refused
 
-    def _read(self, file: Path, options: Options, media: MediaIn) -> Iterator[Trajectory | Refused]:
+    def _read(self, file: Path, options: ConversionOptions, media: MediaIn) -> Iterator[Trajectory | Refused]:
         ids: set[str] = set()
         for number, row in enumerate(read_rows(file)):
             if isinstance(row, str):
