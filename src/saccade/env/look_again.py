@@ -31,7 +31,7 @@ from saccade.env.playing import Playing
 from saccade.env.registration import spec_of
 from saccade.env.rubric import Rubric, as_rubric
 from saccade.env.spaces import PicturesSpace, TextSpace
-from saccade.env.stage import SandboxSource, Stage, StoreSource
+from saccade.env.stage import EnvResources, SandboxSource, StoreSource
 from saccade.env.tasks import task_source
 from saccade.episode.equip import equipped
 from saccade.episode.plan import Plan
@@ -104,7 +104,7 @@ class LookAgainEnv(gymnasium.Env[Observation, str]):
         self._rubric = as_rubric(given.rubric)
         self._limits = given.limits
         self._playing: Playing | None = None
-        self._stage = Stage(given.sandbox, self.dialect.sandbox, store)
+        self._stage = EnvResources(given.sandbox, self.dialect.sandbox, store)
         self._finalizer = weakref.finalize(self, self._stage.close)
         if given.sandbox is None or callable(given.sandbox):
             self.spec = spec_of({"tasks": tasks, "dialect": dialect, "store": store, **options})

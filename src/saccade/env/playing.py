@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from saccade.env.observations import Told, flat
-from saccade.env.stage import Stage
+from saccade.env.stage import EnvResources
 from saccade.episode.drive import within
 from saccade.episode.effects import Ask, Effect, Ran, Reply, Run, Said, Stopped
 from saccade.episode.flow import EpisodeOutcome, flow
@@ -32,7 +32,7 @@ MODEL: Final = "env"
 class Playing:
     """Plays one plan. After `outcome` is there, or an exception, nothing more can be said."""
 
-    def __init__(self, plan: Plan, stage: Stage, tools: Toolbox | None) -> None:
+    def __init__(self, plan: Plan, stage: EnvResources, tools: Toolbox | None) -> None:
         """Raises `SettingsError` for a task that the dialect cannot show."""
         self.plan = plan
         self.outcome: EpisodeOutcome | None = None
