@@ -145,7 +145,7 @@ def sum_up(out: Path, settings: EvalSettings) -> Summary:
 
 
 @dataclass(frozen=True)
-class Stage:
+class EvalResources:
     """Everything that samples are played with."""
 
     settings: EvalSettings
@@ -192,7 +192,9 @@ class Stage:
 
 
 @asynccontextmanager
-async def _stage(settings: EvalSettings, out: Path, store: MediaStore, player: Player | None) -> AsyncIterator[Stage]:
+async def _stage(
+    settings: EvalSettings, out: Path, store: MediaStore, player: Player | None
+) -> AsyncIterator[EvalResources]:
     dialect, tools = settings.spoken()
     async with AsyncExitStack() as stack:
         if player is None:
@@ -200,7 +202,7 @@ async def _stage(settings: EvalSettings, out: Path, store: MediaStore, player: P
             stack.push_async_callback(model.close)
             player = _always(model)
         sandbox = await stack.enter_async_context(settings.provider(dialect))
-        yield Stage(settings, dialect, tools, sandbox, out, store, player, settings_toml(settings))
+        yield EvalResources(settings, dialect, tools, sandbox, out, store, player, settings_toml(settings))
 
 
 def _always(model: Model) -> Player:
