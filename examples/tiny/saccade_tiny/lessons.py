@@ -21,7 +21,7 @@ from saccade.sft.experts.plays import ExpertStopped
 from saccade.sft.synth.in_order import in_order
 from saccade.sft.synth.jobs import Job, job_count, jobs
 from saccade.sft.synth.made import is_right
-from saccade.sft.synth.makers import Maker, Stage
+from saccade.sft.synth.makers import Maker, SynthResources
 from saccade.sft.synth.report import Progress, may_pass
 from saccade.sft.synth.resume import opened
 from saccade.sft.synth.settings import SynthSettings
@@ -39,7 +39,7 @@ LEFT_OUT = "left-out.txt"
 class DemonstrationMaker:
     """A `Maker` of demonstrations."""
 
-    stage: Stage
+    stage: SynthResources
     reword: bool
     """Whether the questions get other wordings."""
 
@@ -74,7 +74,7 @@ class LessonStudio(Studio):
         if turns_to_look((picture.width, picture.height), sample.notes) > most:
             raise ExpertStopped(f"it takes more than {most} turns")
 
-    def _made_for(self, stage: Stage) -> Maker:
+    def _made_for(self, stage: SynthResources) -> Maker:
         return DemonstrationMaker(stage, self._reword)
 
 

@@ -21,7 +21,7 @@ from saccade.reproduce.plays import Player
 from saccade.reproduce.settings import Lesson, Reproduction, StartSettings, TaskSet
 from saccade.sft.synth.in_order import in_order
 from saccade.sft.synth.jobs import Job, jobs
-from saccade.sft.synth.makers import Maker, Stage
+from saccade.sft.synth.makers import Maker, SynthResources
 from saccade.sft.synth.resume import opened
 from saccade.sft.synth.settings import SynthSettings
 from saccade.sft.synth.studio import Studio
@@ -39,7 +39,7 @@ _FORWARD_TOKENS = 4096
 class PlayMaker:
     """A `Maker` of demonstrations of one kind."""
 
-    stage: Stage
+    stage: SynthResources
     lesson: Lesson
 
     async def make(self, job: Job, task: Task, notes: Mapping[str, str]) -> Trajectory:
@@ -62,7 +62,7 @@ class PlayStudio(Studio):
         super().__init__(settings, store)
         self._lesson = lesson
 
-    def _made_for(self, stage: Stage) -> Maker:
+    def _made_for(self, stage: SynthResources) -> Maker:
         return PlayMaker(stage, self._lesson)
 
 

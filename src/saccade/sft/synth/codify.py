@@ -21,7 +21,7 @@ from saccade.record.trajectory import Sampling, Trajectory
 from saccade.sft.experts.writing import completion
 from saccade.sft.synth.jobs import Job
 from saccade.sft.synth.made import DiscardedError
-from saccade.sft.synth.makers import Stage
+from saccade.sft.synth.makers import SynthResources
 from saccade.sft.synth.prompts import (
     CODIFY,
     CONCLUDE,
@@ -42,7 +42,7 @@ R = TypeVar("R")
 class CodifyMaker:
     """Trajectories out of reasoning in words."""
 
-    stage: Stage
+    stage: SynthResources
     teacher: Model
     writer: Model
 
@@ -64,7 +64,7 @@ class CodifyMaker:
 class Codified:
     """Two models as one, for one episode."""
 
-    def __init__(self, stage: Stage, plan: Plan, teacher: Model, writer: Model) -> None:
+    def __init__(self, stage: SynthResources, plan: Plan, teacher: Model, writer: Model) -> None:
         self.name = f"{teacher.name}+{writer.name}"
         self.discarded: DiscardedError | None = None
         """Why the episode must not be kept."""

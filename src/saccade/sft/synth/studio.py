@@ -32,7 +32,7 @@ from saccade.sft.synth.codify import CodifyMaker
 from saccade.sft.synth.densify import DensifyMaker
 from saccade.sft.synth.jobs import Job, knobs_by_world
 from saccade.sft.synth.made import DiscardedError, Made, graded
-from saccade.sft.synth.makers import ExpertMaker, Maker, Stage, TeacherMaker
+from saccade.sft.synth.makers import ExpertMaker, Maker, SynthResources, TeacherMaker
 from saccade.sft.synth.settings import SynthSettings
 from saccade.tasks.worlds.base import Sample, World, draw_sample, store_sample
 from saccade.tasks.worlds.registry import load_world
@@ -66,7 +66,9 @@ class Studio:
     async def __aenter__(self) -> Self:
         async with AsyncExitStack() as stack:
             sandbox = await stack.enter_async_context(sandbox_at(self.settings.sandbox, self._dialect.sandbox))
-            self._maker = self._made_for(Stage(self.settings, self._dialect, self._tools, sandbox, self._store))
+            self._maker = self._made_for(
+                SynthResources(self.settings, self._dialect, self._tools, sandbox, self._store)
+            )
             stack.push_async_callback(self._maker.close)
             self._stack = stack.pop_all()
         return self
@@ -101,7 +103,7 @@ class Studio:
     def _check(self, job: Job, sample: Sample) -> None:
         """Raise `ExpertStopped` for a sample that need not be stored, since nothing would come of it."""
 
-    def _made_for(self, stage: Stage) -> Maker:
+    def _made_for(self, stage: SynthResources) -> Maker:
         teacher = self.settings.teacher
         if not teacher.model:
             return ExpertMaker(stage)
