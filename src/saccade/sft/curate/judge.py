@@ -28,7 +28,15 @@ from saccade.models.retry import DEFAULT_RETRY, RetryPolicy
 from saccade.record.base import Record, clean_text
 from saccade.record.content import Message, TextPart
 from saccade.record.trajectory import Sampling, Trajectory
-from saccade.sft.curate.stage import Batch, FilterOutcome, FilterSettings, Stage, Surroundings, Undecided, task_pictures
+from saccade.sft.curate.stage import (
+    Batch,
+    FilterOutcome,
+    FilterSettings,
+    FilterStage,
+    Surroundings,
+    Undecided,
+    task_pictures,
+)
 
 V = TypeVar("V", bound=Record)
 
@@ -63,7 +71,7 @@ class JudgedSettings(FilterSettings):
     retry: RetryPolicy = DEFAULT_RETRY
     """How often a request is tried, and for how long."""
 
-    def start(self, around: Surroundings) -> Stage:
+    def start(self, around: Surroundings) -> FilterStage:
         """The stage; the model is made when the first question has no reply in the cache."""
         judge = Judge(self, around)
         return Batch(lambda batch: judge.decide([self.question(trajectory) for trajectory in batch]), judge.close)

@@ -23,7 +23,7 @@ from saccade.sft.curate.output import link_into, new_folder
 from saccade.sft.curate.pipeline import FilterStep, Pipeline
 from saccade.sft.curate.report import CurateReport, FilterReport, Tally
 from saccade.sft.curate.sources import SourceRuns
-from saccade.sft.curate.stage import KEEP, Batch, Drop, FilterOutcome, Keep, Stage, Surroundings, Undecided
+from saccade.sft.curate.stage import KEEP, Batch, Drop, FilterOutcome, FilterStage, Keep, Surroundings, Undecided
 
 BATCH = 32
 """Trajectories that pass through the filters together."""
@@ -87,9 +87,9 @@ class _Run:
     folder: Path
     log: IO[str]
     tallies: list[Tally] = field(default_factory=list)
-    stages: list[tuple[Tally, FilterStep, Stage]] = field(default_factory=list)
+    stages: list[tuple[Tally, FilterStep, FilterStage]] = field(default_factory=list)
 
-    def add(self, tally: Tally, step: FilterStep | None = None, stage: Stage | None = None) -> None:
+    def add(self, tally: Tally, step: FilterStep | None = None, stage: FilterStage | None = None) -> None:
         self.tallies.append(tally)
         if step is not None and stage is not None:
             self.stages.append((tally, step, stage))

@@ -76,7 +76,7 @@ class Whole:
     """An outcome for each note; a `Keep` without a trajectory."""
 
 
-Stage: TypeAlias = Batch | Whole
+FilterStage: TypeAlias = Batch | Whole
 
 
 def each(decide: Callable[[Trajectory], FilterOutcome]) -> Batch:
@@ -99,7 +99,7 @@ class FilterSettings(Settings):
     undecided: Literal["leave_out", "keep"] = "leave_out"
     """What becomes of a trajectory that the filter could not decide about; either way it is counted as undecided."""
 
-    def start(self, around: Surroundings) -> Stage:
+    def start(self, around: Surroundings) -> FilterStage:
         """The stage for one run over a set.
 
         Raises:

@@ -8,7 +8,16 @@ from pydantic import Field, NonNegativeFloat, PositiveInt
 
 from saccade.record.trajectory import Trajectory
 from saccade.sft.curate.fingerprint import BITS, Fingerprints, NearIndex
-from saccade.sft.curate.stage import KEEP, Drop, FilterOutcome, FilterSettings, Stage, Surroundings, each, task_pictures
+from saccade.sft.curate.stage import (
+    KEEP,
+    Drop,
+    FilterOutcome,
+    FilterSettings,
+    FilterStage,
+    Surroundings,
+    each,
+    task_pictures,
+)
 from saccade.sft.curate.wording import normal_text
 
 
@@ -28,7 +37,7 @@ class Duplicates(FilterSettings):
     color: NonNegativeFloat = 8.0
     """Mean difference of colour, of 255, that near pictures may have."""
 
-    def start(self, around: Surroundings) -> Stage:
+    def start(self, around: Surroundings) -> FilterStage:
         return each(_Seen(self, around).decide)
 
 

@@ -8,7 +8,16 @@ from string import ascii_uppercase
 
 from saccade.record.task import Task
 from saccade.record.trajectory import Trajectory
-from saccade.sft.curate.stage import KEEP, Drop, FilterOutcome, FilterSettings, Stage, Surroundings, Undecided, each
+from saccade.sft.curate.stage import (
+    KEEP,
+    Drop,
+    FilterOutcome,
+    FilterSettings,
+    FilterStage,
+    Surroundings,
+    Undecided,
+    each,
+)
 
 _LETTER = re.compile(r"\(?([A-Z])\)?[.:)]?")
 
@@ -24,7 +33,7 @@ class ExactAnswer(FilterSettings):
     letters: bool = True
     """Whether the letter of a choice counts as the choice."""
 
-    def start(self, around: Surroundings) -> Stage:
+    def start(self, around: Surroundings) -> FilterStage:
         return each(self._decide)
 
     def _decide(self, trajectory: Trajectory) -> FilterOutcome:

@@ -16,7 +16,16 @@ from saccade.errors import SettingsError
 from saccade.record.codec import read_lines
 from saccade.record.trajectory import Trajectory
 from saccade.sft.curate.filters.score import score_of
-from saccade.sft.curate.stage import KEEP, Drop, FilterOutcome, FilterSettings, Stage, Surroundings, Undecided, each
+from saccade.sft.curate.stage import (
+    KEEP,
+    Drop,
+    FilterOutcome,
+    FilterSettings,
+    FilterStage,
+    Surroundings,
+    Undecided,
+    each,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +86,7 @@ class PassRate(Rollouts):
     lowest: NonNegativeFloat = 0.0
     highest: NonNegativeFloat = 0.9
 
-    def start(self, around: Surroundings) -> Stage:
+    def start(self, around: Surroundings) -> FilterStage:
         """The stage. Raises as `rates`."""
         rates = self.rates()
 

@@ -5,7 +5,16 @@ from __future__ import annotations
 from pydantic import FiniteFloat
 
 from saccade.record.trajectory import Trajectory
-from saccade.sft.curate.stage import KEEP, Drop, FilterOutcome, FilterSettings, Stage, Surroundings, Undecided, each
+from saccade.sft.curate.stage import (
+    KEEP,
+    Drop,
+    FilterOutcome,
+    FilterSettings,
+    FilterStage,
+    Surroundings,
+    Undecided,
+    each,
+)
 
 
 class MinimumScore(FilterSettings):
@@ -17,7 +26,7 @@ class MinimumScore(FilterSettings):
     score: str = "correct"
     at_least: FiniteFloat = 1.0
 
-    def start(self, around: Surroundings) -> Stage:
+    def start(self, around: Surroundings) -> FilterStage:
         return each(self._decide)
 
     def _decide(self, trajectory: Trajectory) -> FilterOutcome:

@@ -8,7 +8,16 @@ from saccade.errors import RegistryError
 from saccade.record.action import Action, ParseError
 from saccade.record.trajectory import Trajectory
 from saccade.record.turn import FinishReason, Turn
-from saccade.sft.curate.stage import KEEP, Drop, FilterOutcome, FilterSettings, Stage, Surroundings, Undecided, each
+from saccade.sft.curate.stage import (
+    KEEP,
+    Drop,
+    FilterOutcome,
+    FilterSettings,
+    FilterStage,
+    Surroundings,
+    Undecided,
+    each,
+)
 
 
 class WellFormed(FilterSettings):
@@ -22,7 +31,7 @@ class WellFormed(FilterSettings):
     parse_errors: bool = False
     """Whether a turn that was recorded as a parse error, and is one, may stay."""
 
-    def start(self, around: Surroundings) -> Stage:
+    def start(self, around: Surroundings) -> FilterStage:
         """The stage. Raises `RegistryError` for a dialect that there is not."""
         if self.dialect is not None:
             load_dialect(self.dialect)
