@@ -29,7 +29,7 @@ from saccade.record.base import Record, clean_text
 from saccade.record.content import Message, TextPart
 from saccade.record.trajectory import Sampling, Trajectory
 from saccade.sft.curate.stage import (
-    Batch,
+    BatchStage,
     FilterOutcome,
     FilterSettings,
     FilterStage,
@@ -74,7 +74,7 @@ class JudgedSettings(FilterSettings):
     def start(self, around: Surroundings) -> FilterStage:
         """The stage; the model is made when the first question has no reply in the cache."""
         judge = Judge(self, around)
-        return Batch(lambda batch: judge.decide([self.question(trajectory) for trajectory in batch]), judge.close)
+        return BatchStage(lambda batch: judge.decide([self.question(trajectory) for trajectory in batch]), judge.close)
 
     def question(self, trajectory: Trajectory) -> Question | FilterOutcome:
         """What to ask about a trajectory, or the outcome where there is nothing to ask."""

@@ -23,7 +23,7 @@ from saccade.sft.curate.output import link_into, new_folder
 from saccade.sft.curate.pipeline import FilterStep, Pipeline
 from saccade.sft.curate.report import CurateReport, FilterReport, Tally
 from saccade.sft.curate.sources import SourceRuns
-from saccade.sft.curate.stage import KEEP, Batch, Drop, FilterOutcome, FilterStage, Keep, Surroundings, Undecided
+from saccade.sft.curate.stage import KEEP, BatchStage, Drop, FilterOutcome, FilterStage, Keep, Surroundings, Undecided
 
 BATCH = 32
 """Trajectories that pass through the filters together."""
@@ -60,7 +60,7 @@ def curate(
         played.add(Tally(LOST, LOST, pipeline.category))
         for step in pipeline.steps:
             stage = step.settings.start(around)
-            if isinstance(stage, Batch):
+            if isinstance(stage, BatchStage):
                 open_things.callback(stage.close)
             played.add(Tally(step.label, step.filter, pipeline.category), step, stage)
         kept = played.play(_noticed(source.trajectories(), on_read))
@@ -100,9 +100,9 @@ class _Run:
     def play(self, trajectories: Iterable[Trajectory]) -> Path:
         """Play all stages; the file of what is left. A stage of whole sets ends a pass over the stream."""
         stream = self._not_lost(trajectories)
-        batches: list[tuple[Tally, FilterStep, Batch]] = []
+        batches: list[tuple[Tally, FilterStep, BatchStage]] = []
         for number, (tally, step, stage) in enumerate(self.stages):
-            if isinstance(stage, Batch):
+            if isinstance(stage, BatchStage):
                 batches.append((tally, step, stage))
                 continue
             file = self.folder / f".pass-{number}.jsonl"
@@ -116,7 +116,7 @@ class _Run:
     def _pass(
         self,
         stream: Iterator[Trajectory],
-        stages: Sequence[tuple[Tally, FilterStep, Batch]],
+        stages: Sequence[tuple[Tally, FilterStep, BatchStage]],
         file: Path,
         note: Callable[[Trajectory], Any],
     ) -> list[Any]:

@@ -1,6 +1,6 @@
 """What a filter is: settings that make a stage, and a stage that says of every trajectory whether it stays.
 
-A filter that looks at one trajectory at a time is a `Batch` (it sees them in order, some at once, so that a judge can
+A filter that looks at one trajectory at a time is a `BatchStage` (it sees them in order, some at once, so that a judge can
 ask about several side by side); one that must know the whole set is a `Whole`: it keeps a small note of each
 trajectory and chooses at the end. A filter never reads a gold answer to a model that is curated, and never edits what a
 model wrote; a trajectory that stays may get tags, a split or evidence boxes.
@@ -59,7 +59,7 @@ KEEP = Keep()
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
+class BatchStage:
     """Decides in order, one outcome for each trajectory; never called again once the set has ended."""
 
     decide: Callable[[Sequence[Trajectory]], Sequence[FilterOutcome]]
@@ -76,12 +76,12 @@ class Whole:
     """An outcome for each note; a `Keep` without a trajectory."""
 
 
-FilterStage: TypeAlias = Batch | Whole
+FilterStage: TypeAlias = BatchStage | Whole
 
 
-def each(decide: Callable[[Trajectory], FilterOutcome]) -> Batch:
+def each(decide: Callable[[Trajectory], FilterOutcome]) -> BatchStage:
     """The stage of a rule that looks at one trajectory alone."""
-    return Batch(lambda batch: [decide(trajectory) for trajectory in batch])
+    return BatchStage(lambda batch: [decide(trajectory) for trajectory in batch])
 
 
 @dataclass(frozen=True, slots=True)
