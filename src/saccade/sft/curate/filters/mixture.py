@@ -12,7 +12,7 @@ from saccade.errors import SettingsError
 from saccade.record.trajectory import Trajectory
 from saccade.sft.curate.categories import CategoryRule, categories
 from saccade.sft.curate.filters.split import unit_hash
-from saccade.sft.curate.stage import KEEP, Drop, FilterOutcome, FilterSettings, FilterStage, Surroundings, Whole
+from saccade.sft.curate.stage import KEEP, Drop, FilterOutcome, FilterSettings, FilterStage, Surroundings, WholeStage
 
 Note = tuple[str, str | None]
 """Id of a trajectory, and its category among those that have a weight."""
@@ -46,7 +46,7 @@ class Mixture(FilterSettings):
 
     def start(self, around: Surroundings) -> FilterStage:
         """The stage; it raises `SettingsError` if a category that has a weight is empty."""
-        return Whole(self._note, self._choose)
+        return WholeStage(self._note, self._choose)
 
     def _note(self, trajectory: Trajectory) -> Note:
         own = categories(trajectory, self.by)
