@@ -1,7 +1,7 @@
 """What a filter is: settings that make a stage, and a stage that says of every trajectory whether it stays.
 
-A filter that looks at one trajectory at a time is a `BatchStage` (it sees them in order, some at once, so that a judge can
-ask about several side by side); one that must know the whole set is a `WholeStage`: it keeps a small note of each
+A filter that looks at one trajectory at a time is a `BatchStage` (it sees them in order, some at once, so that a judge
+can ask about several side by side); one that must know the whole set is a `WholeStage`: it keeps a small note of each
 trajectory and chooses at the end. A filter never reads a gold answer to a model that is curated, and never edits what a
 model wrote; a trajectory that stays may get tags, a split or evidence boxes.
 """
