@@ -27,7 +27,7 @@ from .outbox import Outbox
 from .pixels import DRAWN
 from .program import Program, prepare
 from .repairs import repairing
-from .shown import Shown
+from .shown import ShownPictures
 from .trace import class_name, describe
 from .workspace import Workspace, WorkspaceTooLarge
 
@@ -49,7 +49,7 @@ class _Cell:
     config: GuestConfig
     outbox: Outbox
     workspace: Workspace
-    shown: Shown
+    shown: ShownPictures
     program: Program
     status: str = "ok"
     value: str | None = None
@@ -79,7 +79,7 @@ def run_cell(
     config: GuestConfig,
     outbox: Outbox,
     workspace: Workspace,
-    shown: Shown,
+    shown: ShownPictures,
 ) -> dict[str, Any]:
     """Run `code` as cell `number` in the namespace of `module`; never raises. Times of the report are in seconds.
 
