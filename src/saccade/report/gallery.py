@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from saccade.evals.failures import Failure
 from saccade.evals.rows import EvalRow
-from saccade.report.picture_book import Shown
+from saccade.report.picture_book import ShownMedia
 from saccade.report.plots.figure import clean
 from saccade.report.runs.eval_run import LOST, OUTCOMES, EvalRun
 from saccade.report.sections.results import OUTCOME_COLOURS, title_of
@@ -39,7 +39,7 @@ class Gallery:
         self._cards: dict[int, list[object]] = {}
         self._lost: list[list[object]] = []
 
-    def add(self, number: int, run: EvalRun, row: EvalRow, picture: Shown | None) -> None:
+    def add(self, number: int, run: EvalRun, row: EvalRow, picture: ShownMedia | None) -> None:
         """The card of the episode at anchor `e{number}`, by which cards are sorted."""
         labels = sorted(self._labels.number(name) for name in run.labels[row.id])
         self._cards[number] = [

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from saccade.report.picture_book import Shown
+from saccade.report.picture_book import ShownMedia
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class Piece:
     title: str = ""
     code: Markup | None = None
     """The text with colours, where it has some."""
-    picture: Shown | None = None
+    picture: ShownMedia | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class Talk:
 class PictureOut:
     """A picture that came back."""
 
-    picture: Shown
+    picture: ShownMedia
     caption: str
 
 
@@ -99,7 +99,7 @@ class Box:
 class StripFrame:
     """A frame of a video."""
 
-    picture: Shown
+    picture: ShownMedia
     caption: str
     turn: int | None
     """From 1, of the call that gave it back; None for one of the evenly spaced."""
@@ -126,7 +126,7 @@ class Original:
     """A picture of the task, and what is drawn over it."""
 
     name: str
-    picture: Shown
+    picture: ShownMedia
     boxes: tuple[Box, ...]
     """In the order in which they are drawn."""
     video: VideoView | None = None
@@ -240,7 +240,7 @@ class EpisodeCard:
     stop: str
     answered: bool
     turns: str
-    picture: Shown | None
+    picture: ShownMedia | None
 
 
 @dataclass(frozen=True, slots=True)
