@@ -30,10 +30,10 @@ from saccade.record.content import Message, TextPart
 from saccade.record.trajectory import Sampling, Trajectory
 from saccade.sft.curate.stage import (
     BatchStage,
+    FilterContext,
     FilterOutcome,
     FilterSettings,
     FilterStage,
-    Surroundings,
     Undecided,
     task_pictures,
 )
@@ -71,7 +71,7 @@ class JudgedSettings(FilterSettings):
     retry: RetryPolicy = DEFAULT_RETRY
     """How often a request is tried, and for how long."""
 
-    def start(self, around: Surroundings) -> FilterStage:
+    def start(self, around: FilterContext) -> FilterStage:
         """The stage; the model is made when the first question has no reply in the cache."""
         judge = Judge(self, around)
         return BatchStage(lambda batch: judge.decide([self.question(trajectory) for trajectory in batch]), judge.close)
@@ -84,7 +84,7 @@ class JudgedSettings(FilterSettings):
 class Judge:
     """Asks one model. Not for use inside a running event loop."""
 
-    def __init__(self, settings: JudgedSettings, around: Surroundings) -> None:
+    def __init__(self, settings: JudgedSettings, around: FilterContext) -> None:
         self._settings = settings
         self._media: MediaReader = around.media
         self._cache = around.cache

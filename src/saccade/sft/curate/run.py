@@ -23,7 +23,7 @@ from saccade.sft.curate.output import link_into, new_folder
 from saccade.sft.curate.pipeline import FilterStep, Pipeline
 from saccade.sft.curate.report import CurateReport, FilterReport, Tally
 from saccade.sft.curate.sources import SourceRuns
-from saccade.sft.curate.stage import KEEP, BatchStage, Drop, FilterOutcome, FilterStage, Keep, Surroundings, Undecided
+from saccade.sft.curate.stage import KEEP, BatchStage, Drop, FilterContext, FilterOutcome, FilterStage, Keep, Undecided
 
 BATCH = 32
 """Trajectories that pass through the filters together."""
@@ -55,7 +55,7 @@ def curate(
     """
     source = SourceRuns(runs)
     with new_folder(out) as folder, ExitStack() as open_things:
-        around = Surroundings(source, cache)
+        around = FilterContext(source, cache)
         played = _Run(folder, open_things.enter_context((folder / "dropped.jsonl").open("w", encoding="utf-8")))
         played.add(Tally(LOST, LOST, pipeline.category))
         for step in pipeline.steps:

@@ -85,7 +85,7 @@ def each(decide: Callable[[Trajectory], FilterOutcome]) -> BatchStage:
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class FilterContext:
     """What a stage may use beside its settings."""
 
     media: Media
@@ -99,7 +99,7 @@ class FilterSettings(Settings):
     undecided: Literal["leave_out", "keep"] = "leave_out"
     """What becomes of a trajectory that the filter could not decide about; either way it is counted as undecided."""
 
-    def start(self, around: Surroundings) -> FilterStage:
+    def start(self, around: FilterContext) -> FilterStage:
         """The stage for one run over a set.
 
         Raises:

@@ -13,10 +13,10 @@ from saccade.sft.curate.held_out import HeldOut
 from saccade.sft.curate.stage import (
     KEEP,
     Drop,
+    FilterContext,
     FilterOutcome,
     FilterSettings,
     FilterStage,
-    Surroundings,
     each,
     task_pictures,
 )
@@ -38,7 +38,7 @@ class Contamination(FilterSettings):
     color: NonNegativeFloat = 8.0
     """Mean difference of colour, of 255, that near pictures may have."""
 
-    def start(self, around: Surroundings) -> FilterStage:
+    def start(self, around: FilterContext) -> FilterStage:
         """The stage, which has read all test sets. Raises `SettingsError` for one that cannot be read."""
         pictures = NearIndex(self.bits, self.color)
         questions: dict[str, set[str]] = {}

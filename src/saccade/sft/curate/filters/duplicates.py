@@ -11,10 +11,10 @@ from saccade.sft.curate.fingerprint import BITS, Fingerprints, NearIndex
 from saccade.sft.curate.stage import (
     KEEP,
     Drop,
+    FilterContext,
     FilterOutcome,
     FilterSettings,
     FilterStage,
-    Surroundings,
     each,
     task_pictures,
 )
@@ -37,14 +37,14 @@ class Duplicates(FilterSettings):
     color: NonNegativeFloat = 8.0
     """Mean difference of colour, of 255, that near pictures may have."""
 
-    def start(self, around: Surroundings) -> FilterStage:
+    def start(self, around: FilterContext) -> FilterStage:
         return each(_Seen(self, around).decide)
 
 
 class _Seen:
     """What came before."""
 
-    def __init__(self, settings: Duplicates, around: Surroundings) -> None:
+    def __init__(self, settings: Duplicates, around: FilterContext) -> None:
         self._settings, self._prints = settings, Fingerprints(around.media)
         self._indices: dict[tuple[str, ...], NearIndex] = {}
         """One for each wording, number of pictures, and set of videos."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydantic import PositiveInt
 
 from saccade.record.trajectory import StopReason, Trajectory
-from saccade.sft.curate.stage import KEEP, Drop, FilterOutcome, FilterSettings, FilterStage, Surroundings, each
+from saccade.sft.curate.stage import KEEP, Drop, FilterContext, FilterOutcome, FilterSettings, FilterStage, each
 
 
 class Ended(FilterSettings):
@@ -15,7 +15,7 @@ class Ended(FilterSettings):
     turns: PositiveInt | None = None
     """Most turns, the answer included."""
 
-    def start(self, around: Surroundings) -> FilterStage:
+    def start(self, around: FilterContext) -> FilterStage:
         return each(self._decide)
 
     def _decide(self, trajectory: Trajectory) -> FilterOutcome:

@@ -11,10 +11,10 @@ from saccade.record.trajectory import Trajectory
 from saccade.sft.curate.stage import (
     KEEP,
     Drop,
+    FilterContext,
     FilterOutcome,
     FilterSettings,
     FilterStage,
-    Surroundings,
     Undecided,
     each,
 )
@@ -33,7 +33,7 @@ class ExactAnswer(FilterSettings):
     letters: bool = True
     """Whether the letter of a choice counts as the choice."""
 
-    def start(self, around: Surroundings) -> FilterStage:
+    def start(self, around: FilterContext) -> FilterStage:
         return each(self._decide)
 
     def _decide(self, trajectory: Trajectory) -> FilterOutcome:

@@ -12,7 +12,7 @@ from saccade.errors import SettingsError
 from saccade.record.trajectory import Trajectory
 from saccade.sft.curate.categories import CategoryRule, categories
 from saccade.sft.curate.filters.split import unit_hash
-from saccade.sft.curate.stage import KEEP, Drop, FilterOutcome, FilterSettings, FilterStage, Surroundings, WholeStage
+from saccade.sft.curate.stage import KEEP, Drop, FilterContext, FilterOutcome, FilterSettings, FilterStage, WholeStage
 
 Note = tuple[str, str | None]
 """Id of a trajectory, and its category among those that have a weight."""
@@ -44,7 +44,7 @@ class Mixture(FilterSettings):
             raise ValueError(f"caps names categories without a weight: {', '.join(unknown)}")
         return self
 
-    def start(self, around: Surroundings) -> FilterStage:
+    def start(self, around: FilterContext) -> FilterStage:
         """The stage; it raises `SettingsError` if a category that has a weight is empty."""
         return WholeStage(self._note, self._choose)
 

@@ -19,10 +19,10 @@ from saccade.sft.curate.filters.score import score_of
 from saccade.sft.curate.stage import (
     KEEP,
     Drop,
+    FilterContext,
     FilterOutcome,
     FilterSettings,
     FilterStage,
-    Surroundings,
     Undecided,
     each,
 )
@@ -86,7 +86,7 @@ class PassRate(Rollouts):
     lowest: NonNegativeFloat = 0.0
     highest: NonNegativeFloat = 0.9
 
-    def start(self, around: Surroundings) -> FilterStage:
+    def start(self, around: FilterContext) -> FilterStage:
         """The stage. Raises as `rates`."""
         rates = self.rates()
 

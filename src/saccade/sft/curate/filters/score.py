@@ -8,10 +8,10 @@ from saccade.record.trajectory import Trajectory
 from saccade.sft.curate.stage import (
     KEEP,
     Drop,
+    FilterContext,
     FilterOutcome,
     FilterSettings,
     FilterStage,
-    Surroundings,
     Undecided,
     each,
 )
@@ -26,7 +26,7 @@ class MinimumScore(FilterSettings):
     score: str = "correct"
     at_least: FiniteFloat = 1.0
 
-    def start(self, around: Surroundings) -> FilterStage:
+    def start(self, around: FilterContext) -> FilterStage:
         return each(self._decide)
 
     def _decide(self, trajectory: Trajectory) -> FilterOutcome:

@@ -9,7 +9,15 @@ from typing import Literal, Self
 from pydantic import Field, PositiveFloat, model_validator
 
 from saccade.record.trajectory import Trajectory
-from saccade.sft.curate.stage import FilterOutcome, FilterSettings, FilterStage, Keep, Surroundings, each, task_pictures
+from saccade.sft.curate.stage import (
+    FilterContext,
+    FilterOutcome,
+    FilterSettings,
+    FilterStage,
+    Keep,
+    each,
+    task_pictures,
+)
 
 
 class Split(FilterSettings):
@@ -30,7 +38,7 @@ class Split(FilterSettings):
             raise ValueError("shares names no split")
         return self
 
-    def start(self, around: Surroundings) -> FilterStage:
+    def start(self, around: FilterContext) -> FilterStage:
         return each(self._decide)
 
     def _decide(self, trajectory: Trajectory) -> FilterOutcome:

@@ -13,7 +13,7 @@ from pydantic import NonNegativeFloat, model_validator
 from saccade.record.trajectory import Trajectory
 from saccade.sft.curate.filters.pass_rate import Rollouts
 from saccade.sft.curate.filters.tool_turns import tool_turns
-from saccade.sft.curate.stage import Drop, FilterOutcome, FilterStage, Keep, Surroundings, Undecided, each
+from saccade.sft.curate.stage import Drop, FilterContext, FilterOutcome, FilterStage, Keep, Undecided, each
 
 Style = Literal["direct", "tools", "any", "leave_out"]
 """Answered without a call; with one at least; either; or not wanted at all."""
@@ -38,7 +38,7 @@ class Strata(Rollouts):
             raise ValueError("hard_below must not be above easy_from")
         return self
 
-    def start(self, around: Surroundings) -> FilterStage:
+    def start(self, around: FilterContext) -> FilterStage:
         """The stage. Raises as `rates`."""
         rates = self.rates()
 

@@ -11,10 +11,10 @@ from saccade.record.turn import FinishReason, Turn
 from saccade.sft.curate.stage import (
     KEEP,
     Drop,
+    FilterContext,
     FilterOutcome,
     FilterSettings,
     FilterStage,
-    Surroundings,
     Undecided,
     each,
 )
@@ -31,7 +31,7 @@ class WellFormed(FilterSettings):
     parse_errors: bool = False
     """Whether a turn that was recorded as a parse error, and is one, may stay."""
 
-    def start(self, around: Surroundings) -> FilterStage:
+    def start(self, around: FilterContext) -> FilterStage:
         """The stage. Raises `RegistryError` for a dialect that there is not."""
         if self.dialect is not None:
             load_dialect(self.dialect)
