@@ -16,7 +16,7 @@ from saccade.sandbox import remote_wire as wire
 from saccade.sandbox.base import LazyImage
 from saccade.sandbox.remote_codec import Outgoing
 from saccade.sandbox.remote_http import Http, Reply
-from saccade.sandbox.remote_pixels import Pixels, from_lazy
+from saccade.sandbox.remote_pixels import RawPixels, from_lazy
 
 ROUNDS = 5
 """How often one picture is sent for one request: the server may drop it again to make room for others."""
@@ -83,7 +83,7 @@ class Uploads:
         await self.send("PUT", path, wire.pack({"picture": name}), Outgoing({}, {name: pixels}), UPLOAD_SECONDS)
 
 
-def _decoded(lazy: LazyImage) -> Pixels:
+def _decoded(lazy: LazyImage) -> RawPixels:
     pixels = from_lazy(lazy)
     if (pixels.width, pixels.height) != (lazy.width, lazy.height):
         raise SandboxError(
