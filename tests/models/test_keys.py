@@ -18,7 +18,7 @@ from saccade.errors import ModelError, ModelRefusedError
 from saccade.media.store import MediaStore
 from saccade.models.anthropic import AnthropicModel
 from saccade.models.base import Model
-from saccade.models.keys import Key, find_key
+from saccade.models.keys import ApiKey, find_key
 from saccade.models.openai import OpenAIModel
 from saccade.models.retry import RetryPolicy
 from saccade.record.codec import dumps
@@ -43,9 +43,9 @@ def test_keys_come_from_the_argument_then_from_the_environment(monkeypatch: pyte
 
 
 def test_a_key_has_no_readable_form() -> None:
-    key = Key(CANARY)
+    key = ApiKey(CANARY)
     assert CANARY not in f"{key} {key!r} {[key]} {key.hide('got ' + CANARY)}"
-    assert Key("").hide("text") == "text"
+    assert ApiKey("").hide("text") == "text"
     for leak in (pickle.dumps, copy.deepcopy):
         with pytest.raises(TypeError, match="never"):
             leak(key)

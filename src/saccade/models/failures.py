@@ -22,7 +22,7 @@ from urllib.parse import urlsplit
 
 from saccade.errors import ContextLimitError, ModelDeniedError, ModelError, ModelRefusedError, UnavailableError
 from saccade.models.full_context import says_context_is_full
-from saccade.models.keys import Key
+from saccade.models.keys import ApiKey
 from saccade.models.retry import OutageError
 
 T = TypeVar("T")
@@ -63,7 +63,7 @@ def load_client(name: str) -> ModuleType:
 
 
 async def converted(
-    call: Callable[[], Awaitable[T]], *, client: ModuleType, key: Key, who: str, address: str, timeout_seconds: float
+    call: Callable[[], Awaitable[T]], *, client: ModuleType, key: ApiKey, who: str, address: str, timeout_seconds: float
 ) -> T:
     """What `call` gives within `timeout_seconds`; its connection and server errors as errors of ours.
 
@@ -100,7 +100,7 @@ async def converted(
     raise failure
 
 
-def _failure(error: Exception, client: Any, key: Key, who: str, address: str) -> ModelError | None:
+def _failure(error: Exception, client: Any, key: ApiKey, who: str, address: str) -> ModelError | None:
     if isinstance(error, client.APIStatusError):
         return _status_failure(error, key, who)
     detail = key.hide(str(error))[:_LONGEST_DETAIL].rstrip(".")
@@ -120,7 +120,7 @@ def _failure(error: Exception, client: Any, key: Key, who: str, address: str) ->
     return None
 
 
-def _status_failure(error: Any, key: Key, who: str) -> ModelError:
+def _status_failure(error: Any, key: ApiKey, who: str) -> ModelError:
     status = int(error.status_code)
     told = _details(error)
     detail = key.hide(told.words)[:_LONGEST_DETAIL]

@@ -3,7 +3,7 @@
     SACCADE_<PROVIDER>_API_KEY      for every provider, before its own name
     OPENAI_API_KEY, AZURE_OPENAI_API_KEY, ANTHROPIC_API_KEY
 
-A `Key` has no readable form: not in `repr`, `str`, a copy or a pickle. A program that calls `reveal` has it, of course.
+A `ApiKey` has no readable form: not in `repr`, `str`, a copy or a pickle. A program that calls `reveal` has it, of course.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _USUAL = {
 }
 
 
-class Key:
+class ApiKey:
     """A secret that can only be read on purpose."""
 
     __slots__ = ("_value",)
@@ -43,7 +43,7 @@ class Key:
         return text.replace(self._value, "[key]") if self._value else text
 
 
-def find_key(provider: str, given: str | None = None, *, needed: bool = True) -> Key:
+def find_key(provider: str, given: str | None = None, *, needed: bool = True) -> ApiKey:
     """The key for `provider`: `given`, or of the environment; empty if there is none and none is needed.
 
     Raises:
@@ -53,7 +53,7 @@ def find_key(provider: str, given: str | None = None, *, needed: bool = True) ->
     value = given or next((value for name in names if (value := os.environ.get(name))), "")
     if needed and not value:
         raise ModelRefusedError(f"there is no key for {provider}. Set {names[-1]} in the environment.")
-    return Key(value)
+    return ApiKey(value)
 
 
 def _usual(provider: str) -> list[str]:
