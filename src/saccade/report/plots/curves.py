@@ -8,7 +8,7 @@ from math import isfinite
 
 from markupsafe import Markup
 
-from saccade.report.plots.figure import Figure, Key, below, beside, clean, drawing, key, number, path
+from saccade.report.plots.figure import Figure, LegendEntry, below, beside, clean, drawing, key, number, path
 from saccade.report.plots.scale import AxisScale, scale, tight
 
 WIDTH, HEIGHT = 440.0, 250.0
@@ -86,7 +86,7 @@ def _finite(series: Series) -> Series:
     return Series(series.name, points, series.number, series.marks, intervals)
 
 
-def _legend(series: Sequence[Series]) -> tuple[Key, ...]:
+def _legend(series: Sequence[Series]) -> tuple[LegendEntry, ...]:
     return tuple(dict.fromkeys(key(one.name, one.number, "mark" if one.marks else "line") for one in series))
 
 

@@ -21,7 +21,7 @@ Span = tuple[float, float]
 
 
 @dataclass(frozen=True, slots=True)
-class Key:
+class LegendEntry:
     """One entry of a legend."""
 
     name: str
@@ -41,13 +41,13 @@ class Figure:
     says: str
     """What the chart shows, in a sentence: its accessible description and its caption."""
     svg: Markup
-    legend: tuple[Key, ...] = ()
+    legend: tuple[LegendEntry, ...] = ()
     wide: bool = False
 
 
-def key(name: str, number: int, shape: Literal["line", "mark", "block"] = "line") -> Key:
+def key(name: str, number: int, shape: Literal["line", "mark", "block"] = "line") -> LegendEntry:
     """The entry of series `number`, from 0."""
-    return Key(name, hue(number), ("", "6 4", "2 3")[number // len(HUES) % 3], shape)
+    return LegendEntry(name, hue(number), ("", "6 4", "2 3")[number // len(HUES) % 3], shape)
 
 
 def hue(number: int) -> str:
