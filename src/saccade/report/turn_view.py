@@ -10,7 +10,7 @@ from saccade.record.turn import FinishReason, TokenCounts, Turn
 from saccade.report.highlight import highlighted
 from saccade.report.picture_book import PictureBook
 from saccade.report.plain_text import cut_end
-from saccade.report.segments import Segment, segments
+from saccade.report.segments import TextSegment, segments
 from saccade.report.view import ExecutionView, Fact, PictureOut, Piece, Talk, TurnView
 from saccade.report.words import SOURCES, STATUSES, count, duration, money, some
 
@@ -58,7 +58,7 @@ def talk(title: str, message: Message, book: PictureBook) -> Talk:
     return Talk(title, message.role, pieces)
 
 
-def _piece(segment: Segment) -> Piece:
+def _piece(segment: TextSegment) -> Piece:
     language = {"code": "python", "quoted": "python", "call": "json"}.get(segment.kind)
     code = None if language is None else highlighted(segment.text, language)
     return Piece(segment.kind, cut_end(segment.text), segment.title, code)
