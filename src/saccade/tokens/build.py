@@ -17,7 +17,7 @@ from saccade.record.turn import FinishReason, Turn
 from saccade.tokens.encoder import Encoder
 from saccade.tokens.families.base import END_OF_TURN
 from saccade.tokens.pieces import PicturePlaceholder, Piece
-from saccade.tokens.segments import Segment, SegmentKind, TokenTrajectory
+from saccade.tokens.segments import SegmentKind, TokenSegment, TokenTrajectory
 
 SampledIds = Literal["recorded", "text"]
 """Where the ids of a turn come from: the record where it has them, or always the turn's text (another tokenizer's
@@ -33,7 +33,7 @@ def token_trajectory(trajectory: Trajectory, encoder: Encoder, ids: SampledIds =
     """
     if not trajectory.turns:
         raise TrainingError(f"{trajectory.id} has no turn, so there is nothing to learn from it; leave it out")
-    segments: list[Segment] = []
+    segments: list[TokenSegment] = []
     framing = Framing(encoder, trajectory.id)
     unread: Iterable[Message] = trajectory.prompt
     kind = SegmentKind.PROMPT
@@ -41,7 +41,7 @@ def token_trajectory(trajectory: Trajectory, encoder: Encoder, ids: SampledIds =
         pieces = framing.prompt_pieces(unread, first=number == 0)
         if pieces:
             prompt_ids, pictures = encoder.encode(pieces)
-            segments.append(Segment(kind, prompt_ids, pictures))
+            segments.append(TokenSegment(kind, prompt_ids, pictures))
         follows = [message for message in (turn.observation, turn.request) if message is not None]
         last = number == len(trajectory.turns) - 1
         continues = not last and (not follows or follows[0].role == "assistant")
@@ -83,18 +83,20 @@ class Framing:
             self._open = True
         return pieces
 
-    def sampled_segment(self, number: int, turn: Turn, *, continues: bool, ids: SampledIds) -> Segment:
+    def sampled_segment(self, number: int, turn: Turn, *, continues: bool, ids: SampledIds) -> TokenSegment:
         """What was written in a turn; `continues` tells that the message is continued after it."""
         recorded = turn.token_ids if ids == "recorded" else None
         if recorded is None:
             text_ids = self._encoder.text(turn.text)
             ends = not continues and turn.finish_reason is not FinishReason.LENGTH
             self._ended = ends
-            return Segment(SegmentKind.SAMPLED, (*text_ids, self._encoder.end_id) if ends else text_ids, turn=number)
+            return TokenSegment(
+                SegmentKind.SAMPLED, (*text_ids, self._encoder.end_id) if ends else text_ids, turn=number
+            )
         self._check(number, turn, recorded)
         kept = self.kept_length(recorded, continues=continues)
         logprobs = None if turn.logprobs is None else turn.logprobs[:kept]
-        return Segment(SegmentKind.SAMPLED, recorded[:kept], turn=number, logprobs=logprobs)
+        return TokenSegment(SegmentKind.SAMPLED, recorded[:kept], turn=number, logprobs=logprobs)
 
     def kept_length(self, ids: Sequence[int], *, continues: bool) -> int:
         """How many of the sampled `ids` are read by the next turn: its end goes where the message is continued."""
