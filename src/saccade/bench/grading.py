@@ -23,7 +23,7 @@ from saccade.grading.registry import load_grader
 _SHOWN = 160
 
 
-class Side(StrEnum):
+class GraderSide(StrEnum):
     """Who accepts an answer."""
 
     BOTH = "both"
@@ -40,7 +40,7 @@ class Judged:
     task: str
     grader: str
     gold: str
-    side: Side
+    side: GraderSide
     read: bool
     reason: str
     response: str
@@ -82,7 +82,7 @@ def judge_folder(folder: Path) -> list[tuple[str, list[Judged], int]]:
 def figures(name: str, judged: Sequence[Judged], ungraded: int) -> GradingFigures:
     """The counts of these answers."""
     sides = [one.side for one in judged]
-    ours, theirs = sides.count(Side.OURS), sides.count(Side.THEIRS)
+    ours, theirs = sides.count(GraderSide.OURS), sides.count(GraderSide.THEIRS)
     unread = sum(not one.read for one in judged)
     return GradingFigures(name, len(judged) + ungraded, ungraded, len(judged) - ours - theirs, ours, theirs, unread)
 
@@ -103,8 +103,8 @@ def grading_table(rows: Sequence[GradingFigures]) -> Table:
 def examples(judged: Sequence[Judged], most: int) -> Iterator[str]:
     """Some answers of each kind on which both differ, or that were not read, evenly over the files."""
     kinds = {
-        "accepted by us alone": [one for one in judged if one.side is Side.OURS],
-        "accepted by them alone": [one for one in judged if one.side is Side.THEIRS],
+        "accepted by us alone": [one for one in judged if one.side is GraderSide.OURS],
+        "accepted by them alone": [one for one in judged if one.side is GraderSide.THEIRS],
         "unread": [one for one in judged if not one.read],
     }
     for title, ones in kinds.items():
@@ -133,10 +133,10 @@ def _judged(file: str, answer: StoredAnswer) -> Judged | None:
     except GradingError:
         return None
     side = {
-        (True, True): Side.BOTH,
-        (True, False): Side.OURS,
-        (False, True): Side.THEIRS,
-        (False, False): Side.NEITHER,
+        (True, True): GraderSide.BOTH,
+        (True, False): GraderSide.OURS,
+        (False, True): GraderSide.THEIRS,
+        (False, False): GraderSide.NEITHER,
     }[verdict.accepted, answer.right]
     return Judged(
         file,
