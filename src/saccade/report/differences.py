@@ -26,7 +26,7 @@ from saccade.report.words import some
 
 
 @dataclass(frozen=True, slots=True)
-class Side:
+class RunSide:
     """One of the runs."""
 
     name: str
@@ -38,7 +38,9 @@ class Side:
         return (trajectory for trajectory in self.run.trajectories() if trajectory.task.id in tasks)
 
 
-def write_differences(found: Comparison, sides: tuple[Side, Side], target: Path, *, budget: int = BUDGET) -> Written:
+def write_differences(
+    found: Comparison, sides: tuple[RunSide, RunSide], target: Path, *, budget: int = BUDGET
+) -> Written:
     """Write the page `target` with the differences that `found` names; beyond the budget a folder beside it."""
     tasks = {pair.task: place for place, pair in enumerate(found.differing)}
     anchors, others = _links(sides, tasks)
@@ -66,7 +68,7 @@ def write_differences(found: Comparison, sides: tuple[Side, Side], target: Path,
 
 
 def _links(
-    sides: tuple[Side, Side], tasks: Mapping[str, int]
+    sides: tuple[RunSide, RunSide], tasks: Mapping[str, int]
 ) -> tuple[dict[tuple[int, str], str], dict[str, list[Other]]]:
     """The anchor of each episode by its side and id, and the links to all of a task."""
     anchors: dict[tuple[int, str], str] = {}
@@ -79,7 +81,7 @@ def _links(
     return anchors, others
 
 
-def _facts(found: Comparison, sides: tuple[Side, Side]) -> tuple[str, ...]:
+def _facts(found: Comparison, sides: tuple[RunSide, RunSide]) -> tuple[str, ...]:
     first, second = sides
     return (
         f"{first.name} against {second.name}:",
