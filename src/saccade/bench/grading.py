@@ -33,7 +33,7 @@ class GraderSide(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class GradedAnswer:
     """One answer with both verdicts."""
 
     file: str
@@ -65,7 +65,7 @@ class GradingFigures:
         return 100 * number / max(1, self.answers - self.ungraded)
 
 
-def judge_folder(folder: Path) -> list[tuple[str, list[Judged], int]]:
+def judge_folder(folder: Path) -> list[tuple[str, list[GradedAnswer], int]]:
     """Each file's name, its answers with both verdicts, and how many of its rows could not be graded.
 
     Raises:
@@ -79,7 +79,7 @@ def judge_folder(folder: Path) -> list[tuple[str, list[Judged], int]]:
     return found
 
 
-def figures(name: str, judged: Sequence[Judged], ungraded: int) -> GradingFigures:
+def figures(name: str, judged: Sequence[GradedAnswer], ungraded: int) -> GradingFigures:
     """The counts of these answers."""
     sides = [one.side for one in judged]
     ours, theirs = sides.count(GraderSide.OURS), sides.count(GraderSide.THEIRS)
@@ -100,7 +100,7 @@ def grading_table(rows: Sequence[GradingFigures]) -> Table:
     return shown
 
 
-def examples(judged: Sequence[Judged], most: int) -> Iterator[str]:
+def examples(judged: Sequence[GradedAnswer], most: int) -> Iterator[str]:
     """Some answers of each kind on which both differ, or that were not read, evenly over the files."""
     kinds = {
         "accepted by us alone": [one for one in judged if one.side is GraderSide.OURS],
@@ -122,12 +122,12 @@ def as_json(rows: Sequence[GradingFigures]) -> dict[str, Any]:
     return {"figures": [asdict(row) for row in rows]}
 
 
-def unread_lines(judged: Sequence[Judged]) -> str:
+def unread_lines(judged: Sequence[GradedAnswer]) -> str:
     """Every unread answer as a line of JSON, whole, for a person who says whether a reader sees an answer in it."""
     return "".join(json.dumps(asdict(one), ensure_ascii=False) + "\n" for one in judged if not one.read)
 
 
-def _judged(file: str, answer: StoredAnswer) -> Judged | None:
+def _judged(file: str, answer: StoredAnswer) -> GradedAnswer | None:
     try:
         verdict: Verdict = load_grader(answer.grader).grade(answer.response, answer.task)
     except GradingError:
@@ -138,7 +138,7 @@ def _judged(file: str, answer: StoredAnswer) -> Judged | None:
         (False, True): GraderSide.THEIRS,
         (False, False): GraderSide.NEITHER,
     }[verdict.accepted, answer.right]
-    return Judged(
+    return GradedAnswer(
         file,
         answer.task.id,
         answer.grader,
