@@ -50,7 +50,7 @@ class Figures:
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class JudgeSummary:
     """What a judge said beside the rule, over the samples that it was asked about."""
 
     headline: Mapping[str, int]
@@ -87,7 +87,7 @@ class Summary:
     """Samples that came to nothing and are not there."""
     broken_rows: int
     """Rows of a benchmark that gave no task."""
-    judged: Judged | None
+    judged: JudgeSummary | None
     """What the judge said; None where none was asked."""
     stops: Mapping[str, int]
     graders: Mapping[str, int]
@@ -150,13 +150,13 @@ def figures(rows: Sequence[EvalRow], k: int = 1, seed: int = 0) -> Figures:
     )
 
 
-def judged(rows: Iterable[EvalRow]) -> Judged | None:
+def judged(rows: Iterable[EvalRow]) -> JudgeSummary | None:
     """What a judge said of `rows`; None where none was asked."""
     asked = [row for row in rows if row.by_judge is not None or row.no_verdict]
     if not asked:
         return None
     said = [row for row in asked if row.by_judge is not None]
-    return Judged(
+    return JudgeSummary(
         headline=_counted(row.headline for row in asked),
         samples=len(said),
         no_verdict=_counted(row.no_verdict for row in asked if row.no_verdict),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from saccade.errors import SaccadeError
-from saccade.evals.summary import Figures, Judged, Summary, judged, summarise
+from saccade.evals.summary import Figures, JudgeSummary, Summary, judged, summarise
 from saccade.report.plots.bars import Shares, shares
 from saccade.report.plots.dots import Dot, dots
 from saccade.report.plots.figure import hue
@@ -80,7 +80,7 @@ def _overview(found: Mapping[str, Summary], sources: Sequence[str]) -> Panel:
     )
 
 
-def _benchmark(source: str, found: Mapping[str, Summary], said: Mapping[str, Judged]) -> Panel:
+def _benchmark(source: str, found: Mapping[str, Summary], said: Mapping[str, JudgeSummary]) -> Panel:
     card = card_of(source)
     says = f"Percent right on {title_of(source)}: a dot for each score, a line for its 95% interval."
     if card is not None and card.scores:
@@ -94,7 +94,7 @@ def _benchmark(source: str, found: Mapping[str, Summary], said: Mapping[str, Jud
     )
 
 
-def _scores(source: str, found: Mapping[str, Summary], said: Mapping[str, Judged]) -> Sheet:
+def _scores(source: str, found: Mapping[str, Summary], said: Mapping[str, JudgeSummary]) -> Sheet:
     passes = sorted({count for s in found.values() if source in s.sources for count in s.sources[source].pass_at} - {1})
     heads = ["", "right, %", "95% interval", *(by_judge.HEADS if said else ())]
     heads += [*(f"pass@{count}" for count in passes), "majority", "tasks", "samples", "from"]
