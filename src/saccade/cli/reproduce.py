@@ -87,10 +87,10 @@ class _Screen:
         """As `saccade sft` shows it."""
         from saccade.cli.sft_screen import Screen
 
-        return Screen()
+        return RlScreen()
 
     def rl(self) -> AbstractContextManager[RlCallback]:
         """As `saccade rl` shows it."""
-        from saccade.cli.rl_screen import Screen
+        from saccade.cli.rl_screen import RlScreen
 
-        return Screen()
+        return RlScreen()

@@ -65,9 +65,9 @@ def rl(
 def _train(settings: RlSettings, out: Path, resume: bool) -> None:
     from transformers.utils import logging
 
-    from saccade.cli.rl_screen import Screen
+    from saccade.cli.rl_screen import RlScreen
     from saccade.rl.train.run import train
 
     logging.disable_progress_bar()  # ours is there
-    with Screen() as screen:
+    with RlScreen() as screen:
         train(settings, out, resume=resume, callback=screen)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from saccade.cli.train_screen import TrainScreen
 
 
-class Screen(TrainScreen):
+class RlScreen(TrainScreen):
     """A `saccade.rl.train.metrics.RlCallback` that draws bars."""
 
     def __init__(self) -> None:
