@@ -85,7 +85,7 @@ class _Screen:
 
     def sft(self) -> AbstractContextManager[SftWatch]:
         """As `saccade sft` shows it."""
-        from saccade.cli.sft_screen import Screen
+        from saccade.cli.sft_screen import SftScreen
 
         return RlScreen()
 

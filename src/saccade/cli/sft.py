@@ -71,9 +71,9 @@ def sft(
 def _train(settings: SftSettings, out: Path, resume: bool) -> None:
     from transformers.utils import logging
 
-    from saccade.cli.sft_screen import Screen
+    from saccade.cli.sft_screen import SftScreen
     from saccade.sft.train.run import train
 
     logging.disable_progress_bar()  # ours is there
-    with Screen() as screen:
+    with SftScreen() as screen:
         train(settings, out, resume=resume, watch=screen)

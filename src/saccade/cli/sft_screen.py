@@ -8,7 +8,7 @@ from saccade.cli.train_screen import TrainScreen
 from saccade.sft.train.examples import Examples
 
 
-class Screen(TrainScreen):
+class SftScreen(TrainScreen):
     """A `saccade.sft.train.watch.Watch` that draws bars."""
 
     def __init__(self) -> None:
