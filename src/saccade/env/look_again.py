@@ -26,7 +26,7 @@ from gymnasium import spaces
 from saccade.dialects.base import Dialect
 from saccade.dialects.registry import load_dialect
 from saccade.env.example_turns import example_turns
-from saccade.env.observations import Observation, as_text, flat, observation
+from saccade.env.observations import EnvObservation, as_text, flat, observation
 from saccade.env.playing import Playing
 from saccade.env.registration import spec_of
 from saccade.env.rubric import Rubric, as_rubric
@@ -71,7 +71,7 @@ class _Given:
     render_mode: str | None = None
 
 
-class LookAgainEnv(gymnasium.Env[Observation, str]):
+class LookAgainEnv(gymnasium.Env[EnvObservation, str]):
     """Questions about pictures; actions are turns of a model, observations what it reads in return."""
 
     metadata = {"render_modes": ["ansi"], "render_fps": 1}  # noqa: RUF012  # Gymnasium's own way
@@ -116,7 +116,7 @@ class LookAgainEnv(gymnasium.Env[Observation, str]):
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[Observation, dict[str, Any]]:
+    ) -> tuple[EnvObservation, dict[str, Any]]:
         """Begin an episode with a random task, or the one that `options={"task": id or index}` names.
 
         Raises:
@@ -132,7 +132,7 @@ class LookAgainEnv(gymnasium.Env[Observation, str]):
         self._playing = Playing(plan, self._stage, self._tools)
         return observation(self._playing.news(), self._stage.store), self._info(self._playing)
 
-    def step(self, action: str) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
+    def step(self, action: str) -> tuple[EnvObservation, float, bool, bool, dict[str, Any]]:
         """Play one turn with the text that the agent wrote.
 
         Returns what is new, the reward, whether the agent ended the episode, whether it was cut off, and the info.

@@ -21,7 +21,7 @@ Told = tuple[Role, TextPart | ImagePart | VideoPart]
 """A part and who said it. A conversation only grows when it is written as these."""
 
 
-class Observation(TypedDict):
+class EnvObservation(TypedDict):
     """What is new in the conversation since the last observation; all of it at the start."""
 
     text: str
@@ -40,11 +40,13 @@ def as_text(parts: Iterable[Told]) -> str:
     return "\n\n".join(f"[{role}]\n{''.join(_written(part) for _, part in group)}" for role, group in groups)
 
 
-def observation(parts: Iterable[Told], store: MediaStore) -> Observation:
+def observation(parts: Iterable[Told], store: MediaStore) -> EnvObservation:
     """The observation of `parts`; its arrays are nobody else's. Raises `MediaError` for what `store` cannot give."""
     parts = tuple(parts)
     pictures = (to_rgb(store.open(part).decode()) for _, part in parts if isinstance(part, ImagePart))
-    return Observation(text=as_text(parts), pictures=tuple(np.array(picture, dtype=np.uint8) for picture in pictures))
+    return EnvObservation(
+        text=as_text(parts), pictures=tuple(np.array(picture, dtype=np.uint8) for picture in pictures)
+    )
 
 
 def _written(part: TextPart | ImagePart | VideoPart) -> str:
