@@ -17,7 +17,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from saccade.errors import SaccadeError
-from saccade.evals.failures import Failure, add_failure
+from saccade.evals.failures import SampleFailure, add_failure
 from saccade.evals.grades import Headline
 from saccade.evals.items import Item, drawn, of_shard
 from saccade.evals.settings import EvalSettings
@@ -157,5 +157,7 @@ def _key(card: Card, settings: EvalSettings) -> str:
     return sha256(json.dumps(named).encode()).hexdigest()[:12]
 
 
-def _failure(card: Card, problem: RowProblem) -> Failure:
-    return Failure(id=f"{card.id}/{problem.file}:{problem.row}"[:200], kind=BROKEN_ROW, detail=clean_text(str(problem)))
+def _failure(card: Card, problem: RowProblem) -> SampleFailure:
+    return SampleFailure(
+        id=f"{card.id}/{problem.file}:{problem.row}"[:200], kind=BROKEN_ROW, detail=clean_text(str(problem))
+    )

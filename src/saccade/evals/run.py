@@ -28,7 +28,7 @@ from saccade.episode.run_folder import RunFolder
 from saccade.episode.suited import check_speaks, suited
 from saccade.errors import MediaError, SettingsError
 from saccade.evals.benchmarks import BROKEN_ROW
-from saccade.evals.failures import Failure, add_failure, mend_failures, open_failures
+from saccade.evals.failures import SampleFailure, add_failure, mend_failures, open_failures
 from saccade.evals.grades import graded
 from saccade.evals.judged import judge_run
 from saccade.evals.paper_settings import as_published
@@ -126,11 +126,11 @@ async def _check_models(settings: EvalSettings, out: Path, *, asked: bool) -> No
         await load_model(settings.judge).close()
 
 
-def _keep(folder: RunFolder, outcomes: Sequence[Trajectory | Failure]) -> None:
+def _keep(folder: RunFolder, outcomes: Sequence[Trajectory | SampleFailure]) -> None:
     if trajectories := [outcome for outcome in outcomes if isinstance(outcome, Trajectory)]:
         folder.append(*trajectories)
     for outcome in outcomes:
-        if isinstance(outcome, Failure):
+        if isinstance(outcome, SampleFailure):
             add_failure(folder.root, outcome)
 
 
@@ -159,7 +159,7 @@ class EvalResources:
     told: str
     """The settings as text, for the record."""
 
-    async def play(self, sample: Sample) -> Trajectory | Failure:
+    async def play(self, sample: Sample) -> Trajectory | SampleFailure:
         """Play and grade one sample. What only this sample suffers from is a failure of its own."""
         try:
             plan = await asyncio.to_thread(self._plan, sample)
@@ -167,9 +167,9 @@ class EvalResources:
             with heard(kept):
                 played = await run_episode(plan, self.player(plan), self.sandbox, self.store, tools=self.tools)
         except (SettingsError, MediaError) as error:
-            return Failure(id=sample.id, kind=type(error).__name__, detail=clean_text(str(error)))
+            return SampleFailure(id=sample.id, kind=type(error).__name__, detail=clean_text(str(error)))
         if played.lost or played.stop is StopReason.CANCELLED:
-            return Failure(id=sample.id, kind=str(played.stop), detail=played.stop_detail)
+            return SampleFailure(id=sample.id, kind=str(played.stop), detail=played.stop_detail)
         return await asyncio.to_thread(graded, played, self.settings.grader or sample.item.grader)
 
     def _plan(self, sample: Sample) -> Plan:

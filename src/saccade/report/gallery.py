@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from saccade.evals.failures import Failure
+from saccade.evals.failures import SampleFailure
 from saccade.evals.rows import EvalRow
 from saccade.report.picture_book import ShownMedia
 from saccade.report.plots.figure import clean
@@ -61,7 +61,7 @@ class Gallery:
             row.correct,
         ]
 
-    def add_lost(self, run: EvalRun, failure: Failure) -> None:
+    def add_lost(self, run: EvalRun, failure: SampleFailure) -> None:
         """A sample that came to nothing: a card that opens nothing."""
         run_number, lost = self._runs.number(run.name), [self._labels.number(LOST)]
         why = clean(f"{failure.kind.replace('_', ' ')}: {failure.detail}", 300)

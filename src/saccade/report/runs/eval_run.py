@@ -13,7 +13,7 @@ from pathlib import Path
 
 from saccade.errors import SettingsError
 from saccade.evals.benchmarks import BROKEN_ROW
-from saccade.evals.failures import Failure, open_failures
+from saccade.evals.failures import SampleFailure, open_failures
 from saccade.evals.merge import run_settings
 from saccade.evals.rows import EvalRow, row_of, row_order
 from saccade.evals.settings import EvalSettings
@@ -46,7 +46,7 @@ class EvalRun:
     dialects: dict[str, str] = field(default_factory=dict)
     """Of each sample."""
     models: Counter[str] = field(default_factory=Counter)
-    failures: list[Failure] = field(default_factory=list)
+    failures: list[SampleFailure] = field(default_factory=list)
     """Samples that came to nothing; rows of the data that gave no task are not among them."""
     broken_rows: int = 0
     _lines: Counter[str] = field(default_factory=Counter)
