@@ -49,7 +49,7 @@ class Reply(Record):
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class JudgeQuestion:
     """What a judge is asked, and how its reply is read."""
 
     message: Message
@@ -76,7 +76,7 @@ class JudgedSettings(FilterSettings):
         judge = Judge(self, around)
         return BatchStage(lambda batch: judge.decide([self.question(trajectory) for trajectory in batch]), judge.close)
 
-    def question(self, trajectory: Trajectory) -> Question | FilterOutcome:
+    def question(self, trajectory: Trajectory) -> JudgeQuestion | FilterOutcome:
         """What to ask about a trajectory, or the outcome where there is nothing to ask."""
         raise NotImplementedError
 
@@ -91,7 +91,7 @@ class Judge:
         self._model: Model | None = None
         self._runner = asyncio.Runner()
 
-    def decide(self, questions: Sequence[Question | FilterOutcome]) -> list[FilterOutcome]:
+    def decide(self, questions: Sequence[JudgeQuestion | FilterOutcome]) -> list[FilterOutcome]:
         """An outcome for each question. Raises `ModelError` when the judge cannot be asked."""
         return self._runner.run(self._decide(questions))
 
@@ -101,11 +101,11 @@ class Judge:
             self._runner.run(self._model.close())
         self._runner.close()
 
-    async def _decide(self, questions: Sequence[Question | FilterOutcome]) -> list[FilterOutcome]:
+    async def _decide(self, questions: Sequence[JudgeQuestion | FilterOutcome]) -> list[FilterOutcome]:
         room = asyncio.Semaphore(self._settings.concurrent)
 
-        async def one(question: Question | FilterOutcome) -> FilterOutcome:
-            if not isinstance(question, Question):
+        async def one(question: JudgeQuestion | FilterOutcome) -> FilterOutcome:
+            if not isinstance(question, JudgeQuestion):
                 return question
             async with room:
                 return await self._verdict(question)
@@ -119,7 +119,7 @@ class Judge:
             outcomes.append(item)
         return outcomes
 
-    async def _verdict(self, question: Question) -> FilterOutcome:
+    async def _verdict(self, question: JudgeQuestion) -> FilterOutcome:
         text = ""
         for attempt in range(self._settings.attempts):
             try:

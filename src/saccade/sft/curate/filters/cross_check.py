@@ -7,7 +7,7 @@ from saccade.dialects.tags import TagGuard
 from saccade.record.base import Record
 from saccade.record.content import Message
 from saccade.record.trajectory import Trajectory
-from saccade.sft.curate.judge import JudgedSettings, Question, ask_about, strict_verdict
+from saccade.sft.curate.judge import JudgedSettings, JudgeQuestion, ask_about, strict_verdict
 from saccade.sft.curate.stage import KEEP, Drop, FilterOutcome, Undecided
 
 _GUARD = TagGuard(("solution",))
@@ -46,7 +46,7 @@ class CrossCheck(JudgedSettings):
     show_gold: bool = True
     """Whether the judge is told the gold answer, where it is known."""
 
-    def question(self, trajectory: Trajectory) -> Question | FilterOutcome:
+    def question(self, trajectory: Trajectory) -> JudgeQuestion | FilterOutcome:
         """What the judge is asked; a trajectory without an answer goes unasked."""
         if trajectory.answer is None:
             return Drop("no answer")
@@ -57,7 +57,7 @@ class CrossCheck(JudgedSettings):
             solution=_GUARD.escape(_solution(trajectory)),
         )
         message = ask_about(trajectory, text)
-        return message if isinstance(message, Undecided) else Question(message, self._read)
+        return message if isinstance(message, Undecided) else JudgeQuestion(message, self._read)
 
     def _read(self, reply: str) -> FilterOutcome | None:
         verdict = strict_verdict(reply, CrossCheckReply)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from saccade.record.base import Record
 from saccade.record.trajectory import Trajectory
-from saccade.sft.curate.judge import JudgedSettings, Question, ask_about, strict_verdict
+from saccade.sft.curate.judge import JudgedSettings, JudgeQuestion, ask_about, strict_verdict
 from saccade.sft.curate.stage import KEEP, Drop, FilterOutcome, Undecided, task_pictures
 
 _PROMPT = """\
@@ -36,12 +36,12 @@ class ImageInformative(JudgedSettings):
     All four conditions must hold. A task with several pictures is judged by all of them together.
     """
 
-    def question(self, trajectory: Trajectory) -> Question | FilterOutcome:
+    def question(self, trajectory: Trajectory) -> JudgeQuestion | FilterOutcome:
         """What the judge is asked."""
         if not task_pictures(trajectory):
             return Undecided("the task has no picture")
         message = ask_about(trajectory, _PROMPT)
-        return message if isinstance(message, Undecided) else Question(message, _read)
+        return message if isinstance(message, Undecided) else JudgeQuestion(message, _read)
 
 
 def _read(reply: str) -> FilterOutcome | None:

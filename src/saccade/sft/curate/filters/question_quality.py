@@ -5,7 +5,7 @@ from __future__ import annotations
 from saccade.dialects.question import question_text
 from saccade.record.base import Record
 from saccade.record.trajectory import Trajectory
-from saccade.sft.curate.judge import JudgedSettings, Question, ask_about, strict_verdict
+from saccade.sft.curate.judge import JudgedSettings, JudgeQuestion, ask_about, strict_verdict
 from saccade.sft.curate.stage import KEEP, Drop, FilterOutcome, Undecided
 
 _PROMPT = """\
@@ -36,13 +36,13 @@ class QuestionQuality(JudgedSettings):
     A task without a gold answer is undecided.
     """
 
-    def question(self, trajectory: Trajectory) -> Question | FilterOutcome:
+    def question(self, trajectory: Trajectory) -> JudgeQuestion | FilterOutcome:
         """What the judge is asked."""
         gold = trajectory.task.answer
         if gold is None:
             return Undecided("no gold answer")
         message = ask_about(trajectory, _PROMPT.format(question=question_text(trajectory.task), answer=gold))
-        return message if isinstance(message, Undecided) else Question(message, _read)
+        return message if isinstance(message, Undecided) else JudgeQuestion(message, _read)
 
 
 def _read(reply: str) -> FilterOutcome | None:
