@@ -107,7 +107,7 @@ def _read(words: list[str], more: list[str]) -> tuple[tuple[str, ...], str]:
 async def _ask(question: Question, settings: AskSettings, out: Path | None, *, quiet: bool) -> Trajectory:
     from saccade.cli.ask_screen import AskScreen
     from saccade.cli.plain import plain_console
-    from saccade.episode.asking import Asked, answered
+    from saccade.episode.asking import AskTarget, answered
     from saccade.episode.kept import NotKeptError
     from saccade.episode.performer import unwatched
     from saccade.episode.suited import suited
@@ -118,7 +118,7 @@ async def _ask(question: Question, settings: AskSettings, out: Path | None, *, q
         print(line, file=sys.stderr)
     watch = unwatched if quiet else screen
     try:
-        trajectory = await answered(question, Asked(settings), out=out, watch=watch, cancel=_cancel_on_interrupt())
+        trajectory = await answered(question, AskTarget(settings), out=out, watch=watch, cancel=_cancel_on_interrupt())
     except NotKeptError as refused:
         if quiet:
             print(summary(refused.trajectory))

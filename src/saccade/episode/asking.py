@@ -59,7 +59,7 @@ class Question:
 
 
 @dataclass(frozen=True)
-class Asked:
+class AskTarget:
     """Who is asked, and how; an object here stands in place of the name in the settings, which then is a label."""
 
     settings: AskSettings
@@ -69,7 +69,7 @@ class Asked:
 
 async def answered(
     question: Question,
-    asked: Asked,
+    asked: AskTarget,
     *,
     out: Path | None = None,
     watch: Watch = unwatched,
