@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 
 from saccade.episode.effects import Ask, Call, Effect, Event, Ran, Reply, Run, Said, Stopped, Wrote
-from saccade.episode.journal import Journal
+from saccade.episode.journal import EpisodeJournal
 from saccade.episode.workbench import Workbench
 from saccade.errors import ContextLimitError, IsolationError, ModelLostError, ModelRefusedError, SandboxError
 from saccade.models.base import MediaReader, Model
@@ -38,7 +38,7 @@ class Performer:
         *,
         watch: Watch = unwatched,
         clock: Clock = time.monotonic,
-        journal: Journal | None = None,
+        journal: EpisodeJournal | None = None,
     ) -> None:
         """Without a `model` only `Run` and `Call` can be done. A `journal` keeps the turns as they come."""
         self._model = model
@@ -62,7 +62,7 @@ class Performer:
                 return again
         return await (self._ask(effect) if isinstance(effect, Ask) else self._act(effect))
 
-    async def _again(self, effect: Effect, journal: Journal) -> Reply | None:
+    async def _again(self, effect: Effect, journal: EpisodeJournal) -> Reply | None:
         """What came of it before the episode was broken off; code is run again, for the state that it leaves."""
         number = len(effect.turns) - (not isinstance(effect, Ask))
         turn = journal.before(number)
