@@ -48,7 +48,7 @@ from saccade.tokens.batch import Collator
 from saccade.tokens.pictures import PictureTensors
 from saccade.training.checkpoints import Checkpoints, RunState
 from saccade.training.folder import SETTINGS, check_folder
-from saccade.training.journal import Journal
+from saccade.training.journal import TrainingJournal
 from saccade.training.learner import Learner
 from saccade.training.parallel import Processes
 from saccade.training.settings import ModelSettings, OptimizerSettings
@@ -159,7 +159,7 @@ class _Run:
         fresh = self._processes.all_gather(not (self._out / "metrics.jsonl").exists())[0]
         journal = None
         if self._processes.is_main:
-            journal = Journal(self._out, settings.keep, self._state.step, settings.model_dump(mode="json"))
+            journal = TrainingJournal(self._out, settings.keep, self._state.step, settings.model_dump(mode="json"))
         self._callback.begins(self._state.step, recipe.steps)
         try:
             async with AsyncExitStack() as stack:
@@ -212,7 +212,7 @@ class _Run:
             self._state = replace(self._state, more={"place": len(self._tasks.ids), "tasks": list(chosen)})
         self._tasks = TaskList(tuple(chosen), self._tasks.make, self._tasks.total)
 
-    async def _step(self, step: int, collector: Collector, journal: Journal | None) -> None:
+    async def _step(self, step: int, collector: Collector, journal: TrainingJournal | None) -> None:
         self._trained.model.eval()
         batch = await collector.collect(self._tasks, self._cursor)
         began = time.perf_counter()
@@ -244,7 +244,7 @@ class _Run:
         return self._updater.step(samples, recipe.loss, recipe.optimizer, step, recipe.seed)
 
     async def _validate(
-        self, number: int, collector: Collector, validation: TaskList | None, journal: Journal | None
+        self, number: int, collector: Collector, validation: TaskList | None, journal: TrainingJournal | None
     ) -> None:
         """Greedy answers to held-out tasks."""
         if validation is None:

@@ -29,7 +29,7 @@ from saccade.tokens.batch import Batch, Collator, TokenRow
 from saccade.tokens.pictures import PictureTensors
 from saccade.training.checkpoints import Checkpoints, RunState
 from saccade.training.folder import SETTINGS, check_folder
-from saccade.training.journal import Journal
+from saccade.training.journal import TrainingJournal
 from saccade.training.learner import Learner
 from saccade.training.optimizer import rate_fraction
 from saccade.training.parallel import Processes
@@ -120,7 +120,7 @@ class _Run:
         journal = None
         if self._processes.is_main:
             config = self._settings.model_dump(mode="json")
-            journal = Journal(self._out, self._settings.keep, self._state.step, config)
+            journal = TrainingJournal(self._out, self._settings.keep, self._state.step, config)
         watch.begins(self._examples, self._state.step, self._total)
         self._trained.model.train()
         steps = range(self._state.step, self._total)
@@ -132,7 +132,7 @@ class _Run:
             if journal is not None:
                 journal.close()
 
-    def _one(self, step: int, batches: Batches, journal: Journal | None, watch: Watch) -> None:
+    def _one(self, step: int, batches: Batches, journal: TrainingJournal | None, watch: Watch) -> None:
         number = step + 1
         values = self._step(step, batches)
         if journal is not None:
@@ -202,7 +202,7 @@ class _Run:
         batch = self._collate(rows)
         return batch, batch.lay_out([row.trained for row in rows], False), batch.lay_out(weights, 0.0)
 
-    def _look(self, number: int, journal: Journal | None, watch: Watch) -> None:
+    def _look(self, number: int, journal: TrainingJournal | None, watch: Watch) -> None:
         held: Sequence[TokenRow] = self._examples.validation
         values = held_out_loss(self._trained, held, self._collate_held, self._settings.batch.tokens, self._processes)
         if journal is None:
