@@ -19,7 +19,7 @@ from .compact import fill_gaps
 from .config import GuestConfig
 from .fork import Forker
 from .interpreter import interpreter_paths
-from .jail import Plan, enter, rehearse
+from .jail import JailPlan, enter, rehearse
 from .namespaces import NAMESPACES, Standing
 from .preload import warm_up
 from .root import WORKSPACE, build_private_root, plan_root
@@ -41,7 +41,9 @@ _LIBRARIES = ("numpy", "PIL", "matplotlib", "cv2")
 class Nursery:
     """Gives sessions their user id and workspace, and turns a forked process into a session."""
 
-    def __init__(self, plan: Plan, standing: Standing, limits: dict[str, Any], places: Keeper, forker: Forker) -> None:
+    def __init__(
+        self, plan: JailPlan, standing: Standing, limits: dict[str, Any], places: Keeper, forker: Forker
+    ) -> None:
         self.plan = plan
         self.limits = limits
         self.places = places
@@ -164,7 +166,9 @@ def prepare(settings: dict[str, Any], standing: Standing, forker: Forker) -> tup
     return nursery, {"layers": _layers(standing, outcomes, left_out, private), "versions": versions()}
 
 
-def _plan(settings: dict[str, Any], standing: Standing, readable: tuple[str, ...], left_out: dict[str, str]) -> Plan:
+def _plan(
+    settings: dict[str, Any], standing: Standing, readable: tuple[str, ...], left_out: dict[str, str]
+) -> JailPlan:
     users = "none"
     if standing.uids:
         users = "range"
@@ -172,7 +176,7 @@ def _plan(settings: dict[str, Any], standing: Standing, readable: tuple[str, ...
         users = "namespace"
     limits = {name: settings["limits"][name] for name in LIMITS_OF_KERNEL}
     limits["processes"] = settings["limits"]["processes"] + FAMILY_PROCESSES
-    return Plan(
+    return JailPlan(
         users=users,
         limits=limits,
         read_paths=readable,
@@ -193,7 +197,7 @@ def _readable_for(uid: int, paths: list[str], forker: Forker) -> bool:
     return os.waitpid(pid, 0)[1] == 0
 
 
-def _rehearsed(plan: Plan, standing: Standing, places: Keeper, forker: Forker) -> dict[str, str]:
+def _rehearsed(plan: JailPlan, standing: Standing, places: Keeper, forker: Forker) -> dict[str, str]:
     """Layer -> "" or why it cannot be had, tried in a child with a workspace of its own."""
     fd, path = places.new_family().new_workspace(1 << 20, 16, standing.first_uid)
     try:
