@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from saccade.evals.agreement import table
-from saccade.evals.protocols.faithfulness.records import Agreement
+from saccade.evals.protocols.faithfulness.records import JudgeAgreement
 from saccade.evals.protocols.findings import Rate
 
 
-def agreement(pairs: Iterable[tuple[bool | None, bool | None]]) -> Agreement:
+def agreement(pairs: Iterable[tuple[bool | None, bool | None]]) -> JudgeAgreement:
     """Verdicts of the model and of the boxes on the same things; pairs with a None are left out."""
     found = table(pairs)
-    return Agreement(
+    return JudgeAgreement(
         both=found.both,
         only_model=found.only_first,
         only_boxes=found.only_second,

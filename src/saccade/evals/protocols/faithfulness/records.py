@@ -100,7 +100,7 @@ class JudgeFindings(Record):
     """By outcome of any crop."""
 
 
-class Agreement(Record):
+class JudgeAgreement(Record):
     """Two judges on the same things, those without a verdict by both left out."""
 
     both: NonNegativeInt
@@ -118,8 +118,8 @@ class Faithfulness(Findings):
 
     protocol: Literal["faithfulness"] = "faithfulness"
     judges: tuple[JudgeFindings, ...]
-    agreement_pictures: Agreement | None
+    agreement_pictures: JudgeAgreement | None
     """Between the model and the boxes; None unless both judged."""
-    agreement_samples: Agreement | None
+    agreement_samples: JudgeAgreement | None
     """Any crop; samples that are faithful or unfaithful to both."""
     rows: tuple[FaithfulnessRow, ...]
