@@ -25,7 +25,7 @@ _OUTAGE: dict[str, type[SaccadeError]] = {
 
 
 @dataclass
-class Progress:
+class EvalProgress:
     """Counts so far, of this call of the command but for `skipped`."""
 
     total: int

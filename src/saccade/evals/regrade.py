@@ -17,7 +17,7 @@ from saccade.episode.run_folder import TRAJECTORIES
 from saccade.errors import SettingsError
 from saccade.evals.judged import judge_run
 from saccade.evals.merge import run_settings
-from saccade.evals.progress import Progress, Watch
+from saccade.evals.progress import EvalProgress, Watch
 from saccade.evals.rows import read_rows
 from saccade.evals.run import sum_up
 from saccade.evals.summary import Summary
@@ -98,7 +98,7 @@ def regrade(run: Path, wanted: Regrading | None = None, *, watch: Watch = lambda
         grade_again(run, settings, before)
         save_settings(settings, run / SETTINGS)
         if wanted.judge:
-            asyncio.run(judge_run(run, settings, Progress(len(verdicts)), watch=watch))
+            asyncio.run(judge_run(run, settings, EvalProgress(len(verdicts)), watch=watch))
     finally:
         if kept is not None and _scores(verdicts_of(run, settings)) == _scores(verdicts):
             kept.unlink()

@@ -32,7 +32,7 @@ from saccade.evals.failures import SampleFailure, add_failure, mend_failures, op
 from saccade.evals.grades import graded
 from saccade.evals.judged import judge_run
 from saccade.evals.paper_settings import as_published
-from saccade.evals.progress import OUTAGES, Progress, Watch
+from saccade.evals.progress import OUTAGES, EvalProgress, Watch
 from saccade.evals.requests import keeper
 from saccade.evals.rows import read_rows
 from saccade.evals.samples import Sample, samples
@@ -64,7 +64,7 @@ Player = Callable[[Plan], Model]
 class Evaluated:
     """What came of a run."""
 
-    progress: Progress
+    progress: EvalProgress
     summary: Summary
 
 
@@ -100,7 +100,7 @@ async def evaluate(
     items = await chosen(sources, settings, out, store)
     listed = list(samples(items, settings.k))
     missing = [sample for sample in listed if sample.id not in folder]
-    progress = Progress(len(listed), skipped=len(listed) - len(missing), most_outages=max(OUTAGES, workers))
+    progress = EvalProgress(len(listed), skipped=len(listed) - len(missing), most_outages=max(OUTAGES, workers))
     watch(progress)
     if missing:
         async with _stage(settings, out, store, player) as stage:
