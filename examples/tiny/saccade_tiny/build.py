@@ -26,7 +26,7 @@ from saccade.record.codec import read_lines
 from saccade.record.settings import differences, load_settings, save_settings
 from saccade.record.trajectory import Trajectory
 from saccade.sft.experts.demonstrator import DIRECT
-from saccade.sft.synth.report import Progress
+from saccade.sft.synth.report import SynthProgress
 from saccade.sft.train.settings import (
     BatchSettings,
     DataSettings,
@@ -51,7 +51,7 @@ class Watch(Protocol):
     def part(self, name: str) -> None:
         """A part of the build begins."""
 
-    def lesson(self, name: str, progress: Progress) -> None:
+    def lesson(self, name: str, progress: SynthProgress) -> None:
         """A lesson went on."""
 
     def trainer(self) -> TrainWatch:

@@ -22,7 +22,7 @@ from saccade.sft.synth.in_order import in_order
 from saccade.sft.synth.jobs import Job, job_count, jobs
 from saccade.sft.synth.made import is_right
 from saccade.sft.synth.makers import Maker, SynthResources
-from saccade.sft.synth.report import Progress, may_pass
+from saccade.sft.synth.report import SynthProgress, may_pass
 from saccade.sft.synth.resume import opened
 from saccade.sft.synth.settings import SynthSettings
 from saccade.sft.synth.studio import Studio
@@ -31,7 +31,7 @@ from saccade.tasks.worlds.rng import Rng
 from saccade_tiny.settings import Lesson
 from saccade_tiny.wordings import reworded
 
-Watch = Callable[[Progress], None]
+Watch = Callable[[SynthProgress], None]
 LEFT_OUT = "left-out.txt"
 
 
@@ -78,7 +78,7 @@ class LessonStudio(Studio):
         return DemonstrationMaker(stage, self._reword)
 
 
-async def hold(lesson: Lesson, out: Path, *, workers: int = 4, watch: Watch = lambda progress: None) -> Progress:
+async def hold(lesson: Lesson, out: Path, *, workers: int = 4, watch: Watch = lambda progress: None) -> SynthProgress:
     """Make what is missing of a lesson in the run folder `out`.
 
     Raises:
@@ -90,7 +90,7 @@ async def hold(lesson: Lesson, out: Path, *, workers: int = 4, watch: Watch = la
     run = opened(out, settings)
     over = run.done | _left_out(out / LEFT_OUT)
     missing = [job for job in jobs(settings) if job.id not in over]
-    progress = Progress(job_count(settings), skipped=len(over))
+    progress = SynthProgress(job_count(settings), skipped=len(over))
     if not missing:
         return progress
     async with studio:

@@ -8,7 +8,7 @@ from math import sqrt
 from pathlib import Path
 
 from saccade.sft.exams import ExamRow
-from saccade.sft.synth.report import Progress
+from saccade.sft.synth.report import SynthProgress
 from saccade.sft.train.watch import Watch
 
 
@@ -27,7 +27,7 @@ class Screen:
         """Say what begins, and when."""
         print(f"{self.elapsed()}  {name}", flush=True)
 
-    def lesson(self, name: str, progress: Progress) -> None:
+    def lesson(self, name: str, progress: SynthProgress) -> None:
         """Every fifth of a lesson."""
         if progress.done % max(1, progress.total // 5) == 0:
             told = f"  {name} {progress.done}/{progress.total}"

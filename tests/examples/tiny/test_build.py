@@ -9,7 +9,7 @@ from saccade.episode.run_folder import RunFolder
 from saccade.errors import SettingsError
 from saccade.models.local import LocalModel
 from saccade.sft.exams import ExamRow, hold_exam
-from saccade.sft.synth.report import Progress
+from saccade.sft.synth.report import SynthProgress
 from saccade.sft.train.watch import NoWatch
 from saccade.sft.train.watch import Watch as TrainWatch
 from saccade_tiny.build import Places, build, stage_settings
@@ -24,7 +24,7 @@ class Heard:
     def part(self, name: str) -> None:
         self.parts.append(name)
 
-    def lesson(self, name: str, progress: Progress) -> None:
+    def lesson(self, name: str, progress: SynthProgress) -> None:
         pass
 
     def trainer(self) -> TrainWatch:
