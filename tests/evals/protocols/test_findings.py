@@ -14,7 +14,7 @@ from saccade.errors import ModelRefusedError, RecordError, RegistryError, Settin
 from saccade.evals.protocols.confidence.records import Confidence
 from saccade.evals.protocols.errors.records import ErrorClass, Errors
 from saccade.evals.protocols.faithfulness.judges import PictureJudge
-from saccade.evals.protocols.faithfulness.records import Faithfulness, Shares, ToolUseOutcome
+from saccade.evals.protocols.faithfulness.records import Faithfulness, OutcomeShares, ToolUseOutcome
 from saccade.evals.protocols.findings import Findings
 from saccade.evals.protocols.registry import load_protocol, protocol_names
 from saccade.evals.protocols.stored import findings_file, read_findings, write_findings
@@ -69,7 +69,7 @@ def of(found: dict[str, Findings], kind: type[F]) -> F:
     return one
 
 
-def counts(shares: Shares) -> tuple[int, ...]:
+def counts(shares: OutcomeShares) -> tuple[int, ...]:
     rates = (shares.faithful, shares.unfaithful, shares.no_tool, shares.undecided)
     assert len({rate.of for rate in rates}) == 1
     assert sum(rate.count for rate in rates) == rates[0].of

@@ -17,8 +17,8 @@ from saccade.evals.protocols.faithfulness.records import (
     JudgedSample,
     JudgeFindings,
     JudgeKind,
+    OutcomeShares,
     PictureVerdict,
-    Shares,
     ToolUseOutcome,
 )
 from saccade.evals.protocols.findings import About, Rate
@@ -141,8 +141,8 @@ def _rates(
     )
 
 
-def _shares(found: Sequence[Rate]) -> Shares:
-    return Shares(**{outcome.value: rate for outcome, rate in zip(ToolUseOutcome, found, strict=True)})
+def _shares(found: Sequence[Rate]) -> OutcomeShares:
+    return OutcomeShares(**{outcome.value: rate for outcome, rate in zip(ToolUseOutcome, found, strict=True)})
 
 
 def _sample(row: FaithfulnessRow, kind: JudgeKind) -> JudgedSample:

@@ -60,7 +60,7 @@ class FaithfulnessRow(SampleRow):
     """One for each judge."""
 
 
-class Shares(Record):
+class OutcomeShares(Record):
     """The four outcomes of some samples; they add up to all."""
 
     faithful: Rate
@@ -72,9 +72,9 @@ class Shares(Record):
 class FaithfulnessRates(Record):
     """The rates with both denominators."""
 
-    of_all: Shares
+    of_all: OutcomeShares
     """Over all samples, right or wrong (figure 5)."""
-    of_correct: Shares
+    of_correct: OutcomeShares
     """Over the samples with a right answer (figure 2)."""
     faithful_and_correct: Rate
     """Right and faithful, over all samples (algorithm 1 and table 5)."""

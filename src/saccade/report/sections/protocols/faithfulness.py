@@ -9,7 +9,7 @@ from saccade.evals.protocols.faithfulness.records import (
     JudgeFindings,
     ToolUseOutcome,
 )
-from saccade.evals.protocols.faithfulness.records import Shares as Rates
+from saccade.evals.protocols.faithfulness.records import OutcomeShares as Rates
 from saccade.evals.protocols.findings import Rate
 from saccade.report.plots.bars import Shares, shares
 from saccade.report.plots.figure import Figure, hue
