@@ -18,7 +18,7 @@ _GAP = 9.0
 
 
 @dataclass(frozen=True, slots=True)
-class Shares:
+class StackedBar:
     """One whole and its parts."""
 
     name: str
@@ -53,7 +53,7 @@ def bars(title: str, says: str, runs: Mapping[str, Mapping[str, float]], label: 
     return Figure(title, says, drawing(WIDTH, height + 38, drawn, title, says), legend)
 
 
-def shares(title: str, says: str, wholes: Sequence[Shares], kinds: Mapping[str, str]) -> Figure | None:
+def shares(title: str, says: str, wholes: Sequence[StackedBar], kinds: Mapping[str, str]) -> Figure | None:
     """For each whole one bar, cut into its parts; `kinds` gives their order and their classes."""
     wholes = [whole for whole in wholes if sum(whole.parts.values()) > 0]
     if not wholes:

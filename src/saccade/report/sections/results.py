@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from saccade.errors import SaccadeError
 from saccade.evals.summary import Figures, JudgeSummary, Summary, judged, summarise
-from saccade.report.plots.bars import Shares, shares
+from saccade.report.plots.bars import StackedBar, shares
 from saccade.report.plots.dots import Dot, dots
 from saccade.report.plots.figure import hue
 from saccade.report.runs.eval_run import LOST, NO_ANSWER, NOT_GRADED, OUTCOMES, PARTLY, RIGHT, WRONG, EvalRun
@@ -165,7 +165,7 @@ def _outcomes(runs: Sequence[EvalRun], sources: Sequence[str]) -> Panel:
             if not source:
                 parts[LOST] += len(run.failures)
             name = f"{run.name}: {title_of(source)}" if source else run.name
-            wholes.append(Shares(name, parts))
+            wholes.append(StackedBar(name, parts))
             lines.append(Line((name, *(f"{parts[kind]:.0f}" for kind in OUTCOMES))))
     says = (
         "What became of every sample. Lost ones are outages and no answers of the model; they, and those that could "

@@ -11,7 +11,7 @@ from saccade.evals.protocols.faithfulness.records import (
 )
 from saccade.evals.protocols.faithfulness.records import OutcomeShares as Rates
 from saccade.evals.protocols.findings import Rate
-from saccade.report.plots.bars import Shares, shares
+from saccade.report.plots.bars import StackedBar, shares
 from saccade.report.plots.figure import Figure, hue
 from saccade.report.sections.results import card_of
 from saccade.report.sections.view import Line, Panel, Sheet, figures, rate
@@ -95,7 +95,7 @@ def _figure(of: str, judged: Sequence[_Judged]) -> Figure | None:
     wholes = []
     for run, _, judge in judged:
         rates = judge.any_crop.of_all if of == "all samples" else judge.any_crop.of_correct
-        wholes.append(Shares(label(judge, run), {name: float(part.count) for name, part in _parts(rates).items()}))
+        wholes.append(StackedBar(label(judge, run), {name: float(part.count) for name, part in _parts(rates).items()}))
     says = f"Tool use of {of} (any crop): faithful, unfaithful, none, and undecided where the judge gave no verdict."
     return shares(f"Tool use of {of}", says, wholes, TONES)
 
