@@ -29,7 +29,7 @@ from saccade.sft.curate.stage import (
 
 
 @dataclass(frozen=True, slots=True)
-class Rate:
+class ModelPassRate:
     """How a model fared on one task."""
 
     right: int
@@ -53,7 +53,7 @@ class Rollouts(FilterSettings):
     at_least: PositiveInt = 8
     """Scored rollouts that a task needs; with fewer it is undecided."""
 
-    def rates(self) -> dict[str, Rate]:
+    def rates(self) -> dict[str, ModelPassRate]:
         """Task id -> its rate. Raises `SettingsError` if there is no such run, `RecordError` if it is broken."""
         file = self.rollouts / TRAJECTORIES
         if not file.is_file():
@@ -65,9 +65,9 @@ class Rollouts(FilterSettings):
             if value is not None:
                 count[trajectory.task.id] += 1
                 right[trajectory.task.id] += value >= self.right_from
-        return {task: Rate(right[task], total) for task, total in count.items()}
+        return {task: ModelPassRate(right[task], total) for task, total in count.items()}
 
-    def rate_of(self, trajectory: Trajectory, rates: dict[str, Rate]) -> Rate | Undecided:
+    def rate_of(self, trajectory: Trajectory, rates: dict[str, ModelPassRate]) -> ModelPassRate | Undecided:
         """The rate of the trajectory's task, if enough rollouts give one."""
         rate = rates.get(trajectory.task.id)
         if rate is None:
