@@ -14,7 +14,7 @@ from saccade.evals.protocols.confidence.records import ConfidenceRow
 from saccade.evals.protocols.faithfulness.agreement import agreement
 from saccade.evals.protocols.faithfulness.protocol import outcome
 from saccade.evals.protocols.faithfulness.records import ToolUseOutcome
-from saccade.evals.protocols.findings import About, SampleRow
+from saccade.evals.protocols.findings import SampleRow, StudiedRun
 from saccade.evals.protocols.rates import Rates
 from saccade.evals.protocols.tokens.protocol import findings as tokens
 from saccade.evals.protocols.tokens.records import TokenRow
@@ -114,7 +114,7 @@ def test_agreement_of_samples() -> None:
     ]
     assert calibration_error(found) == pytest.approx((0.5 + 0.25 + 0.0) / 3)
     assert separation(tuple(tasks.values())) == 1.0
-    whole = confidence(rows, About(run="r"))
+    whole = confidence(rows, StudiedRun(run="r"))
     assert (whole.unanimous.count, whole.unanimous.of, whole.unanimous_right.count) == (1, 3, 1)
     assert [point.samples for point in whole.with_samples] == [1]
 
@@ -126,7 +126,7 @@ def test_curves_over_turns_and_budgets() -> None:
         sample("c", 0, "8", 0.0, turns=3, written=20, turn_limit=8),
         sample("d", 0, "7", 1.0, turns=5, written=None, turn_limit=8),
     ]
-    found = confidence(rows, About(run="r"))
+    found = confidence(rows, StudiedRun(run="r"))
     exact = [(point.at, point.samples, point.accuracy and point.accuracy.value) for point in found.by_turns.points]
     assert exact == [(1, 1, 1.0), (3, 2, 0.5), (5, 1, 1.0)]
     limits = [(point.at, point.accuracy and point.accuracy.value) for point in found.by_turn_limit.points]
@@ -150,9 +150,9 @@ def test_tokens_in_quarters() -> None:
         )
         for number, visual in enumerate([10, 20, 20, 20, 30, None])
     ]
-    found = tokens(rows, About(run="r"))
+    found = tokens(rows, StudiedRun(run="r"))
     assert [(span.label, span.samples) for span in found.spans] == [("10", 1), ("20", 3), ("30", 1)]
     assert found.total.visual is not None
     assert (found.total.visual.value, found.total.visual.samples, found.estimated) == (20, 5, 5)
     assert found.total.text is None
-    assert tokens([], About(run="r")).total.accuracy is None
+    assert tokens([], StudiedRun(run="r")).total.accuracy is None

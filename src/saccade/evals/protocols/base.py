@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Generic, TypeAlias, TypeVar
 
-from saccade.evals.protocols.findings import About, Findings, SampleRow
+from saccade.evals.protocols.findings import Findings, SampleRow, StudiedRun
 from saccade.looks.regions import PictureSource, Region, regions
 from saccade.record.score import CORRECT
 from saccade.record.trajectory import Trajectory
@@ -58,7 +58,7 @@ class Protocol(Generic[R, F]):
     kind: type[F]
     """What it finds."""
     row: Callable[[Studied], R]
-    findings: Callable[[Sequence[R], About], F]
+    findings: Callable[[Sequence[R], StudiedRun], F]
     """Of rows in the order of tasks and rollouts."""
 
 

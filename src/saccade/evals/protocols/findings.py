@@ -37,7 +37,7 @@ class Mean(Record):
     high: FiniteFloat
 
 
-class About(Record):
+class StudiedRun(Record):
     """The run that was looked at."""
 
     run: Text
@@ -81,7 +81,7 @@ class Findings(Record):
     """What a protocol found in a run."""
 
     schema_version: Literal[1] = SCHEMA_VERSION
-    about: About
+    about: StudiedRun
 
 
 class Examples(Record):

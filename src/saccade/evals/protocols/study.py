@@ -14,7 +14,7 @@ from saccade.errors import OwnProtocolError, SettingsError
 from saccade.evals.merge import run_settings
 from saccade.evals.protocols.base import AnyProtocol, Studied
 from saccade.evals.protocols.faithfulness.judges import PictureJudge
-from saccade.evals.protocols.findings import About, Findings, SampleRow
+from saccade.evals.protocols.findings import Findings, SampleRow, StudiedRun
 from saccade.evals.rows import natural
 from saccade.looks.stored import StoredPixels
 from saccade.media.store import MediaStore
@@ -72,7 +72,7 @@ def _row(protocol: AnyProtocol, studied: Studied) -> SampleRow:
         raise _failed(protocol, f"the row of the sample {studied.trajectory.id}", error) from error
 
 
-def _findings(protocol: AnyProtocol, rows: Sequence[SampleRow], about: About) -> Findings:
+def _findings(protocol: AnyProtocol, rows: Sequence[SampleRow], about: StudiedRun) -> Findings:
     try:
         return cast(Findings, protocol.findings(rows, about))
     except Exception as error:
@@ -130,8 +130,8 @@ class _Told:
         self._models.add(trajectory.provenance.model)
         self._dialects.add(trajectory.provenance.dialect)
 
-    def about(self) -> About:
-        return About(
+    def about(self) -> StudiedRun:
+        return StudiedRun(
             **self._fixed,
             models=tuple(sorted(self._models)),
             dialects=tuple(sorted(self._dialects)),

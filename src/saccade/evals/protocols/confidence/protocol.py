@@ -11,7 +11,7 @@ from saccade.evals.metrics import majority, pass_at
 from saccade.evals.protocols.base import Protocol, Studied
 from saccade.evals.protocols.confidence.agreement import agreements, calibration_error, mean, separation, spans
 from saccade.evals.protocols.confidence.records import Confidence, ConfidenceRow, Curve, Point, SamplesPoint
-from saccade.evals.protocols.findings import About, Rate
+from saccade.evals.protocols.findings import Rate, StudiedRun
 from saccade.evals.protocols.rates import Rates
 from saccade.grading.grade import grade_of
 from saccade.record.base import clean_text
@@ -41,7 +41,7 @@ def row(studied: Studied) -> ConfidenceRow:
     )
 
 
-def findings(rows: Sequence[ConfidenceRow], about: About) -> Confidence:
+def findings(rows: Sequence[ConfidenceRow], about: StudiedRun) -> Confidence:
     """The findings of all rows."""
     tasks = agreements(rows)
     unanimous = [task for task in tasks if task.distinct == 1 and task.answered == task.samples]

@@ -16,7 +16,7 @@ from saccade.evals.protocols.errors.form import form_errors
 from saccade.evals.protocols.errors.reasoning import reasoning_errors
 from saccade.evals.protocols.errors.records import ErrorClass, ErrorExample, ErrorRate, ErrorRow, Errors, StepError
 from saccade.evals.protocols.examples import MOST
-from saccade.evals.protocols.findings import About
+from saccade.evals.protocols.findings import StudiedRun
 from saccade.evals.protocols.rates import Rates
 from saccade.record.action import Code, ToolCall
 from saccade.record.trajectory import Trajectory
@@ -45,7 +45,7 @@ def row(studied: Studied) -> ErrorRow:
     )
 
 
-def findings(rows: Sequence[ErrorRow], about: About) -> Errors:
+def findings(rows: Sequence[ErrorRow], about: StudiedRun) -> Errors:
     """The findings of all rows."""
     rates = Rates(rows)
     return Errors(

@@ -21,7 +21,7 @@ from saccade.evals.protocols.faithfulness.records import (
     PictureVerdict,
     ToolUseOutcome,
 )
-from saccade.evals.protocols.findings import About, Rate
+from saccade.evals.protocols.findings import Rate, StudiedRun
 from saccade.evals.protocols.rates import Rates
 from saccade.evals.rows import natural
 from saccade.record.trajectory import Trajectory
@@ -41,7 +41,7 @@ def row(studied: Studied) -> FaithfulnessRow:
     return FaithfulnessRow(**studied.head, calls=len(calls(trajectory)), judged=tuple(judged))
 
 
-def findings(rows: Sequence[FaithfulnessRow], about: About) -> Faithfulness:
+def findings(rows: Sequence[FaithfulnessRow], about: StudiedRun) -> Faithfulness:
     """The findings of all rows."""
     kinds: list[JudgeKind] = ["model"] if about.judge else []
     if not about.judge or _some_verdict(rows, "boxes"):

@@ -7,7 +7,7 @@ from typing import Final
 
 from saccade.errors import MediaError
 from saccade.evals.protocols.base import Protocol, Studied
-from saccade.evals.protocols.findings import About
+from saccade.evals.protocols.findings import StudiedRun
 from saccade.evals.protocols.rates import Rates
 from saccade.evals.protocols.tokens.records import TokenEconomy, TokenPoint, TokenRow
 from saccade.evals.rows import natural
@@ -40,7 +40,7 @@ def row(studied: Studied) -> TokenRow:
     )
 
 
-def findings(rows: Sequence[TokenRow], about: About) -> TokenEconomy:
+def findings(rows: Sequence[TokenRow], about: StudiedRun) -> TokenEconomy:
     """The findings of all rows."""
     sources = sorted({row.source for row in rows}, key=natural)
     return TokenEconomy(
