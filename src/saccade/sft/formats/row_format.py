@@ -18,7 +18,7 @@ from saccade.record.trajectory import Trajectory
 from saccade.sft.curate.stage import Media
 from saccade.sft.formats import conversation
 from saccade.sft.formats.base import ConversionOptions, Refused, TrajectorySource
-from saccade.sft.formats.conversation import About
+from saccade.sft.formats.conversation import ConversationFacts
 from saccade.sft.formats.media_refs import MediaIn, MediaOut
 from saccade.sft.formats.row_files import Row, find_rows, read_rows, write_jsonl
 
@@ -47,7 +47,7 @@ class Codec(Protocol):
     def read_media(self, row: Mapping[str, Any], into: MediaIn) -> Parts:
         """The media that a row names. Raises `RecordError` or `MediaError`."""
 
-    def decode(self, row: Mapping[str, Any], parts: Parts, about: About) -> Trajectory:
+    def decode(self, row: Mapping[str, Any], parts: Parts, about: ConversationFacts) -> Trajectory:
         """The trajectory of a row. Raises `RecordError`."""
 
 
@@ -144,10 +144,10 @@ def labels(trajectory: Trajectory) -> Row:
     }
 
 
-def _about(row: Mapping[str, Any], name: str, dialect: str) -> About:
+def _about(row: Mapping[str, Any], name: str, dialect: str) -> ConversationFacts:
     """What the fields of `labels` say; rows of other projects may lack all of them."""
     question, answer = row.get("question"), row.get("answer")
-    return About(
+    return ConversationFacts(
         id=name,
         dialect=dialect,
         task=_text(row, "task"),

@@ -20,7 +20,7 @@ from typing import Any
 from saccade.errors import RecordError
 from saccade.record.content import ImagePart, Role
 from saccade.record.trajectory import Trajectory
-from saccade.sft.formats.conversation import About, Conversation, Line, flatten, unflatten
+from saccade.sft.formats.conversation import Conversation, ConversationFacts, Line, flatten, unflatten
 from saccade.sft.formats.media_refs import MediaIn, MediaOut, listed
 from saccade.sft.formats.row_files import Row
 from saccade.sft.formats.row_format import ConversationCodec, Parts, RowFormat, labels
@@ -59,7 +59,7 @@ class ShareGPTCodec(ConversationCodec):
         """Pictures, then videos."""
         return read_columns(row, into)
 
-    def decode(self, row: Mapping[str, Any], parts: Parts, about: About) -> Trajectory:
+    def decode(self, row: Mapping[str, Any], parts: Parts, about: ConversationFacts) -> Trajectory:
         lines = read_lines(row.get("conversations"), ("value", "content"), ("from", "role"))
         system = row.get("system")
         if isinstance(system, str) and system:

@@ -23,7 +23,7 @@ from saccade.errors import RecordError
 from saccade.record.content import ImagePart
 from saccade.record.task import NamedMedia, Task
 from saccade.record.trajectory import Trajectory
-from saccade.sft.formats.conversation import About, Conversation, Line, flatten, held, unflatten
+from saccade.sft.formats.conversation import Conversation, ConversationFacts, Line, flatten, held, unflatten
 from saccade.sft.formats.media_refs import MediaIn, MediaOut, listed
 from saccade.sft.formats.row_files import Row
 from saccade.sft.formats.row_format import ConversationCodec, Parts, RowFormat, labels
@@ -69,7 +69,7 @@ class ThymeCodec(ConversationCodec):
         """The pictures, inline or not."""
         return tuple(into.image(named) for named in listed(row, "image", "images"))
 
-    def decode(self, row: Mapping[str, Any], parts: Parts, about: About) -> Trajectory:
+    def decode(self, row: Mapping[str, Any], parts: Parts, about: ConversationFacts) -> Trajectory:
         """The trajectory, its pictures under the dialect's names."""
         question, response, system = row.get("question"), row.get("response"), row.get("system")
         if not isinstance(question, str) or not isinstance(response, str):

@@ -20,7 +20,7 @@ from saccade.errors import RecordError
 from saccade.record.base import clean_text
 from saccade.record.content import ImagePart
 from saccade.record.trajectory import Trajectory
-from saccade.sft.formats.conversation import About, Conversation, flatten, held, unflatten
+from saccade.sft.formats.conversation import Conversation, ConversationFacts, flatten, held, unflatten
 from saccade.sft.formats.media_refs import MediaIn, MediaOut, listed
 from saccade.sft.formats.row_files import Row, load_pyarrow, write_parquet
 from saccade.sft.formats.row_format import ConversationCodec, Parts, RowFormat
@@ -82,7 +82,7 @@ class VerlCodec(ConversationCodec):
         """The pictures, as bytes or by their path."""
         return tuple(into.image(named) for named in listed(row, "images"))
 
-    def decode(self, row: Mapping[str, Any], parts: Parts, about: About) -> Trajectory:
+    def decode(self, row: Mapping[str, Any], parts: Parts, about: ConversationFacts) -> Trajectory:
         """The trajectory, without turns."""
         lines = read_lines(row.get("prompt"), ("content",), ("role",))
         if any(line.role == "assistant" for line in lines):
