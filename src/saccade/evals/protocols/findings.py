@@ -84,7 +84,7 @@ class Findings(Record):
     about: StudiedRun
 
 
-class Examples(Record):
+class SampleExamples(Record):
     """A few samples of one kind, to be looked at."""
 
     kind: Name

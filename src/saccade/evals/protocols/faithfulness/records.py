@@ -13,7 +13,7 @@ from typing import Literal
 
 from pydantic import FiniteFloat, NonNegativeInt
 
-from saccade.evals.protocols.findings import Examples, Findings, Rate, SampleRow
+from saccade.evals.protocols.findings import Findings, Rate, SampleExamples, SampleRow
 from saccade.record.base import Record, Sha256, Text
 from saccade.rewards.judges.verdict import NoVerdict
 
@@ -96,7 +96,7 @@ class JudgeFindings(Record):
     """Pictures without a verdict, by the reason."""
     without_picture: NonNegativeInt
     """Samples that called something and got no picture back."""
-    examples: tuple[Examples, ...]
+    examples: tuple[SampleExamples, ...]
     """By outcome of any crop."""
 
 
