@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from saccade.cli.train_screen import TrainScreen
-from saccade.sft.train.examples import Examples
+from saccade.sft.train.examples import TrainingExamples
 
 
 class SftScreen(TrainScreen):
@@ -19,7 +19,7 @@ class SftScreen(TrainScreen):
         """Move the first bar."""
         self.progress.update(self._reading, completed=trajectories)
 
-    def begins(self, examples: Examples, done: int, total: int) -> None:
+    def begins(self, examples: TrainingExamples, done: int, total: int) -> None:
         """Say what is learned from, and what is not."""
         tokens = sum(len(row) for row in examples.train)
         learned = sum(int(row.trained.sum()) for row in examples.train)

@@ -30,7 +30,7 @@ _NO_TOKENS = "without a token form"
 
 
 @dataclass(frozen=True, slots=True)
-class Examples:
+class TrainingExamples:
     """What a run learns from and is watched on."""
 
     train: tuple[TokenRow, ...]
@@ -73,7 +73,9 @@ def check_runs(runs: Iterable[str]) -> None:
             raise TrainingError(f"{run} is no run folder: there is no {TRAJECTORIES} in it. Name the folder of a run.")
 
 
-def read_examples(settings: SftSettings, encoder: Encoder, tell: Callable[[int], None] = lambda _: None) -> Examples:
+def read_examples(
+    settings: SftSettings, encoder: Encoder, tell: Callable[[int], None] = lambda _: None
+) -> TrainingExamples:
     """The rows of `settings.data.runs`, in the order of the files.
 
     Args:
@@ -105,7 +107,7 @@ def read_examples(settings: SftSettings, encoder: Encoder, tell: Callable[[int],
     if not train:
         reasons = "; ".join(f"{count} {reason}" for reason, count in left_out.most_common()) or "the folders are empty"
         raise TrainingError(f"there is no trajectory to learn from: {reasons}. {refusal}".rstrip())
-    return Examples(
+    return TrainingExamples(
         tuple(train), tuple(held), dict(left_out), refusal, {name: dialects[name] for name in dialects if name}
     )
 

@@ -19,7 +19,7 @@ import torch
 
 from saccade.errors import TrainingError
 from saccade.record.settings import save_settings
-from saccade.sft.train.examples import Examples, ManyStores, check_runs, read_examples
+from saccade.sft.train.examples import ManyStores, TrainingExamples, check_runs, read_examples
 from saccade.sft.train.loss import Weights, token_loss, token_weights
 from saccade.sft.train.order import step_rows, total_steps
 from saccade.sft.train.settings import SftSettings
@@ -81,7 +81,7 @@ class _Run:
     """The state of a run between two steps."""
 
     def __init__(
-        self, settings: SftSettings, out: Path, trained: Trainable, examples: Examples, learner: Learner
+        self, settings: SftSettings, out: Path, trained: Trainable, examples: TrainingExamples, learner: Learner
     ) -> None:
         self._settings = settings
         self._out = out

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Protocol
 
-from saccade.sft.train.examples import Examples
+from saccade.sft.train.examples import TrainingExamples
 
 
 class Watch(Protocol):
@@ -15,7 +15,7 @@ class Watch(Protocol):
     def reading(self, trajectories: int) -> None:
         """So many trajectories were made into tokens."""
 
-    def begins(self, examples: Examples, done: int, total: int) -> None:
+    def begins(self, examples: TrainingExamples, done: int, total: int) -> None:
         """Training begins after `done` of `total` steps."""
 
     def step(self, number: int, values: Mapping[str, float | int]) -> None:
@@ -32,7 +32,7 @@ class NoWatch:
     """Hears and says nothing."""
 
     def reading(self, trajectories: int) -> None: ...
-    def begins(self, examples: Examples, done: int, total: int) -> None: ...
+    def begins(self, examples: TrainingExamples, done: int, total: int) -> None: ...
     def step(self, number: int, values: Mapping[str, float | int]) -> None: ...
     def validated(self, number: int, values: Mapping[str, float | int]) -> None: ...
     def saved(self, path: Path) -> None: ...
