@@ -87,7 +87,7 @@ class _Screen:
         """As `saccade sft` shows it."""
         from saccade.cli.sft_screen import SftScreen
 
-        return RlScreen()
+        return SftScreen()
 
     def rl(self) -> AbstractContextManager[RlCallback]:
         """As `saccade rl` shows it."""

@@ -3,7 +3,8 @@
     SACCADE_<PROVIDER>_API_KEY      for every provider, before its own name
     OPENAI_API_KEY, AZURE_OPENAI_API_KEY, ANTHROPIC_API_KEY
 
-A `ApiKey` has no readable form: not in `repr`, `str`, a copy or a pickle. A program that calls `reveal` has it, of course.
+An `ApiKey` has no readable form: not in `repr`, `str`, a copy or a pickle. A program that calls `reveal` has it, of
+course.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ class ApiKey:
         self._value = value
 
     def __repr__(self) -> str:
-        return "Key(hidden)"
+        return "ApiKey(hidden)"
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("a key is never pickled or copied; read it from the environment where it is needed")
