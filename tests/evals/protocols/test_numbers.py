@@ -17,7 +17,7 @@ from saccade.evals.protocols.faithfulness.records import ToolUseOutcome
 from saccade.evals.protocols.findings import SampleRow, StudiedRun
 from saccade.evals.protocols.rates import Rates
 from saccade.evals.protocols.tokens.protocol import findings as tokens
-from saccade.evals.protocols.tokens.records import TokenRow
+from saccade.evals.protocols.tokens.records import TokenUsageRow
 
 
 def row(task: str, rollout: int = 0, correct: float | None = 1.0) -> SampleRow:
@@ -139,7 +139,7 @@ def test_curves_over_turns_and_budgets() -> None:
 
 def test_tokens_in_quarters() -> None:
     rows = [
-        TokenRow(
+        TokenUsageRow(
             **row(f"t{number}").model_dump(),
             pictures=1,
             visual=visual,
