@@ -21,7 +21,7 @@ from saccade.rl.losses.entropy import entropy
 from saccade.rl.losses.settings import LossSettings
 from saccade.rl.losses.total import LossInputs, Totals, policy_loss
 from saccade.rl.recipe import RlOptimizerSettings
-from saccade.tokens.batch import Batch, Collator, TokenRow
+from saccade.tokens.batch import Batch, BatchRow, Collator
 from saccade.training.learner import Learner
 from saccade.training.passes import forward_passes, work
 from saccade.training.weights import Trainable
@@ -31,7 +31,7 @@ from saccade.training.weights import Trainable
 class TrainingSample:
     """A rollout as the update sees it; arrays are (tokens,)."""
 
-    row: TokenRow
+    row: BatchRow
     behaviour: NDArray[np.float32]
     """Log-probability of each sampled token under the policy that sampled it, else 0."""
     advantages: NDArray[np.float32]

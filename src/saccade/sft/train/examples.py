@@ -21,7 +21,7 @@ from saccade.record.codec import read_lines
 from saccade.record.status import Status
 from saccade.record.trajectory import Trajectory
 from saccade.sft.train.settings import DataSettings, LossSettings, SftSettings
-from saccade.tokens.batch import TokenRow, token_row
+from saccade.tokens.batch import BatchRow, token_row
 from saccade.tokens.build import token_trajectory
 from saccade.tokens.encoder import Encoder
 from saccade.tokens.segments import truncate
@@ -33,8 +33,8 @@ _NO_TOKENS = "without a token form"
 class TrainingExamples:
     """What a run learns from and is watched on."""
 
-    train: tuple[TokenRow, ...]
-    validation: tuple[TokenRow, ...]
+    train: tuple[BatchRow, ...]
+    validation: tuple[BatchRow, ...]
     left_out: dict[str, int]
     """How many trajectories were not used, by reason."""
     refusal: str = ""
@@ -87,8 +87,8 @@ def read_examples(
         RecordError: a run folder cannot be read.
         TrainingError: nothing is left to learn from.
     """
-    train: list[TokenRow] = []
-    held: list[TokenRow] = []
+    train: list[BatchRow] = []
+    held: list[BatchRow] = []
     left_out: Counter[str] = Counter()
     dialects: Counter[str] = Counter()
     refusal = ""
@@ -129,7 +129,7 @@ class _Read:
 
     task: str
     """Its id."""
-    row: TokenRow | None
+    row: BatchRow | None
     reason: str = ""
     """Why there is no row."""
     refusal: str = ""
@@ -171,7 +171,7 @@ def _read(trajectory: Trajectory, settings: SftSettings, encoder: Encoder) -> _R
     )
 
 
-def _row(trajectory: Trajectory, settings: SftSettings, encoder: Encoder) -> TokenRow | str:
+def _row(trajectory: Trajectory, settings: SftSettings, encoder: Encoder) -> BatchRow | str:
     """The row, or the reason why there is none."""
     data: DataSettings = settings.data
     if trajectory.lost or any(_status(trajectory, turn) is Status.LOST for turn in range(len(trajectory.turns))):

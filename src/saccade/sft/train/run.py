@@ -25,7 +25,7 @@ from saccade.sft.train.order import step_rows, total_steps
 from saccade.sft.train.settings import SftSettings
 from saccade.sft.train.validate import greedy_samples, held_out_loss
 from saccade.sft.train.watch import NoWatch, Watch
-from saccade.tokens.batch import Batch, Collator, TokenRow
+from saccade.tokens.batch import Batch, BatchRow, Collator
 from saccade.tokens.pictures import PictureTensors
 from saccade.training.checkpoints import Checkpoints, RunState
 from saccade.training.folder import SETTINGS, check_folder
@@ -183,7 +183,7 @@ class _Run:
             "epoch": (step + 1) * len(rows) / len(self._examples.train),
         }
 
-    def _rows(self, step: int) -> list[TokenRow]:
+    def _rows(self, step: int) -> list[BatchRow]:
         rows = self._examples.train
         return [rows[i] for i in step_rows(step, len(rows), self._settings.batch.trajectories, self._settings.seed)]
 
@@ -198,12 +198,12 @@ class _Run:
             for group in self._processes.balanced_shares(groups, work(lengths, groups))
         ]
 
-    def _batch(self, rows: Sequence[TokenRow], weights: Sequence[Weights]) -> tuple[Batch, torch.Tensor, torch.Tensor]:
+    def _batch(self, rows: Sequence[BatchRow], weights: Sequence[Weights]) -> tuple[Batch, torch.Tensor, torch.Tensor]:
         batch = self._collate(rows)
         return batch, batch.lay_out([row.trained for row in rows], False), batch.lay_out(weights, 0.0)
 
     def _look(self, number: int, journal: TrainingJournal | None, watch: Watch) -> None:
-        held: Sequence[TokenRow] = self._examples.validation
+        held: Sequence[BatchRow] = self._examples.validation
         values = held_out_loss(self._trained, held, self._collate_held, self._settings.batch.tokens, self._processes)
         if journal is None:
             return
