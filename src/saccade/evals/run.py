@@ -35,7 +35,7 @@ from saccade.evals.paper_settings import as_published
 from saccade.evals.progress import OUTAGES, EvalProgress, Watch
 from saccade.evals.requests import keeper
 from saccade.evals.rows import read_rows
-from saccade.evals.samples import Sample, samples
+from saccade.evals.samples import EvalSample, samples
 from saccade.evals.settings import EvalSettings
 from saccade.evals.sources import chosen, open_sources
 from saccade.evals.summary import Summary, summarise, write_summary
@@ -159,7 +159,7 @@ class EvalResources:
     told: str
     """The settings as text, for the record."""
 
-    async def play(self, sample: Sample) -> Trajectory | SampleFailure:
+    async def play(self, sample: EvalSample) -> Trajectory | SampleFailure:
         """Play and grade one sample. What only this sample suffers from is a failure of its own."""
         try:
             plan = await asyncio.to_thread(self._plan, sample)
@@ -172,7 +172,7 @@ class EvalResources:
             return SampleFailure(id=sample.id, kind=str(played.stop), detail=played.stop_detail)
         return await asyncio.to_thread(graded, played, self.settings.grader or sample.item.grader)
 
-    def _plan(self, sample: Sample) -> Plan:
+    def _plan(self, sample: EvalSample) -> Plan:
         settings = self.settings
         sampling = settings.sampling
         if settings.seeded:
