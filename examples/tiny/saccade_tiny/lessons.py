@@ -26,7 +26,7 @@ from saccade.sft.synth.report import SynthProgress, may_pass
 from saccade.sft.synth.resume import opened
 from saccade.sft.synth.settings import SynthSettings
 from saccade.sft.synth.studio import Studio
-from saccade.tasks.worlds.base import Sample
+from saccade.tasks.worlds.base import WorldSample
 from saccade.tasks.worlds.rng import Rng
 from saccade_tiny.settings import Lesson
 from saccade_tiny.wordings import reworded
@@ -64,7 +64,7 @@ class LessonStudio(Studio):
         super().__init__(settings, store)
         self._reword = reword
 
-    def _check(self, job: Job, sample: Sample) -> None:
+    def _check(self, job: Job, sample: WorldSample) -> None:
         """Most searches are too long for a lesson of short ones; storing their pictures would take most of its time."""
         most = self.settings.limits.turns
         looked = is_search(job.world, len(sample.evidence)) and self._dialect.id != DIRECT

@@ -12,7 +12,7 @@ from tests.tasks.worlds.running import printed_answer
 
 from saccade.errors import SettingsError, UnavailableError
 from saccade.tasks.worlds import video_reading
-from saccade.tasks.worlds.base import Clip, Sample, Split, draw_sample, seed_of
+from saccade.tasks.worlds.base import Clip, Split, WorldSample, draw_sample, seed_of
 from saccade.tasks.worlds.canvas import overlaps
 from saccade.tasks.worlds.rng import Rng
 from saccade.tasks.worlds.video import WORLD, VideoKnobs, plan
@@ -32,7 +32,7 @@ def planned(split: Split, index: int, knobs: VideoKnobs | None = None) -> tuple[
     return scene, f"{asked.question}|{asked.answer}"
 
 
-def reader_of(sample: Sample) -> object:
+def reader_of(sample: WorldSample) -> object:
     pytest.importorskip("av")
     from saccade.guest.video import VideoReader
 
@@ -41,7 +41,7 @@ def reader_of(sample: Sample) -> object:
     return VideoReader(io.BytesIO(clip.data))
 
 
-def answer_of(sample: Sample) -> str:
+def answer_of(sample: WorldSample) -> str:
     return printed_answer(sample, video_clue_0=reader_of(sample))
 
 

@@ -34,7 +34,7 @@ from saccade.sft.synth.jobs import Job, knobs_by_world
 from saccade.sft.synth.made import DiscardedError, Made, graded
 from saccade.sft.synth.makers import ExpertMaker, Maker, SynthResources, TeacherMaker
 from saccade.sft.synth.settings import SynthSettings
-from saccade.tasks.worlds.base import Sample, World, draw_sample, store_sample
+from saccade.tasks.worlds.base import World, WorldSample, draw_sample, store_sample
 from saccade.tasks.worlds.registry import load_world
 
 Loader = Callable[[str], Model]
@@ -100,7 +100,7 @@ class Studio:
             return Made(None, str(played.stop), played.stop_detail)
         return Made(graded(played))
 
-    def _check(self, job: Job, sample: Sample) -> None:
+    def _check(self, job: Job, sample: WorldSample) -> None:
         """Raise `ExpertStopped` for a sample that need not be stored, since nothing would come of it."""
 
     def _made_for(self, stage: SynthResources) -> Maker:
@@ -127,5 +127,5 @@ def _check_writes_code(dialect: Dialect) -> None:
         ) from error
 
 
-def _stored(sample: Sample, store: MediaStore, job: Job) -> Task:
+def _stored(sample: WorldSample, store: MediaStore, job: Job) -> Task:
     return store_sample(sample, store, task_id=job.task_id, split=job.split)

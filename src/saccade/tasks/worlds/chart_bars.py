@@ -6,7 +6,7 @@ from PIL import Image, ImageDraw
 from pydantic import Field
 
 from saccade.tasks.worlds import chart_reading, reading
-from saccade.tasks.worlds.base import Knobs, Sample, World
+from saccade.tasks.worlds.base import Knobs, World, WorldSample
 from saccade.tasks.worlds.canvas import Box, Colour, blank
 from saccade.tasks.worlds.chart_frame import (
     MARKS,
@@ -41,7 +41,7 @@ class ChartBarKnobs(Knobs):
 Key = tuple[str, str]
 
 
-def draw(rng: Rng, knobs: ChartBarKnobs) -> Sample:
+def draw(rng: Rng, knobs: ChartBarKnobs) -> WorldSample:
     """One bar chart and a question about it."""
     theme, scale, topic = random_theme(rng), random_scale(rng, 2), rng.choice(TOPICS)
     count = rng.integer(3, min(knobs.categories, len(topic.labels)))
@@ -62,7 +62,7 @@ def draw(rng: Rng, knobs: ChartBarKnobs) -> Sample:
         f"marks = chart_marks(rgb, {drawn.series!r})\n"
         "values = lambda labels: by_label(rgb, marks, labels)\n"
     )
-    return Sample(
+    return WorldSample(
         question=asked.question,
         media={"image_0": picture},
         answer=asked.answer,

@@ -11,7 +11,7 @@ from PIL import Image, ImageDraw
 from pydantic import Field
 
 from saccade.tasks.worlds import chart_reading, reading
-from saccade.tasks.worlds.base import Knobs, Sample, World
+from saccade.tasks.worlds.base import Knobs, World, WorldSample
 from saccade.tasks.worlds.canvas import Box, Colour, blank
 from saccade.tasks.worlds.chart_frame import (
     MARKS,
@@ -50,7 +50,7 @@ Lines = dict[str, list[int]]
 """The values of each series, in the order of the labels, as n of the scale."""
 
 
-def draw(rng: Rng, knobs: ChartLineKnobs) -> Sample:
+def draw(rng: Rng, knobs: ChartLineKnobs) -> WorldSample:
     """One line chart and a question about it."""
     theme, topic = random_theme(rng), rng.choice(_ORDERED)
     scale, radius = random_scale(rng, 3), rng.integer(4, 6)
@@ -70,7 +70,7 @@ def draw(rng: Rng, knobs: ChartLineKnobs) -> Sample:
         f"marks = chart_marks(rgb, {drawn.series!r})\n"
         "values = lambda labels: by_label(rgb, marks, labels)\n"
     )
-    return Sample(
+    return WorldSample(
         question=asked.question,
         media={"image_0": picture},
         answer=asked.answer,

@@ -13,7 +13,7 @@ from pydantic import Field
 
 from saccade.record.task import AnswerType, EvidenceBox
 from saccade.tasks.worlds import chart_reading, reading
-from saccade.tasks.worlds.base import Knobs, Sample, World
+from saccade.tasks.worlds.base import Knobs, World, WorldSample
 from saccade.tasks.worlds.canvas import blank
 from saccade.tasks.worlds.chart_frame import (
     MARKS,
@@ -61,7 +61,7 @@ class _Cloud:
     points: dict[str, list[Point]]
 
 
-def draw(rng: Rng, knobs: ChartScatterKnobs) -> Sample:
+def draw(rng: Rng, knobs: ChartScatterKnobs) -> WorldSample:
     """One scatter chart and a question about it."""
     theme = random_theme(rng)
     up, across, radius = random_scale(rng, 3), random_scale(rng, 3), rng.integer(4, 6)
@@ -77,7 +77,7 @@ def draw(rng: Rng, knobs: ChartScatterKnobs) -> Sample:
     kind = rng.choice(knobs.kinds)
     question, answer, lines, used = _ask(rng, kind, cloud, name)
     start = f'rgb = np.asarray(image_0.convert("RGB"))\npoints = disc_points(rgb, {name!r})\nprint(points)\n'
-    return Sample(
+    return WorldSample(
         question=question,
         media={"image_0": picture},
         answer=answer,

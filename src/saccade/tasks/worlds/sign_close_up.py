@@ -13,7 +13,7 @@ from PIL import Image
 from pydantic import Field
 
 from saccade.record.task import EvidenceBox
-from saccade.tasks.worlds.base import Knobs, Sample, World
+from saccade.tasks.worlds.base import Knobs, World, WorldSample
 from saccade.tasks.worlds.rng import Rng
 from saccade.tasks.worlds.visual_search import VisualSearchKnobs
 from saccade.tasks.worlds.visual_search import draw as draw_search
@@ -40,7 +40,7 @@ class SignCloseUpKnobs(Knobs):
     """As in world `visual-search`."""
 
 
-def draw(rng: Rng, knobs: SignCloseUpKnobs) -> Sample:
+def draw(rng: Rng, knobs: SignCloseUpKnobs) -> WorldSample:
     """One sign, cut out of a small scene of signs."""
     sample = draw_search(rng, _scene(knobs))
     (evidence,) = sample.evidence

@@ -12,7 +12,7 @@ from typing import Annotated
 from pydantic import Field
 
 from saccade.record.task import EvidenceBox
-from saccade.tasks.worlds.base import Knobs, Sample, World
+from saccade.tasks.worlds.base import Knobs, World, WorldSample
 from saccade.tasks.worlds.canvas import Box
 from saccade.tasks.worlds.parts import View, holds_middle
 from saccade.tasks.worlds.rng import Rng
@@ -47,7 +47,7 @@ def found_line(asked: Collection[str], inside: Collection[str]) -> str:
     return ", ".join(sorted(colour for colour in asked if colour in inside)) or "none"
 
 
-def draw(rng: Rng, knobs: SignColoursKnobs) -> Sample:
+def draw(rng: Rng, knobs: SignColoursKnobs) -> WorldSample:
     """A window into a scene with signs of different colours and about one size."""
     side = rng.integer(*knobs.side)
     margin = side // 6
@@ -58,7 +58,7 @@ def draw(rng: Rng, knobs: SignColoursKnobs) -> Sample:
     inside = {colour: box for colour, box in placed.items() if holds_middle(window, box)}
     asked = _asked(rng, list(inside), rng.integer(*knobs.asked))
     shown = {colour: _within(box, window) for colour, box in inside.items()}
-    return Sample(
+    return WorldSample(
         question=_QUESTION.format(colours=", ".join(asked)),
         media={"image_0": scene.crop(window)},
         answer=found_line(asked, inside),

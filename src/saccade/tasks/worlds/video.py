@@ -9,7 +9,7 @@ from pydantic import Field
 
 from saccade.errors import SettingsError
 from saccade.tasks.worlds import reading, video_reading
-from saccade.tasks.worlds.base import Knobs, Sample, World
+from saccade.tasks.worlds.base import Knobs, World, WorldSample
 from saccade.tasks.worlds.program import compose
 from saccade.tasks.worlds.rng import Rng
 from saccade.tasks.worlds.video_encode import Codec, encode_clip
@@ -53,7 +53,7 @@ def plan(rng: Rng, knobs: VideoKnobs) -> tuple[VideoKind, VideoScene, VideoQuest
     return kind, scene, asked
 
 
-def draw(rng: Rng, knobs: VideoKnobs) -> Sample:
+def draw(rng: Rng, knobs: VideoKnobs) -> WorldSample:
     """One clip and a question about it. Raises as `plan` and `encode_clip`."""
     kind, scene, asked = plan(rng, knobs)
     codec = rng.choice(knobs.codecs)
@@ -64,7 +64,7 @@ def draw(rng: Rng, knobs: VideoKnobs) -> Sample:
             "first frame": str(asked.target.first),
             "end frame": str(asked.target.end),
         }
-    return Sample(
+    return WorldSample(
         question=asked.question,
         media={"video_clue_0": encode_clip(scene.draw(), scene.fps, codec)},
         answer=asked.answer,
