@@ -24,7 +24,7 @@ from .namespaces import NAMESPACES, Standing
 from .preload import warm_up
 from .root import WORKSPACE, build_private_root, plan_root
 from .seat import Seat
-from .workspaces import Family, Keeper, PlainWorkspaces
+from .workspaces import Keeper, PlainWorkspaces, WorkspaceFamily
 
 PLAIN_WORKSPACE = f"/proc/self/fd/{wire.WORKSPACE_FD}"
 """Path of the workspace without a private root; the same for every session and branch."""
@@ -77,7 +77,7 @@ class Nursery:
         self.places.release(seat.workspace)
         self._uids_in_use[seat.uid] -= 1
 
-    def _make(self, family: Family, uid: int) -> tuple[int, str]:
+    def _make(self, family: WorkspaceFamily, uid: int) -> tuple[int, str]:
         owner = uid if self.plan.users == "range" and "session_user" not in self.plan.left_out else os.geteuid()
         return family.new_workspace(self.limits["workspace_bytes"], self.limits["workspace_files"], owner)
 

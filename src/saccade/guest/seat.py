@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .workspaces import Family
+from .workspaces import WorkspaceFamily
 
 
 @dataclass
@@ -13,7 +13,7 @@ class Seat:
 
     id: int
     uid: int
-    family: Family
+    family: WorkspaceFamily
     """Folder that holds the workspaces of this session and of the sessions it shares memory with."""
     workspace: str
     keeper: int = 0
