@@ -13,7 +13,7 @@ from saccade.errors import ModelRefusedError
 
 
 @dataclass(frozen=True, slots=True)
-class Family:
+class ModelFamily:
     """What `LocalModel` must know about checkpoints of one `model_type`."""
 
     model_type: str
@@ -44,12 +44,12 @@ _QWEN_RESERVED = (
     "<|video_pad|>",
 )
 
-FAMILIES: Mapping[str, Family] = {
+FAMILIES: Mapping[str, ModelFamily] = {
     family.model_type: family
     for family in (
-        Family("qwen2_5_vl", "<|image_pad|>", reserved=_QWEN_RESERVED, rope_axes=3),
-        Family("qwen3_vl", "<|image_pad|>", reserved=_QWEN_RESERVED, rope_axes=3),
-        Family(
+        ModelFamily("qwen2_5_vl", "<|image_pad|>", reserved=_QWEN_RESERVED, rope_axes=3),
+        ModelFamily("qwen3_vl", "<|image_pad|>", reserved=_QWEN_RESERVED, rope_axes=3),
+        ModelFamily(
             "internvl",
             "<IMG_CONTEXT>",
             before=("<img>",),
@@ -62,7 +62,7 @@ FAMILIES: Mapping[str, Family] = {
 """By `model_type`: Qwen2.5-VL, Qwen3-VL, and InternVL3 in its transformers form."""
 
 
-def family_of(model_type: str, checkpoint: str) -> Family:
+def family_of(model_type: str, checkpoint: str) -> ModelFamily:
     """The family of that `model_type`.
 
     Raises:
