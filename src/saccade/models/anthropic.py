@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from saccade.models.answer import Answer, Listener
+from saccade.models.answer import Listener, PartialAnswer
 from saccade.models.anthropic_wire import EventReader, request_fields, sendable_stops
 from saccade.models.base import Completion, MediaReader, Request
 from saccade.models.endpoint import Endpoint
@@ -51,11 +51,11 @@ class AnthropicModel(HostedModel):
     async def _tried(self, request: Request, fields: dict[str, Any], listener: Listener) -> Completion:
         async def ask() -> Completion:
             listener.begin()
-            return await self._stream(fields, Answer(request.stop, listener))
+            return await self._stream(fields, PartialAnswer(request.stop, listener))
 
         return await self._patiently(ask)
 
-    async def _stream(self, fields: dict[str, Any], answer: Answer) -> Completion:
+    async def _stream(self, fields: dict[str, Any], answer: PartialAnswer) -> Completion:
         reader = EventReader(answer)
         cuts = len(sendable_stops(answer.stops)) < len(answer.stops)
         stream = await self._client.messages.create(stream=True, **fields)

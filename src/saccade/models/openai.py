@@ -20,7 +20,7 @@ from dataclasses import replace
 from typing import Any
 
 from saccade.errors import ModelDeniedError, ModelRefusedError, RegistryError, SettingsError
-from saccade.models.answer import Answer, Listener
+from saccade.models.answer import Listener, PartialAnswer
 from saccade.models.base import Completion, MediaReader, Request
 from saccade.models.endpoint import Endpoint
 from saccade.models.failures import RefusedParameterError
@@ -88,7 +88,7 @@ class OpenAIModel(HostedModel):
 
         async def ask() -> Completion:
             listener.begin()
-            answer = Answer(request.stop, listener, infers_stop=sends_stops and not self._server.names_stop)
+            answer = PartialAnswer(request.stop, listener, infers_stop=sends_stops and not self._server.names_stop)
             if listener.wants_pieces or cuts:
                 await self._stream(fields, answer, cuts)
             else:
@@ -99,13 +99,13 @@ class OpenAIModel(HostedModel):
 
         return await self._patiently(ask)
 
-    async def _whole(self, fields: dict[str, Any], answer: Answer) -> None:
+    async def _whole(self, fields: dict[str, Any], answer: PartialAnswer) -> None:
         body = await self._client.chat.completions.create(model=self._endpoint.model, **fields)
         if not hasattr(body, "model_dump"):
             raise OutageError("sent an answer that is no JSON.")
         read_body(body.model_dump(warnings=False), answer, whole=True)
 
-    async def _stream(self, fields: dict[str, Any], answer: Answer, cuts: bool) -> None:
+    async def _stream(self, fields: dict[str, Any], answer: PartialAnswer, cuts: bool) -> None:
         if not self._server.ids_in_streams:
             fields = _without_ids(fields)
         stream = await self._client.chat.completions.create(

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from saccade.errors import ModelRefusedError
-from saccade.models.answer import Answer, first_named
+from saccade.models.answer import PartialAnswer, first_named
 from saccade.models.base import MediaReader, Request, Usage
 from saccade.models.native_calls import paired
 from saccade.models.openai_messages import chat_messages
@@ -155,7 +155,7 @@ def request_fields(
     return fields
 
 
-def read_body(body: Mapping[str, Any], answer: Answer, *, whole: bool) -> None:
+def read_body(body: Mapping[str, Any], answer: PartialAnswer, *, whole: bool) -> None:
     """Read an answer that came in one piece (`whole`), or a chunk of a stream; the last chunk may hold no choice.
 
     Raises:
@@ -170,7 +170,7 @@ def read_body(body: Mapping[str, Any], answer: Answer, *, whole: bool) -> None:
         raise OutageError("sent an answer that does not follow the protocol.") from error
 
 
-def _read_whole(body: Mapping[str, Any], answer: Answer) -> None:
+def _read_whole(body: Mapping[str, Any], answer: PartialAnswer) -> None:
     choices = body.get("choices")
     if not isinstance(choices, list) or not choices or not isinstance(choices[0].get("message"), dict):
         raise OutageError("sent an answer without a message.")
@@ -178,14 +178,14 @@ def _read_whole(body: Mapping[str, Any], answer: Answer) -> None:
     _read_frame(body, answer)
 
 
-def _read_chunk(body: Mapping[str, Any], answer: Answer) -> None:
+def _read_chunk(body: Mapping[str, Any], answer: PartialAnswer) -> None:
     for choice in body.get("choices") or ():
         if choice.get("index", 0) in (0, None):
             _read_choice(choice, choice.get("delta") or {}, answer)
     _read_frame(body, answer)
 
 
-def _read_frame(body: Mapping[str, Any], answer: Answer) -> None:
+def _read_frame(body: Mapping[str, Any], answer: PartialAnswer) -> None:
     answer.model = body.get("model") or answer.model
     usage = body.get("usage")
     if isinstance(usage, dict):
@@ -197,7 +197,7 @@ def _read_frame(body: Mapping[str, Any], answer: Answer) -> None:
         )
 
 
-def _read_choice(choice: Mapping[str, Any], message: Mapping[str, Any], answer: Answer) -> None:
+def _read_choice(choice: Mapping[str, Any], message: Mapping[str, Any], answer: PartialAnswer) -> None:
     text = message.get("content") or message.get("refusal") or ""
     if not isinstance(text, str):
         raise OutageError("sent a text that is none.")
@@ -225,7 +225,7 @@ def _thought(message: Mapping[str, Any]) -> str:
     return next((thought for thought in told if isinstance(thought, str)), "")
 
 
-def _read_tokens(choice: Mapping[str, Any], answer: Answer) -> None:
+def _read_tokens(choice: Mapping[str, Any], answer: PartialAnswer) -> None:
     told = (choice.get("meta_info") or {}).get("output_token_logprobs")
     if told:  # SGLang: (log-probability, id, text) of each token
         answer.token_ids += [int(token[1]) for token in told]
