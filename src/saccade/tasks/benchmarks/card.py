@@ -156,7 +156,7 @@ class PaperSettings(Settings):
     context_tokens: PositiveInt | None = None
 
 
-class Score(Settings):
+class PublishedScore(Settings):
     """A published result."""
 
     model: str
@@ -200,7 +200,7 @@ class Card(Settings):
     graders: Mapping[AnswerType, Annotated[GraderChoice, BeforeValidator(_as_table)]]
     metric: Metric = Metric()
     settings: tuple[PaperSettings, ...] = ()
-    scores: tuple[Score, ...] = ()
+    scores: tuple[PublishedScore, ...] = ()
     size: Size = Size()
     notes: str = ""
 
