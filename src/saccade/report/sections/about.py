@@ -8,7 +8,7 @@ from saccade.evals.spent import Known, Spent, spent
 from saccade.report.plots.figure import hue
 from saccade.report.runs.eval_run import EvalRun
 from saccade.report.runs.training_run import TrainingRun, flat
-from saccade.report.sections.view import Line, Panel, Section, Sheet
+from saccade.report.sections.view import Panel, Section, Sheet, SheetRow
 from saccade.report.words import NONE, money
 
 _PLACES = frozenset({"data", "sandbox", "threads"})
@@ -48,7 +48,7 @@ def about(runs: Sequence[EvalRun], trainings: Sequence[TrainingRun]) -> Section:
     return Section("runs", "Runs", tuple(panels))
 
 
-def _line(run: EvalRun, own: str) -> Line:
+def _line(run: EvalRun, own: str) -> SheetRow:
     rows = run.rows
     cells = (
         run.name,
@@ -62,7 +62,7 @@ def _line(run: EvalRun, own: str) -> Line:
         ", ".join(filter(None, run.models)) or NONE,
         ", ".join(dict.fromkeys(filter(None, run.dialects.values()))) or NONE,
     )
-    return Line(cells, own)
+    return SheetRow(cells, own)
 
 
 def _spent(found: Spent) -> tuple[str, str, str]:
@@ -80,7 +80,7 @@ def _spent(found: Spent) -> tuple[str, str, str]:
     )
 
 
-def _trained(run: TrainingRun, own: str) -> Line:
+def _trained(run: TrainingRun, own: str) -> SheetRow:
     held = [value for _, value in run.points.get("validation/accuracy", ())]
     told = run.settings
     source = told.get("model.source", NONE).strip('"')
@@ -93,7 +93,7 @@ def _trained(run: TrainingRun, own: str) -> Line:
         (told.get("recipe.dialect") or told.get("dialect") or NONE).strip('"'),
         (told.get("tasks.source") or NONE).strip('"').rsplit("/", 1)[-1],
     )
-    return Line(cells, own)
+    return SheetRow(cells, own)
 
 
 def _settings(run: EvalRun) -> Mapping[str, str]:
@@ -107,7 +107,7 @@ def differences(told: Mapping[str, Mapping[str, str]]) -> tuple[Sheet, ...]:
     """The settings that are not the same in all runs, as a table; nothing for one run."""
     names = dict.fromkeys(name for settings in told.values() for name in settings)
     lines = [
-        Line((name, *_shown(name, [settings.get(name, NONE) for settings in told.values()])))
+        SheetRow((name, *_shown(name, [settings.get(name, NONE) for settings in told.values()])))
         for name in sorted(names)
         if name.split(".")[0] not in _PLACES and len({settings.get(name) for settings in told.values()}) > 1
     ]

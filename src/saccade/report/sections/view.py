@@ -16,7 +16,7 @@ _WRAPPED = 24
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class SheetRow:
     """A row of a table."""
 
     cells: tuple[str, ...]
@@ -32,7 +32,7 @@ class Sheet:
 
     title: str
     heads: tuple[str, ...]
-    lines: tuple[Line, ...]
+    lines: tuple[SheetRow, ...]
     words: int = 0
     folded: bool = False
     """Whether it is opened only when it is wanted."""
