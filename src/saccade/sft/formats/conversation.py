@@ -38,7 +38,7 @@ _MARK = "\ufffc"
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class RoleMessage:
     """What one role said."""
 
     role: Role
@@ -66,7 +66,7 @@ class Conversation:
     """A trajectory as lines."""
 
     about: ConversationFacts
-    lines: tuple[Line, ...]
+    lines: tuple[RoleMessage, ...]
     media: tuple[ImagePart | VideoPart, ...] = field(default=())
     """One for each placeholder, in order."""
 
@@ -84,7 +84,7 @@ def flatten(trajectory: Trajectory) -> Conversation:
     task = held_.task
     return Conversation(
         ConversationFacts(held_.id, held_.provenance.dialect, task.id, task.question, task.answer, task.source),
-        tuple(Line(message.role, _as_text(message.parts)) for message in messages),
+        tuple(RoleMessage(message.role, _as_text(message.parts)) for message in messages),
         tuple(part for message in messages for part in message.media),
     )
 

@@ -20,7 +20,7 @@ from typing import Any
 from saccade.errors import RecordError
 from saccade.record.content import ImagePart, Role
 from saccade.record.trajectory import Trajectory
-from saccade.sft.formats.conversation import Conversation, ConversationFacts, Line, flatten, unflatten
+from saccade.sft.formats.conversation import Conversation, ConversationFacts, RoleMessage, flatten, unflatten
 from saccade.sft.formats.media_refs import MediaIn, MediaOut, listed
 from saccade.sft.formats.row_files import Row
 from saccade.sft.formats.row_format import ConversationCodec, Parts, RowFormat, labels
@@ -63,7 +63,7 @@ class ShareGPTCodec(ConversationCodec):
         lines = read_lines(row.get("conversations"), ("value", "content"), ("from", "role"))
         system = row.get("system")
         if isinstance(system, str) and system:
-            lines = (Line("system", system), *lines)
+            lines = (RoleMessage("system", system), *lines)
         return unflatten(Conversation(about, lines, parts))
 
 
@@ -80,7 +80,7 @@ def read_columns(row: Mapping[str, Any], into: MediaIn) -> Parts:
     return (*images, *(into.video(named) for named in listed(row, "videos", "video")))
 
 
-def read_lines(said: object, texts: Sequence[str], roles: Sequence[str]) -> tuple[Line, ...]:
+def read_lines(said: object, texts: Sequence[str], roles: Sequence[str]) -> tuple[RoleMessage, ...]:
     """The lines of a list of messages; without roles they alternate, the user first. Raises `RecordError`."""
     if not isinstance(said, list | tuple) or not said:
         raise RecordError("there is no list of messages")
@@ -94,11 +94,11 @@ def read_lines(said: object, texts: Sequence[str], roles: Sequence[str]) -> tupl
         tag = next((message[name] for name in roles if message.get(name)), ("human", "gpt")[number % 2])
         if tag not in _ROLES:
             raise RecordError(f"message {number} is of the unknown role {tag!r}")
-        lines.append(Line(_ROLES[tag], text))
+        lines.append(RoleMessage(_ROLES[tag], text))
     return tuple(lines)
 
 
-def _check_alternates(all_lines: Sequence[Line], lines: Sequence[Line]) -> None:
+def _check_alternates(all_lines: Sequence[RoleMessage], lines: Sequence[RoleMessage]) -> None:
     if [line.role == "assistant" for line in lines] != [bool(number % 2) for number in range(len(lines))]:
         raise RecordError("messages do not alternate between the model and others, as this format must")
     if not lines or len(lines) % 2:

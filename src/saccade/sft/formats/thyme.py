@@ -23,7 +23,7 @@ from saccade.errors import RecordError
 from saccade.record.content import ImagePart
 from saccade.record.task import NamedMedia, Task
 from saccade.record.trajectory import Trajectory
-from saccade.sft.formats.conversation import Conversation, ConversationFacts, Line, flatten, held, unflatten
+from saccade.sft.formats.conversation import Conversation, ConversationFacts, RoleMessage, flatten, held, unflatten
 from saccade.sft.formats.media_refs import MediaIn, MediaOut, listed
 from saccade.sft.formats.row_files import Row
 from saccade.sft.formats.row_format import ConversationCodec, Parts, RowFormat, labels
@@ -76,12 +76,12 @@ class ThymeCodec(ConversationCodec):
             raise RecordError("it has no texts `question` and `response`")
         named = _NAMED.findall(question)
         names = dict(zip(named, _names(parts[: len(named)]), strict=False))
-        lines: tuple[Line, ...] = (
-            Line("user", _renamed(question, names)),
-            Line("assistant", _renamed(response, names)),
+        lines: tuple[RoleMessage, ...] = (
+            RoleMessage("user", _renamed(question, names)),
+            RoleMessage("assistant", _renamed(response, names)),
         )
         if isinstance(system, str):
-            lines = (Line("system", system), *lines)
+            lines = (RoleMessage("system", system), *lines)
         return unflatten(Conversation(replace(about, question=None), lines, parts))
 
 
