@@ -8,7 +8,7 @@ from saccade.evals.spent import Known, Spent, spent
 from saccade.report.plots.figure import hue
 from saccade.report.runs.eval_run import EvalRun
 from saccade.report.runs.training_run import TrainingRun, flat
-from saccade.report.sections.view import Panel, Section, Sheet, SheetRow
+from saccade.report.sections.view import Panel, Section, SectionTable, SheetRow
 from saccade.report.words import NONE, money
 
 _PLACES = frozenset({"data", "sandbox", "threads"})
@@ -37,13 +37,15 @@ def about(runs: Sequence[EvalRun], trainings: Sequence[TrainingRun]) -> Section:
             "dialect",
         )
         own = {run.name: _settings(run) for run in runs}
-        panels.append(Panel("Evaluations", (), (Sheet("Runs", heads, lines, words=2), *differences(own))))
+        panels.append(Panel("Evaluations", (), (SectionTable("Runs", heads, lines, words=2), *differences(own))))
     if trainings:
         rows = tuple(_trained(run, hue(place)) for place, run in enumerate(trainings))
         training_heads = ("run", "steps", "held out: first", "best", "last", "begun with", "dialect", "tasks")
         told = {run.name: run.settings for run in trainings}
         panels.append(
-            Panel("Training runs", (), (Sheet("Training runs", training_heads, rows, words=3), *differences(told)))
+            Panel(
+                "Training runs", (), (SectionTable("Training runs", training_heads, rows, words=3), *differences(told))
+            )
         )
     return Section("runs", "Runs", tuple(panels))
 
@@ -103,7 +105,7 @@ def _settings(run: EvalRun) -> Mapping[str, str]:
     return dict(flat(told.model_dump(mode="json")))
 
 
-def differences(told: Mapping[str, Mapping[str, str]]) -> tuple[Sheet, ...]:
+def differences(told: Mapping[str, Mapping[str, str]]) -> tuple[SectionTable, ...]:
     """The settings that are not the same in all runs, as a table; nothing for one run."""
     names = dict.fromkeys(name for settings in told.values() for name in settings)
     lines = [
@@ -112,7 +114,7 @@ def differences(told: Mapping[str, Mapping[str, str]]) -> tuple[Sheet, ...]:
         if name.split(".")[0] not in _PLACES and len({settings.get(name) for settings in told.values()}) > 1
     ]
     heads = ("setting", *told)
-    return (Sheet("Settings that differ", heads, tuple(lines), words=len(told)),) if lines else ()
+    return (SectionTable("Settings that differ", heads, tuple(lines), words=len(told)),) if lines else ()
 
 
 def _shown(name: str, values: Sequence[str]) -> Sequence[str]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from saccade.evals.summary import JudgeSummary
 from saccade.evals.tables import headline_text
-from saccade.report.sections.view import Sheet, SheetRow, percent
+from saccade.report.sections.view import SectionTable, SheetRow, percent
 from saccade.report.words import NONE
 
 HEADS = ("by rule, %", "by judge, %", "headline")
@@ -24,7 +24,7 @@ def cells(found: JudgeSummary | None) -> tuple[str, ...]:
     return percent(found.by_rule), percent(found.by_judge), headline_text(found)
 
 
-def agreement(found: Mapping[str, JudgeSummary], colours: Mapping[str, str]) -> Sheet:
+def agreement(found: Mapping[str, JudgeSummary], colours: Mapping[str, str]) -> SectionTable:
     """How far rule and judge agree in each run that was judged, with the class of its colour."""
     heads = (
         "",
@@ -37,7 +37,7 @@ def agreement(found: Mapping[str, JudgeSummary], colours: Mapping[str, str]) -> 
         "verdicts",
         "without one",
     )
-    return Sheet(
+    return SectionTable(
         "Rule and judge",
         heads,
         tuple(SheetRow((name, *_counts(judged)), colours[name]) for name, judged in found.items()),

@@ -11,7 +11,7 @@ from saccade.report.plots.dots import Dot, dots
 from saccade.report.plots.figure import hue
 from saccade.report.runs.eval_run import LOST, NO_ANSWER, NOT_GRADED, OUTCOMES, PARTLY, RIGHT, WRONG, EvalRun
 from saccade.report.sections import judged as by_judge
-from saccade.report.sections.view import Panel, Section, Sheet, SheetRow, between, figures, percent
+from saccade.report.sections.view import Panel, Section, SectionTable, SheetRow, between, figures, percent
 from saccade.report.words import NONE
 from saccade.tasks.benchmarks.card import Card
 from saccade.tasks.benchmarks.registry import recorded_card
@@ -71,7 +71,7 @@ def _overview(found: Mapping[str, Summary], sources: Sequence[str]) -> Panel:
         "All benchmarks",
         (),
         (
-            Sheet(
+            SectionTable(
                 "Percent right (avg@k) with its 95% interval; the mean by the numbers that benchmarks are known by",
                 ("benchmark", *found),
                 tuple(lines),
@@ -94,7 +94,7 @@ def _benchmark(source: str, found: Mapping[str, Summary], said: Mapping[str, Jud
     )
 
 
-def _scores(source: str, found: Mapping[str, Summary], said: Mapping[str, JudgeSummary]) -> Sheet:
+def _scores(source: str, found: Mapping[str, Summary], said: Mapping[str, JudgeSummary]) -> SectionTable:
     passes = sorted({count for s in found.values() if source in s.sources for count in s.sources[source].pass_at} - {1})
     heads = ["", "right, %", "95% interval", *(by_judge.HEADS if said else ())]
     heads += [*(f"pass@{count}" for count in passes), "majority", "tasks", "samples", "from"]
@@ -109,7 +109,7 @@ def _scores(source: str, found: Mapping[str, Summary], said: Mapping[str, JudgeS
         lines.append(_own_line(name, place, figures_of, more))
         for number, value in summary.card_numbers.get(source, {}).items():
             lines.append(SheetRow((f"{name}: {number}", percent(value), *blank, _OWN), hue(place)))
-    return Sheet(title_of(source), tuple(heads), (*lines, *_published(card_of(source), blank)), words=1)
+    return SectionTable(title_of(source), tuple(heads), (*lines, *_published(card_of(source), blank)), words=1)
 
 
 def _drawn(source: str, found: Mapping[str, Summary]) -> list[Dot]:
@@ -173,7 +173,7 @@ def _outcomes(runs: Sequence[EvalRun], sources: Sequence[str]) -> Panel:
     )
     return Panel(
         "Outcomes",
-        sheets=(Sheet("Samples by outcome", ("", *OUTCOMES), tuple(lines), folded=True),),
+        sheets=(SectionTable("Samples by outcome", ("", *OUTCOMES), tuple(lines), folded=True),),
         figures=figures(shares("Outcomes", says, wholes, OUTCOME_COLOURS)),
     )
 
@@ -184,7 +184,10 @@ def _kinds(found: Mapping[str, Summary]) -> list[Panel]:
         return []
     lines = [SheetRow((tag, *(_cell(summary.tags.get(tag)) for summary in found.values()))) for tag in tags]
     return [
-        Panel("By kind of task", sheets=(Sheet("Percent right by tag", ("tag", *found), tuple(lines), folded=True),))
+        Panel(
+            "By kind of task",
+            sheets=(SectionTable("Percent right by tag", ("tag", *found), tuple(lines), folded=True),),
+        )
     ]
 
 

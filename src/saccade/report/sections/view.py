@@ -27,7 +27,7 @@ class SheetRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Sheet:
+class SectionTable:
     """A table. The first column is a name; the `words` last ones are texts, the others numbers."""
 
     title: str
@@ -52,7 +52,7 @@ class Panel:
 
     title: str
     notes: tuple[str, ...] = ()
-    sheets: tuple[Sheet, ...] = ()
+    sheets: tuple[SectionTable, ...] = ()
     figures: tuple[Figure, ...] = ()
 
     @property

@@ -8,7 +8,7 @@ from functools import partial
 from saccade.evals.protocols.confidence.records import Confidence, Curve
 from saccade.report.plots.curves import Axes, Series, curves
 from saccade.report.plots.figure import Figure, hue
-from saccade.report.sections.view import Panel, Sheet, SheetRow, figures, mean, rate
+from saccade.report.sections.view import Panel, SectionTable, SheetRow, figures, mean, rate
 from saccade.report.words import NONE
 
 _BUDGETS = {"turns": "turns allowed", "calls": "calls allowed", "written": "written tokens allowed"}
@@ -31,7 +31,7 @@ def confidence(found: Mapping[str, Confidence]) -> Panel | None:
     return Panel(
         "Confidence",
         notes,
-        (Sheet("Agreement of the samples of a task", _HEADS, lines),) if lines else (),
+        (SectionTable("Agreement of the samples of a task", _HEADS, lines),) if lines else (),
         figures(
             _reliability(several),
             _samples(several),

@@ -14,7 +14,7 @@ from saccade.evals.protocols.findings import Rate
 from saccade.report.plots.bars import StackedBar, shares
 from saccade.report.plots.figure import Figure, hue
 from saccade.report.sections.results import card_of
-from saccade.report.sections.view import Panel, Sheet, SheetRow, figures, rate
+from saccade.report.sections.view import Panel, SectionTable, SheetRow, figures, rate
 from saccade.report.words import NONE
 
 TONES: Mapping[str, str] = {
@@ -73,7 +73,7 @@ def outcome_of(found: Faithfulness) -> Iterator[tuple[str, str]]:
             yield row.id, TOOL_USE[outcome]
 
 
-def _sheet(judged: Sequence[_Judged], kind: tuple[str, str], folded: bool = False) -> Sheet:
+def _sheet(judged: Sequence[_Judged], kind: tuple[str, str], folded: bool = False) -> SectionTable:
     """The rates of one variant (any or every crop) with one denominator (all samples or right answers)."""
     crop, of = kind
     heads, lines = ["run (judge)", *TONES], []
@@ -84,7 +84,7 @@ def _sheet(judged: Sequence[_Judged], kind: tuple[str, str], folded: bool = Fals
             cells.append(rate(rates.faithful_and_correct))
         lines.append(SheetRow((label(judge, run), *cells), hue(place)))
     heads += ["right and faithful"] * (of == "all samples")
-    return Sheet(f"Percent of {of}, {crop}", tuple(heads), tuple(lines), folded=folded)
+    return SectionTable(f"Percent of {of}, {crop}", tuple(heads), tuple(lines), folded=folded)
 
 
 def _parts(rates: Rates) -> dict[str, Rate]:
@@ -109,7 +109,7 @@ def _agreement(run: str, found: Faithfulness) -> str:
     )
 
 
-def _published(found: Mapping[str, Faithfulness]) -> tuple[Sheet, ...]:
+def _published(found: Mapping[str, Faithfulness]) -> tuple[SectionTable, ...]:
     """What papers report as right and faithful on the same benchmarks."""
     sources = dict.fromkeys(source for one in found.values() for judge in one.judges for source in judge.sources)
     lines = []
@@ -128,4 +128,4 @@ def _published(found: Mapping[str, Faithfulness]) -> tuple[Sheet, ...]:
             if score.faithful is not None
         ]
     heads = ("", "right and faithful, of all", "benchmark", "from")
-    return (Sheet("Beside published rates (any crop)", heads, tuple(lines), words=2),) if lines else ()
+    return (SectionTable("Beside published rates (any crop)", heads, tuple(lines), words=2),) if lines else ()

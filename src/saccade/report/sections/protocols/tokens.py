@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from saccade.evals.protocols.tokens.records import TokenEconomy, TokenPoint
 from saccade.report.plots.curves import Axes, Series, curves
 from saccade.report.plots.figure import hue
-from saccade.report.sections.view import Panel, Sheet, SheetRow, figures, mean
+from saccade.report.sections.view import Panel, SectionTable, SheetRow, figures, mean
 
 _AXES = Axes("visual tokens per sample, mean", "right", percent=True, amounts_x=True)
 
@@ -41,8 +41,8 @@ def tokens(found: Mapping[str, TokenEconomy]) -> Panel | None:
         "Token economy",
         tuple(notes),
         (
-            Sheet("Tokens per sample: means with 95% intervals", heads, tuple(lines)),
-            Sheet("In quarters by visual tokens", heads, tuple(spans), folded=True),
+            SectionTable("Tokens per sample: means with 95% intervals", heads, tuple(lines)),
+            SectionTable("In quarters by visual tokens", heads, tuple(spans), folded=True),
         ),
         figures(
             curves("Accuracy and visual tokens", "Each run as a point, with the 95% interval.", whole, _AXES),

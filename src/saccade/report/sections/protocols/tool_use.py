@@ -8,7 +8,7 @@ from saccade.evals.protocols.tool_use.records import ToolUse, Use
 from saccade.report.plots.bars import bars
 from saccade.report.plots.figure import hue
 from saccade.report.sections.results import title_of
-from saccade.report.sections.view import Panel, Sheet, SheetRow, figures, mean, rate
+from saccade.report.sections.view import Panel, SectionTable, SheetRow, figures, mean, rate
 from saccade.report.words import NONE
 
 
@@ -31,8 +31,8 @@ def tool_use(found: Mapping[str, ToolUse]) -> Panel | None:
     return Panel(
         "Tool use",
         sheets=(
-            Sheet("Calls", _CALLS, tuple(_line(name, *use) for name, use in named.items())),
-            Sheet("By number of calls", _BUCKETS, _bucket_lines(named), folded=True),
+            SectionTable("Calls", _CALLS, tuple(_line(name, *use) for name, use in named.items())),
+            SectionTable("By number of calls", _BUCKETS, _bucket_lines(named), folded=True),
             *_benchmarks(found),
         ),
         figures=figures(
@@ -91,7 +91,7 @@ def _bucket_lines(named: Mapping[str, tuple[int, Use]]) -> tuple[SheetRow, ...]:
     )
 
 
-def _benchmarks(found: Mapping[str, ToolUse]) -> tuple[Sheet, ...]:
+def _benchmarks(found: Mapping[str, ToolUse]) -> tuple[SectionTable, ...]:
     """What calls did on each benchmark, where there are several."""
     columns = {
         _name(run, source): _operations(use)
@@ -104,7 +104,7 @@ def _benchmarks(found: Mapping[str, ToolUse]) -> tuple[Sheet, ...]:
         for name in names
     ]
     title = "What calls did, by benchmark, percent of calls"
-    return (Sheet(title, ("operation", *columns), tuple(lines), folded=True),) if lines else ()
+    return (SectionTable(title, ("operation", *columns), tuple(lines), folded=True),) if lines else ()
 
 
 def _name(run: str, source: str) -> str:
