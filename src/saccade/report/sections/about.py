@@ -8,7 +8,7 @@ from saccade.evals.spent import Known, Spent, spent
 from saccade.report.plots.figure import hue
 from saccade.report.runs.eval_run import EvalRun
 from saccade.report.runs.training_run import TrainingRun, flat
-from saccade.report.sections.view import Panel, Section, SectionTable, SheetRow
+from saccade.report.sections.view import Panel, Section, SectionRow, SectionTable
 from saccade.report.words import NONE, money
 
 _PLACES = frozenset({"data", "sandbox", "threads"})
@@ -50,7 +50,7 @@ def about(runs: Sequence[EvalRun], trainings: Sequence[TrainingRun]) -> Section:
     return Section("runs", "Runs", tuple(panels))
 
 
-def _line(run: EvalRun, own: str) -> SheetRow:
+def _line(run: EvalRun, own: str) -> SectionRow:
     rows = run.rows
     cells = (
         run.name,
@@ -64,7 +64,7 @@ def _line(run: EvalRun, own: str) -> SheetRow:
         ", ".join(filter(None, run.models)) or NONE,
         ", ".join(dict.fromkeys(filter(None, run.dialects.values()))) or NONE,
     )
-    return SheetRow(cells, own)
+    return SectionRow(cells, own)
 
 
 def _spent(found: Spent) -> tuple[str, str, str]:
@@ -82,7 +82,7 @@ def _spent(found: Spent) -> tuple[str, str, str]:
     )
 
 
-def _trained(run: TrainingRun, own: str) -> SheetRow:
+def _trained(run: TrainingRun, own: str) -> SectionRow:
     held = [value for _, value in run.points.get("validation/accuracy", ())]
     told = run.settings
     source = told.get("model.source", NONE).strip('"')
@@ -95,7 +95,7 @@ def _trained(run: TrainingRun, own: str) -> SheetRow:
         (told.get("recipe.dialect") or told.get("dialect") or NONE).strip('"'),
         (told.get("tasks.source") or NONE).strip('"').rsplit("/", 1)[-1],
     )
-    return SheetRow(cells, own)
+    return SectionRow(cells, own)
 
 
 def _settings(run: EvalRun) -> Mapping[str, str]:
@@ -109,7 +109,7 @@ def differences(told: Mapping[str, Mapping[str, str]]) -> tuple[SectionTable, ..
     """The settings that are not the same in all runs, as a table; nothing for one run."""
     names = dict.fromkeys(name for settings in told.values() for name in settings)
     lines = [
-        SheetRow((name, *_shown(name, [settings.get(name, NONE) for settings in told.values()])))
+        SectionRow((name, *_shown(name, [settings.get(name, NONE) for settings in told.values()])))
         for name in sorted(names)
         if name.split(".")[0] not in _PLACES and len({settings.get(name) for settings in told.values()}) > 1
     ]

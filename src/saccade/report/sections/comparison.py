@@ -8,7 +8,7 @@ from saccade.errors import SettingsError
 from saccade.evals.compare import Comparison, compare
 from saccade.report.runs.eval_run import EvalRun
 from saccade.report.sections.results import title_of
-from saccade.report.sections.view import Panel, Section, SectionTable, SheetRow
+from saccade.report.sections.view import Panel, Section, SectionRow, SectionTable
 from saccade.report.words import some
 
 _HEADS = ("", "tasks", "difference", "95% interval", "p", "first better", "second better", "the same")
@@ -75,7 +75,7 @@ def _by_source(left: EvalRun, right: EvalRun) -> Iterator[tuple[str, Comparison]
         yield title_of(source), found
 
 
-def _line(name: str, found: Comparison) -> SheetRow:
+def _line(name: str, found: Comparison) -> SectionRow:
     cells = (
         name,
         f"{len(found.pairs):,}",
@@ -86,4 +86,4 @@ def _line(name: str, found: Comparison) -> SheetRow:
         f"{found.losses:,}",
         f"{found.ties:,}",
     )
-    return SheetRow(tuple(cell.replace("-", "−") if cell[:1] in "+-" else cell for cell in cells))
+    return SectionRow(tuple(cell.replace("-", "−") if cell[:1] in "+-" else cell for cell in cells))

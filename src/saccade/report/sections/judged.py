@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from saccade.evals.summary import JudgeSummary
 from saccade.evals.tables import headline_text
-from saccade.report.sections.view import SectionTable, SheetRow, percent
+from saccade.report.sections.view import SectionRow, SectionTable, percent
 from saccade.report.words import NONE
 
 HEADS = ("by rule, %", "by judge, %", "headline")
@@ -40,7 +40,7 @@ def agreement(found: Mapping[str, JudgeSummary], colours: Mapping[str, str]) -> 
     return SectionTable(
         "Rule and judge",
         heads,
-        tuple(SheetRow((name, *_counts(judged)), colours[name]) for name, judged in found.items()),
+        tuple(SectionRow((name, *_counts(judged)), colours[name]) for name, judged in found.items()),
         words=1,
     )
 

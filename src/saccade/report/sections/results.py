@@ -11,7 +11,7 @@ from saccade.report.plots.dots import Dot, dots
 from saccade.report.plots.figure import hue
 from saccade.report.runs.eval_run import LOST, NO_ANSWER, NOT_GRADED, OUTCOMES, PARTLY, RIGHT, WRONG, EvalRun
 from saccade.report.sections import judged as by_judge
-from saccade.report.sections.view import Panel, Section, SectionTable, SheetRow, between, figures, percent
+from saccade.report.sections.view import Panel, Section, SectionRow, SectionTable, between, figures, percent
 from saccade.report.words import NONE
 from saccade.tasks.benchmarks.card import Card
 from saccade.tasks.benchmarks.registry import recorded_card
@@ -61,12 +61,12 @@ def _overview(found: Mapping[str, Summary], sources: Sequence[str]) -> Panel:
     lines = []
     for source in sources:
         cells = [_cell(summary.sources.get(source)) for summary in found.values()]
-        lines.append(SheetRow((title_of(source), *cells)))
+        lines.append(SectionRow((title_of(source), *cells)))
     averages = []
     for summary in found.values():
         whole = summary.macro if len(summary.sources) == len(sources) else None
         averages.append(NONE if whole is None else percent(whole.mean))
-    lines.append(SheetRow(("mean over benchmarks", *averages)))
+    lines.append(SectionRow(("mean over benchmarks", *averages)))
     return Panel(
         "All benchmarks",
         (),
@@ -108,7 +108,7 @@ def _scores(source: str, found: Mapping[str, Summary], said: Mapping[str, JudgeS
         more += tuple(percent(figures_of.pass_at.get(count)) for count in passes)
         lines.append(_own_line(name, place, figures_of, more))
         for number, value in summary.card_numbers.get(source, {}).items():
-            lines.append(SheetRow((f"{name}: {number}", percent(value), *blank, _OWN), hue(place)))
+            lines.append(SectionRow((f"{name}: {number}", percent(value), *blank, _OWN), hue(place)))
     return SectionTable(title_of(source), tuple(heads), (*lines, *_published(card_of(source), blank)), words=1)
 
 
@@ -124,19 +124,19 @@ def _drawn(source: str, found: Mapping[str, Summary]) -> list[Dot]:
     return drawn + [Dot(score.model, score.score / 100, why=score.source) for score in (card.scores if card else ())]
 
 
-def _own_line(name: str, place: int, found: Figures, more: Sequence[str]) -> SheetRow:
+def _own_line(name: str, place: int, found: Figures, more: Sequence[str]) -> SectionRow:
     cells = [name, percent(found.avg), between(found.interval), *more]
     cells += [percent(found.majority), f"{found.tasks:,}", f"{found.samples:,}", _OWN]
-    return SheetRow(tuple(cells), hue(place))
+    return SectionRow(tuple(cells), hue(place))
 
 
-def _published(card: Card | None, blank: Sequence[str]) -> list[SheetRow]:
+def _published(card: Card | None, blank: Sequence[str]) -> list[SectionRow]:
     lines = []
     for score in card.scores if card else ():
         part = f" ({score.part})" if score.part else ""
         faithful = f"; faithful and right {score.faithful:g}%" if score.faithful is not None else ""
         cells = (score.model + part, percent(score.score / 100), *blank, score.source + faithful)
-        lines.append(SheetRow(cells, reference=True))
+        lines.append(SectionRow(cells, reference=True))
     return lines
 
 
@@ -166,7 +166,7 @@ def _outcomes(runs: Sequence[EvalRun], sources: Sequence[str]) -> Panel:
                 parts[LOST] += len(run.failures)
             name = f"{run.name}: {title_of(source)}" if source else run.name
             wholes.append(StackedBar(name, parts))
-            lines.append(SheetRow((name, *(f"{parts[kind]:.0f}" for kind in OUTCOMES))))
+            lines.append(SectionRow((name, *(f"{parts[kind]:.0f}" for kind in OUTCOMES))))
     says = (
         "What became of every sample. Lost ones are outages and no answers of the model; they, and those that could "
         "not be graded, are in no average. Outages of which nothing was kept count in the bar of the whole run."
@@ -182,7 +182,7 @@ def _kinds(found: Mapping[str, Summary]) -> list[Panel]:
     tags = list(dict.fromkeys(tag for summary in found.values() for tag in summary.tags))
     if not tags:
         return []
-    lines = [SheetRow((tag, *(_cell(summary.tags.get(tag)) for summary in found.values()))) for tag in tags]
+    lines = [SectionRow((tag, *(_cell(summary.tags.get(tag)) for summary in found.values()))) for tag in tags]
     return [
         Panel(
             "By kind of task",

@@ -16,7 +16,7 @@ _WRAPPED = 24
 
 
 @dataclass(frozen=True, slots=True)
-class SheetRow:
+class SectionRow:
     """A row of a table."""
 
     cells: tuple[str, ...]
@@ -32,7 +32,7 @@ class SectionTable:
 
     title: str
     heads: tuple[str, ...]
-    lines: tuple[SheetRow, ...]
+    lines: tuple[SectionRow, ...]
     words: int = 0
     folded: bool = False
     """Whether it is opened only when it is wanted."""

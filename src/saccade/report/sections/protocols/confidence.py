@@ -8,7 +8,7 @@ from functools import partial
 from saccade.evals.protocols.confidence.records import Confidence, Curve
 from saccade.report.plots.curves import Axes, Series, curves
 from saccade.report.plots.figure import Figure, hue
-from saccade.report.sections.view import Panel, SectionTable, SheetRow, figures, mean, rate
+from saccade.report.sections.view import Panel, SectionRow, SectionTable, figures, mean, rate
 from saccade.report.words import NONE
 
 _BUDGETS = {"turns": "turns allowed", "calls": "calls allowed", "written": "written tokens allowed"}
@@ -53,7 +53,7 @@ _HEADS = (
 )
 
 
-def _line(run: str, one: Confidence, place: int) -> SheetRow:
+def _line(run: str, one: Confidence, place: int) -> SectionRow:
     cells = (
         run,
         f"{len(one.tasks):,}",
@@ -63,7 +63,7 @@ def _line(run: str, one: Confidence, place: int) -> SheetRow:
         NONE if one.calibration_error is None else f"{one.calibration_error:.3f}",
         NONE if one.separation is None else f"{one.separation:.3f}",
     )
-    return SheetRow(cells, hue(place))
+    return SectionRow(cells, hue(place))
 
 
 def _within(name: str, found: Confidence) -> Curve:

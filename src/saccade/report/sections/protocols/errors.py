@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from saccade.evals.protocols.errors.records import ErrorClass, Errors
 from saccade.report.plots.bars import bars
 from saccade.report.plots.figure import hue
-from saccade.report.sections.view import Panel, SectionTable, SheetRow, figures, rate
+from saccade.report.sections.view import Panel, SectionRow, SectionTable, figures, rate
 from saccade.report.words import NONE
 
 ERRORS = tuple(f"{error} {error.words}" for error in ErrorClass)
@@ -19,7 +19,7 @@ def errors(found: Mapping[str, Errors]) -> Panel | None:
     if not found:
         return None
     lines = [
-        SheetRow(
+        SectionRow(
             (
                 f"{run}: {one.error} {one.title}" + (" (estimate)" if one.estimated else ""),
                 rate(one.samples),

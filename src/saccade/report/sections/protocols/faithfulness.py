@@ -14,7 +14,7 @@ from saccade.evals.protocols.findings import Rate
 from saccade.report.plots.bars import StackedBar, shares
 from saccade.report.plots.figure import Figure, hue
 from saccade.report.sections.results import card_of
-from saccade.report.sections.view import Panel, SectionTable, SheetRow, figures, rate
+from saccade.report.sections.view import Panel, SectionRow, SectionTable, figures, rate
 from saccade.report.words import NONE
 
 TONES: Mapping[str, str] = {
@@ -82,7 +82,7 @@ def _sheet(judged: Sequence[_Judged], kind: tuple[str, str], folded: bool = Fals
         cells = [rate(part) for part in _parts(rates.of_all if of == "all samples" else rates.of_correct).values()]
         if of == "all samples":
             cells.append(rate(rates.faithful_and_correct))
-        lines.append(SheetRow((label(judge, run), *cells), hue(place)))
+        lines.append(SectionRow((label(judge, run), *cells), hue(place)))
     heads += ["right and faithful"] * (of == "all samples")
     return SectionTable(f"Percent of {of}, {crop}", tuple(heads), tuple(lines), folded=folded)
 
@@ -121,9 +121,9 @@ def _published(found: Mapping[str, Faithfulness]) -> tuple[SectionTable, ...]:
             for judge in one.judges:
                 if source in judge.sources:
                     own = rate(judge.sources[source].faithful_and_correct)
-                    lines.append(SheetRow((label(judge, run), own, card.title, "this report"), hue(place)))
+                    lines.append(SectionRow((label(judge, run), own, card.title, "this report"), hue(place)))
         lines += [
-            SheetRow((score.model, f"{score.faithful:.1f}", card.title, score.source), reference=True)
+            SectionRow((score.model, f"{score.faithful:.1f}", card.title, score.source), reference=True)
             for score in card.scores
             if score.faithful is not None
         ]

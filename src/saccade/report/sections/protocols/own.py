@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from saccade.evals.protocols.plain import plain_grids, plain_lines
 from saccade.report.plots.figure import hue
 from saccade.report.runs.findings import Own
-from saccade.report.sections.view import Panel, SectionTable, SheetRow
+from saccade.report.sections.view import Panel, SectionRow, SectionTable
 from saccade.report.words import NONE
 
 
@@ -21,12 +21,12 @@ def own_panels(found: Mapping[str, Mapping[str, Own]]) -> Iterator[Panel]:
 def _values(runs: Mapping[str, Own]) -> SectionTable:
     columns = {run: plain_lines(own.data) for run, own in runs.items()}
     names = dict.fromkeys(name for column in columns.values() for name in column)
-    lines = tuple(SheetRow((name, *(column.get(name, NONE) for column in columns.values()))) for name in names)
+    lines = tuple(SectionRow((name, *(column.get(name, NONE) for column in columns.values()))) for name in names)
     return SectionTable("Values", ("", *columns), lines)
 
 
 def _tables(runs: Mapping[str, Own]) -> Iterator[SectionTable]:
     for place, (run, own) in enumerate(runs.items()):
         for grid in plain_grids(own.data):
-            lines = tuple(SheetRow(row, hue(place)) for row in grid.rows)
+            lines = tuple(SectionRow(row, hue(place)) for row in grid.rows)
             yield SectionTable(f"{run}: {grid.title}", grid.heads, lines, words=len(grid.heads) - 1)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from saccade.evals.protocols.tokens.records import TokenEconomy, TokenPoint
 from saccade.report.plots.curves import Axes, Series, curves
 from saccade.report.plots.figure import hue
-from saccade.report.sections.view import Panel, SectionTable, SheetRow, figures, mean
+from saccade.report.sections.view import Panel, SectionRow, SectionTable, figures, mean
 
 _AXES = Axes("visual tokens per sample, mean", "right", percent=True, amounts_x=True)
 
@@ -60,7 +60,7 @@ def _sources(run: str, found: TokenEconomy) -> dict[str, TokenPoint]:
     return {f"{run}, {source}": point for source, point in found.sources.items() if many}
 
 
-def _line(name: str, point: TokenPoint, place: int) -> SheetRow:
+def _line(name: str, point: TokenPoint, place: int) -> SectionRow:
     numbers = (point.pictures, point.visual, point.text, point.written, point.processed)
     cells = (
         name,
@@ -68,7 +68,7 @@ def _line(name: str, point: TokenPoint, place: int) -> SheetRow:
         mean(point.accuracy, share=True, of=point.samples),
         *(mean(number, of=point.samples) for number in numbers),
     )
-    return SheetRow(cells, hue(place))
+    return SectionRow(cells, hue(place))
 
 
 def _partial(point: TokenPoint) -> bool:
