@@ -21,7 +21,7 @@ from saccade.reproduce.claim import Claim
 from saccade.reproduce.evidence import Evidence
 from saccade.reproduce.exam import examine
 from saccade.reproduce.figure import draw
-from saccade.reproduce.finding import Expectation, Finding, Measured, judge, overall_verdict
+from saccade.reproduce.finding import Expectation, Finding, MeasuredEffect, judge, overall_verdict
 from saccade.reproduce.outcome import ClaimOutcome, expected, rows_of, write_outcome
 from saccade.reproduce.places import Places
 from saccade.reproduce.plan import (
@@ -88,7 +88,7 @@ def _findings(
 ) -> tuple[Finding, ...]:
     """The findings; nothing is decided where something is `missing`."""
     measured = claim.measure(evidence)
-    known = {name: Measured(item.by_seed, item.missing or missing) for name, item in measured.items()}
+    known = {name: MeasuredEffect(item.by_seed, item.missing or missing) for name, item in measured.items()}
     return tuple(judge(item, known[item.name]) for item in expectations)
 
 

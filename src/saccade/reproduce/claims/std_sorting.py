@@ -18,7 +18,7 @@ from saccade.record.codec import read_lines
 from saccade.record.trajectory import Trajectory
 from saccade.reproduce.claim import Claim
 from saccade.reproduce.evidence import Evidence, blocks
-from saccade.reproduce.finding import Expectation, Measured
+from saccade.reproduce.finding import Expectation, MeasuredEffect
 from saccade.reproduce.settings import Arm, Reproduction
 from saccade.rewards.reward import Group
 from saccade.rl.advantages.rules import Grpo
@@ -56,7 +56,7 @@ def _wrong(settings: Reproduction, told: Mapping[str, RlSettings]) -> str:
     return "" if told[SORTED].rollouts.every == 1 else f"arm {SORTED} must keep its rollouts: rollouts.every=1"
 
 
-def _measure(evidence: Evidence) -> Mapping[str, Measured]:
+def _measure(evidence: Evidence) -> Mapping[str, MeasuredEffect]:
     settings = evidence.settings
     arm = settings.arm(SORTED)
     share, variance = [], []
@@ -64,7 +64,7 @@ def _measure(evidence: Evidence) -> Mapping[str, Measured]:
         both = [_of_step(step, evidence, arm) for step in recorded(evidence, arm, seed)]
         share.append(blocks([item[0] for item in both]))
         variance.append(blocks([item[1] for item in both]))
-    found = {"share": Measured(tuple(share)), "variance": Measured(tuple(variance))}
+    found = {"share": MeasuredEffect(tuple(share)), "variance": MeasuredEffect(tuple(variance))}
     if any(item.name == UNSORTED for item in settings.arms):
         found["training"] = evidence.between_steps(arm, settings.arm(UNSORTED), _SHARE)
     return found
