@@ -14,7 +14,7 @@ from saccade.record.task import EvidenceBox, NamedMedia, Task
 from saccade.record.trajectory import StopReason, Trajectory
 from saccade.record.turn import Turn
 from saccade.rewards.judges.verdict import JudgeVerdict
-from saccade.rewards.reward import Group, Reward, RewardPreset
+from saccade.rewards.reward import Reward, RewardGroup, RewardPreset
 
 
 def part(name: str, width: int = 400, height: int = 300) -> ImagePart:
@@ -82,7 +82,7 @@ def scored(preset: RewardPreset, *trajectories: Trajectory, verdicts: Any = ()) 
         )
         for row in verdicts
     )
-    return preset(Group(trajectories, rows))
+    return preset(RewardGroup(trajectories, rows))
 
 
 def file(path: str) -> ExecutionFile:

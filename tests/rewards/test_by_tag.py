@@ -8,7 +8,7 @@ import pytest
 from tests.rewards.rollouts import TASK, answered, ran, rollout
 
 from saccade.rewards.codedance import PRESETS
-from saccade.rewards.reward import Group
+from saccade.rewards.reward import RewardGroup
 from saccade.rl.recipe import load_recipe
 
 RECIPE = """
@@ -46,7 +46,7 @@ def test_each_task_has_the_parameters_of_its_tag(
     task = TASK.model_copy(update={"tags": tags})
     right = rollout(ran("a", "a"), answered(), task=task)
     wrong = rollout(ran("b", "b"), answered("blue"), task=task, correct=0.0, id="b")
-    group = Group((right, wrong))
+    group = RewardGroup((right, wrong))
     expected = PRESETS[preset].model_copy(update={"gamma": 2.0, **changes})
     assert load_recipe(path).load_reward()(group) == expected(group)
 
@@ -60,4 +60,4 @@ def test_by_hand(tmp_path: Path) -> None:
         task = TASK.model_copy(update={"tags": (tag,)})
         right = rollout(ran("a", "a"), answered(), task=task)
         wrong = rollout(answered("blue"), task=task, correct=0.0)
-        assert reward(Group((right, wrong)))[0].total == pytest.approx(total)
+        assert reward(RewardGroup((right, wrong)))[0].total == pytest.approx(total)

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from saccade.record.task import Task
-from saccade.rewards.reward import Group, Reward, RewardPreset
+from saccade.rewards.reward import Reward, RewardGroup, RewardPreset
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +23,6 @@ class ByTag:
         """The preset for a task."""
         return next((preset for tag, preset in self.tagged.items() if tag in task.tags), self.usual)
 
-    def __call__(self, group: Group) -> tuple[Reward, ...]:
+    def __call__(self, group: RewardGroup) -> tuple[Reward, ...]:
         """A reward for each trajectory, in order."""
         return self.of(group.trajectories[0].task)(group) if group.trajectories else ()

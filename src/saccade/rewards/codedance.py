@@ -26,7 +26,7 @@ from saccade.record.trajectory import Trajectory
 from saccade.record.turn import Turn
 from saccade.rewards.form import tags_in_order
 from saccade.rewards.reading import accuracy, calls, failed, silent, succeeded
-from saccade.rewards.reward import Group, Reward, TurnPart, mean_of, reward_each
+from saccade.rewards.reward import Reward, RewardGroup, TurnPart, mean_of, reward_each
 
 _TAGS: Final = ("think", "code", "answer")
 RIGHT: Final = 0.5
@@ -54,7 +54,7 @@ class CodeDanceReward(Settings):
     """Of a failed call."""
     discount: NonNegativeFloat = 0.2
 
-    def __call__(self, group: Group) -> tuple[Reward, ...]:
+    def __call__(self, group: RewardGroup) -> tuple[Reward, ...]:
         """Parts `accuracy`, `format`, `tools`; of the turns: `execution` and its discounted return `returns`.
 
         Observed beside them: `mu`, `success_rate` and `calls`.

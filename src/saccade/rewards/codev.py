@@ -23,7 +23,7 @@ from saccade.rewards.form import tags_in_order
 from saccade.rewards.judges.verdict import JudgeVerdict, NoVerdict
 from saccade.rewards.reading import accuracy, calls, is_call
 from saccade.rewards.redlines import Redline, redlines
-from saccade.rewards.reward import Group, Reward, TurnPart, reward_each
+from saccade.rewards.reward import Reward, RewardGroup, TurnPart, reward_each
 
 _TAGS: Final = ("code", "answer")
 """A turn stops at the end of its code, inside the thought; so thoughts need not be closed."""
@@ -47,7 +47,7 @@ class CodeVReward(Settings):
             raise ValueError("tool_weight must be smaller than accuracy_weight, so that the answer decides")
         return self
 
-    def __call__(self, group: Group) -> tuple[Reward, ...]:
+    def __call__(self, group: RewardGroup) -> tuple[Reward, ...]:
         """Parts `accuracy`, `tool` and `format`; of the turns `tool`; observed: `redlines` and `calls`.
 
         Raises:

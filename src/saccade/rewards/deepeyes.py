@@ -15,7 +15,7 @@ from saccade.record.settings import Settings
 from saccade.record.trajectory import Trajectory
 from saccade.rewards.form import tags_in_order
 from saccade.rewards.reading import accuracy, calls, returned_pictures
-from saccade.rewards.reward import Group, Reward, reward_each
+from saccade.rewards.reward import Reward, RewardGroup, reward_each
 
 _TAGS: Final = ("think", "tool_call", "code", "answer")
 RIGHT: Final = 0.5
@@ -28,7 +28,7 @@ class DeepEyesReward(Settings):
     format_weight: float = 0.2
     tool_weight: float = 1.2
 
-    def __call__(self, group: Group) -> tuple[Reward, ...]:
+    def __call__(self, group: RewardGroup) -> tuple[Reward, ...]:
         """Parts `accuracy`, `format` and `tool`; observed: `calls`."""
         return reward_each(group, self._reward)
 

@@ -15,7 +15,7 @@ from saccade.record.score import Score
 from saccade.record.settings import Settings
 from saccade.record.trajectory import Trajectory
 from saccade.rewards.reading import accuracy, calls, succeeded
-from saccade.rewards.reward import Group, Reward, mean_of, reward_each
+from saccade.rewards.reward import Reward, RewardGroup, mean_of, reward_each
 
 
 class PixelReasonerReward(Settings):
@@ -26,7 +26,7 @@ class PixelReasonerReward(Settings):
     """Share of rollouts with a call below which curiosity is paid."""
     redundancy_weight: float = 0.05
 
-    def __call__(self, group: Group) -> tuple[Reward, ...]:
+    def __call__(self, group: RewardGroup) -> tuple[Reward, ...]:
         """Parts `accuracy`, `curiosity` and `redundancy`; observed: `rate`."""
         used = [None if item.lost else float(_valid(item) > 0) for item in group.trajectories]
         rate = mean_of(used)

@@ -61,7 +61,7 @@ def with_reward(trajectory: Trajectory, reward: Reward) -> Trajectory:
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class RewardGroup:
     """Rollouts of one task, in the order in which rewards are returned."""
 
     trajectories: tuple[Trajectory, ...]
@@ -80,7 +80,7 @@ class Group:
 class RewardPreset(Protocol):
     """A reward with its parameters."""
 
-    def __call__(self, group: Group) -> tuple[Reward, ...]:
+    def __call__(self, group: RewardGroup) -> tuple[Reward, ...]:
         """A reward for each trajectory, in order."""
 
 
@@ -112,7 +112,7 @@ class SearchesTasks(Protocol):
         """Whether a task is of that kind."""
 
 
-def reward_each(group: Group, reward: Callable[[int, Trajectory], Reward]) -> tuple[Reward, ...]:
+def reward_each(group: RewardGroup, reward: Callable[[int, Trajectory], Reward]) -> tuple[Reward, ...]:
     """`reward` of each trajectory and its number; of a lost one the same parts without values."""
     made = [reward(number, trajectory) for number, trajectory in enumerate(group.trajectories)]
     return tuple(

@@ -15,7 +15,7 @@ from saccade.record.trajectory import Trajectory
 from saccade.rewards.form import one_thought_one_answer
 from saccade.rewards.judges.consistency import CONSISTENT
 from saccade.rewards.reading import accuracy
-from saccade.rewards.reward import Group, Reward, reward_each
+from saccade.rewards.reward import Reward, RewardGroup, reward_each
 
 
 class ThymeReward(Settings):
@@ -25,7 +25,7 @@ class ThymeReward(Settings):
     format_weight: float = 0.5
     consistency_weight: float = 0.5
 
-    def __call__(self, group: Group) -> tuple[Reward, ...]:
+    def __call__(self, group: RewardGroup) -> tuple[Reward, ...]:
         """Parts `accuracy`, `format` and `consistency`."""
         return reward_each(group, self._reward)
 

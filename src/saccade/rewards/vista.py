@@ -22,7 +22,7 @@ from saccade.record.trajectory import Trajectory
 from saccade.rewards.form import follows_protocol, only_actions
 from saccade.rewards.reading import accuracy
 from saccade.rewards.repetition import DEFAULT_RULE, Repetition, RepetitionRule, repetition
-from saccade.rewards.reward import Group, Reward, mean_of, reward_each
+from saccade.rewards.reward import Reward, RewardGroup, mean_of, reward_each
 
 RIGHT: Final = 1.0
 
@@ -40,7 +40,7 @@ class VistaReward(Settings):
     """`vista`: a thought and a typed call or an answer. `code` is ours, for models that write neither: code or an
     answer alone."""
 
-    def __call__(self, group: Group) -> tuple[Reward, ...]:
+    def __call__(self, group: RewardGroup) -> tuple[Reward, ...]:
         """Parts `repetition`, `format`, `correct`; the dense form has `base` and `format_and_correct` too."""
         plain = reward_each(group, lambda number, trajectory: self._sum(trajectory))
         if self.form == "sum":

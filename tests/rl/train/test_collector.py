@@ -10,7 +10,7 @@ from tests.rewards.rollouts import SEARCH, answered, ran, rollout
 from saccade.errors import TrainingError
 from saccade.rewards.judges.verdict import JudgeVerdict, NoVerdict
 from saccade.rewards.registry import load_reward
-from saccade.rewards.reward import Group
+from saccade.rewards.reward import RewardGroup
 from saccade.rl.play.rollouts import PlayedRollout
 from saccade.rl.train.collector import RolloutBatch, _check_judged
 from saccade.rl.train.scoring import ScoredRollout
@@ -18,7 +18,7 @@ from saccade.rl.train.scoring import ScoredRollout
 
 def batch(*verdicts: JudgeVerdict) -> RolloutBatch:
     played = [rollout(ran("crop()", "a"), answered(), task=SEARCH, id=f"r{number}") for number in range(len(verdicts))]
-    rewards = load_reward("codev@1:paper")(Group(tuple(played), tuple((verdict, None) for verdict in verdicts)))
+    rewards = load_reward("codev@1:paper")(RewardGroup(tuple(played), tuple((verdict, None) for verdict in verdicts)))
     tokens: Any = None
     made = RolloutBatch()
     made.scored = {

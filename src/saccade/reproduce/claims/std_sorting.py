@@ -20,7 +20,7 @@ from saccade.reproduce.claim import Claim
 from saccade.reproduce.evidence import Evidence, blocks
 from saccade.reproduce.finding import Expectation, MeasuredEffect
 from saccade.reproduce.settings import Arm, Reproduction
-from saccade.rewards.reward import Group
+from saccade.rewards.reward import RewardGroup
 from saccade.rl.advantages.rules import Grpo
 from saccade.rl.groups import RolloutGroup, group_of
 from saccade.rl.select.oversample import OversampleFilterRank
@@ -83,7 +83,7 @@ def recorded(evidence: Evidence, arm: Arm, seed: int) -> Iterator[list[RolloutGr
         return
     rollouts = sorted(read_lines(path, Trajectory), key=lambda item: (_place(item), item.id))
     groups = [tuple(item) for _, item in groupby(rollouts, _place)]
-    numbered = [(_place(item[0]), group_of(item, reward(Group(item)))) for item in groups]
+    numbered = [(_place(item[0]), group_of(item, reward(RewardGroup(item)))) for item in groups]
     for _, step in groupby(numbered, lambda item: item[0] // recipe.rounds.tasks):
         yield [group for _, group in step]
 

@@ -23,7 +23,7 @@ from saccade.rewards.judges.group import judged, unjudged
 from saccade.rewards.judges.registry import JudgeContext, make_judge
 from saccade.rewards.judges.verdict import Judge
 from saccade.rewards.reading import LONGEST_ANSWER, accuracy
-from saccade.rewards.reward import Group, NeedsConsistency, NeedsJudge, Reward, RewardPreset, unscored
+from saccade.rewards.reward import NeedsConsistency, NeedsJudge, Reward, RewardGroup, RewardPreset, unscored
 from saccade.rl.play.rollouts import PlayedRollout
 from saccade.rl.recipe import RewardSettings
 
@@ -113,10 +113,10 @@ class Scorer:
         needs = isinstance(self.preset, NeedsConsistency) and self.preset.needs_consistency(graded)
         return await self.consistency.scored(graded) if needs and trained_on and self.consistency else graded
 
-    async def _judged(self, graded: Sequence[Trajectory], trained_on: bool) -> Group:
+    async def _judged(self, graded: Sequence[Trajectory], trained_on: bool) -> RewardGroup:
         preset = self.preset
         if not isinstance(preset, NeedsJudge):
-            return Group(tuple(graded))
+            return RewardGroup(tuple(graded))
         if self.asks and not trained_on:
             return unjudged(graded)
         return await judged(self.judge, graded, preset.turns_to_judge)
