@@ -73,7 +73,7 @@ class JudgedSettings(FilterSettings):
 
     def start(self, around: FilterContext) -> FilterStage:
         """The stage; the model is made when the first question has no reply in the cache."""
-        judge = Judge(self, around)
+        judge = CurationJudge(self, around)
         return BatchStage(lambda batch: judge.decide([self.question(trajectory) for trajectory in batch]), judge.close)
 
     def question(self, trajectory: Trajectory) -> JudgeQuestion | FilterOutcome:
@@ -81,7 +81,7 @@ class JudgedSettings(FilterSettings):
         raise NotImplementedError
 
 
-class Judge:
+class CurationJudge:
     """Asks one model. Not for use inside a running event loop."""
 
     def __init__(self, settings: JudgedSettings, around: FilterContext) -> None:
