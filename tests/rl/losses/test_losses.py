@@ -13,7 +13,7 @@ from torch import Tensor  # noqa: E402
 from saccade.rl.losses.aggregate import sequence_mean, sequence_sum, token_mean  # noqa: E402
 from saccade.rl.losses.entropy import entropy  # noqa: E402
 from saccade.rl.losses.kl import k3  # noqa: E402
-from saccade.rl.losses.policy import Clip, clipped, clipped_policy_loss  # noqa: E402
+from saccade.rl.losses.policy import ClipBounds, clipped, clipped_policy_loss  # noqa: E402
 from saccade.rl.losses.settings import LossSettings  # noqa: E402
 from saccade.rl.losses.total import LossInputs, Totals, policy_loss  # noqa: E402
 
@@ -41,14 +41,14 @@ def row(*values: float) -> Tensor:
     ],
 )
 def test_clip_by_hand(ratio: float, advantage: float, loss: float, bounded: bool) -> None:
-    clip = Clip(low=0.2, high=0.28, dual=3.0)
+    clip = ClipBounds(low=0.2, high=0.28, dual=3.0)
     given = (row(math.log(ratio)), row(0.0), row(advantage), clip)
     assert clipped_policy_loss(*given).item() == pytest.approx(loss)
     assert clipped(*given).item() is bounded
 
 
 def test_without_dual_clip_a_far_token_pulls_without_bound() -> None:
-    assert clipped_policy_loss(row(math.log(5)), row(0.0), row(-1.0), Clip(dual=None)).item() == pytest.approx(5)
+    assert clipped_policy_loss(row(math.log(5)), row(0.0), row(-1.0), ClipBounds(dual=None)).item() == pytest.approx(5)
 
 
 def test_the_dual_clip_of_the_settings_reaches_the_loss() -> None:
@@ -73,7 +73,7 @@ def test_a_pass_of_no_tokens_has_no_gap() -> None:
 @pytest.mark.parametrize("bounds", [{"low": -0.1}, {"high": -0.1}, {"dual": 1.0}, {"low": 1.5}])
 def test_bounds_that_bound_nothing_are_refused(bounds: dict[str, float]) -> None:
     with pytest.raises(ValueError, match="clip needs"):
-        Clip(**bounds)
+        ClipBounds(**bounds)
 
 
 def test_aggregation_by_hand() -> None:
@@ -224,21 +224,21 @@ def test_a_missing_tensor_is_named(setting: str) -> None:
 
 def test_bounds_at_their_ends_are_accepted() -> None:
     for low, high, dual in ((0.0, 0.0, None), (1.0, 0.0, 1.001), (0.0, 9.0, 3.0)):
-        assert Clip(low=low, high=high, dual=dual).dual == dual
+        assert ClipBounds(low=low, high=high, dual=dual).dual == dual
     for low, high, dual in ((1.001, 0.2, None), (-0.001, 0.2, None), (0.2, -0.001, None), (0.2, 0.2, 0.5)):
         with pytest.raises(ValueError, match="clip needs"):
-            Clip(low=low, high=high, dual=dual)
+            ClipBounds(low=low, high=high, dual=dual)
 
 
 def test_a_ratio_at_its_bound_and_an_advantage_of_zero_are_not_held() -> None:
     for ratio, advantage, clip in (
-        (1.0, 1.0, Clip(low=0.0, high=0.0)),
-        (1.0, -1.0, Clip(low=0.0, high=0.0)),
-        (5.0, 0.0, Clip()),
-        (0.1, 0.0, Clip()),
-        (9.0, 0.0, Clip(dual=3.0)),
-        (9.0, 1.0, Clip(high=10.0, dual=3.0)),  # the dual bound is for negative advantages
-        (2.0, -1.0, Clip(dual=2.0)),
+        (1.0, 1.0, ClipBounds(low=0.0, high=0.0)),
+        (1.0, -1.0, ClipBounds(low=0.0, high=0.0)),
+        (5.0, 0.0, ClipBounds()),
+        (0.1, 0.0, ClipBounds()),
+        (9.0, 0.0, ClipBounds(dual=3.0)),
+        (9.0, 1.0, ClipBounds(high=10.0, dual=3.0)),  # the dual bound is for negative advantages
+        (2.0, -1.0, ClipBounds(dual=2.0)),
     ):
         log = row(math.log(ratio)) if ratio != 2.0 else torch.tensor([[math.log(2.0)]], dtype=torch.float64)
         assert not clipped(log, torch.zeros_like(log), torch.full_like(log, advantage), clip).item(), (ratio, advantage)
@@ -247,13 +247,15 @@ def test_a_ratio_at_its_bound_and_an_advantage_of_zero_are_not_held() -> None:
 def test_without_bounds_of_their_own_ratios_count_from_four_fifths_to_six_fifths() -> None:
     for ratio, advantage, loss in ((1.5, 1.0, -1.2), (0.5, -1.0, 0.8), (0.5, 1.0, -0.5), (5.0, -1.0, 5.0)):
         given = LossInputs(row(math.log(ratio)), row(0.0), row(advantage), row(1.0))
-        assert clipped_policy_loss(row(math.log(ratio)), row(0.0), row(advantage), Clip()).item() == pytest.approx(loss)
+        assert clipped_policy_loss(
+            row(math.log(ratio)), row(0.0), row(advantage), ClipBounds()
+        ).item() == pytest.approx(loss)
         assert policy_loss(given, LossSettings())[0].item() == pytest.approx(loss)
 
 
 def test_far_log_ratios_are_bounded_both_ways() -> None:
     # exp(20) is 4.85e8; half precision ends at 6.55e4 and single precision at exp(88).
-    far = clipped_policy_loss(row(100.0), row(0.0), row(-1.0), Clip())
+    far = clipped_policy_loss(row(100.0), row(0.0), row(-1.0), ClipBounds())
     assert far.item() == pytest.approx(485165195.4, rel=1e-6)
     assert k3(row(-100.0), row(0.0)).item() == pytest.approx(485165195.4 - 21, rel=1e-6)
     assert k3(row(100.0), row(0.0)).item() == pytest.approx(19.0)  # exp(-20) + 20 - 1

@@ -16,7 +16,7 @@ from torch import Tensor
 from saccade.rl.losses.aggregate import sequence_mean, sequence_sum, token_mean
 from saccade.rl.losses.entropy import entropy
 from saccade.rl.losses.kl import k3
-from saccade.rl.losses.policy import Clip, clipped, clipped_policy_loss
+from saccade.rl.losses.policy import ClipBounds, clipped, clipped_policy_loss
 from saccade.rl.losses.settings import LossSettings
 
 
@@ -66,7 +66,7 @@ def policy_loss(inputs: LossInputs, settings: LossSettings, totals: Totals | Non
 
     Without `totals` the pass is the whole step. Raises ValueError for a missing reference or missing logits.
     """
-    clip = Clip(settings.clip_low, settings.clip_high, settings.dual_clip or None)
+    clip = ClipBounds(settings.clip_low, settings.clip_high, settings.dual_clip or None)
     mask = inputs.mask.bool()
     # What was not sampled may be NaN or -inf, and 0 · NaN is NaN: in the loss and in its gradient.
     logprobs, behaviour, advantages = (
