@@ -15,7 +15,7 @@ from saccade.recipes.find import find_recipe
 from saccade.record.settings import load_settings, save_settings
 from saccade.record.trajectory import EpisodeLimits
 from saccade.rl.advantages.rules import Grpo, Tapo, TurnLevel
-from saccade.rl.losses.settings import LossSettings
+from saccade.rl.losses.settings import RlLossSettings
 from saccade.rl.recipe import Recipe, load_recipe
 from saccade.rl.select.curriculum import TAIL_PATCH
 from saccade.rl.select.oversample import OversampleFilterRank
@@ -50,7 +50,7 @@ def test_recipes_say_what_the_papers_say() -> None:
     # Only PyVision-RL's and CodeDance's released code has a dual clip; VISTA's loss is a mean over rollouts.
     assert [item.loss.dual_clip for item in (image, codedance, vista, codev)] == [3.0, 3.0, 0.0, 0.0]
     assert [item.loss.aggregate for item in (image, vista)] == ["token-mean", "sequence-mean"]
-    assert LossSettings().dual_clip == 0.0
+    assert RlLossSettings().dual_clip == 0.0
     assert isinstance(image.selection, OversampleFilterRank)
     assert image.selection.broken == "rollout"
 

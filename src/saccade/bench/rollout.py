@@ -31,7 +31,7 @@ from saccade.media.store import MediaStore
 from saccade.models.tiny import save_tiny
 from saccade.record.trajectory import EpisodeLimits
 from saccade.rl.engines.in_process import TransformersEngine
-from saccade.rl.losses.settings import LossSettings
+from saccade.rl.losses.settings import RlLossSettings
 from saccade.rl.play.rollouts import PlayedRollout, PlaySettings, RolloutResources, RolloutTiming, play_rollouts
 from saccade.rl.recipe import RlOptimizerSettings
 from saccade.rl.train.update import TrainingSample, UpdateLimits, Updater
@@ -175,7 +175,7 @@ def _update(samples: list[TrainingSample], trained: Trainable, store: MediaStore
     seconds = []
     for number in range(_UPDATES):
         began = time.perf_counter()
-        updater.step(samples, LossSettings(dual_clip=0.0), RlOptimizerSettings(), number, 0)
+        updater.step(samples, RlLossSettings(dual_clip=0.0), RlOptimizerSettings(), number, 0)
         seconds.append(time.perf_counter() - began)
     return statistics.median(seconds[1:])
 

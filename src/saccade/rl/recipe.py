@@ -31,7 +31,7 @@ from saccade.rewards.registry import load_reward
 from saccade.rewards.reward import NeedsConsistency, NeedsJudge, RewardPreset
 from saccade.rewards.trial import turn_parts
 from saccade.rl.advantages.rules import Grpo, NamedAdvantage, TurnLevel
-from saccade.rl.losses.settings import LossSettings
+from saccade.rl.losses.settings import RlLossSettings
 from saccade.rl.select.curriculum import Band
 from saccade.rl.select.plain import KeepAll
 from saccade.rl.select.registry import NamedSelection
@@ -105,7 +105,7 @@ class Recipe(Settings):
     curriculum: Band | None = None
     """Which tasks are trained on, by how the last checkpoint did; None for all."""
     advantage: NamedAdvantage = Grpo()
-    loss: LossSettings = LossSettings()
+    loss: RlLossSettings = RlLossSettings()
     optimizer: RlOptimizerSettings = RlOptimizerSettings()
     steps: PositiveInt = 200
     seed: NonNegativeInt = 0
