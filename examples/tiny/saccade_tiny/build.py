@@ -30,7 +30,7 @@ from saccade.sft.synth.report import SynthProgress
 from saccade.sft.train.settings import (
     BatchSettings,
     DataSettings,
-    LossSettings,
+    SftLossSettings,
     SftSettings,
     ValidationSettings,
 )
@@ -121,7 +121,7 @@ def stage_settings(settings: TinySettings, stage: Stage, source: Path, places: P
             sampled_ids="text",
             most_tokens=settings.text.context,
         ),
-        loss=LossSettings(average=stage.average),
+        loss=SftLossSettings(average=stage.average),
         model=ModelSettings(
             source=str(source), vision=stage.vision, precision=settings.precision, vision_attention="eager"
         ),

@@ -26,7 +26,7 @@ from saccade.sft.synth.resume import opened
 from saccade.sft.synth.settings import SynthSettings
 from saccade.sft.synth.studio import Studio
 from saccade.sft.train.run import train
-from saccade.sft.train.settings import BatchSettings, DataSettings, LossSettings, SftSettings, ValidationSettings
+from saccade.sft.train.settings import BatchSettings, DataSettings, SftLossSettings, SftSettings, ValidationSettings
 from saccade.sft.train.watch import Watch
 from saccade.tasks.worlds.rng import Rng
 from saccade.training.folder import SETTINGS
@@ -122,7 +122,7 @@ async def _hold(lesson: Lesson, tasks: TaskSet, first: int, out: Path, turns: in
 def _sft(told: StartSettings, source: str, runs: list[Path], threads: int) -> SftSettings:
     return SftSettings(
         data=DataSettings(runs=tuple(map(str, runs)), sampled_ids="text"),
-        loss=LossSettings(average=told.average),
+        loss=SftLossSettings(average=told.average),
         model=ModelSettings(source=source, vision="full"),
         optimizer=OptimizerSettings(method=told.method, learning_rate=told.learning_rate, warmup=0.1),
         batch=BatchSettings(trajectories=told.trajectories, tokens=_FORWARD_TOKENS),

@@ -20,7 +20,7 @@ from saccade.record.action import ParseError
 from saccade.record.codec import read_lines
 from saccade.record.status import Status
 from saccade.record.trajectory import Trajectory
-from saccade.sft.train.settings import DataSettings, LossSettings, SftSettings
+from saccade.sft.train.settings import DataSettings, SftLossSettings, SftSettings
 from saccade.tokens.batch import BatchRow, token_row
 from saccade.tokens.build import token_trajectory
 from saccade.tokens.encoder import Encoder
@@ -112,7 +112,7 @@ def read_examples(
     )
 
 
-def learned_turns(trajectory: Trajectory, settings: LossSettings) -> list[int]:
+def learned_turns(trajectory: Trajectory, settings: SftLossSettings) -> list[int]:
     """The numbers of the turns that enter the loss."""
     observations = [number for number, turn in enumerate(trajectory.turns) if turn.observation is not None]
     last = observations[-2] if settings.earlier_rounds == "skip" and len(observations) >= 2 else -1

@@ -25,7 +25,7 @@ class DataSettings(Settings):
     """Memory for pictures that were read once."""
 
 
-class LossSettings(Settings):
+class SftLossSettings(Settings):
     """Which turns are learned, and what each counts. Observations never are learned."""
 
     average: Literal["tokens", "trajectories"] = "tokens"
@@ -69,7 +69,7 @@ class SftSettings(Settings):
     RENAMED: ClassVar = {"optimiser": "optimizer"}
     data: DataSettings = DataSettings()
     model: ModelSettings = ModelSettings()
-    loss: LossSettings = LossSettings()
+    loss: SftLossSettings = SftLossSettings()
     optimizer: OptimizerSettings = OptimizerSettings()
     batch: BatchSettings = BatchSettings()
     validation: ValidationSettings = ValidationSettings()
