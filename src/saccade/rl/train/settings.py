@@ -28,7 +28,7 @@ class TaskSettings(Settings):
     """Tasks of it, the first; None: all of a file, and `WORLD_TASKS` of a world, which has no end."""
 
 
-class ValidationSettings(Settings):
+class RlValidationSettings(Settings):
     """How the run is watched: greedy answers to tasks that are not trained on."""
 
     source: str = ""
@@ -53,7 +53,7 @@ class RlSettings(Settings):
     model: ModelSettings = ModelSettings()
     """LoRA's dropout counts as 0: the policy that learns must be the one that sampled."""
     tasks: TaskSettings = TaskSettings()
-    validation: ValidationSettings = ValidationSettings()
+    validation: RlValidationSettings = RlValidationSettings()
     play: PlaySettings = PlaySettings()
     keep: KeepSettings = KeepSettings(every=10)
     rollouts: RolloutStoreSettings = RolloutStoreSettings()
