@@ -32,7 +32,7 @@ from saccade.sft.train.settings import (
     DataSettings,
     SftLossSettings,
     SftSettings,
-    ValidationSettings,
+    SftValidationSettings,
 )
 from saccade.sft.train.watch import Watch as TrainWatch
 from saccade.training.launch import end_with_parent, launch
@@ -134,7 +134,7 @@ def stage_settings(settings: TinySettings, stage: Stage, source: Path, places: P
             betas=(0.9, 0.98),
         ),
         batch=BatchSettings(trajectories=stage.trajectories, tokens=_FORWARD_TOKENS),
-        validation=ValidationSettings(fraction=0.02, most=128, every=max(1, stage.steps // 2), samples=4),
+        validation=SftValidationSettings(fraction=0.02, most=128, every=max(1, stage.steps // 2), samples=4),
         keep=KeepSettings(
             every=max(1, stage.steps // 5),
             checkpoints=1,

@@ -26,7 +26,7 @@ from saccade.sft.synth.resume import opened
 from saccade.sft.synth.settings import SynthSettings
 from saccade.sft.synth.studio import Studio
 from saccade.sft.train.run import train
-from saccade.sft.train.settings import BatchSettings, DataSettings, SftLossSettings, SftSettings, ValidationSettings
+from saccade.sft.train.settings import BatchSettings, DataSettings, SftLossSettings, SftSettings, SftValidationSettings
 from saccade.sft.train.watch import Watch
 from saccade.tasks.worlds.rng import Rng
 from saccade.training.folder import SETTINGS
@@ -126,7 +126,7 @@ def _sft(told: StartSettings, source: str, runs: list[Path], threads: int) -> Sf
         model=ModelSettings(source=source, vision="full"),
         optimizer=OptimizerSettings(method=told.method, learning_rate=told.learning_rate, warmup=0.1),
         batch=BatchSettings(trajectories=told.trajectories, tokens=_FORWARD_TOKENS),
-        validation=ValidationSettings(fraction=0.0, every=0, samples=0),
+        validation=SftValidationSettings(fraction=0.0, every=0, samples=0),
         keep=KeepSettings(every=max(1, told.steps // 4), checkpoints=1, tensorboard=False),
         steps=told.steps,
         seed=told.seed,

@@ -49,7 +49,7 @@ class BatchSettings(Settings):
     """`packed`: trajectories end to end, seeing themselves alone. `auto`: packed with flash attention, else padded."""
 
 
-class ValidationSettings(Settings):
+class SftValidationSettings(Settings):
     """How the run is watched."""
 
     fraction: Fraction = 0.02
@@ -72,7 +72,7 @@ class SftSettings(Settings):
     loss: SftLossSettings = SftLossSettings()
     optimizer: OptimizerSettings = OptimizerSettings()
     batch: BatchSettings = BatchSettings()
-    validation: ValidationSettings = ValidationSettings()
+    validation: SftValidationSettings = SftValidationSettings()
     keep: KeepSettings = KeepSettings()
     epochs: PositiveFloat = 1.0
     steps: NonNegativeInt = 0
