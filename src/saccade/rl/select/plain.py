@@ -23,7 +23,7 @@ class KeepAll(SelectionRule):
         return keep_usable(groups)
 
 
-class PassRate(SelectionRule):
+class PassRateBand(SelectionRule):
     """Groups whose share of right rollouts lies in a band, both ends included."""
 
     rule: Literal["pass-rate"] = "pass-rate"
