@@ -77,7 +77,7 @@ class Rollouts(FilterSettings):
         return rate
 
 
-class PassRate(Rollouts):
+class PassRateFilter(Rollouts):
     """Leaves out tasks that a weak model, whose rollouts are in another run, finds too easy or too hard.
 
     A task's rate must lie within both bounds.
