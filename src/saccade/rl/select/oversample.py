@@ -16,7 +16,7 @@ from pydantic import NonNegativeFloat, PositiveInt
 from saccade.rl.groups import Broken, RolloutGroup
 from saccade.rl.select.selection import (
     TOLERANCE,
-    Dropped,
+    DroppedRollout,
     Kept,
     Reason,
     Selection,
@@ -87,7 +87,7 @@ def _cut(selection: Selection, most: int) -> Selection:
     for item in selection.kept:
         ids = item.ids[:most]
         most -= len(ids)
-        dropped += [Dropped(item.group.id, name, Reason.RANKED_OUT) for name in item.ids[len(ids) :]]
+        dropped += [DroppedRollout(item.group.id, name, Reason.RANKED_OUT) for name in item.ids[len(ids) :]]
         if ids:
             kept.append(Kept(item.group, ids))
     return Selection(tuple(kept), tuple(dropped))

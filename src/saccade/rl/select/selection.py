@@ -58,7 +58,7 @@ class Kept:
 
 
 @dataclass(frozen=True, slots=True)
-class Dropped:
+class DroppedRollout:
     """A rollout that is not trained on."""
 
     group: str
@@ -72,7 +72,7 @@ class Selection:
 
     kept: tuple[Kept, ...]
     """Best first where the rule ranks, else in the given order."""
-    dropped: tuple[Dropped, ...] = ()
+    dropped: tuple[DroppedRollout, ...] = ()
 
     def __len__(self) -> int:
         """Rollouts that enter the loss."""
@@ -111,7 +111,7 @@ def keep_rollouts(selection: Selection, reason: Reason, wanted: Callable[[Rollou
     kept, dropped = [], list(selection.dropped)
     for item in selection.kept:
         left = tuple(rollout.id for rollout in item.rollouts if wanted(rollout))
-        dropped += [Dropped(item.group.id, name, reason) for name in item.ids if name not in left]
+        dropped += [DroppedRollout(item.group.id, name, reason) for name in item.ids if name not in left]
         if left:
             kept.append(Kept(item.group, left))
     return Selection(tuple(kept), tuple(dropped))
@@ -123,7 +123,7 @@ def keep_groups(selection: Selection, reason: Reason, wanted: Callable[[Kept], b
     gone: list[Kept] = []
     for item in selection.kept:
         (kept if wanted(item) else gone).append(item)
-    dropped = [Dropped(item.group.id, name, reason) for item in gone for name in item.ids]
+    dropped = [DroppedRollout(item.group.id, name, reason) for item in gone for name in item.ids]
     return Selection(tuple(kept), (*selection.dropped, *dropped))
 
 
