@@ -20,7 +20,7 @@ from saccade.rl.advantages.group_relative import Array, leave_one_out, mean_base
 from saccade.rl.advantages.turns import as_returns, batch_normalised, per_token
 from saccade.rl.groups import Rollout
 from saccade.rl.rules import Rule, named
-from saccade.rl.select.selection import Kept, Selection
+from saccade.rl.select.selection import KeptRollout, Selection
 
 Estimate: TypeAlias = Callable[[Array, NDArray[np.int64]], Array]
 Baseline = Literal["kept", "group"]
@@ -136,5 +136,5 @@ def _sequences(selection: Selection, estimate: Estimate, baseline: Baseline) -> 
     return advantages
 
 
-def _usable(kept: Kept) -> tuple[Rollout, ...]:
+def _usable(kept: KeptRollout) -> tuple[Rollout, ...]:
     return tuple(item for item in kept.group.rollouts if item.usable)

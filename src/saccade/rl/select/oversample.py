@@ -17,7 +17,7 @@ from saccade.rl.groups import Broken, RolloutGroup
 from saccade.rl.select.selection import (
     TOLERANCE,
     DroppedRollout,
-    Kept,
+    KeptRollout,
     Reason,
     Selection,
     SelectionRule,
@@ -89,5 +89,5 @@ def _cut(selection: Selection, most: int) -> Selection:
         most -= len(ids)
         dropped += [DroppedRollout(item.group.id, name, Reason.RANKED_OUT) for name in item.ids[len(ids) :]]
         if ids:
-            kept.append(Kept(item.group, ids))
+            kept.append(KeptRollout(item.group, ids))
     return Selection(tuple(kept), tuple(dropped))

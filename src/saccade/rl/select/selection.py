@@ -38,7 +38,7 @@ class Reason(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class KeptRollout:
     """A group that is trained on."""
 
     group: RolloutGroup
@@ -70,7 +70,7 @@ class DroppedRollout:
 class Selection:
     """What a rule decided; every rollout is in it once."""
 
-    kept: tuple[Kept, ...]
+    kept: tuple[KeptRollout, ...]
     """Best first where the rule ranks, else in the given order."""
     dropped: tuple[DroppedRollout, ...] = ()
 
@@ -102,7 +102,7 @@ def keep_usable(groups: Sequence[RolloutGroup]) -> Selection:
     ids = [item.id for group in groups for item in group.rollouts]
     if len(set(ids)) < len(ids):
         raise ValueError("two rollouts of different groups share an id; ids must be unique in a step")
-    everything = Selection(tuple(Kept(group, tuple(item.id for item in group.rollouts)) for group in groups))
+    everything = Selection(tuple(KeptRollout(group, tuple(item.id for item in group.rollouts)) for group in groups))
     return keep_rollouts(everything, Reason.UNUSABLE, lambda rollout: rollout.usable)
 
 
@@ -113,14 +113,14 @@ def keep_rollouts(selection: Selection, reason: Reason, wanted: Callable[[Rollou
         left = tuple(rollout.id for rollout in item.rollouts if wanted(rollout))
         dropped += [DroppedRollout(item.group.id, name, reason) for name in item.ids if name not in left]
         if left:
-            kept.append(Kept(item.group, left))
+            kept.append(KeptRollout(item.group, left))
     return Selection(tuple(kept), tuple(dropped))
 
 
-def keep_groups(selection: Selection, reason: Reason, wanted: Callable[[Kept], bool]) -> Selection:
+def keep_groups(selection: Selection, reason: Reason, wanted: Callable[[KeptRollout], bool]) -> Selection:
     """The selection with only the groups that are `wanted`."""
-    kept: list[Kept] = []
-    gone: list[Kept] = []
+    kept: list[KeptRollout] = []
+    gone: list[KeptRollout] = []
     for item in selection.kept:
         (kept if wanted(item) else gone).append(item)
     dropped = [DroppedRollout(item.group.id, name, reason) for item in gone for name in item.ids]
