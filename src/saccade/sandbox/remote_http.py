@@ -47,7 +47,7 @@ _ERRORS: Mapping[str, type[Exception]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
+class HttpReply:
     """An answer of the server that is no failure: its status code and its body."""
 
     code: int
@@ -108,7 +108,7 @@ class Http:
 
     async def request(
         self, method: str, path: str, body: bytes = b"", *, seconds: float = 60.0, attempts: int | None = None
-    ) -> Reply:
+    ) -> HttpReply:
         """Send a request that may be repeated, for at most `seconds` in all.
 
         Codes 2xx and 409 (the server lacks pictures) with `missing` come back; everything else is raised.
@@ -141,11 +141,11 @@ class Http:
             "Check that `saccade sandbox serve` runs there and can be reached; its sessions may be gone."
         )
 
-    def _checked(self, response: httpx.Response) -> Reply:
+    def _checked(self, response: httpx.Response) -> HttpReply:
         code = response.status_code
         kind = _kind(response)
         if 200 <= code < 300 or kind == "missing_media":
-            return Reply(code, response.content)
+            return HttpReply(code, response.content)
         if code in (401, 403):
             raise SandboxError(
                 f"the sandbox server at {self.url} refuses the token. Pass token=... or set {TOKEN_VARIABLE} "
@@ -153,7 +153,7 @@ class Http:
             )
         if kind is None:
             raise ProtocolError(f"{self.url} answers HTTP {code} as no Saccade sandbox server does. Is the URL right?")
-        message = wire.text(Reply(code, response.content).json(), "message")
+        message = wire.text(HttpReply(code, response.content).json(), "message")
         raise _ERRORS.get(kind, SandboxError)(message)
 
 

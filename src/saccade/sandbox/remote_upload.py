@@ -15,7 +15,7 @@ from saccade.errors import ProtocolError, SandboxError
 from saccade.sandbox import remote_wire as wire
 from saccade.sandbox.base import LazyImage
 from saccade.sandbox.remote_codec import Outgoing
-from saccade.sandbox.remote_http import Http, Reply
+from saccade.sandbox.remote_http import Http, HttpReply
 from saccade.sandbox.remote_pixels import RawPixels, from_lazy
 
 ROUNDS = 5
@@ -31,7 +31,7 @@ class Uploads:
         self._find_lazy = find_lazy
         self._answering: dict[str, asyncio.Task[None]] = {}
 
-    async def send(self, method: str, path: str, body: bytes, outgoing: Outgoing, seconds: float) -> Reply:
+    async def send(self, method: str, path: str, body: bytes, outgoing: Outgoing, seconds: float) -> HttpReply:
         """Send a request, and again whenever pictures were missing; `seconds` bounds each attempt.
 
         Raises what `Http.request` raises, and `SandboxError` if the server drops pictures before they are used.
