@@ -41,7 +41,7 @@ from saccade.sft.curate.stage import (
 V = TypeVar("V", bound=Record)
 
 
-class Reply(Record):
+class CachedReply(Record):
     """A cached reply."""
 
     model: str
@@ -138,7 +138,7 @@ class CurationJudge:
         digest = sha256(json.dumps(asked).encode()).hexdigest()
         file = self._cache / digest[:2] / f"{digest}.json"
         try:
-            return Reply.model_validate_json(file.read_bytes()).text
+            return CachedReply.model_validate_json(file.read_bytes()).text
         except FileNotFoundError:
             pass
         except ValidationError as error:
@@ -148,7 +148,7 @@ class CurationJudge:
         # The first attempt is greedy; a second one would say the same again.
         sampling = Sampling(temperature=0.7 if attempt else 0.0, max_tokens=self._settings.max_tokens)
         completion = await self._model.complete(Request((message,), sampling=sampling), self._media)
-        _keep(file, Reply(model=completion.model, text=clean_text(completion.text)))
+        _keep(file, CachedReply(model=completion.model, text=clean_text(completion.text)))
         return clean_text(completion.text)
 
 
@@ -176,7 +176,7 @@ def unfenced(reply: str) -> str:
     return text
 
 
-def _keep(file: Path, reply: Reply) -> None:
+def _keep(file: Path, reply: CachedReply) -> None:
     file.parent.mkdir(parents=True, exist_ok=True)
     partial = file.with_name(f".{file.name}.{os.getpid()}.part")
     partial.write_text(reply.model_dump_json(), encoding="utf-8")
