@@ -26,7 +26,7 @@ from saccade.record.status import Status
 from saccade.tools.arguments import ToolModel, check_arguments, mistakes
 from saccade.tools.context import ToolContext
 from saccade.tools.problem import CallProblem, Problem, ProblemKind
-from saccade.tools.result import Picture, ToolResult, failed
+from saccade.tools.result import ToolPicture, ToolResult, failed
 
 _log = logging.getLogger(__name__)
 
@@ -215,7 +215,7 @@ class Tool(ABC, Generic[A, R]):
             problem = Problem(ProblemKind.TOOL_FAILURE, message, f"the result breaks its own schema: {error}")
             return failed(self.name, Status.ERROR, problem)
         names = context.fresh_names(stem for stem, _ in outcome.pictures)
-        pictures = tuple(Picture(name, image) for name, (_, image) in zip(names, outcome.pictures, strict=True))
+        pictures = tuple(ToolPicture(name, image) for name, (_, image) in zip(names, outcome.pictures, strict=True))
         lines = [outcome.text or json.dumps(value, ensure_ascii=False)]
         lines += [f"New image {p.name}: {p.image.width} × {p.image.height} pixels." for p in pictures]
         return ToolResult(self.name, Status.OK, value, pictures, "\n".join(lines))
