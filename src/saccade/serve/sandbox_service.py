@@ -1,7 +1,7 @@
 """What a sandbox server does for each request, without HTTP: frames in, frames out.
 
-Sessions live in `SessionTable`, pictures in `PictureStore`, pictures that stay with the client in `AwaitedPictures`; this ties
-them to the provider.
+Sessions live in `SessionTable`, pictures in `PictureStore`, pictures that stay with the client in
+`AwaitedPictures`; this ties them to the provider.
 """
 
 from __future__ import annotations
