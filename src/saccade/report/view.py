@@ -76,7 +76,7 @@ class ExecutionView:
 
 
 @dataclass(frozen=True, slots=True)
-class Box:
+class BoxView:
     """A region drawn over a picture."""
 
     number: str
@@ -127,7 +127,7 @@ class Original:
 
     name: str
     picture: ShownMedia
-    boxes: tuple[Box, ...]
+    boxes: tuple[BoxView, ...]
     """In the order in which they are drawn."""
     video: VideoView | None = None
     """If it is a video; then there are no boxes."""
@@ -138,7 +138,7 @@ class Original:
         return self.name.partition("@")[2].partition("s#")[2].isdecimal()
 
     @property
-    def legend(self) -> tuple[Box, ...]:
+    def legend(self) -> tuple[BoxView, ...]:
         """The boxes in the order of their turns, evidence last."""
         return tuple(sorted(self.boxes, key=lambda box: (box.turn is None, box.turn or 0)))
 
