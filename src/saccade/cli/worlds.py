@@ -30,7 +30,7 @@ Name = Annotated[str, typer.Argument(help="A world, as `saccade worlds list` nam
 Count = Annotated[int, typer.Option("--n", min=1, help="How many samples.")]
 Start = Annotated[int, typer.Option(min=0, help="Index of the first sample.")]
 SplitName = Annotated[str, typer.Option("--split", help="train, validation or test.")]
-Turn = Annotated[list[str] | None, typer.Option("--set", help="A knob, as in --set signs=12; may be repeated.")]
+KnobOption = Annotated[list[str] | None, typer.Option("--set", help="A knob, as in --set signs=12; may be repeated.")]
 
 _SUFFIXES = {"image/png": ".png", "video/mp4": ".mp4", "video/webm": ".webm"}
 
@@ -63,7 +63,7 @@ def sample(
     n: Count = 16,
     split: SplitName = "train",
     start: Start = 0,
-    turn: Turn = None,
+    turn: KnobOption = None,
 ) -> None:
     """Draw samples into a folder: records, media, and files to look at."""
     from saccade.media.store import MediaStore
@@ -88,7 +88,7 @@ def sheet(
     n: Count = 12,
     split: SplitName = "train",
     start: Start = 0,
-    turn: Turn = None,
+    turn: KnobOption = None,
 ) -> None:
     """Draw one contact sheet of samples with their gold boxes and answers."""
     from saccade.tasks.worlds.base import draw_sample
