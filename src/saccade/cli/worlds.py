@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 app = typer.Typer(no_args_is_help=True, add_completion=False, rich_markup_mode=None)
 
 Name = Annotated[str, typer.Argument(help="A world, as `saccade worlds list` names it.")]
-Count = Annotated[int, typer.Option("--n", min=1, help="How many samples.")]
+CountOption = Annotated[int, typer.Option("--n", min=1, help="How many samples.")]
 Start = Annotated[int, typer.Option(min=0, help="Index of the first sample.")]
 SplitName = Annotated[str, typer.Option("--split", help="train, validation or test.")]
 KnobOption = Annotated[list[str] | None, typer.Option("--set", help="A knob, as in --set signs=12; may be repeated.")]
@@ -60,7 +60,7 @@ def list_worlds(
 def sample(
     name: Name,
     out: Annotated[Path, typer.Option(help="Folder to write to; made if missing.")],
-    n: Count = 16,
+    n: CountOption = 16,
     split: SplitName = "train",
     start: Start = 0,
     turn: KnobOption = None,
@@ -85,7 +85,7 @@ def sample(
 def sheet(
     name: Name,
     out: Annotated[Path | None, typer.Option(help="The PNG file; by default runs/sheets/NAME.png.")] = None,
-    n: Count = 12,
+    n: CountOption = 12,
     split: SplitName = "train",
     start: Start = 0,
     turn: KnobOption = None,
