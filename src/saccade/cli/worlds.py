@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, rich_markup_mode=None)
 
-Name = Annotated[str, typer.Argument(help="A world, as `saccade worlds list` names it.")]
+WorldArgument = Annotated[str, typer.Argument(help="A world, as `saccade worlds list` names it.")]
 CountOption = Annotated[int, typer.Option("--n", min=1, help="How many samples.")]
 Start = Annotated[int, typer.Option(min=0, help="Index of the first sample.")]
 SplitName = Annotated[str, typer.Option("--split", help="train, validation or test.")]
@@ -58,7 +58,7 @@ def list_worlds(
 
 @app.command()
 def sample(
-    name: Name,
+    name: WorldArgument,
     out: Annotated[Path, typer.Option(help="Folder to write to; made if missing.")],
     n: CountOption = 16,
     split: SplitName = "train",
@@ -83,7 +83,7 @@ def sample(
 
 @app.command()
 def sheet(
-    name: Name,
+    name: WorldArgument,
     out: Annotated[Path | None, typer.Option(help="The PNG file; by default runs/sheets/NAME.png.")] = None,
     n: CountOption = 12,
     split: SplitName = "train",
