@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from saccade.cli.train_options import Model, Out, Resume, Several, Shard, model_settings, need_training, run
+from saccade.cli.train_options import ModelOption, Out, Resume, Several, Shard, model_settings, need_training, run
 from saccade.recipes.find import recipe_list
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ EPILOG = (
 @app.command(epilog=EPILOG)
 def rl(
     recipe: Annotated[str, typer.Argument(help="Name of a recipe (`list` names them), or a TOML file.")],
-    model: Model = None,
+    model: ModelOption = None,
     tasks: Annotated[str | None, typer.Option(help="A generated world, or a file or folder of tasks.")] = None,
     out: Out = Path("runs/rl"),
     profile: Annotated[str | None, typer.Option(help="Profile of the recipe, such as tiny.")] = None,

@@ -12,7 +12,9 @@ import typer
 
 from saccade.errors import UnavailableError
 
-Model: TypeAlias = Annotated[str | None, typer.Option(help="Checkpoint to begin with: a folder, or a name on the hub.")]
+ModelOption: TypeAlias = Annotated[
+    str | None, typer.Option(help="Checkpoint to begin with: a folder, or a name on the hub.")
+]
 Out: TypeAlias = Annotated[Path, typer.Option(help="Folder of the run.")]
 Resume: TypeAlias = Annotated[bool, typer.Option("--resume", help="Continue the run in OUT.")]
 Several: TypeAlias = Annotated[
