@@ -16,7 +16,7 @@ from saccade.tasks.worlds.base import Clip, Split, WorldSample, draw_sample, see
 from saccade.tasks.worlds.canvas import overlaps
 from saccade.tasks.worlds.rng import Rng
 from saccade.tasks.worlds.video import WORLD, VideoKnobs, plan
-from saccade.tasks.worlds.video_encode import Codec, encode_clip
+from saccade.tasks.worlds.video_encode import VideoCodec, encode_clip
 from saccade.tasks.worlds.video_questions import KINDS, VideoKind
 from saccade.tasks.worlds.video_scene import SIZE, THING_COLOURS, VideoScene
 
@@ -72,7 +72,7 @@ def test_programs_find_the_answer_of_many(kind: VideoKind) -> None:
 
 
 @pytest.mark.parametrize("codec", ["h264", "vp9"])
-def test_encoded_clips_keep_their_frames(codec: Codec) -> None:
+def test_encoded_clips_keep_their_frames(codec: VideoCodec) -> None:
     pytest.importorskip("av")
     knobs = VideoKnobs(most_frames=120, codecs=(codec,))
     sample = draw_sample(WORLD, "train", 1, knobs)

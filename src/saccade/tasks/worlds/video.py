@@ -12,7 +12,7 @@ from saccade.tasks.worlds import reading, video_reading
 from saccade.tasks.worlds.base import Knobs, World, WorldSample
 from saccade.tasks.worlds.program import compose
 from saccade.tasks.worlds.rng import Rng
-from saccade.tasks.worlds.video_encode import Codec, encode_clip
+from saccade.tasks.worlds.video_encode import VideoCodec, encode_clip
 from saccade.tasks.worlds.video_questions import KINDS, Length, VideoKind, VideoQuestion, video_question
 from saccade.tasks.worlds.video_scene import VideoScene, random_background
 
@@ -27,7 +27,7 @@ class VideoKnobs(Knobs):
     things: int = Field(5, ge=3, le=5)
     """Most things; three more where things are counted."""
     kinds: tuple[VideoKind, ...] = KINDS
-    codecs: tuple[Codec, ...] = ("h264", "vp9")
+    codecs: tuple[VideoCodec, ...] = ("h264", "vp9")
 
 
 def plan(rng: Rng, knobs: VideoKnobs) -> tuple[VideoKind, VideoScene, VideoQuestion]:
