@@ -53,7 +53,7 @@ class HttpReply:
     code: int
     body: bytes
 
-    def json(self) -> wire.Fields:
+    def json(self) -> wire.WireFields:
         """The body as a JSON object; raises `ProtocolError` if it is none."""
         value = wire.parse_json(self.body)
         if not isinstance(value, dict):
