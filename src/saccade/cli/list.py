@@ -28,7 +28,7 @@ app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class ListedKind:
     """Something that is found by name."""
 
     registry: str
@@ -39,24 +39,32 @@ class Kind:
 
 
 KINDS = {
-    "tools": Kind("saccade.tools.registry:TOOLS", "what models call by name", "--set 'tools=[\"NAME\"]'"),
-    "dialects": Kind("saccade.dialects.registry:DIALECTS", "how a model is spoken to", "--dialect NAME"),
-    "graders": Kind("saccade.grading.registry:GRADERS", "whether an answer is right", "eval --grader NAME, cards"),
-    "models": Kind("saccade.models.registry:PROVIDERS", "providers of models", "--model NAME:MODEL, --judge"),
-    "worlds": Kind("saccade.tasks.worlds.registry:WORLDS", "generated tasks", "eval NAME, synth NAME, rl --tasks NAME"),
-    "cards": Kind("saccade.tasks.benchmarks.registry:cards", "benchmarks", "eval NAME"),
-    "loaders": Kind("saccade.tasks.benchmarks.loaders.registry:LOADERS", "formats of benchmarks", "cards: loader.id"),
-    "protocols": Kind("saccade.evals.protocols.registry:PROTOCOLS", "studies of stored runs", "protocols --only NAME"),
-    "filters": Kind("saccade.sft.curate.registry:FILTERS", "which trajectories stay", "pipelines: filter.name"),
-    "formats": Kind(
+    "tools": ListedKind("saccade.tools.registry:TOOLS", "what models call by name", "--set 'tools=[\"NAME\"]'"),
+    "dialects": ListedKind("saccade.dialects.registry:DIALECTS", "how a model is spoken to", "--dialect NAME"),
+    "graders": ListedKind(
+        "saccade.grading.registry:GRADERS", "whether an answer is right", "eval --grader NAME, cards"
+    ),
+    "models": ListedKind("saccade.models.registry:PROVIDERS", "providers of models", "--model NAME:MODEL, --judge"),
+    "worlds": ListedKind(
+        "saccade.tasks.worlds.registry:WORLDS", "generated tasks", "eval NAME, synth NAME, rl --tasks NAME"
+    ),
+    "cards": ListedKind("saccade.tasks.benchmarks.registry:cards", "benchmarks", "eval NAME"),
+    "loaders": ListedKind(
+        "saccade.tasks.benchmarks.loaders.registry:LOADERS", "formats of benchmarks", "cards: loader.id"
+    ),
+    "protocols": ListedKind(
+        "saccade.evals.protocols.registry:PROTOCOLS", "studies of stored runs", "protocols --only NAME"
+    ),
+    "filters": ListedKind("saccade.sft.curate.registry:FILTERS", "which trajectories stay", "pipelines: filter.name"),
+    "formats": ListedKind(
         "saccade.sft.formats.registry:FORMATS", "formats of training data", "convert --from NAME --to NAME"
     ),
-    "rewards": Kind("saccade.rewards.registry:REWARDS", "what a rollout is worth", "recipes: reward.preset"),
-    "judges": Kind("saccade.rewards.judges.registry:JUDGES", "who judges tool outputs", "recipes: reward.judge"),
-    "selections": Kind(
+    "rewards": ListedKind("saccade.rewards.registry:REWARDS", "what a rollout is worth", "recipes: reward.preset"),
+    "judges": ListedKind("saccade.rewards.judges.registry:JUDGES", "who judges tool outputs", "recipes: reward.judge"),
+    "selections": ListedKind(
         "saccade.rl.select.registry:SELECTIONS", "which rollouts are trained on", "recipes: selection.rule"
     ),
-    "advantages": Kind(
+    "advantages": ListedKind(
         "saccade.rl.advantages.rules:ADVANTAGES", "from rewards to advantages", "recipes: advantage.rule"
     ),
 }
@@ -215,7 +223,7 @@ def _version(package: str) -> str:
 def _kinds(as_json: bool) -> None:
     kinds = {
         **KINDS,
-        RECIPES: Kind("", "settings of trainings, pipelines", "saccade NAME: rl codedance, sft plain, ..."),
+        RECIPES: ListedKind("", "settings of trainings, pipelines", "saccade NAME: rl codedance, sft plain, ..."),
     }
     if as_json:
         print(json.dumps([{"kind": name, "what": kind.what, "named": kind.named} for name, kind in kinds.items()]))
