@@ -17,7 +17,7 @@ from saccade.sft.synth.jobs import job_count, jobs
 from saccade.sft.synth.report import SynthProgress
 from saccade.sft.synth.resume import opened
 from saccade.sft.synth.settings import SynthSettings
-from saccade.sft.synth.studio import Loader, Studio
+from saccade.sft.synth.studio import ModelLoader, Studio
 
 Watch = Callable[[SynthProgress], None]
 """Hears the counts after every job."""
@@ -28,7 +28,7 @@ async def synthesise(
     out: Path,
     *,
     workers: int = 4,
-    models: Loader = load_model,
+    models: ModelLoader = load_model,
     watch: Watch = lambda progress: None,
 ) -> SynthProgress:
     """Make what is missing in the run folder `out`, `workers` jobs at once, and say what came of it.

@@ -37,14 +37,14 @@ from saccade.sft.synth.settings import SynthSettings
 from saccade.tasks.worlds.base import World, WorldSample, draw_sample, store_sample
 from saccade.tasks.worlds.registry import load_world
 
-Loader = Callable[[str], Model]
+ModelLoader = Callable[[str], Model]
 """A model by its name."""
 
 
 class Studio:
     """Makes the trajectories of jobs."""
 
-    def __init__(self, settings: SynthSettings, store: MediaStore, *, models: Loader = load_model) -> None:
+    def __init__(self, settings: SynthSettings, store: MediaStore, *, models: ModelLoader = load_model) -> None:
         """Nothing is started before it is entered.
 
         Raises:
@@ -55,7 +55,7 @@ class Studio:
         check_sampling(settings.teacher.model, settings.teacher.sampling)
         check_sampling(settings.teacher.writer or settings.teacher.model, settings.teacher.writer_sampling)
         self._store = store
-        self._models: Loader = lambda name: patient(models(name), settings.retry)
+        self._models: ModelLoader = lambda name: patient(models(name), settings.retry)
         spoken = settings.session.applied(load_dialect(settings.dialect), settings.sandbox)
         self._dialect, self._tools = equipped(spoken, settings.tools)
         self._worlds: dict[str, World[Any]] = {world.id: world for world in map(load_world, settings.worlds)}
