@@ -31,7 +31,7 @@ _BOXES: Final = ("box", "bbox", "bbox_2d")
 _IMAGES: Final = ("image", "target_image", "image_id", "image_index")
 
 
-class PictureSource(Protocol):
+class PictureReader(Protocol):
     """Where the pixels of recorded pictures are found."""
 
     def pixels(self, part: ImagePart) -> Image.Image | None:
@@ -65,13 +65,13 @@ class _Opening:
     """Pictures that the model saw before its first turn."""
 
 
-def regions(trajectory: Trajectory, book: PictureSource) -> tuple[Region, ...]:
+def regions(trajectory: Trajectory, book: PictureReader) -> tuple[Region, ...]:
     """The regions that can be told, in the order of the turns."""
     return tuple(_Search(trajectory, book).run()) if _pictures(trajectory.task) else ()
 
 
 class _Search:
-    def __init__(self, trajectory: Trajectory, book: PictureSource) -> None:
+    def __init__(self, trajectory: Trajectory, book: PictureReader) -> None:
         self.trajectory = trajectory
         self.book = book
         self.opening = _opening(trajectory)

@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import Any, Generic, TypeAlias, TypeVar
 
 from saccade.evals.protocols.findings import Findings, SampleRow, StudiedRun
-from saccade.looks.regions import PictureSource, Region, regions
+from saccade.looks.regions import PictureReader, Region, regions
 from saccade.record.score import CORRECT
 from saccade.record.trajectory import Trajectory
 from saccade.rewards.judges.verdict import JudgeVerdict
@@ -25,7 +25,7 @@ class Studied:
     """One sample, and what protocols may ask about it."""
 
     trajectory: Trajectory
-    book: PictureSource
+    book: PictureReader
     verdicts: tuple[tuple[JudgeVerdict, ...], ...] | None = None
     """A model's verdicts, for each turn one for each picture; None if no model was asked."""
     budget: str = "qwen2.5-vl"
