@@ -21,7 +21,7 @@ class Fact:
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class PieceView:
     """A piece of a model's text, or of a message."""
 
     kind: str
@@ -39,7 +39,7 @@ class Talk:
 
     title: str
     role: str
-    pieces: tuple[Piece, ...]
+    pieces: tuple[PieceView, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +152,7 @@ class TurnView:
     colour: str
     deed: str
     """What the model did, in a few words."""
-    pieces: tuple[Piece, ...]
+    pieces: tuple[PieceView, ...]
     exact: str
     """What the model wrote, character for character."""
     problem: str
