@@ -12,7 +12,7 @@ from saccade.tools.arguments import ToolModel
 from saccade.tools.base import Tool, ToolOutcome
 from saccade.tools.context import ToolContext
 from saccade.tools.fields import PixelBox
-from saccade.tools.look import LookArguments, Pixels, fraction, look, picture_of
+from saccade.tools.look import LookArguments, PixelArray, fraction, look, picture_of
 from saccade.tools.problem import wrong_format
 
 Hue = Annotated[float, Field(ge=0, le=360)]
@@ -74,13 +74,13 @@ class ColorMask(Tool[ColorMaskArguments, ColorMaskResult]):
         return ToolOutcome(value, (("color_mask", picture_of(mask)),))
 
 
-def _mask(rgb: Pixels, arguments: ColorMaskArguments) -> Pixels:
+def _mask(rgb: PixelArray, arguments: ColorMaskArguments) -> PixelArray:
     # Rows at a time: HSV in floats takes twelve bytes a pixel.
     rows = [_rows(rgb[start : start + 512], arguments) for start in range(0, len(rgb), 512)]
     return np.concatenate(rows)
 
 
-def _rows(rgb: Pixels, arguments: ColorMaskArguments) -> Pixels:
+def _rows(rgb: PixelArray, arguments: ColorMaskArguments) -> PixelArray:
     hsv = cv2.cvtColor(rgb.astype(np.float32) / 255, cv2.COLOR_RGB2HSV)
     hue, saturation, value = hsv[..., 0], hsv[..., 1], hsv[..., 2]
     above, below = hue >= arguments.hue[0] - _EPSILON, hue <= arguments.hue[1] + _EPSILON

@@ -15,7 +15,7 @@ from saccade.tools.arguments import ToolModel
 from saccade.tools.base import Cost, Tool, ToolOutcome
 from saccade.tools.context import ToolContext
 from saccade.tools.fields import BoxField, ImageChoice, PixelBox, pixel_box
-from saccade.tools.look import LookArguments, Pixels, look
+from saccade.tools.look import LookArguments, PixelArray, look
 from saccade.tools.problem import wrong_format
 
 _MIN_SIDE: Final = 4
@@ -81,7 +81,7 @@ class MatchTemplate(Tool[MatchTemplateArguments, MatchTemplateResult]):
         return ToolOutcome(MatchTemplateResult(image=seen.image, template=box, matches=matches))
 
 
-def _peaks(grey: Pixels, template: Pixels, arguments: MatchTemplateArguments) -> list[tuple[int, int, float]]:
+def _peaks(grey: PixelArray, template: PixelArray, arguments: MatchTemplateArguments) -> list[tuple[int, int, float]]:
     scores = np.array(cv2.matchTemplate(grey, template, cv2.TM_CCOEFF_NORMED))
     # Flat parts of the image divide by zero: no match there. A little above 1 is rounding.
     scores[~np.isfinite(scores) | (scores > 1.01)] = -1

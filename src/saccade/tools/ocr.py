@@ -20,7 +20,7 @@ from saccade.tools.arguments import ToolModel
 from saccade.tools.base import Alias, Cost, Needs, Tool, ToolOutcome
 from saccade.tools.context import ToolContext
 from saccade.tools.fields import PixelBox
-from saccade.tools.look import LookArguments, Pixels, look
+from saccade.tools.look import LookArguments, PixelArray, look
 
 _MODELS: Final = ("det", "rec", "cls")
 _LEAST_SIDE: Final = 32
@@ -110,7 +110,7 @@ def _load() -> Any:
         raise UnavailableError(f"rapidocr cannot load its models: {type(error).__name__}: {error}") from error
 
 
-def _padded(rgb: Pixels) -> Pixels:
+def _padded(rgb: PixelArray) -> PixelArray:
     # The detector enlarges the short side to hundreds of pixels: a strip of 400 × 3 would become one of 100,000.
     # White below and to the right moves no coordinate.
     height, width = rgb.shape[:2]
