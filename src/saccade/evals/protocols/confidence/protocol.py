@@ -10,7 +10,7 @@ from typing import Final
 from saccade.evals.metrics import majority, pass_at
 from saccade.evals.protocols.base import Protocol, Studied
 from saccade.evals.protocols.confidence.agreement import agreements, calibration_error, mean, separation, spans
-from saccade.evals.protocols.confidence.records import Confidence, ConfidenceRow, Curve, Point, SamplesPoint
+from saccade.evals.protocols.confidence.records import Confidence, ConfidenceRow, Curve, CurvePoint, SamplesPoint
 from saccade.evals.protocols.findings import Rate, StudiedRun
 from saccade.evals.protocols.rates import Rates
 from saccade.grading.grade import grade_of
@@ -76,7 +76,9 @@ def _exactly(name: str, rows: Sequence[ConfidenceRow], number: Number) -> Curve:
     means = Rates(rows).credits(columns)
     return Curve(
         name=name,
-        points=tuple(Point(at=at, samples=n, accuracy=one) for at, n, one in zip(values, counts, means, strict=True)),
+        points=tuple(
+            CurvePoint(at=at, samples=n, accuracy=one) for at, n, one in zip(values, counts, means, strict=True)
+        ),
     )
 
 
@@ -93,7 +95,9 @@ def _within(name: str, rows: Sequence[ConfidenceRow], number: Number) -> Curve:
     means = Rates(known).credits(columns)
     return Curve(
         name=name,
-        points=tuple(Point(at=at, samples=n, accuracy=one) for at, n, one in zip(budgets, counts, means, strict=True)),
+        points=tuple(
+            CurvePoint(at=at, samples=n, accuracy=one) for at, n, one in zip(budgets, counts, means, strict=True)
+        ),
     )
 
 
