@@ -15,7 +15,18 @@ import errno
 import struct
 from collections.abc import Sequence
 
-from .syscall_rules import ALLOWED, ARGUMENT_RULES, NOT_IMPLEMENTED, AllBits, AnyOf, Fork, Only, Refuse, Rule, Zero
+from .syscall_rules import (
+    ALLOWED,
+    ARGUMENT_RULES,
+    NOT_IMPLEMENTED,
+    AllBits,
+    AnyOf,
+    Fork,
+    Only,
+    Refuse,
+    SyscallRule,
+    Zero,
+)
 from .syscalls import number, syscall
 
 Instruction = tuple[int, int, int, int]
@@ -62,7 +73,7 @@ def _match_any(values: Sequence[int]) -> list[Instruction]:
     return block
 
 
-def _check(rule: Rule) -> list[Instruction]:
+def _check(rule: SyscallRule) -> list[Instruction]:
     """The block of one rule: falls through if it holds, returns EPERM if not."""
     if isinstance(rule, AnyOf):
         mask = [(_AND, 0, 0, 0xFFFFFFFF & ~rule.ignore)] if rule.ignore else []
@@ -94,7 +105,7 @@ def _check_fork(rule: Fork) -> list[Instruction]:
     return fork + _check(rule.threads)
 
 
-def _leaf(rules: Sequence[Rule]) -> list[Instruction]:
+def _leaf(rules: Sequence[SyscallRule]) -> list[Instruction]:
     return [instruction for rule in rules for instruction in _check(rule)] + [_ALLOW]
 
 
