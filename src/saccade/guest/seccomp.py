@@ -109,11 +109,11 @@ def _leaf(rules: Sequence[SyscallRule]) -> list[Instruction]:
     return [instruction for rule in rules for instruction in _check(rule)] + [_ALLOW]
 
 
-Span = tuple[int, list[Instruction]]
+SyscallSpan = tuple[int, list[Instruction]]
 """First number of a run of calls that share one outcome, and the block that decides it."""
 
 
-def _spans(machine: str) -> list[Span]:
+def _spans(machine: str) -> list[SyscallSpan]:
     """All numbers from 0 on as runs of equal outcome, in ascending order."""
     blocks: dict[int, list[Instruction]] = {}
     outcomes: list[tuple[Sequence[str], list[Instruction]]] = [(ALLOWED, [_ALLOW]), (NOT_IMPLEMENTED, [_ENOSYS])]
@@ -123,7 +123,7 @@ def _spans(machine: str) -> list[Span]:
             nr = number(name, machine)
             if nr is not None:
                 blocks[nr] = block
-    spans: list[Span] = []
+    spans: list[SyscallSpan] = []
     for nr in range(_FIRST_UNKNOWN):
         block = blocks.get(nr, [_EPERM])
         if not spans or spans[-1][1] != block:
@@ -132,7 +132,7 @@ def _spans(machine: str) -> list[Span]:
     return spans
 
 
-def _tree(spans: Sequence[Span]) -> list[Instruction]:
+def _tree(spans: Sequence[SyscallSpan]) -> list[Instruction]:
     """A balanced search: the accumulator holds the call's number."""
     if len(spans) == 1:
         return spans[0][1]
