@@ -17,7 +17,7 @@ from saccade.report.plots.scale import AxisScale, short
 
 HUES = (1, 3, 2, 4, 5, 6, 0, 7)
 """Colours of series in their order, red late; beyond them lines are dashed."""
-Span = tuple[float, float]
+ValueSpan = tuple[float, float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ def line(start: tuple[float, float], end: tuple[float, float], kind: str) -> Mar
     return Markup('<line class="{}" x1="{}" y1="{}" x2="{}" y2="{}"/>').format(kind, *start, *end)
 
 
-def below(axis: AxisScale, y: Span, percent: bool = False, label: str = "") -> Markup:
+def below(axis: AxisScale, y: ValueSpan, percent: bool = False, label: str = "") -> Markup:
     """The axis below a chart that reaches from `y[0]` to `y[1]`: grid, ticks, label."""
     parts = []
     for tick in axis.ticks:
@@ -87,7 +87,7 @@ def below(axis: AxisScale, y: Span, percent: bool = False, label: str = "") -> M
     return Markup("").join(parts)
 
 
-def beside(axis: AxisScale, x: Span, percent: bool = False, label: str = "") -> Markup:
+def beside(axis: AxisScale, x: ValueSpan, percent: bool = False, label: str = "") -> Markup:
     """The axis to the left of a chart that reaches from `x[0]` to `x[1]`; the label stands above it."""
     parts = []
     for tick in axis.ticks:
