@@ -20,7 +20,7 @@ from saccade.sft.curate.stage import (
 )
 
 
-class Split(FilterSettings):
+class SplitFilter(FilterSettings):
     """Gives every task a split by a seeded hash of its id or of its pictures; leaves out nothing.
 
     Shares are met on average, not exactly. All rollouts of one task fall into one split; with `picture`, all tasks
