@@ -24,7 +24,7 @@ from saccade.rewards.judges.verdict import JudgeVerdict, NoVerdict
 YES: Final = 1.0
 NO: Final = 0.0
 
-Verdicts = tuple[tuple[JudgeVerdict, ...], ...]
+JudgeVerdicts = tuple[tuple[JudgeVerdict, ...], ...]
 """For each turn one for each picture that came back in it."""
 
 
@@ -40,7 +40,7 @@ class PictureJudge:
     def _asked(self) -> Model:
         return limited(self.model, self.rules)
 
-    async def verdicts(self, trajectory: Trajectory) -> Verdicts:
+    async def verdicts(self, trajectory: Trajectory) -> JudgeVerdicts:
         """Score 1 for a picture that shows what the question asks about, else 0; the same picture is asked once.
 
         Raises:
@@ -57,7 +57,7 @@ class PictureJudge:
         return await ask_for_score(self._asked, self.media, message, (YES, NO), self.rules)
 
 
-def box_verdicts(trajectory: Trajectory, regions: Sequence[Region], rule: BoxRule | None = None) -> Verdicts:
+def box_verdicts(trajectory: Trajectory, regions: Sequence[Region], rule: BoxRule | None = None) -> JudgeVerdicts:
     """Score 1 for a picture that holds most of a gold box and is not much larger than it, else 0."""
     if not trajectory.task.evidence:
         none = JudgeVerdict(invalid=NoVerdict.NO_EVIDENCE)

@@ -9,7 +9,7 @@ from typing import Final
 from saccade.evals.protocols.base import Protocol, Studied
 from saccade.evals.protocols.examples import examples
 from saccade.evals.protocols.faithfulness.agreement import agreement
-from saccade.evals.protocols.faithfulness.judges import Verdicts, box_verdicts, pictures
+from saccade.evals.protocols.faithfulness.judges import JudgeVerdicts, box_verdicts, pictures
 from saccade.evals.protocols.faithfulness.records import (
     Faithfulness,
     FaithfulnessRates,
@@ -77,7 +77,7 @@ def outcome(shown: Iterable[bool | None], called: bool, every: bool) -> ToolUseO
     return decided or (ToolUseOutcome.UNDECIDED if None in listed else other)
 
 
-def _judged(kind: JudgeKind, trajectory: Trajectory, verdicts: Verdicts) -> JudgedSample:
+def _judged(kind: JudgeKind, trajectory: Trajectory, verdicts: JudgeVerdicts) -> JudgedSample:
     found = tuple(
         PictureVerdict(
             turn=number,
