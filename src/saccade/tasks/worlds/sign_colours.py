@@ -14,7 +14,7 @@ from pydantic import Field
 from saccade.record.task import EvidenceBox
 from saccade.tasks.worlds.base import Knobs, World, WorldSample
 from saccade.tasks.worlds.canvas import Box
-from saccade.tasks.worlds.parts import View, holds_middle
+from saccade.tasks.worlds.parts import ViewBox, holds_middle
 from saccade.tasks.worlds.rng import Rng
 from saccade.tasks.worlds.signs import PLATES
 from saccade.tasks.worlds.small_signs import FIND, put_signs
@@ -76,7 +76,7 @@ def _asked(rng: Rng, inside: list[str], count: int) -> list[str]:
     return rng.shuffled([first, *rng.sample([colour for colour in PLATES if colour != first], count - 1)])
 
 
-def _is_clear(box: Box, window: View) -> bool:
+def _is_clear(box: Box, window: ViewBox) -> bool:
     """Whether it is out of question if the sign counts: cut on one side at most, and not by about a quarter."""
     size = box[2] - box[0]
     cut = [(window[0] - box[0]) / size, (window[1] - box[1]) / size]
@@ -87,7 +87,7 @@ def _is_clear(box: Box, window: View) -> bool:
     return len(partly) == 1 and (partly[0] < 0.12 or partly[0] > 0.42)
 
 
-def _within(box: Box, window: View) -> Box:
+def _within(box: Box, window: ViewBox) -> Box:
     x0, y0, side = window[0], window[1], window[2] - window[0]
     x, y, right, bottom = (min(max(value - start, 0), side) for value, start in zip(box, (x0, y0, x0, y0), strict=True))
     return x, y, right, bottom
