@@ -19,14 +19,14 @@ from saccade.tasks.worlds.visual_search import VisualSearchKnobs
 from saccade.tasks.worlds.visual_search import draw as draw_search
 
 Kind = Literal["letter", "number", "dot"]
-Window = Annotated[int, Field(ge=12, le=120)]
+WindowPixels = Annotated[int, Field(ge=12, le=120)]
 
 
 class SignCloseUpKnobs(Knobs):
     """What is asked, and how the sign is cut out."""
 
     kinds: tuple[Kind, ...] = Field(("letter", "number", "dot"), min_length=1)
-    window: tuple[Window, Window] = (56, 56)
+    window: tuple[WindowPixels, WindowPixels] = (56, 56)
     """Least and greatest side in pixels of what is cut out; a letter is 9 pixels high."""
     sharpness: int = Field(1, ge=1, le=6)
     """How many times larger all of that is drawn before it is cut out."""
