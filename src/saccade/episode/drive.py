@@ -15,7 +15,7 @@ from typing import Any
 
 from saccade.episode.effects import Reply, Stopped
 from saccade.episode.flow import EpisodeOutcome, flow
-from saccade.episode.performer import Clock, Performer, Watch, unwatched
+from saccade.episode.performer import Clock, EventCallback, Performer, unwatched
 from saccade.episode.plan import Plan
 from saccade.episode.trajectories import trajectory
 from saccade.episode.workbench import Workbench
@@ -33,7 +33,7 @@ async def run_episode(
     store: MediaStore,
     *,
     tools: Toolbox | None = None,
-    watch: Watch = unwatched,
+    watch: EventCallback = unwatched,
     cancel: asyncio.Event | None = None,
 ) -> Trajectory:
     """Play one episode and give its trajectory; model and sandbox stay open for the next.

@@ -14,7 +14,7 @@ from typing import Self
 
 from saccade.episode.drive import within
 from saccade.episode.flow import EpisodeOutcome, flow
-from saccade.episode.performer import Performer, Watch, unwatched
+from saccade.episode.performer import EventCallback, Performer, unwatched
 from saccade.episode.plan import Plan
 from saccade.episode.trajectories import trajectory
 from saccade.episode.workbench import Workbench
@@ -40,7 +40,7 @@ class SyncPlayer:
         self._tools = tools
         self._loop = LoopThread()
 
-    def play(self, plan: Plan, *, watch: Watch = unwatched) -> Trajectory:
+    def play(self, plan: Plan, *, watch: EventCallback = unwatched) -> Trajectory:
         """Play one episode. Raises as `run_episode` does."""
         workbench = Workbench(plan, self._sandbox, self._store, self._tools)
         performer = Performer(self._model, workbench, self._store, watch=watch)

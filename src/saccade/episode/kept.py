@@ -7,7 +7,7 @@ import asyncio
 from saccade.episode.drive import played
 from saccade.episode.effects import Notice
 from saccade.episode.journal import again_text, open_journal
-from saccade.episode.performer import Performer, Watch, unwatched
+from saccade.episode.performer import EventCallback, Performer, unwatched
 from saccade.episode.plan import Plan
 from saccade.episode.run_folder import RunFolder
 from saccade.episode.workbench import Workbench
@@ -34,7 +34,7 @@ async def run_kept(
     folder: RunFolder,
     *,
     tools: Toolbox | None = None,
-    watch: Watch = unwatched,
+    watch: EventCallback = unwatched,
     cancel: asyncio.Event | None = None,
 ) -> Trajectory:
     """Play `plan`, or continue the unfinished episode of it that `folder` holds, as `watch` then hears.

@@ -17,7 +17,7 @@ from saccade.models.replay import completion_of
 from saccade.record.disk import disk_words
 from saccade.record.trajectory import StopReason
 
-Watch = Callable[[Event], None]
+EventCallback = Callable[[Event], None]
 """Hears what happens, in order, on the loop's own thread; it must be quick and must not raise."""
 Clock = Callable[[], float]
 """Seconds since any moment."""
@@ -36,7 +36,7 @@ class Performer:
         workbench: Workbench,
         media: MediaReader,
         *,
-        watch: Watch = unwatched,
+        watch: EventCallback = unwatched,
         clock: Clock = time.monotonic,
         journal: EpisodeJournal | None = None,
     ) -> None:
