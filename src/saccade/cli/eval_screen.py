@@ -10,11 +10,11 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from saccade.evals.progress import EvalProgress, Watch
+    from saccade.evals.progress import EvalProgress, ProgressCallback
 
 
 @contextmanager
-def screen() -> Iterator[Watch]:
+def screen() -> Iterator[ProgressCallback]:
     """A bar on the terminal, gone at the end."""
     from rich.progress import BarColumn, MofNCompleteColumn, TimeRemainingColumn
     from rich.progress import Progress as Bars

@@ -23,7 +23,7 @@ from saccade.evals.compare import Comparison
 from saccade.evals.compare import compare as compared
 from saccade.evals.failures import open_failures
 from saccade.evals.merge import run_settings
-from saccade.evals.progress import Watch
+from saccade.evals.progress import ProgressCallback
 from saccade.evals.regrade import Regraded, Regrading
 from saccade.evals.regrade import regrade as regraded
 from saccade.evals.rows import EvalRow, read_rows
@@ -97,7 +97,7 @@ class Evaluation:
         *,
         judge: str = "",
         headline: Literal["", "rule", "judge"] = "",
-        watch: Watch | None = None,
+        watch: ProgressCallback | None = None,
     ) -> Regraded:
         """Grade all samples anew; without arguments by each source's own grader. The earlier verdicts are kept.
 
@@ -114,7 +114,7 @@ def evaluate(
     model: str | Model,
     out: Paths,
     workers: int = 16,
-    watch: Watch | None = None,
+    watch: ProgressCallback | None = None,
     **settings: object,
 ) -> Evaluation:
     """Play the tasks of `sources` with `model`, grade and keep them in the folder `out`; continues what is there.

@@ -16,7 +16,7 @@ from saccade.episode.run_folder import TRAJECTORIES
 from saccade.errors import GradingError, ModelDeniedError, ModelLostError, ModelRefusedError
 from saccade.evals.benchmarks import headline_of
 from saccade.evals.grades import BY_JUDGE, JUDGE, Headline, headed, rule_score, score_named
-from saccade.evals.progress import OUTAGES, EvalProgress, Watch
+from saccade.evals.progress import OUTAGES, EvalProgress, ProgressCallback
 from saccade.evals.settings import EvalSettings
 from saccade.grading.grade import Grade, grade_of, grade_score
 from saccade.models.hosted import patient
@@ -51,7 +51,7 @@ async def judge_run(
     progress: EvalProgress,
     *,
     workers: int = 16,
-    watch: Watch = lambda progress: None,
+    watch: ProgressCallback = lambda progress: None,
 ) -> None:
     """Give every trajectory of `run` the judge's verdict and the headline that the settings name.
 
@@ -97,7 +97,7 @@ class _Pass:
         return asked, changed
 
     async def ask(
-        self, judge: AnswerJudge, asked: list[_Asked], progress: EvalProgress, workers: int, watch: Watch
+        self, judge: AnswerJudge, asked: list[_Asked], progress: EvalProgress, workers: int, watch: ProgressCallback
     ) -> None:
         failed, said = 0, set[str]()
 

@@ -12,7 +12,7 @@ from saccade.evals.failures import SampleFailure
 from saccade.record.score import CORRECT
 from saccade.record.trajectory import StopReason, Trajectory
 
-Watch = Callable[["EvalProgress"], None]
+ProgressCallback = Callable[["EvalProgress"], None]
 """Hears the counts after every sample."""
 OUTAGES = 8
 """So many outages in a row (or as many as there are workers, if those are more) end the run."""

@@ -17,7 +17,7 @@ from saccade.episode.run_folder import TRAJECTORIES
 from saccade.errors import SettingsError
 from saccade.evals.judged import judge_run
 from saccade.evals.merge import run_settings
-from saccade.evals.progress import EvalProgress, Watch
+from saccade.evals.progress import EvalProgress, ProgressCallback
 from saccade.evals.rows import read_rows
 from saccade.evals.run import sum_up
 from saccade.evals.summary import Summary
@@ -68,7 +68,7 @@ class Regrading:
     headline: Literal["", "rule", "judge"] = ""
 
 
-def regrade(run: Path, wanted: Regrading | None = None, *, watch: Watch = lambda progress: None) -> Regraded:
+def regrade(run: Path, wanted: Regrading | None = None, *, watch: ProgressCallback = lambda progress: None) -> Regraded:
     """Grade all trajectories of `run` anew and write its summary anew.
 
     What is `wanted` holds from then on, also where the run is continued. Without a judge in it none is asked, and the

@@ -32,7 +32,7 @@ from saccade.evals.failures import SampleFailure, add_failure, mend_failures, op
 from saccade.evals.grades import graded
 from saccade.evals.judged import judge_run
 from saccade.evals.paper_settings import as_published
-from saccade.evals.progress import OUTAGES, EvalProgress, Watch
+from saccade.evals.progress import OUTAGES, EvalProgress, ProgressCallback
 from saccade.evals.requests import keeper
 from saccade.evals.rows import read_rows
 from saccade.evals.samples import EvalSample, samples
@@ -74,7 +74,7 @@ async def evaluate(
     *,
     workers: int = 16,
     player: Player | None = None,
-    watch: Watch = lambda progress: None,
+    watch: ProgressCallback = lambda progress: None,
 ) -> Evaluated:
     """Play what is missing in the run folder `out`, `workers` at once, have it judged, and sum up what it holds.
 
