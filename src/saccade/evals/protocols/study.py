@@ -21,7 +21,7 @@ from saccade.media.store import MediaStore
 from saccade.record.codec import read_ids, read_lines
 from saccade.record.trajectory import StopReason, Trajectory
 
-Watch = Callable[[int, int], None]
+CountCallback = Callable[[int, int], None]
 """Hears how many samples were read, and of how many."""
 
 AT_ONCE = 16
@@ -38,7 +38,7 @@ class Study:
     """Pixel budget by which visual tokens are estimated."""
 
 
-async def study(run: Path, asked: Study, watch: Watch = lambda done, of: None) -> dict[str, Findings]:
+async def study(run: Path, asked: Study, watch: CountCallback = lambda done, of: None) -> dict[str, Findings]:
     """What each protocol finds in the run folder `run`, by its name.
 
     Raises:
