@@ -44,7 +44,7 @@ DIFFERS: Final = "runs differ"
 _OTHERS = 24
 """Most links from one episode to others of its task."""
 
-Watch = Callable[[int, int], None]
+CountCallback = Callable[[int, int], None]
 """Hears how many episodes are written, and of how many."""
 
 
@@ -83,7 +83,7 @@ def write_report(
     *,
     title: str = "",
     budget: int = BUDGET,
-    watch: Watch = lambda done, total: None,
+    watch: CountCallback = lambda done, total: None,
 ) -> Written:
     """Write the report of `runs` to the page `target`.
 
@@ -113,7 +113,7 @@ def write_report(
     return _written(runs, sections, (target, title, budget), watch)
 
 
-def _written(runs: Runs, sections: tuple[Section, ...], told: tuple[Path, str, int], watch: Watch) -> Written:
+def _written(runs: Runs, sections: tuple[Section, ...], told: tuple[Path, str, int], watch: CountCallback) -> Written:
     target, title, budget = told
     order = _Order(runs.episodes)
     episodes = Episodes(target, budget=budget)
@@ -143,7 +143,9 @@ def _written(runs: Runs, sections: tuple[Section, ...], told: tuple[Path, str, i
     return Written(target, episodes.count, episodes.folder if episodes.apart else None)
 
 
-def _add_episodes(run: EvalRun, order: _Order, into: tuple[Episodes, Gallery], watch: Watch) -> Mapping[str, Sources]:
+def _add_episodes(
+    run: EvalRun, order: _Order, into: tuple[Episodes, Gallery], watch: CountCallback
+) -> Mapping[str, Sources]:
     """Add every episode of a run; the small pictures of the gallery."""
     episodes, gallery = into
     book = PictureBook(run.stored.store)
