@@ -19,7 +19,7 @@ from saccade.sft.synth.resume import opened
 from saccade.sft.synth.settings import SynthSettings
 from saccade.sft.synth.studio import ModelLoader, Studio
 
-Watch = Callable[[SynthProgress], None]
+SynthCallback = Callable[[SynthProgress], None]
 """Hears the counts after every job."""
 
 
@@ -29,7 +29,7 @@ async def synthesise(
     *,
     workers: int = 4,
     models: ModelLoader = load_model,
-    watch: Watch = lambda progress: None,
+    watch: SynthCallback = lambda progress: None,
 ) -> SynthProgress:
     """Make what is missing in the run folder `out`, `workers` jobs at once, and say what came of it.
 
