@@ -26,7 +26,7 @@ class ToolModel(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
 
-ToolModelT = TypeVar("Model", bound=ToolModel)
+ToolModelT = TypeVar("ToolModelT", bound=ToolModel)
 
 
 def check_arguments(model: type[ToolModelT], arguments: object) -> ToolModelT:
