@@ -55,7 +55,9 @@ class Undecided:
 
 
 FilterOutcome: TypeAlias = Keep | Drop | Undecided
+"""What a filter decides about a trajectory."""
 KEEP = Keep()
+"""The decision to keep a trajectory, with nothing to say."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +79,7 @@ class WholeStage:
 
 
 FilterStage: TypeAlias = BatchStage | WholeStage
+"""A filter at work in a pipeline."""
 
 
 def each(decide: Callable[[Trajectory], FilterOutcome]) -> BatchStage:
