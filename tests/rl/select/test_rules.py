@@ -8,6 +8,7 @@ import pytest
 from tests.rl.support import group
 
 from saccade.rl.groups import Broken, RolloutGroup
+from saccade.rl.select.curriculum import Band
 from saccade.rl.select.dynamic import DynamicSampling
 from saccade.rl.select.oversample import OversampleFilterRank, RepoRank
 from saccade.rl.select.plain import KeepAll, PassRateBand
@@ -102,6 +103,16 @@ def test_pass_rate_has_both_ends() -> None:
     assert tail.reasons() == {Reason.TOO_EASY: 8, Reason.TOO_HARD: 8}
     with pytest.raises(ValueError, match="above"):
         PassRateBand(lowest=0.5, highest=0.4)
+
+
+@pytest.mark.parametrize("kind", [PassRate, Band])
+def test_a_band_is_of_shares(kind: type[PassRate | Band]) -> None:
+    assert (kind().lowest, kind().highest) == (0, 1)
+    for wrong in ({"lowest": -0.1}, {"lowest": 1.1, "highest": 2}, {"highest": 1.1}):
+        with pytest.raises(ValueError, match="or equal to"):
+            kind.model_validate(wrong)
+    for end in (0, 1):
+        assert kind(lowest=end, highest=end).highest == end
 
 
 def test_keep_all_keeps_uniform_groups() -> None:

@@ -6,6 +6,7 @@ group, what a filter left out included (`group`, as PyVision-RL's code does).
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Final, Literal, TypeAlias
@@ -44,9 +45,9 @@ class Advantage:
 class AdvantageRule(Rule):
     """Base of all advantage rules: settings, called with a selection and the rewards of its rollouts by their ids."""
 
+    @abstractmethod
     def __call__(self, selection: Selection, rewards: Mapping[str, Reward]) -> list[Advantage]:
         """For each rollout that is trained on, in the selection's order."""
-        raise NotImplementedError
 
 
 class Grpo(AdvantageRule):

@@ -51,8 +51,10 @@ class OversampleFilterRank(SelectionRule):
             chosen = keep_rollouts(chosen, Reason.BROKEN, lambda one: not one.broken)
         chosen = keep_groups(chosen, Reason.TOO_FEW, lambda item: len(item.ids) >= self.fewest)
         chosen = keep_groups(chosen, Reason.NO_SPREAD, lambda item: item.spread > self.tolerance)
-        ranked = sorted(chosen.kept, key=lambda item: -item.spread if self.rank else 0.0)
-        return best(Selection(tuple(ranked), chosen.dropped), self.groups)
+        if self.rank:
+            ranked = sorted(chosen.kept, key=lambda item: item.spread, reverse=True)
+            chosen = Selection(tuple(ranked), chosen.dropped)
+        return best(chosen, self.groups)
 
 
 class RepoRank(SelectionRule):

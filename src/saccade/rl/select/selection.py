@@ -6,6 +6,7 @@ are never mixed, and one that is lost or has no reward is never kept.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -86,9 +87,9 @@ class Selection:
 class SelectionRule(Rule):
     """Base of all rules that select: settings, called with groups of rollouts."""
 
+    @abstractmethod
     def __call__(self, groups: Sequence[RolloutGroup]) -> Selection:
         """The selection. Raises `ValueError` if two groups share an id."""
-        raise NotImplementedError
 
 
 def keep_usable(groups: Sequence[RolloutGroup]) -> Selection:
