@@ -63,8 +63,8 @@ if TYPE_CHECKING:
     from saccade.record.turn import Turn as Turn
     from saccade.report.api import make_report as make_report
     from saccade.rewards.registry import load_reward as load_reward
-    from saccade.rewards.reward import Group as Group
     from saccade.rewards.reward import Reward as Reward
+    from saccade.rewards.reward import RewardGroup as RewardGroup
     from saccade.rl.recipe import load_recipe as load_recipe
     from saccade.sandbox.base import Sandbox as Sandbox
     from saccade.sandbox.base import Session as Session
@@ -131,7 +131,7 @@ PUBLIC = {
         "grading.base": "Grader",
         "grading.registry": "grader_for load_grader",
         "rewards.registry": "load_reward",
-        "rewards.reward": "Group Reward",
+        "rewards.reward": "Reward RewardGroup",
         "rl.recipe": "load_recipe",
     },
     "Evaluations": {
@@ -167,7 +167,7 @@ PUBLIC_MODULES = {
     "dialects.tags": "TagGuard",
     "dialects.text": "answer_in code_in_block cut_middle fences outside_thoughts python_fences",
     "dialects.question": "pictures_of question_text videos_of",
-    "tasks.worlds.base": "Clip Knobs Sample World draw_sample make_task",
+    "tasks.worlds.base": "Clip Knobs World WorldSample draw_sample make_task",
     "tasks.worlds.rng": "Rng",
     "tasks.benchmarks.card": "Card",
     "tasks.benchmarks.loaders.base": "Loader first_match",
@@ -184,7 +184,8 @@ PUBLIC_MODULES = {
     "evals.rows": "EvalRow",
     "report.site": "write_pages",
     "sandbox.conformance": "LIMITS run_all",
-    "sft.curate.stage": "BatchStage Drop FilterContext FilterOutcome FilterSettings FilterStage KEEP Keep Undecided WholeStage each",
+    "sft.curate.stage": "BatchStage Drop FilterContext FilterOutcome FilterSettings FilterStage KEEP Keep Undecided "
+    "WholeStage each",
     "sft.formats.base": "Format",
     "rewards.judges.registry": "JudgeContext",
     "rewards.judges.verdict": "Judge JudgeVerdict",
