@@ -8,7 +8,7 @@ answer are kept; the ids of the others are written down, since to make them agai
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,6 +24,7 @@ from saccade.sft.synth.made import is_right
 from saccade.sft.synth.makers import Maker, SynthResources
 from saccade.sft.synth.report import SynthProgress, may_pass
 from saccade.sft.synth.resume import opened
+from saccade.sft.synth.run import SynthCallback
 from saccade.sft.synth.settings import SynthSettings
 from saccade.sft.synth.studio import Studio
 from saccade.tasks.worlds.base import WorldSample
@@ -31,7 +32,6 @@ from saccade.tasks.worlds.rng import Rng
 from saccade_tiny.settings import Lesson
 from saccade_tiny.wordings import reworded
 
-Watch = Callable[[SynthProgress], None]
 LEFT_OUT = "left-out.txt"
 
 
@@ -78,7 +78,9 @@ class LessonStudio(Studio):
         return DemonstrationMaker(stage, self._reword)
 
 
-async def hold(lesson: Lesson, out: Path, *, workers: int = 4, watch: Watch = lambda progress: None) -> SynthProgress:
+async def hold(
+    lesson: Lesson, out: Path, *, workers: int = 4, watch: SynthCallback = lambda progress: None
+) -> SynthProgress:
     """Make what is missing of a lesson in the run folder `out`.
 
     Raises:
@@ -120,5 +122,5 @@ def _leave_out(path: Path, job: str) -> None:
 
 def synth_settings(lesson: Lesson) -> SynthSettings:
     """The settings of the run folder: those that `saccade synth` would save."""
-    told = lesson.model_dump(exclude={"name", "reword", "turns"})
-    return SynthSettings.model_validate({**told, "limits": {"turns": lesson.turns}})
+    settings = lesson.model_dump(exclude={"name", "reword", "turns"})
+    return SynthSettings.model_validate({**settings, "limits": {"turns": lesson.turns}})

@@ -76,4 +76,4 @@ def _train(settings: SftSettings, out: Path, resume: bool) -> None:
 
     logging.disable_progress_bar()  # ours is there
     with SftScreen() as screen:
-        train(settings, out, resume=resume, watch=screen)
+        train(settings, out, resume=resume, callback=screen)

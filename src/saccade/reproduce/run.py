@@ -39,7 +39,7 @@ from saccade.reproduce.tasks import write_tasks
 from saccade.rl.train.metrics import RlCallback
 from saccade.rl.train.run import train
 from saccade.rl.train.settings import RlSettings
-from saccade.sft.train.watch import Watch as SftWatch
+from saccade.sft.train.callback import SftCallback
 from saccade.training.folder import SETTINGS
 from saccade.training.launch import launch
 
@@ -50,7 +50,7 @@ class ReproduceCallback(Protocol):
     def says(self, text: str) -> None:
         """Something that a reader wants to know."""
 
-    def sft(self) -> AbstractContextManager[SftWatch]:
+    def sft(self) -> AbstractContextManager[SftCallback]:
         """Who hears the training of the start."""
 
     def rl(self) -> AbstractContextManager[RlCallback]:

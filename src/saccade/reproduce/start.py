@@ -25,9 +25,9 @@ from saccade.sft.synth.makers import Maker, SynthResources
 from saccade.sft.synth.resume import opened
 from saccade.sft.synth.settings import SynthSettings
 from saccade.sft.synth.studio import Studio
+from saccade.sft.train.callback import SftCallback
 from saccade.sft.train.run import train
 from saccade.sft.train.settings import BatchSettings, DataSettings, SftLossSettings, SftSettings, SftValidationSettings
-from saccade.sft.train.watch import Watch
 from saccade.tasks.worlds.rng import Rng
 from saccade.training.folder import SETTINGS
 from saccade.training.settings import KeepSettings, ModelSettings, OptimizerSettings
@@ -66,7 +66,7 @@ class PlayStudio(Studio):
         return PlayMaker(stage, self._lesson)
 
 
-def make_start(settings: Reproduction, source: str, root: Path, watch: Watch) -> str:
+def make_start(settings: Reproduction, source: str, root: Path, callback: SftCallback) -> str:
     """The checkpoint that all arms begin from: `source` itself, or what is made of it in `root`.
 
     Raises:
@@ -83,7 +83,7 @@ def make_start(settings: Reproduction, source: str, root: Path, watch: Watch) ->
         for lesson, run in zip(told.lessons, runs, strict=True):
             asyncio.run(_hold(lesson, settings.set_named(lesson.tasks), first, run, settings.turns))
             first += lesson.n
-        train(_sft(told, source, runs, settings.threads), out, resume=(out / SETTINGS).exists(), watch=watch)
+        train(_sft(told, source, runs, settings.threads), out, resume=(out / SETTINGS).exists(), callback=callback)
     return str(out / "model")
 
 

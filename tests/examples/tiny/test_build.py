@@ -10,8 +10,7 @@ from saccade.errors import SettingsError
 from saccade.models.local import LocalModel
 from saccade.sft.exams import ExamRow, hold_exam
 from saccade.sft.synth.report import SynthProgress
-from saccade.sft.train.watch import NoWatch
-from saccade.sft.train.watch import Watch as TrainWatch
+from saccade.sft.train.callback import SftCallback
 from saccade_tiny.build import Places, build, stage_settings
 from saccade_tiny.screen import markdown
 from saccade_tiny.settings import Stage
@@ -27,8 +26,8 @@ class Heard:
     def lesson(self, name: str, progress: SynthProgress) -> None:
         pass
 
-    def trainer(self) -> TrainWatch:
-        return NoWatch()
+    def trainer(self) -> SftCallback:
+        return SftCallback()
 
 
 def test_a_stage_that_learns_from_nothing_is_refused(tmp_path: Path) -> None:

@@ -37,7 +37,7 @@ from saccade.rl.train.check_tasks import check_form, check_tasks
 from saccade.rl.train.collector import Collector, RolloutBatch
 from saccade.rl.train.curriculum import choose_tasks
 from saccade.rl.train.make_engine import make_engine, sync_weights
-from saccade.rl.train.metrics import NoCallback, RlCallback, rollout_metrics, step_metrics
+from saccade.rl.train.metrics import RlCallback, rollout_metrics, step_metrics
 from saccade.rl.train.rollout_store import open_rollout_store, with_worth
 from saccade.rl.train.samples import training_samples
 from saccade.rl.train.scoring import load_scorer
@@ -81,7 +81,7 @@ def train(settings: RlSettings, out: Path, *, resume: bool = False, callback: Rl
     if processes.is_main:
         out.mkdir(parents=True, exist_ok=True)
         save_settings(settings, out / SETTINGS)
-    callback = callback if callback is not None and processes.is_main else NoCallback()
+    callback = callback if callback is not None and processes.is_main else RlCallback()
     callback.takes(len(tasks.ids), tasks.total)
     learner = make_learner(trained, _optimizer(settings), processes, settings.model.shard)
     asyncio.run(_Run(settings, out, trained, tasks, learner, callback).run())

@@ -1,16 +1,15 @@
-"""How the outside sees a run: nothing here decides anything."""
+"""How a caller follows a run: callbacks that decide nothing."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Protocol
 
 from saccade.sft.train.examples import TrainingExamples
 
 
-class Watch(Protocol):
-    """Hears what a run does, in the process that writes."""
+class SftCallback:
+    """Is called as a run progresses, in the process that writes; override what you need, each method does nothing."""
 
     def reading(self, trajectories: int) -> None:
         """So many trajectories were made into tokens."""
@@ -22,17 +21,7 @@ class Watch(Protocol):
         """Step `number` (from 1) is done."""
 
     def validated(self, number: int, values: Mapping[str, float | int]) -> None:
-        """The held-out rows were looked at after `number` steps."""
+        """Loss and accuracy on the held-out rows were computed after `number` steps."""
 
     def saved(self, path: Path) -> None:
         """A checkpoint, or the trained model, was written there."""
-
-
-class NoWatch:
-    """Hears and says nothing."""
-
-    def reading(self, trajectories: int) -> None: ...
-    def begins(self, examples: TrainingExamples, done: int, total: int) -> None: ...
-    def step(self, number: int, values: Mapping[str, float | int]) -> None: ...
-    def validated(self, number: int, values: Mapping[str, float | int]) -> None: ...
-    def saved(self, path: Path) -> None: ...
