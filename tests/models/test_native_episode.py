@@ -19,9 +19,9 @@ from saccade.episode.drive import run_episode
 from saccade.episode.equip import equipped
 from saccade.episode.plan import Plan
 from saccade.media.store import MediaStore
-from saccade.models.anthropic import AnthropicModel
 from saccade.models.base import Completion, Model
-from saccade.models.openai import OpenAIModel
+from saccade.models.providers.anthropic import AnthropicModel
+from saccade.models.providers.openai import OpenAIModel
 from saccade.models.replay import ReplayModel
 from saccade.models.scripted import ScriptedModel
 from saccade.record.action import ToolCall
