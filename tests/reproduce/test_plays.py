@@ -24,7 +24,7 @@ from saccade.record.settings import load_settings
 from saccade.record.status import Status
 from saccade.record.task import Task
 from saccade.reproduce.plays import WeakDemonstrator, guessed
-from saccade.reproduce.settings import Lesson, Play, Reproduction, TaskSet
+from saccade.reproduce.settings import DemonstrationKind, Lesson, Reproduction, TaskSet
 from saccade.reproduce.tasks import LESSONS_END, set_of, write_tasks
 from saccade.rewards.judges.box import BoxJudge
 from saccade.rl.train.tasks import open_tasks
@@ -55,7 +55,7 @@ async def _wrote(plan: Plan, player: WeakDemonstrator) -> list[Action]:
     return actions
 
 
-def played(play: Play, task: Task, seed: int = 1, calls: int = 3) -> list[Action]:
+def played(play: DemonstrationKind, task: Task, seed: int = 1, calls: int = 3) -> list[Action]:
     plan = plan_of(task)
     lesson = Lesson(tasks="any", play=play, n=1, calls=calls)
     return asyncio.run(_wrote(plan, WeakDemonstrator(plan, lesson, NOTES, Rng(seed))))
