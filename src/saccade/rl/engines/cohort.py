@@ -31,7 +31,7 @@ class _PendingRequest:
     future: asyncio.Future[SampledTurn]
 
 
-class CohortSlot:
+class BatchSlot:
     """A `base.Slot` whose tokens are sampled together with those of its cohort."""
 
     def __init__(self, cohort: Cohort, sequence: TokenSequence) -> None:
@@ -74,7 +74,7 @@ class Cohort:
         self._occupied = set(sequences)
         self._waiting: dict[TokenSequence, _PendingRequest] = {}
         self._running: asyncio.Task[None] | None = None
-        self.slots = [CohortSlot(self, sequence) for sequence in sequences]
+        self.slots = [BatchSlot(self, sequence) for sequence in sequences]
 
     async def generate(self, sequence: TokenSequence, request: TurnRequest) -> SampledTurn:
         """The next turn of `sequence`, together with those of all others."""
