@@ -34,7 +34,7 @@ class _PendingRequest:
 class BatchSlot:
     """A `base.Slot` whose tokens are sampled together with those of its cohort."""
 
-    def __init__(self, cohort: Cohort, sequence: TokenSequence) -> None:
+    def __init__(self, cohort: BatchDecoder, sequence: TokenSequence) -> None:
         self._cohort = cohort
         self._sequence = sequence
 
@@ -54,7 +54,7 @@ class BatchSlot:
         self._cohort.release(self._sequence)
 
 
-class Cohort:
+class BatchDecoder:
     """Some slots, the batch of their sequences, and the pass that is under way."""
 
     def __init__(

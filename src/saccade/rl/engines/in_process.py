@@ -12,7 +12,7 @@ from pathlib import Path
 
 from saccade.models.base import MediaReader
 from saccade.rl.engines.base import Slot
-from saccade.rl.engines.cohort import Cohort
+from saccade.rl.engines.cohort import BatchDecoder
 from saccade.rl.engines.sequences import Policy, SequenceBatch, TokenSequence
 from saccade.tokens.pictures import PictureTensors
 
@@ -30,7 +30,7 @@ class TransformersEngine:
         self.busy_seconds = 0.0
 
     def slots(self, seeds: Sequence[int]) -> list[Slot]:
-        return list(Cohort(self._policy, self._make_batch, seeds, self._thread, self._add_busy).slots)
+        return list(BatchDecoder(self._policy, self._make_batch, seeds, self._thread, self._add_busy).slots)
 
     async def update_weights(self, save: Callable[[Path], object]) -> None:
         """Nothing to do: the weights are here."""
