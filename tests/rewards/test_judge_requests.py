@@ -27,7 +27,7 @@ from saccade.record.turn import Turn
 from saccade.rewards.judges.model import JudgeRules
 from saccade.rewards.judges.verdict import NoVerdict
 from saccade.rewards.registry import load_reward
-from saccade.rl.play.rollouts import PlayedRollout
+from saccade.rl.generation.rollouts import PlayedRollout
 from saccade.rl.recipe import RewardSettings
 from saccade.rl.train.scoring import ScoredRollout, Scorer, load_scorer
 

@@ -31,8 +31,8 @@ from saccade.media.store import MediaStore
 from saccade.models.tiny import save_tiny
 from saccade.record.trajectory import EpisodeLimits
 from saccade.rl.engines.in_process import TransformersEngine
+from saccade.rl.generation.rollouts import PlayedRollout, PlaySettings, RolloutResources, RolloutTiming, play_rollouts
 from saccade.rl.losses.settings import RlLossSettings
-from saccade.rl.play.rollouts import PlayedRollout, PlaySettings, RolloutResources, RolloutTiming, play_rollouts
 from saccade.rl.recipe import RlOptimizerSettings
 from saccade.rl.train.update import TrainingSample, UpdateLimits, Updater
 from saccade.sandbox.base import Sandbox

@@ -22,7 +22,7 @@ from saccade.grading.grade import scored_by_rule
 from saccade.record.trajectory import Sampling
 from saccade.reproduce.settings import ExamSettings
 from saccade.rl.engines.in_process import TransformersEngine
-from saccade.rl.play.rollouts import PlaySettings, RolloutResources, play_rollouts
+from saccade.rl.generation.rollouts import PlaySettings, RolloutResources, play_rollouts
 from saccade.rl.train.tasks import open_tasks
 from saccade.tasks.stored import TASKS
 from saccade.training.settings import ModelSettings

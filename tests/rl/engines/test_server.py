@@ -29,7 +29,7 @@ from saccade.rl.engines.base import ContextFullError, Engine, SampledTurn, TurnR
 from saccade.rl.engines.in_process import TransformersEngine
 from saccade.rl.engines.server import ServerEngine
 from saccade.rl.engines.server_http import Connection
-from saccade.rl.play.rollouts import PlayedRollout, PlaySettings, RolloutResources, play_rollouts
+from saccade.rl.generation.rollouts import PlayedRollout, PlaySettings, RolloutResources, play_rollouts
 from saccade.sandbox.local import LocalSandbox
 from saccade.tokens.segments import TokenTrajectory
 from saccade.tokens.stream import PromptDelta, TokenStream

@@ -11,7 +11,7 @@ from saccade.errors import TrainingError
 from saccade.rewards.judges.verdict import JudgeVerdict, NoVerdict
 from saccade.rewards.registry import load_reward
 from saccade.rewards.reward import RewardGroup
-from saccade.rl.play.rollouts import PlayedRollout
+from saccade.rl.generation.rollouts import PlayedRollout
 from saccade.rl.train.collector import RolloutBatch, _check_judged
 from saccade.rl.train.scoring import ScoredRollout
 

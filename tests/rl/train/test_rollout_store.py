@@ -13,8 +13,8 @@ from saccade.record.status import Status
 from saccade.rewards.registry import load_reward
 from saccade.rewards.reward import RewardGroup
 from saccade.rl.advantages.rules import Advantage, TurnLevel
+from saccade.rl.generation.rollouts import PlayedRollout
 from saccade.rl.groups import group_of
-from saccade.rl.play.rollouts import PlayedRollout
 from saccade.rl.select.plain import KeepAll
 from saccade.rl.train.rollout_store import ADVANTAGE, with_worth
 from saccade.rl.train.scoring import ScoredRollout

@@ -14,8 +14,8 @@ from saccade.record.task import Task
 from saccade.record.trajectory import EpisodeLimits
 from saccade.rewards.judges.verdict import NoVerdict
 from saccade.rl.advantages.rules import Advantage
+from saccade.rl.generation.rollouts import PlaySettings, RolloutResources, play_rollouts
 from saccade.rl.groups import RolloutGroup, group_of
-from saccade.rl.play.rollouts import PlaySettings, RolloutResources, play_rollouts
 from saccade.rl.recipe import Recipe
 from saccade.rl.select.curriculum import pass_rates
 from saccade.rl.select.rounds import Generate, Rounds, decide

@@ -30,8 +30,8 @@ from saccade.episode.settings import sandbox_at
 from saccade.errors import TrainingError
 from saccade.media.store import MediaStore
 from saccade.record.settings import save_settings
-from saccade.rl.play.rollouts import RolloutResources, play_rollouts
-from saccade.rl.play.slot_model import check_sampling
+from saccade.rl.generation.rollouts import RolloutResources, play_rollouts
+from saccade.rl.generation.slot_model import check_sampling
 from saccade.rl.select.curriculum import Band
 from saccade.rl.train.check_tasks import check_form, check_tasks
 from saccade.rl.train.collector import Collector, RolloutBatch

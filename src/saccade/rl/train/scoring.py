@@ -24,7 +24,7 @@ from saccade.rewards.judges.registry import JudgeContext, make_judge
 from saccade.rewards.judges.verdict import Judge
 from saccade.rewards.reading import LONGEST_ANSWER, accuracy
 from saccade.rewards.reward import NeedsConsistency, NeedsJudge, Reward, RewardGroup, RewardPreset, unscored
-from saccade.rl.play.rollouts import PlayedRollout
+from saccade.rl.generation.rollouts import PlayedRollout
 from saccade.rl.recipe import RewardSettings
 
 

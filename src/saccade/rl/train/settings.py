@@ -14,7 +14,7 @@ from saccade.errors import SettingsError
 from saccade.models.retry import ENGINE_RETRY, RETRY_SETTINGS, RetryPolicy
 from saccade.record.settings import Settings, load_settings
 from saccade.rl.engines.server_http import checked_address
-from saccade.rl.play.rollouts import PlaySettings
+from saccade.rl.generation.rollouts import PlaySettings
 from saccade.rl.recipe import Recipe, load_recipe
 from saccade.training.settings import KeepSettings, ModelSettings
 

@@ -29,9 +29,9 @@ from saccade.media.store import MediaStore
 from saccade.record.settings import Settings
 from saccade.record.trajectory import StopReason, Trajectory
 from saccade.rl.engines.base import ContextFullError, Engine, Slot
-from saccade.rl.play.branches import GroupSandbox
-from saccade.rl.play.gates import checked_tokens
-from saccade.rl.play.slot_model import SlotModel
+from saccade.rl.generation.branches import GroupSandbox
+from saccade.rl.generation.gates import checked_tokens
+from saccade.rl.generation.slot_model import SlotModel
 from saccade.sandbox.base import Sandbox
 from saccade.tokens.encoder import Encoder
 from saccade.tokens.segments import TokenTrajectory

@@ -18,8 +18,8 @@ from saccade.record.status import Status
 from saccade.record.task import NamedMedia, Task
 from saccade.record.trajectory import EpisodeLimits, Sampling, StopReason
 from saccade.rl.engines.in_process import TransformersEngine
-from saccade.rl.play.gates import checked_tokens
-from saccade.rl.play.rollouts import PlayedRollout, PlaySettings, RolloutResources, RolloutTiming, play_rollouts
+from saccade.rl.generation.gates import checked_tokens
+from saccade.rl.generation.rollouts import PlayedRollout, PlaySettings, RolloutResources, RolloutTiming, play_rollouts
 from saccade.sandbox.base import Binding, Sandbox, Session, SessionOptions
 from saccade.sandbox.local import LocalSandbox
 from saccade.tokens.segments import SegmentKind
