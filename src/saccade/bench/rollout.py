@@ -31,7 +31,13 @@ from saccade.media.store import MediaStore
 from saccade.models.tiny import save_tiny
 from saccade.record.trajectory import EpisodeLimits
 from saccade.rl.engines.in_process import TransformersEngine
-from saccade.rl.generation.rollouts import PlayedRollout, PlaySettings, RolloutResources, RolloutTiming, play_rollouts
+from saccade.rl.generation.rollouts import (
+    GenerationSettings,
+    PlayedRollout,
+    RolloutResources,
+    RolloutTiming,
+    play_rollouts,
+)
 from saccade.rl.losses.settings import RlLossSettings
 from saccade.rl.recipe import RlOptimizerSettings
 from saccade.rl.train.update import TrainingSample, UpdateLimits, Updater
@@ -147,14 +153,14 @@ async def _engine(
         try:
             resources = RolloutResources(engine, trained.encoder, sandbox, store)
             await _warm(plans, resources, sandbox)
-            return await play_rollouts(plans, resources, PlaySettings(), 0)
+            return await play_rollouts(plans, resources, GenerationSettings(), 0)
         finally:
             await engine.close()
 
 
 async def _warm(plans: list[Plan], resources: RolloutResources, sandbox: Sandbox) -> None:
     """One short episode: imports, allocations, the zygote."""
-    await play_rollouts([replace(plans[0], given_limits=EpisodeLimits(turns=2))], resources, PlaySettings(), 0)
+    await play_rollouts([replace(plans[0], given_limits=EpisodeLimits(turns=2))], resources, GenerationSettings(), 0)
 
 
 def _samples(tokens: list[TokenTrajectory]) -> list[TrainingSample]:

@@ -19,7 +19,13 @@ from saccade.record.task import NamedMedia, Task
 from saccade.record.trajectory import EpisodeLimits, Sampling, StopReason
 from saccade.rl.engines.in_process import TransformersEngine
 from saccade.rl.generation.gates import checked_tokens
-from saccade.rl.generation.rollouts import PlayedRollout, PlaySettings, RolloutResources, RolloutTiming, play_rollouts
+from saccade.rl.generation.rollouts import (
+    GenerationSettings,
+    PlayedRollout,
+    RolloutResources,
+    RolloutTiming,
+    play_rollouts,
+)
 from saccade.sandbox.base import Binding, Sandbox, Session, SessionOptions
 from saccade.sandbox.local import LocalSandbox
 from saccade.tokens.segments import SegmentKind
@@ -66,7 +72,7 @@ async def played(
     try:
         async with asyncio.timeout(120):
             return await play_rollouts(
-                wanted, RolloutResources(engine, made.encoder, sandbox, store), PlaySettings(**more), 7
+                wanted, RolloutResources(engine, made.encoder, sandbox, store), GenerationSettings(**more), 7
             )
     finally:
         await engine.close()

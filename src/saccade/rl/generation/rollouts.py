@@ -39,7 +39,7 @@ from saccade.tokens.stream import TokenStream
 from saccade.tools.toolbox import Toolbox
 
 
-class PlaySettings(Settings):
+class GenerationSettings(Settings):
     """How episodes are spread over time; changes nothing in what an episode may say."""
 
     RENAMED: ClassVar = {"at_once": "max_concurrency"}
@@ -98,7 +98,7 @@ class _Performer(Performer):
 
 
 async def play_rollouts(
-    plans: Sequence[Plan], resources: RolloutResources, settings: PlaySettings, seed: int
+    plans: Sequence[Plan], resources: RolloutResources, settings: GenerationSettings, seed: int
 ) -> tuple[list[PlayedRollout], RolloutTiming]:
     """A rollout for each plan, in their order. Plans that share a `group` are of one task.
 
@@ -125,7 +125,7 @@ async def play_rollouts(
 
 
 async def _together(
-    plans: Sequence[Plan], resources: RolloutResources, settings: PlaySettings, seed: tuple[int, int]
+    plans: Sequence[Plan], resources: RolloutResources, settings: GenerationSettings, seed: tuple[int, int]
 ) -> list[PlayedRollout]:
     """All `plans` at once."""
     names = list(dict.fromkeys(plan.group for plan in plans))

@@ -14,7 +14,7 @@ from saccade.record.task import Task
 from saccade.record.trajectory import EpisodeLimits
 from saccade.rewards.judges.verdict import NoVerdict
 from saccade.rl.advantages.rules import Advantage
-from saccade.rl.generation.rollouts import PlaySettings, RolloutResources, play_rollouts
+from saccade.rl.generation.rollouts import GenerationSettings, RolloutResources, play_rollouts
 from saccade.rl.groups import RolloutGroup, group_of
 from saccade.rl.recipe import Recipe
 from saccade.rl.select.curriculum import pass_rates
@@ -63,7 +63,7 @@ class Collector:
     recipe: Recipe
     dialect: Dialect
     resources: RolloutResources
-    play: PlaySettings
+    play: GenerationSettings
     scorer: Scorer
     processes: Processes
 

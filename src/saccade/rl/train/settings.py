@@ -14,7 +14,7 @@ from saccade.errors import SettingsError
 from saccade.models.retry import ENGINE_RETRY, RETRY_SETTINGS, RetryPolicy
 from saccade.record.settings import Settings, load_settings
 from saccade.rl.engines.server_http import checked_address
-from saccade.rl.generation.rollouts import PlaySettings
+from saccade.rl.generation.rollouts import GenerationSettings
 from saccade.rl.recipe import Recipe, load_recipe
 from saccade.training.settings import KeepSettings, ModelSettings
 
@@ -54,7 +54,7 @@ class RlSettings(Settings):
     """LoRA's dropout counts as 0: the policy that learns must be the one that sampled."""
     tasks: TaskSettings = TaskSettings()
     validation: RlValidationSettings = RlValidationSettings()
-    play: PlaySettings = PlaySettings()
+    play: GenerationSettings = GenerationSettings()
     keep: KeepSettings = KeepSettings(every=10)
     rollouts: RolloutStoreSettings = RolloutStoreSettings()
     max_tokens_per_batch: PositiveInt = 16_384
