@@ -36,7 +36,7 @@ from saccade.rl.generation.rollouts import (
     PlayedRollout,
     RolloutResources,
     RolloutTiming,
-    play_rollouts,
+    generate_rollouts,
 )
 from saccade.rl.losses.settings import RlLossSettings
 from saccade.rl.recipe import RlOptimizerSettings
@@ -153,14 +153,16 @@ async def _engine(
         try:
             resources = RolloutResources(engine, trained.encoder, sandbox, store)
             await _warm(plans, resources, sandbox)
-            return await play_rollouts(plans, resources, GenerationSettings(), 0)
+            return await generate_rollouts(plans, resources, GenerationSettings(), 0)
         finally:
             await engine.close()
 
 
 async def _warm(plans: list[Plan], resources: RolloutResources, sandbox: Sandbox) -> None:
     """One short episode: imports, allocations, the zygote."""
-    await play_rollouts([replace(plans[0], given_limits=EpisodeLimits(turns=2))], resources, GenerationSettings(), 0)
+    await generate_rollouts(
+        [replace(plans[0], given_limits=EpisodeLimits(turns=2))], resources, GenerationSettings(), 0
+    )
 
 
 def _samples(tokens: list[TokenTrajectory]) -> list[TrainingSample]:

@@ -24,7 +24,7 @@ from saccade.rl.generation.rollouts import (
     PlayedRollout,
     RolloutResources,
     RolloutTiming,
-    play_rollouts,
+    generate_rollouts,
 )
 from saccade.sandbox.base import Binding, Sandbox, Session, SessionOptions
 from saccade.sandbox.local import LocalSandbox
@@ -71,7 +71,7 @@ async def played(
     engine = TransformersEngine(made, store)
     try:
         async with asyncio.timeout(120):
-            return await play_rollouts(
+            return await generate_rollouts(
                 wanted, RolloutResources(engine, made.encoder, sandbox, store), GenerationSettings(**more), 7
             )
     finally:

@@ -97,7 +97,7 @@ class _Performer(Performer):
             return Stopped(StopReason.CONTEXT_LIMIT, str(error))
 
 
-async def play_rollouts(
+async def generate_rollouts(
     plans: Sequence[Plan], resources: RolloutResources, settings: GenerationSettings, seed: int
 ) -> tuple[list[PlayedRollout], RolloutTiming]:
     """A rollout for each plan, in their order. Plans that share a `group` are of one task.
