@@ -32,8 +32,8 @@ from saccade.models.tiny import save_tiny
 from saccade.record.trajectory import EpisodeLimits
 from saccade.rl.engines.in_process import TransformersEngine
 from saccade.rl.generation.rollouts import (
+    GeneratedRollout,
     GenerationSettings,
-    PlayedRollout,
     RolloutResources,
     RolloutTiming,
     generate_rollouts,
@@ -147,7 +147,7 @@ def _learning(ours: _Peer, trl: _Peer) -> list[LoopFigure]:
 
 async def _engine(
     plans: list[Plan], trained: Trainable, store: MediaStore
-) -> tuple[list[PlayedRollout], RolloutTiming]:
+) -> tuple[list[GeneratedRollout], RolloutTiming]:
     engine = TransformersEngine(trained, store)
     async with LocalSandbox() as sandbox:
         try:

@@ -20,8 +20,8 @@ from saccade.record.trajectory import EpisodeLimits, Sampling, StopReason
 from saccade.rl.engines.in_process import TransformersEngine
 from saccade.rl.generation.gates import checked_tokens
 from saccade.rl.generation.rollouts import (
+    GeneratedRollout,
     GenerationSettings,
-    PlayedRollout,
     RolloutResources,
     RolloutTiming,
     generate_rollouts,
@@ -67,7 +67,7 @@ def plans(
 
 async def played(
     made: TinyPolicy, store: MediaStore, sandbox: Sandbox | None, wanted: list[Plan], **more: int
-) -> tuple[list[PlayedRollout], RolloutTiming]:
+) -> tuple[list[GeneratedRollout], RolloutTiming]:
     engine = TransformersEngine(made, store)
     try:
         async with asyncio.timeout(120):

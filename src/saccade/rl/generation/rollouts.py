@@ -63,7 +63,7 @@ class RolloutResources:
 
 
 @dataclass(frozen=True, slots=True)
-class PlayedRollout:
+class GeneratedRollout:
     """A rollout with what can be trained on."""
 
     trajectory: Trajectory
@@ -99,7 +99,7 @@ class _Performer(Performer):
 
 async def generate_rollouts(
     plans: Sequence[Plan], resources: RolloutResources, settings: GenerationSettings, seed: int
-) -> tuple[list[PlayedRollout], RolloutTiming]:
+) -> tuple[list[GeneratedRollout], RolloutTiming]:
     """A rollout for each plan, in their order. Plans that share a `group` are of one task.
 
     Raises:
@@ -108,7 +108,7 @@ async def generate_rollouts(
         TrainingError: a gate was violated, or a task has no token form.
     """
     began, busy = time.perf_counter(), resources.engine.busy_seconds
-    done: dict[str, PlayedRollout] = {}
+    done: dict[str, GeneratedRollout] = {}
     replayed = 0
     for attempt in range(settings.replays + 1):
         left = [plan for plan in plans if plan.id not in done or done[plan.id].trajectory.lost]
@@ -126,7 +126,7 @@ async def generate_rollouts(
 
 async def _together(
     plans: Sequence[Plan], resources: RolloutResources, settings: GenerationSettings, seed: tuple[int, int]
-) -> list[PlayedRollout]:
+) -> list[GeneratedRollout]:
     """All `plans` at once."""
     names = list(dict.fromkeys(plan.group for plan in plans))
     groups = {name: [plan for plan in plans if plan.group == name] for name in names}
@@ -148,7 +148,7 @@ async def _together(
     return [task.result() for task in running]
 
 
-async def _episode(plan: Plan, slot: Slot, resources: RolloutResources, sandbox: Sandbox | None) -> PlayedRollout:
+async def _episode(plan: Plan, slot: Slot, resources: RolloutResources, sandbox: Sandbox | None) -> GeneratedRollout:
     workbench = Workbench(plan, sandbox, resources.store, resources.tools)
     model = SlotModel(resources.engine.name, slot, TokenStream(resources.encoder, plan.id))
     performer = _Performer(model, workbench, resources.store)
@@ -161,8 +161,8 @@ async def _episode(plan: Plan, slot: Slot, resources: RolloutResources, sandbox:
         await workbench.close()
     finished = trajectory(plan, outcome, model=resources.engine.name, seconds=performer.clock() - began)
     if finished.lost or not finished.turns:
-        return PlayedRollout(finished, None)
-    return PlayedRollout(finished, checked_tokens(finished, resources.encoder, slot.ids))
+        return GeneratedRollout(finished, None)
+    return GeneratedRollout(finished, checked_tokens(finished, resources.encoder, slot.ids))
 
 
 def _seed(plan: Plan, seed: tuple[int, int]) -> int:
