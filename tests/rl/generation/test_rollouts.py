@@ -100,7 +100,7 @@ async def test_groups_of_episodes_with_pictures_in_later_turns(
         recorded = item.tokens.logprobs()[item.tokens.loss_mask()]
         np.testing.assert_allclose(recorded, full_logprobs(made, item.tokens, store), atol=1e-5)
     assert 0 < timing.decoding < timing.wall
-    again, _ = await played(made, store, sandbox, plans(store, 2, 2, Noise(role=role)), cohorts=2)
+    again, _ = await played(made, store, sandbox, plans(store, 2, 2, Noise(role=role)), decoding_batches=2)
     assert [a.trajectory.turns[-1].logprobs for a in again] == [b.trajectory.turns[-1].logprobs for b in done]
 
 

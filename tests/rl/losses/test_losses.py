@@ -77,12 +77,12 @@ def test_bounds_that_bound_nothing_are_refused(bounds: dict[str, float]) -> None
 
 
 def test_bounds_of_the_settings() -> None:
-    assert (LossSettings().clip_low, LossSettings().clip_high, LossSettings().scale) == (0.2, 0.2, 1)
+    assert (RlLossSettings().clip_low, RlLossSettings().clip_high, RlLossSettings().scale) == (0.2, 0.2, 1)
     for low in (0.0, 1.0):
-        assert LossSettings(clip_low=low).clip_low == low
+        assert RlLossSettings(clip_low=low).clip_low == low
     for low in (-0.1, 1.1):
         with pytest.raises(ValueError, match="clip_low"):
-            LossSettings(clip_low=low)
+            RlLossSettings(clip_low=low)
 
 
 def test_aggregation_by_hand() -> None:

@@ -105,8 +105,8 @@ def test_pass_rate_has_both_ends() -> None:
         PassRateBand(lowest=0.5, highest=0.4)
 
 
-@pytest.mark.parametrize("kind", [PassRate, Band])
-def test_a_band_is_of_shares(kind: type[PassRate | Band]) -> None:
+@pytest.mark.parametrize("kind", [PassRateBand, Band])
+def test_a_band_is_of_shares(kind: type[PassRateBand | Band]) -> None:
     assert (kind().lowest, kind().highest) == (0, 1)
     for wrong in ({"lowest": -0.1}, {"lowest": 1.1, "highest": 2}, {"highest": 1.1}):
         with pytest.raises(ValueError, match="or equal to"):

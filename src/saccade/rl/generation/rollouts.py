@@ -1,9 +1,9 @@
-"""Playing groups of rollouts: every episode by the one loop, tokens from an engine, code in branches of one session.
+"""Generates groups of rollouts: every episode by the one loop, tokens from an engine, code in branches of one session.
 
     resources = RolloutResources(engine, encoder, sandbox, store)
-    rollouts, timing = await play_rollouts(plans, resources, PlaySettings(), seed)
+    rollouts, timing = await generate_rollouts(plans, resources, GenerationSettings(), seed)
 
-Episodes are split into cohorts by their groups; sandboxes of one cohort work while another decodes. A rollout that an
+Episodes are split into batches by their groups; sandboxes of one batch work while another decodes. A rollout that an
 outage ended is played again, a bounded number of times; one that stays lost is given back as lost, and nothing trains
 on it. A rollout that breaks through its own doing harms no other.
 """
@@ -42,11 +42,11 @@ from saccade.tools.toolbox import Toolbox
 class GenerationSettings(Settings):
     """How episodes are spread over time; changes nothing in what an episode may say."""
 
-    RENAMED: ClassVar = {"at_once": "max_concurrency"}
+    RENAMED: ClassVar = {"at_once": "max_concurrency", "cohorts": "decoding_batches"}
     max_concurrency: PositiveInt = 128
     """Episodes that run side by side."""
-    cohorts: PositiveInt = 2
-    """Parts that decode in turns. With 1, decoding waits for every sandbox."""
+    decoding_batches: PositiveInt = 2
+    """Batches that decode in turns. With 1, decoding waits for every sandbox."""
     replays: NonNegativeInt = 2
     """How often a lost rollout is played again."""
 
@@ -132,11 +132,11 @@ async def _together(
     groups = {name: [plan for plan in plans if plan.group == name] for name in names}
     sandboxes = {name: None if resources.sandbox is None else GroupSandbox(resources.sandbox) for name in names}
     work = []
-    for number in range(min(settings.cohorts, len(names))):
-        cohort = [plan for name in names[number :: settings.cohorts] for plan in groups[name]]
-        slots = resources.engine.slots([_seed(plan, seed) for plan in cohort])
+    for number in range(min(settings.decoding_batches, len(names))):
+        batch = [plan for name in names[number :: settings.decoding_batches] for plan in groups[name]]
+        slots = resources.engine.slots([_seed(plan, seed) for plan in batch])
         work += [
-            _episode(plan, slot, resources, sandboxes[plan.group]) for plan, slot in zip(cohort, slots, strict=True)
+            _episode(plan, slot, resources, sandboxes[plan.group]) for plan, slot in zip(batch, slots, strict=True)
         ]
     try:
         async with asyncio.TaskGroup() as tasks:

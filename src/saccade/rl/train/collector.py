@@ -63,7 +63,7 @@ class Collector:
     recipe: Recipe
     dialect: Dialect
     resources: RolloutResources
-    play: GenerationSettings
+    generation: GenerationSettings
     scorer: Scorer
     processes: Processes
 
@@ -101,7 +101,7 @@ class Collector:
             for place, task in tasks.items()
             for number in range(size)
         ]
-        played, timing = await generate_rollouts(plans, self.resources, self.play, self.recipe.seed)
+        played, timing = await generate_rollouts(plans, self.resources, self.generation, self.recipe.seed)
         batch.seconds.decoding += timing.decoding
         batch.seconds.sandbox += timing.waiting
         began = time.perf_counter()

@@ -48,13 +48,17 @@ class RolloutStoreSettings(Settings):
 class RlSettings(Settings):
     """The settings of `saccade rl`."""
 
-    RENAMED: ClassVar = {"forward_tokens": "max_tokens_per_batch", "largest_gap": "max_logprob_diff"}
+    RENAMED: ClassVar = {
+        "forward_tokens": "max_tokens_per_batch",
+        "largest_gap": "max_logprob_diff",
+        "play": "generation",
+    }
     recipe: Recipe
     model: ModelSettings = ModelSettings()
     """LoRA's dropout counts as 0: the policy that learns must be the one that sampled."""
     tasks: TaskSettings = TaskSettings()
     validation: RlValidationSettings = RlValidationSettings()
-    play: GenerationSettings = GenerationSettings()
+    generation: GenerationSettings = GenerationSettings()
     keep: KeepSettings = KeepSettings(every=10)
     rollouts: RolloutStoreSettings = RolloutStoreSettings()
     max_tokens_per_batch: PositiveInt = 16_384
