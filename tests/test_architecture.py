@@ -169,6 +169,32 @@ def too_large(path: Path) -> Iterator[str]:
             yield f"{node.name} (line {node.lineno}) has {count} parameters"
 
 
+def test_a_class_name_means_one_thing() -> None:
+    """A public class at the top of a module shares its name with no other, and with no alias of a type elsewhere."""
+    classes: dict[str, list[str]] = {}
+    aliases: list[tuple[str, str]] = []
+    for path in FILES:
+        for node in tree(path).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                classes.setdefault(node.name, []).append(at(path, node))
+            elif (name := alias_of(node)) is not None:
+                aliases.append((name, at(path, node)))
+    for name, place in aliases:
+        if name in classes:
+            classes[name].append(place)
+    none_of(f"{name}: {', '.join(places)}" for name, places in sorted(classes.items()) if len(places) > 1)
+
+
+def alias_of(node: ast.stmt) -> str | None:
+    """The name of a type that an assignment at the top of a module makes."""
+    target = (
+        node.targets[0] if isinstance(node, ast.Assign) else node.target if isinstance(node, ast.AnnAssign) else None
+    )
+    if not isinstance(target, ast.Name) or target.id.startswith("_") or not target.id[0].isupper():
+        return None
+    return None if target.id.isupper() else target.id
+
+
 def rank(name: str) -> int:
     """Constants first, then classes, then the rest: the order that ruff keeps too."""
     return 0 if name.isupper() else 1 if name[0].isupper() else 2

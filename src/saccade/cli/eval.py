@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from saccade.evals.run import Evaluated, Player
+    from saccade.evals.run import Evaluated, ModelForPlan
     from saccade.evals.settings import EvalSettings
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
@@ -125,7 +125,7 @@ def _evaluated(settings: EvalSettings, out: Path, workers: int) -> Evaluated:
             raise
 
 
-def _player(settings: EvalSettings) -> Player | None:
+def _player(settings: EvalSettings) -> ModelForPlan | None:
     if settings.model != SOLVER:
         return None
     from saccade.sft.experts.solver_model import SolverModel

@@ -38,7 +38,7 @@ def rl(
             "--set",
             metavar="NAME=VALUE",
             help="A setting of the recipe (steps=20, optimizer.learning_rate=1e-5, rollout.group_size=16, ...) or of "
-            "the run (model.language=lora, play.max_concurrency=64, validation.every=10, keep.every=5, ...).",
+            "the run (model.language=lora, generation.max_concurrency=64, validation.every=10, keep.every=5, ...).",
         ),
     ] = None,
     engine: Annotated[

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from saccade.env.observations import Told, flat
+from saccade.env.observations import RolePart, flat
 from saccade.env.stage import EnvResources
 from saccade.episode.drive import within
 from saccade.episode.effects import Ask, Effect, Ran, Reply, Run, Said, Stopped
@@ -58,7 +58,7 @@ class Playing:
             return self._request.messages
         return conversation(self.outcome.prompt, self.outcome.turns)
 
-    def news(self) -> tuple[Told, ...]:
+    def news(self) -> tuple[RolePart, ...]:
         """What was said since the last call of this, the agent's own text left out."""
         parts = flat(self.messages)
         fresh, self._seen = parts[self._seen :], len(parts)

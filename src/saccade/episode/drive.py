@@ -15,7 +15,7 @@ from typing import Any
 
 from saccade.episode.effects import Reply, Stopped
 from saccade.episode.flow import EpisodeOutcome, flow
-from saccade.episode.performer import Clock, EventCallback, Performer, unwatched
+from saccade.episode.performer import EventCallback, Performer, ReadClock, unwatched
 from saccade.episode.plan import Plan
 from saccade.episode.trajectories import trajectory
 from saccade.episode.workbench import Workbench
@@ -77,7 +77,7 @@ async def drive(plan: Plan, performer: Performer, *, cancel: asyncio.Event | Non
 
 
 async def within(
-    work: Coroutine[Any, Any, Reply], end: float | None, cancel: asyncio.Event | None, clock: Clock = time.monotonic
+    work: Coroutine[Any, Any, Reply], end: float | None, cancel: asyncio.Event | None, clock: ReadClock = time.monotonic
 ) -> Reply:
     """The reply, unless the clock shows `end` or `cancel` is set before it is there; then the work is undone."""
     if end is None and cancel is None:

@@ -19,7 +19,7 @@ from saccade.record.trajectory import StopReason
 
 EventCallback = Callable[[Event], None]
 """Hears what happens, in order, on the loop's own thread; it must be quick and must not raise."""
-Clock = Callable[[], float]
+ReadClock = Callable[[], float]
 """Seconds since any moment."""
 
 
@@ -37,7 +37,7 @@ class Performer:
         media: MediaReader,
         *,
         watch: EventCallback = unwatched,
-        clock: Clock = time.monotonic,
+        clock: ReadClock = time.monotonic,
         journal: EpisodeJournal | None = None,
     ) -> None:
         """Without a `model` only `Run` and `Call` can be done. A `journal` keeps the turns as they come."""

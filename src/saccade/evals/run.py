@@ -56,7 +56,7 @@ from saccade.tools.toolbox import Toolbox
 
 _REGISTRIES: Mapping[str, Registry[Any]] = {"dialect": DIALECTS, "grader": GRADERS, "judge": PROVIDERS}
 """Settings that name a part, which may be code of the user's own."""
-Player = Callable[[Plan], Model]
+ModelForPlan = Callable[[Plan], Model]
 """Who plays an episode: a baseline that looks at its plan, in place of one model for all."""
 
 
@@ -73,7 +73,7 @@ async def evaluate(
     out: Path,
     *,
     workers: int = 16,
-    player: Player | None = None,
+    player: ModelForPlan | None = None,
     watch: ProgressCallback = lambda progress: None,
 ) -> Evaluated:
     """Play what is missing in the run folder `out`, `workers` at once, have it judged, and sum up what it holds.
@@ -155,7 +155,7 @@ class EvalResources:
     root: Path
     """The run folder."""
     store: MediaStore
-    player: Player
+    player: ModelForPlan
     told: str
     """The settings as text, for the record."""
 
@@ -193,7 +193,7 @@ class EvalResources:
 
 @asynccontextmanager
 async def _stage(
-    settings: EvalSettings, out: Path, store: MediaStore, player: Player | None
+    settings: EvalSettings, out: Path, store: MediaStore, player: ModelForPlan | None
 ) -> AsyncIterator[EvalResources]:
     dialect, tools = settings.spoken()
     async with AsyncExitStack() as stack:
@@ -205,7 +205,7 @@ async def _stage(
         yield EvalResources(settings, dialect, tools, sandbox, out, store, player, settings_toml(settings))
 
 
-def _always(model: Model) -> Player:
+def _always(model: Model) -> ModelForPlan:
     return lambda plan: model
 
 

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from saccade.errors import RecordError
-from saccade.evals.requests import Told, read_requests
+from saccade.evals.requests import RequestTry, read_requests
 from saccade.report.plain_text import cut_end
 from saccade.report.view import WireView
 from saccade.report.words import duration
@@ -21,7 +21,7 @@ def wires_of(run: Path, sample: str, problems: list[str]) -> tuple[WireView, ...
         return ()
 
 
-def _wire(told: Told) -> WireView:
+def _wire(told: RequestTry) -> WireView:
     ended = "no answer" if told.status is None else f"HTTP {told.status}"
     title = f"{told.number + 1}. {told.path or 'not sent'} · {ended} · {duration(told.seconds)}"
     response = "\n\n".join(filter(None, (told.error, _indented(told.response))))

@@ -17,7 +17,7 @@ from saccade.errors import SettingsError
 from saccade.media.store import MediaStore
 from saccade.record.task import Task
 from saccade.record.trajectory import EpisodeLimits, Trajectory
-from saccade.reproduce.plays import Player
+from saccade.reproduce.plays import WeakDemonstrator
 from saccade.reproduce.settings import Lesson, Reproduction, StartSettings, TaskSet
 from saccade.sft.synth.in_order import in_order
 from saccade.sft.synth.jobs import Job, jobs
@@ -49,7 +49,9 @@ class PlayMaker:
             ExpertStopped: there is none of this task.
         """
         plan = self.stage.plan(job, task)
-        return await self.stage.play(plan, Player(plan, self.lesson, notes, Rng(job.seed(self.stage.settings))))
+        return await self.stage.play(
+            plan, WeakDemonstrator(plan, self.lesson, notes, Rng(job.seed(self.stage.settings)))
+        )
 
     async def close(self) -> None:
         """Nothing to give back."""

@@ -34,7 +34,7 @@ def token_trajectory(trajectory: Trajectory, encoder: Encoder, ids: SampledIds =
     if not trajectory.turns:
         raise TrainingError(f"{trajectory.id} has no turn, so there is nothing to learn from it; leave it out")
     segments: list[TokenSegment] = []
-    framing = Framing(encoder, trajectory.id)
+    framing = ChatFormatter(encoder, trajectory.id)
     unread: Iterable[Message] = trajectory.prompt
     kind = SegmentKind.PROMPT
     for number, turn in enumerate(trajectory.turns):
@@ -50,7 +50,7 @@ def token_trajectory(trajectory: Trajectory, encoder: Encoder, ids: SampledIds =
     return TokenTrajectory(trajectory.id, tuple(segments))
 
 
-class Framing:
+class ChatFormatter:
     """What stands around a conversation's texts, as it goes on.
 
     Keeps track of whether the assistant's message is still open, and whether its end was written.

@@ -11,7 +11,7 @@ from saccade.errors import TrainingError
 from saccade.rewards.judges.verdict import JudgeVerdict, NoVerdict
 from saccade.rewards.registry import load_reward
 from saccade.rewards.reward import RewardGroup
-from saccade.rl.play.rollouts import PlayedRollout
+from saccade.rl.generation.rollouts import GeneratedRollout
 from saccade.rl.train.collector import RolloutBatch, _check_judged
 from saccade.rl.train.scoring import ScoredRollout
 
@@ -22,7 +22,7 @@ def batch(*verdicts: JudgeVerdict) -> RolloutBatch:
     tokens: Any = None
     made = RolloutBatch()
     made.scored = {
-        item.id: ScoredRollout(PlayedRollout(item, tokens), reward)
+        item.id: ScoredRollout(GeneratedRollout(item, tokens), reward)
         for item, reward in zip(played, rewards, strict=True)
     }
     return made

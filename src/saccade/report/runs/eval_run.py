@@ -27,7 +27,7 @@ FAILED_CALL = "a call failed"
 OUTCOMES = (RIGHT, PARTLY, WRONG, NO_ANSWER, NOT_GRADED, LOST)
 """Every sample has one of them."""
 
-Look = Callable[[Trajectory], None]
+TrajectoryCallback = Callable[[Trajectory], None]
 """Is shown every trajectory as it is read for the first time."""
 
 
@@ -65,7 +65,7 @@ class EvalRun:
         """Which of `OUTCOMES` a sample has."""
         return next(name for name in OUTCOMES if name in self.labels[row.id])
 
-    def read(self, look: Look = lambda trajectory: None) -> None:
+    def read(self, look: TrajectoryCallback = lambda trajectory: None) -> None:
         """Read everything but the pages."""
         rows = {}
         for trajectory in self.stored.trajectories():

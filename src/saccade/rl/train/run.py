@@ -30,8 +30,8 @@ from saccade.episode.settings import sandbox_at
 from saccade.errors import TrainingError
 from saccade.media.store import MediaStore
 from saccade.record.settings import save_settings
-from saccade.rl.play.rollouts import RolloutResources, play_rollouts
-from saccade.rl.play.slot_model import check_sampling
+from saccade.rl.generation.rollouts import RolloutResources, generate_rollouts
+from saccade.rl.generation.slot_model import check_sampling
 from saccade.rl.select.curriculum import Band
 from saccade.rl.train.check_tasks import check_form, check_tasks
 from saccade.rl.train.collector import Collector, RolloutBatch
@@ -192,7 +192,7 @@ class _Run:
         if self._processes.is_main:
             check_tasks(self._tasks, scorer, self._store)
             check_form(dialect, scorer.preset, (recipe.dialect, recipe.reward.preset))
-        return Collector(recipe, dialect, resources, settings.play, scorer, self._processes)
+        return Collector(recipe, dialect, resources, settings.generation, scorer, self._processes)
 
     def _validation_tasks(self) -> TaskList | None:
         validation, source = self._settings.validation, self._settings.tasks.source
@@ -253,7 +253,7 @@ class _Run:
         own = self._processes.share(validation.ids)
         tasks = [await asyncio.to_thread(validation.make, name, collector.resources.store) for name in own]
         plans = [collector.plan(task, 0, task.id, greedy=True) for task in tasks]
-        played, _ = await play_rollouts(plans, collector.resources, collector.play, self._recipe.seed)
+        played, _ = await generate_rollouts(plans, collector.resources, collector.generation, self._recipe.seed)
         scored = self._processes.gather_shares(
             [(await collector.scorer([item], trained_on=False))[0] for item in played]
         )

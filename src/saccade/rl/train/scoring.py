@@ -24,7 +24,7 @@ from saccade.rewards.judges.registry import JudgeContext, make_judge
 from saccade.rewards.judges.verdict import Judge
 from saccade.rewards.reading import LONGEST_ANSWER, accuracy
 from saccade.rewards.reward import NeedsConsistency, NeedsJudge, Reward, RewardGroup, RewardPreset, unscored
-from saccade.rl.play.rollouts import PlayedRollout
+from saccade.rl.generation.rollouts import GeneratedRollout
 from saccade.rl.recipe import RewardSettings
 
 
@@ -32,7 +32,7 @@ from saccade.rl.recipe import RewardSettings
 class ScoredRollout:
     """A rollout and what it is worth."""
 
-    played: PlayedRollout
+    played: GeneratedRollout
     reward: Reward
 
     @property
@@ -92,7 +92,7 @@ class Scorer:
         for model in self.models:
             await model.close()
 
-    async def __call__(self, group: Sequence[PlayedRollout], *, trained_on: bool = True) -> list[ScoredRollout]:
+    async def __call__(self, group: Sequence[GeneratedRollout], *, trained_on: bool = True) -> list[ScoredRollout]:
         """The rollouts of one task with their rewards; one that cannot be trained on has none.
 
         What is not `trained_on` (validation, a curriculum's pass rates) is not put before a model that judges calls or
@@ -102,7 +102,7 @@ class Scorer:
         rewards = self.preset(await self._judged(graded, trained_on))
         return [
             ScoredRollout(
-                PlayedRollout(trajectory, item.tokens),
+                GeneratedRollout(trajectory, item.tokens),
                 unscored(reward, "it has no turn to be trained on") if item.tokens is None else reward,
             )
             for item, trajectory, reward in zip(group, graded, rewards, strict=True)

@@ -14,7 +14,7 @@ from saccade.errors import SettingsError
 from saccade.models.retry import ENGINE_RETRY, RETRY_SETTINGS, RetryPolicy
 from saccade.record.settings import Settings, load_settings
 from saccade.rl.engines.server_http import checked_address
-from saccade.rl.play.rollouts import PlaySettings
+from saccade.rl.generation.rollouts import GenerationSettings
 from saccade.rl.recipe import Recipe, load_recipe
 from saccade.training.settings import KeepSettings, ModelSettings
 
@@ -48,13 +48,17 @@ class RolloutStoreSettings(Settings):
 class RlSettings(Settings):
     """The settings of `saccade rl`."""
 
-    RENAMED: ClassVar = {"forward_tokens": "max_tokens_per_batch", "largest_gap": "max_logprob_diff"}
+    RENAMED: ClassVar = {
+        "forward_tokens": "max_tokens_per_batch",
+        "largest_gap": "max_logprob_diff",
+        "play": "generation",
+    }
     recipe: Recipe
     model: ModelSettings = ModelSettings()
     """LoRA's dropout counts as 0: the policy that learns must be the one that sampled."""
     tasks: TaskSettings = TaskSettings()
     validation: RlValidationSettings = RlValidationSettings()
-    play: PlaySettings = PlaySettings()
+    generation: GenerationSettings = GenerationSettings()
     keep: KeepSettings = KeepSettings(every=10)
     rollouts: RolloutStoreSettings = RolloutStoreSettings()
     max_tokens_per_batch: PositiveInt = 16_384

@@ -20,7 +20,7 @@ from saccade.tasks.benchmarks.row_files import SourceRow
 
 _PICTURES = (".jpg", ".jpeg", ".png", ".webp")
 
-Beside = Callable[[Path], Mapping[str, Any]]
+SidecarReader = Callable[[Path], Mapping[str, Any]]
 """What lies beside a question's file, as further fields."""
 
 
@@ -28,7 +28,7 @@ Beside = Callable[[Path], Mapping[str, Any]]
 class FolderLoader:
     """One question for each file that the card's pattern matches."""
 
-    beside: Beside
+    beside: SidecarReader
 
     def find(self, folder: Path, card: Card) -> tuple[Path, ...]:
         """See `Loader.find`; numbered names are in the order of their numbers."""

@@ -1,7 +1,7 @@
 """Episodes that decode together: when the last of their requests is in, one pass samples a turn for each.
 
 What is sampled depends on seeds and requests alone, never on which came first or how long a sandbox took, so a run can
-be repeated to the bit. While one cohort decodes, the sandboxes of another work.
+be repeated to the bit. While one batch decodes, the sandboxes of another work.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ class _PendingRequest:
     future: asyncio.Future[SampledTurn]
 
 
-class CohortSlot:
-    """A `base.Slot` whose tokens are sampled together with those of its cohort."""
+class BatchSlot:
+    """A `base.Slot` whose tokens are sampled together with those of its batch."""
 
-    def __init__(self, cohort: Cohort, sequence: TokenSequence) -> None:
-        self._cohort = cohort
+    def __init__(self, decoder: BatchDecoder, sequence: TokenSequence) -> None:
+        self._decoder = decoder
         self._sequence = sequence
 
     @property
@@ -45,16 +45,16 @@ class CohortSlot:
     async def generate(self, request: TurnRequest) -> SampledTurn:
         """See `base.Slot`. A cancelled request is the slot's last."""
         try:
-            return await self._cohort.generate(self._sequence, request)
+            return await self._decoder.generate(self._sequence, request)
         except asyncio.CancelledError:
             self.release()
             raise
 
     def release(self) -> None:
-        self._cohort.release(self._sequence)
+        self._decoder.release(self._sequence)
 
 
-class Cohort:
+class BatchDecoder:
     """Some slots, the batch of their sequences, and the pass that is under way."""
 
     def __init__(
@@ -74,7 +74,7 @@ class Cohort:
         self._occupied = set(sequences)
         self._waiting: dict[TokenSequence, _PendingRequest] = {}
         self._running: asyncio.Task[None] | None = None
-        self.slots = [CohortSlot(self, sequence) for sequence in sequences]
+        self.slots = [BatchSlot(self, sequence) for sequence in sequences]
 
     async def generate(self, sequence: TokenSequence, request: TurnRequest) -> SampledTurn:
         """The next turn of `sequence`, together with those of all others."""
@@ -124,7 +124,7 @@ class Cohort:
         began = time.perf_counter()
         batch = self._batch
         if batch is None:
-            raise RuntimeError("the cohort was given up while requests were waiting")
+            raise RuntimeError("the batch was given up while requests were waiting")
         for sequence, item in requests.items():
             sequence.extend(item.delta)
         turns = {sequence: item.turn for sequence, item in requests.items()}

@@ -18,8 +18,14 @@ from saccade.record.status import Status
 from saccade.record.task import NamedMedia, Task
 from saccade.record.trajectory import EpisodeLimits, Sampling, StopReason
 from saccade.rl.engines.in_process import TransformersEngine
-from saccade.rl.play.gates import checked_tokens
-from saccade.rl.play.rollouts import PlayedRollout, PlaySettings, RolloutResources, RolloutTiming, play_rollouts
+from saccade.rl.generation.gates import checked_tokens
+from saccade.rl.generation.rollouts import (
+    GeneratedRollout,
+    GenerationSettings,
+    RolloutResources,
+    RolloutTiming,
+    generate_rollouts,
+)
 from saccade.sandbox.base import Binding, Sandbox, Session, SessionOptions
 from saccade.sandbox.local import LocalSandbox
 from saccade.tokens.segments import SegmentKind
@@ -61,12 +67,12 @@ def plans(
 
 async def played(
     made: TinyPolicy, store: MediaStore, sandbox: Sandbox | None, wanted: list[Plan], **more: int
-) -> tuple[list[PlayedRollout], RolloutTiming]:
+) -> tuple[list[GeneratedRollout], RolloutTiming]:
     engine = TransformersEngine(made, store)
     try:
         async with asyncio.timeout(120):
-            return await play_rollouts(
-                wanted, RolloutResources(engine, made.encoder, sandbox, store), PlaySettings(**more), 7
+            return await generate_rollouts(
+                wanted, RolloutResources(engine, made.encoder, sandbox, store), GenerationSettings(**more), 7
             )
     finally:
         await engine.close()
@@ -94,7 +100,7 @@ async def test_groups_of_episodes_with_pictures_in_later_turns(
         recorded = item.tokens.logprobs()[item.tokens.loss_mask()]
         np.testing.assert_allclose(recorded, full_logprobs(made, item.tokens, store), atol=1e-5)
     assert 0 < timing.decoding < timing.wall
-    again, _ = await played(made, store, sandbox, plans(store, 2, 2, Noise(role=role)), cohorts=2)
+    again, _ = await played(made, store, sandbox, plans(store, 2, 2, Noise(role=role)), decoding_batches=2)
     assert [a.trajectory.turns[-1].logprobs for a in again] == [b.trajectory.turns[-1].logprobs for b in done]
 
 

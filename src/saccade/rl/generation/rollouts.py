@@ -1,9 +1,9 @@
-"""Playing groups of rollouts: every episode by the one loop, tokens from an engine, code in branches of one session.
+"""Generates groups of rollouts: every episode by the one loop, tokens from an engine, code in branches of one session.
 
     resources = RolloutResources(engine, encoder, sandbox, store)
-    rollouts, timing = await play_rollouts(plans, resources, PlaySettings(), seed)
+    rollouts, timing = await generate_rollouts(plans, resources, GenerationSettings(), seed)
 
-Episodes are split into cohorts by their groups; sandboxes of one cohort work while another decodes. A rollout that an
+Episodes are split into batches by their groups; sandboxes of one batch work while another decodes. A rollout that an
 outage ended is played again, a bounded number of times; one that stays lost is given back as lost, and nothing trains
 on it. A rollout that breaks through its own doing harms no other.
 """
@@ -29,9 +29,9 @@ from saccade.media.store import MediaStore
 from saccade.record.settings import Settings
 from saccade.record.trajectory import StopReason, Trajectory
 from saccade.rl.engines.base import ContextFullError, Engine, Slot
-from saccade.rl.play.branches import GroupSandbox
-from saccade.rl.play.gates import checked_tokens
-from saccade.rl.play.slot_model import SlotModel
+from saccade.rl.generation.branches import GroupSandbox
+from saccade.rl.generation.gates import checked_tokens
+from saccade.rl.generation.slot_model import SlotModel
 from saccade.sandbox.base import Sandbox
 from saccade.tokens.encoder import Encoder
 from saccade.tokens.segments import TokenTrajectory
@@ -39,14 +39,14 @@ from saccade.tokens.stream import TokenStream
 from saccade.tools.toolbox import Toolbox
 
 
-class PlaySettings(Settings):
+class GenerationSettings(Settings):
     """How episodes are spread over time; changes nothing in what an episode may say."""
 
-    RENAMED: ClassVar = {"at_once": "max_concurrency"}
+    RENAMED: ClassVar = {"at_once": "max_concurrency", "cohorts": "decoding_batches"}
     max_concurrency: PositiveInt = 128
     """Episodes that run side by side."""
-    cohorts: PositiveInt = 2
-    """Parts that decode in turns. With 1, decoding waits for every sandbox."""
+    decoding_batches: PositiveInt = 2
+    """Batches that decode in turns. With 1, decoding waits for every sandbox."""
     replays: NonNegativeInt = 2
     """How often a lost rollout is played again."""
 
@@ -63,7 +63,7 @@ class RolloutResources:
 
 
 @dataclass(frozen=True, slots=True)
-class PlayedRollout:
+class GeneratedRollout:
     """A rollout with what can be trained on."""
 
     trajectory: Trajectory
@@ -97,9 +97,9 @@ class _Performer(Performer):
             return Stopped(StopReason.CONTEXT_LIMIT, str(error))
 
 
-async def play_rollouts(
-    plans: Sequence[Plan], resources: RolloutResources, settings: PlaySettings, seed: int
-) -> tuple[list[PlayedRollout], RolloutTiming]:
+async def generate_rollouts(
+    plans: Sequence[Plan], resources: RolloutResources, settings: GenerationSettings, seed: int
+) -> tuple[list[GeneratedRollout], RolloutTiming]:
     """A rollout for each plan, in their order. Plans that share a `group` are of one task.
 
     Raises:
@@ -108,7 +108,7 @@ async def play_rollouts(
         TrainingError: a gate was violated, or a task has no token form.
     """
     began, busy = time.perf_counter(), resources.engine.busy_seconds
-    done: dict[str, PlayedRollout] = {}
+    done: dict[str, GeneratedRollout] = {}
     replayed = 0
     for attempt in range(settings.replays + 1):
         left = [plan for plan in plans if plan.id not in done or done[plan.id].trajectory.lost]
@@ -125,18 +125,18 @@ async def play_rollouts(
 
 
 async def _together(
-    plans: Sequence[Plan], resources: RolloutResources, settings: PlaySettings, seed: tuple[int, int]
-) -> list[PlayedRollout]:
+    plans: Sequence[Plan], resources: RolloutResources, settings: GenerationSettings, seed: tuple[int, int]
+) -> list[GeneratedRollout]:
     """All `plans` at once."""
     names = list(dict.fromkeys(plan.group for plan in plans))
     groups = {name: [plan for plan in plans if plan.group == name] for name in names}
     sandboxes = {name: None if resources.sandbox is None else GroupSandbox(resources.sandbox) for name in names}
     work = []
-    for number in range(min(settings.cohorts, len(names))):
-        cohort = [plan for name in names[number :: settings.cohorts] for plan in groups[name]]
-        slots = resources.engine.slots([_seed(plan, seed) for plan in cohort])
+    for number in range(min(settings.decoding_batches, len(names))):
+        batch = [plan for name in names[number :: settings.decoding_batches] for plan in groups[name]]
+        slots = resources.engine.slots([_seed(plan, seed) for plan in batch])
         work += [
-            _episode(plan, slot, resources, sandboxes[plan.group]) for plan, slot in zip(cohort, slots, strict=True)
+            _episode(plan, slot, resources, sandboxes[plan.group]) for plan, slot in zip(batch, slots, strict=True)
         ]
     try:
         async with asyncio.TaskGroup() as tasks:
@@ -148,7 +148,7 @@ async def _together(
     return [task.result() for task in running]
 
 
-async def _episode(plan: Plan, slot: Slot, resources: RolloutResources, sandbox: Sandbox | None) -> PlayedRollout:
+async def _episode(plan: Plan, slot: Slot, resources: RolloutResources, sandbox: Sandbox | None) -> GeneratedRollout:
     workbench = Workbench(plan, sandbox, resources.store, resources.tools)
     model = SlotModel(resources.engine.name, slot, TokenStream(resources.encoder, plan.id))
     performer = _Performer(model, workbench, resources.store)
@@ -161,8 +161,8 @@ async def _episode(plan: Plan, slot: Slot, resources: RolloutResources, sandbox:
         await workbench.close()
     finished = trajectory(plan, outcome, model=resources.engine.name, seconds=performer.clock() - began)
     if finished.lost or not finished.turns:
-        return PlayedRollout(finished, None)
-    return PlayedRollout(finished, checked_tokens(finished, resources.encoder, slot.ids))
+        return GeneratedRollout(finished, None)
+    return GeneratedRollout(finished, checked_tokens(finished, resources.encoder, slot.ids))
 
 
 def _seed(plan: Plan, seed: tuple[int, int]) -> int:
