@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from saccade.models.base import Request as Request
     from saccade.models.base import Usage as Usage
     from saccade.models.endpoint import Endpoint as Endpoint
-    from saccade.models.openai import OpenAIModel as OpenAIModel
     from saccade.models.prices import load_prices as load_prices
+    from saccade.models.providers.openai import OpenAIModel as OpenAIModel
     from saccade.models.registry import load_model as load_model
     from saccade.models.replay import ReplayModel as ReplayModel
     from saccade.models.retry import RetryPolicy as RetryPolicy
@@ -97,7 +97,7 @@ PUBLIC = {
         "models.registry": "load_model",
         "models.base": "Completion MediaReader Model Request Usage",
         "models.endpoint": "Endpoint",
-        "models.openai": "OpenAIModel",
+        "models.providers.openai": "OpenAIModel",
         "models.prices": "load_prices",
         "models.replay": "ReplayModel",
         "models.retry": "RetryPolicy",
@@ -153,8 +153,12 @@ PUBLIC_MODULES = {
     "record.settings": "Settings differences load_settings save_settings",
     "media.budget": "fit policy",
     "media.decode": "decode",
+    "models.error_words": "COMMON ErrorWords",
     "models.local_settings": "LocalSettings",
     "models.local_weights": "load_checkpoint",
+    "models.openai_wire": "Server",
+    "models.provider": "Provider",
+    "models.providers.openai": "chat_model",
     "models.retry": "OutageError with_retries",
     "models.stops": "StopWatch settle",
     "models.tiny": "save_tiny",

@@ -19,9 +19,9 @@ from saccade.episode.drive import run_episode
 from saccade.episode.equip import equipped
 from saccade.episode.plan import Plan
 from saccade.media.store import MediaStore
-from saccade.models.anthropic import AnthropicModel
 from saccade.models.base import Completion, Model
-from saccade.models.openai import OpenAIModel
+from saccade.models.providers.anthropic import AnthropicModel
+from saccade.models.providers.openai import OpenAIModel
 from saccade.models.replay import ReplayModel
 from saccade.models.scripted import ScriptedModel
 from saccade.record.action import ToolCall
@@ -181,7 +181,7 @@ async def test_a_continued_message_grows_on_the_wire(server: WireServer, store: 
         chat("</think>\n<answer>red</answer>", stop_reason="</answer>"),
     )
     model = OpenAIModel(endpoint(server.url + "/v1"), server="vllm")
-    live = await play(plan(store, ThymeDialect()), model, store)
+    live = await play(plan(store, Thyme()), model, store)
     await model.close()
     assert (live.answer, live.stop_detail) == ("red", "")
     first, second = (body["messages"] for body in server.bodies)

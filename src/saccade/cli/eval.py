@@ -99,14 +99,14 @@ def resolve(file: Path | None, overrides: Sequence[str], out: Path) -> EvalSetti
     Raises:
         SettingsError: names every mistake.
     """
-    from saccade.cli.ask_settings import NO_MODEL
+    from saccade.cli.ask_settings import no_model
     from saccade.errors import SettingsError
     from saccade.evals.run import continuing
     from saccade.evals.settings import EvalSettings
     from saccade.record.settings import load_settings
 
     if file is None and not any(item.startswith("model=") for item in overrides):
-        raise SettingsError(NO_MODEL)
+        raise SettingsError(no_model())
     settings, said = continuing(load_settings(EvalSettings, file, overrides), out)
     for line in said:
         print(f"saccade: {line}", file=sys.stderr)

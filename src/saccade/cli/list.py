@@ -178,7 +178,8 @@ def _description(found: object, module: str) -> str:
         return f"{found.title} ({tasks}; {found.metric.id})"
     for name in ("description", "title"):
         if isinstance(text := getattr(found, name, None), str) and text:
-            return _sentence(text)
+            keys = getattr(found, "key_names", ())
+            return f"{_sentence(text)} Key: {', '.join(keys)}." if keys else _sentence(text)
     if isinstance(found, type) or hasattr(found, "__name__"):
         return _sentence(found.__doc__ or "")
     text = _sentence(sys.modules[module].__doc__ or type(found).__doc__ or "")

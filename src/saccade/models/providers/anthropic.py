@@ -16,9 +16,11 @@ from typing import Any
 from saccade.models.answer import Listener, PartialAnswer
 from saccade.models.anthropic_wire import EventReader, request_fields, sendable_stops
 from saccade.models.base import Completion, MediaReader, Request
-from saccade.models.endpoint import Endpoint
+from saccade.models.endpoint import Endpoint, endpoint_of
+from saccade.models.error_words import COMMON, ErrorWords
 from saccade.models.failures import RefusedParameterError
 from saccade.models.hosted import HostedModel
+from saccade.models.provider import Provider
 from saccade.models.stops import check_stops
 
 
@@ -26,7 +28,7 @@ class AnthropicModel(HostedModel):
     """A model behind the messages API."""
 
     def __init__(self, endpoint: Endpoint, *, api_key: str | None = None) -> None:
-        super().__init__("anthropic", endpoint, package="anthropic", api_key=api_key)
+        super().__init__(ANTHROPIC, endpoint, "anthropic", client="AsyncAnthropic", api_key=api_key)
 
     async def complete(
         self, request: Request, media: MediaReader, *, on_text: Callable[[str], None] | None = None
@@ -69,7 +71,25 @@ class AnthropicModel(HostedModel):
             await stream.close()
         if answer.finish is None:  # the count so far is only that of the beginning
             answer.usage = replace(answer.usage, sampled_tokens=None)
-        answer.usage = self._endpoint.prices.priced(
-            answer.usage, "anthropic", self._endpoint.model, reader.cache_written
-        )
+        answer.usage = self._priced(answer.usage, reader.cache_written)
         return answer.completion()
+
+
+def _model(provider: Provider, name: str) -> AnthropicModel:
+    return AnthropicModel(endpoint_of(name, provider.name))
+
+
+ANTHROPIC = Provider(
+    name="anthropic",
+    description="Anthropic's API, as in `anthropic:claude-opus-4-8`.",
+    example="anthropic:claude-opus-4-8",
+    make=_model,
+    key_names=("ANTHROPIC_API_KEY",),
+    needs_key=True,
+    errors=COMMON | ErrorWords(full_context=(r"exceeds? (the )?context limit",)),
+    unknown_sampling=frozenset({"seed"}),
+    stop_strings="the API, those of white space alone by the client",
+    result_pictures=True,
+    dialect="native",
+    dialect_reason="the function calls of its API",
+)

@@ -1,4 +1,4 @@
-"""Models behind the chat-completions protocol: OpenAI, Azure, vLLM, SGLang, `transformers serve`, and others like them.
+"""OpenAI, and the model behind the chat-completions protocol that all servers of it share.
 
     model = OpenAIModel(Endpoint("gpt-4.1"))
     model = OpenAIModel(Endpoint("Qwen/Qwen2.5-VL-7B-Instruct", base_url="http://localhost:8000/v1"), server="vllm")
@@ -22,13 +22,13 @@ from typing import Any
 from saccade.errors import ModelDeniedError, ModelRefusedError, RegistryError, SettingsError
 from saccade.models.answer import Listener, PartialAnswer
 from saccade.models.base import Completion, MediaReader, Request
-from saccade.models.endpoint import Endpoint
+from saccade.models.endpoint import Endpoint, endpoint_of
 from saccade.models.failures import RefusedParameterError
 from saccade.models.hosted import DISPENSABLE, HostedModel
-from saccade.models.openai_wire import SERVERS, Server, read_body, request_fields
+from saccade.models.openai_wire import Server, read_body, request_fields
+from saccade.models.registry import PROVIDERS
 from saccade.models.retry import OutageError
 from saccade.models.stops import check_stops
-from saccade.record.suggest import did_you_mean
 
 _log = logging.getLogger(__name__)
 
@@ -36,14 +36,21 @@ _log = logging.getLogger(__name__)
 class OpenAIModel(HostedModel):
     """A model behind the chat-completions protocol."""
 
-    def __init__(self, endpoint: Endpoint, *, server: str = "openai", api_key: str | None = None) -> None:
-        if server not in SERVERS:
-            raise RegistryError(f"there is no server {server!r}. {did_you_mean(server, SERVERS)}")
-        if server != "openai" and not endpoint.base_url:
-            raise SettingsError(f"{server} needs an address: {server}:{endpoint.model}@http://host:8000/v1")
-        self._server: Server = SERVERS[server]
+    def __init__(self, endpoint: Endpoint, *, server: str | Server = "openai", api_key: str | None = None) -> None:
+        """`server` is who is asked: a `Server`, or the name of one.
+
+        Raises:
+            RegistryError: there is no such server.
+            SettingsError: it needs an address.
+            UnavailableError: the client package is not installed.
+            ModelRefusedError: a key is needed, and there is none.
+        """
+        self._server = _server(server)
+        if self._server.needs_address and not endpoint.base_url:
+            name = self._server.name
+            raise SettingsError(f"{name} needs an address: {name}:{endpoint.model}@http://host:8000/v1")
         self._said_unbounded = False
-        super().__init__(server, endpoint, package="openai", api_key=api_key, key_needed=self._server.needs_key)
+        super().__init__(self._server, endpoint, "openai", client="AsyncOpenAI", api_key=api_key)
 
     async def complete(
         self, request: Request, media: MediaReader, *, on_text: Callable[[str], None] | None = None
@@ -93,7 +100,7 @@ class OpenAIModel(HostedModel):
                 await self._stream(fields, answer, cuts)
             else:
                 await self._whole(fields, answer)
-            answer.usage = self._endpoint.prices.priced(answer.usage, self._server.provider, self._endpoint.model)
+            answer.usage = self._priced(answer.usage)
             answer.model = answer.model or self._endpoint.model
             return answer.completion()
 
@@ -131,3 +138,30 @@ def _without_ids(fields: dict[str, Any]) -> dict[str, Any]:
 def _bounded(request: Request) -> bool:
     """Whether the most tokens of the answer come from an episode's limits."""
     return request.room is not None and request.max_tokens != request.sampling.max_tokens
+
+
+def _server(server: str | Server) -> Server:
+    found = PROVIDERS.load(server) if isinstance(server, str) else server
+    if not isinstance(found, Server):
+        raise RegistryError(f"{server!r} is no server of chat completions. See `saccade list models`.")
+    return found
+
+
+def chat_model(server: Server, name: str) -> OpenAIModel:
+    """The model of `server` that `NAME` or `NAME@http://address` means."""
+    return OpenAIModel(endpoint_of(name, server.name), server=server)
+
+
+OPENAI = Server(
+    name="openai",
+    description="OpenAI's API, as in `openai:gpt-4.1`.",
+    example="openai:gpt-4.1",
+    make=chat_model,
+    key_names=("OPENAI_API_KEY",),
+    needs_key=True,
+    needs_address=False,
+    length_field="max_completion_tokens",
+    one_call=True,
+    dialect="native",
+    dialect_reason="the function calls of its API",
+)
