@@ -181,7 +181,7 @@ async def test_a_continued_message_grows_on_the_wire(server: WireServer, store: 
         chat("</think>\n<answer>red</answer>", stop_reason="</answer>"),
     )
     model = OpenAIModel(endpoint(server.url + "/v1"), server="vllm")
-    live = await play(plan(store, Thyme()), model, store)
+    live = await play(plan(store, ThymeDialect()), model, store)
     await model.close()
     assert (live.answer, live.stop_detail) == ("red", "")
     first, second = (body["messages"] for body in server.bodies)

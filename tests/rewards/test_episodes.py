@@ -20,6 +20,7 @@ from saccade.models.scripted import ScriptedModel
 from saccade.record.action import Answer, Code, ToolCall
 from saccade.record.score import Score
 from saccade.record.status import Status
+from saccade.record.stop_facts import Broken
 from saccade.record.task import EvidenceBox, NamedMedia, Task
 from saccade.record.trajectory import Trajectory
 from saccade.record.turn import FinishReason, Turn
@@ -29,7 +30,7 @@ from saccade.rewards.reading import silent
 from saccade.rewards.redlines import Redline, redlines
 from saccade.rewards.registry import load_reward
 from saccade.rewards.reward import RewardGroup
-from saccade.rl.groups import Broken, broken
+from saccade.rl.groups import broken
 from saccade.sandbox.local import LocalSandbox
 
 NEAR, FAR = (90, 90, 190, 190), (250, 150, 330, 230)

@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 from tests.rl.support import group
 
-from saccade.rl.groups import Broken, RolloutGroup
+from saccade.record.stop_facts import Broken
+from saccade.rl.groups import RolloutGroup
 from saccade.rl.select.curriculum import Band
 from saccade.rl.select.dynamic import DynamicSampling
 from saccade.rl.select.oversample import OversampleFilterRank, RepoRank

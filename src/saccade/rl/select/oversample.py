@@ -13,7 +13,8 @@ from typing import Literal
 
 from pydantic import NonNegativeFloat, PositiveInt
 
-from saccade.rl.groups import Broken, RolloutGroup
+from saccade.record.stop_facts import Broken
+from saccade.rl.groups import RolloutGroup
 from saccade.rl.select.selection import (
     TOLERANCE,
     DroppedRollout,

@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
+from saccade.record.stop_facts import Broken
 from saccade.record.trajectory import Trajectory
 from saccade.rewards.reading import accuracy, calls, returned_pictures
-from saccade.rl.groups import Broken
 from saccade.rl.train.collector import RolloutBatch
 from saccade.rl.train.scoring import ScoredRollout
 from saccade.rl.train.update import UpdateMetrics
