@@ -20,7 +20,7 @@ from saccade.record.turn import FinishReason
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
-from saccade.models.local_families import FAMILIES  # noqa: E402 (need torch)
+from saccade.models.families.known import FAMILIES  # noqa: E402 (need torch)
 from saccade.models.local_generate import (  # noqa: E402
     CancelledGenerationError,
     Generated,

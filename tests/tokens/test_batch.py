@@ -154,7 +154,7 @@ def test_the_picture_used_longest_ago_goes_first(checkpoint: Checkpoint, tmp_pat
     store = MediaStore(tmp_path)
     a, b, c = (store.put_image(Image.new("RGB", (64, 64), colour)) for colour in ("red", "green", "blue"))
     # What is kept of one: at the size that the model sees, three bytes a pixel.
-    kept = encoder.frame.prepared(Image.new("RGB", (64, 64)), encoder.image_processor)
+    kept = encoder.family.prepared(Image.new("RGB", (64, 64)), encoder.image_processor)
     size = 3 * kept.width * kept.height
     for most, expected in (
         (2 * size, [a, b, c, b]),  # a was used again, so b made room for c

@@ -18,7 +18,8 @@ from transformers import AutoImageProcessor, AutoModelForImageTextToText, AutoTo
 from transformers.utils import cached_file, logging
 
 from saccade.errors import ModelError, ModelRefusedError, SettingsError
-from saccade.models.local_families import ModelFamily, family_of
+from saccade.models.families.base import ModelFamily
+from saccade.models.families.known import family_of
 from saccade.models.local_patches import multiply_patches
 from saccade.models.local_settings import LocalSettings, check_folder
 from saccade.models.local_text import require_byte_level

@@ -11,12 +11,12 @@ from collections.abc import Iterable, Sequence
 from typing import Literal
 
 from saccade.errors import TrainingError
+from saccade.models.families.base import END_OF_TURN
+from saccade.models.families.pieces import PicturePlaceholder, Piece
 from saccade.record.content import ImagePart, Message, TextPart
 from saccade.record.trajectory import Trajectory
 from saccade.record.turn import FinishReason, Turn
 from saccade.tokens.encoder import Encoder
-from saccade.tokens.families.base import END_OF_TURN
-from saccade.tokens.pieces import PicturePlaceholder, Piece
 from saccade.tokens.segments import SegmentKind, TokenSegment, TokenTrajectory
 
 SampledIds = Literal["recorded", "text"]
@@ -59,7 +59,7 @@ class ChatFormatter:
     def __init__(self, encoder: Encoder, name: str) -> None:
         """`name` is the trajectory's, for messages."""
         self._encoder = encoder
-        self._frame = encoder.frame
+        self._family = encoder.family
         self._name = name
         self._open = False
         self._ended = False
@@ -72,14 +72,14 @@ class ChatFormatter:
                 pieces += self._encoder.preamble
             if not (self._open and message.role == "assistant"):
                 pieces += self._close()
-                pieces += self._frame.head(message.role)
+                pieces += self._family.head(message.role)
             pieces += self._content(message)
             if message.role == "assistant":
                 self._open = True
             else:
-                pieces += self._frame.tail(message.role)
+                pieces += self._family.tail(message.role)
         if not self._open:
-            pieces += self._frame.head("assistant")
+            pieces += self._family.head("assistant")
             self._open = True
         return pieces
 
@@ -112,7 +112,7 @@ class ChatFormatter:
         if not self._open:
             return ()
         self._open = False
-        tail = self._frame.tail("assistant")
+        tail = self._family.tail("assistant")
         ended, self._ended = self._ended, False
         return tail[1:] if ended and tail[0] == END_OF_TURN else tail
 

@@ -24,6 +24,7 @@ import torch
 
 from saccade.errors import ModelRefusedError, SettingsError
 from saccade.models.base import MediaReader
+from saccade.models.families.known import FAMILIES
 from saccade.models.pictures import decoded_picture, saved_picture
 from saccade.record.content import ImagePart
 from saccade.rl.engines.base import ContextFullError, SampledTurn, Slot, TurnRequest
@@ -34,7 +35,6 @@ from saccade.rl.engines.turn import start_turn
 from saccade.rl.engines.wire import SampleOutput, SampleRequest
 from saccade.tokens.segments import PromptPicture
 
-_FAMILIES = frozenset({"qwen2_5_vl", "qwen3_vl"})
 _BANNED = -1e9
 _KEPT_PICTURES = 256
 
@@ -54,10 +54,11 @@ class ServerEngine:
         Raises:
             SettingsError: the family's pictures are written in another way by servers.
         """
-        if policy.encoder.frame.model_type not in _FAMILIES:
+        if policy.encoder.family.own_marks:
+            served = [name for name, family in FAMILIES.items() if not family.own_marks]
             raise SettingsError(
-                f"{policy.encoder.frame.model_type} has no server engine: its pictures are tiles, around which servers "
-                f"write marks of their own. Leave out --engine, or take one of {', '.join(sorted(_FAMILIES))}."
+                f"{policy.encoder.family.model_type} has no server engine: its pictures are tiles, around which "
+                f"servers write marks of their own. Leave out --engine, or take one of {', '.join(served)}."
             )
         self.name = f"server:{connection.address}"
         self.policy = policy
@@ -119,7 +120,7 @@ class ServerEngine:
     def _encoded(self, part: ImagePart) -> str:
         """A picture at the size that the policy sees, so that the server has nothing to resize."""
         encoder = self.policy.encoder
-        image = encoder.frame.prepared(decoded_picture(part, self._media), encoder.image_processor)
+        image = encoder.family.prepared(decoded_picture(part, self._media), encoder.image_processor)
         return saved_picture(image, "PNG").url
 
     @contextmanager
