@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import logging
 import math
 import os
 import sys
@@ -34,6 +35,8 @@ from saccade.sandbox.local_session import LocalSession
 from saccade.sandbox.options import check_options
 from saccade.sandbox.shared_images import SharedImages
 from saccade.sandbox.zygote_client import ZygoteClient, default_python
+
+_log = logging.getLogger(__name__)
 
 _DECODED_AHEAD = 25_000_000
 """Pixels of a picture that is decoded when a session is opened, and not when code first looks at it."""
@@ -165,6 +168,7 @@ class LocalSandbox:
             if self._zygote is not None and self._zygote.alive:
                 return
             if self._zygote is not None:
+                _log.warning("The sandbox's processes died, with all sessions. They are started again.")
                 await self._stop()
             await self._start()
 
@@ -190,6 +194,7 @@ class LocalSandbox:
             self._release()
             raise
         self._zygote, self._isolation = zygote, isolation
+        _log.info("The sandbox has started. Layers: %s.", ", ".join(isolation.names))
 
     def _settings(self) -> dict[str, Any]:
         assert self._folder is not None
