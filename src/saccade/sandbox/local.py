@@ -23,6 +23,9 @@ from pathlib import Path
 from typing import Any, Self
 
 from saccade.errors import IsolationError, SandboxClosedError, SandboxError, SandboxLostError
+from saccade.guest.preload import PRELOAD
+from saccade.guest.repairs import PASSES
+from saccade.record.suggest import did_you_mean
 from saccade.sandbox.base import Binding, SessionOptions
 from saccade.sandbox.bindings import Bound, BoundImage, Memfd, bound_all
 from saccade.sandbox.cgroup import Cgroups, sweep
@@ -32,7 +35,6 @@ from saccade.sandbox.isolation import MINIMUM, Isolation, Layer, LayerState
 from saccade.sandbox.limits import Limits
 from saccade.sandbox.link import House, Link
 from saccade.sandbox.local_session import LocalSession
-from saccade.sandbox.options import check_options
 from saccade.sandbox.shared_images import SharedImages
 from saccade.sandbox.zygote_client import ZygoteClient, default_python
 
@@ -258,3 +260,12 @@ class LocalSandbox:
 
     async def __aexit__(self, *exc: object) -> None:
         await self.close()
+
+
+def check_options(options: SessionOptions) -> None:
+    """Raise `SandboxError` for a repair or a preloaded name that does not exist, naming those that do."""
+    for what, names, known in (("repair", options.repairs, PASSES), ("name to preload", options.preload, PRELOAD)):
+        for name in names:
+            if name not in known:
+                hint = did_you_mean(name, known) or f"Known: {', '.join(sorted(known))}."
+                raise SandboxError(f"there is no {what} {name!r}. {hint}")
