@@ -20,9 +20,9 @@ from saccade.bench.peer_exec import Exec
 from saccade.bench.peer_jupyter import Jupyter
 from saccade.bench.peer_smolagents import Smolagents
 from saccade.bench.peer_subprocess import Subprocess
-from saccade.bench.photo import write_photo
 from saccade.bench.present import as_json, footing, heading, table
 from saccade.bench.rows import ROWS, Target
+from saccade.bench.sandbox import write_photo
 from saccade.cli import bench as cli
 from saccade.errors import RegistryError, SandboxError, SettingsError, UnavailableError
 

@@ -13,7 +13,7 @@ from saccade.record.execution import Execution
 from saccade.record.status import Status
 from saccade.record.turn import FinishReason
 from saccade.sandbox.base import StatePolicy
-from saccade.sandbox.options import check_options
+from saccade.sandbox.local import check_options
 
 from .cases import CROP, ERROR, PHOTO, PLAN, PLOT, SECRET, TIMEOUT, golden, ok, plain, task, video_task
 

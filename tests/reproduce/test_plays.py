@@ -12,8 +12,7 @@ from tests.reproduce.support import NEAR, drawn, plan_of
 from saccade.episode.drive import run_episode
 from saccade.episode.plan import Plan
 from saccade.errors import SettingsError
-from saccade.looks.regions import regions
-from saccade.looks.stored import StoredPixels
+from saccade.looks.regions import StoredPixels, regions
 from saccade.media.store import MediaStore
 from saccade.models.base import Request
 from saccade.recipes.find import find_recipe

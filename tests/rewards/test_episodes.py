@@ -13,8 +13,7 @@ from tests.rewards.rollouts import rollout, wrote
 from saccade.dialects.registry import load_dialect
 from saccade.episode.drive import run_episode
 from saccade.episode.plan import Plan, limits_with
-from saccade.looks.regions import regions
-from saccade.looks.stored import StoredPixels
+from saccade.looks.regions import StoredPixels, regions
 from saccade.media.store import MediaStore
 from saccade.models.scripted import ScriptedModel
 from saccade.record.action import Answer, Code, ToolCall

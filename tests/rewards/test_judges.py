@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +11,7 @@ from tests.report.cases import Scene
 from tests.rewards.rollouts import GOLD, SEARCH, answered, lost, part, ran, rollout
 
 from saccade.errors import ModelDeniedError, ModelLostError, ModelRefusedError
-from saccade.looks.regions import Region, regions
-from saccade.looks.stored import StoredPixels
+from saccade.looks.regions import Region, StoredPixels, regions
 from saccade.media.store import MediaStore
 from saccade.models.base import Completion, MediaReader, Request
 from saccade.models.kept import KeptModel
@@ -24,7 +23,6 @@ from saccade.record.trajectory import Trajectory
 from saccade.rewards.judges.box import BoxJudge, BoxRule, area, iou, overlap
 from saccade.rewards.judges.group import judged
 from saccade.rewards.judges.model import JudgeRules, ModelJudge, read_score
-from saccade.rewards.judges.scripted import ScriptedJudge
 from saccade.rewards.judges.verdict import JudgeVerdict, NoVerdict
 from saccade.rewards.reading import calls
 
@@ -184,21 +182,15 @@ async def test_replies_are_kept_on_the_disk(tmp_path: Path) -> None:
     assert await again.judge(LOOKED, calls(LOOKED)) == (JudgeVerdict(score=1), None)
 
 
-async def test_scripted_judge() -> None:
-    two = rollout(ran("a"), ran("b"), answered())
-    assert await ScriptedJudge([1, 0.5]).judge(two, calls(two)) == (
-        JudgeVerdict(score=1),
-        JudgeVerdict(score=0.5),
-        None,
-    )
-    unsure = JudgeVerdict(invalid=NoVerdict.UNSEEN)
-    assert await ScriptedJudge(lambda turn: unsure).judge(two, calls(two)) == (unsure, unsure, None)
-    with pytest.raises(ValueError, match="2 calls"):
-        await ScriptedJudge([1]).judge(two, calls(two))
+class AlwaysOne:
+    """A judge to which every call shows everything."""
+
+    async def judge(self, trajectory: Trajectory, turns: Collection[int]) -> tuple[JudgeVerdict | None, ...]:
+        return tuple(JudgeVerdict(score=1) if number in turns else None for number in range(len(trajectory.turns)))
 
 
 async def test_judged_asks_about_what_counts() -> None:
-    judge = ScriptedJudge(lambda turn: JudgeVerdict(score=1))
+    judge = AlwaysOne()
     asked = rollout(ran("a"), answered())
     group = await judged(judge, (asked, lost(ran("a"))))
     assert group.verdicts == ((JudgeVerdict(score=1), None), (None,))

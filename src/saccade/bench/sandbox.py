@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
 
+import numpy as np
+
 from saccade.bench import limits
 from saccade.bench.machine import Machine, this_machine
 from saccade.bench.measure import BenchScale, Measurement, NotMeasured, Result
@@ -22,11 +24,34 @@ from saccade.bench.peer_exec import Exec
 from saccade.bench.peer_jupyter import Jupyter
 from saccade.bench.peer_smolagents import Smolagents
 from saccade.bench.peer_subprocess import Subprocess
-from saccade.bench.photo import write_photo
 from saccade.bench.rows import ROWS, BenchRow
 from saccade.bench.work import Setup
 from saccade.errors import RegistryError, UnavailableError
 from saccade.sandbox.isolation import Isolation
+
+WIDTH, HEIGHT = 4000, 3000
+
+
+def write_photo(path: Path, size: tuple[int, int] = (WIDTH, HEIGHT)) -> Path:
+    """Write the photo as JPEG and return `path`."""
+    from PIL import Image, ImageDraw, ImageFont
+
+    random = np.random.default_rng(20)
+    scene = Image.fromarray(random.integers(20, 235, (24, 32, 3), dtype=np.uint8)).resize(
+        size, Image.Resampling.BICUBIC
+    )
+    pen = ImageDraw.Draw(scene)
+    font = ImageFont.load_default(max(8, size[1] // 60))
+    for line in range(24):
+        at = (int(random.integers(0, size[0])), size[1] * line // 24)
+        colour = tuple(int(part) for part in random.integers(0, 256, 3))
+        pen.text(at, f"saccade {line:02d} looks again", fill=colour, font=font)
+        pen.rectangle((at[0] // 2, at[1], at[0] // 2 + size[0] // 40, at[1] + size[1] // 60), outline=colour, width=3)
+    noise = random.integers(-8, 9, (size[1], size[0], 1), dtype=np.int8)
+    pixels = np.clip(np.asarray(scene, dtype=np.int16) + noise, 0, 255).astype(np.uint8)
+    Image.fromarray(pixels).save(path, "JPEG", quality=90)
+    return path
+
 
 PEERS: tuple[Callable[[], Peer], ...] = (Jupyter, Smolagents, Subprocess, Exec)
 

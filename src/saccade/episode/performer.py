@@ -5,6 +5,7 @@ Both drivers and the environment go through here, so an outage means the same to
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable
 
@@ -16,6 +17,8 @@ from saccade.models.base import MediaReader, Model
 from saccade.models.replay import completion_of
 from saccade.record.disk import disk_words
 from saccade.record.trajectory import StopReason
+
+_log = logging.getLogger(__name__)
 
 EventCallback = Callable[[Event], None]
 """Hears what happens, in order, on the loop's own thread; it must be quick and must not raise."""
@@ -92,7 +95,9 @@ class Performer:
             return Stopped(StopReason.MODEL_REFUSED, str(error))
         except ModelLostError as error:
             return Stopped(StopReason.MODEL_LOST, str(error))
-        return Said(completion, self.clock() - start)
+        seconds, usage = self.clock() - start, completion.usage
+        _log.debug("Turn %d: %s tokens in %.1f s.", len(effect.turns) + 1, usage.sampled_tokens, seconds)
+        return Said(completion, seconds)
 
     async def _act(self, effect: Run | Call) -> Ran | Stopped:
         start = self.clock()
@@ -107,7 +112,9 @@ class Performer:
             return Stopped(StopReason.SANDBOX_LOST, str(error))
         except OSError as error:  # a full disk, above all
             return Stopped(StopReason.SANDBOX_LOST, f"what the call gave back cannot be kept: {disk_words(error)}")
-        return Ran(execution, self.clock() - start)
+        seconds = self.clock() - start
+        _log.debug("Call of turn %d: %s in %.2f s.", len(effect.turns), execution.status.value, seconds)
+        return Ran(execution, seconds)
 
     async def close(self) -> None:
         """Close the workbench; idempotent."""

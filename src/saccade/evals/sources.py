@@ -28,8 +28,7 @@ from saccade.tasks.benchmarks.card import Card
 from saccade.tasks.benchmarks.registry import cards
 from saccade.tasks.stored import TASKS, tasks_file, with_media
 from saccade.tasks.worlds.base import Knobs, World, make_task
-from saccade.tasks.worlds.chosen_knobs import chosen_knobs
-from saccade.tasks.worlds.registry import WORLDS, load_world
+from saccade.tasks.worlds.registry import WORLDS, chosen_knobs, load_world
 
 _WORLD = "world:"
 

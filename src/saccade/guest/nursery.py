@@ -12,6 +12,7 @@ import os
 import platform
 import sys
 from collections import Counter
+from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from . import privileges, seccomp, session, wire, workpath
@@ -23,8 +24,26 @@ from .jail import JailPlan, enter, rehearse
 from .namespaces import NAMESPACES, Standing
 from .preload import warm_up
 from .root import WORKSPACE, build_private_root, plan_root
-from .seat import Seat
 from .workspaces import Keeper, PlainWorkspaces, WorkspaceFamily
+
+
+@dataclass
+class Seat:
+    """Processes and folders of a session; a process id here is also the id of its process group."""
+
+    id: int
+    uid: int
+    family: WorkspaceFamily
+    """Folder that holds the workspaces of this session and of the sessions it shares memory with."""
+    workspace: str
+    keeper: int = 0
+    leaf: int | None = None
+    former: int = 0
+    """The keeper before the last commit, to be killed as soon as the host has its result; 0 if it is."""
+    rolling: bool = False
+    """A rollback was ordered and the leaf has not ended yet."""
+    closing: bool = False
+
 
 PLAIN_WORKSPACE = f"/proc/self/fd/{wire.WORKSPACE_FD}"
 """Path of the workspace without a private root; the same for every session and branch."""

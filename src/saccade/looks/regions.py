@@ -14,10 +14,11 @@ from typing import Final, Protocol
 from PIL import Image
 
 from saccade.dialects.registry import recorded_dialect
-from saccade.errors import SaccadeError
+from saccade.errors import MediaError, SaccadeError
 from saccade.looks.pixel_match import Packed, holds_at, only_place, packed
 from saccade.looks.reader import Reader
 from saccade.looks.views import ImageFile, Value, View, numbers
+from saccade.media.store import MediaStore
 from saccade.record.action import Code, ToolCall
 from saccade.record.content import ImagePart
 from saccade.record.status import Status
@@ -201,3 +202,17 @@ def _pictures(task: Task) -> Mapping[str, View]:
 def _numbers(value: object) -> tuple[float, float, float, float] | None:
     found = numbers(tuple(value), 4) if isinstance(value, list | tuple) else None
     return None if found is None else (found[0], found[1], found[2], found[3])
+
+
+@dataclass(frozen=True, slots=True)
+class StoredPixels:
+    """Reads each picture anew."""
+
+    store: MediaStore
+
+    def pixels(self, part: ImagePart) -> Image.Image | None:
+        """The picture; None if the store does not hold it or it cannot be decoded."""
+        try:
+            return self.store.open(part).decode()
+        except (MediaError, OSError):
+            return None

@@ -8,7 +8,7 @@ zero.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
@@ -133,3 +133,19 @@ def mean_of(values: Sequence[float | None]) -> float | None:
     """Mean of the values that are known; None if there is none."""
     known = [value for value in values if value is not None]
     return sum(known) / len(known) if known else None
+
+
+@dataclass(frozen=True, slots=True)
+class ByTag:
+    """A reward preset that is another for tasks with one of some tags; their order decides where a task has several."""
+
+    usual: RewardPreset
+    tagged: Mapping[str, RewardPreset]
+
+    def of(self, task: Task) -> RewardPreset:
+        """The preset for a task."""
+        return next((preset for tag, preset in self.tagged.items() if tag in task.tags), self.usual)
+
+    def __call__(self, group: RewardGroup) -> tuple[Reward, ...]:
+        """A reward for each trajectory, in order."""
+        return self.of(group.trajectories[0].task)(group) if group.trajectories else ()

@@ -24,11 +24,10 @@ from saccade.recipes.find import find_recipe
 from saccade.record.settings import Settings, load_settings
 from saccade.record.suggest import did_you_mean
 from saccade.record.trajectory import EpisodeLimits, Sampling
-from saccade.rewards.by_tag import ByTag
 from saccade.rewards.judges.model import JudgeRules
 from saccade.rewards.judges.registry import JUDGES
 from saccade.rewards.registry import load_reward
-from saccade.rewards.reward import NeedsConsistency, NeedsJudge, RewardPreset
+from saccade.rewards.reward import ByTag, NeedsConsistency, NeedsJudge, RewardPreset
 from saccade.rewards.trial import turn_parts
 from saccade.rl.advantages.rules import Grpo, NamedAdvantage, TurnLevel
 from saccade.rl.losses.settings import RlLossSettings

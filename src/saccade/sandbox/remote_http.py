@@ -9,6 +9,7 @@ Proxies named in the environment are not used.
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import random
 import secrets
@@ -27,6 +28,8 @@ from saccade.errors import (
     TooLargeError,
 )
 from saccade.sandbox import remote_wire as wire
+
+_log = logging.getLogger(__name__)
 
 TOKEN_VARIABLE = "SACCADE_SANDBOX_TOKEN"
 _RETRIED = frozenset({500, 502, 503, 504})
@@ -125,7 +128,11 @@ class Http:
             async with asyncio.timeout(seconds):
                 for attempt in range(tries):
                     if attempt:
-                        await asyncio.sleep(self._retry.wait(attempt - 1))
+                        wait = self._retry.wait(attempt - 1)
+                        _log.info(
+                            "%s: %s. Trying again in %.1f s (%d of %d).", self.url, problem, wait, attempt + 1, tries
+                        )
+                        await asyncio.sleep(wait)
                     try:
                         response = await self._client.request(method, path, content=body, headers=_content(body))
                     except httpx.TransportError as error:

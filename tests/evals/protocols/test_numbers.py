@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from saccade.evals.protocols.confidence.agreement import agreements, calibration_error, separation, spans
 from saccade.evals.protocols.confidence.protocol import findings as confidence
 from saccade.evals.protocols.confidence.records import ConfidenceRow
-from saccade.evals.protocols.faithfulness.agreement import agreement
-from saccade.evals.protocols.faithfulness.protocol import outcome
+from saccade.evals.protocols.faithfulness.protocol import agreement, outcome
 from saccade.evals.protocols.faithfulness.records import ToolUseOutcome
 from saccade.evals.protocols.findings import SampleRow, StudiedRun
 from saccade.evals.protocols.rates import Rates

@@ -16,7 +16,7 @@ from saccade.evals.protocols.base import AnyProtocol, Studied
 from saccade.evals.protocols.faithfulness.judges import PictureJudge
 from saccade.evals.protocols.findings import Findings, SampleRow, StudiedRun
 from saccade.evals.rows import natural
-from saccade.looks.stored import StoredPixels
+from saccade.looks.regions import StoredPixels
 from saccade.media.store import MediaStore
 from saccade.record.codec import read_ids, read_lines
 from saccade.record.trajectory import StopReason, Trajectory

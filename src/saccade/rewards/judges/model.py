@@ -161,7 +161,8 @@ async def ask_for_score(
 
 
 def _none(model: Model, invalid: NoVerdict, detail: str) -> JudgeVerdict:
-    _log.warning("The judge %s gave no verdict (%s): %s", model.name, invalid.value, detail)
+    why = "its reply is not the JSON that was asked for" if invalid is NoVerdict.MALFORMED else detail
+    _log.warning("The judge %s gave no verdict (%s): %s", model.name, invalid.value, why)
     return JudgeVerdict(invalid=invalid, detail=clean_text(detail))
 
 

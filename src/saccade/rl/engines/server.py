@@ -12,6 +12,7 @@ tokens depends on the server.
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -34,6 +35,8 @@ from saccade.rl.engines.server_http import Connection
 from saccade.rl.engines.turn import start_turn
 from saccade.rl.engines.wire import SampleOutput, SampleRequest
 from saccade.tokens.segments import PromptPicture
+
+_log = logging.getLogger(__name__)
 
 _BANNED = -1e9
 _KEPT_PICTURES = 256
@@ -86,9 +89,10 @@ class ServerEngine:
         Raises:
             ModelError: the server cannot be reached, or does not take the weights.
         """
-        wire = (await self.checked()).wire
+        wire, began = (await self.checked()).wire, time.perf_counter()
         await asyncio.to_thread(save, self._weights)
         await wire.reload(self._connection, self._weights.resolve())
+        _log.info("%s has read the new weights, %.1f s.", self.name, time.perf_counter() - began)
 
     async def close(self) -> None:
         """Close the connection."""

@@ -11,6 +11,7 @@ on it. A rollout that breaks through its own doing harms no other.
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -37,6 +38,8 @@ from saccade.tokens.encoder import Encoder
 from saccade.tokens.segments import TokenTrajectory
 from saccade.tokens.stream import TokenStream
 from saccade.tools.toolbox import Toolbox
+
+_log = logging.getLogger(__name__)
 
 
 class GenerationSettings(Settings):
@@ -114,7 +117,9 @@ async def generate_rollouts(
         left = [plan for plan in plans if plan.id not in done or done[plan.id].trajectory.lost]
         if not left:
             break
-        replayed += len(left) if attempt else 0
+        if attempt:
+            replayed += len(left)
+            _log.info("%d rollouts were lost and are played again (%d of %d).", len(left), attempt, settings.replays)
         for start in range(0, len(left), settings.max_concurrency):
             part = left[start : start + settings.max_concurrency]
             done |= {

@@ -10,8 +10,7 @@ from dataclasses import dataclass
 
 from PIL import Image, ImageDraw
 
-from saccade.tasks.worlds.canvas import Box, Colour, font, put_text_centred, text_size
-from saccade.tasks.worlds.labels import Lettering, put_label
+from saccade.tasks.worlds.canvas import Box, Colour, Lettering, font, put_label, put_text_centred, text_size
 from saccade.tasks.worlds.rng import Rng
 
 

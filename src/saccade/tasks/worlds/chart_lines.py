@@ -12,7 +12,7 @@ from pydantic import Field
 
 from saccade.tasks.worlds import chart_reading, reading
 from saccade.tasks.worlds.base import Knobs, World, WorldSample
-from saccade.tasks.worlds.canvas import Box, Colour, blank
+from saccade.tasks.worlds.canvas import Box, Colour, blank, put_label
 from saccade.tasks.worlds.chart_frame import (
     MARKS,
     ChartScale,
@@ -27,7 +27,6 @@ from saccade.tasks.worlds.chart_frame import (
     title_room,
 )
 from saccade.tasks.worlds.chart_questions import KINDS, TOPICS, Drawn, Kind, Topic, ask, pick_values
-from saccade.tasks.worlds.labels import put_label
 from saccade.tasks.worlds.program import compose
 from saccade.tasks.worlds.rng import Rng
 

@@ -15,8 +15,7 @@ from pydantic import Field
 
 from saccade.record.task import AnswerType, EvidenceBox
 from saccade.tasks.worlds.base import Knobs, World, WorldSample
-from saccade.tasks.worlds.canvas import Box, Colour, blank, font
-from saccade.tasks.worlds.polygons import sixteen_bits, turned
+from saccade.tasks.worlds.canvas import Box, Colour, blank, font, sixteen_bits, turned
 from saccade.tasks.worlds.rng import Rng
 from saccade.tasks.worlds.textures import grain
 

@@ -13,8 +13,7 @@ from pydantic import Field
 
 from saccade.record.task import AnswerType, EvidenceBox
 from saccade.tasks.worlds.base import Knobs, World, WorldSample
-from saccade.tasks.worlds.canvas import COLOURS, Box, Colour, blank, free_place
-from saccade.tasks.worlds.polygons import polygon_points
+from saccade.tasks.worlds.canvas import COLOURS, Box, Colour, blank, free_place, polygon_points
 from saccade.tasks.worlds.rng import Rng
 
 Kind = Literal["scatter", "overlap"]

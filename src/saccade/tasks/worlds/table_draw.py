@@ -7,8 +7,7 @@ from typing import Literal
 
 from PIL import Image, ImageDraw
 
-from saccade.tasks.worlds.canvas import Box, Colour, blank, font, text_size
-from saccade.tasks.worlds.labels import Lettering, put_label
+from saccade.tasks.worlds.canvas import Box, Colour, Lettering, blank, font, put_label, text_size
 from saccade.tasks.worlds.rng import Rng
 
 

@@ -14,8 +14,7 @@ from pydantic import Field
 
 from saccade.record.task import AnswerType, EvidenceBox
 from saccade.tasks.worlds.base import Knobs, World, WorldSample
-from saccade.tasks.worlds.canvas import COLOURS, blank
-from saccade.tasks.worlds.polygons import turned
+from saccade.tasks.worlds.canvas import COLOURS, blank, turned
 from saccade.tasks.worlds.rng import Rng
 
 _INKS = ("red", "orange", "green", "blue", "purple", "pink")

@@ -15,8 +15,7 @@ from saccade.evals.protocols.errors.content import content_errors
 from saccade.evals.protocols.errors.form import form_errors
 from saccade.evals.protocols.errors.reasoning import reasoning_errors
 from saccade.evals.protocols.errors.records import ErrorClass, ErrorExample, ErrorRate, ErrorRow, Errors, StepError
-from saccade.evals.protocols.examples import MOST
-from saccade.evals.protocols.findings import StudiedRun
+from saccade.evals.protocols.findings import MOST, StudiedRun
 from saccade.evals.protocols.rates import Rates
 from saccade.record.action import Code, ToolCall
 from saccade.record.trajectory import Trajectory

@@ -6,14 +6,14 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
+from saccade.evals.agreement import table
 from saccade.evals.protocols.base import Protocol, Studied
-from saccade.evals.protocols.examples import examples
-from saccade.evals.protocols.faithfulness.agreement import agreement
 from saccade.evals.protocols.faithfulness.judges import JudgeVerdicts, box_verdicts, pictures
 from saccade.evals.protocols.faithfulness.records import (
     Faithfulness,
     FaithfulnessRates,
     FaithfulnessRow,
+    JudgeAgreement,
     JudgedSample,
     JudgeFindings,
     JudgeKind,
@@ -21,7 +21,7 @@ from saccade.evals.protocols.faithfulness.records import (
     PictureVerdict,
     ToolUseOutcome,
 )
-from saccade.evals.protocols.findings import Rate, StudiedRun
+from saccade.evals.protocols.findings import Rate, StudiedRun, examples
 from saccade.evals.protocols.rates import Rates
 from saccade.evals.rows import natural
 from saccade.record.trajectory import Trajectory
@@ -166,3 +166,16 @@ def _some_verdict(rows: Sequence[FaithfulnessRow], kind: JudgeKind) -> bool:
 
 
 PROTOCOL: Final = Protocol("faithfulness", "Faithfulness of tool use (CodeV)", Faithfulness, row, findings)
+
+
+def agreement(pairs: Iterable[tuple[bool | None, bool | None]]) -> JudgeAgreement:
+    """Verdicts of the model and of the boxes on the same things; pairs with a None are left out."""
+    found = table(pairs)
+    return JudgeAgreement(
+        both=found.both,
+        only_model=found.only_first,
+        only_boxes=found.only_second,
+        neither=found.neither,
+        same=Rate(count=found.same, of=found.of),
+        kappa=found.kappa,
+    )

@@ -1,9 +1,8 @@
-"""What is printed is printed whole: waits, brackets, errors in few lines."""
+"""What is printed is printed whole: brackets, errors in few lines."""
 
 from __future__ import annotations
 
 import ast
-import logging
 import re
 from io import StringIO
 from pathlib import Path
@@ -13,7 +12,6 @@ from rich.table import Table
 
 import saccade
 from saccade.cli.main import main
-from saccade.cli.notices import MOST, SECONDS, Notices, notices
 from saccade.cli.plain import error_text, plain_column, plain_console
 
 SOURCE = Path(saccade.__file__).parent
@@ -49,27 +47,6 @@ def test_every_console_of_the_commands_prints_brackets() -> None:
         called = [node.func for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call)]
         names = {func.id for func in called if isinstance(func, ast.Name)}
         assert not names & {"Console", "TextColumn"}, path.name
-
-
-def test_a_burst_is_counted_and_not_dropped_silently(capsys: pytest.CaptureFixture[str]) -> None:
-    time = 0.0
-    handler = Notices(lambda: time)
-    for number in range(MOST + 3):
-        handler.handle(logging.makeLogRecord({"msg": "wait %d \x1b[31m", "args": (number,), "levelno": 30}))
-    told = capsys.readouterr().err.splitlines()
-    assert told == [f"wait {number} \u241b[31m" for number in range(MOST)]
-    time = SECONDS
-    handler.handle(logging.makeLogRecord({"msg": "later", "levelno": 30}))
-    assert capsys.readouterr().err.splitlines() == ["(3 more such lines were left out)", "later"]
-    handler.close()
-    assert capsys.readouterr().err == ""
-
-
-def test_they_are_heard_while_a_command_runs(capsys: pytest.CaptureFixture[str]) -> None:
-    with notices():
-        logging.getLogger("saccade.models.retry").warning("%s Trying again.", "429.")
-    logging.getLogger("saccade.models.retry").warning("after")
-    assert capsys.readouterr().err.startswith("429. Trying again.\n")
 
 
 def test_an_error_has_three_lines_and_loses_nothing(capsys: pytest.CaptureFixture[str]) -> None:
