@@ -52,6 +52,12 @@ def test_what_is_read(text: str, finish: FinishReason, answer: str | None) -> No
     assert action == Answer(text=answer) if answer is not None else isinstance(action, ParseError)
 
 
+def test_an_answer_in_a_thought_counts_where_thoughts_have_no_tags() -> None:
+    text = "<answer>6</answer> <think>or <answer>7</answer></think>"
+    assert REASON.parse(text, FinishReason.STOP) == Answer(text="7")
+    assert PRESETS["think"].parse(text, FinishReason.STOP) == Answer(text="6")
+
+
 @given(st.text(max_size=40))
 def test_an_answer_reads_back(text: str) -> None:
     try:

@@ -105,6 +105,10 @@ def test_other_media_are_refused_with_a_hint() -> None:
             load_dialect(name).open(video_task())
     with pytest.raises(SettingsError, match="pyvision-rl-image"):
         load_dialect("pyvision-rl-video").open(task())
+    both = video_task().model_copy(update={"media": video_task().media + task().media})
+    for given, said in ((both, "has 1 of them in 2 media"), (task(pictures=()), "has 0 of them in 0 media")):
+        with pytest.raises(SettingsError, match=said):
+            load_dialect("pyvision-rl-video").open(given)
 
 
 def test_saved_files_and_values_are_not_shown() -> None:

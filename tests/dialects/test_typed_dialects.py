@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -270,12 +271,40 @@ def test_deepeyes_runs_the_last_call_in_training_and_the_first_in_evaluation() -
     assert DEEPEYES["eval"].parse(text, STOP) == ToolCall(name="a", arguments={})
     assert DEEPEYES["train"].parse(text + "<answer>7</answer>", STOP) == Answer(text="7")
     assert DEEPEYES["train"].parse("<think><answer>8</answer></think>" + text, STOP) == ToolCall(name="b", arguments={})
+    cut = text + "<tool_call>{"
+    assert DEEPEYES["eval"].parse(cut, STOP) == ToolCall(name="a", arguments={})
+    for action in (DEEPEYES["eval"].parse(cut, CUT), DEEPEYES["train"].parse(cut, STOP)):
+        assert action == ParseError(reason="<tool_call> is never closed with </tool_call>.")
+    # A call on a cut line of its own is the first, closed or not.
+    assert isinstance(DEEPEYES["eval"].parse("<tool_call>{", STOP), ParseError)
+
+
+def test_the_shape_of_a_deepeyes_call_is_that_of_the_one_that_counts() -> None:
+    two = '<tool_call>{"name": "a", "arguments": {}}</tool_call><tool_call>{"tool": "b", "parameters": {}}</tool_call>'
+    assert DEEPEYES["eval"].call_shape(two) == "arguments"
+    assert DEEPEYES["train"].call_shape(two) == "parameters"
+    for text in ("<answer>7</answer>", "<tool_call>{</tool_call>"):
+        assert DEEPEYES["train"].call_shape(text) == ""
+
+
+@pytest.mark.parametrize("dialect", [DEEPEYES["eval"], NATIVE], ids=["deepeyes", "native"])
+def test_other_tools_can_be_offered(dialect: DeepEyes | Native) -> None:
+    offering = dialect.with_tools((SAM,))
+    assert offering.tools == (SAM,)
+    assert offering.id == dialect.id
 
 
 def test_deepeyes_takes_either_name_of_the_box() -> None:
     text = '<tool_call>{"name": "image_zoom_in_tool", "arguments": {"bbox": [1, 2, 3, 4]}}</tool_call>'
     expected = ToolCall(name="image_zoom_in_tool", arguments={"bbox_2d": [1, 2, 3, 4]})
     assert DEEPEYES["train"].parse(text, STOP) == expected
+    for name, arguments in (
+        ("other", '{"bbox": [1]}'),
+        ("image_zoom_in_tool", '{"bbox": [1], "bbox_2d": [2]}'),
+        ("image_zoom_in_tool", '{"label": "x"}'),
+    ):
+        call = f'<tool_call>{{"name": "{name}", "arguments": {arguments}}}</tool_call>'
+        assert DEEPEYES["train"].parse(call, STOP) == ToolCall(name=name, arguments=json.loads(arguments))
 
 
 def test_vista_names_a_tool_as_it_is_offered() -> None:
@@ -329,6 +358,7 @@ def test_native_calls_become_one_text_and_back() -> None:
     call = ToolCall(name="crop", arguments={"box": [1, 2], "why": "</tool_call>\n"}, call_id='a"b<c>')
     text = with_calls("I look.", (call, ToolCall(name="b", arguments={})))
     assert len(text.split("\n")) == 3
+    assert NATIVE.transcribe("I look.", (call, ToolCall(name="b", arguments={}))) == text
     assert NATIVE.parse(text, FinishReason.TOOL_CALL) == call
     code = ToolCall(name="python", arguments={"code": "print(1)\n"}, call_id="c1")
     assert with_calls("", (code,)) == (

@@ -154,7 +154,7 @@ class CodeDanceDialect:
 
     def ask_for_answer(self) -> Message | None:
         """A last tool response that asks for the answer."""
-        return _response((TextPart(text=_LAST),), 0).message
+        return _message((TextPart(text=_LAST),))
 
 
 def _called(text: str) -> Code | None:
@@ -172,8 +172,12 @@ def _called(text: str) -> Code | None:
 
 
 def _response(parts: tuple[Part, ...], pictures: int) -> Observation:
+    return Observation(_message(parts), {}, pictures)
+
+
+def _message(parts: tuple[Part, ...]) -> Message:
     inside = (TextPart(text="<tool_response>\n"), *parts, TextPart(text="\n</tool_response>"))
-    return Observation(Message(role="user", parts=join_texts(inside)), {}, pictures)
+    return Message(role="user", parts=join_texts(inside))
 
 
 PRESETS: Mapping[str, Dialect] = {
