@@ -54,8 +54,8 @@ def test_a_failure_always_says_something(status: Status, reason: str | None) -> 
 
 def test_a_traceback_without_frames() -> None:
     said = Execution(status=Status.ERROR, traceback="a.b.MyError: no\n  more")
-    assert failure(said) == Failure("MyError", "no\n  more")
-    assert failure(Execution(status=Status.ERROR, traceback="\nKeyError: 'x'\n")) == Failure("KeyError", "'x'")
+    assert failure(said) == CallFailure("MyError", "no\n  more")
+    assert failure(Execution(status=Status.ERROR, traceback="\nKeyError: 'x'\n")) == CallFailure("KeyError", "'x'")
 
 
 def test_notes_come_on_their_own_lines() -> None:

@@ -288,7 +288,7 @@ def test_the_shape_of_a_deepeyes_call_is_that_of_the_one_that_counts() -> None:
 
 
 @pytest.mark.parametrize("dialect", [DEEPEYES["eval"], NATIVE], ids=["deepeyes", "native"])
-def test_other_tools_can_be_offered(dialect: DeepEyes | Native) -> None:
+def test_other_tools_can_be_offered(dialect: DeepEyesDialect | NativeDialect) -> None:
     offering = dialect.with_tools((SAM,))
     assert offering.tools == (SAM,)
     assert offering.id == dialect.id
