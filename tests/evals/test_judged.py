@@ -12,7 +12,7 @@ from tests.models.wire_server import WireServer, chat, slow
 
 from saccade.errors import ModelLostError, ModelRefusedError, SettingsError
 from saccade.evals import judged as judged_module
-from saccade.evals.agreement import Table, agreement
+from saccade.evals.agreement import ContingencyTable, agreement
 from saccade.evals.grades import BY_JUDGE, BY_RULE
 from saccade.evals.merge import merge, run_settings
 from saccade.evals.regrade import Regrading, regrade
@@ -261,8 +261,8 @@ def test_agreement_by_hand() -> None:
     assert found.raw == 0.7
     assert found.kappa == pytest.approx(0.4)
     assert agreement([(None, True)]) is None
-    assert Table(5, 0, 0, 0).kappa is None
-    assert Table(0, 5, 0, 0).kappa == 0
+    assert ContingencyTable(5, 0, 0, 0).kappa is None
+    assert ContingencyTable(0, 5, 0, 0).kappa == 0
 
 
 def test_partial_credit_is_right_from_a_half_on() -> None:

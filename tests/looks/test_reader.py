@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from saccade.looks.reader import Reader
-from saccade.looks.views import Source, Value, View
+from saccade.looks.views import ImageFile, Value, View
 
 WHOLE = View.whole("photo", 400, 300)
 
 
 def reader() -> Reader:
-    names: dict[str, Value] = {"image": WHOLE, "path": Source(WHOLE)}
+    names: dict[str, Value] = {"image": WHOLE, "path": ImageFile(WHOLE)}
     return Reader(names, {"photo.jpg": WHOLE})
 
 

@@ -27,7 +27,7 @@ pytest.importorskip("transformers")
 from safetensors.torch import load_file, save_file  # noqa: E402
 
 from saccade.models import local_generate  # noqa: E402 (needs torch)
-from saccade.models.local_families import FAMILIES  # noqa: E402
+from saccade.models.families.known import FAMILIES  # noqa: E402
 from saccade.models.tiny import save_tiny  # noqa: E402
 
 each_family = pytest.mark.parametrize("family", FAMILIES)

@@ -20,12 +20,12 @@ from saccade.record.turn import FinishReason
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
-from saccade.models.local_families import FAMILIES  # noqa: E402 (need torch)
+from saccade.models.families.known import FAMILIES  # noqa: E402 (need torch)
 from saccade.models.local_generate import (  # noqa: E402
     CancelledGenerationError,
-    Draw,
     Generated,
     Listening,
+    TokenSampler,
     generate,
 )
 from saccade.models.local_prompt import build_prompt  # noqa: E402
@@ -242,12 +242,12 @@ LOGITS = torch.tensor([2.0, 1.0, 0.5, 0.0, -1.0, -30.0])
     ],
 )
 def test_what_can_be_drawn(fields: dict[str, Any], drawn: set[int]) -> None:
-    draw = Draw(Sampling.model_validate({"temperature": 1.0, "seed": 0} | fields), NONE_FORBIDDEN)
+    draw = TokenSampler(Sampling.model_validate({"temperature": 1.0, "seed": 0} | fields), NONE_FORBIDDEN)
     assert {draw(LOGITS)[0] for _ in range(400)} == drawn
 
 
 def test_draws_follow_the_probabilities() -> None:
-    draw = Draw(Sampling(temperature=2.0, seed=0), torch.tensor([False, True, False, False, False, False]))
+    draw = TokenSampler(Sampling(temperature=2.0, seed=0), torch.tensor([False, True, False, False, False, False]))
     tokens = [draw(LOGITS) for _ in range(4000)]
     expected = torch.softmax(LOGITS.masked_fill(torch.tensor([0, 1, 0, 0, 0, 0]).bool(), -torch.inf) / 2.0, 0)
     found = torch.bincount(torch.tensor([token for token, _ in tokens]), minlength=6) / len(tokens)
@@ -257,7 +257,7 @@ def test_draws_follow_the_probabilities() -> None:
 
 @pytest.mark.parametrize("number", [float("nan"), float("inf")])
 def test_what_is_no_number_is_refused(number: float) -> None:
-    draw = Draw(Sampling(seed=-(2**70)), NONE_FORBIDDEN)
+    draw = TokenSampler(Sampling(seed=-(2**70)), NONE_FORBIDDEN)
     with pytest.raises(ModelRefusedError, match="overflowed"):
         draw(torch.full((6,), number))
 

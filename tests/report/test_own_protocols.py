@@ -14,7 +14,7 @@ from saccade.cli.main import main
 BREVITY = """
 from saccade.evals.protocols.base import Protocol
 from saccade.evals.protocols.findings import Examples, Findings, Mean, Rate, SampleRow
-from saccade.evals.protocols.examples import examples
+from saccade.evals.protocols.findings import examples
 from saccade.evals.protocols.rates import Rates
 from saccade.record.base import Record
 

@@ -20,7 +20,7 @@ from saccade.record.turn import FinishReason
 from saccade.rewards.judges.answer import NO_MEDIA
 from saccade.rewards.judges.client import AskRules, JudgeClient, NoReply, strict_verdict
 from saccade.rewards.judges.model import read_score
-from saccade.rewards.judges.verdict import NoVerdict, Verdict
+from saccade.rewards.judges.verdict import JudgeVerdict, NoVerdict
 
 HANGS = 120
 """Seconds after which a test that is held up by a judge fails."""
@@ -145,6 +145,6 @@ async def test_each_attempt_is_warmer_and_as_long_as_set() -> None:
 
 
 def test_only_the_asked_form_is_read() -> None:
-    assert strict_verdict('```json\n{"score": 1}\n```', Verdict) == Verdict(score=1)
+    assert strict_verdict('```json\n{"score": 1}\n```', JudgeVerdict) == JudgeVerdict(score=1)
     for reply in ('{"score": "1"}', '{"score": 1, "more": 2}', 'I say {"score": 1}', "", "[]"):
-        assert strict_verdict(reply, Verdict) is None
+        assert strict_verdict(reply, JudgeVerdict) is None

@@ -26,7 +26,7 @@ from saccade.record.turn import Turn
 from saccade.rewards.judges.model import JudgeRules
 from saccade.rewards.judges.verdict import NoVerdict
 from saccade.rewards.registry import load_reward
-from saccade.rl.play.rollouts import PlayedRollout
+from saccade.rl.generation.rollouts import GeneratedRollout
 from saccade.rl.recipe import RewardSettings
 from saccade.rl.train.scoring import ScoredRollout, Scorer, load_scorer
 
@@ -73,7 +73,7 @@ def scorer(server: WireServer, store: MediaStore, kept: Path, preset: str = "cod
 
 async def score(asked: Scorer, *group: Trajectory, trained_on: bool = True) -> list[ScoredRollout]:
     tokens: Any = object()  # only whether there are any is looked at
-    return await asked([PlayedRollout(item, tokens) for item in group], trained_on=trained_on)
+    return await asked([GeneratedRollout(item, tokens) for item in group], trained_on=trained_on)
 
 
 async def test_one_limit_holds_for_all_requests_of_a_run(server: WireServer, store: MediaStore, tmp_path: Path) -> None:

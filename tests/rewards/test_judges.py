@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +11,7 @@ from tests.report.cases import Scene
 from tests.rewards.rollouts import GOLD, SEARCH, answered, lost, part, ran, rollout
 
 from saccade.errors import ModelDeniedError, ModelLostError, ModelRefusedError
-from saccade.looks.regions import Region, regions
-from saccade.looks.stored import StoredPixels
+from saccade.looks.regions import Region, StoredPixels, regions
 from saccade.media.store import MediaStore
 from saccade.models.base import Completion, MediaReader, Request
 from saccade.models.kept import KeptModel
@@ -24,8 +23,7 @@ from saccade.record.trajectory import Trajectory
 from saccade.rewards.judges.box import BoxJudge, BoxRule
 from saccade.rewards.judges.group import judged
 from saccade.rewards.judges.model import JudgeRules, ModelJudge, read_score
-from saccade.rewards.judges.scripted import ScriptedJudge
-from saccade.rewards.judges.verdict import NoVerdict, Verdict
+from saccade.rewards.judges.verdict import JudgeVerdict, NoVerdict
 from saccade.rewards.reading import calls
 
 
@@ -63,7 +61,7 @@ x0, y0, x1, y1 = GOLD.xyxy
     ],
 )
 def test_box_judge(box: tuple[float, ...], score: float) -> None:
-    assert BoxJudge(finding(at(*box))).verdicts(LOOKED) == (Verdict(score=score), None)
+    assert BoxJudge(finding(at(*box))).verdicts(LOOKED) == (JudgeVerdict(score=score), None)
 
 
 def test_box_judge_takes_the_best_region_of_the_turn_and_of_no_other() -> None:
@@ -76,14 +74,14 @@ def test_box_judge_without_a_picture_a_region_or_gold() -> None:
     judge = BoxJudge(finding())
     silent = rollout(ran("a"), ran("b", "b", status=Status.LOST), answered(), task=SEARCH)
     assert [verdict and verdict.score for verdict in judge.verdicts(silent)] == [0.0, None, None]
-    assert judge.verdicts(LOOKED)[0] == Verdict(score=0.25, detail="no part of a picture was cut out")
+    assert judge.verdicts(LOOKED)[0] == JudgeVerdict(score=0.25, detail="no part of a picture was cut out")
     unknown = BoxJudge(finding(at(*GOLD.xyxy))).verdicts(rollout(ran("a", "a"), answered()))
-    assert unknown == (Verdict(invalid=NoVerdict.NO_EVIDENCE), None)
+    assert unknown == (JudgeVerdict(invalid=NoVerdict.NO_EVIDENCE), None)
 
 
 def test_box_judge_looks_at_the_picture_that_is_meant() -> None:
     other = BoxJudge(finding(at(*GOLD.xyxy, name="other")), BoxRule(miss=0.0))
-    assert other.verdicts(LOOKED)[0] == Verdict(score=0.0)
+    assert other.verdicts(LOOKED)[0] == JudgeVerdict(score=0.0)
 
 
 async def test_box_judge_is_a_judge() -> None:
@@ -113,10 +111,10 @@ def test_only_the_asked_form_is_a_score(reply: str, score: float | None) -> None
 
 async def test_model_judge_asks_again_and_then_says_that_it_got_no_verdict() -> None:
     judge = ModelJudge(ScriptedModel(["Good!", '{"score": 1}']), NoMedia())
-    assert await judge.judge(LOOKED, calls(LOOKED)) == (Verdict(score=1), None)
+    assert await judge.judge(LOOKED, calls(LOOKED)) == (JudgeVerdict(score=1), None)
     stubborn = ModelJudge(ScriptedModel(["Good!", "Fine!"]), NoMedia(), JudgeRules(attempts=2))
     (verdict, _) = await stubborn.judge(LOOKED, calls(LOOKED))
-    assert verdict == Verdict(invalid=NoVerdict.MALFORMED, detail="Fine!")
+    assert verdict == JudgeVerdict(invalid=NoVerdict.MALFORMED, detail="Fine!")
 
 
 async def test_model_judge_sees_the_question_and_the_pictures_alone() -> None:
@@ -144,9 +142,9 @@ async def test_model_judge_without_a_picture_asks_nobody() -> None:
 
 async def test_an_outage_or_a_refusal_is_a_verdict_of_its_own_and_a_wrong_key_ends_the_run() -> None:
     lost = ModelJudge(ScriptedModel([ModelLostError("down")]), NoMedia())
-    assert (await lost.judge(LOOKED, calls(LOOKED)))[0] == Verdict(invalid=NoVerdict.OUTAGE, detail="down")
+    assert (await lost.judge(LOOKED, calls(LOOKED)))[0] == JudgeVerdict(invalid=NoVerdict.OUTAGE, detail="down")
     thin = ModelJudge(ScriptedModel([ModelRefusedError("too thin")]), NoMedia())
-    assert (await thin.judge(LOOKED, calls(LOOKED)))[0] == Verdict(invalid=NoVerdict.REFUSED, detail="too thin")
+    assert (await thin.judge(LOOKED, calls(LOOKED)))[0] == JudgeVerdict(invalid=NoVerdict.REFUSED, detail="too thin")
     refused = ModelJudge(ScriptedModel([ModelDeniedError("bad key")]), NoMedia())
     with pytest.raises(ModelDeniedError):
         await refused.judge(LOOKED, calls(LOOKED))
@@ -172,25 +170,23 @@ class Reader(ScriptedModel):
 
 async def test_replies_are_kept_on_the_disk(tmp_path: Path) -> None:
     first = ModelJudge(KeptModel(ScriptedModel(["?", '{"score": 1}']), tmp_path), NoMedia())
-    assert await first.judge(LOOKED, calls(LOOKED)) == (Verdict(score=1), None)
+    assert await first.judge(LOOKED, calls(LOOKED)) == (JudgeVerdict(score=1), None)
     again = ModelJudge(KeptModel(ScriptedModel([]), tmp_path), NoMedia())
-    assert await again.judge(LOOKED, calls(LOOKED)) == (Verdict(score=1), None)
+    assert await again.judge(LOOKED, calls(LOOKED)) == (JudgeVerdict(score=1), None)
 
 
-async def test_scripted_judge() -> None:
-    two = rollout(ran("a"), ran("b"), answered())
-    assert await ScriptedJudge([1, 0.5]).judge(two, calls(two)) == (Verdict(score=1), Verdict(score=0.5), None)
-    unsure = Verdict(invalid=NoVerdict.UNSEEN)
-    assert await ScriptedJudge(lambda turn: unsure).judge(two, calls(two)) == (unsure, unsure, None)
-    with pytest.raises(ValueError, match="2 calls"):
-        await ScriptedJudge([1]).judge(two, calls(two))
+class AlwaysOne:
+    """A judge to which every call shows everything."""
+
+    async def judge(self, trajectory: Trajectory, turns: Collection[int]) -> tuple[JudgeVerdict | None, ...]:
+        return tuple(JudgeVerdict(score=1) if number in turns else None for number in range(len(trajectory.turns)))
 
 
 async def test_judged_asks_about_what_counts() -> None:
-    judge = ScriptedJudge(lambda turn: Verdict(score=1))
+    judge = AlwaysOne()
     asked = rollout(ran("a"), answered())
     group = await judged(judge, (asked, lost(ran("a"))))
-    assert group.verdicts == ((Verdict(score=1), None), (None,))
+    assert group.verdicts == ((JudgeVerdict(score=1), None), (None,))
     assert (await judged(None, (asked,))).verdicts == ()
     assert (await judged(judge, (asked,), lambda trajectory: False)).verdicts == ((None, None),)
 
@@ -212,7 +208,7 @@ def test_boxes_are_found_in_what_code_really_cut_out(tmp_path: Path) -> None:
 def test_a_verdict_is_a_score_or_a_reason() -> None:
     for fields in ({}, {"score": 1.0, "invalid": NoVerdict.OUTAGE}):
         with pytest.raises(ValueError, match="either"):
-            Verdict.model_validate(fields)
+            JudgeVerdict.model_validate(fields)
 
 
 @pytest.mark.parametrize("name", ["contained", "touched", "largest"])

@@ -19,12 +19,12 @@ from saccade.rewards.form import (
     only_actions,
     tags_in_order,
 )
-from saccade.rewards.judges.verdict import Verdict
+from saccade.rewards.judges.verdict import JudgeVerdict
 from saccade.rewards.reading import accuracy, calls, failed, silent
 from saccade.rewards.redlines import Redline, redlines
 from saccade.rewards.registry import REWARDS, load_reward, presets
 from saccade.rewards.repetition import Repetition, RepetitionRule, repetition
-from saccade.rewards.reward import Group, Reward, with_reward
+from saccade.rewards.reward import Reward, RewardGroup, with_reward
 from saccade.tools.problem import ProblemKind
 
 
@@ -209,7 +209,7 @@ def test_form_without_thoughts() -> None:
     assert not only_actions(rollout(wrote("Hm."), told))
     assert not only_actions(rollout(asked, wrote("<answer>red", answered().action)))
     assert not only_actions(rollout(asked, wrote(f"{told.text}, I think", answered().action)))
-    group = Group((rollout(asked, told),))
+    group = RewardGroup((rollout(asked, told),))
     paid = {name: load_reward("vista-r1", {"protocol": name})(group)[0].total for name in ("vista", "code")}
     assert paid == {"vista": -1.0, "code": 2.0}
 
@@ -232,9 +232,9 @@ def test_other_forms() -> None:
 def test_a_group_is_of_one_task_and_its_verdicts_fit() -> None:
     other = rollout(answered(), task=rollout().task.model_copy(update={"id": "u"}))
     with pytest.raises(ValueError, match="one task"):
-        Group((rollout(), other))
+        RewardGroup((rollout(), other))
     with pytest.raises(ValueError, match="verdicts need"):
-        Group((rollout(answered()),), ((Verdict(score=1), None),))
+        RewardGroup((rollout(answered()),), ((JudgeVerdict(score=1), None),))
 
 
 def test_presets_are_found_and_changed() -> None:
@@ -261,7 +261,7 @@ def test_a_reward_that_would_be_judged_by_nobody_is_refused(tmp_path: Path) -> N
 
 
 def test_parts_by_name() -> None:
-    (reward,) = load_reward("codedance")(Group((rollout(ran(), answered()),)))
+    (reward,) = load_reward("codedance")(RewardGroup((rollout(ran(), answered()),)))
     assert Reward.model_validate_json(reward.model_dump_json()) == reward
     with pytest.raises(KeyError):
         reward.part("nothing")
@@ -271,7 +271,7 @@ def test_parts_by_name() -> None:
 
 def test_a_reward_is_kept_beside_the_grade() -> None:
     trajectory = rollout(called(), answered(), correct=1.0)
-    (reward,) = load_reward("vista-r1")(Group((trajectory,)))
+    (reward,) = load_reward("vista-r1")(RewardGroup((trajectory,)))
     kept = with_reward(trajectory, reward)
     assert {score.name: score.value for score in kept.scores} == {
         "correct": 1,

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from hypothesis import strategies as st
 
-from saccade.rl.groups import Broken, Rollout, RolloutGroup
+from saccade.record.stop_facts import Broken
+from saccade.rl.groups import Rollout, RolloutGroup
 
 
 def group(

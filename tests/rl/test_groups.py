@@ -7,9 +7,10 @@ from tests.rl.support import group
 from saccade.errors import TrainingError
 from saccade.record.score import Score
 from saccade.record.status import Status
+from saccade.record.stop_facts import Broken
 from saccade.record.trajectory import StopReason
 from saccade.rewards.reward import Reward
-from saccade.rl.groups import Broken, broken, group_of, rollout_of, spread
+from saccade.rl.groups import broken, group_of, rollout_of, spread
 
 
 @pytest.mark.parametrize(

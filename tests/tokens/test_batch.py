@@ -20,7 +20,7 @@ from saccade.models.local_weights import Checkpoint, load_checkpoint
 from saccade.models.tiny import save_tiny
 from saccade.record.conversation import conversation
 from saccade.sft.train.loss import token_loss
-from saccade.tokens.batch import Collator, TokenRow, token_row
+from saccade.tokens.batch import BatchRow, Collator, token_row
 from saccade.tokens.build import token_trajectory
 from saccade.tokens.encoder import Encoder
 from saccade.tokens.pictures import PictureTensors
@@ -46,7 +46,7 @@ def encoder_of(checkpoint: Checkpoint) -> Encoder:
     )
 
 
-def rows(checkpoint: Checkpoint, run: RunFolder) -> list[TokenRow]:
+def rows(checkpoint: Checkpoint, run: RunFolder) -> list[BatchRow]:
     encoder = encoder_of(checkpoint)
     return [
         token_row(token_trajectory(trajectory(run, number, looks=looks), encoder))
@@ -54,7 +54,7 @@ def rows(checkpoint: Checkpoint, run: RunFolder) -> list[TokenRow]:
     ]
 
 
-def loss(checkpoint: Checkpoint, run: RunFolder, chosen: list[TokenRow], *, packed: bool) -> float:
+def loss(checkpoint: Checkpoint, run: RunFolder, chosen: list[BatchRow], *, packed: bool) -> float:
     encoder = encoder_of(checkpoint)
     collate = Collator(encoder, PictureTensors(encoder, run.store), checkpoint.model, packed=packed)
     batch = collate(chosen)
@@ -154,7 +154,7 @@ def test_the_picture_used_longest_ago_goes_first(checkpoint: Checkpoint, tmp_pat
     store = MediaStore(tmp_path)
     a, b, c = (store.put_image(Image.new("RGB", (64, 64), colour)) for colour in ("red", "green", "blue"))
     # What is kept of one: at the size that the model sees, three bytes a pixel.
-    kept = encoder.frame.prepared(Image.new("RGB", (64, 64)), encoder.image_processor)
+    kept = encoder.family.prepared(Image.new("RGB", (64, 64)), encoder.image_processor)
     size = 3 * kept.width * kept.height
     for most, expected in (
         (2 * size, [a, b, c, b]),  # a was used again, so b made room for c
@@ -186,7 +186,7 @@ def test_the_loss_is_on_the_turns_that_are_named(checkpoint: Checkpoint, run: Ru
 def test_where_values_lie_in_a_batch(checkpoint: Checkpoint, run: RunFolder) -> None:
     encoder = encoder_of(checkpoint)
     short, long = (
-        TokenRow(name, np.arange(length), np.ones(length, bool), ()) for name, length in (("short", 2), ("long", 3))
+        BatchRow(name, np.arange(length), np.ones(length, bool), ()) for name, length in (("short", 2), ("long", 3))
     )
     made = {
         packed: Collator(encoder, PictureTensors(encoder, run.store), checkpoint.model, packed=packed)([short, long])

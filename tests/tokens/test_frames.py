@@ -16,7 +16,7 @@ from saccade.record.trajectory import Trajectory
 from saccade.record.turn import FinishReason, Turn
 from saccade.tokens.build import token_trajectory
 from saccade.tokens.encoder import Encoder
-from saccade.tokens.segments import PromptPicture, Segment, SegmentKind, TokenTrajectory, truncate
+from saccade.tokens.segments import PromptPicture, SegmentKind, TokenSegment, TokenTrajectory, truncate
 
 PART = ImagePart(sha256="a" * 64, width=64, height=48)
 CONTENT = (
@@ -183,22 +183,22 @@ def test_a_checkpoint_that_does_not_fit_is_refused_by_name() -> None:
 
 def test_truncation_never_takes_the_prompt() -> None:
     whole = TokenTrajectory(
-        "t", (Segment(SegmentKind.PROMPT, (1,) * 10), Segment(SegmentKind.SAMPLED, (2,) * 5, turn=0))
+        "t", (TokenSegment(SegmentKind.PROMPT, (1,) * 10), TokenSegment(SegmentKind.SAMPLED, (2,) * 5, turn=0))
     )
     assert truncate(whole, 15) == whole
     with pytest.raises(TrainingError, match=r"15 tokens.*limit of 14"):
         truncate(whole, 14)
-    shown = TokenTrajectory("t", (*whole.segments, Segment(SegmentKind.OBSERVATION, (3,))))
+    shown = TokenTrajectory("t", (*whole.segments, TokenSegment(SegmentKind.OBSERVATION, (3,))))
     assert truncate(shown, 99) == whole
 
 
 def test_segments_that_contradict_themselves_are_refused() -> None:
     with pytest.raises(ValueError, match="log-prob"):
-        Segment(SegmentKind.SAMPLED, (1, 2), turn=0, logprobs=(0.5,))
+        TokenSegment(SegmentKind.SAMPLED, (1, 2), turn=0, logprobs=(0.5,))
     with pytest.raises(ValueError, match="turn"):
-        Segment(SegmentKind.OBSERVATION, (1,), turn=0)
+        TokenSegment(SegmentKind.OBSERVATION, (1,), turn=0)
     with pytest.raises(ValueError, match="prompt"):
-        TokenTrajectory("t", (Segment(SegmentKind.OBSERVATION, (1,)),))
+        TokenTrajectory("t", (TokenSegment(SegmentKind.OBSERVATION, (1,)),))
 
 
 class Changed:
@@ -239,8 +239,8 @@ def test_padding_ends_and_context_are_those_of_the_checkpoint() -> None:
 
 
 def test_truncation_ends_with_the_last_turn_that_fits() -> None:
-    parts = (Segment(SegmentKind.PROMPT, (1,) * 3), Segment(SegmentKind.SAMPLED, (2,) * 2, turn=0))
-    parts += (Segment(SegmentKind.OBSERVATION, (3,) * 4), Segment(SegmentKind.SAMPLED, (4,), turn=1))
+    parts = (TokenSegment(SegmentKind.PROMPT, (1,) * 3), TokenSegment(SegmentKind.SAMPLED, (2,) * 2, turn=0))
+    parts += (TokenSegment(SegmentKind.OBSERVATION, (3,) * 4), TokenSegment(SegmentKind.SAMPLED, (4,), turn=1))
     whole = TokenTrajectory("t", parts)
     for most, kept in ((99, 4), (10, 4), (9, 2), (6, 2), (5, 2)):
         assert truncate(whole, most).segments == parts[:kept]
@@ -251,10 +251,10 @@ def test_truncation_ends_with_the_last_turn_that_fits() -> None:
 def test_arrays_of_a_trajectory_by_hand() -> None:
     shown = (PromptPicture(PART, 1), PromptPicture(PART, 2))
     parts = (
-        Segment(SegmentKind.PROMPT, (7, 8), shown[:1]),
-        Segment(SegmentKind.SAMPLED, (9,), turn=0, logprobs=(-0.5,)),
-        Segment(SegmentKind.OBSERVATION, (5,), shown[1:]),
-        Segment(SegmentKind.SAMPLED, (6, 4), turn=1),
+        TokenSegment(SegmentKind.PROMPT, (7, 8), shown[:1]),
+        TokenSegment(SegmentKind.SAMPLED, (9,), turn=0, logprobs=(-0.5,)),
+        TokenSegment(SegmentKind.OBSERVATION, (5,), shown[1:]),
+        TokenSegment(SegmentKind.SAMPLED, (6, 4), turn=1),
     )
     tokens = TokenTrajectory("t", parts)
     assert tokens.ids().tolist() == [7, 8, 9, 5, 6, 4]
@@ -264,11 +264,11 @@ def test_arrays_of_a_trajectory_by_hand() -> None:
     assert np.isnan(tokens.logprobs()[[0, 1, 3, 4, 5]]).all()
     assert (tokens.pictures, [part.visual for part in parts]) == (shown, [1, 0, 2, 0])
     with pytest.raises(ValueError, match="does not write pictures"):
-        Segment(SegmentKind.SAMPLED, (1,), shown, turn=0)
+        TokenSegment(SegmentKind.SAMPLED, (1,), shown, turn=0)
     with pytest.raises(ValueError, match="one prompt"):
         TokenTrajectory("t", (*parts, parts[0]))
     with pytest.raises(ValueError, match="belongs to a turn"):
-        Segment(SegmentKind.SAMPLED, (1,))
+        TokenSegment(SegmentKind.SAMPLED, (1,))
 
 
 def test_a_turn_that_was_cut_has_no_end_and_the_next_message_closes_it() -> None:

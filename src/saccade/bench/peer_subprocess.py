@@ -8,8 +8,7 @@ import sys
 from pathlib import Path
 from typing import Self
 
-from saccade.bench.figures import SAVE_IN_CHILD
-from saccade.bench.peer import Output, opening
+from saccade.bench.peer import SAVE_IN_CHILD, Output, opening
 
 CELL_SECONDS = 120.0
 

@@ -31,8 +31,14 @@ from saccade.media.store import MediaStore
 from saccade.models.tiny import save_tiny
 from saccade.record.trajectory import EpisodeLimits
 from saccade.rl.engines.in_process import TransformersEngine
-from saccade.rl.losses.settings import LossSettings
-from saccade.rl.play.rollouts import PlayedRollout, PlaySettings, RolloutResources, RolloutTiming, play_rollouts
+from saccade.rl.generation.rollouts import (
+    GeneratedRollout,
+    GenerationSettings,
+    RolloutResources,
+    RolloutTiming,
+    generate_rollouts,
+)
+from saccade.rl.losses.settings import RlLossSettings
 from saccade.rl.recipe import RlOptimizerSettings
 from saccade.rl.train.update import TrainingSample, UpdateLimits, Updater
 from saccade.sandbox.base import Sandbox
@@ -141,20 +147,22 @@ def _learning(ours: _Peer, trl: _Peer) -> list[LoopFigure]:
 
 async def _engine(
     plans: list[Plan], trained: Trainable, store: MediaStore
-) -> tuple[list[PlayedRollout], RolloutTiming]:
+) -> tuple[list[GeneratedRollout], RolloutTiming]:
     engine = TransformersEngine(trained, store)
     async with LocalSandbox() as sandbox:
         try:
             resources = RolloutResources(engine, trained.encoder, sandbox, store)
             await _warm(plans, resources, sandbox)
-            return await play_rollouts(plans, resources, PlaySettings(), 0)
+            return await generate_rollouts(plans, resources, GenerationSettings(), 0)
         finally:
             await engine.close()
 
 
 async def _warm(plans: list[Plan], resources: RolloutResources, sandbox: Sandbox) -> None:
     """One short episode: imports, allocations, the zygote."""
-    await play_rollouts([replace(plans[0], given_limits=EpisodeLimits(turns=2))], resources, PlaySettings(), 0)
+    await generate_rollouts(
+        [replace(plans[0], given_limits=EpisodeLimits(turns=2))], resources, GenerationSettings(), 0
+    )
 
 
 def _samples(tokens: list[TokenTrajectory]) -> list[TrainingSample]:
@@ -175,7 +183,7 @@ def _update(samples: list[TrainingSample], trained: Trainable, store: MediaStore
     seconds = []
     for number in range(_UPDATES):
         began = time.perf_counter()
-        updater.step(samples, LossSettings(dual_clip=0.0), RlOptimizerSettings(), number, 0)
+        updater.step(samples, RlLossSettings(dual_clip=0.0), RlOptimizerSettings(), number, 0)
         seconds.append(time.perf_counter() - began)
     return statistics.median(seconds[1:])
 

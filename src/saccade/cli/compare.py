@@ -43,10 +43,10 @@ def compare(
 
 
 def _write(found: Comparison, runs: tuple[Path, Path], target: Path, screen: TextIO) -> None:
-    from saccade.report.differences import Side, write_differences
+    from saccade.report.differences import RunSide, write_differences
     from saccade.report.stored_run import open_run
 
-    first, second = (Side(name, open_run(run)) for name, run in zip(_names(runs), runs, strict=True))
+    first, second = (RunSide(name, open_run(run)) for name, run in zip(_names(runs), runs, strict=True))
     written = write_differences(found, (first, second), target)
     beside = f" and {written.folder}" if written.folder is not None else ""
     print(f"\n{written.episodes} episodes: {written.page}{beside}", file=screen)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from saccade.evals.run import Evaluated, Player
+    from saccade.evals.run import Evaluated, ModelForPlan
     from saccade.evals.settings import EvalSettings
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
@@ -99,14 +99,14 @@ def resolve(file: Path | None, overrides: Sequence[str], out: Path) -> EvalSetti
     Raises:
         SettingsError: names every mistake.
     """
-    from saccade.cli.ask_settings import NO_MODEL
+    from saccade.cli.ask_settings import no_model
     from saccade.errors import SettingsError
     from saccade.evals.run import continuing
     from saccade.evals.settings import EvalSettings
     from saccade.record.settings import load_settings
 
     if file is None and not any(item.startswith("model=") for item in overrides):
-        raise SettingsError(NO_MODEL)
+        raise SettingsError(no_model())
     settings, said = continuing(load_settings(EvalSettings, file, overrides), out)
     for line in said:
         print(f"saccade: {line}", file=sys.stderr)
@@ -125,7 +125,7 @@ def _evaluated(settings: EvalSettings, out: Path, workers: int) -> Evaluated:
             raise
 
 
-def _player(settings: EvalSettings) -> Player | None:
+def _player(settings: EvalSettings) -> ModelForPlan | None:
     if settings.model != SOLVER:
         return None
     from saccade.sft.experts.solver_model import SolverModel

@@ -20,7 +20,7 @@ from types import FrameType
 
 import typer
 
-from saccade.cli.notices import notices
+from saccade.cli.logs import Logs, add_log_options
 from saccade.cli.plain import error_text
 from saccade.errors import SaccadeError, SettingsError, UnavailableError
 from saccade.record.disk import disk_words
@@ -87,8 +87,8 @@ def main(argv: list[str] | None = None) -> int:
 def run(app: typer.Typer, arguments: list[str], name: str) -> int:
     """The same of the program `name` whose commands are `app`, such as a script's."""
     try:
-        with _terminated_as_interrupted(), notices():
-            typer.main.get_command(app).main(args=list(arguments), prog_name=name)
+        with _terminated_as_interrupted(), Logs():
+            add_log_options(typer.main.get_command(app)).main(args=list(arguments), prog_name=name)
     except SystemExit as stop:
         return stop.code if isinstance(stop.code, int) else int(stop.code is not None)
     except SaccadeError as error:
@@ -163,7 +163,7 @@ def _root_options(
 def _runner(name: str, verb: Verb) -> Callable[[typer.Context], None]:
     # No postponed annotation may hide `typer.Context` here: Typer looks it up in this module.
     def run(context: typer.Context) -> None:
-        command = typer.main.get_command(load(name, verb))
+        command = add_log_options(typer.main.get_command(load(name, verb)))
         try:
             code = command.main(
                 args=list(context.args),

@@ -13,7 +13,7 @@ from saccade.recipes.find import find_recipe
 
 if TYPE_CHECKING:
     from saccade.rl.train.metrics import RlCallback
-    from saccade.sft.train.watch import Watch as SftWatch
+    from saccade.sft.train.callback import SftCallback
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
@@ -83,14 +83,14 @@ class _Screen:
     def says(self, text: str) -> None:
         print(text, flush=True)
 
-    def sft(self) -> AbstractContextManager[SftWatch]:
+    def sft(self) -> AbstractContextManager[SftCallback]:
         """As `saccade sft` shows it."""
-        from saccade.cli.sft_screen import Screen
+        from saccade.cli.sft_screen import SftScreen
 
-        return Screen()
+        return SftScreen()
 
     def rl(self) -> AbstractContextManager[RlCallback]:
         """As `saccade rl` shows it."""
-        from saccade.cli.rl_screen import Screen
+        from saccade.cli.rl_screen import RlScreen
 
-        return Screen()
+        return RlScreen()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from saccade.cli.train_options import Model, Out, Resume, Several, Shard, model_settings, need_training, run
+from saccade.cli.train_options import ModelOption, Out, Resume, Several, Shard, model_settings, need_training, run
 from saccade.recipes.find import recipe_list
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ EPILOG = (
 @app.command(epilog=EPILOG)
 def rl(
     recipe: Annotated[str, typer.Argument(help="Name of a recipe (`list` names them), or a TOML file.")],
-    model: Model = None,
+    model: ModelOption = None,
     tasks: Annotated[str | None, typer.Option(help="A generated world, or a file or folder of tasks.")] = None,
     out: Out = Path("runs/rl"),
     profile: Annotated[str | None, typer.Option(help="Profile of the recipe, such as tiny.")] = None,
@@ -38,7 +38,7 @@ def rl(
             "--set",
             metavar="NAME=VALUE",
             help="A setting of the recipe (steps=20, optimizer.learning_rate=1e-5, rollout.group_size=16, ...) or of "
-            "the run (model.language=lora, play.max_concurrency=64, validation.every=10, keep.every=5, ...).",
+            "the run (model.language=lora, generation.max_concurrency=64, validation.every=10, keep.every=5, ...).",
         ),
     ] = None,
     engine: Annotated[
@@ -65,9 +65,9 @@ def rl(
 def _train(settings: RlSettings, out: Path, resume: bool) -> None:
     from transformers.utils import logging
 
-    from saccade.cli.rl_screen import Screen
+    from saccade.cli.rl_screen import RlScreen
     from saccade.rl.train.run import train
 
     logging.disable_progress_bar()  # ours is there
-    with Screen() as screen:
+    with RlScreen() as screen:
         train(settings, out, resume=resume, callback=screen)

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from saccade.cli.train_screen import TrainScreen
+from saccade.rl.train.metrics import RlCallback
 
 
-class Screen(TrainScreen):
-    """A `saccade.rl.train.metrics.RlCallback` that draws bars."""
+class RlScreen(TrainScreen, RlCallback):
+    """Draws bars, and says in a line what has no bar."""
 
     def __init__(self) -> None:
         super().__init__()
-        self._choosing = self.progress.add_task("Choosing tasks", total=None, told="", visible=False)
+        self._choosing = self.progress.add_task("Choosing tasks", total=None, summary="", visible=False)
 
     def takes(self, tasks: int, total: int | None) -> None:
         """A line, also where nothing is left out."""
@@ -31,7 +32,7 @@ class Screen(TrainScreen):
         """Draw the bar."""
         self.starts(done, total)
 
-    def told(self, values: Mapping[str, float | int]) -> str:
+    def summary(self, values: Mapping[str, float | int]) -> str:
         """Those that have a value."""
         shown = [name for name in ("reward", "accuracy", "tool_calls") if name in values]
         return "  ".join(f"{name} {values[name]:.3f}" for name in shown)
@@ -39,5 +40,5 @@ class Screen(TrainScreen):
     def validated(self, number: int, values: Mapping[str, float | int]) -> None:
         """A line of its own."""
         right, calls = values.get("validation/accuracy"), values.get("validation/tool_calls", 0.0)
-        told = "could not be graded" if right is None else f"{right:.1%} right"
-        self.print(f"after {number} steps, held-out tasks: {told}, {calls:.2f} calls")
+        grade = "could not be graded" if right is None else f"{right:.1%} right"
+        self.print(f"after {number} steps, held-out tasks: {grade}, {calls:.2f} calls")

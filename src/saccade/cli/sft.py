@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from saccade.cli.train_options import Model, Out, Resume, Several, Shard, model_settings, need_training, run
+from saccade.cli.train_options import ModelOption, Out, Resume, Several, Shard, model_settings, need_training, run
 from saccade.errors import SettingsError
 from saccade.recipes.find import find_recipe, recipe_list
 
@@ -32,7 +32,7 @@ def sft(
     data: Annotated[
         list[str] | None, typer.Option(help="Run folder to learn from. May be repeated; the order counts.")
     ] = None,
-    model: Model = None,
+    model: ModelOption = None,
     out: Out = Path("runs/sft"),
     option: Annotated[
         list[str] | None,
@@ -71,9 +71,9 @@ def sft(
 def _train(settings: SftSettings, out: Path, resume: bool) -> None:
     from transformers.utils import logging
 
-    from saccade.cli.sft_screen import Screen
+    from saccade.cli.sft_screen import SftScreen
     from saccade.sft.train.run import train
 
     logging.disable_progress_bar()  # ours is there
-    with Screen() as screen:
-        train(settings, out, resume=resume, watch=screen)
+    with SftScreen() as screen:
+        train(settings, out, resume=resume, callback=screen)

@@ -5,21 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from saccade.cli.train_screen import TrainScreen
-from saccade.sft.train.examples import Examples
+from saccade.sft.train.callback import SftCallback
+from saccade.sft.train.examples import TrainingExamples
 
 
-class Screen(TrainScreen):
-    """A `saccade.sft.train.watch.Watch` that draws bars."""
+class SftScreen(TrainScreen, SftCallback):
+    """Draws bars, and says in a line what has no bar."""
 
     def __init__(self) -> None:
         super().__init__()
-        self._reading = self.progress.add_task("Reading", total=None, told="")
+        self._reading = self.progress.add_task("Reading", total=None, summary="")
 
     def reading(self, trajectories: int) -> None:
         """Move the first bar."""
         self.progress.update(self._reading, completed=trajectories)
 
-    def begins(self, examples: Examples, done: int, total: int) -> None:
+    def begins(self, examples: TrainingExamples, done: int, total: int) -> None:
         """Say what is learned from, and what is not."""
         tokens = sum(len(row) for row in examples.train)
         learned = sum(int(row.trained.sum()) for row in examples.train)
@@ -32,7 +33,7 @@ class Screen(TrainScreen):
         self.progress.update(self._reading, visible=False)
         self.starts(done, total)
 
-    def told(self, values: Mapping[str, float | int]) -> str:
+    def summary(self, values: Mapping[str, float | int]) -> str:
         """Of the whole step, over all processes."""
         return f"loss {values['loss']:.4f}  {values['tokens_per_second']:.0f} tokens/s"
 

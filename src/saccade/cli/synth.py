@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from saccade.sft.synth.report import Progress
+    from saccade.sft.synth.report import SynthProgress
     from saccade.sft.synth.settings import SynthSettings
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
@@ -70,7 +70,7 @@ def synth(
     raise typer.Exit(1 if progress.discarded else 0)
 
 
-def _made(settings: SynthSettings, out: Path, workers: int) -> Progress:
+def _made(settings: SynthSettings, out: Path, workers: int) -> SynthProgress:
     from rich.progress import BarColumn, MofNCompleteColumn, TimeRemainingColumn
     from rich.progress import Progress as Bar
 
@@ -81,7 +81,7 @@ def _made(settings: SynthSettings, out: Path, workers: int) -> Progress:
     with Bar(*columns, console=plain_console(stderr=True), transient=True, speed_estimate_period=120) as bar:
         row = bar.add_task("", total=None)
 
-        def show(progress: Progress) -> None:
+        def show(progress: SynthProgress) -> None:
             share = f"{100 * progress.right / progress.kept:.0f}% right" if progress.kept else ""
             lost = sum(progress.discarded.values())
             told = share + (f", {lost} came to nothing" if lost else "")
@@ -94,7 +94,7 @@ def _made(settings: SynthSettings, out: Path, workers: int) -> Progress:
             raise
 
 
-def _tell(progress: Progress, out: Path) -> None:
+def _tell(progress: SynthProgress, out: Path) -> None:
     share = f", {progress.right} of them right" if progress.kept else ""
     before = f" ({progress.skipped} were there before)" if progress.skipped else ""
     print(f"{progress.kept} trajectories made{share}{before}: {out}")

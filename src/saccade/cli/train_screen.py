@@ -18,7 +18,7 @@ _LINES = 20
 
 
 class TrainScreen(ABC):
-    """The part of a `Watch` on standard error that is the same for every trainer; a context manager.
+    """The part of a callback, on standard error, that is the same for every trainer; a context manager.
 
     Of several processes the first one draws.
     """
@@ -29,13 +29,13 @@ class TrainScreen(ABC):
             plain_column("{task.description}"),
             BarColumn(),
             MofNCompleteColumn(),
-            plain_column("{task.fields[told]}"),
+            plain_column("{task.fields[summary]}"),
             TimeElapsedColumn(),
             TimeRemainingColumn(),
             console=self.console,
             disable=not (self.console.is_terminal and is_first()),
         )
-        self._steps = self.progress.add_task("Training", total=None, told="", visible=False)
+        self._steps = self.progress.add_task("Training", total=None, summary="", visible=False)
         self._total = 0
 
     def __enter__(self) -> Self:
@@ -56,13 +56,13 @@ class TrainScreen(ABC):
 
     def step(self, number: int, values: Mapping[str, float | int]) -> None:
         """Move the bar; where there is none, now and then a line."""
-        told = self.told(values)
-        self.progress.update(self._steps, completed=number, told=told)
+        summary = self.summary(values)
+        self.progress.update(self._steps, completed=number, summary=summary)
         if not self.console.is_terminal and (number % max(1, self._total // _LINES) == 0 or number == self._total):
-            self.print(f"step {number}/{self._total}  {told}")
+            self.print(f"step {number}/{self._total}  {summary}")
 
     @abstractmethod
-    def told(self, values: Mapping[str, float | int]) -> str:
+    def summary(self, values: Mapping[str, float | int]) -> str:
         """What is shown of a step."""
 
     def saved(self, path: Path) -> None:

@@ -26,11 +26,11 @@ if TYPE_CHECKING:
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, rich_markup_mode=None)
 
-Name = Annotated[str, typer.Argument(help="A world, as `saccade worlds list` names it.")]
-Count = Annotated[int, typer.Option("--n", min=1, help="How many samples.")]
+WorldArgument = Annotated[str, typer.Argument(help="A world, as `saccade worlds list` names it.")]
+CountOption = Annotated[int, typer.Option("--n", min=1, help="How many samples.")]
 Start = Annotated[int, typer.Option(min=0, help="Index of the first sample.")]
 SplitName = Annotated[str, typer.Option("--split", help="train, validation or test.")]
-Turn = Annotated[list[str] | None, typer.Option("--set", help="A knob, as in --set signs=12; may be repeated.")]
+KnobOption = Annotated[list[str] | None, typer.Option("--set", help="A knob, as in --set signs=12; may be repeated.")]
 
 
 @app.callback()
@@ -56,12 +56,12 @@ def list_worlds(
 
 @app.command()
 def sample(
-    name: Name,
+    name: WorldArgument,
     out: Annotated[Path, typer.Option(help="Folder to write to; made if missing.")],
-    n: Count = 16,
+    n: CountOption = 16,
     split: SplitName = "train",
     start: Start = 0,
-    turn: Turn = None,
+    turn: KnobOption = None,
 ) -> None:
     """Draw samples into a folder: records, media, and files to look at."""
     from saccade.media.store import MediaStore
@@ -81,12 +81,12 @@ def sample(
 
 @app.command()
 def sheet(
-    name: Name,
+    name: WorldArgument,
     out: Annotated[Path | None, typer.Option(help="The PNG file; by default runs/sheets/NAME.png.")] = None,
-    n: Count = 12,
+    n: CountOption = 12,
     split: SplitName = "train",
     start: Start = 0,
-    turn: Turn = None,
+    turn: KnobOption = None,
 ) -> None:
     """Draw one contact sheet of samples with their gold boxes and answers."""
     from saccade.tasks.worlds.base import draw_sample

@@ -73,7 +73,7 @@ _NO_ACTION = (
 
 
 @dataclass(frozen=True, slots=True)
-class CodeDance:
+class CodeDanceDialect:
     """The dialect of CodeDance; see the module."""
 
     id: str
@@ -154,7 +154,7 @@ class CodeDance:
 
     def ask_for_answer(self) -> Message | None:
         """A last tool response that asks for the answer."""
-        return _response((TextPart(text=_LAST),), 0).message
+        return _message((TextPart(text=_LAST),))
 
 
 def _called(text: str) -> Code | None:
@@ -172,11 +172,15 @@ def _called(text: str) -> Code | None:
 
 
 def _response(parts: tuple[Part, ...], pictures: int) -> Observation:
+    return Observation(_message(parts), {}, pictures)
+
+
+def _message(parts: tuple[Part, ...]) -> Message:
     inside = (TextPart(text="<tool_response>\n"), *parts, TextPart(text="\n</tool_response>"))
-    return Observation(Message(role="user", parts=join_texts(inside)), {}, pictures)
+    return Message(role="user", parts=join_texts(inside))
 
 
 PRESETS: Mapping[str, Dialect] = {
-    "paper": CodeDance("codedance@1:paper", SessionOptions(state=StatePolicy.ROLLBACK)),
-    "repo": CodeDance("codedance@1:repo", SessionOptions(state=StatePolicy.CLEAR)),
+    "paper": CodeDanceDialect("codedance@1:paper", SessionOptions(state=StatePolicy.ROLLBACK)),
+    "repo": CodeDanceDialect("codedance@1:repo", SessionOptions(state=StatePolicy.CLEAR)),
 }

@@ -73,7 +73,7 @@ _NO_ACTION = "Your text holds neither code in <code></code> nor an answer in <an
 
 
 @dataclass(frozen=True, slots=True)
-class CodeV:
+class CodeVDialect:
     """The dialect of CodeV; see the module."""
 
     id: str = "codev@1"
@@ -155,4 +155,4 @@ def _output(text: str, images: tuple[ImagePart, ...], pictures: int) -> Observat
     return Observation(Message(role="user", parts=join_texts(parts)), {}, pictures + len(images))
 
 
-PRESETS: Mapping[str, Dialect] = {"": CodeV()}
+PRESETS: Mapping[str, Dialect] = {"": CodeVDialect()}

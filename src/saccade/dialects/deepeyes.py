@@ -67,7 +67,7 @@ _LIMITS = EpisodeLimits(turns=5, images=32, response_tokens=20_480)
 
 
 @dataclass(frozen=True, slots=True)
-class DeepEyes:
+class DeepEyesDialect:
     """The dialect; see the module's head."""
 
     id: str = "deepeyes@1"
@@ -190,9 +190,9 @@ def _named_box(call: ToolCall) -> ToolCall:
     return call.model_copy(update={"arguments": renamed})
 
 
-PRESETS: Mapping[str, DeepEyes] = MappingProxyType(
+PRESETS: Mapping[str, DeepEyesDialect] = MappingProxyType(
     {
-        "train": DeepEyes(),
-        "eval": DeepEyes(id="deepeyes@1:eval", runs="first", limits=EpisodeLimits(turns=11, images=32)),
+        "train": DeepEyesDialect(),
+        "eval": DeepEyesDialect(id="deepeyes@1:eval", runs="first", limits=EpisodeLimits(turns=11, images=32)),
     }
 )

@@ -62,7 +62,7 @@ _LAST = (
 
 
 @dataclass(frozen=True, slots=True)
-class PyVision:
+class PyVisionDialect:
     """The dialect of PyVision; see the module."""
 
     id: str
@@ -156,6 +156,6 @@ def information(pictures: list[ImagePart]) -> dict[str, str]:
 
 
 PRESETS: Mapping[str, Dialect] = {
-    "repo": PyVision("pyvision@1:repo"),
-    "bound": PyVision("pyvision@1:bound", bind_pictures=True),
+    "repo": PyVisionDialect("pyvision@1:repo"),
+    "bound": PyVisionDialect("pyvision@1:bound", bind_pictures=True),
 }

@@ -55,7 +55,7 @@ _VIDEO_SESSION = SESSION.model_copy(update={"preload": (*SESSION.preload, "Video
 
 
 @dataclass(frozen=True, slots=True)
-class PyVisionRL:
+class PyVisionRLDialect:
     """What the three families share, and the opening with the pictures in the first turn."""
 
     id: str
@@ -137,7 +137,7 @@ class PyVisionRL:
 
 
 @dataclass(frozen=True, slots=True)
-class PyVisionRLNoHint(PyVisionRL):
+class PyVisionRLNoHintDialect(PyVisionRLDialect):
     """The variant that shows no picture before the program does."""
 
     before_figures: ClassVar[str] = "\nText Result:\n"
@@ -159,7 +159,7 @@ class PyVisionRLNoHint(PyVisionRL):
 
 
 @dataclass(frozen=True, slots=True)
-class PyVisionRLVideo(PyVisionRL):
+class PyVisionRLVideoDialect(PyVisionRLDialect):
     """The variant for videos; no frame is shown before the program does."""
 
     before_figures: ClassVar[str] = "\nText Result:\n"
@@ -201,13 +201,13 @@ def _say(text: str, pictures: int) -> Observation:
     return Observation(message, {}, pictures)
 
 
-def _presets(family: type[PyVisionRL], name: str) -> Mapping[str, Dialect]:
+def _presets(family: type[PyVisionRLDialect], name: str) -> Mapping[str, Dialect]:
     return {
         "paper": family(f"{name}@1:paper", _PAPER, corrects=True),
         "repo": family(f"{name}@1:repo", _REPO, corrects=False),
     }
 
 
-IMAGE = _presets(PyVisionRL, "pyvision-rl-image")
-IMAGE_NO_HINT = _presets(PyVisionRLNoHint, "pyvision-rl-image-no-hint")
-VIDEO_PRESETS = _presets(PyVisionRLVideo, "pyvision-rl-video")
+IMAGE = _presets(PyVisionRLDialect, "pyvision-rl-image")
+IMAGE_NO_HINT = _presets(PyVisionRLNoHintDialect, "pyvision-rl-image-no-hint")
+VIDEO_PRESETS = _presets(PyVisionRLVideoDialect, "pyvision-rl-video")

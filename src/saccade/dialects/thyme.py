@@ -70,7 +70,7 @@ _LIMITS = EpisodeLimits(turns=5, images=10)
 
 
 @dataclass(frozen=True, slots=True)
-class Thyme:
+class ThymeDialect:
     """The dialect; see the module's head."""
 
     id: str = "thyme@1"
@@ -186,6 +186,6 @@ def _nothing(opened: bool, finish: FinishReason) -> str:
     return "There is neither code in <code> and </code> nor an answer in <answer> and </answer>."
 
 
-PRESETS: Mapping[str, Thyme] = MappingProxyType(
-    {"eval": Thyme(), "train": Thyme(id="thyme@1:train", limits=EpisodeLimits(turns=3, images=6))}
+PRESETS: Mapping[str, ThymeDialect] = MappingProxyType(
+    {"eval": ThymeDialect(), "train": ThymeDialect(id="thyme@1:train", limits=EpisodeLimits(turns=3, images=6))}
 )

@@ -17,8 +17,8 @@ from PIL import Image
 from pydantic import BaseModel
 
 from saccade.dialects.base import Dialect
-from saccade.episode.asking import Asked, AskSettings, Question, answered
-from saccade.episode.performer import Watch, unwatched
+from saccade.episode.asking import AskSettings, AskTarget, Question, answered
+from saccade.episode.performer import EventCallback, unwatched
 from saccade.episode.suited import suited
 from saccade.errors import SettingsError
 from saccade.models.base import Model
@@ -40,7 +40,7 @@ class AskOptions(TypedDict, total=False):
     """Possible answers."""
     allow_urls: bool
     """Whether addresses are downloaded."""
-    watch: Watch
+    watch: EventCallback
     """Hears every event, on a thread of its own."""
     settings: Paths
     """A TOML file of settings; what is given beside it comes first."""
@@ -101,7 +101,7 @@ def ask(
     chosen, says = suited(load_settings(AskSettings, settings, given=given))
     for line in says:
         _log.warning("%s", line)
-    asked = Asked(
+    asked = AskTarget(
         chosen,
         model=None if isinstance(model, str) else model,
         dialect=None if isinstance(dialect, str) else dialect,

@@ -18,7 +18,7 @@ from saccade.episode.drive import run_episode
 from saccade.episode.effects import Notice
 from saccade.episode.equip import missing_words
 from saccade.episode.kept import run_kept
-from saccade.episode.performer import Watch, unwatched
+from saccade.episode.performer import EventCallback, unwatched
 from saccade.episode.plan import Plan, limits_with
 from saccade.episode.prepared import prepared_to_ask
 from saccade.episode.run_folder import mended
@@ -59,7 +59,7 @@ class Question:
 
 
 @dataclass(frozen=True)
-class Asked:
+class AskTarget:
     """Who is asked, and how; an object here stands in place of the name in the settings, which then is a label."""
 
     settings: AskSettings
@@ -69,10 +69,10 @@ class Asked:
 
 async def answered(
     question: Question,
-    asked: Asked,
+    asked: AskTarget,
     *,
     out: Path | None = None,
-    watch: Watch = unwatched,
+    watch: EventCallback = unwatched,
     cancel: asyncio.Event | None = None,
 ) -> Trajectory:
     """Ask, and give the whole episode; with `out` it is kept in that run folder, with its pictures and settings.

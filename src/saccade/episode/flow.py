@@ -35,7 +35,7 @@ from saccade.record.turn import FinishReason, TokenCounts, Turn
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class EpisodeOutcome:
     """How an episode went."""
 
     prompt: tuple[Message, ...]
@@ -47,7 +47,7 @@ class Outcome:
     """The name and revision that the backend gave itself."""
 
 
-Flow = Generator[Effect, Reply, Outcome]
+Flow = Generator[Effect, Reply, EpisodeOutcome]
 
 
 def flow(plan: Plan) -> Flow:
@@ -202,9 +202,9 @@ class _Talk:
         cut = all(turn.finish_reason is FinishReason.LENGTH for turn in self.turns[-idle:])
         return f"{detail} {CUT}" if cut else detail
 
-    def end(self, reason: StopReason, detail: str = "") -> Outcome:
+    def end(self, reason: StopReason, detail: str = "") -> EpisodeOutcome:
         """The episode, ended."""
-        return Outcome(self.plan.opening.messages, tuple(self.turns), reason, detail, self.model)
+        return EpisodeOutcome(self.plan.opening.messages, tuple(self.turns), reason, detail, self.model)
 
     def _show(self, observation: Observation) -> StopReason | None:
         limits = self.plan.limits

@@ -41,7 +41,7 @@ class NumberedTurn(Record):
     turn: Turn
 
 
-class Journal:
+class EpisodeJournal:
     """The record of one episode that is being played."""
 
     def __init__(self, file: Path, head: Trajectory, earlier: Sequence[Turn] = (), says: Sequence[str] = ()) -> None:
@@ -107,7 +107,7 @@ class Unfinished:
     """With the turns so far; its `stop` is None."""
 
 
-def open_journal(folder: RunFolder, plan: Plan, model: str) -> tuple[Plan, Journal]:
+def open_journal(folder: RunFolder, plan: Plan, model: str) -> tuple[Plan, EpisodeJournal]:
     """The plan of the unfinished episode in `folder` that `plan` continues, or `plan` itself; and its journal.
 
     An episode is continued by a plan of the same task, dialect, limits, sampling, settings, model and version of
@@ -122,12 +122,12 @@ def open_journal(folder: RunFolder, plan: Plan, model: str) -> tuple[Plan, Journ
         if _same(found, head):
             recover_lines(item.file)
             same = replace(plan, rollout=found.rollout)
-            return same, Journal(item.file, found.model_copy(update={"turns": ()}), found.turns, said)
+            return same, EpisodeJournal(item.file, found.model_copy(update={"turns": ()}), found.turns, said)
         said.append(
             f"The unfinished episode {found.id} is not continued, for it was begun with another "
             f"{_what_differs(found, head)}; it stays in {item.file}, and the same command continues it."
         )
-    return plan, Journal(folder.journal_of(plan.id), head, says=said)
+    return plan, EpisodeJournal(folder.journal_of(plan.id), head, says=said)
 
 
 def again_text(turns: int) -> str:

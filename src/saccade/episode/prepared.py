@@ -13,7 +13,7 @@ from saccade.dialects.base import Dialect, Opening
 from saccade.dialects.question import VideoNotShownError
 from saccade.episode.session_limits import SessionLimits
 from saccade.episode.settings import EpisodeSettings
-from saccade.episode.shown import Shown, of_videos, scaled_down
+from saccade.episode.shown import ShownAs, of_videos, scaled_down
 from saccade.errors import SettingsError
 from saccade.media.store import MediaStore
 from saccade.record.content import ImagePart
@@ -35,7 +35,7 @@ class Prepared:
 
     task: Task
     dialect: Dialect
-    shown: Mapping[str, Shown]
+    shown: Mapping[str, ShownAs]
     notes: tuple[str, ...] = ()
 
 

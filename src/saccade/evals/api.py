@@ -22,10 +22,10 @@ from saccade.evals.compare import Comparison
 from saccade.evals.compare import compare as compared
 from saccade.evals.failures import open_failures
 from saccade.evals.merge import run_settings
-from saccade.evals.progress import Watch
+from saccade.evals.progress import ProgressCallback
 from saccade.evals.regrade import Regraded, Regrading
 from saccade.evals.regrade import regrade as regraded
-from saccade.evals.rows import Row, read_rows
+from saccade.evals.rows import EvalRow, read_rows
 from saccade.evals.run import continuing
 from saccade.evals.run import evaluate as play
 from saccade.evals.settings import EvalSettings
@@ -53,7 +53,7 @@ class Evaluation:
         return run_settings(self.path)
 
     @property
-    def rows(self) -> list[Row]:
+    def rows(self) -> list[EvalRow]:
         """A row for each stored sample, by task and rollout. Raises `RecordError`, `SettingsError`."""
         return read_rows(self.path)
 
@@ -95,7 +95,7 @@ class Evaluation:
         *,
         judge: str = "",
         headline: Literal["", "rule", "judge"] = "",
-        watch: Watch | None = None,
+        watch: ProgressCallback | None = None,
     ) -> Regraded:
         """Grade all samples anew; without arguments by each source's own grader. The earlier verdicts are kept.
 
@@ -113,7 +113,7 @@ def evaluate(
     model: str | Model,
     out: Paths,
     workers: int = 16,
-    watch: Watch | None = None,
+    watch: ProgressCallback | None = None,
     **settings: object,
 ) -> Evaluation:
     """Play the tasks of `sources` with `model`, grade and keep them in the folder `out`; continues what is there.

@@ -17,7 +17,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from saccade.errors import SaccadeError
-from saccade.evals.failures import Failure, add_failure
+from saccade.evals.failures import SampleFailure, add_failure
 from saccade.evals.grades import Headline
 from saccade.evals.items import Item, drawn, of_shard
 from saccade.evals.settings import EvalSettings
@@ -33,7 +33,7 @@ from saccade.tasks.benchmarks.card import Card
 from saccade.tasks.benchmarks.loaders.registry import load_loader
 from saccade.tasks.benchmarks.problem import RowProblem
 from saccade.tasks.benchmarks.registry import load_card, recorded_card
-from saccade.tasks.benchmarks.row_files import Row
+from saccade.tasks.benchmarks.row_files import SourceRow
 from saccade.tasks.benchmarks.values import matches
 
 FOLDER = "tasks"
@@ -77,7 +77,7 @@ class CardSource:
             file.flush()
             os.fsync(file.fileno())
 
-    def _rows(self, settings: EvalSettings) -> Iterator[Row | RowProblem]:
+    def _rows(self, settings: EvalSettings) -> Iterator[SourceRow | RowProblem]:
         """The chosen rows of this shard; those that cannot be read go to the first one."""
         card = self.benchmark.card
         places = [number for number, row in enumerate(self._all()) if not isinstance(row, RowProblem)]
@@ -87,7 +87,7 @@ class CardSource:
             if number in wanted or (isinstance(row, RowProblem) and settings.shards[0] == 0):
                 yield row
 
-    def _all(self) -> Iterator[Row | RowProblem]:
+    def _all(self) -> Iterator[SourceRow | RowProblem]:
         """The rows that the card takes."""
         for row in load_loader(self.benchmark.card.loader.id).rows(self.benchmark.files):
             if isinstance(row, RowProblem) or matches(row.fields, self.benchmark.card.only):
@@ -156,5 +156,7 @@ def _key(card: Card, settings: EvalSettings) -> str:
     return sha256(json.dumps(named).encode()).hexdigest()[:12]
 
 
-def _failure(card: Card, problem: RowProblem) -> Failure:
-    return Failure(id=f"{card.id}/{problem.file}:{problem.row}"[:200], kind=BROKEN_ROW, detail=clean_text(str(problem)))
+def _failure(card: Card, problem: RowProblem) -> SampleFailure:
+    return SampleFailure(
+        id=f"{card.id}/{problem.file}:{problem.row}"[:200], kind=BROKEN_ROW, detail=clean_text(str(problem))
+    )

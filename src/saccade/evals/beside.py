@@ -10,7 +10,7 @@ from statistics import fmean
 
 from saccade.errors import SaccadeError
 from saccade.evals.metrics import by_task
-from saccade.evals.rows import Row
+from saccade.evals.rows import EvalRow
 from saccade.evals.settings import EvalSettings
 from saccade.evals.summary import by_category
 from saccade.tasks.benchmarks.benchmark import open_benchmark
@@ -50,7 +50,7 @@ def published_beside(settings: EvalSettings) -> dict[str, Answers]:
     return told
 
 
-def compared(source: str, rows: Iterable[Row], answers: Answers) -> list[Beside]:
+def compared(source: str, rows: Iterable[EvalRow], answers: Answers) -> list[Beside]:
     """The graded tasks of `source` that have `answers`: all together, and by their categories."""
     told = [row for row in rows if row.source == source and row.correct is not None and answers.get(row.task)]
     if not told:
@@ -58,7 +58,7 @@ def compared(source: str, rows: Iterable[Row], answers: Answers) -> list[Beside]
     return [_group(name, group, answers) for name, group in {source: told, **by_category(told)}.items()]
 
 
-def _group(name: str, rows: Sequence[Row], answers: Answers) -> Beside:
+def _group(name: str, rows: Sequence[EvalRow], answers: Answers) -> Beside:
     ours = {result.task: result.average for result in by_task(rows)}
     shares: dict[str, float | None] = {OURS: fmean(ours.values())}
     for model in dict.fromkeys(model for task in ours for model in answers[task]):

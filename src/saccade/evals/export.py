@@ -19,7 +19,7 @@ from string import ascii_uppercase
 from typing import Final
 
 from saccade.errors import SettingsError, UnavailableError
-from saccade.evals.rows import Row
+from saccade.evals.rows import EvalRow
 from saccade.record.disk import whole_file
 
 Cell = str | int | float | None
@@ -36,7 +36,7 @@ _LONGEST_CELL: Final = 32_767
 _UNPRINTABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
 
 
-def export(rows: Sequence[Row], path: Path, form: str = "") -> None:
+def export(rows: Sequence[EvalRow], path: Path, form: str = "") -> None:
     """Write the rows to `path` as `form`, or as its suffix says: jsonl, csv, tsv, parquet or xlsx.
 
     Raises:
@@ -51,13 +51,13 @@ def export(rows: Sequence[Row], path: Path, form: str = "") -> None:
         WRITERS[wanted](table(rows), partial)
 
 
-def table(rows: Sequence[Row]) -> list[dict[str, Cell]]:
+def table(rows: Sequence[EvalRow]) -> list[dict[str, Cell]]:
     """The rows with the same columns each."""
     most = min(len(ascii_uppercase), max((len(row.choices) for row in rows), default=0))
     return [_cells(number, row, ascii_uppercase[:most]) for number, row in enumerate(rows)]
 
 
-def _cells(number: int, row: Row, letters: str) -> dict[str, Cell]:
+def _cells(number: int, row: EvalRow, letters: str) -> dict[str, Cell]:
     options = dict(zip(letters, row.choices, strict=False))
     letter = next((name for name, text in options.items() if text == row.gold), None)
     known: dict[str, Cell] = {

@@ -16,7 +16,7 @@ from saccade.episode.run_folder import TRAJECTORIES
 from saccade.errors import GradingError, ModelDeniedError, ModelLostError, ModelRefusedError
 from saccade.evals.benchmarks import headline_of
 from saccade.evals.grades import BY_JUDGE, JUDGE, Headline, headed, rule_score, score_named
-from saccade.evals.progress import OUTAGES, Progress, Watch
+from saccade.evals.progress import OUTAGES, EvalProgress, ProgressCallback
 from saccade.evals.settings import EvalSettings
 from saccade.grading.grade import Grade, grade_of, grade_score
 from saccade.models.hosted import patient
@@ -28,7 +28,7 @@ from saccade.record.task import Task
 from saccade.record.trajectory import Trajectory
 from saccade.rewards.judges.answer import AnswerJudge, judged_score
 from saccade.rewards.judges.client import JudgeClient
-from saccade.rewards.judges.verdict import NoVerdict, Verdict
+from saccade.rewards.judges.verdict import JudgeVerdict, NoVerdict
 
 REPLIES = "judge"
 """Folder of the judge's replies in a run folder."""
@@ -45,7 +45,12 @@ class _Asked:
 
 
 async def judge_run(
-    run: Path, settings: EvalSettings, progress: Progress, *, workers: int = 16, watch: Watch = lambda progress: None
+    run: Path,
+    settings: EvalSettings,
+    progress: EvalProgress,
+    *,
+    workers: int = 16,
+    watch: ProgressCallback = lambda progress: None,
 ) -> None:
     """Give every trajectory of `run` the judge's verdict and the headline that the settings name.
 
@@ -92,7 +97,7 @@ class _Pass:
         return asked, changed
 
     async def ask(
-        self, judge: AnswerJudge, asked: list[_Asked], progress: Progress, workers: int, watch: Watch
+        self, judge: AnswerJudge, asked: list[_Asked], progress: EvalProgress, workers: int, watch: ProgressCallback
     ) -> None:
         failed, said = 0, set[str]()
 
@@ -126,7 +131,7 @@ class _Pass:
         except GradingError as error:
             return grade_score(None, Grade(self.name, reason=str(error)))
         except ModelDeniedError as error:
-            verdict = Verdict(invalid=NoVerdict.REFUSED, detail=clean_text(str(error)))
+            verdict = JudgeVerdict(invalid=NoVerdict.REFUSED, detail=clean_text(str(error)))
         return judged_score(self.name, item.answer, verdict)
 
 

@@ -17,7 +17,7 @@ from saccade.episode.run_folder import TRAJECTORIES
 from saccade.errors import SettingsError
 from saccade.evals.judged import judge_run
 from saccade.evals.merge import run_settings
-from saccade.evals.progress import Progress, Watch
+from saccade.evals.progress import EvalProgress, ProgressCallback
 from saccade.evals.rows import read_rows
 from saccade.evals.run import sum_up
 from saccade.evals.settings import AnswerJudgeRules, EvalSettings
@@ -72,7 +72,7 @@ class Regrading:
     """Of the judge in the place of those that the run has, as `name=value`."""
 
 
-def regrade(run: Path, wanted: Regrading | None = None, *, watch: Watch = lambda progress: None) -> Regraded:
+def regrade(run: Path, wanted: Regrading | None = None, *, watch: ProgressCallback = lambda progress: None) -> Regraded:
     """Grade all trajectories of `run` anew and write its summary anew.
 
     What is `wanted` holds from then on, also where the run is continued. Without a judge in it none is asked, and the
@@ -102,7 +102,7 @@ def regrade(run: Path, wanted: Regrading | None = None, *, watch: Watch = lambda
         grade_again(run, settings, before)
         save_settings(settings, run / SETTINGS)
         if wanted.judge:
-            asyncio.run(judge_run(run, settings, Progress(len(verdicts)), watch=watch))
+            asyncio.run(judge_run(run, settings, EvalProgress(len(verdicts)), watch=watch))
     finally:
         if kept is not None and _scores(verdicts_of(run, settings)) == _scores(verdicts):
             kept.unlink()

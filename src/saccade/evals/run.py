@@ -28,14 +28,14 @@ from saccade.episode.run_folder import RunFolder
 from saccade.episode.suited import check_speaks, suited
 from saccade.errors import MediaError, SettingsError
 from saccade.evals.benchmarks import BROKEN_ROW
-from saccade.evals.failures import Failure, add_failure, mend_failures, open_failures
+from saccade.evals.failures import SampleFailure, add_failure, mend_failures, open_failures
 from saccade.evals.grades import graded
 from saccade.evals.judged import judge_run
 from saccade.evals.paper_settings import as_published
-from saccade.evals.progress import OUTAGES, Progress, Watch
+from saccade.evals.progress import OUTAGES, EvalProgress, ProgressCallback
 from saccade.evals.requests import keeper
 from saccade.evals.rows import read_rows
-from saccade.evals.samples import Sample, samples
+from saccade.evals.samples import EvalSample, samples
 from saccade.evals.settings import EvalSettings
 from saccade.evals.sources import chosen, open_sources
 from saccade.evals.summary import Summary, summarise, write_summary
@@ -57,7 +57,7 @@ from saccade.tools.toolbox import Toolbox
 
 _REGISTRIES: Mapping[str, Registry[Any]] = {"dialect": DIALECTS, "grader": GRADERS, "judge": PROVIDERS}
 """Settings that name a part, which may be code of the user's own."""
-Player = Callable[[Plan], Model]
+ModelForPlan = Callable[[Plan], Model]
 """Who plays an episode: a baseline that looks at its plan, in place of one model for all."""
 
 
@@ -65,7 +65,7 @@ Player = Callable[[Plan], Model]
 class Evaluated:
     """What came of a run."""
 
-    progress: Progress
+    progress: EvalProgress
     summary: Summary
 
 
@@ -74,8 +74,8 @@ async def evaluate(
     out: Path,
     *,
     workers: int = 16,
-    player: Player | None = None,
-    watch: Watch = lambda progress: None,
+    player: ModelForPlan | None = None,
+    watch: ProgressCallback = lambda progress: None,
 ) -> Evaluated:
     """Play what is missing in the run folder `out`, `workers` at once, have it judged, and sum up what it holds.
 
@@ -101,7 +101,7 @@ async def evaluate(
     items = await chosen(sources, settings, out, store)
     listed = list(samples(items, settings.k))
     missing = [sample for sample in listed if sample.id not in folder]
-    progress = Progress(len(listed), skipped=len(listed) - len(missing), most_outages=max(OUTAGES, workers))
+    progress = EvalProgress(len(listed), skipped=len(listed) - len(missing), most_outages=max(OUTAGES, workers))
     watch(progress)
     if missing:
         async with _stage(settings, out, store, player) as stage:
@@ -127,11 +127,11 @@ async def _check_models(settings: EvalSettings, out: Path, *, asked: bool) -> No
         await JudgeClient(load_model(settings.judge), settings.judge_rules.with_workers(1)).close()
 
 
-def _keep(folder: RunFolder, outcomes: Sequence[Trajectory | Failure]) -> None:
+def _keep(folder: RunFolder, outcomes: Sequence[Trajectory | SampleFailure]) -> None:
     if trajectories := [outcome for outcome in outcomes if isinstance(outcome, Trajectory)]:
         folder.append(*trajectories)
     for outcome in outcomes:
-        if isinstance(outcome, Failure):
+        if isinstance(outcome, SampleFailure):
             add_failure(folder.root, outcome)
 
 
@@ -146,7 +146,7 @@ def sum_up(out: Path, settings: EvalSettings) -> Summary:
 
 
 @dataclass(frozen=True)
-class Stage:
+class EvalResources:
     """Everything that samples are played with."""
 
     settings: EvalSettings
@@ -156,11 +156,11 @@ class Stage:
     root: Path
     """The run folder."""
     store: MediaStore
-    player: Player
+    player: ModelForPlan
     told: str
     """The settings as text, for the record."""
 
-    async def play(self, sample: Sample) -> Trajectory | Failure:
+    async def play(self, sample: EvalSample) -> Trajectory | SampleFailure:
         """Play and grade one sample. What only this sample suffers from is a failure of its own."""
         try:
             plan = await asyncio.to_thread(self._plan, sample)
@@ -168,12 +168,12 @@ class Stage:
             with heard(kept):
                 played = await run_episode(plan, self.player(plan), self.sandbox, self.store, tools=self.tools)
         except (SettingsError, MediaError) as error:
-            return Failure(id=sample.id, kind=type(error).__name__, detail=clean_text(str(error)))
+            return SampleFailure(id=sample.id, kind=type(error).__name__, detail=clean_text(str(error)))
         if played.lost or played.stop is StopReason.CANCELLED:
-            return Failure(id=sample.id, kind=str(played.stop), detail=played.stop_detail)
+            return SampleFailure(id=sample.id, kind=str(played.stop), detail=played.stop_detail)
         return await asyncio.to_thread(graded, played, self.settings.grader or sample.item.grader)
 
-    def _plan(self, sample: Sample) -> Plan:
+    def _plan(self, sample: EvalSample) -> Plan:
         settings = self.settings
         sampling = settings.sampling
         if settings.seeded:
@@ -193,7 +193,9 @@ class Stage:
 
 
 @asynccontextmanager
-async def _stage(settings: EvalSettings, out: Path, store: MediaStore, player: Player | None) -> AsyncIterator[Stage]:
+async def _stage(
+    settings: EvalSettings, out: Path, store: MediaStore, player: ModelForPlan | None
+) -> AsyncIterator[EvalResources]:
     dialect, tools = settings.spoken()
     async with AsyncExitStack() as stack:
         if player is None:
@@ -201,10 +203,10 @@ async def _stage(settings: EvalSettings, out: Path, store: MediaStore, player: P
             stack.push_async_callback(model.close)
             player = _always(model)
         sandbox = await stack.enter_async_context(settings.provider(dialect))
-        yield Stage(settings, dialect, tools, sandbox, out, store, player, settings_toml(settings))
+        yield EvalResources(settings, dialect, tools, sandbox, out, store, player, settings_toml(settings))
 
 
-def _always(model: Model) -> Player:
+def _always(model: Model) -> ModelForPlan:
     return lambda plan: model
 
 

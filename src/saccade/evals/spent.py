@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import fsum
 
-from saccade.evals.rows import Row
+from saccade.evals.rows import EvalRow
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class Spent:
     dollars: Known
 
 
-def spent(rows: Sequence[Row]) -> Spent:
+def spent(rows: Sequence[EvalRow]) -> Spent:
     """What `rows` cost."""
     return Spent(
         samples=len(rows),

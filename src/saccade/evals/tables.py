@@ -8,7 +8,7 @@ from saccade.evals.beside import Beside
 from saccade.evals.compare import Comparison, Pair
 from saccade.evals.macro import macro_text
 from saccade.evals.spent import spent_text
-from saccade.evals.summary import Figures, Judged, Summary
+from saccade.evals.summary import Figures, JudgeSummary, Summary
 from saccade.record.trajectory import StopReason
 
 _SHOWN = 20
@@ -52,7 +52,7 @@ def summary_text(summary: Summary) -> str:
     return "\n".join(lines)
 
 
-def _judged(judged: Judged | None) -> list[str]:
+def _judged(judged: JudgeSummary | None) -> list[str]:
     if judged is None:
         return []
     missing = sum(judged.no_verdict.values())
@@ -75,7 +75,7 @@ def _judged(judged: Judged | None) -> list[str]:
     return lines
 
 
-def headline_text(judged: Judged) -> str:
+def headline_text(judged: JudgeSummary) -> str:
     """Whose verdict counts: `rule`, `judge`, or both with their numbers of samples."""
     if len(judged.headline) == 1:
         return next(iter(judged.headline))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-from saccade.grading.options import Options
+from saccade.grading.options import AnswerOptions
 from saccade.grading.quantities import DOUBT
 from saccade.grading.yes_no import asserts
 
@@ -38,7 +38,7 @@ _WITH_LETTER = re.compile(
 )
 
 
-def in_sentence(said: str, options: Options) -> int | None:
+def in_sentence(said: str, options: AnswerOptions) -> int | None:
     """The option that a short sentence settles on by marked letter or by its text; None if on none, or on several."""
     if len(said) > _LONGEST:
         return None
@@ -65,7 +65,7 @@ def in_sentence(said: str, options: Options) -> int | None:
     return min(found)
 
 
-def _yes_or_no(said: str, options: Options) -> int | None:
+def _yes_or_no(said: str, options: AnswerOptions) -> int | None:
     """What a sentence asserts, unless it settles on the letter of the other option."""
     meant = asserts(said)
     spoken = None if meant is None else options.words.index("yes" if meant else "no")
@@ -76,7 +76,7 @@ def _yes_or_no(said: str, options: Options) -> int | None:
     return spoken if settled is None or settled == {spoken} else None
 
 
-def _settled(said: str, options: Options) -> set[int] | None:
+def _settled(said: str, options: AnswerOptions) -> set[int] | None:
     """The options whose letters stand where a sentence settles on one."""
     found = {options.index(spot["label"]) for spot in _SETTLES.finditer(said)}
     is_it = _IS_IT.match(said.strip())

@@ -122,14 +122,14 @@ def label(index: int, count: int) -> str:
 
 
 @lru_cache(maxsize=256)
-def options_of(texts: tuple[str, ...]) -> Options:
+def options_of(texts: tuple[str, ...]) -> AnswerOptions:
     """The options with these texts, in this order."""
     plains = tuple(_plain(text) for text in texts)
-    return Options(texts, plains, tuple(bare(plain) for plain in plains))
+    return AnswerOptions(texts, plains, tuple(bare(plain) for plain in plains))
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class AnswerOptions:
     """The options of one question."""
 
     texts: tuple[str, ...]

@@ -22,12 +22,12 @@ from typing import Any, NoReturn, cast
 from . import show_figures
 from .config import GuestConfig
 from .files import report_files
-from .leftovers import Surroundings, restore_builtins
+from .leftovers import ProcessState, restore_builtins
 from .outbox import Outbox
 from .pixels import DRAWN
 from .program import Program, prepare
 from .repairs import repairing
-from .shown import Shown
+from .shown import ShownPictures
 from .trace import class_name, describe
 from .workspace import Workspace, WorkspaceTooLarge
 
@@ -49,7 +49,7 @@ class _Cell:
     config: GuestConfig
     outbox: Outbox
     workspace: Workspace
-    shown: Shown
+    shown: ShownPictures
     program: Program
     status: str = "ok"
     value: str | None = None
@@ -79,7 +79,7 @@ def run_cell(
     config: GuestConfig,
     outbox: Outbox,
     workspace: Workspace,
-    shown: Shown,
+    shown: ShownPictures,
 ) -> dict[str, Any]:
     """Run `code` as cell `number` in the namespace of `module`; never raises. Times of the report are in seconds.
 
@@ -90,7 +90,7 @@ def run_cell(
     started = _perf_counter()
     outbox.reset()
     shown.begin()
-    with Surroundings() as around:
+    with ProcessState() as around:
         _dress(outbox)
         _execute(cell, code, around)
         if _getpid() != around.pid:
@@ -111,7 +111,7 @@ def _dress(outbox: Outbox) -> None:
     builtins.input = _no_input
 
 
-def _execute(cell: _Cell, code: str, around: Surroundings) -> None:
+def _execute(cell: _Cell, code: str, around: ProcessState) -> None:
     """Compile and run, taking down whatever happens."""
     namespace = cell.module.__dict__
     program = cell.program
@@ -166,7 +166,7 @@ def _leave_child(cell: _Cell) -> NoReturn:
     _exit(0 if cell.status == "ok" else 1)
 
 
-def _refuse_leftovers(cell: _Cell, around: Surroundings) -> None:
+def _refuse_leftovers(cell: _Cell, around: ProcessState) -> None:
     reason = around.left_running()
     if reason is not None:
         cell.status = "refused"

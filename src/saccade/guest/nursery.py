@@ -12,6 +12,7 @@ import os
 import platform
 import sys
 from collections import Counter
+from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from . import privileges, seccomp, session, wire, workpath
@@ -19,12 +20,30 @@ from .compact import fill_gaps
 from .config import GuestConfig
 from .fork import Forker
 from .interpreter import interpreter_paths
-from .jail import Plan, enter, rehearse
+from .jail import JailPlan, enter, rehearse
 from .namespaces import NAMESPACES, Standing
 from .preload import warm_up
 from .root import WORKSPACE, build_private_root, plan_root
-from .seat import Seat
-from .workspaces import Family, Keeper, PlainWorkspaces
+from .workspaces import Keeper, PlainWorkspaces, WorkspaceFamily
+
+
+@dataclass
+class Seat:
+    """Processes and folders of a session; a process id here is also the id of its process group."""
+
+    id: int
+    uid: int
+    family: WorkspaceFamily
+    """Folder that holds the workspaces of this session and of the sessions it shares memory with."""
+    workspace: str
+    keeper: int = 0
+    leaf: int | None = None
+    former: int = 0
+    """The keeper before the last commit, to be killed as soon as the host has its result; 0 if it is."""
+    rolling: bool = False
+    """A rollback was ordered and the leaf has not ended yet."""
+    closing: bool = False
+
 
 PLAIN_WORKSPACE = f"/proc/self/fd/{wire.WORKSPACE_FD}"
 """Path of the workspace without a private root; the same for every session and branch."""
@@ -41,7 +60,9 @@ _LIBRARIES = ("numpy", "PIL", "matplotlib", "cv2")
 class Nursery:
     """Gives sessions their user id and workspace, and turns a forked process into a session."""
 
-    def __init__(self, plan: Plan, standing: Standing, limits: dict[str, Any], places: Keeper, forker: Forker) -> None:
+    def __init__(
+        self, plan: JailPlan, standing: Standing, limits: dict[str, Any], places: Keeper, forker: Forker
+    ) -> None:
         self.plan = plan
         self.limits = limits
         self.places = places
@@ -75,7 +96,7 @@ class Nursery:
         self.places.release(seat.workspace)
         self._uids_in_use[seat.uid] -= 1
 
-    def _make(self, family: Family, uid: int) -> tuple[int, str]:
+    def _make(self, family: WorkspaceFamily, uid: int) -> tuple[int, str]:
         owner = uid if self.plan.users == "range" and "session_user" not in self.plan.left_out else os.geteuid()
         return family.new_workspace(self.limits["workspace_bytes"], self.limits["workspace_files"], owner)
 
@@ -164,7 +185,9 @@ def prepare(settings: dict[str, Any], standing: Standing, forker: Forker) -> tup
     return nursery, {"layers": _layers(standing, outcomes, left_out, private), "versions": versions()}
 
 
-def _plan(settings: dict[str, Any], standing: Standing, readable: tuple[str, ...], left_out: dict[str, str]) -> Plan:
+def _plan(
+    settings: dict[str, Any], standing: Standing, readable: tuple[str, ...], left_out: dict[str, str]
+) -> JailPlan:
     users = "none"
     if standing.uids:
         users = "range"
@@ -172,7 +195,7 @@ def _plan(settings: dict[str, Any], standing: Standing, readable: tuple[str, ...
         users = "namespace"
     limits = {name: settings["limits"][name] for name in LIMITS_OF_KERNEL}
     limits["processes"] = settings["limits"]["processes"] + FAMILY_PROCESSES
-    return Plan(
+    return JailPlan(
         users=users,
         limits=limits,
         read_paths=readable,
@@ -193,7 +216,7 @@ def _readable_for(uid: int, paths: list[str], forker: Forker) -> bool:
     return os.waitpid(pid, 0)[1] == 0
 
 
-def _rehearsed(plan: Plan, standing: Standing, places: Keeper, forker: Forker) -> dict[str, str]:
+def _rehearsed(plan: JailPlan, standing: Standing, places: Keeper, forker: Forker) -> dict[str, str]:
     """Layer -> "" or why it cannot be had, tried in a child with a workspace of its own."""
     fd, path = places.new_family().new_workspace(1 << 20, 16, standing.first_uid)
     try:

@@ -28,7 +28,7 @@ from .fork import CLONE_PARENT, Forker
 from .outbox import Outbox
 from .preload import draw_unseen, preload
 from .privileges import die_with_parent
-from .shown import Shown, use
+from .shown import ShownPictures, use
 from .workspace import Workspace, WorkspaceTooLarge
 
 ALL_SIGNALS = frozenset(int(number) for number in signal.valid_signals())
@@ -45,7 +45,7 @@ class Interpreter:
     sock: socket.socket
     outbox: Outbox
     workspace: Workspace
-    shown: Shown
+    shown: ShownPictures
     forker: Forker
     offsets: dict[int, int] = field(default_factory=dict)
     """Positions of the program's open files when the last kept call ended."""
@@ -59,7 +59,7 @@ def new_interpreter(config: GuestConfig, forker: Forker) -> Interpreter:
     preload(module.__dict__, config.preload)
     workspace = Workspace(wire.WORKSPACE_FD, config.workspace, config.workspace_bytes, config.workspace_files)
     outbox = Outbox(wire.OUTBOX_FD, config)
-    shown = Shown(config, outbox)
+    shown = ShownPictures(config, outbox)
     use(shown)
     return Interpreter(
         module=module,

@@ -27,18 +27,18 @@ _HANDLE = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 class Keeper(Protocol):
     """What makes and removes workspaces; `Workspaces` and `PlainWorkspaces` are the two."""
 
-    def new_family(self) -> Family:
+    def new_family(self) -> WorkspaceFamily:
         """A new, empty family."""
 
     def make(self, family: str, size_bytes: int, inodes: int, uid: int) -> tuple[int, str]:
-        """See `Family.new_workspace`; `family` is its path."""
+        """See `WorkspaceFamily.new_workspace`; `family` is its path."""
 
     def release(self, path: str) -> None:
         """Remove a workspace, and its family if that was the last one; one that is gone already is fine."""
 
 
 @dataclass(frozen=True)
-class Family:
+class WorkspaceFamily:
     """The folder of workspaces that may see each other."""
 
     keeper: Keeper
@@ -66,14 +66,14 @@ class Workspaces:
         self._handle = handle
         self._base = base
 
-    def new_family(self) -> Family:
+    def new_family(self) -> WorkspaceFamily:
         """A new, empty family."""
         name = _token()
         os.mkdir(name, 0o111, dir_fd=self._handle)
-        return Family(self, f"{self._base}/{name}")
+        return WorkspaceFamily(self, f"{self._base}/{name}")
 
     def make(self, family: str, size_bytes: int, inodes: int, uid: int) -> tuple[int, str]:
-        """A tmpfs of `size_bytes` with room for `inodes` files; see `Family.new_workspace`."""
+        """A tmpfs of `size_bytes` with room for `inodes` files; see `WorkspaceFamily.new_workspace`."""
         path = f"{family}/{_token()}"
         # One inode is the workspace's own folder.
         options = {"size": str(size_bytes), "nr_inodes": str(inodes + 1), "mode": "0700"}
@@ -118,12 +118,12 @@ class PlainWorkspaces:
         # Sessions of another user must get through, and see nothing.
         os.chmod(base, 0o711)
 
-    def new_family(self) -> Family:
+    def new_family(self) -> WorkspaceFamily:
         """A new, empty family."""
         path = f"{self._base}/{_token()}"
         os.mkdir(path)
         os.chmod(path, 0o711)
-        return Family(self, path)
+        return WorkspaceFamily(self, path)
 
     def make(self, family: str, size_bytes: int, inodes: int, uid: int) -> tuple[int, str]:
         """A folder; the caps are not enforced here (only the limits per file and process hold)."""

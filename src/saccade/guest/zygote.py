@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import wire
 from .fork import Forker
-from .seat import Seat
+from .nursery import Seat
 
 if TYPE_CHECKING:
     from .namespaces import Standing

@@ -17,7 +17,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from saccade.errors import ModelRefusedError
-from saccade.models.answer import Answer
+from saccade.models.answer import PartialAnswer
 from saccade.models.base import MediaReader, Request, Usage
 from saccade.models.native_calls import paired
 from saccade.models.pictures import PictureRules, encoded_picture
@@ -101,9 +101,9 @@ def request_fields(
 
 
 class EventReader:
-    """Feeds an `Answer` from the events of a stream."""
+    """Feeds an `PartialAnswer` from the events of a stream."""
 
-    def __init__(self, answer: Answer) -> None:
+    def __init__(self, answer: PartialAnswer) -> None:
         self._answer = answer
         self._usage: dict[str, Any] = {}
         self._finish: FinishReason | None = None

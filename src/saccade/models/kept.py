@@ -8,6 +8,7 @@ and log-probabilities are not kept: a kept reply is for reading, not for trainin
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Callable
 from hashlib import sha256
 from pathlib import Path
@@ -20,6 +21,8 @@ from saccade.record.action import ToolCall
 from saccade.record.base import Record, Text, clean_text
 from saccade.record.disk import write_whole
 from saccade.record.turn import FinishReason
+
+_log = logging.getLogger(__name__)
 
 
 class _Reply(Record):
@@ -58,6 +61,7 @@ class KeptModel:
             return completion
         except ValidationError as error:
             raise SettingsError(f"{file} is no kept reply of a model; delete it: {error}") from error
+        _log.debug("%s: kept reply %s.", self.name, file.stem[:12])
         if on_text is not None and reply.text:
             on_text(reply.text)
         return Completion(text=reply.text, finish=reply.finish, tool_calls=reply.tool_calls, model=reply.model)

@@ -33,7 +33,7 @@ DEFAULT_SETTINGS = LocalSettings()
 
 
 class LocalModel:
-    """A checkpoint of a known family (see `local_families.FAMILIES`)."""
+    """A checkpoint of a known family (see `families.known.FAMILIES`)."""
 
     def __init__(self, source: str, settings: LocalSettings = DEFAULT_SETTINGS) -> None:
         for package in ("torch", "transformers"):

@@ -80,7 +80,7 @@ def generate(
         ContextLimitError: the prompt fills the model's context.
     """
     limit = _limit(checkpoint, prompt, sampling, context_tokens)
-    draw = Draw(sampling, checkpoint.forbidden)
+    draw = TokenSampler(sampling, checkpoint.forbidden)
     decoder = TextOfTokens(checkpoint.tokenizer)
     watch = StopWatch(stops)
     ids: list[int] = []
@@ -106,7 +106,7 @@ def generate(
     return Generated(watch.text, finish, tuple(ids), tuple(logprobs))
 
 
-class Draw:
+class TokenSampler:
     """Picks the next token. No temperature, or 0, is greedy; None and 0 turn `top_k` off, None and 1 `top_p`."""
 
     def __init__(self, sampling: Sampling, forbidden: torch.Tensor) -> None:

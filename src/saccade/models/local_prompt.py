@@ -20,6 +20,8 @@ from PIL import Image
 
 from saccade.errors import ModelRefusedError
 from saccade.models.base import MediaReader, Request
+from saccade.models.families.base import ModelFamily
+from saccade.models.families.pieces import SpecialToken
 from saccade.models.local_weights import Checkpoint
 from saccade.models.pictures import PictureRules, decoded_picture
 from saccade.record.content import ImagePart, Message, TextPart
@@ -173,7 +175,7 @@ def _expanded(ids: Sequence[int], counts: Sequence[int], checkpoint: Checkpoint)
     left = iter(counts)
     expanded: list[int] = []
     for token in ids:
-        expanded += ids_of(list(checkpoint.family.expanded(next(left)))) if token == placeholder else [token]
+        expanded += ids_of(_around(checkpoint.family, next(left))) if token == placeholder else [token]
     return expanded
 
 
@@ -193,3 +195,9 @@ def _placed(tensor: torch.Tensor, checkpoint: Checkpoint) -> torch.Tensor:
     if tensor.is_floating_point():
         return tensor.to(checkpoint.device, checkpoint.model.dtype)
     return tensor.to(checkpoint.device)
+
+
+def _around(family: ModelFamily, visual: int) -> list[str]:
+    """What stands for the one placeholder that the chat template writes; Qwen's writes the marks as well."""
+    tokens = [piece.token for piece in family.picture(visual) if isinstance(piece, SpecialToken)]
+    return tokens if family.own_marks else tokens[1:-1]

@@ -18,7 +18,8 @@ from transformers import AutoImageProcessor, AutoModelForImageTextToText, AutoTo
 from transformers.utils import cached_file, logging
 
 from saccade.errors import ModelError, ModelRefusedError, SettingsError
-from saccade.models.local_families import Family, family_of
+from saccade.models.families.base import ModelFamily
+from saccade.models.families.known import family_of
 from saccade.models.local_patches import multiply_patches
 from saccade.models.local_settings import LocalSettings, check_folder
 from saccade.models.local_text import require_byte_level
@@ -31,7 +32,7 @@ class Checkpoint:
 
     name: str
     """Name and, from the hub, the commit."""
-    family: Family
+    family: ModelFamily
     model: Any
     tokenizer: Any
     image_processor: Any
@@ -116,7 +117,7 @@ def _without_bars() -> Iterator[None]:
             logging.enable_progress_bar()
 
 
-def forbidden_tokens(tokenizer: Any, family: Family, vocabulary: int) -> torch.Tensor:
+def forbidden_tokens(tokenizer: Any, family: ModelFamily, vocabulary: int) -> torch.Tensor:
     """bool (vocabulary,): the family's reserved tokens, and rows of the embedding that no token has.
 
     A trainer must leave the same ids out of its softmax, or its probabilities are not those of the sampler.

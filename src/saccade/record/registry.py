@@ -1,6 +1,6 @@
 """Things found by a versioned id: `id@version` -> `module:attribute`, imported when it is first asked for.
 
-    DIALECTS = Registry("dialects", {"pyvision@1": "saccade.dialects.pyvision:PyVision"})
+    DIALECTS = Registry("dialects", {"pyvision@1": "saccade.dialects.pyvision:PyVisionDialect"})
     dialect = DIALECTS.load("pyvision")          # the highest version; "pyvision@1" names one
     dialect = DIALECTS.load("my_dialect.py:MINE")          # code of the user's own, see `own_code`
 

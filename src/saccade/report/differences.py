@@ -21,12 +21,12 @@ from saccade.report.page import index_html, page_html
 from saccade.report.picture_book import PictureBook, Sources
 from saccade.report.site import CARD, Written
 from saccade.report.stored_run import StoredRun
-from saccade.report.view import Card, Other
+from saccade.report.view import EpisodeCard, Other
 from saccade.report.words import some
 
 
 @dataclass(frozen=True, slots=True)
-class Side:
+class RunSide:
     """One of the runs."""
 
     name: str
@@ -38,12 +38,14 @@ class Side:
         return (trajectory for trajectory in self.run.trajectories() if trajectory.task.id in tasks)
 
 
-def write_differences(found: Comparison, sides: tuple[Side, Side], target: Path, *, budget: int = BUDGET) -> Written:
+def write_differences(
+    found: Comparison, sides: tuple[RunSide, RunSide], target: Path, *, budget: int = BUDGET
+) -> Written:
     """Write the page `target` with the differences that `found` names; beyond the budget a folder beside it."""
     tasks = {pair.task: place for place, pair in enumerate(found.differing)}
     anchors, others = _links(sides, tasks)
     episodes = Episodes(target, budget=budget)
-    cards: dict[tuple[int, ...], Card] = {}
+    cards: dict[tuple[int, ...], EpisodeCard] = {}
     thumbnails: dict[str, Sources] = {}
     for number, side in enumerate(sides):
         book = PictureBook(side.run.store)
@@ -66,7 +68,7 @@ def write_differences(found: Comparison, sides: tuple[Side, Side], target: Path,
 
 
 def _links(
-    sides: tuple[Side, Side], tasks: Mapping[str, int]
+    sides: tuple[RunSide, RunSide], tasks: Mapping[str, int]
 ) -> tuple[dict[tuple[int, str], str], dict[str, list[Other]]]:
     """The anchor of each episode by its side and id, and the links to all of a task."""
     anchors: dict[tuple[int, str], str] = {}
@@ -79,7 +81,7 @@ def _links(
     return anchors, others
 
 
-def _facts(found: Comparison, sides: tuple[Side, Side]) -> tuple[str, ...]:
+def _facts(found: Comparison, sides: tuple[RunSide, RunSide]) -> tuple[str, ...]:
     first, second = sides
     return (
         f"{first.name} against {second.name}:",

@@ -13,13 +13,13 @@ from saccade.record.box import area
 from saccade.record.content import MediaPart
 from saccade.record.task import EvidenceBox
 from saccade.report.turn_view import colour
-from saccade.report.view import Box
+from saccade.report.view import BoxView
 
 _TAG: Final = 30
 """A number is this many times smaller than the longer side of its picture."""
 
 
-def boxes(part: MediaPart, found: list[Region], evidence: list[EvidenceBox]) -> tuple[Box, ...]:
+def boxes(part: MediaPart, found: list[Region], evidence: list[EvidenceBox]) -> tuple[BoxView, ...]:
     """The boxes over one picture, in the order in which they are drawn."""
     height = max(part.width, part.height) / _TAG
     wanted = [(region.box, str(region.turn + 1), region.turn + 1, _how(region)) for region in found]
@@ -32,7 +32,7 @@ def boxes(part: MediaPart, found: list[Region], evidence: list[EvidenceBox]) -> 
         tag = _tag(box, (height * (0.55 * len(number) + 0.55), height), (part.width, part.height), tags)
         tags.append(tag)
         hue = "evidence" if turn is None else colour(turn)
-        drawn.append(Box(number, hue, box, tag, _place(box), title, turn))
+        drawn.append(BoxView(number, hue, box, tag, _place(box), title, turn))
     return tuple(drawn)
 
 

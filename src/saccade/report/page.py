@@ -20,7 +20,7 @@ from markupsafe import Markup
 from saccade.report.picture_book import Sources
 from saccade.report.plain_text import one_line, readable
 from saccade.report.sections.view import Section
-from saccade.report.view import Card, EpisodeView, Other, RunLine
+from saccade.report.view import EpisodeCard, EpisodeView, Other, RunLine
 
 _MAY_ASK = "connect-src 'self'; "
 _ASSETS = resources.files("saccade.report").joinpath("assets")
@@ -34,7 +34,7 @@ def episode_html(view: EpisodeView, back: str = "", others: tuple[Other, ...] = 
     return _render("episode.html.j2", episode=view, back=back, others=others, root=root)
 
 
-def index_html(cards: tuple[Card, ...], facts: tuple[str, ...]) -> Markup:
+def index_html(cards: tuple[EpisodeCard, ...], facts: tuple[str, ...]) -> Markup:
     """The cards of many episodes as a fragment of a page; `facts` are sentences above them."""
     return _render("index.html.j2", cards=cards, facts=facts)
 

@@ -50,7 +50,7 @@ _MACHINE = (
     "keep.checkpoints=1",
     "keep.tensorboard=false",
     "rollouts.every=0",
-    "play.max_concurrency=24",
+    "generation.max_concurrency=24",
 )
 """Held-out tasks are examined afterwards, and rollouts are kept where a claim asks for them. Few programs run at
 once, so that two cores finish them within their limit of time."""

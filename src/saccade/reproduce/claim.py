@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from saccade.errors import SettingsError
 from saccade.reproduce.evidence import Evidence
-from saccade.reproduce.finding import Expectation, Measured
+from saccade.reproduce.finding import Expectation, MeasuredEffect
 from saccade.reproduce.settings import Reproduction
 from saccade.rl.train.settings import RlSettings
 
@@ -23,7 +23,7 @@ class Claim:
     """Paper, figure or table."""
     expectations: Callable[[Reproduction], tuple[Expectation, ...]]
     """What is expected, before anything is run."""
-    measure: Callable[[Evidence], Mapping[str, Measured]]
+    measure: Callable[[Evidence], Mapping[str, MeasuredEffect]]
     """What was measured, by the name of the expectation."""
     curves: tuple[tuple[str, str], ...]
     """Values of training that the figure shows: as metrics.jsonl names them, and what they are."""

@@ -21,7 +21,7 @@ from saccade.reproduce.claim import Claim
 from saccade.reproduce.evidence import Evidence
 from saccade.reproduce.exam import examine
 from saccade.reproduce.figure import draw
-from saccade.reproduce.finding import Expectation, Finding, Measured, judge, overall_verdict
+from saccade.reproduce.finding import Expectation, Finding, MeasuredEffect, judge, overall_verdict
 from saccade.reproduce.outcome import ClaimOutcome, expected, rows_of, write_outcome
 from saccade.reproduce.places import Places
 from saccade.reproduce.plan import (
@@ -39,7 +39,7 @@ from saccade.reproduce.tasks import write_tasks
 from saccade.rl.train.metrics import RlCallback
 from saccade.rl.train.run import train
 from saccade.rl.train.settings import RlSettings
-from saccade.sft.train.watch import Watch as SftWatch
+from saccade.sft.train.callback import SftCallback
 from saccade.training.folder import SETTINGS
 from saccade.training.launch import launch
 
@@ -50,7 +50,7 @@ class ReproduceCallback(Protocol):
     def says(self, text: str) -> None:
         """Something that a reader wants to know."""
 
-    def sft(self) -> AbstractContextManager[SftWatch]:
+    def sft(self) -> AbstractContextManager[SftCallback]:
         """Who hears the training of the start."""
 
     def rl(self) -> AbstractContextManager[RlCallback]:
@@ -88,7 +88,7 @@ def _findings(
 ) -> tuple[Finding, ...]:
     """The findings; nothing is decided where something is `missing`."""
     measured = claim.measure(evidence)
-    known = {name: Measured(item.by_seed, item.missing or missing) for name, item in measured.items()}
+    known = {name: MeasuredEffect(item.by_seed, item.missing or missing) for name, item in measured.items()}
     return tuple(judge(item, known[item.name]) for item in expectations)
 
 

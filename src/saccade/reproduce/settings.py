@@ -14,7 +14,7 @@ from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, Pos
 from saccade.record.settings import Settings
 from saccade.rl.train.settings import renewed_override
 
-Play = Literal["right", "known", "guess", "glance", "middle", "astray", "again", "stumble"]
+DemonstrationKind = Literal["right", "known", "guess", "glance", "middle", "astray", "again", "stumble"]
 """How a demonstration goes: see `saccade.reproduce.plays`."""
 _NAME = r"[a-z0-9-]+"
 
@@ -37,7 +37,7 @@ class Lesson(Settings):
 
     tasks: str
     """Name of the set whose worlds and knobs are drawn."""
-    play: Play = "right"
+    play: DemonstrationKind = "right"
     n: PositiveInt
     """Tasks of each world."""
     dialect: str = "tiny:look"

@@ -26,14 +26,14 @@ from saccade.record.trajectory import Trajectory
 from saccade.record.turn import Turn
 from saccade.rewards.form import tags_in_order
 from saccade.rewards.reading import accuracy, calls, failed, silent, succeeded
-from saccade.rewards.reward import Group, Reward, TurnPart, mean_of, reward_each
+from saccade.rewards.reward import Reward, RewardGroup, TurnPart, mean_of, reward_each
 
 _TAGS: Final = ("think", "code", "answer")
 RIGHT: Final = 0.5
 """Accuracy from which a rollout is right."""
 
 
-class CodeDance(Settings):
+class CodeDanceReward(Settings):
     """Parameters of both levels; the defaults are `paper`."""
 
     accuracy_weight: float = 1.0
@@ -54,7 +54,7 @@ class CodeDance(Settings):
     """Of a failed call."""
     discount: NonNegativeFloat = 0.2
 
-    def __call__(self, group: Group) -> tuple[Reward, ...]:
+    def __call__(self, group: RewardGroup) -> tuple[Reward, ...]:
         """Parts `accuracy`, `format`, `tools`; of the turns: `execution` and its discounted return `returns`.
 
         Observed beside them: `mu`, `success_rate` and `calls`.
@@ -128,9 +128,9 @@ def _only(values: Sequence[float], turns: Sequence[int]) -> tuple[float | None, 
 _MATH: Final[dict[str, float]] = {"accuracy_weight": 1.2, "format_weight": 0.4, "base": 1.0}
 PRESETS: Final = MappingProxyType(
     {
-        "paper": CodeDance(),
-        "paper-math": CodeDance.model_validate(_MATH),
-        "repo": CodeDance(mu="score"),
-        "repo-math": CodeDance.model_validate({**_MATH, "mu": "score"}),
+        "paper": CodeDanceReward(),
+        "paper-math": CodeDanceReward.model_validate(_MATH),
+        "repo": CodeDanceReward(mu="score"),
+        "repo-math": CodeDanceReward.model_validate({**_MATH, "mu": "score"}),
     }
 )

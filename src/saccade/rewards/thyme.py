@@ -15,17 +15,17 @@ from saccade.record.trajectory import Trajectory
 from saccade.rewards.form import one_thought_one_answer
 from saccade.rewards.judges.consistency import CONSISTENT
 from saccade.rewards.reading import accuracy
-from saccade.rewards.reward import Group, Reward, reward_each
+from saccade.rewards.reward import Reward, RewardGroup, reward_each
 
 
-class Thyme(Settings):
+class ThymeReward(Settings):
     """R = accuracy + 0.5 format + 0.5 consistency · [accuracy > 0]."""
 
     accuracy_weight: float = 1.0
     format_weight: float = 0.5
     consistency_weight: float = 0.5
 
-    def __call__(self, group: Group) -> tuple[Reward, ...]:
+    def __call__(self, group: RewardGroup) -> tuple[Reward, ...]:
         """Parts `accuracy`, `format` and `consistency`."""
         return reward_each(group, self._reward)
 
@@ -46,4 +46,4 @@ class Thyme(Settings):
         )
 
 
-PRESETS: Final = MappingProxyType({"repo": Thyme()})
+PRESETS: Final = MappingProxyType({"repo": ThymeReward()})

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import Final
 
 import numpy as np
@@ -15,25 +14,10 @@ import numpy as np
 from saccade.errors import TrainingError
 from saccade.record.action import ParseError
 from saccade.record.status import Status
-from saccade.record.trajectory import StopReason, Trajectory
+from saccade.record.stop_facts import STOPS, Broken
+from saccade.record.trajectory import Trajectory
 from saccade.rewards.reading import accuracy, returned_pictures
 from saccade.rewards.reward import Reward
-
-
-class Broken(StrEnum):
-    """What broke a rollout through its own doing."""
-
-    TIMEOUT = "timeout"
-    RUNTIME_DEATH = "runtime_death"
-    """The program's process died, or asked for too much memory."""
-    EXECUTION_ERROR = "execution_error"
-    """The code raised, or a tool refused the call."""
-    NO_ACTION = "no_action"
-    """The last turn holds no action."""
-    OVER_LENGTH = "over_length"
-    OVER_IMAGES = "over_images"
-    """Too many pictures or pixels."""
-
 
 _STATUS: Final = {
     Status.TIMEOUT: Broken.TIMEOUT,
@@ -41,13 +25,6 @@ _STATUS: Final = {
     Status.OUT_OF_MEMORY: Broken.RUNTIME_DEATH,
     Status.ERROR: Broken.EXECUTION_ERROR,
     Status.REFUSED: Broken.EXECUTION_ERROR,
-}
-_STOP: Final = {
-    StopReason.CONTEXT_LIMIT: Broken.OVER_LENGTH,
-    StopReason.IMAGE_LIMIT: Broken.OVER_IMAGES,
-    StopReason.PIXEL_LIMIT: Broken.OVER_IMAGES,
-    StopReason.WALL_LIMIT: Broken.TIMEOUT,
-    StopReason.NO_ACTION: Broken.NO_ACTION,
 }
 
 
@@ -125,7 +102,7 @@ def broken(trajectory: Trajectory) -> frozenset[Broken]:
     """Everything that broke a trajectory; reaching the limit of turns is no break."""
     kinds = {_STATUS.get(turn.execution.status) for turn in trajectory.turns if turn.execution is not None}
     if trajectory.stop is not None:
-        kinds.add(_STOP.get(trajectory.stop))
+        kinds.add(STOPS[trajectory.stop].broken)
     if trajectory.turns and isinstance(trajectory.turns[-1].action, ParseError):
         kinds.add(Broken.NO_ACTION)
     return frozenset(kind for kind in kinds if kind is not None)

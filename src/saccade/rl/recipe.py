@@ -25,14 +25,13 @@ from saccade.record.mistakes import mistaken
 from saccade.record.settings import Settings, load_settings
 from saccade.record.suggest import did_you_mean
 from saccade.record.trajectory import EpisodeLimits, Sampling
-from saccade.rewards.by_tag import ByTag
 from saccade.rewards.judges.model import JudgeRules
 from saccade.rewards.judges.registry import JUDGES
 from saccade.rewards.registry import load_reward
-from saccade.rewards.reward import NeedsConsistency, NeedsJudge, RewardPreset
+from saccade.rewards.reward import ByTag, NeedsConsistency, NeedsJudge, RewardPreset
 from saccade.rewards.trial import turn_parts
 from saccade.rl.advantages.rules import Grpo, NamedAdvantage, TurnLevel
-from saccade.rl.losses.settings import LossSettings
+from saccade.rl.losses.settings import RlLossSettings
 from saccade.rl.select.curriculum import Band
 from saccade.rl.select.plain import KeepAll
 from saccade.rl.select.registry import NamedSelection
@@ -106,7 +105,7 @@ class Recipe(Settings):
     curriculum: Band | None = None
     """Which tasks are trained on, by how the last checkpoint did; None for all."""
     advantage: NamedAdvantage = Grpo()
-    loss: LossSettings = LossSettings()
+    loss: RlLossSettings = RlLossSettings()
     optimizer: RlOptimizerSettings = RlOptimizerSettings()
     steps: PositiveInt = 200
     seed: NonNegativeInt = 0

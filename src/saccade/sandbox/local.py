@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import logging
 import math
 import os
 import sys
@@ -22,6 +23,9 @@ from pathlib import Path
 from typing import Any, Self
 
 from saccade.errors import IsolationError, SandboxClosedError, SandboxError, SandboxLostError
+from saccade.guest.preload import PRELOAD
+from saccade.guest.repairs import PASSES
+from saccade.record.suggest import did_you_mean
 from saccade.sandbox.base import Binding, SessionOptions
 from saccade.sandbox.bindings import Bound, BoundImage, Memfd, bound_all
 from saccade.sandbox.cgroup import Cgroups, sweep
@@ -31,9 +35,10 @@ from saccade.sandbox.isolation import MINIMUM, Isolation, Layer, LayerState
 from saccade.sandbox.limits import Limits
 from saccade.sandbox.link import House, Link
 from saccade.sandbox.local_session import LocalSession
-from saccade.sandbox.options import check_options
 from saccade.sandbox.shared_images import SharedImages
 from saccade.sandbox.zygote_client import ZygoteClient, default_python
+
+_log = logging.getLogger(__name__)
 
 _DECODED_AHEAD = 25_000_000
 """Pixels of a picture that is decoded when a session is opened, and not when code first looks at it."""
@@ -165,6 +170,7 @@ class LocalSandbox:
             if self._zygote is not None and self._zygote.alive:
                 return
             if self._zygote is not None:
+                _log.warning("The sandbox's processes died, with all sessions. They are started again.")
                 await self._stop()
             await self._start()
 
@@ -190,6 +196,7 @@ class LocalSandbox:
             self._release()
             raise
         self._zygote, self._isolation = zygote, isolation
+        _log.info("The sandbox has started. Layers: %s.", ", ".join(isolation.names))
 
     def _settings(self) -> dict[str, Any]:
         assert self._folder is not None
@@ -253,3 +260,12 @@ class LocalSandbox:
 
     async def __aexit__(self, *exc: object) -> None:
         await self.close()
+
+
+def check_options(options: SessionOptions) -> None:
+    """Raise `SandboxError` for a repair or a preloaded name that does not exist, naming those that do."""
+    for what, names, known in (("repair", options.repairs, PASSES), ("name to preload", options.preload, PRELOAD)):
+        for name in names:
+            if name not in known:
+                hint = did_you_mean(name, known) or f"Known: {', '.join(sorted(known))}."
+                raise SandboxError(f"there is no {what} {name!r}. {hint}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import logging
 import time
 from collections.abc import Mapping, Sequence
 from typing import Protocol
@@ -17,8 +18,11 @@ from saccade.sandbox.limits import Limits
 from saccade.sandbox.link import Link
 from saccade.sandbox.result import RunResult
 
+_log = logging.getLogger(__name__)
+
 BRANCHES_AT_ONCE = 16
 """Branches forked per order, so that their descriptors fit into one packet."""
+_LIMITS = frozenset({Status.TIMEOUT, Status.OUT_OF_MEMORY})
 
 
 class Owner(Protocol):
@@ -75,7 +79,12 @@ class LocalSession:
                 result = await self._run(code, wall_seconds)
             except SandboxLostError as error:
                 self._lost = True
+                _log.warning("A session is lost: %s.", error)
                 result = RunResult(status=Status.LOST, traceback=str(error))
+            if result.status in _LIMITS:
+                _log.info(
+                    "A call reached a limit: %s after %.1f s.", result.status.value, time.perf_counter() - started
+                )
             timings = dataclasses.replace(result.timings, wall=time.perf_counter() - started)
             return dataclasses.replace(result, timings=timings, layers=self._sandbox.layers)
 
@@ -131,6 +140,7 @@ class LocalSession:
 
     async def _restart(self) -> None:
         """A fresh interpreter with nothing but the first bindings."""
+        _log.info("A session starts again after %d calls.", self._calls)
         old, self._link = self._link, self._sandbox.new_link(self._options)
         self._pending = list(self._first)
         self._calls = 0

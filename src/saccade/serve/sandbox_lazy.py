@@ -40,7 +40,7 @@ class ClientPicture:
     mode: str
     width: int
     height: int
-    needs: Needs = field(repr=False, compare=False)
+    needs: AwaitedPictures = field(repr=False, compare=False)
 
     @property
     def sha256(self) -> str:
@@ -52,7 +52,7 @@ class ClientPicture:
         return self.needs.ask(self.client, self.name).decode()
 
 
-class Needs:
+class AwaitedPictures:
     """Which pictures are being waited for, by client. Make it on the server's event loop."""
 
     def __init__(self, pictures: PictureStore) -> None:

@@ -22,7 +22,7 @@ from saccade.tokens.segments import PromptPicture, TokenTrajectory
 
 
 @dataclass(frozen=True, slots=True)
-class TokenRow:
+class BatchRow:
     """One trajectory, ready to be placed in a batch."""
 
     id: str
@@ -66,7 +66,7 @@ class Collator:
         self._model = model
         self._packed = packed
 
-    def __call__(self, rows: Sequence[TokenRow]) -> Batch:
+    def __call__(self, rows: Sequence[BatchRow]) -> Batch:
         """All `rows` in one batch. Raises what `PictureTensors` raises."""
         pictures = self._pictures([picture for row in rows for picture in row.pictures])
         lengths = [len(row) for row in rows]
@@ -84,7 +84,7 @@ class Collator:
 
     def _positions(
         self,
-        rows: Sequence[TokenRow],
+        rows: Sequence[BatchRow],
         spans: Sequence[tuple[int, int, int]],
         shape: tuple[int, int],
         pictures: dict[str, torch.Tensor],
@@ -105,7 +105,7 @@ class Collator:
                 seen += len(row.pictures)
         return torch.cat([text[None], positions]) if self._packed else positions
 
-    def _rope(self, row: TokenRow, grids: torch.Tensor | None) -> torch.Tensor:
+    def _rope(self, row: BatchRow, grids: torch.Tensor | None) -> torch.Tensor:
         """(3, tokens)."""
         ids = torch.from_numpy(row.ids)[None]
         visual = (ids == self._encoder.placeholder_id).int()
@@ -114,8 +114,8 @@ class Collator:
         return positions[:, 0]
 
 
-def token_row(trajectory: TokenTrajectory, trained_turns: Sequence[int] | None = None) -> TokenRow:
+def token_row(trajectory: TokenTrajectory, trained_turns: Sequence[int] | None = None) -> BatchRow:
     """The row of a trajectory, with the loss on what was sampled in `trained_turns`; None: in every turn."""
     turns = trajectory.turns()
     trained = turns >= 0 if trained_turns is None else np.isin(turns, list(trained_turns))
-    return TokenRow(trajectory.id, trajectory.ids(), trained, trajectory.pictures)
+    return BatchRow(trajectory.id, trajectory.ids(), trained, trajectory.pictures)

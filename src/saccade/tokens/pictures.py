@@ -40,23 +40,23 @@ class PictureTensors:
         """
         if not pictures:
             return {}
-        frame, processor = self._encoder.frame, self._encoder.image_processor
+        family, processor = self._encoder.family, self._encoder.image_processor
         images = [self._image(picture.part) for picture in pictures]
-        tensors = processor(images=images, return_tensors="pt", **dict(self._encoder.family.picture_options))
-        counted = frame.features(tensors, self._encoder.config)
+        tensors = processor(images=images, return_tensors="pt", **dict(family.picture_options))
+        counted = family.features(tensors, self._encoder.config)
         for picture, features in zip(pictures, counted, strict=True):
             if features != picture.tokens:
                 raise TrainingError(
                     f"the picture {picture.part.sha256[:12]} has {features} features and {picture.tokens} "
                     "placeholders: the stored picture is not of the size that its record says. Put it in again."
                 )
-        return {name: tensors[name] for name in frame.tensor_names()}
+        return {name: tensors[name] for name in family.tensor_names}
 
     def _image(self, part: ImagePart) -> Image.Image:
         if part.sha256 in self._kept:
             self._kept.move_to_end(part.sha256)
             return self._kept[part.sha256]
-        image = self._encoder.frame.prepared(decoded_picture(part, self._media), self._encoder.image_processor)
+        image = self._encoder.family.prepared(decoded_picture(part, self._media), self._encoder.image_processor)
         self._kept[part.sha256] = image
         self._bytes += _size(image)
         while self._bytes > self._most and len(self._kept) > 1:

@@ -37,7 +37,7 @@ class PromptPicture:
 
 
 @dataclass(frozen=True, slots=True)
-class Segment:
+class TokenSegment:
     """A stretch of tokens of one kind."""
 
     kind: SegmentKind
@@ -69,7 +69,7 @@ class TokenTrajectory:
     """The segments of one trajectory, in order. Every array has one entry for each token."""
 
     id: str
-    segments: tuple[Segment, ...]
+    segments: tuple[TokenSegment, ...]
 
     def __post_init__(self) -> None:
         """Raises ValueError unless there is one prompt, at the beginning."""

@@ -18,7 +18,7 @@ from saccade.training.settings import KeepSettings
 Values = Mapping[str, float | int | str]
 
 
-class Journal:
+class TrainingJournal:
     """The metrics of one run; one process writes."""
 
     def __init__(self, out: Path, settings: KeepSettings, step: int, config: dict[str, Any]) -> None:

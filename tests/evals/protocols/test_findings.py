@@ -14,7 +14,7 @@ from saccade.errors import ModelRefusedError, RecordError, RegistryError, Settin
 from saccade.evals.protocols.confidence.records import Confidence
 from saccade.evals.protocols.errors.records import ErrorClass, Errors
 from saccade.evals.protocols.faithfulness.judges import PictureJudge
-from saccade.evals.protocols.faithfulness.records import Faithfulness, Outcome, Shares
+from saccade.evals.protocols.faithfulness.records import Faithfulness, OutcomeShares, ToolUseOutcome
 from saccade.evals.protocols.findings import Findings
 from saccade.evals.protocols.registry import load_protocol, protocol_names
 from saccade.evals.protocols.stored import findings_file, read_findings, write_findings
@@ -69,7 +69,7 @@ def of(found: dict[str, Findings], kind: type[F]) -> F:
     return one
 
 
-def counts(shares: Shares) -> tuple[int, ...]:
+def counts(shares: OutcomeShares) -> tuple[int, ...]:
     rates = (shares.faithful, shares.unfaithful, shares.no_tool, shares.undecided)
     assert len({rate.of for rate in rates}) == 1
     assert sum(rate.count for rate in rates) == rates[0].of
@@ -98,8 +98,8 @@ def test_faithfulness_by_a_model_is_strict(found: dict[str, Findings]) -> None:
     assert counts(model.any_crop.of_all) == (2, 4, 1, 1)
     assert model.invalid == {"malformed": 1}
     outcomes = {row.id: row.judged[0].any_crop for row in findings.rows}
-    assert outcomes["t7#0"] is Outcome.UNDECIDED
-    assert outcomes["t2#0"] is Outcome.NO_TOOL
+    assert outcomes["t7#0"] is ToolUseOutcome.UNDECIDED
+    assert outcomes["t2#0"] is ToolUseOutcome.NO_TOOL
 
 
 def test_judges_are_compared(found: dict[str, Findings]) -> None:

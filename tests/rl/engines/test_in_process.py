@@ -19,7 +19,7 @@ from saccade.rl.engines.base import ContextFullError, SampledTurn, TurnRequest
 from saccade.rl.engines.in_process import TransformersEngine
 from saccade.tokens.batch import Collator, token_row
 from saccade.tokens.pictures import PictureTensors
-from saccade.tokens.segments import Segment, SegmentKind, TokenTrajectory
+from saccade.tokens.segments import SegmentKind, TokenSegment, TokenTrajectory
 from saccade.tokens.stream import PromptDelta, TokenStream
 
 FAMILIES = ("qwen2_5_vl", "qwen3_vl", "internvl")
@@ -78,7 +78,7 @@ async def test_greedy_is_what_a_single_answer_is(qwen: TinyPolicy, store: MediaS
     (slot,) = engine.slots([0])
     made = await slot.generate(TurnRequest(delta, temperature=0.0, max_tokens=24))
     await engine.close()
-    row = token_row(TokenTrajectory("test", (Segment(SegmentKind.PROMPT, delta.ids, delta.pictures),)))
+    row = token_row(TokenTrajectory("test", (TokenSegment(SegmentKind.PROMPT, delta.ids, delta.pictures),)))
     batch = Collator(qwen.encoder, PictureTensors(qwen.encoder, store), qwen.checkpoint.model, packed=False)([row])
     prompt = Prompt(batch.ids, batch.positions, batch.pictures, 0)
     unheard = Listening(lambda _: None, lambda: False)

@@ -11,13 +11,13 @@ from saccade.rl.groups import RolloutGroup
 from saccade.rl.select.curriculum import TAIL_PATCH, UNSOLVED_MOSTLY, Band, epoch_order, in_band, pass_rates
 from saccade.rl.select.dynamic import DynamicSampling
 from saccade.rl.select.oversample import OversampleFilterRank, RepoRank
-from saccade.rl.select.plain import KeepAll, PassRate
+from saccade.rl.select.plain import KeepAll, PassRateBand
 from saccade.rl.select.rounds import Generate, Ready, RoundLimits, Rounds, Short, decide
 from saccade.rl.select.selection import SelectionRule
 
 RULES: list[SelectionRule] = [
     KeepAll(),
-    PassRate(lowest=0.1, highest=0.9),
+    PassRateBand(lowest=0.1, highest=0.9),
     OversampleFilterRank(groups=2),
     OversampleFilterRank(groups=2, broken="rollout", tolerance=0),
     RepoRank(rollouts=5),

@@ -7,10 +7,12 @@ from dataclasses import replace
 import pytest
 from tests.rl.support import group
 
-from saccade.rl.groups import Broken, RolloutGroup
+from saccade.record.stop_facts import Broken
+from saccade.rl.groups import RolloutGroup
+from saccade.rl.select.curriculum import Band
 from saccade.rl.select.dynamic import DynamicSampling
 from saccade.rl.select.oversample import OversampleFilterRank, RepoRank
-from saccade.rl.select.plain import KeepAll, PassRate
+from saccade.rl.select.plain import KeepAll, PassRateBand
 from saccade.rl.select.selection import Reason, Selection, SelectionRule
 
 
@@ -97,11 +99,21 @@ def test_dynamic_sampling_takes_the_first_mixed_groups() -> None:
 
 def test_pass_rate_has_both_ends() -> None:
     easy, middle, hard = group("e", [1] * 8), group("m", [1, 1, 1, 0, 0, 0, 0, 0]), group("h", [0] * 8)
-    tail = PassRate(lowest=0.125, highest=0.375)([easy, middle, hard])
+    tail = PassRateBand(lowest=0.125, highest=0.375)([easy, middle, hard])
     assert names(tail) == ["m"]
     assert tail.reasons() == {Reason.TOO_EASY: 8, Reason.TOO_HARD: 8}
     with pytest.raises(ValueError, match="above"):
-        PassRate(lowest=0.5, highest=0.4)
+        PassRateBand(lowest=0.5, highest=0.4)
+
+
+@pytest.mark.parametrize("kind", [PassRateBand, Band])
+def test_a_band_is_of_shares(kind: type[PassRateBand | Band]) -> None:
+    assert (kind().lowest, kind().highest) == (0, 1)
+    for wrong in ({"lowest": -0.1}, {"lowest": 1.1, "highest": 2}, {"highest": 1.1}):
+        with pytest.raises(ValueError, match="or equal to"):
+            kind.model_validate(wrong)
+    for end in (0, 1):
+        assert kind(lowest=end, highest=end).highest == end
 
 
 def test_keep_all_keeps_uniform_groups() -> None:
@@ -130,7 +142,7 @@ def test_a_step_has_as_many_as_its_rule_says() -> None:
     assert len(RepoRank()(mixed(64, size=8))) == 512
 
 
-@pytest.mark.parametrize("rule", [PassRate(), OversampleFilterRank()], ids=lambda rule: rule.rule)
+@pytest.mark.parametrize("rule", [PassRateBand(), OversampleFilterRank()], ids=lambda rule: rule.rule)
 def test_two_rollouts_are_a_group_and_one_is_none(rule: SelectionRule) -> None:
     chosen = rule([group("pair", [1, 0]), group("one", [1]), group("left", [1, None])])
     assert names(chosen) == ["pair"]
@@ -185,10 +197,10 @@ def test_what_breaks_a_rollout_of_the_released_code_is_a_setting() -> None:
 
 def test_a_band_of_one_rate_is_a_band() -> None:
     half = [group("half", [1, 0]), group("third", [1, 0, 0])]
-    assert names(PassRate(lowest=0.5, highest=0.5)(half)) == ["half"]
-    assert names(PassRate(fewest=3)(half)) == ["third"]
-    assert names(PassRate(lowest=0.4)(half)) == ["half"]
-    assert names(PassRate(highest=0.4)(half)) == ["third"]
+    assert names(PassRateBand(lowest=0.5, highest=0.5)(half)) == ["half"]
+    assert names(PassRateBand(fewest=3)(half)) == ["third"]
+    assert names(PassRateBand(lowest=0.4)(half)) == ["half"]
+    assert names(PassRateBand(highest=0.4)(half)) == ["third"]
 
 
 def test_what_is_kept_says_its_rollouts_and_their_spread() -> None:

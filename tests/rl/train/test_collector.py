@@ -8,21 +8,21 @@ import pytest
 from tests.rewards.rollouts import SEARCH, answered, ran, rollout
 
 from saccade.errors import TrainingError
-from saccade.rewards.judges.verdict import NoVerdict, Verdict
+from saccade.rewards.judges.verdict import JudgeVerdict, NoVerdict
 from saccade.rewards.registry import load_reward
-from saccade.rewards.reward import Group
-from saccade.rl.play.rollouts import PlayedRollout
+from saccade.rewards.reward import RewardGroup
+from saccade.rl.generation.rollouts import GeneratedRollout
 from saccade.rl.train.collector import RolloutBatch, _check_judged
 from saccade.rl.train.scoring import ScoredRollout
 
 
-def batch(*verdicts: Verdict) -> RolloutBatch:
+def batch(*verdicts: JudgeVerdict) -> RolloutBatch:
     played = [rollout(ran("crop()", "a"), answered(), task=SEARCH, id=f"r{number}") for number in range(len(verdicts))]
-    rewards = load_reward("codev@1:paper")(Group(tuple(played), tuple((verdict, None) for verdict in verdicts)))
+    rewards = load_reward("codev@1:paper")(RewardGroup(tuple(played), tuple((verdict, None) for verdict in verdicts)))
     tokens: Any = None
     made = RolloutBatch()
     made.scored = {
-        item.id: ScoredRollout(PlayedRollout(item, tokens), reward)
+        item.id: ScoredRollout(GeneratedRollout(item, tokens), reward)
         for item, reward in zip(played, rewards, strict=True)
     }
     return made
@@ -30,8 +30,8 @@ def batch(*verdicts: Verdict) -> RolloutBatch:
 
 def test_a_step_without_any_verdict_ends_the_run() -> None:
     for reason in (NoVerdict.OUTAGE, NoVerdict.REFUSED, NoVerdict.MALFORMED):
-        none = Verdict(invalid=reason)
+        none = JudgeVerdict(invalid=reason)
         with pytest.raises(TrainingError, match=f"no verdict.*{reason.value}"):
             _check_judged(batch(none, none))
-        _check_judged(batch(none, Verdict(score=0.5)))
-    _check_judged(batch(Verdict(invalid=NoVerdict.NOT_ASKED)))
+        _check_judged(batch(none, JudgeVerdict(score=0.5)))
+    _check_judged(batch(JudgeVerdict(invalid=NoVerdict.NOT_ASKED)))

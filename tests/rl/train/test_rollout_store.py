@@ -11,10 +11,10 @@ from tests.rewards.rollouts import answered, ran, rollout
 from saccade.record.score import total
 from saccade.record.status import Status
 from saccade.rewards.registry import load_reward
-from saccade.rewards.reward import Group
+from saccade.rewards.reward import RewardGroup
 from saccade.rl.advantages.rules import Advantage, TurnLevel
+from saccade.rl.generation.rollouts import GeneratedRollout
 from saccade.rl.groups import group_of
-from saccade.rl.play.rollouts import PlayedRollout
 from saccade.rl.select.plain import KeepAll
 from saccade.rl.train.rollout_store import ADVANTAGE, with_worth
 from saccade.rl.train.scoring import ScoredRollout
@@ -25,9 +25,9 @@ TOKENS: Any = object()
 def test_the_parts_of_reward_and_advantage_are_on_the_rollout() -> None:
     good = rollout(ran("a", "a"), answered(), id="good")
     bad = rollout(ran("b", status=Status.ERROR), ran("c", "c"), answered("blue"), correct=0.0, id="bad")
-    rewards = load_reward("codedance@1:paper")(Group((good, bad)))
+    rewards = load_reward("codedance@1:paper")(RewardGroup((good, bad)))
     scored = [
-        ScoredRollout(PlayedRollout(item, TOKENS), reward) for item, reward in zip((good, bad), rewards, strict=True)
+        ScoredRollout(GeneratedRollout(item, TOKENS), reward) for item, reward in zip((good, bad), rewards, strict=True)
     ]
     selection = KeepAll()([group_of([good, bad], rewards)])
     found = {item.id: item for item in TurnLevel()(selection, {"good": rewards[0], "bad": rewards[1]})}
@@ -47,8 +47,8 @@ def test_the_parts_of_reward_and_advantage_are_on_the_rollout() -> None:
 
 def test_what_was_not_trained_on_has_no_advantage_and_a_sequence_alone_no_turns() -> None:
     item = rollout(ran("a", "a"), answered())
-    [reward] = load_reward("pyvision-rl@1:paper")(Group((item,)))
-    scored = ScoredRollout(PlayedRollout(item, TOKENS), reward)
+    [reward] = load_reward("pyvision-rl@1:paper")(RewardGroup((item,)))
+    scored = ScoredRollout(GeneratedRollout(item, TOKENS), reward)
     assert ADVANTAGE not in {score.name for score in with_worth(scored, None).scores}
     plain = with_worth(scored, Advantage("g", "t", 0.25)).scores[-1]
     assert (plain.name, plain.value, plain.detail) == (ADVANTAGE, 0.25, "")

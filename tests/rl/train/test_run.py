@@ -12,12 +12,12 @@ from saccade.record.task import Task
 from saccade.record.trajectory import Trajectory
 from saccade.rl.train.collector import Collector
 from saccade.rl.train.curriculum import PASS_RATES, TaskPassRate
-from saccade.rl.train.metrics import NoCallback
+from saccade.rl.train.metrics import RlCallback
 from saccade.rl.train.run import train
 from saccade.rl.train.tasks import TaskList, open_tasks
 
 
-class Stop(NoCallback):
+class Stop(RlCallback):
     """Breaks the run off after a step, before its checkpoint."""
 
     def __init__(self, at: int) -> None:
@@ -137,7 +137,7 @@ def test_other_tasks_are_refused_when_a_run_goes_on(
         train(fewer, tmp_path / "run", resume=True)
 
 
-class Counting(NoCallback):
+class Counting(RlCallback):
     """Hears how many tasks there are."""
 
     def __init__(self) -> None:
@@ -170,7 +170,7 @@ def test_no_task_of_a_large_file_is_left_out_in_silence(tmp_path: Path) -> None:
         open_tasks(str(tmp_path), "train")
 
 
-class StopChoosing(NoCallback):
+class StopChoosing(RlCallback):
     """Breaks the run off while a curriculum chooses."""
 
     def choosing(self, done: int, total: int) -> None:

@@ -25,7 +25,7 @@ from saccade.sft.curate.fingerprint import Fingerprint, NearIndex, fingerprint
 from saccade.sft.curate.held_out import HeldOut
 from saccade.sft.curate.pipeline import parse_pipeline
 from saccade.sft.curate.sources import SourceRuns
-from saccade.sft.curate.stage import Batch, Drop, Surroundings
+from saccade.sft.curate.stage import BatchStage, Drop, FilterContext
 from saccade.sft.curate.wording import normal_text
 
 
@@ -399,8 +399,8 @@ def test_duplicates_of_several_pictures_and_of_videos(runs: Runs) -> None:
         ),
     )
     pipeline = parse_pipeline({"filter": [{"name": "duplicates"}]})
-    stage = pipeline.steps[0].settings.start(Surroundings(SourceRuns([runs.root / "run"]), runs.root))
-    assert isinstance(stage, Batch)
+    stage = pipeline.steps[0].settings.start(FilterContext(SourceRuns([runs.root / "run"]), runs.root))
+    assert isinstance(stage, BatchStage)
     outcomes = stage.decide(list(SourceRuns([runs.root / "run"]).trajectories()))
     assert [outcome.detail if isinstance(outcome, Drop) else None for outcome in outcomes] == [
         None,

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from saccade.sft.experts.phrases import LONG, SHORT, Voice
+from saccade.sft.experts.phrases import LONG, SHORT, PhraseTable
 from saccade.sft.experts.speech import say
 from saccade.tasks.worlds.rng import Rng
 
@@ -32,7 +32,7 @@ def test_a_slot_that_is_not_given_is_named() -> None:
 
 
 @pytest.mark.parametrize("voice", [SHORT, LONG], ids=["short", "long"])
-def test_every_template_can_be_said_and_leaves_no_marks(voice: Voice) -> None:
+def test_every_template_can_be_said_and_leaves_no_marks(voice: PhraseTable) -> None:
     for occasion, templates in voice.items():
         for template in templates:
             for seed in range(8):

@@ -25,7 +25,7 @@ Data: TypeAlias = Mapping[str, object]
 
 
 @dataclass(frozen=True, slots=True)
-class Grid:
+class TextTable:
     """A table: heads, and rows of as many cells."""
 
     title: str
@@ -45,7 +45,7 @@ def plain_lines(found: Data) -> dict[str, str]:
     return dict(_lines("", found))
 
 
-def plain_grids(found: Data) -> tuple[Grid, ...]:
+def plain_grids(found: Data) -> tuple[TextTable, ...]:
     """The lists of records, each as a table."""
     return tuple(_grid(name, rows) for name, rows in _shown(found) if _is_list_of_records(rows))
 
@@ -63,11 +63,11 @@ def _lines(before: str, data: Data) -> Iterator[tuple[str, str]]:
             yield words, _text(value)
 
 
-def _grid(name: str, rows: object) -> Grid:
+def _grid(name: str, rows: object) -> TextTable:
     assert isinstance(rows, Sequence)
     heads = tuple(dict.fromkeys(field for row in rows for field in row if field not in _HIDDEN))
     cells = tuple(tuple(_text(row.get(field)) for field in heads) for row in rows)
-    return Grid(name.replace("_", " "), tuple(head.replace("_", " ") for head in heads), cells)
+    return TextTable(name.replace("_", " "), tuple(head.replace("_", " ") for head in heads), cells)
 
 
 def _is_list_of_records(value: object) -> bool:

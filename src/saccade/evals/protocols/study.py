@@ -13,15 +13,15 @@ from saccade.errors import OwnProtocolError, SettingsError
 from saccade.evals.merge import run_settings
 from saccade.evals.protocols.base import AnyProtocol, Studied
 from saccade.evals.protocols.faithfulness.judges import PictureJudge
-from saccade.evals.protocols.findings import About, Findings, SampleRow
+from saccade.evals.protocols.findings import Findings, SampleRow, StudiedRun
 from saccade.evals.rows import natural
-from saccade.looks.stored import StoredPixels
+from saccade.looks.regions import StoredPixels
 from saccade.media.store import MediaStore
 from saccade.record.codec import read_ids, read_lines
 from saccade.record.own_code import located
 from saccade.record.trajectory import StopReason, Trajectory
 
-Watch = Callable[[int, int], None]
+CountCallback = Callable[[int, int], None]
 """Hears how many samples were read, and of how many."""
 
 AT_ONCE = 16
@@ -38,7 +38,7 @@ class Study:
     """Pixel budget by which visual tokens are estimated."""
 
 
-async def study(run: Path, asked: Study, watch: Watch = lambda done, of: None) -> dict[str, Findings]:
+async def study(run: Path, asked: Study, watch: CountCallback = lambda done, of: None) -> dict[str, Findings]:
     """What each protocol finds in the run folder `run`, by its name.
 
     Raises:
@@ -72,7 +72,7 @@ def _row(protocol: AnyProtocol, studied: Studied) -> SampleRow:
         raise _failed(protocol, f"the row of the sample {studied.trajectory.id}", error) from error
 
 
-def _findings(protocol: AnyProtocol, rows: Sequence[SampleRow], about: About) -> Findings:
+def _findings(protocol: AnyProtocol, rows: Sequence[SampleRow], about: StudiedRun) -> Findings:
     try:
         return cast(Findings, protocol.findings(rows, about))
     except Exception as error:
@@ -89,8 +89,8 @@ def _ours(protocol: AnyProtocol) -> bool:
 def _failed(protocol: AnyProtocol, what: str, error: Exception) -> OwnProtocolError:
     code = getattr(protocol.row, "__code__", None)
     return OwnProtocolError(
-        f"the protocol {protocol.name} failed at {what}: {located(error, code and code.co_filename)}. Correct it; --only "
-        "names other protocols."
+        f"the protocol {protocol.name} failed at {what}: {located(error, code and code.co_filename)}. Correct it; "
+        "--only names other protocols."
     )
 
 
@@ -127,8 +127,8 @@ class _Told:
         self._models.add(trajectory.provenance.model)
         self._dialects.add(trajectory.provenance.dialect)
 
-    def about(self) -> About:
-        return About(
+    def about(self) -> StudiedRun:
+        return StudiedRun(
             **self._fixed,
             models=tuple(sorted(self._models)),
             dialects=tuple(sorted(self._dialects)),

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from saccade.evals.protocols.confidence.records import Confidence, Curve
 from saccade.evals.protocols.errors.records import Errors
-from saccade.evals.protocols.faithfulness.records import Agreement, Faithfulness, JudgeFindings, Shares
+from saccade.evals.protocols.faithfulness.records import Faithfulness, JudgeAgreement, JudgeFindings, OutcomeShares
 from saccade.evals.protocols.findings import Findings, Mean, Rate
 from saccade.evals.protocols.plain import plain_data, plain_grids, plain_lines
 from saccade.evals.protocols.tokens.records import TokenEconomy, TokenPoint
@@ -72,11 +72,11 @@ def _outcomes(judge: JudgeFindings) -> Iterable[Sequence[str]]:
         yield _shares(f"{source or '?'}, any picture", rates.of_all)
 
 
-def _shares(name: str, shares: Shares) -> Sequence[str]:
+def _shares(name: str, shares: OutcomeShares) -> Sequence[str]:
     return (name, *map(_rate, (shares.faithful, shares.unfaithful, shares.no_tool, shares.undecided)))
 
 
-def _agreement(name: str, agreed: Agreement) -> str:
+def _agreement(name: str, agreed: JudgeAgreement) -> str:
     kappa = "–" if agreed.kappa is None else f"{agreed.kappa:.2f}"
     table = f"both {agreed.both}, model alone {agreed.only_model}, boxes alone {agreed.only_boxes}"
     return (

@@ -15,7 +15,7 @@ from contextlib import ExitStack
 from functools import partial
 
 from . import clamp_crop, code_fence, cv_for_cv2, missing_import, path_alias, stray_indent
-from .base import Context, RepairPass
+from .base import RepairContext, RepairPass
 
 PASSES: dict[str, RepairPass] = {
     module.PASS.name: module.PASS
@@ -42,7 +42,7 @@ def repair_text(code: str, passes: Iterable[RepairPass], log: NamedLog) -> str:
     return code
 
 
-def repair_tree(tree: ast.Module, passes: Iterable[RepairPass], context: Context, log: NamedLog) -> None:
+def repair_tree(tree: ast.Module, passes: Iterable[RepairPass], context: RepairContext, log: NamedLog) -> None:
     """Apply the passes that work on the syntax tree."""
     for item in passes:
         if item.tree is not None:

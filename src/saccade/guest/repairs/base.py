@@ -14,7 +14,7 @@ Log = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Context:
+class RepairContext:
     """What a pass may look at: the session's variables (it may bind names there) and the path aliases."""
 
     namespace: MutableMapping[str, Any] = field(default_factory=dict)
@@ -29,7 +29,7 @@ class RepairPass:
     summary: str
     text: Callable[[str, Log], str] | None = None
     """The text to go on with; must have as many lines."""
-    tree: Callable[[ast.Module, Context, Log], None] | None = None
+    tree: Callable[[ast.Module, RepairContext, Log], None] | None = None
     """Changes the tree in place."""
     during: Callable[[Log], AbstractContextManager[None]] | None = None
 

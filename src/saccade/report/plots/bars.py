@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from saccade.report.plots.figure import Figure, Key, below, clean, drawing, key, number, text
+from saccade.report.plots.figure import Figure, LegendEntry, below, clean, drawing, key, number, text
 from saccade.report.plots.scale import scale
 
 WIDTH = 440.0
@@ -18,7 +18,7 @@ _GAP = 9.0
 
 
 @dataclass(frozen=True, slots=True)
-class Shares:
+class StackedBar:
     """One whole and its parts."""
 
     name: str
@@ -53,7 +53,7 @@ def bars(title: str, says: str, runs: Mapping[str, Mapping[str, float]], label: 
     return Figure(title, says, drawing(WIDTH, height + 38, drawn, title, says), legend)
 
 
-def shares(title: str, says: str, wholes: Sequence[Shares], kinds: Mapping[str, str]) -> Figure | None:
+def shares(title: str, says: str, wholes: Sequence[StackedBar], kinds: Mapping[str, str]) -> Figure | None:
     """For each whole one bar, cut into its parts; `kinds` gives their order and their classes."""
     wholes = [whole for whole in wholes if sum(whole.parts.values()) > 0]
     if not wholes:
@@ -75,7 +75,7 @@ def shares(title: str, says: str, wholes: Sequence[Shares], kinds: Mapping[str, 
                 told = f"{whole.name}: {kind} {number(amount / total, 0, True)} ({number(amount)})"
                 drawn.append(_share(ends, y, (colour, told), number(round(amount / total, 3), 0, True)))
     used = [kind for kind in kinds if any(whole.parts.get(kind) for whole in wholes)]
-    legend = tuple(Key(kind, kinds[kind], shape="block") for kind in used)
+    legend = tuple(LegendEntry(kind, kinds[kind], shape="block") for kind in used)
     return Figure(title, says, drawing(WIDTH, height + 38, drawn, title, says), legend)
 
 
@@ -84,7 +84,7 @@ def _room(labels: Sequence[str]) -> float:
     return 16 + 7.0 * max(min(len(label), _LABEL) for label in labels)
 
 
-def _bar(start: tuple[float, float], end: float, own: Key, value: float, percent: bool) -> Markup:
+def _bar(start: tuple[float, float], end: float, own: LegendEntry, value: float, percent: bool) -> Markup:
     said = number(value, 0, percent)
     bar = Markup(
         '<rect class="part {}" x="{}" y="{:.1f}" width="{:.1f}" height="{:.1f}"><title>{}</title></rect>'

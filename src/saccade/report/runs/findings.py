@@ -14,7 +14,7 @@ from saccade.evals.protocols.findings import Findings
 from saccade.evals.protocols.plain import Data, plain_data
 from saccade.evals.protocols.registry import PROTOCOLS, protocol_names, recorded_protocol
 from saccade.evals.protocols.stored import FOLDER, read_findings
-from saccade.evals.protocols.study import Study, Watch, study
+from saccade.evals.protocols.study import CountCallback, Study, study
 from saccade.report.runs.eval_run import EvalRun
 
 
@@ -68,7 +68,9 @@ def _read(file: Path, run: EvalRun) -> Data | None:
     return None
 
 
-def findings_of(run: EvalRun, names: tuple[str, ...], watch: Watch = lambda done, of: None) -> dict[str, Findings]:
+def findings_of(
+    run: EvalRun, names: tuple[str, ...], watch: CountCallback = lambda done, of: None
+) -> dict[str, Findings]:
     """The findings of the protocols `names` in a run that was read, by name.
 
     Stored findings count while they are of as many samples as the run holds; those that a model judged count always,

@@ -8,7 +8,7 @@ from saccade.evals.spent import Known, Spent, spent
 from saccade.report.plots.figure import hue
 from saccade.report.runs.eval_run import EvalRun
 from saccade.report.runs.training_run import TrainingRun, flat
-from saccade.report.sections.view import Line, Panel, Section, Sheet
+from saccade.report.sections.view import Panel, Section, SectionRow, SectionTable
 from saccade.report.words import NONE, money
 
 _PLACES = frozenset({"data", "sandbox", "threads"})
@@ -37,18 +37,20 @@ def about(runs: Sequence[EvalRun], trainings: Sequence[TrainingRun]) -> Section:
             "dialect",
         )
         own = {run.name: _settings(run) for run in runs}
-        panels.append(Panel("Evaluations", (), (Sheet("Runs", heads, lines, words=2), *differences(own))))
+        panels.append(Panel("Evaluations", (), (SectionTable("Runs", heads, lines, words=2), *differences(own))))
     if trainings:
         rows = tuple(_trained(run, hue(place)) for place, run in enumerate(trainings))
         training_heads = ("run", "steps", "held out: first", "best", "last", "begun with", "dialect", "tasks")
         told = {run.name: run.settings for run in trainings}
         panels.append(
-            Panel("Training runs", (), (Sheet("Training runs", training_heads, rows, words=3), *differences(told)))
+            Panel(
+                "Training runs", (), (SectionTable("Training runs", training_heads, rows, words=3), *differences(told))
+            )
         )
     return Section("runs", "Runs", tuple(panels))
 
 
-def _line(run: EvalRun, own: str) -> Line:
+def _line(run: EvalRun, own: str) -> SectionRow:
     rows = run.rows
     cells = (
         run.name,
@@ -62,7 +64,7 @@ def _line(run: EvalRun, own: str) -> Line:
         ", ".join(filter(None, run.models)) or NONE,
         ", ".join(dict.fromkeys(filter(None, run.dialects.values()))) or NONE,
     )
-    return Line(cells, own)
+    return SectionRow(cells, own)
 
 
 def _spent(found: Spent) -> tuple[str, str, str]:
@@ -80,7 +82,7 @@ def _spent(found: Spent) -> tuple[str, str, str]:
     )
 
 
-def _trained(run: TrainingRun, own: str) -> Line:
+def _trained(run: TrainingRun, own: str) -> SectionRow:
     held = [value for _, value in run.points.get("validation/accuracy", ())]
     told = run.settings
     source = told.get("model.source", NONE).strip('"')
@@ -93,7 +95,7 @@ def _trained(run: TrainingRun, own: str) -> Line:
         (told.get("recipe.dialect") or told.get("dialect") or NONE).strip('"'),
         (told.get("tasks.source") or NONE).strip('"').rsplit("/", 1)[-1],
     )
-    return Line(cells, own)
+    return SectionRow(cells, own)
 
 
 def _settings(run: EvalRun) -> Mapping[str, str]:
@@ -103,16 +105,16 @@ def _settings(run: EvalRun) -> Mapping[str, str]:
     return dict(flat(told.model_dump(mode="json")))
 
 
-def differences(told: Mapping[str, Mapping[str, str]]) -> tuple[Sheet, ...]:
+def differences(told: Mapping[str, Mapping[str, str]]) -> tuple[SectionTable, ...]:
     """The settings that are not the same in all runs, as a table; nothing for one run."""
     names = dict.fromkeys(name for settings in told.values() for name in settings)
     lines = [
-        Line((name, *_shown(name, [settings.get(name, NONE) for settings in told.values()])))
+        SectionRow((name, *_shown(name, [settings.get(name, NONE) for settings in told.values()])))
         for name in sorted(names)
         if name.split(".")[0] not in _PLACES and len({settings.get(name) for settings in told.values()}) > 1
     ]
     heads = ("setting", *told)
-    return (Sheet("Settings that differ", heads, tuple(lines), words=len(told)),) if lines else ()
+    return (SectionTable("Settings that differ", heads, tuple(lines), words=len(told)),) if lines else ()
 
 
 def _shown(name: str, values: Sequence[str]) -> Sequence[str]:

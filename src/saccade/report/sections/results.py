@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from saccade.errors import SaccadeError
-from saccade.evals.summary import Figures, Judged, Summary, judged, summarise
-from saccade.report.plots.bars import Shares, shares
+from saccade.evals.summary import Figures, JudgeSummary, Summary, judged, summarise
+from saccade.report.plots.bars import StackedBar, shares
 from saccade.report.plots.dots import Dot, dots
 from saccade.report.plots.figure import hue
 from saccade.report.runs.eval_run import LOST, NO_ANSWER, NOT_GRADED, OUTCOMES, PARTLY, RIGHT, WRONG, EvalRun
 from saccade.report.sections import judged as by_judge
-from saccade.report.sections.view import Line, Panel, Section, Sheet, between, figures, percent
+from saccade.report.sections.view import Panel, Section, SectionRow, SectionTable, between, figures, percent
 from saccade.report.words import NONE
 from saccade.tasks.benchmarks.card import Card
 from saccade.tasks.benchmarks.registry import recorded_card
@@ -61,17 +61,17 @@ def _overview(found: Mapping[str, Summary], sources: Sequence[str]) -> Panel:
     lines = []
     for source in sources:
         cells = [_cell(summary.sources.get(source)) for summary in found.values()]
-        lines.append(Line((title_of(source), *cells)))
+        lines.append(SectionRow((title_of(source), *cells)))
     averages = []
     for summary in found.values():
         whole = summary.macro if len(summary.sources) == len(sources) else None
         averages.append(NONE if whole is None else percent(whole.mean))
-    lines.append(Line(("mean over benchmarks", *averages)))
+    lines.append(SectionRow(("mean over benchmarks", *averages)))
     return Panel(
         "All benchmarks",
         (),
         (
-            Sheet(
+            SectionTable(
                 "Percent right (avg@k) with its 95% interval; the mean by the numbers that benchmarks are known by",
                 ("benchmark", *found),
                 tuple(lines),
@@ -80,7 +80,7 @@ def _overview(found: Mapping[str, Summary], sources: Sequence[str]) -> Panel:
     )
 
 
-def _benchmark(source: str, found: Mapping[str, Summary], said: Mapping[str, Judged]) -> Panel:
+def _benchmark(source: str, found: Mapping[str, Summary], said: Mapping[str, JudgeSummary]) -> Panel:
     card = card_of(source)
     says = f"Percent right on {title_of(source)}: a dot for each score, a line for its 95% interval."
     if card is not None and card.scores:
@@ -94,7 +94,7 @@ def _benchmark(source: str, found: Mapping[str, Summary], said: Mapping[str, Jud
     )
 
 
-def _scores(source: str, found: Mapping[str, Summary], said: Mapping[str, Judged]) -> Sheet:
+def _scores(source: str, found: Mapping[str, Summary], said: Mapping[str, JudgeSummary]) -> SectionTable:
     passes = sorted({count for s in found.values() if source in s.sources for count in s.sources[source].pass_at} - {1})
     heads = ["", "right, %", "95% interval", *(by_judge.HEADS if said else ())]
     heads += [*(f"pass@{count}" for count in passes), "majority", "tasks", "samples", "from"]
@@ -108,8 +108,8 @@ def _scores(source: str, found: Mapping[str, Summary], said: Mapping[str, Judged
         more += tuple(percent(figures_of.pass_at.get(count)) for count in passes)
         lines.append(_own_line(name, place, figures_of, more))
         for number, value in summary.card_numbers.get(source, {}).items():
-            lines.append(Line((f"{name}: {number}", percent(value), *blank, _OWN), hue(place)))
-    return Sheet(title_of(source), tuple(heads), (*lines, *_published(card_of(source), blank)), words=1)
+            lines.append(SectionRow((f"{name}: {number}", percent(value), *blank, _OWN), hue(place)))
+    return SectionTable(title_of(source), tuple(heads), (*lines, *_published(card_of(source), blank)), words=1)
 
 
 def _drawn(source: str, found: Mapping[str, Summary]) -> list[Dot]:
@@ -124,19 +124,19 @@ def _drawn(source: str, found: Mapping[str, Summary]) -> list[Dot]:
     return drawn + [Dot(score.model, score.score / 100, why=score.source) for score in (card.scores if card else ())]
 
 
-def _own_line(name: str, place: int, found: Figures, more: Sequence[str]) -> Line:
+def _own_line(name: str, place: int, found: Figures, more: Sequence[str]) -> SectionRow:
     cells = [name, percent(found.avg), between(found.interval), *more]
     cells += [percent(found.majority), f"{found.tasks:,}", f"{found.samples:,}", _OWN]
-    return Line(tuple(cells), hue(place))
+    return SectionRow(tuple(cells), hue(place))
 
 
-def _published(card: Card | None, blank: Sequence[str]) -> list[Line]:
+def _published(card: Card | None, blank: Sequence[str]) -> list[SectionRow]:
     lines = []
     for score in card.scores if card else ():
         part = f" ({score.part})" if score.part else ""
         faithful = f"; faithful and right {score.faithful:g}%" if score.faithful is not None else ""
         cells = (score.model + part, percent(score.score / 100), *blank, score.source + faithful)
-        lines.append(Line(cells, reference=True))
+        lines.append(SectionRow(cells, reference=True))
     return lines
 
 
@@ -165,15 +165,15 @@ def _outcomes(runs: Sequence[EvalRun], sources: Sequence[str]) -> Panel:
             if not source:
                 parts[LOST] += len(run.failures)
             name = f"{run.name}: {title_of(source)}" if source else run.name
-            wholes.append(Shares(name, parts))
-            lines.append(Line((name, *(f"{parts[kind]:.0f}" for kind in OUTCOMES))))
+            wholes.append(StackedBar(name, parts))
+            lines.append(SectionRow((name, *(f"{parts[kind]:.0f}" for kind in OUTCOMES))))
     says = (
         "What became of every sample. Lost ones are outages and no answers of the model; they, and those that could "
         "not be graded, are in no average. Outages of which nothing was kept count in the bar of the whole run."
     )
     return Panel(
         "Outcomes",
-        sheets=(Sheet("Samples by outcome", ("", *OUTCOMES), tuple(lines), folded=True),),
+        sheets=(SectionTable("Samples by outcome", ("", *OUTCOMES), tuple(lines), folded=True),),
         figures=figures(shares("Outcomes", says, wholes, OUTCOME_COLOURS)),
     )
 
@@ -182,9 +182,12 @@ def _kinds(found: Mapping[str, Summary]) -> list[Panel]:
     tags = list(dict.fromkeys(tag for summary in found.values() for tag in summary.tags))
     if not tags:
         return []
-    lines = [Line((tag, *(_cell(summary.tags.get(tag)) for summary in found.values()))) for tag in tags]
+    lines = [SectionRow((tag, *(_cell(summary.tags.get(tag)) for summary in found.values()))) for tag in tags]
     return [
-        Panel("By kind of task", sheets=(Sheet("Percent right by tag", ("tag", *found), tuple(lines), folded=True),))
+        Panel(
+            "By kind of task",
+            sheets=(SectionTable("Percent right by tag", ("tag", *found), tuple(lines), folded=True),),
+        )
     ]
 
 

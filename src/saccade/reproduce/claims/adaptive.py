@@ -12,7 +12,7 @@ from typing import Final
 from saccade.reproduce.claim import Claim
 from saccade.reproduce.claims.looking import why_not
 from saccade.reproduce.evidence import Evidence
-from saccade.reproduce.finding import Expectation, Measured
+from saccade.reproduce.finding import Expectation, MeasuredEffect
 from saccade.reproduce.settings import Reproduction
 from saccade.rl.train.settings import RlSettings
 
@@ -50,13 +50,13 @@ def _wrong(settings: Reproduction, told: Mapping[str, RlSettings]) -> str:
     return f"it needs the task set(s) {', '.join(missing)}, and has {', '.join(sets)}" if missing else ""
 
 
-def _measure(evidence: Evidence) -> Mapping[str, Measured]:
+def _measure(evidence: Evidence) -> Mapping[str, MeasuredEffect]:
     settings = evidence.settings
     adaptive, lump = settings.arm(ADAPTIVE), settings.arm(LUMP)
     calls = evidence.between(adaptive, lump, lambda item: item.calls, EASY)
     found = {
         # Without pictures that come back the DeepEyes reward pays for no call.
-        "calls": Measured(calls.by_seed, why_not(evidence, adaptive)),
+        "calls": MeasuredEffect(calls.by_seed, why_not(evidence, adaptive)),
         "accuracy": evidence.between(adaptive, lump, lambda item: item.right, EASY),
         "kept": evidence.gained(adaptive, lambda item: item.right),
         "called": evidence.of(adaptive, lambda item: float(item.calls > 0), HARD),

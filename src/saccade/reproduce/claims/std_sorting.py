@@ -18,9 +18,9 @@ from saccade.record.codec import read_lines
 from saccade.record.trajectory import Trajectory
 from saccade.reproduce.claim import Claim
 from saccade.reproduce.evidence import Evidence, blocks
-from saccade.reproduce.finding import Expectation, Measured
+from saccade.reproduce.finding import Expectation, MeasuredEffect
 from saccade.reproduce.settings import Arm, Reproduction
-from saccade.rewards.reward import Group
+from saccade.rewards.reward import RewardGroup
 from saccade.rl.advantages.rules import Grpo
 from saccade.rl.groups import RolloutGroup, group_of
 from saccade.rl.select.oversample import OversampleFilterRank
@@ -56,7 +56,7 @@ def _wrong(settings: Reproduction, told: Mapping[str, RlSettings]) -> str:
     return "" if told[SORTED].rollouts.every == 1 else f"arm {SORTED} must keep its rollouts: rollouts.every=1"
 
 
-def _measure(evidence: Evidence) -> Mapping[str, Measured]:
+def _measure(evidence: Evidence) -> Mapping[str, MeasuredEffect]:
     settings = evidence.settings
     arm = settings.arm(SORTED)
     share, variance = [], []
@@ -64,7 +64,7 @@ def _measure(evidence: Evidence) -> Mapping[str, Measured]:
         both = [_of_step(step, evidence, arm) for step in recorded(evidence, arm, seed)]
         share.append(blocks([item[0] for item in both]))
         variance.append(blocks([item[1] for item in both]))
-    found = {"share": Measured(tuple(share)), "variance": Measured(tuple(variance))}
+    found = {"share": MeasuredEffect(tuple(share)), "variance": MeasuredEffect(tuple(variance))}
     if any(item.name == UNSORTED for item in settings.arms):
         found["training"] = evidence.between_steps(arm, settings.arm(UNSORTED), _SHARE)
     return found
@@ -83,7 +83,7 @@ def recorded(evidence: Evidence, arm: Arm, seed: int) -> Iterator[list[RolloutGr
         return
     rollouts = sorted(read_lines(path, Trajectory), key=lambda item: (_place(item), item.id))
     groups = [tuple(item) for _, item in groupby(rollouts, _place)]
-    numbered = [(_place(item[0]), group_of(item, reward(Group(item)))) for item in groups]
+    numbered = [(_place(item[0]), group_of(item, reward(RewardGroup(item)))) for item in groups]
     for _, step in groupby(numbered, lambda item: item[0] // recipe.rounds.tasks):
         yield [group for _, group in step]
 

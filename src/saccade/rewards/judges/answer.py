@@ -22,7 +22,7 @@ from saccade.record.score import Score
 from saccade.record.task import Task
 from saccade.rewards.judges.client import AskRules, JudgeClient, client_of
 from saccade.rewards.judges.model import ask_for_score
-from saccade.rewards.judges.verdict import Verdict
+from saccade.rewards.judges.verdict import JudgeVerdict
 
 RIGHT, WRONG = 1.0, 0.0
 LONGEST: Final = 4000
@@ -40,7 +40,7 @@ class AnswerJudge:
     def _client(self) -> JudgeClient:
         return client_of(self.model, self.rules)
 
-    async def verdict(self, answer: str | None, task: Task) -> Verdict:
+    async def verdict(self, answer: str | None, task: Task) -> JudgeVerdict:
         """Score 1 or 0, or why there is none; no answer at all scores 0 without being asked about.
 
         Raises:
@@ -50,12 +50,12 @@ class AnswerJudge:
         if task.answer is None or not task.answer.strip():
             raise GradingError(f"task {task.id} has no gold answer, so no judge can compare with it. Give it one.")
         if answer is None or not answer.strip():
-            return Verdict(score=WRONG, detail="no answer was given")
+            return JudgeVerdict(score=WRONG, detail="no answer was given")
         message = Message(role="user", parts=(TextPart(text=_instruction(answer, task)),))
         return await ask_for_score(self._client, NO_MEDIA, message, (RIGHT, WRONG))
 
 
-def judged_score(name: str, answer: str | None, verdict: Verdict) -> Score:
+def judged_score(name: str, answer: str | None, verdict: JudgeVerdict) -> Score:
     """The verdict on an answer as the score `correct`, by the grader `name`; without a value where there is none."""
     invalid = "" if verdict.invalid is None else verdict.invalid.value
     told: Mapping[float | None, str] = {RIGHT: "right", WRONG: "wrong", None: f"no verdict ({invalid})"}

@@ -19,7 +19,7 @@ from saccade.record.content import ImagePart
 from saccade.record.settings import Settings
 from saccade.record.task import EvidenceBox, Task
 from saccade.record.trajectory import Trajectory
-from saccade.rewards.judges.verdict import NoVerdict, Verdict
+from saccade.rewards.judges.verdict import JudgeVerdict, NoVerdict
 from saccade.rewards.reading import is_call
 
 
@@ -61,15 +61,15 @@ class BoxJudge:
     find: Callable[[Trajectory], Sequence[Looked]]
     rule: BoxRule = field(default_factory=BoxRule)
 
-    async def judge(self, trajectory: Trajectory, turns: Collection[int]) -> tuple[Verdict | None, ...]:
+    async def judge(self, trajectory: Trajectory, turns: Collection[int]) -> tuple[JudgeVerdict | None, ...]:
         """A verdict for each of the `turns`."""
         made = self.verdicts(trajectory)
         return tuple(verdict if number in turns else None for number, verdict in enumerate(made))
 
-    def verdicts(self, trajectory: Trajectory) -> tuple[Verdict | None, ...]:
+    def verdicts(self, trajectory: Trajectory) -> tuple[JudgeVerdict | None, ...]:
         """A verdict for each turn that called something, without an event loop."""
         if not trajectory.task.evidence:
-            none = Verdict(invalid=NoVerdict.NO_EVIDENCE)
+            none = JudgeVerdict(invalid=NoVerdict.NO_EVIDENCE)
             return tuple(none if is_call(turn) else None for turn in trajectory.turns)
         found = self.find(trajectory)
         return tuple(
@@ -77,14 +77,14 @@ class BoxJudge:
             for number, turn in enumerate(trajectory.turns)
         )
 
-    def _verdict(self, trajectory: Trajectory, number: int, found: Sequence[Looked]) -> Verdict:
+    def _verdict(self, trajectory: Trajectory, number: int, found: Sequence[Looked]) -> JudgeVerdict:
         run = trajectory.turns[number].execution
         if run is None or not run.pictures:
-            return Verdict(score=0.0, detail="no picture came back")
+            return JudgeVerdict(score=0.0, detail="no picture came back")
         looked = [item for item in found if item.turn == number]
         if not looked:
-            return Verdict(score=self.rule.miss, detail="no part of a picture was cut out")
-        return Verdict(score=max(self.level(trajectory.task, item) for item in looked))
+            return JudgeVerdict(score=self.rule.miss, detail="no part of a picture was cut out")
+        return JudgeVerdict(score=max(self.level(trajectory.task, item) for item in looked))
 
     def level(self, task: Task, looked: Looked) -> float:
         """`whole`, `part` or `miss` of the rule for one region."""

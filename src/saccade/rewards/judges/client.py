@@ -124,7 +124,8 @@ class JudgeClient:
     def _none(self, reason: NoVerdict, why: str | Exception) -> NoReply:
         detail = clean_text(str(why))
         level = logging.DEBUG if isinstance(why, _NotAskedError) else logging.WARNING
-        _log.log(level, "The judge %s gave no verdict (%s): %s", self.name, reason.value, detail)
+        said = "its reply is not the JSON that was asked for" if reason is NoVerdict.MALFORMED else detail
+        _log.log(level, "The judge %s gave no verdict (%s): %s", self.name, reason.value, said)
         return NoReply(reason, detail, why if isinstance(why, Exception) else None)
 
     async def complete(

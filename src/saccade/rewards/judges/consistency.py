@@ -19,7 +19,7 @@ from saccade.record.trajectory import Trajectory
 from saccade.rewards.judges.answer import NO_MEDIA
 from saccade.rewards.judges.client import AskRules, JudgeClient, client_of
 from saccade.rewards.judges.model import ask_for_score
-from saccade.rewards.judges.verdict import Verdict
+from saccade.rewards.judges.verdict import JudgeVerdict
 
 CONSISTENT: Final = "consistent"
 """Name of the score."""
@@ -38,14 +38,14 @@ class ConsistencyJudge:
     def _client(self) -> JudgeClient:
         return client_of(self.model, self.rules)
 
-    async def verdict(self, trajectory: Trajectory) -> Verdict:
+    async def verdict(self, trajectory: Trajectory) -> JudgeVerdict:
         """Score 1 or 0, or why there is none; without an answer 0, and nobody is asked.
 
         Raises:
             ModelDeniedError: whatever is asked would be refused.
         """
         if not (trajectory.answer or "").strip():
-            return Verdict(score=0.0, detail="no answer was given")
+            return JudgeVerdict(score=0.0, detail="no answer was given")
         message = Message(role="user", parts=(TextPart(text=_instruction(trajectory)),))
         return await ask_for_score(self._client, NO_MEDIA, message, (1.0, 0.0))
 

@@ -24,7 +24,7 @@ from saccade.record.content import Message, TextPart
 from saccade.record.trajectory import Trajectory
 from saccade.record.turn import Turn
 from saccade.rewards.judges.client import AskRules, JudgeClient, NoReply, client_of, strict_verdict
-from saccade.rewards.judges.verdict import Verdict
+from saccade.rewards.judges.verdict import JudgeVerdict
 
 _REPLY: Final = 'Reply with JSON and nothing else: {"score": <one of the three numbers>}'
 
@@ -60,22 +60,22 @@ class ModelJudge:
     def _client(self) -> JudgeClient:
         return client_of(self.model, self.rules)
 
-    async def judge(self, trajectory: Trajectory, turns: Collection[int]) -> tuple[Verdict | None, ...]:
+    async def judge(self, trajectory: Trajectory, turns: Collection[int]) -> tuple[JudgeVerdict | None, ...]:
         """A verdict for each of the `turns`.
 
         Raises:
             ModelDeniedError: whatever is asked would be refused.
         """
 
-        async def one(number: int, turn: Turn) -> Verdict | None:
+        async def one(number: int, turn: Turn) -> JudgeVerdict | None:
             return await self._verdict(trajectory, turn) if number in turns else None
 
         return tuple(await asyncio.gather(*(one(number, turn) for number, turn in enumerate(trajectory.turns))))
 
-    async def _verdict(self, trajectory: Trajectory, turn: Turn) -> Verdict:
+    async def _verdict(self, trajectory: Trajectory, turn: Turn) -> JudgeVerdict:
         pictures = tuple(picture.image for picture in turn.execution.pictures) if turn.execution is not None else ()
         if not pictures:
-            return Verdict(score=0.0, detail="no picture came back")
+            return JudgeVerdict(score=0.0, detail="no picture came back")
         question, levels = trajectory.task.question, self.rules.levels
         text = _filled(self._prompt, question, levels) if self._prompt else _instruction(question, levels)
         message = Message(role="user", parts=(*pictures, TextPart(text=text)))
@@ -102,14 +102,16 @@ def read_prompt(file: str) -> str:
 
 async def ask_for_score(
     client: JudgeClient, media: MediaReader, message: Message, levels: tuple[float, ...]
-) -> Verdict:
+) -> JudgeVerdict:
     """One of `levels`, or why there is none.
 
     Raises:
         ModelDeniedError: whatever is asked would be refused.
     """
     said = await client.ask(message, lambda reply: read_score(reply, levels), media)
-    return Verdict(invalid=said.reason, detail=said.detail) if isinstance(said, NoReply) else Verdict(score=said)
+    return (
+        JudgeVerdict(invalid=said.reason, detail=said.detail) if isinstance(said, NoReply) else JudgeVerdict(score=said)
+    )
 
 
 def read_score(reply: str, levels: tuple[float, ...]) -> float | None:

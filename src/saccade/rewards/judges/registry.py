@@ -12,8 +12,7 @@ from functools import partial
 from typing import Final, cast
 
 from saccade.errors import RegistryError, SettingsError
-from saccade.looks.regions import Region, regions
-from saccade.looks.stored import StoredPixels
+from saccade.looks.regions import Region, StoredPixels, regions
 from saccade.media.store import MediaStore
 from saccade.models.base import Model
 from saccade.record.registry import Registry, has_members

@@ -20,7 +20,7 @@ def mean_baseline(rewards: Array, groups: NDArray[np.int64]) -> Array:
     """A = R - mean of the group: PyVision-RL, TAPO, Dr. GRPO. Sums to 0 in every group."""
     inverse, counts = _numbered(rewards, groups)
     means = np.bincount(inverse, weights=rewards) / counts
-    advantages: Array = np.where(counts[inverse] > 1, rewards - means[inverse], 0.0)
+    advantages: Array = rewards - means[inverse]
     return advantages
 
 

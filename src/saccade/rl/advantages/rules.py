@@ -6,6 +6,7 @@ group, what a filter left out included (`group`, as PyVision-RL's code does).
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Final, Literal, TypeAlias
@@ -20,7 +21,7 @@ from saccade.rl.advantages.group_relative import Array, leave_one_out, mean_base
 from saccade.rl.advantages.turns import as_returns, batch_normalised, per_token
 from saccade.rl.groups import Rollout
 from saccade.rl.rules import Rule, named
-from saccade.rl.select.selection import Kept, Selection
+from saccade.rl.select.selection import KeptRollout, Selection
 
 Estimate: TypeAlias = Callable[[Array, NDArray[np.int64]], Array]
 Baseline = Literal["kept", "group"]
@@ -44,9 +45,9 @@ class Advantage:
 class AdvantageRule(Rule):
     """Base of all advantage rules: settings, called with a selection and the rewards of its rollouts by their ids."""
 
+    @abstractmethod
     def __call__(self, selection: Selection, rewards: Mapping[str, Reward]) -> list[Advantage]:
         """For each rollout that is trained on, in the selection's order."""
-        raise NotImplementedError
 
 
 class Grpo(AdvantageRule):
@@ -136,5 +137,5 @@ def _sequences(selection: Selection, estimate: Estimate, baseline: Baseline) -> 
     return advantages
 
 
-def _usable(kept: Kept) -> tuple[Rollout, ...]:
+def _usable(kept: KeptRollout) -> tuple[Rollout, ...]:
     return tuple(item for item in kept.group.rollouts if item.usable)

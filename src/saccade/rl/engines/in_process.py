@@ -1,6 +1,6 @@
 """An engine over a checkpoint in this process: the one that is being trained.
 
-Episodes decode turn by turn in cohorts, keys and values kept from turn to turn. All cohorts decode in one thread, one
+Episodes decode turn by turn in batches, keys and values kept from turn to turn. All batches decode in one thread, one
 after the other; weights must not change while episodes run. Imports torch; import this module late.
 """
 
@@ -12,7 +12,7 @@ from pathlib import Path
 
 from saccade.models.base import MediaReader
 from saccade.rl.engines.base import Slot
-from saccade.rl.engines.cohort import Cohort
+from saccade.rl.engines.batch_decoder import BatchDecoder
 from saccade.rl.engines.sequences import Policy, SequenceBatch, TokenSequence
 from saccade.tokens.pictures import PictureTensors
 
@@ -30,7 +30,7 @@ class TransformersEngine:
         self.busy_seconds = 0.0
 
     def slots(self, seeds: Sequence[int]) -> list[Slot]:
-        return list(Cohort(self._policy, self._make_batch, seeds, self._thread, self._add_busy).slots)
+        return list(BatchDecoder(self._policy, self._make_batch, seeds, self._thread, self._add_busy).slots)
 
     async def update_weights(self, save: Callable[[Path], object]) -> None:
         """Nothing to do: the weights are here."""

@@ -1,4 +1,4 @@
-"""The sequences of a cohort: their tokens, their cached keys and values, and the forward passes that extend them.
+"""The sequences of a batch: their tokens, their cached keys and values, and the forward passes that extend them.
 
 Only new tokens are computed, and equal prompts once. Positions are explicit, M-RoPE included, so a sequence has the
 positions that it has alone. To be used in one thread at a time, and always under `torch.inference_mode`.

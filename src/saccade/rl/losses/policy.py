@@ -18,7 +18,7 @@ LARGEST_LOG_RATIO = 20.0
 
 
 @dataclass(frozen=True, slots=True)
-class Clip:
+class ClipBounds:
     """Bounds of the ratio."""
 
     low: float = 0.2
@@ -39,7 +39,7 @@ def log_ratio(logprobs: Tensor, behaviour: Tensor) -> Tensor:
     return torch.clamp(logprobs - behaviour, -LARGEST_LOG_RATIO, LARGEST_LOG_RATIO)
 
 
-def clipped_policy_loss(logprobs: Tensor, behaviour: Tensor, advantages: Tensor, clip: Clip) -> Tensor:
+def clipped_policy_loss(logprobs: Tensor, behaviour: Tensor, advantages: Tensor, clip: ClipBounds) -> Tensor:
     """Loss of each token; gradients flow through `logprobs` alone."""
     ratio = torch.exp(log_ratio(logprobs, behaviour.detach()))
     fixed = advantages.detach()
@@ -50,7 +50,7 @@ def clipped_policy_loss(logprobs: Tensor, behaviour: Tensor, advantages: Tensor,
     return torch.where(fixed < 0, torch.minimum(loss, -fixed * clip.dual), loss)
 
 
-def clipped(logprobs: Tensor, behaviour: Tensor, advantages: Tensor, clip: Clip) -> Tensor:
+def clipped(logprobs: Tensor, behaviour: Tensor, advantages: Tensor, clip: ClipBounds) -> Tensor:
     """Whether a bound took the gradient of a token away (bool)."""
     ratio = torch.exp(log_ratio(logprobs, behaviour)).detach()
     above = (advantages > 0) & (ratio > 1.0 + clip.high)

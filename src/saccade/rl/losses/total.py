@@ -16,8 +16,8 @@ from torch import Tensor
 from saccade.rl.losses.aggregate import sequence_mean, sequence_sum, token_mean
 from saccade.rl.losses.entropy import entropy
 from saccade.rl.losses.kl import k3
-from saccade.rl.losses.policy import Clip, clipped, clipped_policy_loss
-from saccade.rl.losses.settings import LossSettings
+from saccade.rl.losses.policy import ClipBounds, clipped, clipped_policy_loss
+from saccade.rl.losses.settings import RlLossSettings
 
 
 @dataclass(frozen=True)
@@ -61,12 +61,12 @@ class LossSums:
     """Largest absolute difference of log-probability between policy and behaviour; no sum."""
 
 
-def policy_loss(inputs: LossInputs, settings: LossSettings, totals: Totals | None = None) -> tuple[Tensor, LossSums]:
+def policy_loss(inputs: LossInputs, settings: RlLossSettings, totals: Totals | None = None) -> tuple[Tensor, LossSums]:
     """The loss, a scalar to go backward from, and its sums.
 
     Without `totals` the pass is the whole step. Raises ValueError for a missing reference or missing logits.
     """
-    clip = Clip(settings.clip_low, settings.clip_high, settings.dual_clip or None)
+    clip = ClipBounds(settings.clip_low, settings.clip_high, settings.dual_clip or None)
     mask = inputs.mask.bool()
     # What was not sampled may be NaN or -inf, and 0 · NaN is NaN: in the loss and in its gradient.
     logprobs, behaviour, advantages = (
@@ -97,7 +97,7 @@ def policy_loss(inputs: LossInputs, settings: LossSettings, totals: Totals | Non
     return loss, sums
 
 
-def _aggregate(values: Tensor, mask: Tensor, settings: LossSettings, totals: Totals | None) -> Tensor:
+def _aggregate(values: Tensor, mask: Tensor, settings: RlLossSettings, totals: Totals | None) -> Tensor:
     if settings.aggregate == "token-mean":
         return token_mean(values, mask, None if totals is None else totals.tokens)
     sequences = None if totals is None else totals.sequences

@@ -10,7 +10,7 @@ from pydantic import NonNegativeFloat, PositiveInt
 from saccade.rl.groups import RolloutGroup
 from saccade.rl.select.selection import (
     TOLERANCE,
-    Kept,
+    KeptRollout,
     Reason,
     Selection,
     SelectionRule,
@@ -34,7 +34,7 @@ class DynamicSampling(SelectionRule):
         """At most `groups` groups; nothing is ranked."""
         return best(keep_groups(keep_usable(groups), Reason.NO_SPREAD, self._differs), self.groups)
 
-    def _differs(self, item: Kept) -> bool:
+    def _differs(self, item: KeptRollout) -> bool:
         if self.by == "reward":
             return item.spread > self.tolerance
         return len({rollout.right for rollout in item.rollouts}) > 1

@@ -13,11 +13,12 @@ from typing import Literal
 
 from pydantic import NonNegativeFloat, PositiveInt
 
-from saccade.rl.groups import Broken, RolloutGroup
+from saccade.record.stop_facts import Broken
+from saccade.rl.groups import RolloutGroup
 from saccade.rl.select.selection import (
     TOLERANCE,
-    Dropped,
-    Kept,
+    DroppedRollout,
+    KeptRollout,
     Reason,
     Selection,
     SelectionRule,
@@ -51,8 +52,10 @@ class OversampleFilterRank(SelectionRule):
             chosen = keep_rollouts(chosen, Reason.BROKEN, lambda one: not one.broken)
         chosen = keep_groups(chosen, Reason.TOO_FEW, lambda item: len(item.ids) >= self.fewest)
         chosen = keep_groups(chosen, Reason.NO_SPREAD, lambda item: item.spread > self.tolerance)
-        ranked = sorted(chosen.kept, key=lambda item: -item.spread if self.rank else 0.0)
-        return best(Selection(tuple(ranked), chosen.dropped), self.groups)
+        if self.rank:
+            ranked = sorted(chosen.kept, key=lambda item: item.spread, reverse=True)
+            chosen = Selection(tuple(ranked), chosen.dropped)
+        return best(chosen, self.groups)
 
 
 class RepoRank(SelectionRule):
@@ -87,7 +90,7 @@ def _cut(selection: Selection, most: int) -> Selection:
     for item in selection.kept:
         ids = item.ids[:most]
         most -= len(ids)
-        dropped += [Dropped(item.group.id, name, Reason.RANKED_OUT) for name in item.ids[len(ids) :]]
+        dropped += [DroppedRollout(item.group.id, name, Reason.RANKED_OUT) for name in item.ids[len(ids) :]]
         if ids:
-            kept.append(Kept(item.group, ids))
+            kept.append(KeptRollout(item.group, ids))
     return Selection(tuple(kept), tuple(dropped))

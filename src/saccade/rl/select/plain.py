@@ -8,7 +8,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, PositiveInt, model_validator
 
 from saccade.rl.groups import RolloutGroup
-from saccade.rl.select.selection import Kept, Reason, Selection, SelectionRule, keep_groups, keep_usable
+from saccade.rl.select.selection import KeptRollout, Reason, Selection, SelectionRule, keep_groups, keep_usable
 
 Share = Annotated[float, Field(ge=0, le=1)]
 
@@ -23,7 +23,7 @@ class KeepAll(SelectionRule):
         return keep_usable(groups)
 
 
-class PassRate(SelectionRule):
+class PassRateBand(SelectionRule):
     """Groups whose share of right rollouts lies in a band, both ends included."""
 
     rule: Literal["pass-rate"] = "pass-rate"
@@ -45,5 +45,5 @@ class PassRate(SelectionRule):
         return keep_groups(chosen, Reason.TOO_EASY, lambda item: _rate(item) <= self.highest)
 
 
-def _rate(item: Kept) -> float:
+def _rate(item: KeptRollout) -> float:
     return sum(rollout.right for rollout in item.rollouts) / len(item.ids)

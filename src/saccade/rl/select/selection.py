@@ -6,6 +6,7 @@ are never mixed, and one that is lost or has no reward is never kept.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -38,7 +39,7 @@ class Reason(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class KeptRollout:
     """A group that is trained on."""
 
     group: RolloutGroup
@@ -58,7 +59,7 @@ class Kept:
 
 
 @dataclass(frozen=True, slots=True)
-class Dropped:
+class DroppedRollout:
     """A rollout that is not trained on."""
 
     group: str
@@ -70,9 +71,9 @@ class Dropped:
 class Selection:
     """What a rule decided; every rollout is in it once."""
 
-    kept: tuple[Kept, ...]
+    kept: tuple[KeptRollout, ...]
     """Best first where the rule ranks, else in the given order."""
-    dropped: tuple[Dropped, ...] = ()
+    dropped: tuple[DroppedRollout, ...] = ()
 
     def __len__(self) -> int:
         """Rollouts that enter the loss."""
@@ -86,9 +87,9 @@ class Selection:
 class SelectionRule(Rule):
     """Base of all rules that select: settings, called with groups of rollouts."""
 
+    @abstractmethod
     def __call__(self, groups: Sequence[RolloutGroup]) -> Selection:
         """The selection. Raises `ValueError` if two groups share an id."""
-        raise NotImplementedError
 
 
 def keep_usable(groups: Sequence[RolloutGroup]) -> Selection:
@@ -102,7 +103,7 @@ def keep_usable(groups: Sequence[RolloutGroup]) -> Selection:
     ids = [item.id for group in groups for item in group.rollouts]
     if len(set(ids)) < len(ids):
         raise ValueError("two rollouts of different groups share an id; ids must be unique in a step")
-    everything = Selection(tuple(Kept(group, tuple(item.id for item in group.rollouts)) for group in groups))
+    everything = Selection(tuple(KeptRollout(group, tuple(item.id for item in group.rollouts)) for group in groups))
     return keep_rollouts(everything, Reason.UNUSABLE, lambda rollout: rollout.usable)
 
 
@@ -111,19 +112,19 @@ def keep_rollouts(selection: Selection, reason: Reason, wanted: Callable[[Rollou
     kept, dropped = [], list(selection.dropped)
     for item in selection.kept:
         left = tuple(rollout.id for rollout in item.rollouts if wanted(rollout))
-        dropped += [Dropped(item.group.id, name, reason) for name in item.ids if name not in left]
+        dropped += [DroppedRollout(item.group.id, name, reason) for name in item.ids if name not in left]
         if left:
-            kept.append(Kept(item.group, left))
+            kept.append(KeptRollout(item.group, left))
     return Selection(tuple(kept), tuple(dropped))
 
 
-def keep_groups(selection: Selection, reason: Reason, wanted: Callable[[Kept], bool]) -> Selection:
+def keep_groups(selection: Selection, reason: Reason, wanted: Callable[[KeptRollout], bool]) -> Selection:
     """The selection with only the groups that are `wanted`."""
-    kept: list[Kept] = []
-    gone: list[Kept] = []
+    kept: list[KeptRollout] = []
+    gone: list[KeptRollout] = []
     for item in selection.kept:
         (kept if wanted(item) else gone).append(item)
-    dropped = [Dropped(item.group.id, name, reason) for item in gone for name in item.ids]
+    dropped = [DroppedRollout(item.group.id, name, reason) for item in gone for name in item.ids]
     return Selection(tuple(kept), (*selection.dropped, *dropped))
 
 

@@ -15,8 +15,8 @@ from saccade.record.task import Task
 from saccade.record.trajectory import EpisodeLimits
 from saccade.rewards.judges.verdict import NoVerdict
 from saccade.rl.advantages.rules import Advantage
+from saccade.rl.generation.rollouts import GenerationSettings, RolloutResources, generate_rollouts
 from saccade.rl.groups import RolloutGroup, group_of
-from saccade.rl.play.rollouts import PlaySettings, RolloutResources, play_rollouts
 from saccade.rl.recipe import Recipe
 from saccade.rl.select.curriculum import pass_rates
 from saccade.rl.select.rounds import Generate, Rounds, decide
@@ -64,7 +64,7 @@ class Collector:
     recipe: Recipe
     dialect: Dialect
     resources: RolloutResources
-    play: PlaySettings
+    generation: GenerationSettings
     scorer: Scorer
     processes: Processes
 
@@ -102,7 +102,7 @@ class Collector:
             for place, task in tasks.items()
             for number in range(size)
         ]
-        played, timing = await play_rollouts(plans, self.resources, self.play, self.recipe.seed)
+        played, timing = await generate_rollouts(plans, self.resources, self.generation, self.recipe.seed)
         batch.seconds.decoding += timing.decoding
         batch.seconds.sandbox += timing.waiting
         began = time.perf_counter()

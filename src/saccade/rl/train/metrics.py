@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Protocol
 
+from saccade.record.stop_facts import Broken
 from saccade.record.trajectory import Trajectory
 from saccade.rewards.reading import accuracy, calls, returned_pictures
-from saccade.rl.groups import Broken
 from saccade.rl.train.collector import RolloutBatch
 from saccade.rl.train.scoring import ScoredRollout
 from saccade.rl.train.update import UpdateMetrics
@@ -17,8 +16,8 @@ from saccade.rl.train.update import UpdateMetrics
 Metrics = Mapping[str, float | int]
 
 
-class RlCallback(Protocol):
-    """Hears what a run does; decides nothing."""
+class RlCallback:
+    """Is called as a run progresses and decides nothing; override what you need, each method does nothing."""
 
     def takes(self, tasks: int, total: int | None) -> None:
         """The run takes `tasks` of the `total` that its source has; None: it has no end."""
@@ -40,24 +39,6 @@ class RlCallback(Protocol):
 
     def saved(self, path: Path) -> None:
         """A checkpoint, or the trained model, was written there."""
-
-
-class NoCallback:
-    """Hears and says nothing."""
-
-    def takes(self, tasks: int, total: int | None) -> None: ...
-
-    def choosing(self, done: int, total: int) -> None: ...
-
-    def chose(self, tasks: int, total: int) -> None: ...
-
-    def begins(self, done: int, total: int) -> None: ...
-
-    def step(self, number: int, values: Metrics) -> None: ...
-
-    def validated(self, number: int, values: Metrics) -> None: ...
-
-    def saved(self, path: Path) -> None: ...
 
 
 def rollout_metrics(scored: Sequence[ScoredRollout]) -> dict[str, float]:

@@ -30,14 +30,14 @@ from saccade.episode.settings import sandbox_at
 from saccade.errors import TrainingError
 from saccade.media.store import MediaStore
 from saccade.record.settings import save_settings
-from saccade.rl.play.rollouts import RolloutResources, play_rollouts
-from saccade.rl.play.slot_model import check_sampling
+from saccade.rl.generation.rollouts import RolloutResources, generate_rollouts
+from saccade.rl.generation.slot_model import check_sampling
 from saccade.rl.select.curriculum import Band
 from saccade.rl.train.check_tasks import check_form, check_tasks
 from saccade.rl.train.collector import Collector, RolloutBatch
 from saccade.rl.train.curriculum import choose_tasks
 from saccade.rl.train.make_engine import make_engine, sync_weights
-from saccade.rl.train.metrics import NoCallback, RlCallback, rollout_metrics, step_metrics
+from saccade.rl.train.metrics import RlCallback, rollout_metrics, step_metrics
 from saccade.rl.train.rollout_store import open_rollout_store, with_worth
 from saccade.rl.train.samples import training_samples
 from saccade.rl.train.scoring import load_scorer
@@ -48,7 +48,7 @@ from saccade.tokens.batch import Collator
 from saccade.tokens.pictures import PictureTensors
 from saccade.training.checkpoints import Checkpoints, RunState
 from saccade.training.folder import SETTINGS, check_folder
-from saccade.training.journal import Journal
+from saccade.training.journal import TrainingJournal
 from saccade.training.learner import Learner
 from saccade.training.parallel import Processes
 from saccade.training.settings import ModelSettings, OptimizerSettings
@@ -81,7 +81,7 @@ def train(settings: RlSettings, out: Path, *, resume: bool = False, callback: Rl
     if processes.is_main:
         out.mkdir(parents=True, exist_ok=True)
         save_settings(settings, out / SETTINGS)
-    callback = callback if callback is not None and processes.is_main else NoCallback()
+    callback = callback if callback is not None and processes.is_main else RlCallback()
     callback.takes(len(tasks.ids), tasks.total)
     learner = make_learner(trained, _optimizer(settings), processes, settings.model.shard)
     asyncio.run(_Run(settings, out, trained, tasks, learner, callback).run())
@@ -159,7 +159,7 @@ class _Run:
         fresh = self._processes.all_gather(not (self._out / "metrics.jsonl").exists())[0]
         journal = None
         if self._processes.is_main:
-            journal = Journal(self._out, settings.keep, self._state.step, settings.model_dump(mode="json"))
+            journal = TrainingJournal(self._out, settings.keep, self._state.step, settings.model_dump(mode="json"))
         self._callback.begins(self._state.step, recipe.steps)
         try:
             async with AsyncExitStack() as stack:
@@ -192,7 +192,7 @@ class _Run:
         if self._processes.is_main:
             check_tasks(self._tasks, scorer, self._store)
             check_form(dialect, scorer.preset, (recipe.dialect, recipe.reward.preset))
-        return Collector(recipe, dialect, resources, settings.play, scorer, self._processes)
+        return Collector(recipe, dialect, resources, settings.generation, scorer, self._processes)
 
     def _validation_tasks(self) -> TaskList | None:
         validation, source = self._settings.validation, self._settings.tasks.source
@@ -212,7 +212,7 @@ class _Run:
             self._state = replace(self._state, more={"place": len(self._tasks.ids), "tasks": list(chosen)})
         self._tasks = TaskList(tuple(chosen), self._tasks.make, self._tasks.total)
 
-    async def _step(self, step: int, collector: Collector, journal: Journal | None) -> None:
+    async def _step(self, step: int, collector: Collector, journal: TrainingJournal | None) -> None:
         self._trained.model.eval()
         batch = await collector.collect(self._tasks, self._cursor)
         began = time.perf_counter()
@@ -244,7 +244,7 @@ class _Run:
         return self._updater.step(samples, recipe.loss, recipe.optimizer, step, recipe.seed)
 
     async def _validate(
-        self, number: int, collector: Collector, validation: TaskList | None, journal: Journal | None
+        self, number: int, collector: Collector, validation: TaskList | None, journal: TrainingJournal | None
     ) -> None:
         """Greedy answers to held-out tasks."""
         if validation is None:
@@ -253,7 +253,7 @@ class _Run:
         own = self._processes.share(validation.ids)
         tasks = [await asyncio.to_thread(validation.make, name, collector.resources.store) for name in own]
         plans = [collector.plan(task, 0, task.id, greedy=True) for task in tasks]
-        played, _ = await play_rollouts(plans, collector.resources, collector.play, self._recipe.seed)
+        played, _ = await generate_rollouts(plans, collector.resources, collector.generation, self._recipe.seed)
         scored = self._processes.gather_shares(
             [(await collector.scorer([item], trained_on=False))[0] for item in played]
         )

@@ -22,8 +22,8 @@ from saccade.rewards.judges.group import judged, unjudged
 from saccade.rewards.judges.registry import JudgeContext, make_judge
 from saccade.rewards.judges.verdict import Judge
 from saccade.rewards.reading import LONGEST_ANSWER, accuracy
-from saccade.rewards.reward import Group, NeedsConsistency, NeedsJudge, Reward, RewardPreset, unscored
-from saccade.rl.play.rollouts import PlayedRollout
+from saccade.rewards.reward import NeedsConsistency, NeedsJudge, Reward, RewardGroup, RewardPreset, unscored
+from saccade.rl.generation.rollouts import GeneratedRollout
 from saccade.rl.recipe import RewardSettings
 
 
@@ -31,7 +31,7 @@ from saccade.rl.recipe import RewardSettings
 class ScoredRollout:
     """A rollout and what it is worth."""
 
-    played: PlayedRollout
+    played: GeneratedRollout
     reward: Reward
 
     @property
@@ -91,7 +91,7 @@ class Scorer:
         for model in self.models:
             await model.close()
 
-    async def __call__(self, group: Sequence[PlayedRollout], *, trained_on: bool = True) -> list[ScoredRollout]:
+    async def __call__(self, group: Sequence[GeneratedRollout], *, trained_on: bool = True) -> list[ScoredRollout]:
         """The rollouts of one task with their rewards; one that cannot be trained on has none.
 
         What is not `trained_on` (validation, a curriculum's pass rates) is not put before a model that judges calls or
@@ -101,7 +101,7 @@ class Scorer:
         rewards = self.preset(await self._judged(graded, trained_on))
         return [
             ScoredRollout(
-                PlayedRollout(trajectory, item.tokens),
+                GeneratedRollout(trajectory, item.tokens),
                 unscored(reward, "it has no turn to be trained on") if item.tokens is None else reward,
             )
             for item, trajectory, reward in zip(group, graded, rewards, strict=True)
@@ -112,10 +112,10 @@ class Scorer:
         needs = isinstance(self.preset, NeedsConsistency) and self.preset.needs_consistency(graded)
         return await self.consistency.scored(graded) if needs and trained_on and self.consistency else graded
 
-    async def _judged(self, graded: Sequence[Trajectory], trained_on: bool) -> Group:
+    async def _judged(self, graded: Sequence[Trajectory], trained_on: bool) -> RewardGroup:
         preset = self.preset
         if not isinstance(preset, NeedsJudge):
-            return Group(tuple(graded))
+            return RewardGroup(tuple(graded))
         if self.asks and not trained_on:
             return unjudged(graded)
         return await judged(self.judge, graded, preset.turns_to_judge)

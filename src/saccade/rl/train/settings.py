@@ -15,7 +15,7 @@ from saccade.models.retry import ENGINE_RETRY, RETRY_SETTINGS, RetryPolicy
 from saccade.record.settings import Settings, load_settings
 from saccade.rewards.judges.client import ASK_LIMITS
 from saccade.rl.engines.server_http import checked_address
-from saccade.rl.play.rollouts import PlaySettings
+from saccade.rl.generation.rollouts import GenerationSettings
 from saccade.rl.recipe import Recipe, load_recipe
 from saccade.training.settings import KeepSettings, ModelSettings
 
@@ -29,7 +29,7 @@ class TaskSettings(Settings):
     """Tasks of it, the first; None: all of a file, and `WORLD_TASKS` of a world, which has no end."""
 
 
-class ValidationSettings(Settings):
+class RlValidationSettings(Settings):
     """How the run is watched: greedy answers to tasks that are not trained on."""
 
     source: str = ""
@@ -49,13 +49,17 @@ class RolloutStoreSettings(Settings):
 class RlSettings(Settings):
     """The settings of `saccade rl`."""
 
-    RENAMED: ClassVar = {"forward_tokens": "max_tokens_per_batch", "largest_gap": "max_logprob_diff"}
+    RENAMED: ClassVar = {
+        "forward_tokens": "max_tokens_per_batch",
+        "largest_gap": "max_logprob_diff",
+        "play": "generation",
+    }
     recipe: Recipe
     model: ModelSettings = ModelSettings()
     """LoRA's dropout counts as 0: the policy that learns must be the one that sampled."""
     tasks: TaskSettings = TaskSettings()
-    validation: ValidationSettings = ValidationSettings()
-    play: PlaySettings = PlaySettings()
+    validation: RlValidationSettings = RlValidationSettings()
+    generation: GenerationSettings = GenerationSettings()
     keep: KeepSettings = KeepSettings(every=10)
     rollouts: RolloutStoreSettings = RolloutStoreSettings()
     max_tokens_per_batch: PositiveInt = 16_384

@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 
 from saccade.errors import TrainingError
 from saccade.rl.losses.entropy import entropy
-from saccade.rl.losses.settings import LossSettings
+from saccade.rl.losses.settings import RlLossSettings
 from saccade.rl.losses.total import LossInputs, Totals, policy_loss
 from saccade.rl.recipe import RlOptimizerSettings
-from saccade.tokens.batch import Batch, Collator, TokenRow
+from saccade.tokens.batch import Batch, BatchRow, Collator
 from saccade.training.learner import Learner
 from saccade.training.passes import forward_passes, work
 from saccade.training.weights import Trainable
@@ -31,7 +31,7 @@ from saccade.training.weights import Trainable
 class TrainingSample:
     """A rollout as the update sees it; arrays are (tokens,)."""
 
-    row: TokenRow
+    row: BatchRow
     behaviour: NDArray[np.float32]
     """Log-probability of each sampled token under the policy that sampled it, else 0."""
     advantages: NDArray[np.float32]
@@ -132,7 +132,7 @@ class Updater:
     def step(
         self,
         samples: Sequence[TrainingSample],
-        loss: LossSettings,
+        loss: RlLossSettings,
         settings: RlOptimizerSettings,
         number: int,
         seed: int,
@@ -155,7 +155,7 @@ class Updater:
         sums.gradient_norm /= max(1, sums.updates)
         return sums
 
-    def _gradient(self, samples: Sequence[TrainingSample], loss: LossSettings, clip: float) -> UpdateMetrics:
+    def _gradient(self, samples: Sequence[TrainingSample], loss: RlLossSettings, clip: float) -> UpdateMetrics:
         """Of one update, over all processes."""
         totals = Totals(float(sum(sample.row.trained.sum() for sample in samples)), float(len(samples)))
         lengths = [len(sample.row) for sample in samples]
@@ -186,7 +186,7 @@ class Updater:
             )
 
     def _loss(
-        self, samples: Sequence[TrainingSample], loss: LossSettings, totals: Totals, sums: UpdateMetrics
+        self, samples: Sequence[TrainingSample], loss: RlLossSettings, totals: Totals, sums: UpdateMetrics
     ) -> torch.Tensor:
         """Of one forward pass; what is logged of it is added to `sums`."""
         batch = self._collate([sample.row for sample in samples])

@@ -61,7 +61,7 @@ class Check:
 CheckFunction = Callable[[Sandbox], Awaitable[None]]
 
 
-class Group:
+class CheckGroup:
     """The checks of one file, in the order in which they are written."""
 
     def __init__(self, name: str) -> None:

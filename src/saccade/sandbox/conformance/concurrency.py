@@ -10,7 +10,7 @@ from saccade.record.status import Status
 from saccade.sandbox.base import Sandbox, Session
 from saccade.sandbox.conformance.check import (
     PATIENCE,
-    Group,
+    CheckGroup,
     describe,
     expect,
     expect_equal,
@@ -20,7 +20,7 @@ from saccade.sandbox.conformance.check import (
 )
 from saccade.sandbox.result import RunResult
 
-GROUP = Group("concurrency")
+GROUP = CheckGroup("concurrency")
 
 SPAN = "import time\nt0 = time.monotonic()\ntime.sleep(0.3)\nprint(t0, time.monotonic())"
 

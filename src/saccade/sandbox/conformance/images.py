@@ -10,9 +10,9 @@ from PIL import Image
 from saccade.record.status import Status
 from saccade.sandbox.base import Sandbox
 from saccade.sandbox.conformance.branches import branched
-from saccade.sandbox.conformance.check import Group, expect, expect_equal, expect_output, opened, run
+from saccade.sandbox.conformance.check import CheckGroup, expect, expect_equal, expect_output, opened, run
 
-GROUP = Group("images")
+GROUP = CheckGroup("images")
 
 HASH = "import hashlib\nprint(im.mode, im.size, hashlib.sha256(im.tobytes()).hexdigest())"
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from saccade.record.status import Status
 from saccade.sandbox.base import Sandbox, SessionOptions
 from saccade.sandbox.conformance.captures import IMPORTS
-from saccade.sandbox.conformance.check import Group, describe, expect, expect_equal, expect_output, opened, run
+from saccade.sandbox.conformance.check import CheckGroup, describe, expect, expect_equal, expect_output, opened, run
 
-GROUP = Group("output")
+GROUP = CheckGroup("output")
 
 SLACK = 512
 """Bytes by which a text may exceed its cap, for the sentence that states the cut."""

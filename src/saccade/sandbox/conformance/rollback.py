@@ -5,7 +5,7 @@ from __future__ import annotations
 from saccade.record.status import Status
 from saccade.sandbox.base import Sandbox
 from saccade.sandbox.conformance.check import (
-    Group,
+    CheckGroup,
     describe,
     expect,
     expect_equal,
@@ -15,7 +15,7 @@ from saccade.sandbox.conformance.check import (
     run,
 )
 
-GROUP = Group("rollback")
+GROUP = CheckGroup("rollback")
 
 
 @GROUP.check

@@ -23,15 +23,23 @@ from saccade.record.content import Message, TextPart
 from saccade.record.trajectory import Trajectory
 from saccade.rewards.judges.client import JudgeClient, NoReply, PatientRules
 from saccade.rewards.judges.verdict import NoVerdict
-from saccade.sft.curate.stage import Batch, FilterSettings, Outcome, Stage, Surroundings, Undecided, task_pictures
+from saccade.sft.curate.stage import (
+    BatchStage,
+    FilterContext,
+    FilterOutcome,
+    FilterSettings,
+    FilterStage,
+    Undecided,
+    task_pictures,
+)
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class JudgeQuestion:
     """What a judge is asked, and how its reply is read."""
 
     message: Message
-    read: Callable[[str], Outcome | None]
+    read: Callable[[str], FilterOutcome | None]
     """The outcome that a reply says; None for a reply that is no verdict."""
 
 
@@ -43,27 +51,27 @@ class JudgedSettings(PatientRules, FilterSettings):
     attempts: PositiveInt = 2
     max_tokens: PositiveInt = 2048
 
-    def start(self, around: Surroundings) -> Stage:
+    def start(self, around: FilterContext) -> FilterStage:
         """The stage; the model is made when the first question has no kept reply."""
-        judge = Judge(self, around)
-        return Batch(lambda batch: judge.decide([self.question(trajectory) for trajectory in batch]), judge.close)
+        judge = CurationJudge(self, around)
+        return BatchStage(lambda batch: judge.decide([self.question(trajectory) for trajectory in batch]), judge.close)
 
-    def question(self, trajectory: Trajectory) -> Question | Outcome:
+    def question(self, trajectory: Trajectory) -> JudgeQuestion | FilterOutcome:
         """What to ask about a trajectory, or the outcome where there is nothing to ask."""
         raise NotImplementedError
 
 
-class Judge:
+class CurationJudge:
     """Asks one model. Not for use inside a running event loop."""
 
-    def __init__(self, settings: JudgedSettings, around: Surroundings) -> None:
+    def __init__(self, settings: JudgedSettings, around: FilterContext) -> None:
         self._media: MediaReader = around.media
         name = settings.judge
         later = _LaterModel(name, lambda: patient(load_model(name), settings.retry))
         self._client = JudgeClient(later, settings, around.cache, lambda request: _kept_before(name, request))
         self._runner = asyncio.Runner()
 
-    def decide(self, questions: Sequence[Question | Outcome]) -> list[Outcome]:
+    def decide(self, questions: Sequence[JudgeQuestion | FilterOutcome]) -> list[FilterOutcome]:
         """An outcome for each question. Raises `ModelError` when the judge cannot be asked."""
         return self._runner.run(self._decide(questions))
 
@@ -72,20 +80,20 @@ class Judge:
         self._runner.run(self._client.close())
         self._runner.close()
 
-    async def _decide(self, questions: Sequence[Question | Outcome]) -> list[Outcome]:
+    async def _decide(self, questions: Sequence[JudgeQuestion | FilterOutcome]) -> list[FilterOutcome]:
         # All are waited for, so that what was answered is in the cache when one of them fails.
         settled = await asyncio.gather(*map(self._outcome, questions), return_exceptions=True)
-        outcomes: list[Outcome] = []
+        outcomes: list[FilterOutcome] = []
         for item in settled:
             if isinstance(item, BaseException):
                 raise item
             outcomes.append(item)
         return outcomes
 
-    async def _outcome(self, question: Question | Outcome) -> Outcome:
-        if not isinstance(question, Question):
+    async def _outcome(self, question: JudgeQuestion | FilterOutcome) -> FilterOutcome:
+        if not isinstance(question, JudgeQuestion):
             return question
-        said: Outcome | NoReply = await self._client.ask(question.message, question.read, self._media)
+        said: FilterOutcome | NoReply = await self._client.ask(question.message, question.read, self._media)
         if not isinstance(said, NoReply):
             return said
         if said.reason is NoVerdict.REFUSED:

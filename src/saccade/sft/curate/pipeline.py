@@ -35,7 +35,7 @@ from saccade.sft.curate.stage import FilterSettings
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class FilterStep:
     """One filter of a pipeline."""
 
     label: str
@@ -49,7 +49,7 @@ class Step:
 class Pipeline:
     """Filters in their order."""
 
-    steps: tuple[Step, ...]
+    steps: tuple[FilterStep, ...]
     category: CategoryRule = "source"
     """What the report counts by."""
 
@@ -120,7 +120,7 @@ def _label(name: str) -> str:
     return name.partition("@")[0] if code is None else code.attribute
 
 
-def _step(table: dict[str, Any], mistakes: list[str]) -> Step | None:
+def _step(table: dict[str, Any], mistakes: list[str]) -> FilterStep | None:
     name = table.pop("name", None)
     if not isinstance(name, str):
         mistakes.append(f"filter: a table has no name: {table}")
@@ -128,7 +128,7 @@ def _step(table: dict[str, Any], mistakes: list[str]) -> Step | None:
     label = str(table.pop("label", _label(name)))
     try:
         kind = load_filter(name)
-        return Step(label, FILTERS.full_name(name), kind.model_validate(table))
+        return FilterStep(label, FILTERS.full_name(name), kind.model_validate(table))
     except RegistryError as error:
         mistakes.append(f"{label}: {error}")
     except ValidationError as error:

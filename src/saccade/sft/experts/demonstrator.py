@@ -25,7 +25,7 @@ from saccade.sft.experts.plays import ExpertStopped
 from saccade.sft.experts.seen import Seen, observed, read
 from saccade.tasks.solvers.questions import solver_for
 from saccade.tasks.worlds.canvas import Box
-from saccade.tasks.worlds.parts import GRIDS, SEARCH, View, holds_middle, parts
+from saccade.tasks.worlds.parts import GRIDS, SEARCH, ViewBox, holds_middle, parts
 from saccade.tasks.worlds.sign_colours import found_line
 from saccade.tasks.worlds.signs import PLATES
 
@@ -139,7 +139,7 @@ def seen_on_the_way(size: tuple[int, int], notes: Mapping[str, str]) -> list[set
     if sum(name == colour for name, _ in signs) != 1:
         raise ExpertStopped(f"there are several {colour} signs, and signs are told by their colours alone")
     made = []
-    view: View = (0, 0, *size)
+    view: ViewBox = (0, 0, *size)
     for n in GRIDS:
         for shown in parts(view, n):
             made.append({name for name, box in signs if holds_middle(shown, box)})

@@ -17,8 +17,8 @@ from saccade.episode.plan import Plan
 from saccade.models.base import Completion, MediaReader, Request
 from saccade.record.content import Message
 from saccade.sft.experts.consult import consult
-from saccade.sft.experts.plays import Move, Part, Play, compute, crop, direct
-from saccade.sft.experts.scene import Scene
+from saccade.sft.experts.plays import ExpertPart, Move, Play, compute, crop, direct
+from saccade.sft.experts.scene import ExpertScene
 from saccade.sft.experts.seen import Seen, observed, read
 from saccade.sft.experts.settings import ExpertSettings, Style
 from saccade.sft.experts.slips import mistake
@@ -26,7 +26,7 @@ from saccade.sft.experts.styles import choose
 from saccade.sft.experts.writing import completion
 from saccade.tasks.worlds.rng import Rng
 
-_PLAYS: Mapping[Style, Callable[[Part, int], Play]] = {
+_PLAYS: Mapping[Style, Callable[[ExpertPart, int], Play]] = {
     "crop": crop,
     "compute": compute,
     "consult": consult,
@@ -38,7 +38,7 @@ _PLAYS: Mapping[Style, Callable[[Part, int], Play]] = {
 class Expert:
     """Plays one style through one episode."""
 
-    def __init__(self, part: Part, style: Style) -> None:
+    def __init__(self, part: ExpertPart, style: Style) -> None:
         self.name = f"expert:{style}@1"
         self.style = style
         self._dialect = part.scene.dialect
@@ -62,8 +62,8 @@ class Expert:
             SettingsError: the dialect cannot show the task.
             UnfitSampleError: it can, but no style fits.
         """
-        scene = Scene(plan.task, plan.dialect, plan.opening, Rng(seed), settings or ExpertSettings(), notes or {})
-        part = Part.of(scene)
+        scene = ExpertScene(plan.task, plan.dialect, plan.opening, Rng(seed), settings or ExpertSettings(), notes or {})
+        part = ExpertPart.of(scene)
         return cls(part, choose(part) if style is None else style)
 
     async def complete(

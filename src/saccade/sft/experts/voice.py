@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from saccade.sft.experts.phrases import LONG, NOUNS, SHORT
-from saccade.sft.experts.scene import Box, Scene
+from saccade.sft.experts.scene import Box, ExpertScene
 from saccade.sft.experts.speech import say
 
 _ROWS = ("at the top", "in the middle", "at the bottom")
@@ -13,7 +13,7 @@ _COLUMNS = ("on the left", "", "on the right")
 class Voice:
     """Says something in one scene."""
 
-    def __init__(self, scene: Scene) -> None:
+    def __init__(self, scene: ExpertScene) -> None:
         self._scene = scene
         self._voice = LONG if scene.long else SHORT
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from saccade.dialects.base import Dialect, FunctionDialect
-from saccade.dialects.thyme import Thyme
+from saccade.dialects.thyme import ThymeDialect
 from saccade.models.base import Completion
 from saccade.record.action import Action, Code, ToolCall
 from saccade.record.turn import FinishReason
@@ -19,6 +19,10 @@ def completion(dialect: Dialect, action: Action, thought: str, *, first: bool, m
         call = ToolCall(name="python", arguments={"code": action.code}) if isinstance(action, Code) else action
         return Completion(thought, FinishReason.TOOL_CALL, (call,), model=model)
     # There alone, a later turn continues a message that is open already.
-    text = dialect.write(action, thought, first=first) if isinstance(dialect, Thyme) else dialect.write(action, thought)
+    text = (
+        dialect.write(action, thought, first=first)
+        if isinstance(dialect, ThymeDialect)
+        else dialect.write(action, thought)
+    )
     ended = any(text.endswith(mark) for mark in dialect.stop)
     return Completion(text, FinishReason.STOP_STRING if ended else FinishReason.STOP, model=model)

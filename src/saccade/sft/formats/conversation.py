@@ -38,7 +38,7 @@ _MARK = "\ufffc"
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class RoleMessage:
     """What one role said."""
 
     role: Role
@@ -47,7 +47,7 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
-class About:
+class ConversationFacts:
     """What a row says beside the conversation."""
 
     id: str
@@ -65,8 +65,8 @@ class About:
 class Conversation:
     """A trajectory as lines."""
 
-    about: About
-    lines: tuple[Line, ...]
+    about: ConversationFacts
+    lines: tuple[RoleMessage, ...]
     media: tuple[ImagePart | VideoPart, ...] = field(default=())
     """One for each placeholder, in order."""
 
@@ -83,8 +83,8 @@ def flatten(trajectory: Trajectory) -> Conversation:
     messages = conversation(held_.prompt, held_.turns)
     task = held_.task
     return Conversation(
-        About(held_.id, held_.provenance.dialect, task.id, task.question, task.answer, task.source),
-        tuple(Line(message.role, _as_text(message.parts)) for message in messages),
+        ConversationFacts(held_.id, held_.provenance.dialect, task.id, task.question, task.answer, task.source),
+        tuple(RoleMessage(message.role, _as_text(message.parts)) for message in messages),
         tuple(part for message in messages for part in message.media),
     )
 
@@ -126,7 +126,7 @@ def held(trajectory: Trajectory) -> Trajectory:
         parts = join_texts([part for message in told for part in message.parts])
         shown = Message(role=told[0].role, parts=parts) if parts else None
         turns.append(Turn(text=text, action=turn.action, observation=shown))
-    about = About(trajectory.id, dialect.id, task.id, task.question, task.answer, task.source)
+    about = ConversationFacts(trajectory.id, dialect.id, task.id, task.question, task.answer, task.source)
     return Trajectory(
         id=trajectory.id,
         task=_task(about, prompt),
@@ -147,7 +147,7 @@ def dialect_of(name: str) -> Dialect:
         raise RecordError(f"its turns cannot be read: {error}") from error
 
 
-def _task(about: About, prompt: Sequence[Message]) -> Task:
+def _task(about: ConversationFacts, prompt: Sequence[Message]) -> Task:
     media = list(dict.fromkeys(part for message in prompt for part in message.media))
     asked = next((message.text for message in reversed(prompt) if message.role == "user"), "")
     return Task(

@@ -19,7 +19,7 @@ from saccade.record.trajectory import Trajectory
 from saccade.record.turn import FinishReason, TokenCounts, Turn
 from saccade.sft.synth.jobs import Job
 from saccade.sft.synth.made import DiscardedError
-from saccade.sft.synth.makers import Maker, Stage
+from saccade.sft.synth.makers import Maker, SynthResources
 from saccade.sft.synth.prompts import DENSIFY, invalid, question_of, thoughts_in
 
 _ENDS = re.compile(r"\n*(?:</think>|<code>|<tool_call|<answer>|```)")
@@ -29,7 +29,7 @@ _ENDS = re.compile(r"\n*(?:</think>|<code>|<tool_call|<answer>|```)")
 class DensifyMaker:
     """Another maker's trajectories, with thoughts of a second model."""
 
-    stage: Stage
+    stage: SynthResources
     base: Maker
     writer: Model
 

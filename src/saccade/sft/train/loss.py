@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from saccade.tokens.batch import Batch, TokenRow
+from saccade.tokens.batch import Batch, BatchRow
 
 Weights: TypeAlias = NDArray[np.float32]
 """Of the tokens of a trajectory."""
@@ -63,7 +63,7 @@ def token_loss(
     return TokenLoss(total, right, len(wanted))
 
 
-def token_weights(rows: Sequence[TokenRow], average: Literal["tokens", "trajectories"]) -> list[Weights]:
+def token_weights(rows: Sequence[BatchRow], average: Literal["tokens", "trajectories"]) -> list[Weights]:
     """What each learned token of a step counts in its loss; 0 for the others, 1 in sum."""
     learned = [int(row.trained.sum()) for row in rows]
     shares = [sum(learned)] * len(rows) if average == "tokens" else [own * len(rows) for own in learned]

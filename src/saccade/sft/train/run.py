@@ -19,17 +19,17 @@ import torch
 
 from saccade.errors import TrainingError
 from saccade.record.settings import save_settings
-from saccade.sft.train.examples import Examples, ManyStores, check_runs, read_examples
+from saccade.sft.train.callback import SftCallback
+from saccade.sft.train.examples import ManyStores, TrainingExamples, check_runs, read_examples
 from saccade.sft.train.loss import Weights, token_loss, token_weights
 from saccade.sft.train.order import step_rows, total_steps
 from saccade.sft.train.settings import SftSettings
 from saccade.sft.train.validate import greedy_samples, held_out_loss
-from saccade.sft.train.watch import NoWatch, Watch
-from saccade.tokens.batch import Batch, Collator, TokenRow
+from saccade.tokens.batch import Batch, BatchRow, Collator
 from saccade.tokens.pictures import PictureTensors
 from saccade.training.checkpoints import Checkpoints, RunState
 from saccade.training.folder import SETTINGS, check_folder
-from saccade.training.journal import Journal
+from saccade.training.journal import TrainingJournal
 from saccade.training.learner import Learner
 from saccade.training.optimizer import rate_fraction
 from saccade.training.parallel import Processes
@@ -43,12 +43,12 @@ Batches: TypeAlias = list[tuple[Batch, torch.Tensor, torch.Tensor] | None]
 """Each with its learned tokens and their weights; None where other processes have one more."""
 
 
-def train(settings: SftSettings, out: Path, *, resume: bool = False, watch: Watch | None = None) -> Path:
+def train(settings: SftSettings, out: Path, *, resume: bool = False, callback: SftCallback | None = None) -> Path:
     """Train as `settings` say, in the folder `out`; the folder of the trained checkpoint.
 
     Raises:
         SettingsError: `out` holds a run already, or one with other settings.
-        TrainingError: there is nothing to learn from, or the data are not those of the run that goes on.
+        TrainingError: there is nothing to learn from, or the data are not those of the run that is resumed.
         ModelRefusedError: the checkpoint cannot be loaded.
     """
     processes = Processes()
@@ -58,21 +58,21 @@ def train(settings: SftSettings, out: Path, *, resume: bool = False, watch: Watc
     check_runs(settings.data.runs)
     processes.barrier()
     trained = load_trainable(settings.model, processes.device, settings.seed)
-    heard = watch if watch is not None and processes.is_main else NoWatch()
-    examples = read_examples(settings, trained.encoder, heard.reading)
+    callback = callback if callback is not None and processes.is_main else SftCallback()
+    examples = read_examples(settings, trained.encoder, callback.reading)
     if processes.is_main:  # not before the data and the checkpoint are known to be there
         out.mkdir(parents=True, exist_ok=True)
         save_settings(settings, out / SETTINGS)
     processes.barrier()
     learner = make_learner(trained, settings.optimizer, processes, settings.model.shard)
     run = _Run(settings, out, trained, examples, learner)
-    run.go_on()
-    run.to_the_end(heard)
+    run.resume()
+    run.run(callback)
     learner.finalize()
     folder = out / "model"
     if processes.is_main:
         export(trained, folder, settings.keep.dtype, examples.dialects)
-        heard.saved(folder)
+        callback.saved(folder)
     processes.barrier()
     return folder
 
@@ -81,7 +81,7 @@ class _Run:
     """The state of a run between two steps."""
 
     def __init__(
-        self, settings: SftSettings, out: Path, trained: Trainable, examples: Examples, learner: Learner
+        self, settings: SftSettings, out: Path, trained: Trainable, examples: TrainingExamples, learner: Learner
     ) -> None:
         self._settings = settings
         self._out = out
@@ -101,7 +101,7 @@ class _Run:
         self._total = total_steps(len(examples.train), batch.trajectories, settings.epochs, settings.steps)
         self._state = RunState(0, 0, examples.fingerprint)
 
-    def go_on(self) -> None:
+    def resume(self) -> None:
         """From the last checkpoint, where there is one."""
         found = self._checkpoints.latest()
         if found is None:
@@ -115,37 +115,37 @@ class _Run:
         self._learner.restore(weights, tensors)
         self._state = state
 
-    def to_the_end(self, watch: Watch) -> None:
+    def run(self, callback: SftCallback) -> None:
         """Every step that is left."""
         journal = None
         if self._processes.is_main:
             config = self._settings.model_dump(mode="json")
-            journal = Journal(self._out, self._settings.keep, self._state.step, config)
-        watch.begins(self._examples, self._state.step, self._total)
+            journal = TrainingJournal(self._out, self._settings.keep, self._state.step, config)
+        callback.begins(self._examples, self._state.step, self._total)
         self._trained.model.train()
         steps = range(self._state.step, self._total)
         try:
             with ThreadPoolExecutor(1, thread_name_prefix="batches") as thread:
                 for step, batches in _ahead(thread, self._batches, steps):
-                    self._one(step, batches, journal, watch)
+                    self._run_step(step, batches, journal, callback)
         finally:
             if journal is not None:
                 journal.close()
 
-    def _one(self, step: int, batches: Batches, journal: Journal | None, watch: Watch) -> None:
+    def _run_step(self, step: int, batches: Batches, journal: TrainingJournal | None, callback: SftCallback) -> None:
         number = step + 1
         values = self._step(step, batches)
         if journal is not None:
             journal.metrics(number, values)
-            watch.step(number, values)
+            callback.step(number, values)
         every, last = self._settings.validation.every, number == self._total
         if self._examples.validation and every and (last or number % every == 0):
-            self._look(number, journal, watch)
+            self._validate(number, journal, callback)
         if last or number % self._settings.keep.every == 0:
-            watch.saved(self._learner.save(self._checkpoints, self._state))
+            callback.saved(self._learner.save(self._checkpoints, self._state))
 
     def _step(self, step: int, batches: Batches) -> dict[str, float | int]:
-        """One update of the weights; what to tell of it."""
+        """One update of the weights; its metrics."""
         began = time.perf_counter()
         torch.manual_seed(self._settings.seed * 1_000_003 + step)  # dropout, and nothing else
         rows = self._rows(step)
@@ -183,7 +183,7 @@ class _Run:
             "epoch": (step + 1) * len(rows) / len(self._examples.train),
         }
 
-    def _rows(self, step: int) -> list[TokenRow]:
+    def _rows(self, step: int) -> list[BatchRow]:
         rows = self._examples.train
         return [rows[i] for i in step_rows(step, len(rows), self._settings.batch.trajectories, self._settings.seed)]
 
@@ -198,17 +198,17 @@ class _Run:
             for group in self._processes.balanced_shares(groups, work(lengths, groups))
         ]
 
-    def _batch(self, rows: Sequence[TokenRow], weights: Sequence[Weights]) -> tuple[Batch, torch.Tensor, torch.Tensor]:
+    def _batch(self, rows: Sequence[BatchRow], weights: Sequence[Weights]) -> tuple[Batch, torch.Tensor, torch.Tensor]:
         batch = self._collate(rows)
         return batch, batch.lay_out([row.trained for row in rows], False), batch.lay_out(weights, 0.0)
 
-    def _look(self, number: int, journal: Journal | None, watch: Watch) -> None:
-        held: Sequence[TokenRow] = self._examples.validation
+    def _validate(self, number: int, journal: TrainingJournal | None, callback: SftCallback) -> None:
+        held: Sequence[BatchRow] = self._examples.validation
         values = held_out_loss(self._trained, held, self._collate_held, self._settings.batch.tokens, self._processes)
         if journal is None:
             return
         journal.metrics(number, values)
-        watch.validated(number, values)
+        callback.validated(number, values)
         shown = held[: self._settings.validation.samples]
         for sample in greedy_samples(self._trained, shown, self._collate_held, self._settings.validation.sample_tokens):
             journal.sample(number, sample)

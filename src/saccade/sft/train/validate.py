@@ -13,7 +13,7 @@ from saccade.models.local_generate import Listening, generate
 from saccade.models.local_prompt import Prompt
 from saccade.record.trajectory import Sampling
 from saccade.sft.train.loss import token_loss
-from saccade.tokens.batch import Collator, TokenRow
+from saccade.tokens.batch import BatchRow, Collator
 from saccade.training.parallel import Processes
 from saccade.training.passes import forward_passes
 from saccade.training.weights import Trainable
@@ -22,7 +22,7 @@ _UNHEARD = Listening(tell=lambda _: None, is_cancelled=lambda: False)
 
 
 def held_out_loss(
-    trained: Trainable, rows: Sequence[TokenRow], collate: Collator, most_tokens: int, processes: Processes
+    trained: Trainable, rows: Sequence[BatchRow], collate: Collator, most_tokens: int, processes: Processes
 ) -> dict[str, float]:
     """Mean loss and accuracy over the learned tokens of `rows`."""
     sums = [0.0, 0.0, 0.0]
@@ -39,7 +39,7 @@ def held_out_loss(
 
 
 def greedy_samples(
-    trained: Trainable, rows: Sequence[TokenRow], collate: Collator, most_tokens: int
+    trained: Trainable, rows: Sequence[BatchRow], collate: Collator, most_tokens: int
 ) -> Iterator[dict[str, str]]:
     """For each row, what the model writes where its first learned turn begins, beside what was written there."""
     decode = trained.encoder.decode
@@ -52,7 +52,7 @@ def greedy_samples(
             yield {"id": row.id, "wrote": decode(made.token_ids), "expected": decode(row.ids[start:stop].tolist())}
 
 
-def _prompt(row: TokenRow, end: int, collate: Collator, trained: Trainable) -> Prompt:
+def _prompt(row: BatchRow, end: int, collate: Collator, trained: Trainable) -> Prompt:
     """The first `end` tokens of `row`; what is learned begins outside every picture."""
     left = int((row.ids[:end] == trained.encoder.placeholder_id).sum())
     pictures = []

@@ -12,7 +12,7 @@ from PIL import ImageDraw
 from pydantic import Field
 
 from saccade.record.task import AnswerType, EvidenceBox
-from saccade.tasks.worlds.base import Knobs, Sample, World
+from saccade.tasks.worlds.base import Knobs, World, WorldSample
 from saccade.tasks.worlds.canvas import COLOURS, Box, Colour, blank, font, put_text_centred
 from saccade.tasks.worlds.rng import Rng
 
@@ -88,7 +88,7 @@ class PathFollowKnobs(Knobs):
     """Per cent of the pictures in which all lines have one colour."""
 
 
-def draw(rng: Rng, knobs: PathFollowKnobs) -> Sample:
+def draw(rng: Rng, knobs: PathFollowKnobs) -> WorldSample:
     """One picture of lines from letters to numbers."""
     count, width = knobs.lines, rng.integer(3, 5)
     inner = knobs.stages * (count + 1) * _COLUMN
@@ -110,7 +110,7 @@ def draw(rng: Rng, knobs: PathFollowKnobs) -> Sample:
         last = _label(pen, points[-1], numbers[index])
         ends.append((first, last))
     choices = tuple(sorted(numbers))
-    return Sample(
+    return WorldSample(
         question=rng.choice(QUESTIONS).format(start=letters[asked]),
         media={"image_0": picture},
         choices=choices,

@@ -12,9 +12,8 @@ from PIL import Image, ImageDraw
 from pydantic import Field
 
 from saccade.record.task import AnswerType, EvidenceBox
-from saccade.tasks.worlds.base import Knobs, Sample, World
-from saccade.tasks.worlds.canvas import COLOURS, Box, Colour, blank, free_place
-from saccade.tasks.worlds.polygons import polygon_points
+from saccade.tasks.worlds.base import Knobs, World, WorldSample
+from saccade.tasks.worlds.canvas import COLOURS, Box, Colour, blank, free_place, polygon_points
 from saccade.tasks.worlds.rng import Rng
 
 Kind = Literal["scatter", "overlap"]
@@ -94,7 +93,7 @@ class ShapeCountKnobs(Knobs):
     """Most shapes of other kinds, in kind `scatter`."""
 
 
-def draw(rng: Rng, knobs: ShapeCountKnobs) -> Sample:
+def draw(rng: Rng, knobs: ShapeCountKnobs) -> WorldSample:
     """One picture of shapes, and the question how many there are of one kind."""
     kind = rng.choice(knobs.kinds)
     count = rng.integer(knobs.fewest, max(knobs.fewest, knobs.most))
@@ -106,7 +105,7 @@ def draw(rng: Rng, knobs: ShapeCountKnobs) -> Sample:
         wanted = rng.choice(("circle", "pentagon"))
         picture, boxes = _overlap(rng, wanted, count)
         program = _INK + f'WANTED = "{wanted}"\n' + OVERLAP
-    return Sample(
+    return WorldSample(
         question=rng.choice(QUESTIONS).format(shapes=f"{wanted}s"),
         media={"image_0": picture},
         answer=str(len(boxes)),

@@ -15,7 +15,7 @@ from typing import Final
 
 from saccade.evals.protocols.base import Studied
 from saccade.evals.protocols.errors.records import ErrorClass, StepError
-from saccade.evals.protocols.faithfulness.judges import Verdicts, box_verdicts
+from saccade.evals.protocols.faithfulness.judges import JudgeVerdicts, box_verdicts
 from saccade.grading.clean import folded
 from saccade.record.execution import Execution
 from saccade.record.score import CORRECT
@@ -75,7 +75,7 @@ def _signals(studied: Studied, steps: list[int]) -> Iterator[StepError]:
         )
 
 
-def _shows(verdicts: Verdicts, number: int) -> bool:
+def _shows(verdicts: JudgeVerdicts, number: int) -> bool:
     return any(verdict.score is not None and verdict.score >= 1 for verdict in verdicts[number])
 
 

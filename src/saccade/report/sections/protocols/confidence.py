@@ -8,7 +8,7 @@ from functools import partial
 from saccade.evals.protocols.confidence.records import Confidence, Curve
 from saccade.report.plots.curves import Axes, Series, curves
 from saccade.report.plots.figure import Figure, hue
-from saccade.report.sections.view import Line, Panel, Sheet, figures, mean, rate
+from saccade.report.sections.view import Panel, SectionRow, SectionTable, figures, mean, rate
 from saccade.report.words import NONE
 
 _BUDGETS = {"turns": "turns allowed", "calls": "calls allowed", "written": "written tokens allowed"}
@@ -31,7 +31,7 @@ def confidence(found: Mapping[str, Confidence]) -> Panel | None:
     return Panel(
         "Confidence",
         notes,
-        (Sheet("Agreement of the samples of a task", _HEADS, lines),) if lines else (),
+        (SectionTable("Agreement of the samples of a task", _HEADS, lines),) if lines else (),
         figures(
             _reliability(several),
             _samples(several),
@@ -53,7 +53,7 @@ _HEADS = (
 )
 
 
-def _line(run: str, one: Confidence, place: int) -> Line:
+def _line(run: str, one: Confidence, place: int) -> SectionRow:
     cells = (
         run,
         f"{len(one.tasks):,}",
@@ -63,7 +63,7 @@ def _line(run: str, one: Confidence, place: int) -> Line:
         NONE if one.calibration_error is None else f"{one.calibration_error:.3f}",
         NONE if one.separation is None else f"{one.separation:.3f}",
     )
-    return Line(cells, hue(place))
+    return SectionRow(cells, hue(place))
 
 
 def _within(name: str, found: Confidence) -> Curve:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from saccade.evals.protocols.errors.records import ErrorClass, Errors
 from saccade.report.plots.bars import bars
 from saccade.report.plots.figure import hue
-from saccade.report.sections.view import Line, Panel, Sheet, figures, rate
+from saccade.report.sections.view import Panel, SectionRow, SectionTable, figures, rate
 from saccade.report.words import NONE
 
 ERRORS = tuple(f"{error} {error.words}" for error in ErrorClass)
@@ -19,7 +19,7 @@ def errors(found: Mapping[str, Errors]) -> Panel | None:
     if not found:
         return None
     lines = [
-        Line(
+        SectionRow(
             (
                 f"{run}: {one.error} {one.title}" + (" (estimate)" if one.estimated else ""),
                 rate(one.samples),
@@ -48,7 +48,7 @@ def errors(found: Mapping[str, Errors]) -> Panel | None:
     return Panel(
         "Errors",
         tuple(notes),
-        (Sheet("Errors by class", heads, tuple(lines), words=1),),
+        (SectionTable("Errors by class", heads, tuple(lines), words=1),),
         figures(bars("Errors by class", says, drawn, "share of samples", True)),
     )
 

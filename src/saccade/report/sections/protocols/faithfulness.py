@@ -7,14 +7,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from saccade.evals.protocols.faithfulness.records import (
     Faithfulness,
     JudgeFindings,
-    Outcome,
+    ToolUseOutcome,
 )
-from saccade.evals.protocols.faithfulness.records import Shares as Rates
+from saccade.evals.protocols.faithfulness.records import OutcomeShares as Rates
 from saccade.evals.protocols.findings import Rate
-from saccade.report.plots.bars import Shares, shares
+from saccade.report.plots.bars import StackedBar, shares
 from saccade.report.plots.figure import Figure, hue
 from saccade.report.sections.results import card_of
-from saccade.report.sections.view import Line, Panel, Sheet, figures, rate
+from saccade.report.sections.view import Panel, SectionRow, SectionTable, figures, rate
 from saccade.report.words import NONE
 
 TONES: Mapping[str, str] = {
@@ -24,10 +24,10 @@ TONES: Mapping[str, str] = {
     "undecided": "tone-none",
 }
 TOOL_USE = {
-    Outcome.UNFAITHFUL: "unfaithful",
-    Outcome.FAITHFUL: "faithful",
-    Outcome.NO_TOOL: "no tool",
-    Outcome.UNDECIDED: "faithfulness undecided",
+    ToolUseOutcome.UNFAITHFUL: "unfaithful",
+    ToolUseOutcome.FAITHFUL: "faithful",
+    ToolUseOutcome.NO_TOOL: "no tool",
+    ToolUseOutcome.UNDECIDED: "faithfulness undecided",
 }
 """Labels of episodes."""
 _Judged = tuple[str, int, JudgeFindings]
@@ -73,7 +73,7 @@ def outcome_of(found: Faithfulness) -> Iterator[tuple[str, str]]:
             yield row.id, TOOL_USE[outcome]
 
 
-def _sheet(judged: Sequence[_Judged], kind: tuple[str, str], folded: bool = False) -> Sheet:
+def _sheet(judged: Sequence[_Judged], kind: tuple[str, str], folded: bool = False) -> SectionTable:
     """The rates of one variant (any or every crop) with one denominator (all samples or right answers)."""
     crop, of = kind
     heads, lines = ["run (judge)", *TONES], []
@@ -82,20 +82,20 @@ def _sheet(judged: Sequence[_Judged], kind: tuple[str, str], folded: bool = Fals
         cells = [rate(part) for part in _parts(rates.of_all if of == "all samples" else rates.of_correct).values()]
         if of == "all samples":
             cells.append(rate(rates.faithful_and_correct))
-        lines.append(Line((label(judge, run), *cells), hue(place)))
+        lines.append(SectionRow((label(judge, run), *cells), hue(place)))
     heads += ["right and faithful"] * (of == "all samples")
-    return Sheet(f"Percent of {of}, {crop}", tuple(heads), tuple(lines), folded=folded)
+    return SectionTable(f"Percent of {of}, {crop}", tuple(heads), tuple(lines), folded=folded)
 
 
 def _parts(rates: Rates) -> dict[str, Rate]:
-    return {outcome.value.replace("_", " "): getattr(rates, outcome.value) for outcome in Outcome}
+    return {outcome.value.replace("_", " "): getattr(rates, outcome.value) for outcome in ToolUseOutcome}
 
 
 def _figure(of: str, judged: Sequence[_Judged]) -> Figure | None:
     wholes = []
     for run, _, judge in judged:
         rates = judge.any_crop.of_all if of == "all samples" else judge.any_crop.of_correct
-        wholes.append(Shares(label(judge, run), {name: float(part.count) for name, part in _parts(rates).items()}))
+        wholes.append(StackedBar(label(judge, run), {name: float(part.count) for name, part in _parts(rates).items()}))
     says = f"Tool use of {of} (any crop): faithful, unfaithful, none, and undecided where the judge gave no verdict."
     return shares(f"Tool use of {of}", says, wholes, TONES)
 
@@ -109,7 +109,7 @@ def _agreement(run: str, found: Faithfulness) -> str:
     )
 
 
-def _published(found: Mapping[str, Faithfulness]) -> tuple[Sheet, ...]:
+def _published(found: Mapping[str, Faithfulness]) -> tuple[SectionTable, ...]:
     """What papers report as right and faithful on the same benchmarks."""
     sources = dict.fromkeys(source for one in found.values() for judge in one.judges for source in judge.sources)
     lines = []
@@ -121,11 +121,11 @@ def _published(found: Mapping[str, Faithfulness]) -> tuple[Sheet, ...]:
             for judge in one.judges:
                 if source in judge.sources:
                     own = rate(judge.sources[source].faithful_and_correct)
-                    lines.append(Line((label(judge, run), own, card.title, "this report"), hue(place)))
+                    lines.append(SectionRow((label(judge, run), own, card.title, "this report"), hue(place)))
         lines += [
-            Line((score.model, f"{score.faithful:.1f}", card.title, score.source), reference=True)
+            SectionRow((score.model, f"{score.faithful:.1f}", card.title, score.source), reference=True)
             for score in card.scores
             if score.faithful is not None
         ]
     heads = ("", "right and faithful, of all", "benchmark", "from")
-    return (Sheet("Beside published rates (any crop)", heads, tuple(lines), words=2),) if lines else ()
+    return (SectionTable("Beside published rates (any crop)", heads, tuple(lines), words=2),) if lines else ()

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from saccade.evals.protocols.tokens.records import TokenEconomy, TokenPoint
 from saccade.report.plots.curves import Axes, Series, curves
 from saccade.report.plots.figure import hue
-from saccade.report.sections.view import Line, Panel, Sheet, figures, mean
+from saccade.report.sections.view import Panel, SectionRow, SectionTable, figures, mean
 
 _AXES = Axes("visual tokens per sample, mean", "right", percent=True, amounts_x=True)
 
@@ -41,8 +41,8 @@ def tokens(found: Mapping[str, TokenEconomy]) -> Panel | None:
         "Token economy",
         tuple(notes),
         (
-            Sheet("Tokens per sample: means with 95% intervals", heads, tuple(lines)),
-            Sheet("In quarters by visual tokens", heads, tuple(spans), folded=True),
+            SectionTable("Tokens per sample: means with 95% intervals", heads, tuple(lines)),
+            SectionTable("In quarters by visual tokens", heads, tuple(spans), folded=True),
         ),
         figures(
             curves("Accuracy and visual tokens", "Each run as a point, with the 95% interval.", whole, _AXES),
@@ -60,7 +60,7 @@ def _sources(run: str, found: TokenEconomy) -> dict[str, TokenPoint]:
     return {f"{run}, {source}": point for source, point in found.sources.items() if many}
 
 
-def _line(name: str, point: TokenPoint, place: int) -> Line:
+def _line(name: str, point: TokenPoint, place: int) -> SectionRow:
     numbers = (point.pictures, point.visual, point.text, point.written, point.processed)
     cells = (
         name,
@@ -68,7 +68,7 @@ def _line(name: str, point: TokenPoint, place: int) -> Line:
         mean(point.accuracy, share=True, of=point.samples),
         *(mean(number, of=point.samples) for number in numbers),
     )
-    return Line(cells, hue(place))
+    return SectionRow(cells, hue(place))
 
 
 def _partial(point: TokenPoint) -> bool:

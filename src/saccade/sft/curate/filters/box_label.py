@@ -15,8 +15,8 @@ from saccade.record.content import ImagePart
 from saccade.record.task import EvidenceBox, NamedMedia
 from saccade.record.trajectory import Trajectory
 from saccade.rewards.judges.client import unfenced
-from saccade.sft.curate.judge import JudgedSettings, Question, ask_about
-from saccade.sft.curate.stage import KEEP, Drop, Keep, Outcome, Undecided
+from saccade.sft.curate.judge import JudgedSettings, JudgeQuestion, ask_about
+from saccade.sft.curate.stage import KEEP, Drop, FilterOutcome, Keep, Undecided
 
 _PROMPT = """\
 The picture above is {width} pixels wide and {height} high. Find in it what this question asks about:
@@ -49,7 +49,7 @@ class BoxLabel(JudgedSettings):
     iou: float = Field(default=0.5, gt=0, le=1)
     """Intersection over union that a box and a piece of evidence need, at least once."""
 
-    def question(self, trajectory: Trajectory) -> Question | Outcome:
+    def question(self, trajectory: Trajectory) -> JudgeQuestion | FilterOutcome:
         """What the judge is asked."""
         media = trajectory.task.media
         if len(media) != 1 or not isinstance(media[0].part, ImagePart):
@@ -59,9 +59,9 @@ class BoxLabel(JudgedSettings):
         message = ask_about(trajectory, text)
         if isinstance(message, Undecided):
             return message
-        return Question(message, lambda reply: self._read(reply, trajectory, named, part))
+        return JudgeQuestion(message, lambda reply: self._read(reply, trajectory, named, part))
 
-    def _read(self, reply: str, trajectory: Trajectory, named: NamedMedia, part: ImagePart) -> Outcome | None:
+    def _read(self, reply: str, trajectory: Trajectory, named: NamedMedia, part: ImagePart) -> FilterOutcome | None:
         boxes = _boxes(reply, named.name, part)
         if boxes is None:
             return None

@@ -12,7 +12,7 @@ from saccade.errors import SettingsError
 from saccade.record.trajectory import Trajectory
 from saccade.sft.curate.categories import CategoryRule, categories
 from saccade.sft.curate.filters.split import unit_hash
-from saccade.sft.curate.stage import KEEP, Drop, FilterSettings, Outcome, Stage, Surroundings, Whole
+from saccade.sft.curate.stage import KEEP, Drop, FilterContext, FilterOutcome, FilterSettings, FilterStage, WholeStage
 
 Note = tuple[str, str | None]
 """Id of a trajectory, and its category among those that have a weight."""
@@ -44,15 +44,15 @@ class Mixture(FilterSettings):
             raise ValueError(f"caps names categories without a weight: {', '.join(unknown)}")
         return self
 
-    def start(self, around: Surroundings) -> Stage:
+    def start(self, around: FilterContext) -> FilterStage:
         """The stage; it raises `SettingsError` if a category that has a weight is empty."""
-        return Whole(self._note, self._choose)
+        return WholeStage(self._note, self._choose)
 
     def _note(self, trajectory: Trajectory) -> Note:
         own = categories(trajectory, self.by)
         return trajectory.id, next((name for name in self.weights if name in own), None)
 
-    def _choose(self, notes: Sequence[Note]) -> Sequence[Outcome]:
+    def _choose(self, notes: Sequence[Note]) -> Sequence[FilterOutcome]:
         there = Counter(category for _, category in notes if category is not None)
         room = {name: min(there[name], self.caps.get(name, there[name])) for name in self.weights}
         missing = [name for name, weight in self.weights.items() if weight > 0 and not room[name]]
@@ -73,7 +73,7 @@ class Mixture(FilterSettings):
         }
         return [self._outcome(note, drawn) for note in notes]
 
-    def _outcome(self, note: Note, drawn: set[str]) -> Outcome:
+    def _outcome(self, note: Note, drawn: set[str]) -> FilterOutcome:
         id_, category = note
         if id_ in drawn:
             return KEEP
