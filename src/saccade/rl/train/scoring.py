@@ -19,8 +19,9 @@ from saccade.record.task import Task
 from saccade.record.trajectory import Trajectory
 from saccade.rewards.judges.answer import RIGHT, AnswerJudge, judged_score
 from saccade.rewards.judges.consistency import ConsistencyJudge
+from saccade.rewards.judges.group import judged, unjudged
 from saccade.rewards.judges.registry import JudgeContext, make_judge
-from saccade.rewards.judges.verdict import Judge, judged, unjudged
+from saccade.rewards.judges.verdict import Judge
 from saccade.rewards.reading import LONGEST_ANSWER, accuracy
 from saccade.rewards.reward import NeedsConsistency, NeedsJudge, Reward, RewardGroup, RewardPreset, unscored
 from saccade.rl.recipe import RewardSettings
