@@ -29,7 +29,7 @@ from saccade.rewards.reading import silent
 from saccade.rewards.redlines import Redline, redlines
 from saccade.rewards.registry import load_reward
 from saccade.rewards.reward import RewardGroup
-from saccade.rl.groups import broken
+from saccade.rl.rollout import broken
 from saccade.sandbox.local import LocalSandbox
 
 NEAR, FAR = (90, 90, 190, 190), (250, 150, 330, 230)

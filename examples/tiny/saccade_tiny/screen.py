@@ -44,7 +44,7 @@ class _Lines(SftCallback):
     def __init__(self) -> None:
         self._every = 1
 
-    def begins(self, examples: object, done: int, total: int) -> None:
+    def begins(self, done: int, total: int) -> None:
         """So that twenty lines are printed."""
         self._every = max(1, total // 20)
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from saccade.cli.train_screen import TrainScreen
-from saccade.rl.train.metrics import RlCallback
+from saccade.rl.train.callback import RlCallback
+from saccade.training.callback import Metrics
 
 
 class RlScreen(TrainScreen, RlCallback):
@@ -28,16 +27,12 @@ class RlScreen(TrainScreen, RlCallback):
         """A line of its own."""
         self.print(f"{tasks} of {total} tasks have a pass rate in the curriculum's band, and are trained on")
 
-    def begins(self, done: int, total: int) -> None:
-        """Draw the bar."""
-        self.starts(done, total)
-
-    def summary(self, values: Mapping[str, float | int]) -> str:
+    def summary(self, values: Metrics) -> str:
         """Those that have a value."""
         shown = [name for name in ("reward", "accuracy", "tool_calls") if name in values]
         return "  ".join(f"{name} {values[name]:.3f}" for name in shown)
 
-    def validated(self, number: int, values: Mapping[str, float | int]) -> None:
+    def validated(self, number: int, values: Metrics) -> None:
         """A line of its own."""
         right, calls = values.get("validation/accuracy"), values.get("validation/tool_calls", 0.0)
         grade = "could not be graded" if right is None else f"{right:.1%} right"

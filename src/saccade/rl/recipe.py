@@ -35,7 +35,6 @@ from saccade.rl.losses.settings import RlLossSettings
 from saccade.rl.select.curriculum import Band
 from saccade.rl.select.plain import KeepAll
 from saccade.rl.select.registry import NamedSelection
-from saccade.rl.select.rounds import RoundLimits
 
 
 class RewardSettings(Settings):
@@ -75,6 +74,16 @@ class RolloutSettings(Settings):
     sampling: Sampling = Sampling(temperature=1.0)
     limits: EpisodeLimits | None = None
     """Those that are set stand in place of the dialect's."""
+
+
+class RoundLimits(Settings):
+    """When a step stops asking for rollouts: with enough groups, or after the last round with what there is."""
+
+    tasks: PositiveInt = 32
+    """Tasks that are rolled out in a round."""
+    groups: PositiveInt = 16
+    """Groups that are enough."""
+    rounds: PositiveInt = 3
 
 
 class RlOptimizerSettings(Settings):

@@ -29,7 +29,8 @@ from saccade.rl.engines.base import ContextFullError, Engine, SampledTurn, TurnR
 from saccade.rl.engines.in_process import TransformersEngine
 from saccade.rl.engines.server import ServerEngine
 from saccade.rl.engines.server_http import Connection
-from saccade.rl.generation.rollouts import GeneratedRollout, GenerationSettings, RolloutResources, generate_rollouts
+from saccade.rl.generation.rollouts import GenerationSettings, RolloutResources, generate_rollouts
+from saccade.rl.rollout import Rollout
 from saccade.sandbox.local import LocalSandbox
 from saccade.tokens.segments import TokenTrajectory
 from saccade.tokens.stream import PromptDelta, TokenStream
@@ -90,7 +91,7 @@ def plans(store: MediaStore, heat: float) -> list[Plan]:
     return [Plan(task, Noise(), sampling, EpisodeLimits(turns=3), "t", number) for number in range(2)]
 
 
-async def played(engine: Engine, made: TinyPolicy, store: MediaStore, heat: float) -> list[GeneratedRollout]:
+async def played(engine: Engine, made: TinyPolicy, store: MediaStore, heat: float) -> list[Rollout]:
     async with LocalSandbox() as sandbox:
         resources = RolloutResources(engine, made.encoder, sandbox, store)
         return (await generate_rollouts(plans(store, heat), resources, GenerationSettings(replays=0), 7))[0]

@@ -18,14 +18,14 @@ from saccade.record.status import Status
 from saccade.record.task import NamedMedia, Task
 from saccade.record.trajectory import EpisodeLimits, Sampling, StopReason
 from saccade.rl.engines.in_process import TransformersEngine
-from saccade.rl.generation.gates import checked_tokens
 from saccade.rl.generation.rollouts import (
-    GeneratedRollout,
     GenerationSettings,
     RolloutResources,
     RolloutTiming,
+    checked_tokens,
     generate_rollouts,
 )
+from saccade.rl.rollout import Rollout
 from saccade.sandbox.base import Binding, Sandbox, Session, SessionOptions
 from saccade.sandbox.local import LocalSandbox
 from saccade.tokens.segments import SegmentKind
@@ -67,7 +67,7 @@ def plans(
 
 async def played(
     made: TinyPolicy, store: MediaStore, sandbox: Sandbox | None, wanted: list[Plan], **more: int
-) -> tuple[list[GeneratedRollout], RolloutTiming]:
+) -> tuple[list[Rollout], RolloutTiming]:
     engine = TransformersEngine(made, store)
     try:
         async with asyncio.timeout(120):

@@ -10,12 +10,20 @@ torch = pytest.importorskip("torch")
 
 from torch import Tensor  # noqa: E402
 
-from saccade.rl.losses.aggregate import sequence_mean, sequence_sum, token_mean  # noqa: E402
-from saccade.rl.losses.entropy import entropy  # noqa: E402
-from saccade.rl.losses.kl import k3  # noqa: E402
-from saccade.rl.losses.policy import ClipBounds, clipped, clipped_policy_loss  # noqa: E402
+from saccade.rl.losses.policy import (  # noqa: E402
+    ClipBounds,
+    LossInputs,
+    Totals,
+    clipped,
+    clipped_policy_loss,
+    entropy,
+    k3,
+    policy_loss,
+    sequence_mean,
+    sequence_sum,
+    token_mean,
+)
 from saccade.rl.losses.settings import RlLossSettings  # noqa: E402
-from saccade.rl.losses.total import LossInputs, Totals, policy_loss  # noqa: E402
 
 MASK = torch.tensor([[1.0, 1.0, 0.0], [1.0, 0.0, 0.0]])
 

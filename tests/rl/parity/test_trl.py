@@ -10,9 +10,9 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from saccade.rl.advantages.group_relative import mean_baseline, standardised  # noqa: E402
+from saccade.rl.advantages.estimators import mean_baseline, standardised  # noqa: E402
+from saccade.rl.losses.policy import LossInputs, policy_loss  # noqa: E402
 from saccade.rl.losses.settings import RlLossSettings  # noqa: E402
-from saccade.rl.losses.total import LossInputs, policy_loss  # noqa: E402
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
 

@@ -20,9 +20,9 @@ from saccade.reproduce.claim import Claim
 from saccade.reproduce.evidence import Evidence, blocks
 from saccade.reproduce.finding import Expectation, MeasuredEffect
 from saccade.reproduce.settings import Arm, Reproduction
-from saccade.rewards.reward import RewardGroup
+from saccade.rewards.reward import Reward, RewardGroup
 from saccade.rl.advantages.rules import Grpo
-from saccade.rl.groups import RolloutGroup, group_of
+from saccade.rl.rollout import Rollout, RolloutGroup, group_of
 from saccade.rl.select.oversample import OversampleFilterRank
 from saccade.rl.select.selection import Selection
 from saccade.rl.train.settings import RlSettings
@@ -83,9 +83,13 @@ def recorded(evidence: Evidence, arm: Arm, seed: int) -> Iterator[list[RolloutGr
         return
     rollouts = sorted(read_lines(path, Trajectory), key=lambda item: (_place(item), item.id))
     groups = [tuple(item) for _, item in groupby(rollouts, _place)]
-    numbered = [(_place(item[0]), group_of(item, reward(RewardGroup(item)))) for item in groups]
+    numbered = [(_place(item[0]), _scored(item, reward(RewardGroup(item)))) for item in groups]
     for _, step in groupby(numbered, lambda item: item[0] // recipe.rounds.tasks):
         yield [group for _, group in step]
+
+
+def _scored(trajectories: Sequence[Trajectory], rewards: Sequence[Reward]) -> RolloutGroup:
+    return group_of([Rollout(item, reward=reward) for item, reward in zip(trajectories, rewards, strict=True)])
 
 
 def _place(trajectory: Trajectory) -> int:
@@ -106,13 +110,14 @@ def _of_step(groups: Sequence[RolloutGroup], evidence: Evidence, arm: Arm) -> tu
 
 def share(selection: Selection) -> float | None:
     """Right rollouts with a negative advantage among the right ones that are trained on; None without any."""
-    right = {rollout.id for item in selection.kept for rollout in item.rollouts if rollout.right}
-    signs = [item.sequence < 0 for item in Grpo(divide_by_std=False)(selection, {}) if item.id in right]
+    compared = Grpo(divide_by_std=False)(selection)
+    signs = [item.advantage.sequence < 0 for item in compared if item.right and item.advantage is not None]
     return sum(signs) / len(signs) if signs else None
 
 
 def _variance(selection: Selection, *, divide: bool) -> float:
-    return float(np.var([item.sequence for item in Grpo(divide_by_std=divide)(selection, {})]))
+    compared = Grpo(divide_by_std=divide)(selection)
+    return float(np.var([item.advantage.sequence for item in compared if item.advantage is not None]))
 
 
 CLAIM: Final = Claim(

@@ -19,7 +19,7 @@ SELECTIONS: Final = Registry[type[SelectionRule]](
         "pass-rate@1": f"{_HERE}.plain:PassRate",
         "oversample-filter-rank@1": f"{_HERE}.oversample:OversampleFilterRank",
         "oversample-filter-rank-repo@1": f"{_HERE}.oversample:RepoRank",
-        "dynamic-sampling@1": f"{_HERE}.dynamic:DynamicSampling",
+        "dynamic-sampling@1": f"{_HERE}.plain:DynamicSampling",
     },
     is_subclass(SelectionRule, f"a subclass of {_HERE}.selection.SelectionRule"),
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from saccade.grading.grade import JUDGED, scored_by_rule
@@ -23,27 +23,8 @@ from saccade.rewards.judges.registry import JudgeContext, make_judge
 from saccade.rewards.judges.verdict import Judge
 from saccade.rewards.reading import LONGEST_ANSWER, accuracy
 from saccade.rewards.reward import NeedsConsistency, NeedsJudge, Reward, RewardGroup, RewardPreset, unscored
-from saccade.rl.generation.rollouts import GeneratedRollout
 from saccade.rl.recipe import RewardSettings
-
-
-@dataclass(frozen=True, slots=True)
-class ScoredRollout:
-    """A rollout and what it is worth."""
-
-    played: GeneratedRollout
-    reward: Reward
-
-    @property
-    def trajectory(self) -> Trajectory:
-        """With its score `correct`."""
-        return self.played.trajectory
-
-    @property
-    def accuracy_alone(self) -> Reward:
-        """What it is worth where only right or wrong is asked."""
-        right = Reward(parts=(Score(name=CORRECT, value=accuracy(self.trajectory)),))
-        return unscored(right, "it has no turn to be trained on") if self.played.tokens is None else right
+from saccade.rl.rollout import Rollout
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +72,7 @@ class Scorer:
         for model in self.models:
             await model.close()
 
-    async def __call__(self, group: Sequence[GeneratedRollout], *, trained_on: bool = True) -> list[ScoredRollout]:
+    async def __call__(self, group: Sequence[Rollout], *, trained_on: bool = True) -> list[Rollout]:
         """The rollouts of one task with their rewards; one that cannot be trained on has none.
 
         What is not `trained_on` (validation, a curriculum's pass rates) is not put before a model that judges calls or
@@ -100,10 +81,7 @@ class Scorer:
         graded = await asyncio.gather(*(self._graded(item.trajectory, trained_on) for item in group))
         rewards = self.preset(await self._judged(graded, trained_on))
         return [
-            ScoredRollout(
-                GeneratedRollout(trajectory, item.tokens),
-                unscored(reward, "it has no turn to be trained on") if item.tokens is None else reward,
-            )
+            _scored(replace(item, trajectory=trajectory), reward)
             for item, trajectory, reward in zip(group, graded, rewards, strict=True)
         ]
 
@@ -119,6 +97,16 @@ class Scorer:
         if self.asks and not trained_on:
             return unjudged(graded)
         return await judged(self.judge, graded, preset.turns_to_judge)
+
+
+def accuracy_alone(rollout: Rollout) -> Rollout:
+    """A graded rollout, worth its accuracy: where only right or wrong is asked."""
+    return _scored(rollout, Reward(parts=(Score(name=CORRECT, value=accuracy(rollout.trajectory)),)))
+
+
+def _scored(rollout: Rollout, reward: Reward) -> Rollout:
+    without = rollout.tokens is None
+    return replace(rollout, reward=unscored(reward, "it has no turn to be trained on") if without else reward)
 
 
 def load_scorer(settings: RewardSettings, preset: RewardPreset, store: MediaStore, kept: Path) -> Scorer:

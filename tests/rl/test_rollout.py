@@ -10,7 +10,7 @@ from saccade.record.status import Status
 from saccade.record.stop_facts import Broken
 from saccade.record.trajectory import StopReason
 from saccade.rewards.reward import Reward
-from saccade.rl.groups import broken, group_of, rollout_of, spread
+from saccade.rl.rollout import Rollout, broken, group_of, spread
 
 
 @pytest.mark.parametrize(
@@ -35,7 +35,7 @@ def test_limits_and_no_action_break_but_the_turn_limit_does_not() -> None:
 
 
 def test_a_lost_rollout_is_lost_and_not_broken() -> None:
-    made = rollout_of(lost(ran(status=Status.LOST)), Reward(parts=(Score(name="accuracy"),)))
+    made = Rollout(lost(ran(status=Status.LOST)), reward=Reward(parts=(Score(name="accuracy"),)))
     assert made.lost
     assert not made.usable
     assert made.broken == frozenset()
@@ -44,15 +44,15 @@ def test_a_lost_rollout_is_lost_and_not_broken() -> None:
 def test_group_of_trajectories() -> None:
     trajectories = [rollout(ran("a", "a"), answered(), id=f"t#{n}", correct=n, group="t") for n in (0, 1)]
     rewards = [Reward(parts=(Score(name="accuracy", value=float(n)),)) for n in (0, 1)]
-    made = group_of(trajectories, rewards)
+    made = group_of([Rollout(item, reward=reward) for item, reward in zip(trajectories, rewards, strict=True)])
     assert made.id == "t"
-    assert [item.reward for item in made.rollouts] == [0, 1]
+    assert [item.reward.total for item in made.rollouts] == [0, 1]
     assert [item.right for item in made.rollouts] == [False, True]
     assert [item.pictures for item in made.rollouts] == [1, 1]
     assert made.pass_rate == 0.5
     other = trajectories[0].model_copy(update={"group": "u"})
     with pytest.raises(TrainingError, match="one name"):
-        group_of([trajectories[1], other], rewards)
+        group_of([Rollout(trajectories[1]), Rollout(other)])
 
 
 def test_spread_has_one_degree_of_freedom_and_leaves_out_what_is_not_usable() -> None:
