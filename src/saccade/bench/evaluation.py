@@ -57,21 +57,21 @@ FULL_EVAL = EvalScale()
 QUICK_EVAL = EvalScale(samples=64, rounds=2, bare_samples=640, stored=2000)
 
 
-def measure_eval(scale: EvalScale, told: Callable[[str], None] = lambda what: None) -> list[LoopFigure]:
+def measure_eval(scale: EvalScale, on_progress: Callable[[str], None] = lambda what: None) -> list[LoopFigure]:
     """Every figure. Raises `SandboxError` if a sample does not do its work."""
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
-        told("samples without code")
+        on_progress("samples without code")
         _play(root / "warm", WITHOUT, scale.at_once, scale.at_once)
         bare = _play(root / "bare", WITHOUT, scale.bare_samples, scale.at_once)
         before = own_memory()
         _play(root / "again", WITHOUT, scale.bare_samples, scale.at_once)
         after = own_memory()
-        told("samples with code, and calls straight to the sandbox")
+        on_progress("samples with code, and calls straight to the sandbox")
         code, straight = _in_turns(root, scale)
-        told("samples with code over HTTP")
+        on_progress("samples with code over HTTP")
         served = _served(root, scale)
-        told("a long run that is continued")
+        on_progress("a long run that is continued")
         again = _continued(root / "code0", root / "long", scale)
     ideal = scale.at_once / SECONDS
     at_once = f"{scale.at_once} at once"

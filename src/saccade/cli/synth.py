@@ -84,8 +84,8 @@ def _made(settings: SynthSettings, out: Path, workers: int) -> SynthProgress:
         def show(progress: SynthProgress) -> None:
             share = f"{100 * progress.right / progress.kept:.0f}% right" if progress.kept else ""
             lost = sum(progress.discarded.values())
-            told = share + (f", {lost} came to nothing" if lost else "")
-            bar.update(row, total=progress.total, completed=progress.done, description=told)
+            description = share + (f", {lost} came to nothing" if lost else "")
+            bar.update(row, total=progress.total, completed=progress.done, description=description)
 
         try:
             return asyncio.run(synthesise(settings, out, workers=workers, watch=show))

@@ -117,10 +117,10 @@ class _Talk:
         text = clean_text(completion.text)
         dialect = self.plan.dialect
         calls: tuple[ToolCall, ...] = ()
-        told = text
+        spoken = text
         if isinstance(dialect, FunctionDialect):
-            calls, told = completion.tool_calls, dialect.transcribe(text, completion.tool_calls)
-        action = dialect.parse(told, completion.finish)
+            calls, spoken = completion.tool_calls, dialect.transcribe(text, completion.tool_calls)
+        action = dialect.parse(spoken, completion.finish)
         usage = completion.usage
         self.turns.append(
             Turn(

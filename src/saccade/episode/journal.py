@@ -85,11 +85,11 @@ class EpisodeJournal:
         """The trajectory with the seconds of what was before it was continued, and a word about it."""
         if not self.earlier:
             return trajectory
-        told = f"Continued after turn {len(self.earlier)}; its earlier calls were run again"
+        note = f"Continued after turn {len(self.earlier)}; its earlier calls were run again"
         turns = ", ".join(map(str, self._differing))
-        told += f", and gave another output in turn {turns}." if turns else ", with the same output."
+        note += f", and gave another output in turn {turns}." if turns else ", with the same output."
         before = sum(turn.model_seconds + turn.execution_seconds for turn in self.earlier)
-        detail = f"{trajectory.stop_detail} {told}".lstrip()
+        detail = f"{trajectory.stop_detail} {note}".lstrip()
         return trajectory.model_copy(update={"stop_detail": detail, "seconds": trajectory.seconds + before})
 
     def _holds(self, number: int, turn: Turn) -> bool:

@@ -116,7 +116,7 @@ def _of_frames(task: Task, settings: FrameSettings, why: str) -> list[str]:
     for item in task.media:
         if item.frame is not None:
             seconds.setdefault(item.frame.video, []).append(item.frame.second)
-    rate = f"{settings.told}, at most {settings.most}" if settings.count is None else "evenly"
+    rate = f"{settings.rate}, at most {settings.most}" if settings.count is None else "evenly"
     return [
         f"{own_name(video)} is shown as {len(times)} frame{'s' * (len(times) > 1)} ({rate}; {times[0]:.2f} s to "
         f"{times[-1]:.2f} s){why}; frames.fps and frames.most choose others"

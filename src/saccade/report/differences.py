@@ -60,7 +60,7 @@ def write_differences(
             cards[order] = card(anchor, named, small)
         thumbnails |= small.sources
     placed = tuple(replace(cards[order], href=episodes.href(cards[order].href)) for order in sorted(cards))
-    body = [index_html(placed, (*_facts(found, sides), *episodes.told)), *(one.body for one in episodes.together)]
+    body = [index_html(placed, (*_facts(found, sides), *episodes.notes)), *(one.body for one in episodes.together)]
     problems = tuple(problem for side in sides for problem in dict.fromkeys(side.run.problems))
     title = f"{sides[0].name} against {sides[1].name}"
     write_page(target, page_html(title, Markup("").join(body), thumbnails | episodes.sources, problems))

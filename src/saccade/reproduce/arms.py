@@ -33,13 +33,13 @@ def arm_settings(settings: Reproduction, arm: Arm, seed: int) -> RlSettings:
     return made.model_copy(update={"recipe": recipe, "threads": settings.threads})
 
 
-def complete_settings(told: RlSettings, checkpoint: str, tasks: Path, most: int, steps: int) -> RlSettings:
+def complete_settings(settings: RlSettings, checkpoint: str, tasks: Path, most: int, steps: int) -> RlSettings:
     """The settings of an arm, complete."""
-    return told.model_copy(
+    return settings.model_copy(
         update={
-            "recipe": told.recipe.model_copy(update={"steps": steps}),
-            "model": told.model.model_copy(update={"source": checkpoint}),
-            "tasks": told.tasks.model_copy(update={"source": str(tasks), "most": most}),
+            "recipe": settings.recipe.model_copy(update={"steps": steps}),
+            "model": settings.model.model_copy(update={"source": checkpoint}),
+            "tasks": settings.tasks.model_copy(update={"source": str(tasks), "most": most}),
         }
     )
 

@@ -75,9 +75,15 @@ def _findings(axes: Axes, findings: Sequence[Finding]) -> None:
     """Estimates with their intervals, and the threshold of each as a mark."""
     labels: list[str] = []
     for at, item in enumerate(reversed(findings)):
-        told, colour = item.expectation, _VERDICTS[item.verdict]
-        labels.append(f"{told.says}\n{item.verdict.value}")
-        axes.plot([told.threshold], [at], marker=">" if told.side == "above" else "<", color="black", markersize=6)
+        expectation, colour = item.expectation, _VERDICTS[item.verdict]
+        labels.append(f"{expectation.says}\n{item.verdict.value}")
+        axes.plot(
+            [expectation.threshold],
+            [at],
+            marker=">" if expectation.side == "above" else "<",
+            color="black",
+            markersize=6,
+        )
         if item.estimate is None or item.interval is None:
             continue
         errors: Any = [[item.estimate - item.interval.low], [item.interval.high - item.estimate]]

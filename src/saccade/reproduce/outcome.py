@@ -138,14 +138,14 @@ def report(outcome: ClaimOutcome) -> str:
 
 
 def _finding(item: Finding) -> tuple[str, ...]:
-    told = item.expectation
+    expectation = item.expectation
     return (
-        told.says,
-        f"{told.side} {told.threshold:g}",
+        expectation.says,
+        f"{expectation.side} {expectation.threshold:g}",
         "–" if item.estimate is None else f"{item.estimate:+.3f}",
         "–" if item.interval is None else f"{item.interval.low:+.3f} to {item.interval.high:+.3f}",
         str(item.pairs),
-        item.verdict.value + ("" if told.decides else " (shown only)"),
+        item.verdict.value + ("" if expectation.decides else " (shown only)"),
     )
 
 

@@ -113,11 +113,11 @@ class Recipe(Settings):
 
     def load_reward(self) -> RewardPreset:
         """The reward with its parameters. Raises `RegistryError` or `SettingsError`."""
-        told = self.reward
-        usual = load_reward(told.preset, told.parameters)
-        if not told.by_tag:
+        reward = self.reward
+        usual = load_reward(reward.preset, reward.parameters)
+        if not reward.by_tag:
             return usual
-        tagged = {tag: load_reward(told.preset, {**told.parameters, **own}) for tag, own in told.by_tag.items()}
+        tagged = {tag: load_reward(reward.preset, {**reward.parameters, **own}) for tag, own in reward.by_tag.items()}
         return ByTag(usual, tagged)
 
 

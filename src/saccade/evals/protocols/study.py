@@ -165,6 +165,6 @@ def _order(row: SampleRow) -> tuple[Sequence[tuple[int, str]], int, str]:
 
 def _frames(run: Path) -> str:
     try:
-        return run_settings(run).frames.told
+        return run_settings(run).frames.rate
     except SettingsError:
         return ""  # a run that `saccade eval` did not make

@@ -72,8 +72,8 @@ def shares(title: str, says: str, wholes: Sequence[StackedBar], kinds: Mapping[s
             ends = across(before / total), across((before + amount) / total)
             before += amount
             if amount:
-                told = f"{whole.name}: {kind} {number(amount / total, 0, True)} ({number(amount)})"
-                drawn.append(_share(ends, y, (colour, told), number(round(amount / total, 3), 0, True)))
+                tooltip = f"{whole.name}: {kind} {number(amount / total, 0, True)} ({number(amount)})"
+                drawn.append(_share(ends, y, (colour, tooltip), number(round(amount / total, 3), 0, True)))
     used = [kind for kind in kinds if any(whole.parts.get(kind) for whole in wholes)]
     legend = tuple(LegendEntry(kind, kinds[kind], shape="block") for kind in used)
     return Figure(title, says, drawing(WIDTH, height + 38, drawn, title, says), legend)

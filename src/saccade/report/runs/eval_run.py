@@ -88,13 +88,13 @@ class EvalRun:
 
     def trajectories(self) -> Iterator[Trajectory]:
         """Those of the rows, read again, in the order of the file."""
-        told = len(self.stored.problems)
+        already = len(self.stored.problems)
         seen: Counter[str] = Counter()
         for trajectory in self.stored.trajectories():
             seen[trajectory.id] += 1
             if seen[trajectory.id] == self._lines[trajectory.id]:
                 yield trajectory
-        del self.stored.problems[told:]  # they were told the first time
+        del self.stored.problems[already:]  # they were told the first time
 
 
 def open_eval_run(name: str, path: Path) -> EvalRun:

@@ -57,8 +57,8 @@ def open_training_run(name: str, path: Path) -> TrainingRun:
     for points in run.points.values():
         points.sort()
     try:
-        told = tomllib.loads((path / SETTINGS).read_text(encoding="utf-8"))
-        run.settings = dict(flat(told))
+        saved = tomllib.loads((path / SETTINGS).read_text(encoding="utf-8"))
+        run.settings = dict(flat(saved))
     except (OSError, ValueError):
         run.problems.append(f"The settings of {name} cannot be read ({SETTINGS}).")
     return run

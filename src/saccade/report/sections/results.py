@@ -148,8 +148,8 @@ def _notes(card: Card | None, source: str, found: Mapping[str, Summary]) -> tupl
         notes.append(f"The benchmark's own number: {card.metric.note}.")
     tasks = {summary.sources[source].tasks for summary in found.values() if source in summary.sources}
     if card.size.tasks and tasks != {card.size.tasks}:
-        told = ", ".join(f"{count:,}" for count in sorted(tasks))
-        notes.append(f"Only {told} of its {card.size.tasks:,} tasks: published scores are of all of them.")
+        counts = ", ".join(f"{count:,}" for count in sorted(tasks))
+        notes.append(f"Only {counts} of its {card.size.tasks:,} tasks: published scores are of all of them.")
     if card.scores:
         notes.append("Published scores are quoted, not measured here, and may stem from other prompts and graders.")
     return tuple(notes)

@@ -44,7 +44,7 @@ def _expectations(settings: Reproduction) -> tuple[Expectation, ...]:
     return tuple(made)
 
 
-def _wrong(settings: Reproduction, told: Mapping[str, RlSettings]) -> str:
+def _wrong(settings: Reproduction, arms: Mapping[str, RlSettings]) -> str:
     sets = [item.name for item in settings.task_sets]
     missing = [name for name in (EASY, HARD) if name not in sets]
     return f"it needs the task set(s) {', '.join(missing)}, and has {', '.join(sets)}" if missing else ""

@@ -44,8 +44,8 @@ def _expectations(settings: Reproduction) -> tuple[Expectation, ...]:
     return tuple(made)
 
 
-def _wrong(settings: Reproduction, told: Mapping[str, RlSettings]) -> str:
-    recipe = told[SORTED].recipe
+def _wrong(settings: Reproduction, arms: Mapping[str, RlSettings]) -> str:
+    recipe = arms[SORTED].recipe
     if not isinstance(recipe.selection, OversampleFilterRank):
         return f"arm {SORTED} must select by oversample-filter-rank, and selects by {recipe.selection.rule}"
     if recipe.selection.groups >= recipe.rounds.tasks or recipe.rounds.rounds != 1:
@@ -53,7 +53,7 @@ def _wrong(settings: Reproduction, told: Mapping[str, RlSettings]) -> str:
             f"arm {SORTED} needs rounds.rounds=1 and fewer selection.groups ({recipe.selection.groups}) than "
             f"rounds.tasks ({recipe.rounds.tasks}), else nothing is ranked out"
         )
-    return "" if told[SORTED].rollouts.every == 1 else f"arm {SORTED} must keep its rollouts: rollouts.every=1"
+    return "" if arms[SORTED].rollouts.every == 1 else f"arm {SORTED} must keep its rollouts: rollouts.every=1"
 
 
 def _measure(evidence: Evidence) -> Mapping[str, MeasuredEffect]:
@@ -76,7 +76,7 @@ def recorded(evidence: Evidence, arm: Arm, seed: int) -> Iterator[list[RolloutGr
     Raises:
         RecordError: they cannot be read.
     """
-    recipe = evidence.told[arm.name].recipe
+    recipe = evidence.arms[arm.name].recipe
     reward = recipe.load_reward()
     path = evidence.places.arm(arm, seed) / "rollouts" / TRAJECTORIES
     if not path.exists():  # the arm could not be trained
@@ -94,7 +94,7 @@ def _place(trajectory: Trajectory) -> int:
 
 def _of_step(groups: Sequence[RolloutGroup], evidence: Evidence, arm: Arm) -> tuple[float | None, float | None]:
     """Difference of the share, and of the variance; None where nothing was selected."""
-    rule = evidence.told[arm.name].recipe.selection
+    rule = evidence.arms[arm.name].recipe.selection
     assert isinstance(rule, OversampleFilterRank), "checked before anything was run"
     ranked, plain = rule(groups), rule.model_copy(update={"rank": False})(groups)
     shares = share(ranked), share(plain)

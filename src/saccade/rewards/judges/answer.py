@@ -57,8 +57,8 @@ class AnswerJudge:
 def judged_score(name: str, answer: str | None, verdict: JudgeVerdict) -> Score:
     """The verdict on an answer as the score `correct`, by the grader `name`; without a value where there is none."""
     invalid = "" if verdict.invalid is None else verdict.invalid.value
-    told: Mapping[float | None, str] = {RIGHT: "right", WRONG: "wrong", None: f"no verdict ({invalid})"}
-    reason = ": ".join(filter(None, (told[verdict.score], verdict.detail)))
+    words: Mapping[float | None, str] = {RIGHT: "right", WRONG: "wrong", None: f"no verdict ({invalid})"}
+    reason = ": ".join(filter(None, (words[verdict.score], verdict.detail)))
     return grade_score(verdict.score, Grade(name, clipped(answer or ""), reason, invalid))
 
 

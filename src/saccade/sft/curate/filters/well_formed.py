@@ -56,5 +56,5 @@ class WellFormed(FilterSettings):
 
 def reads_as(dialect: Dialect, turn: Turn) -> Action:
     """What `dialect` reads in a turn."""
-    told = dialect.transcribe(turn.text, turn.calls) if isinstance(dialect, FunctionDialect) else turn.text
-    return dialect.parse(told, turn.finish_reason or FinishReason.STOP)
+    spoken = dialect.transcribe(turn.text, turn.calls) if isinstance(dialect, FunctionDialect) else turn.text
+    return dialect.parse(spoken, turn.finish_reason or FinishReason.STOP)
