@@ -1,4 +1,4 @@
-"""`saccade bench eval`: what an evaluation costs beside its model and its sandbox, and how soon a long one goes on.
+"""`saccade bench eval`: what an evaluation costs beside its model and its sandbox, and how soon a long one resumes.
 
 The model is this process's own: it answers after a fixed time and costs nothing, so no HTTP is in the figures but in
 one, where a server in a process of its own answers after the same time. With code the bound is what model and sandbox
@@ -97,7 +97,7 @@ def measure_eval(scale: EvalScale, on_progress: Callable[[str], None] = lambda w
             "flat: ≤ 2 % of it",
             after - before <= 0.02 * after,
         ),
-        LoopFigure(f"a run of {scale.stored} samples, until it goes on", again, "s", target="≤ 2", met=again <= 2),
+        LoopFigure(f"a run of {scale.stored} samples, until it resumes", again, "s", target="≤ 2", met=again <= 2),
     ]
 
 
@@ -120,7 +120,7 @@ class _Fixed:
         return Completion(self._write(self._actions.pop()), FinishReason.STOP, model=self.name)
 
     async def close(self) -> None:
-        """Nothing to give back."""
+        """Holds nothing that needs closing."""
 
 
 def _tasks(root: Path, count: int) -> None:

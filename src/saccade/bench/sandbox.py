@@ -69,7 +69,7 @@ class RowResult:
         return result.median if isinstance(result, Measurement) else None
 
     def met(self, scale: BenchScale) -> bool | None:
-        """Whether the target is reached; None if there is none or it cannot be told."""
+        """Whether the target is reached; None if there is none or it was not measured."""
         ours = self.median(Saccade.name)
         if ours is None or self.row.target is None or not self.row.judged_at(scale):
             return None
@@ -116,7 +116,7 @@ def measure(
     peers: Sequence[Callable[[], Peer]] = PEERS,
     on_progress: Callable[[str], None] = lambda _: None,
 ) -> Report:
-    """Measure `rows` at that scale; `told` hears what is being measured."""
+    """Measure `rows` at that scale; `on_progress` is called with what is being measured."""
     machine = this_machine()
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="saccade-bench-")))

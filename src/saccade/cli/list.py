@@ -195,7 +195,7 @@ def _parameters(found: object) -> str:
 
 
 def _sentence(text: str) -> str:
-    """The first one, as far as its end can be told."""
+    """The first one, as far as its end can be found."""
     first = " ".join(text.strip().partition("\n\n")[0].split())
     match = re.match(r".*?(?<!et al)[.!?](?=\s+[A-Z0-9`]|$)", first)
     return match[0] if match else first

@@ -1,4 +1,4 @@
-"""Which typed tools an episode offers: told to the dialect in its own way, and put together to be called."""
+"""Which typed tools an episode offers: described to the dialect in its own way, and put together to be called."""
 
 from __future__ import annotations
 

@@ -141,7 +141,7 @@ class _Talk:
         return action
 
     def stop_after(self, action: Action) -> StopReason | None:
-        """Why the episode ends before anything is run or said about `action`; None if it goes on."""
+        """Why the episode ends before anything is run or said about `action`; None if it continues."""
         if isinstance(action, Answer):
             return StopReason.ANSWERED
         if self.limit is not None:

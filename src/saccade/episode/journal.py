@@ -45,7 +45,7 @@ class EpisodeJournal:
     """The record of one episode that is being played."""
 
     def __init__(self, file: Path, head: Trajectory, earlier: Sequence[Turn] = (), says: Sequence[str] = ()) -> None:
-        """Nothing is written yet. `earlier` are the turns that are in the file already."""
+        """Writes nothing by itself. `earlier` are the turns that are in the file already."""
         self.earlier = tuple(earlier)
         self.says = tuple(says)
         """What a person should know of other unfinished episodes of the folder."""
@@ -73,7 +73,7 @@ class EpisodeJournal:
         self._kept.update((line.number, line.turn) for line in lines)
 
     def before(self, number: int) -> Turn | None:
-        """The turn of that number (from 0) as it went before; None where the episode goes on anew."""
+        """The turn of that number (from 0) as it went before; None where the episode continues with new turns."""
         return self.earlier[number] if number < len(self.earlier) else None
 
     def compare(self, number: int, before: Execution, now: Execution) -> None:

@@ -28,7 +28,7 @@ class Beside:
     """A tag, or the source for all of its tasks."""
     tasks: int
     shares: Mapping[str, float | None]
-    """`this run` and the models -> share of right answers, from 0 to 1; None where a model's are not told of all."""
+    """`this run` and the models -> share of right answers, from 0 to 1; None where a model's are not known for all."""
 
 
 Answers = Mapping[str, Mapping[str, bool]]

@@ -1,6 +1,6 @@
 """A run of an evaluation: every sample that is not there yet, played, graded and kept as soon as it is over.
 
-A trajectory is on the disk when it is counted. A run that is killed or broken off goes on where it stood when it is
+A trajectory is on the disk when it is counted. A run that is killed or interrupted continues where it stood when it is
 started again with the same settings (`n` and `k` may grow), and ends with the same results: a sample depends on the
 settings, its task and its number alone, as far as the model does. Samples are stored in the order in which they end;
 results and summary are in the order of the tasks.
@@ -105,7 +105,7 @@ async def evaluate(
     if missing:
         async with _stage(settings, out, store, player) as stage:
             async for outcomes in as_done(missing, stage.play, workers):
-                # In a thread: other samples go on while the disk writes.
+                # In a thread: other samples continue while the disk writes.
                 await asyncio.to_thread(_keep, folder, outcomes)
                 for outcome in outcomes:
                     progress.count(outcome)

@@ -83,7 +83,7 @@ def headline_text(judged: JudgeSummary) -> str:
 
 
 def beside_text(found: Sequence[Beside]) -> str:
-    """A run beside published models, in percent; models that are told of some groups alone have gaps."""
+    """A run beside published models, in percent; models that are known for some groups alone have gaps."""
     models = list(dict.fromkeys(model for group in found for model in group.shares))
     rows = [[group.name, str(group.tasks), *(_percent(group.shares.get(model)) for model in models)] for group in found]
     return "\n".join(["right on the same tasks, as their files say:", "", *markdown(("tasks of", "n", *models), rows)])

@@ -5,7 +5,7 @@
 
 Loaded at the first question. Answers are written one at a time, in a thread of the model's own; questions asked side by
 side wait their turn, and one that is cancelled stops before its next token. Greedy unless a temperature is given.
-Stop strings: the text ends with the first of them; `token_ids` end with the token that completed it, which may go on
+Stop strings: the text ends with the first of them; `token_ids` end with the token that completed it, which may continue
 beyond it. What `logprobs` mean is said at `local_generate.Draw`. One device, and every question is read from its start
 again: for large checkpoints and many questions serve the checkpoint with vLLM.
 

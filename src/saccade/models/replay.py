@@ -51,7 +51,7 @@ class ReplayModel:
         return completion_of(turn, self._model)
 
     async def close(self) -> None:
-        """Nothing to give back."""
+        """Holds nothing that needs closing."""
 
     def _difference(self, asked: tuple[_Seen, ...]) -> str:
         if not self._turns:

@@ -11,7 +11,7 @@ from saccade.rl.train.settings import RlSettings, load_rl_settings
 
 PROFILE = "tiny"
 _SEEDS_APART = 1000
-"""Added to the seed of an arm that goes on from another one, so that it draws anew."""
+"""Added to the seed of an arm that continues another one, so that it draws anew."""
 
 
 def arm_settings(settings: Reproduction, arm: Arm, seed: int) -> RlSettings:

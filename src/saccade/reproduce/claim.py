@@ -33,7 +33,7 @@ class Claim:
     """What else is wrong with the settings, and those of each arm; empty if nothing is."""
 
     def check(self, settings: Reproduction, arms: Mapping[str, RlSettings]) -> None:
-        """Raises `SettingsError` if the claim cannot be tried with these settings; `told` are those of each arm."""
+        """Raises `SettingsError` if the claim cannot be tried with these settings; `arms` are those of each arm."""
         missing = [name for name in self.needs if name not in arms]
         if missing:
             raise SettingsError(

@@ -37,7 +37,7 @@ class PolicyRow:
 
 @dataclass(frozen=True, slots=True)
 class ClaimOutcome:
-    """Everything that is told."""
+    """Everything that is reported."""
 
     claim: str
     says: str

@@ -1,7 +1,7 @@
 """`saccade reproduce`: from a claim and its settings to a verdict with a table and a figure.
 
-Start, arms and examinations are folders of their own; what is there is not made again, and what was broken off goes on.
-Imports torch; import this module late.
+Start, arms and examinations are folders of their own; what is there is not made again, and what was interrupted
+continues. Imports torch; import this module late.
 """
 
 from __future__ import annotations

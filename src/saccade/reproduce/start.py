@@ -2,7 +2,7 @@
 
     START/lessons/NUMBER-PLAY-SET/...  sft/...  (as `saccade sft` writes it)
 
-Every part goes on where it was broken off. Imports torch with the training; import this module late.
+Every part continues where it was interrupted. Imports torch with the training; import this module late.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class PlayMaker:
         )
 
     async def close(self) -> None:
-        """Nothing to give back."""
+        """Holds nothing that needs closing."""
 
 
 class PlayStudio(Studio):

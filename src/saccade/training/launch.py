@@ -1,4 +1,4 @@
-"""Starting the processes of a run from one, where no launcher did: they end together, and one error is told.
+"""Starting the processes of a run from one, where no launcher did: they end together, and one error is reported.
 
 launch(train_here, (settings, out), processes=8)
 """
@@ -33,7 +33,7 @@ def launch(program: Callable[..., None], arguments: tuple[Any, ...], processes: 
     """Run `program(*arguments)`, which can be pickled, in each of `processes` processes.
 
     Raises:
-        TrainingError: one raised a `SaccadeError`, which is told, or was killed; the others were stopped.
+        TrainingError: one raised a `SaccadeError`, whose text this has, or was killed; the others were stopped.
     """
     from torch.distributed import TCPStore
     from torch.multiprocessing import ProcessExitedException, get_context, start_processes
@@ -69,8 +69,8 @@ def launch(program: Callable[..., None], arguments: tuple[Any, ...], processes: 
         if error.signal_name is not None:
             how = f"was killed ({error.signal_name})"
         raise TrainingError(
-            f"process {error.error_index} of {processes} {how}, and the others were stopped. The same command goes "
-            "on from the last checkpoint; `saccade sft` and `saccade rl` want --resume for it."
+            f"process {error.error_index} of {processes} {how}, and the others were stopped. The same command "
+            "resumes from the last checkpoint; `saccade sft` and `saccade rl` want --resume for it."
         ) from None
 
 
@@ -118,7 +118,7 @@ def complete(program: Callable[..., None], arguments: tuple[Any, ...]) -> None:
 
 
 def end_with_parent() -> None:
-    """From now on this process ends when the one that started it is gone: work that was killed must not go on.
+    """From now on this process ends when the one that started it is gone: work that was killed must not continue.
 
     For processes of `multiprocessing`; a pool's take it as their `initializer`.
     """

@@ -1,7 +1,7 @@
 """A folder of episodes as a report reads it: rows for figures, labels for filters, the trajectories again for pages.
 
 The trajectories are read once for the rows and once more for the pages, never all kept. Of two of one id the later one
-counts. What cannot be read is told and left out, so a run that is still written can be looked at.
+counts. What cannot be read is reported and left out, so a run that is still written can be looked at.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ class EvalRun:
             seen[trajectory.id] += 1
             if seen[trajectory.id] == self._lines[trajectory.id]:
                 yield trajectory
-        del self.stored.problems[already:]  # they were told the first time
+        del self.stored.problems[already:]  # they were reported the first time
 
 
 def open_eval_run(name: str, path: Path) -> EvalRun:

@@ -74,7 +74,7 @@ def findings_of(
     """The findings of the protocols `names` in a run that was read, by name.
 
     Stored findings count while they are of as many samples as the run holds; those that a model judged count always,
-    and how many they are of is told. What cannot be found is told among the run's problems and left out.
+    and their number is shown. What cannot be found is listed among the run's problems and left out.
     """
     folder = run.stored.file.parent
     if run.stored.file.name != TRAJECTORIES or not run.rows:

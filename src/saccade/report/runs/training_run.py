@@ -1,4 +1,4 @@
-"""A folder of `saccade rl` or `saccade sft` as a report reads it: every number that it told, by step."""
+"""A folder of `saccade rl` or `saccade sft` as a report reads it: every number that it logged, by step."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class TrainingRun:
 
     @property
     def steps(self) -> int:
-        """The last step that was told."""
+        """The last step that was logged."""
         return int(max((points[-1][0] for points in self.points.values()), default=0))
 
     def last(self, name: str) -> float | None:
@@ -41,7 +41,7 @@ class TrainingRun:
 
 
 def open_training_run(name: str, path: Path) -> TrainingRun:
-    """The run in the folder `path`. A line that is cut short is told and left out."""
+    """The run in the folder `path`. A line that is cut short is reported and left out."""
     run = TrainingRun(name, path)
     with (path / METRICS).open("rb") as lines:
         for number, line in enumerate(lines, 1):

@@ -13,7 +13,7 @@ from saccade.report.sections.view import Panel, Section, figures
 
 _STEP = "step"
 _READING = (
-    "Marks are greedy answers to held-out tasks. From 60 steps on the thin line is what was told, and the bold one "
+    "Marks are greedy answers to held-out tasks. From 60 steps on the thin line is what was logged, and the bold one "
     "its running mean over a twentieth of the steps."
 )
 
@@ -75,7 +75,7 @@ def training(runs: Sequence[TrainingRun]) -> Section | None:
         _panel("Answers", _ANSWERS, runs),
         _panel("Policy", _POLICY, runs),
         _split(runs),
-        _panel("Everything else that was told", rest, runs),
+        _panel("Everything else that was logged", rest, runs),
     ]
     shown = tuple(panel for panel in panels if panel.figures)
     return Section("training", "Training", (Panel("How to read the curves", (_READING,)), *shown))

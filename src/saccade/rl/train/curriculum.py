@@ -3,7 +3,7 @@
     OUT/pass-rates.jsonl
 
 Rolling out every task may take longer than training on what is left, so rates are kept as they are found: a run that
-is killed meanwhile goes on with the rest, and a person can see what a band would leave.
+is killed meanwhile continues with the rest, and a person can see what a band would leave.
 """
 
 from __future__ import annotations

@@ -58,7 +58,7 @@ def rollout_metrics(scored: Sequence[ScoredRollout]) -> dict[str, float]:
 
 
 def step_metrics(batch: RolloutBatch, sums: UpdateMetrics, rate: float) -> dict[str, float]:
-    """Everything that is told of a step."""
+    """Every number that is logged of a step."""
     scored = list(batch.scored.values())
     values = rollout_metrics(scored)
     rollouts = [rollout for group in batch.groups for rollout in group.rollouts]

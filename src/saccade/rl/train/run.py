@@ -3,7 +3,7 @@
     OUT/settings.toml  metrics.jsonl  samples.jsonl  pass-rates.jsonl  rollouts/  tensorboard/  checkpoints/  model/
 
 A step: rollouts → grades → reward parts → selection → advantages → tokens → loss → update. A run that was killed at any
-moment and goes on with `resume` ends with the same weights as one that was not, to the bit on one machine's CPU with
+moment and continues with `resume` ends with the same weights as one that was not, to the bit on one machine's CPU with
 the same numbers of threads and processes, as long as no program in a sandbox is random or runs into a limit of time.
 
 Of several processes each plays its share of a step's tasks and computes its share of the update's forward passes. What
@@ -234,7 +234,7 @@ class _Run:
         self._callback.step(step + 1, values)
 
     def _update(self, step: int, batch: RolloutBatch) -> UpdateMetrics:
-        """Nothing where the selection is empty."""
+        """Train on the selection; where it is empty, no weight changes."""
         samples = training_samples(batch, self._recipe.rollout.sampling.temperature)
         if not samples:
             return UpdateMetrics()

@@ -148,7 +148,7 @@ async def expect_output(session: Session, code: str, wanted: str) -> None:
 
 
 async def expect_rolled_back(session: Session, code: str, status: Status, *, wall_seconds: float | None = None) -> None:
-    """`code` sets `marker` and fails with `status`: nothing of it may stay, and the session must go on."""
+    """`code` sets `marker` and fails with `status`: nothing of it may stay, and the session must continue."""
     await run(session, "marker = 'before'\nbox = [1]")
     result = await run(session, "marker = 'after'\nbox.append(2)\n" + dedent(code), status, wall_seconds=wall_seconds)
     expect(not result.committed, f"a failed call was committed: {describe(result)}")

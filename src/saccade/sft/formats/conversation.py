@@ -138,7 +138,7 @@ def held(trajectory: Trajectory) -> Trajectory:
 
 
 def dialect_of(name: str) -> Dialect:
-    """The dialect. Raises `RecordError` for one that there is not, or none at all."""
+    """The dialect of that id. Raises `RecordError` for one that there is not, or none at all."""
     if not name:
         raise RecordError("it names no dialect; give one with --dialect")
     try:
@@ -174,7 +174,7 @@ def _as_text(parts: Sequence[Part]) -> str:
         if isinstance(part, TextPart):
             found = _PLACEHOLDER.search(part.text)
             if found:
-                raise RecordError(f"a text holds {found[0]} itself, which could not be told from a picture's place")
+                raise RecordError(f"a text holds {found[0]} itself, which would be taken for a picture's place")
             pieces.append(part.text)
         else:
             pieces.append(IMAGE if isinstance(part, ImagePart) else VIDEO)

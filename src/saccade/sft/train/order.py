@@ -1,6 +1,6 @@
 """Which rows a step takes: a pure function of the seed and the step.
 
-A run that goes on after a kill computes the same steps again; nothing about the order is stored.
+A run that resumes after a kill computes the same steps again; nothing about the order is stored.
 """
 
 from __future__ import annotations

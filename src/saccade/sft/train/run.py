@@ -2,8 +2,8 @@
 
     OUT/settings.toml  metrics.jsonl  samples.jsonl  tensorboard/  checkpoints/  model/
 
-A run that was killed at any moment and goes on with `resume` ends with the same weights as one that was not, to the bit
-on one machine's CPU with the same number of threads; on a GPU as far as its kernels are deterministic. One machine.
+A run that was killed at any moment and continues with `resume` ends with the same weights as one that was not, to the
+bit on one machine's CPU with the same number of threads; on a GPU as far as its kernels are deterministic. One machine.
 """
 
 from __future__ import annotations

@@ -62,7 +62,7 @@ bends = []
 while x + width + 2 < min(box[0] for box in ends):
     ahead = line[y + dy * (width + 1), x + dx * (width + 1)]
     if not ahead:
-        # The end of a straight piece: stand on the middle of the bend, then take the side that goes on.
+        # The end of a straight piece: stand on the middle of the bend, then take the side that continues.
         while line[y + dy, x + dx]:
             x, y = x + dx, y + dy
         x, y = x - dx * (width // 2), y - dy * (width // 2)

@@ -1,7 +1,7 @@
 """What code does to pictures, read from its syntax tree without running it.
 
 Functions count where they are called, so code that is defined and never used does nothing. Imports, functions and
-names live on from cell to cell. What an object is cannot be told for sure: names of methods decide.
+names live on from cell to cell. What an object is is never certain: names of methods decide.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ class WellFormed(FilterSettings):
     """Whether a turn that was recorded as a parse error, and is one, may stay."""
 
     def start(self, around: FilterContext) -> FilterStage:
-        """The stage. Raises `RegistryError` for a dialect that there is not."""
+        """A stage for one run over a set. Raises `RegistryError` for a dialect that there is not."""
         if self.dialect is not None:
             load_dialect(self.dialect)
         return each(self._decide)
