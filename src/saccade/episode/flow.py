@@ -54,12 +54,12 @@ def flow(plan: Plan) -> Flow:
     """Play `plan`. Raises `SettingsError` at once for a task that the dialect cannot show."""
     talk = _Talk(plan)
     while True:
-        said = yield Ask(talk.request(), tuple(talk.turns))
-        if isinstance(said, Stopped):
-            return talk.end(said.reason, said.detail)
-        if not isinstance(said, Said):
-            raise TypeError(f"Ask is answered by Said or Stopped, not by {type(said).__name__}")
-        action = talk.hear(said)
+        reply = yield Ask(talk.request(), tuple(talk.turns))
+        if isinstance(reply, Stopped):
+            return talk.end(reply.reason, reply.detail)
+        if not isinstance(reply, Said):
+            raise TypeError(f"Ask is answered by Said or Stopped, not by {type(reply).__name__}")
+        action = talk.hear(reply)
         stop = talk.stop_after(action)
         if stop is not None:
             return talk.end(stop, talk.idleness(stop))
@@ -110,9 +110,9 @@ class _Talk:
             room=most - used if most is not None and used else room,
         )
 
-    def hear(self, said: Said) -> Action:
+    def hear(self, reply: Said) -> Action:
         """Read what the model wrote, and keep it as a turn."""
-        completion = said.completion
+        completion = reply.completion
         self.model = completion.model or self.model
         text = clean_text(completion.text)
         dialect = self.plan.dialect
@@ -135,7 +135,7 @@ class _Talk:
                 ),
                 dollars=usage.dollars,
                 finish_reason=completion.finish,
-                model_seconds=said.seconds,
+                model_seconds=reply.seconds,
             )
         )
         return action

@@ -26,9 +26,9 @@ Time = tuple[int, int, int, str]
 """Hour, minute, second; `a`, `p` or, where that is not said, nothing."""
 
 
-def same_time(said: str, gold: str) -> bool:
+def same_time(prediction: str, gold: str) -> bool:
     """Whether both texts are the same time of day."""
-    time = time_of(said)
+    time = time_of(prediction)
     return time is not None and time == time_of(gold)
 
 

@@ -105,16 +105,16 @@ class LocalModel:
                 checkpoint = self._loaded()
                 prompt = build_prompt(request, media, checkpoint)
                 sampling = request.sampling.model_copy(update={"max_tokens": request.max_tokens})
-                made = generate(checkpoint, prompt, request.stop, sampling, listening, request.context_tokens)
+                generated = generate(checkpoint, prompt, request.stop, sampling, listening, request.context_tokens)
         except CancelledGenerationError:
             self._check_open()
             raise
         return Completion(
-            text=made.text,
-            finish=made.finish,
-            token_ids=made.token_ids,
-            logprobs=made.logprobs,
-            usage=Usage(prompt_tokens=prompt.ids.shape[1], sampled_tokens=len(made.token_ids)),
+            text=generated.text,
+            finish=generated.finish,
+            token_ids=generated.token_ids,
+            logprobs=generated.logprobs,
+            usage=Usage(prompt_tokens=prompt.ids.shape[1], sampled_tokens=len(generated.token_ids)),
             model=checkpoint.name,
         )
 

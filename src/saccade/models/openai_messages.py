@@ -51,10 +51,10 @@ def chat_messages(
             wire.append({"role": "tool", "tool_call_id": message.call_id, "content": text})
             continue
         role = "user" if message.role == "tool" else message.role
-        said: dict[str, Any] = {"role": role, "content": _content(message.parts, media, provider, videos)}
+        entry: dict[str, Any] = {"role": role, "content": _content(message.parts, media, provider, videos)}
         if message.calls:
-            said["content"] = said["content"] or None
-            said["tool_calls"] = [
+            entry["content"] = entry["content"] or None
+            entry["tool_calls"] = [
                 {
                     "id": call.call_id,
                     "type": "function",
@@ -62,7 +62,7 @@ def chat_messages(
                 }
                 for call in message.calls
             ]
-        wire.append(said)
+        wire.append(entry)
     return wire
 
 

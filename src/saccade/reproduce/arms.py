@@ -23,14 +23,14 @@ def arm_settings(settings: Reproduction, arm: Arm, seed: int) -> RlSettings:
     """
     drawn = seed + _SEEDS_APART if arm.after else seed
     changes = [*_MACHINE, *settings.every_arm, f"dialect={arm.dialect}", *arm.change]
-    made = load_rl_settings(arm.recipe, PROFILE, changes)
+    run = load_rl_settings(arm.recipe, PROFILE, changes)
     changed: dict[str, object] = {"seed": drawn} | ({} if arm.curriculum else {"curriculum": None})
     if settings.turns is not None:
-        rollout = made.recipe.rollout
+        rollout = run.recipe.rollout
         limits = limits_with(rollout.limits or EpisodeLimits(), turns=settings.turns)
         changed["rollout"] = rollout.model_copy(update={"limits": limits})
-    recipe = made.recipe.model_copy(update=changed)
-    return made.model_copy(update={"recipe": recipe, "threads": settings.threads})
+    recipe = run.recipe.model_copy(update=changed)
+    return run.model_copy(update={"recipe": recipe, "threads": settings.threads})
 
 
 def complete_settings(settings: RlSettings, checkpoint: str, tasks: Path, most: int, steps: int) -> RlSettings:

@@ -63,12 +63,12 @@ def _curve(axes: Axes, evidence: Evidence, value: str, label: str) -> None:
 
 def _smooth(runs: Sequence[Sequence[float | None]]) -> list[tuple[int, float]]:
     """(step, mean over seeds and the last few steps)."""
-    made = []
+    points = []
     for at in range(max(map(len, runs), default=0)):
         near = [item for run in runs for item in run[max(0, at - _SMOOTH + 1) : at + 1] if item is not None]
         if near:
-            made.append((at + 1, fmean(near)))
-    return made
+            points.append((at + 1, fmean(near)))
+    return points
 
 
 def _findings(axes: Axes, findings: Sequence[Finding]) -> None:

@@ -54,15 +54,15 @@ class ClaimOutcome:
 
 def rows_of(evidence: Evidence) -> tuple[PolicyRow, ...]:
     """The start and every arm, by task set."""
-    made: dict[tuple[str, int | None, str], PolicyRow] = {}
+    rows: dict[tuple[str, int | None, str], PolicyRow] = {}
     for arm in evidence.settings.arms:
         for row in _rows("start", None, tuple(evidence.start(arm).values())):
-            made.setdefault((row.policy, None, row.tasks), row)
+            rows.setdefault((row.policy, None, row.tasks), row)
     for arm in evidence.settings.arms:
         for seed in evidence.settings.seeds:
             for row in _rows(arm.name, seed, tuple(evidence.exam(arm, seed).values())):
-                made[arm.name, seed, row.tasks] = row
-    return tuple(made.values())
+                rows[arm.name, seed, row.tasks] = row
+    return tuple(rows.values())
 
 
 def _rows(policy: str, seed: int | None, answers: Sequence[ExamAnswer]) -> Iterator[PolicyRow]:

@@ -96,7 +96,7 @@ def _outcome(claim: Claim, findings: tuple[Finding, ...], evidence: Evidence, pl
     verdict = overall_verdict(findings)
     settings, root = evidence.settings, evidence.places.root
     rows = rows_of(evidence)
-    made = ClaimOutcome(
+    outcome = ClaimOutcome(
         claim=claim.name,
         says=claim.says,
         source=claim.source,
@@ -108,9 +108,9 @@ def _outcome(claim: Claim, findings: tuple[Finding, ...], evidence: Evidence, pl
         model=settings.model,
         weakened=settings.start.steps > 0,
     )
-    write_outcome(made, root)
+    write_outcome(outcome, root)
     draw(claim, evidence, findings, verdict, root)
-    return made
+    return outcome
 
 
 @dataclass
@@ -185,14 +185,14 @@ class _Trial:
         self._examine(str(out / "model"), arm, self.places.exam(arm, seed))
 
     def _train(self, arm: Arm, seed: int, checkpoint: str, out: Path, steps: int) -> None:
-        arms = arm_settings(self.settings, arm, seed)
+        run_settings = arm_settings(self.settings, arm, seed)
         most = _count(self.settings, arm, held_out=False)
-        made = complete_settings(arms, checkpoint, self.places.tasks(arm, "train"), most, steps)
-        given = (made, out, (out / SETTINGS).exists(), self.watch)
+        complete = complete_settings(run_settings, checkpoint, self.places.tasks(arm, "train"), most, steps)
+        arguments = (complete, out, (out / SETTINGS).exists(), self.watch)
         if self.settings.processes > 1:
-            launch(_train, given, self.settings.processes)
+            launch(_train, arguments, self.settings.processes)
         else:
-            _train(*given)
+            _train(*arguments)
 
     def _examine(self, checkpoint: str, arm: Arm, out: Path) -> int:
         """How many tasks were played now."""

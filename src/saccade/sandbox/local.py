@@ -91,9 +91,9 @@ class LocalSandbox:
         """
         options = options or SessionOptions()
         check_options(options)
-        given = bound_all(bindings or {}, files or {}, self.limits)
+        bound = bound_all(bindings or {}, files or {}, self.limits)
         await self._started()
-        first = [await self._at_hand(item) for item in given]
+        first = [await self._at_hand(item) for item in bound]
         link = self.new_link(options)
         try:
             await link.ready()

@@ -37,8 +37,8 @@ def results(runs: Sequence[EvalRun]) -> Section | None:
     sources = list(dict.fromkeys(source for summary in found.values() for source in summary.sources))
     panels = [_overview(found, sources)] if len(sources) > 1 else []
     for source in sources:
-        said = {run.name: judged(row for row in run.rows if row.source == source) for run in runs}
-        panels.append(_benchmark(source, found, {name: one for name, one in said.items() if one is not None}))
+        judgements = {run.name: judged(row for row in run.rows if row.source == source) for run in runs}
+        panels.append(_benchmark(source, found, {name: one for name, one in judgements.items() if one is not None}))
     panels += [_outcomes(runs, sources), *_kinds(found)]
     return Section("results", "Results", tuple(panels))
 
@@ -80,23 +80,25 @@ def _overview(found: Mapping[str, Summary], sources: Sequence[str]) -> Panel:
     )
 
 
-def _benchmark(source: str, found: Mapping[str, Summary], said: Mapping[str, JudgeSummary]) -> Panel:
+def _benchmark(source: str, found: Mapping[str, Summary], judgements: Mapping[str, JudgeSummary]) -> Panel:
     card = card_of(source)
     says = f"Percent right on {title_of(source)}: a dot for each score, a line for its 95% interval."
     if card is not None and card.scores:
         says += " Published scores are rings."
-    judges = [by_judge.agreement(said, {name: hue(place) for place, name in enumerate(found)})] if said else []
+    judges = (
+        [by_judge.agreement(judgements, {name: hue(place) for place, name in enumerate(found)})] if judgements else []
+    )
     return Panel(
         title_of(source),
-        (*_notes(card, source, found), *((by_judge.NOTE,) if said else ())),
-        (_scores(source, found, said), *judges),
+        (*_notes(card, source, found), *((by_judge.NOTE,) if judgements else ())),
+        (_scores(source, found, judgements), *judges),
         figures(dots(f"{title_of(source)}: percent right", says, _drawn(source, found), "percent right")),
     )
 
 
-def _scores(source: str, found: Mapping[str, Summary], said: Mapping[str, JudgeSummary]) -> SectionTable:
+def _scores(source: str, found: Mapping[str, Summary], judgements: Mapping[str, JudgeSummary]) -> SectionTable:
     passes = sorted({count for s in found.values() if source in s.sources for count in s.sources[source].pass_at} - {1})
-    heads = ["", "right, %", "95% interval", *(by_judge.HEADS if said else ())]
+    heads = ["", "right, %", "95% interval", *(by_judge.HEADS if judgements else ())]
     heads += [*(f"pass@{count}" for count in passes), "majority", "tasks", "samples", "from"]
     blank = (NONE,) * (len(heads) - 3)
     lines = []
@@ -104,7 +106,7 @@ def _scores(source: str, found: Mapping[str, Summary], said: Mapping[str, JudgeS
         figures_of = summary.sources.get(source)
         if figures_of is None:
             continue
-        more = by_judge.cells(said.get(name)) if said else ()
+        more = by_judge.cells(judgements.get(name)) if judgements else ()
         more += tuple(percent(figures_of.pass_at.get(count)) for count in passes)
         lines.append(_own_line(name, place, figures_of, more))
         for number, value in summary.card_numbers.get(source, {}).items():

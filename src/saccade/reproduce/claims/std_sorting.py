@@ -34,14 +34,14 @@ _SHARE: Final = "right_with_negative_advantage"
 
 
 def _expectations(settings: Reproduction) -> tuple[Expectation, ...]:
-    made = [
+    expectations = [
         Expectation("share", "right rollouts with a negative advantage: ranked minus not ranked", "below", 0.0, _STEPS),
         Expectation("variance", "variance of advantages: divided by std minus not divided", "above", 0.0, _STEPS),
     ]
     if any(arm.name == UNSORTED for arm in settings.arms):
         says = f"the same share over training: {SORTED} minus {UNSORTED}"
-        made.append(Expectation("training", says, "below", 0.0, _STEPS, decides=False))
-    return tuple(made)
+        expectations.append(Expectation("training", says, "below", 0.0, _STEPS, decides=False))
+    return tuple(expectations)
 
 
 def _wrong(settings: Reproduction, arms: Mapping[str, RlSettings]) -> str:

@@ -107,23 +107,23 @@ def keep_usable(groups: Sequence[RolloutGroup]) -> Selection:
     return keep_rollouts(everything, Reason.UNUSABLE, lambda rollout: rollout.usable)
 
 
-def keep_rollouts(selection: Selection, reason: Reason, wanted: Callable[[Rollout], bool]) -> Selection:
+def keep_rollouts(selection: Selection, reason: Reason, keep: Callable[[Rollout], bool]) -> Selection:
     """The selection with only the rollouts that are `wanted`; a group that loses all of them is gone."""
     kept, dropped = [], list(selection.dropped)
     for item in selection.kept:
-        left = tuple(rollout.id for rollout in item.rollouts if wanted(rollout))
+        left = tuple(rollout.id for rollout in item.rollouts if keep(rollout))
         dropped += [DroppedRollout(item.group.id, name, reason) for name in item.ids if name not in left]
         if left:
             kept.append(KeptRollout(item.group, left))
     return Selection(tuple(kept), tuple(dropped))
 
 
-def keep_groups(selection: Selection, reason: Reason, wanted: Callable[[KeptRollout], bool]) -> Selection:
+def keep_groups(selection: Selection, reason: Reason, keep: Callable[[KeptRollout], bool]) -> Selection:
     """The selection with only the groups that are `wanted`."""
     kept: list[KeptRollout] = []
     gone: list[KeptRollout] = []
     for item in selection.kept:
-        (kept if wanted(item) else gone).append(item)
+        (kept if keep(item) else gone).append(item)
     dropped = [DroppedRollout(item.group.id, name, reason) for item in gone for name in item.ids]
     return Selection(tuple(kept), (*selection.dropped, *dropped))
 

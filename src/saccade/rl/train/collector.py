@@ -131,8 +131,8 @@ class Collector:
             TrainingError: every rollout was lost.
         """
         own, batch = self.processes.share(places), RolloutBatch()
-        made = {place: tasks.make(tasks.ids[place], self.resources.store) for place in own}
-        groups = await self.collect_round(made, batch, trained_on=False)
+        tasks_of = {place: tasks.make(tasks.ids[place], self.resources.store) for place in own}
+        groups = await self.collect_round(tasks_of, batch, trained_on=False)
         _check_lost(batch)
         measured = pass_rates(groups)
         names = [tasks.ids[place] for place in places]

@@ -30,9 +30,9 @@ def published_answers(benchmark: Benchmark) -> dict[str, dict[str, bool]]:
             continue
         own, published = found(row.fields, card.fields.id), found(row.fields, card.fields.published)
         if own is not None and isinstance(published, Mapping):
-            said = {str(model): right for model, right in published.items() if isinstance(right, bool)}
+            by_model = {str(model): right for model, right in published.items() if isinstance(right, bool)}
             answers[task_id(card, as_text(own, "id"))] = {
-                spelled.setdefault(_plain(model), model): right for model, right in said.items()
+                spelled.setdefault(_plain(model), model): right for model, right in by_model.items()
             }
     return answers
 
