@@ -158,8 +158,8 @@ def _agrees(rest: str, index: int, options: AnswerOptions) -> bool:
 
 def _is_own(tail: str, index: int, options: AnswerOptions) -> bool:
     """Whether what looks like a further letter is the option's own, said again."""
-    found = re.match(r"[\s,;.]*[(\[]?([A-Z])[)\]]?(?![\w'])", tail)
-    return found is not None and options.index(found[1]) == index
+    match = re.match(r"[\s,;.]*[(\[]?([A-Z])[)\]]?(?![\w'])", tail)
+    return match is not None and options.index(match[1]) == index
 
 
 CHOICE = ChoiceGrader()

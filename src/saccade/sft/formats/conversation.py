@@ -172,9 +172,9 @@ def _as_text(parts: Sequence[Part]) -> str:
     pieces = []
     for part in parts:
         if isinstance(part, TextPart):
-            found = _PLACEHOLDER.search(part.text)
-            if found:
-                raise RecordError(f"a text holds {found[0]} itself, which would be taken for a picture's place")
+            match = _PLACEHOLDER.search(part.text)
+            if match:
+                raise RecordError(f"a text holds {match[0]} itself, which would be taken for a picture's place")
             pieces.append(part.text)
         else:
             pieces.append(IMAGE if isinstance(part, ImagePart) else VIDEO)
