@@ -166,12 +166,12 @@ def unfinished(root: Path, unread: Callable[[str], None] = lambda said: None) ->
         yield Unfinished(file, head.model_copy(update={"turns": tuple(turn for _, turn in sorted(turns.items()))}))
 
 
-def _same(found: Trajectory, head: Trajectory) -> bool:
-    return all(getattr(found, name) == getattr(head, name) for name in ("task", "group", "provenance", "prompt"))
+def _same(stored: Trajectory, head: Trajectory) -> bool:
+    return all(getattr(stored, name) == getattr(head, name) for name in ("task", "group", "provenance", "prompt"))
 
 
-def _what_differs(found: Trajectory, head: Trajectory) -> str:
-    before, now = found.provenance, head.provenance
+def _what_differs(stored: Trajectory, head: Trajectory) -> str:
+    before, now = stored.provenance, head.provenance
     names = [name for name in _TOLD if getattr(before, name) != getattr(now, name)]
     return " and ".join(names) or ("setting" if before != now else "prompt")
 

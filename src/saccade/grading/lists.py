@@ -73,8 +73,10 @@ def items(text: str) -> tuple[str, ...]:
     plain = _CURLIES.sub("\n", plain)
     # `1,234` is one number in running text, but brackets close up their lists: `(1,234,56)`.
     parts = (_TIGHT if inner is not None and ", " not in plain else _SEPARATOR).split(plain)
-    parts = tuple(unwrapped(part.strip().lstrip("-*• ") if not re.match(r"-[0-9.]", part) else part) for part in parts)
-    return parts if len(parts) <= MOST_ITEMS and all(parts) else ()
+    elements = tuple(
+        unwrapped(part.strip().lstrip("-*• ") if not re.match(r"-[0-9.]", part) else part) for part in parts
+    )
+    return elements if len(elements) <= MOST_ITEMS and all(elements) else ()
 
 
 def _by_name(predicted: tuple[str, ...]) -> dict[str, str] | None:

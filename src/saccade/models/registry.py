@@ -32,9 +32,9 @@ _HERE = "saccade.models.providers"
 _members = has_members(("name", "complete", "close"))
 
 
-def _lacks(found: object) -> str:
-    known = isinstance(found, Provider) or callable(found) or not _members(found)
-    return "" if known else _members(found)
+def _lacks(value: object) -> str:
+    known = isinstance(value, Provider) or callable(value) or not _members(value)
+    return "" if known else _members(value)
 
 
 PROVIDERS: Final = Registry[object](

@@ -17,10 +17,10 @@ from saccade.record.suggest import did_you_mean
 from saccade.rewards.reward import RewardPreset
 
 
-def _lacks(found: object) -> str:
-    if isinstance(found, type) or not callable(found):
-        return f"it is {described(found)}, not a function of a Group or an object that is called with one"
-    if hasattr(found, "needs_verdict"):
+def _lacks(value: object) -> str:
+    if isinstance(value, type) or not callable(value):
+        return f"it is {described(value)}, not a function of a Group or an object that is called with one"
+    if hasattr(value, "needs_verdict"):
         return "its needs_verdict is asked by nobody; turns_to_judge names the calls whose verdict counts"
     return ""
 

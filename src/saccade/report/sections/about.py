@@ -69,18 +69,18 @@ def _line(run: EvalRun, own: str) -> SectionRow:
     return SectionRow(cells, own)
 
 
-def _spent(found: Spent) -> tuple[str, str, str]:
+def _spent(totals: Spent) -> tuple[str, str, str]:
     """Tokens read and written and the cost, each with the number of samples that it is known of where it is not all."""
 
     def shown(known: Known, text: str) -> str:
         if not known.samples:
             return NONE
-        return text if known.samples == found.samples else f"{text} (of {known.samples:,})"
+        return text if known.samples == totals.samples else f"{text} (of {known.samples:,})"
 
     return (
-        shown(found.read, f"{found.read.amount:,.0f}"),
-        shown(found.written, f"{found.written.amount:,.0f}"),
-        shown(found.dollars, money(found.dollars.amount)),
+        shown(totals.read, f"{totals.read.amount:,.0f}"),
+        shown(totals.written, f"{totals.written.amount:,.0f}"),
+        shown(totals.dollars, money(totals.dollars.amount)),
     )
 
 

@@ -53,8 +53,8 @@ def errors(found: Mapping[str, Errors]) -> Panel | None:
     )
 
 
-def error_labels(found: Errors) -> Iterator[tuple[str, str]]:
+def error_labels(findings: Errors) -> Iterator[tuple[str, str]]:
     """Of each sample its id and a class of error that it has, each once."""
-    for row in found.rows:
+    for row in findings.rows:
         for error in sorted({step.error for step in row.errors}):
             yield row.id, f"{error} {error.words}"
