@@ -104,8 +104,8 @@ class Evaluation:
         Raises:
             SettingsError, RegistryError, ModelError: as `saccade.evals.regrade.regrade`.
         """
-        wanted = Regrading(grader, judge, headline)
-        return _apart(lambda: regraded(self.path, wanted, watch=watch or (lambda progress: None)))
+        regrading = Regrading(grader, judge, headline)
+        return _apart(lambda: regraded(self.path, regrading, watch=watch or (lambda progress: None)))
 
 
 def evaluate(
@@ -130,9 +130,9 @@ def evaluate(
         ModelError, SandboxError: outages that do not end.
     """
     named = (sources,) if isinstance(sources, str) else tuple(sources)
-    given = {"sources": named, "model": model if isinstance(model, str) else model.name, **settings}
-    resolved, said = continuing(load_settings(EvalSettings, given=given), Path(out))
-    for line in said:
+    values = {"sources": named, "model": model if isinstance(model, str) else model.name, **settings}
+    resolved, notices = continuing(load_settings(EvalSettings, given=values), Path(out))
+    for line in notices:
         _log.warning("%s", line)
     player = None if isinstance(model, str) else lambda plan: model
     listen = watch or (lambda progress: None)

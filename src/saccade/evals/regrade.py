@@ -68,7 +68,9 @@ class Regrading:
     headline: Literal["", "rule", "judge"] = ""
 
 
-def regrade(run: Path, wanted: Regrading | None = None, *, watch: ProgressCallback = lambda progress: None) -> Regraded:
+def regrade(
+    run: Path, regrading: Regrading | None = None, *, watch: ProgressCallback = lambda progress: None
+) -> Regraded:
     """Grade all trajectories of `run` anew and write its summary anew.
 
     What is `wanted` holds from then on, also where the run is continued. Without a judge in it none is asked, and the
@@ -80,16 +82,16 @@ def regrade(run: Path, wanted: Regrading | None = None, *, watch: ProgressCallba
         RecordError: the trajectories cannot be read.
         ModelError: the judge cannot be asked.
     """
-    wanted = wanted or Regrading()
+    regrading = regrading or Regrading()
     before = run_settings(run)
-    settings = before.model_copy(update=_changed(wanted))
+    settings = before.model_copy(update=_changed(regrading))
     settings.check_headline()
-    if wanted.grader:
-        load_grader(wanted.grader)
+    if regrading.grader:
+        load_grader(regrading.grader)
     elif settings.grader:
         check_recorded(settings.grader)
-    if wanted.judge:
-        asyncio.run(load_model(wanted.judge).close())
+    if regrading.judge:
+        asyncio.run(load_model(regrading.judge).close())
     if not (run / TRAJECTORIES).is_file():
         raise SettingsError(f"{run} holds no trajectories yet. Play them first: saccade eval ... --out {run}")
     verdicts, credits = verdicts_of(run, before), {row.id: row.correct for row in read_rows(run)}
@@ -97,7 +99,7 @@ def regrade(run: Path, wanted: Regrading | None = None, *, watch: ProgressCallba
     try:
         grade_again(run, settings, before)
         save_settings(settings, run / SETTINGS)
-        if wanted.judge:
+        if regrading.judge:
             asyncio.run(judge_run(run, settings, EvalProgress(len(verdicts)), watch=watch))
     finally:
         if kept is not None and _scores(verdicts_of(run, settings)) == _scores(verdicts):
@@ -116,6 +118,6 @@ def _scores(verdicts: Mapping[str, Verdicts]) -> dict[str, tuple[Score, ...]]:
     return {name: item.scores for name, item in verdicts.items()}
 
 
-def _changed(wanted: Regrading) -> dict[str, str]:
-    given = {name: value for name, value in asdict(wanted).items() if value}
-    return given or {"grader": ""}
+def _changed(regrading: Regrading) -> dict[str, str]:
+    values = {name: value for name, value in asdict(regrading).items() if value}
+    return values or {"grader": ""}

@@ -67,14 +67,14 @@ class KeptModel:
         await self._model.close()
 
     def _file(self, request: Request) -> Path:
-        asked = {
+        request_data = {
             "model": self.name,
             "messages": [message.model_dump(mode="json") for message in request.messages],
             "stop": request.stop,
             "sampling": request.sampling.model_dump(mode="json"),
             "tools": [[tool.name, tool.description, tool.parameters] for tool in request.tools],
         }
-        digest = sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()
+        digest = sha256(json.dumps(request_data, sort_keys=True).encode()).hexdigest()
         return self._folder / digest[:2] / f"{digest}.json"
 
 

@@ -257,8 +257,8 @@ def _mistake(kind: type[BaseModel], type_: str, where: tuple[int | str, ...], me
     if type_ == "missing":
         return f"{name}: is needed and has no default"
     if type_ == "value_error":  # a validator's own words, which say what it was given
-        said = message.removeprefix("Value error, ")
-        return f"{name}: {said}" if where else said
+        text = message.removeprefix("Value error, ")
+        return f"{name}: {text}" if where else text
     if type_ in ("tuple_type", "list_type"):
         return f"{name}: is a list, and got {given!r}. Write [{json.dumps(given)}], in quotes for the shell"
     return f"{name}: {message[0].lower() + message[1:]}, got {given!r}"

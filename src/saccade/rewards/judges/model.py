@@ -139,7 +139,7 @@ async def ask_for_score(
     Raises:
         ModelDeniedError: whatever is asked would be refused.
     """
-    said = ""
+    reply = ""
     for attempt in range(rules.attempts):
         # The first attempt is greedy; a second greedy one would say the same again. No seed: not every backend has one.
         sampling = Sampling(temperature=0.6 + attempt / 10 if attempt else 0.0, max_tokens=rules.max_tokens)
@@ -153,11 +153,11 @@ async def ask_for_score(
             return _none(model, NoVerdict.REFUSED, str(error))
         except MissingMediaError as error:
             return JudgeVerdict(invalid=NoVerdict.UNSEEN, detail=clean_text(str(error)))
-        said = completion.text
-        score = read_score(said, levels)
+        reply = completion.text
+        score = read_score(reply, levels)
         if score is not None:
             return JudgeVerdict(score=score)
-    return _none(model, NoVerdict.MALFORMED, said[:300])
+    return _none(model, NoVerdict.MALFORMED, reply[:300])
 
 
 def _none(model: Model, invalid: NoVerdict, detail: str) -> JudgeVerdict:
