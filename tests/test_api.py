@@ -17,7 +17,9 @@ import saccade
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", *(p for p in sorted((ROOT / "docs").glob("*.md")) if p.name not in ("map.md", "api.md"))]
-NO_MODULE = frozenset({"saccade.cards", "saccade.models", "saccade.formats", "saccade.json", "saccade.evals.api"})
+NO_MODULE = frozenset(
+    {"saccade.KIND", "saccade.cards", "saccade.models", "saccade.formats", "saccade.json", "saccade.evals.api"}
+)
 """Groups of entry points, a file and a logger that the docs name."""
 
 

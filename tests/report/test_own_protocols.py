@@ -13,7 +13,7 @@ from saccade.cli.main import main
 
 BREVITY = """
 from saccade.evals.protocols.base import Protocol
-from saccade.evals.protocols.findings import SampleExamples, Findings, Mean, Rate, SampleRow
+from saccade.evals.protocols.findings import Findings, Mean, Rate, SampleExamples, SampleRow
 from saccade.evals.protocols.findings import examples
 from saccade.evals.protocols.rates import Rates
 from saccade.record.base import Record

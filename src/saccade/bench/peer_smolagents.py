@@ -44,7 +44,7 @@ class SmolagentsSession:
             return Output(str(output.logs), saved_figures())
 
     def close(self) -> None:
-        """Nothing to end."""
+        """No process has to be ended."""
 
 
 class Smolagents:

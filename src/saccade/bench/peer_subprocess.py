@@ -33,7 +33,7 @@ class SubprocessSession:
         return Output(ended.stdout, pictures, failed=ended.returncode != 0)
 
     def close(self) -> None:
-        """Nothing to end."""
+        """No process has to be ended."""
 
 
 class Subprocess:
@@ -49,7 +49,7 @@ class Subprocess:
     picture_setup = ""
 
     def start(self, photo: Path | None = None) -> SubprocessSession:
-        """Nothing is started before the first cell."""
+        """The process starts with the first cell."""
         return SubprocessSession(photo)
 
     def __enter__(self) -> Self:

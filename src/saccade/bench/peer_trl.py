@@ -1,7 +1,7 @@
 """TRL's GRPOTrainer as a peer: the turns that it samples, and its update.
 
 `make parity` installs it into a folder of its own: PYTHONPATH=.venv/parity saccade bench rollout. Its environments do
-not play these episodes: they want a chat template with tool calls, which Qwen2.5-VL's is not, and go on only after a
+not play these episodes: they want a chat template with tool calls, which Qwen2.5-VL's is not, and continue only after a
 call in JSON; a `rollout_func` cannot give pictures of later turns to the loss. So it gets our episodes: what its
 tool loop does for a turn (preparing all pictures, then its own generation on the whole context), and its own training
 steps on the same tokens, mask, log-probabilities and advantages. Running tools and reading calls is left out.

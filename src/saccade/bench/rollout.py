@@ -67,7 +67,7 @@ class _Peer:
 
 
 def measure_rollout(
-    scale: RolloutScale, source: str, threads: int, told: Callable[[str], None] = lambda _: None
+    scale: RolloutScale, source: str, threads: int, on_progress: Callable[[str], None] = lambda _: None
 ) -> list[LoopFigure]:
     """The figures, of the checkpoint `source` or of a tiny one with random weights.
 
@@ -85,18 +85,18 @@ def measure_rollout(
         trained = load_trainable(ModelSettings(source=source), device, 0)
         trained.model.eval()
         store = MediaStore(Path(root) / "media")
-        told("the engine")
+        on_progress("the engine")
         with Peak(device) as memory:
             played, timing = asyncio.run(_engine(looking_plans(scale, store), trained, store))
         tokens = [item.trained_tokens() for item in played]
-        told("generate on the whole context")
+        on_progress("generate on the whole context")
         with Peak(device) as peer_memory:
             sampled, seconds = generate_turns(tokens, scale, trained, PictureTensors(trained.encoder, store))
         generate = _Peer(sampled / seconds, peer_memory.mib)
-        told("updates")
+        on_progress("updates")
         compared = _compared(played)
         update = _update(compared, trained, store)
-        told("TRL")
+        on_progress("TRL")
         trl = _trl(compared, trained, scale, store)
     count = sum(int(item.loss_mask().sum()) for item in tokens)
     ours = _Peer(count / timing.decoding, memory.mib, update)

@@ -24,7 +24,7 @@ class Target:
     """Whether a smaller scale makes the row easier, so that it proves nothing."""
 
     def met(self, ours: float, jupyter: float | None, *, higher_is_better: bool) -> bool | None:
-        """Whether it is reached; None if that cannot be told, because Jupyter was not measured."""
+        """Whether it is reached; None if that is unknown because Jupyter was not measured."""
         if self.bound is not None and (ours < self.bound if higher_is_better else ours > self.bound):
             return False
         if self.times is None:

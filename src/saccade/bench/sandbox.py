@@ -69,7 +69,7 @@ class RowResult:
         return result.median if isinstance(result, Measurement) else None
 
     def met(self, scale: BenchScale) -> bool | None:
-        """Whether the target is reached; None if there is none or it cannot be told."""
+        """Whether the target is reached; None if there is none or it was not measured."""
         ours = self.median(Saccade.name)
         if ours is None or self.row.target is None or not self.row.judged_at(scale):
             return None
@@ -114,20 +114,20 @@ def measure(
     scale: BenchScale,
     *,
     peers: Sequence[Callable[[], Peer]] = PEERS,
-    told: Callable[[str], None] = lambda _: None,
+    on_progress: Callable[[str], None] = lambda _: None,
 ) -> Report:
-    """Measure `rows` at that scale; `told` hears what is being measured."""
+    """Measure `rows` at that scale; `on_progress` is called with what is being measured."""
     machine = this_machine()
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="saccade-bench-")))
-        told("the photo")
+        on_progress("the photo")
         setup = Setup(write_photo(folder / "photo.jpg"), scale, machine.cores)
         ours = stack.enter_context(Saccade())
         isolation = ours.isolation()
         contenders = [cast(Peer, ours), *(stack.enter_context(peer()) for peer in peers)]
         missing: dict[str, str] = {}
-        results = tuple(_measured(row, contenders, setup, missing, told) for row in rows)
-        told("the limits")
+        results = tuple(_measured(row, contenders, setup, missing, on_progress) for row in rows)
+        on_progress("the limits")
         draws = any(row.name in ("plot", "plots-many") for row in rows)
         return Report(
             machine=machine,
@@ -142,13 +142,13 @@ def measure(
 
 
 def _measured(
-    row: BenchRow, contenders: Sequence[Peer], setup: Setup, missing: dict[str, str], told: Callable[[str], None]
+    row: BenchRow, contenders: Sequence[Peer], setup: Setup, missing: dict[str, str], on_progress: Callable[[str], None]
 ) -> RowResult:
     results: dict[str, Result] = {}
     for peer in contenders:
         if peer.name in missing:
             continue
-        told(f"{row.name}: {peer.name}")
+        on_progress(f"{row.name}: {peer.name}")
         try:
             results[peer.name] = _cell(row, peer, setup)
         except UnavailableError:

@@ -85,8 +85,8 @@ def ask(
 
         options = [*tiny_by_default(question, choice or [], no_model()), *options]
     resolved = resolve(settings, options, model=model, dialect=dialect, prompt_file=prompt_file)
-    asked = Question(question, media, tuple(choice or []))
-    trajectory = asyncio.run(_ask(asked, resolved, out, quiet=as_json))
+    query = Question(question, media, tuple(choice or []))
+    trajectory = asyncio.run(_ask(query, resolved, out, quiet=as_json))
     if as_json:
         print(summary(trajectory))
     raise typer.Exit(exit_code(trajectory))

@@ -22,8 +22,8 @@ def resolve(file: Path | None, options: Sequence[str], **named: object) -> AskSe
     Raises:
         SettingsError: names every mistake.
     """
-    given = [f"{name}={value}" for name, value in named.items() if value is not None]
-    overrides = [*options, *given]
+    named_overrides = [f"{name}={value}" for name, value in named.items() if value is not None]
+    overrides = [*options, *named_overrides]
     if file is None and not any(item.startswith("model=") for item in overrides):
         raise SettingsError(no_model())
     return load_settings(AskSettings, file, overrides)

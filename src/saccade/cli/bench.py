@@ -54,7 +54,9 @@ def sandbox(
     # Where the output is no terminal, nobody can make the window wider afterwards.
     console = plain_console(width=None if sys.stdout.isatty() else 180)
     with plain_console(stderr=True).status("starting") as status:
-        report = measure(rows, QUICK if quick else FULL, told=lambda what: status.update(Text(f"measuring {what}")))
+        report = measure(
+            rows, QUICK if quick else FULL, on_progress=lambda what: status.update(Text(f"measuring {what}"))
+        )
     console.print(*heading(report), sep="\n", highlight=False, markup=False)
     console.print(table(report))
     console.print(*footing(report), sep="\n", highlight=False, markup=False)

@@ -42,12 +42,12 @@ def compare(
         _write(found, (first, second), gallery, sys.stderr if as_json else sys.stdout)
 
 
-def _write(found: Comparison, runs: tuple[Path, Path], target: Path, screen: TextIO) -> None:
+def _write(comparison: Comparison, runs: tuple[Path, Path], target: Path, screen: TextIO) -> None:
     from saccade.report.differences import RunSide, write_differences
     from saccade.report.stored_run import open_run
 
     first, second = (RunSide(name, open_run(run)) for name, run in zip(_names(runs), runs, strict=True))
-    written = write_differences(found, (first, second), target)
+    written = write_differences(comparison, (first, second), target)
     beside = f" and {written.folder}" if written.folder is not None else ""
     print(f"\n{written.episodes} episodes: {written.page}{beside}", file=screen)
 

@@ -84,13 +84,13 @@ def evaluate(
         "shard": shard,
         "prompt_file": prompt_file,
     }
-    given = [f"sources={json.dumps(sources)}"]
-    given += [f"{name}={json.dumps(str(value))}" for name, value in named.items() if value is not None]
-    given += [f"{name}={value}" for name, value in {"n": n, "k": k, "seed": seed}.items() if value is not None]
-    resolved = resolve(settings, [*(option or []), *given], out)
-    made = _evaluated(resolved, out, workers)
-    _tell(made, out, resolved)
-    raise typer.Exit(1 if made.progress.failed else 0)
+    overrides = [f"sources={json.dumps(sources)}"]
+    overrides += [f"{name}={json.dumps(str(value))}" for name, value in named.items() if value is not None]
+    overrides += [f"{name}={value}" for name, value in {"n": n, "k": k, "seed": seed}.items() if value is not None]
+    resolved = resolve(settings, [*(option or []), *overrides], out)
+    evaluated = _evaluated(resolved, out, workers)
+    _tell(evaluated, out, resolved)
+    raise typer.Exit(1 if evaluated.progress.failed else 0)
 
 
 def resolve(file: Path | None, overrides: Sequence[str], out: Path) -> EvalSettings:
@@ -107,8 +107,8 @@ def resolve(file: Path | None, overrides: Sequence[str], out: Path) -> EvalSetti
 
     if file is None and not any(item.startswith("model=") for item in overrides):
         raise SettingsError(no_model())
-    settings, said = continuing(load_settings(EvalSettings, file, overrides), out)
-    for line in said:
+    settings, notices = continuing(load_settings(EvalSettings, file, overrides), out)
+    for line in notices:
         print(f"saccade: {line}", file=sys.stderr)
     return settings
 
@@ -133,15 +133,15 @@ def _player(settings: EvalSettings) -> ModelForPlan | None:
     return SolverModel
 
 
-def _tell(made: Evaluated, out: Path, settings: EvalSettings) -> None:
+def _tell(evaluated: Evaluated, out: Path, settings: EvalSettings) -> None:
     from saccade.evals.benchmarks import cards_of, judged_cards
     from saccade.evals.beside import compared, published_beside
     from saccade.evals.paper_settings import beside_published
     from saccade.evals.rows import read_rows
     from saccade.evals.tables import beside_text, summary_text
 
-    progress = made.progress
-    print(summary_text(made.summary))
+    progress = evaluated.progress
+    print(summary_text(evaluated.summary))
     for source, answers in published_beside(settings).items():
         if found := compared(source, read_rows(out), answers):
             print(f"\n{beside_text(found)}")
@@ -153,7 +153,7 @@ def _tell(made: Evaluated, out: Path, settings: EvalSettings) -> None:
     if progress.kinds:
         kinds = ", ".join(f"{kind} {count}" for kind, count in progress.kinds.most_common())
         print(f"\n{progress.failed} samples failed ({kinds}); {out / 'failures.jsonl'} says why.")
-    if settings.model == SOLVER and progress.played and not made.summary.calls:
+    if settings.model == SOLVER and progress.played and not evaluated.summary.calls:
         print(
             f"\nThe solver wrote no program and answered `unknown`: the dialect {settings.dialect} writes no code, or "
             "it knows no question of this kind."

@@ -44,5 +44,5 @@ def screen() -> Iterator[ProgressCallback]:
 
 
 def _told(counts: EvalProgress) -> str:
-    told = "" if counts.accuracy is None else f"{100 * counts.accuracy:.1f}% right"
-    return told + (f", {counts.failed} came to nothing" if counts.failed else "")
+    share = "" if counts.accuracy is None else f"{100 * counts.accuracy:.1f}% right"
+    return share + (f", {counts.failed} came to nothing" if counts.failed else "")

@@ -169,21 +169,21 @@ def _card(entry: str) -> object:
     return load_card(entry)
 
 
-def _description(found: object, module: str) -> str:
+def _description(value: object, module: str) -> str:
     """A sentence: what the part says of itself, or else its module or class."""
     from saccade.tasks.benchmarks.card import Card
 
-    if isinstance(found, Card):
-        tasks = "no one size" if found.size.tasks is None else f"{found.size.tasks} tasks"
-        return f"{found.title} ({tasks}; {found.metric.id})"
+    if isinstance(value, Card):
+        tasks = "no one size" if value.size.tasks is None else f"{value.size.tasks} tasks"
+        return f"{value.title} ({tasks}; {value.metric.id})"
     for name in ("description", "title"):
-        if isinstance(text := getattr(found, name, None), str) and text:
-            keys = getattr(found, "key_names", ())
+        if isinstance(text := getattr(value, name, None), str) and text:
+            keys = getattr(value, "key_names", ())
             return f"{_sentence(text)} Key: {', '.join(keys)}." if keys else _sentence(text)
-    if isinstance(found, type) or hasattr(found, "__name__"):
-        return _sentence(found.__doc__ or "")
-    text = _sentence(sys.modules[module].__doc__ or type(found).__doc__ or "")
-    parameters = _parameters(found) if hasattr(found, "grade") else ""
+    if isinstance(value, type) or hasattr(value, "__name__"):
+        return _sentence(value.__doc__ or "")
+    text = _sentence(sys.modules[module].__doc__ or type(value).__doc__ or "")
+    parameters = _parameters(value) if hasattr(value, "grade") else ""
     return f"{text} Parameters: {parameters}." if parameters else text
 
 
@@ -195,7 +195,7 @@ def _parameters(found: object) -> str:
 
 
 def _sentence(text: str) -> str:
-    """The first one, as far as its end can be told."""
+    """The first one, as far as its end can be found."""
     first = " ".join(text.strip().partition("\n\n")[0].split())
     match = re.match(r".*?(?<!et al)[.!?](?=\s+[A-Z0-9`]|$)", first)
     return match[0] if match else first

@@ -78,14 +78,14 @@ def protocols(
             print(f"## {run.resolve().name}: {protocol.title}\n\n{findings_text(found[protocol.name])}\n\n{file}\n")
 
 
-def _say_unknown(run: Path, found: dict[str, Findings]) -> None:
+def _say_unknown(run: Path, findings: dict[str, Findings]) -> None:
     """Tell of dialects that are not here: which form they ask for is then not known."""
     import sys
 
     from saccade.dialects.registry import recorded_dialect
     from saccade.errors import RegistryError
 
-    for name in sorted({name for item in found.values() for name in item.about.dialects}):
+    for name in sorted({name for item in findings.values() for name in item.about.dialects}):
         try:
             recorded_dialect(name)
         except RegistryError:

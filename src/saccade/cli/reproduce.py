@@ -57,10 +57,12 @@ def reproduce(
     from saccade.record.settings import load_settings
     from saccade.reproduce.settings import Reproduction
 
-    given = [f"model={model}"] * (model is not None) + [f"minutes={minutes}"] * (minutes is not None)
-    given += [f"processes={processes}"] * (processes is not None)
-    given += [f"seeds={list(range(seeds or 0))}"] * (seeds is not None)
-    asked = load_settings(Reproduction, find_recipe("reproduce", settings or claim), [*(option or ()), *given])
+    named_overrides = [f"model={model}"] * (model is not None) + [f"minutes={minutes}"] * (minutes is not None)
+    named_overrides += [f"processes={processes}"] * (processes is not None)
+    named_overrides += [f"seeds={list(range(seeds or 0))}"] * (seeds is not None)
+    resolved = load_settings(
+        Reproduction, find_recipe("reproduce", settings or claim), [*(option or ()), *named_overrides]
+    )
     need_training()
     from transformers.utils import logging
 
@@ -69,11 +71,11 @@ def reproduce(
 
     logging.disable_progress_bar()  # ours is there
     try:
-        made = attempt(chosen, asked, out / claim, _Screen())
+        outcome = attempt(chosen, resolved, out / claim, _Screen())
     except KeyboardInterrupt:
         print(f"saccade: stopped. The same command continues with what is in {out / claim}.")
         raise
-    print(report(made))
+    print(report(outcome))
     print(f"\nfigure: {out / claim / 'figure.png'}")
 
 

@@ -54,9 +54,9 @@ def rl(
         return
     from saccade.rl.train.settings import check_settings, load_rl_settings
 
-    given = model_settings(model, shard) + ([] if tasks is None else [f"tasks.source={tasks}"])
-    given += [] if engine is None else [f"engine={engine}"]
-    settings = load_rl_settings(recipe, profile, [*(option or ()), *given])
+    named_overrides = model_settings(model, shard) + ([] if tasks is None else [f"tasks.source={tasks}"])
+    named_overrides += [] if engine is None else [f"engine={engine}"]
+    settings = load_rl_settings(recipe, profile, [*(option or ()), *named_overrides])
     check_settings(settings)
     need_training()
     run(_train, settings, out, resume, processes)

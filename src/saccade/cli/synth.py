@@ -61,8 +61,8 @@ def synth(
     settings = load_settings(SynthSettings, overrides=[*data, *named, *(option or [])])
     if not settings.teacher.model:
         for name, sampling in (("", settings.teacher.sampling), ("writer_", settings.teacher.writer_sampling)):
-            for given in (given for given, value in sampling.model_dump().items() if value is not None):
-                said = f"no teacher is named, so teacher.{name}sampling.{given} changes nothing."
+            for setting in (setting for setting, value in sampling.model_dump().items() if value is not None):
+                said = f"no teacher is named, so teacher.{name}sampling.{setting} changes nothing."
                 print(f"saccade: {said}", file=sys.stderr)
     at_once = workers or (8 if teacher else 2 * (os.cpu_count() or 1))
     progress = _made(settings, out, at_once)
@@ -84,8 +84,8 @@ def _made(settings: SynthSettings, out: Path, workers: int) -> SynthProgress:
         def show(progress: SynthProgress) -> None:
             share = f"{100 * progress.right / progress.kept:.0f}% right" if progress.kept else ""
             lost = sum(progress.discarded.values())
-            told = share + (f", {lost} came to nothing" if lost else "")
-            bar.update(row, total=progress.total, completed=progress.done, description=told)
+            description = share + (f", {lost} came to nothing" if lost else "")
+            bar.update(row, total=progress.total, completed=progress.done, description=description)
 
         try:
             return asyncio.run(synthesise(settings, out, workers=workers, watch=show))

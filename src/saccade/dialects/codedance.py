@@ -109,9 +109,9 @@ class CodeDanceDialect:
     def parse(self, text: str, finish: FinishReason) -> Action:
         """The first Python fence; else code in tags, or in a JSON call; else the last answer."""
         text = clean_text(text)
-        asked = fenced_code(text, finish, last=False) or tagged_code(text, finish, last=False) or _called(text)
-        if asked is not None:
-            return asked
+        code = fenced_code(text, finish, last=False) or tagged_code(text, finish, last=False) or _called(text)
+        if code is not None:
+            return code
         answers = [answer_in(block.body) for block in blocks(text, "answer") if block.closed]
         if answers and answers[-1]:
             return Answer(text=answers[-1])
@@ -138,12 +138,12 @@ class CodeDanceDialect:
             error = f"--- Execution Error ({found.kind}) ---\n{found.message}{after}"
             return _response((TextPart(text=GUARD.escape(before + error)),), pictures)
         images = shown(execution, SOURCES)
-        said = f"Code execution successful, output:\n{printed}" if printed else ""
-        said += f"Stderr output:\n```\n{warned}\n```" if warned else ""
-        said = "\n".join([*([said] if said else []), *execution.notes])
-        if not said and not images:
-            said = "Code execution successful, but it printed and showed nothing."
-        parts: list[Part] = [TextPart(text=GUARD.escape(said))]
+        text = f"Code execution successful, output:\n{printed}" if printed else ""
+        text += f"Stderr output:\n```\n{warned}\n```" if warned else ""
+        text = "\n".join([*([text] if text else []), *execution.notes])
+        if not text and not images:
+            text = "Code execution successful, but it printed and showed nothing."
+        parts: list[Part] = [TextPart(text=GUARD.escape(text))]
         for image in images:
             parts += [TextPart(text="Output image:"), image]
         return _response((*parts, TextPart(text=_NEXT)), pictures + len(images))

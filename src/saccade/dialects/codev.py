@@ -111,9 +111,9 @@ class CodeVDialect:
     def parse(self, text: str, finish: FinishReason) -> Action:
         """The code of the first complete code block; without one the last answer."""
         text = clean_text(text)
-        asked = tagged_code(text, finish, last=False)
-        if asked is not None:
-            return asked
+        code = tagged_code(text, finish, last=False)
+        if code is not None:
+            return code
         answers = [answer_in(block.body) for block in blocks(text, "answer") if block.closed]
         if answers and answers[-1]:
             return Answer(text=answers[-1])

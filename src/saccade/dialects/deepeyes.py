@@ -140,8 +140,8 @@ class DeepEyesDialect:
             return self.correct(_GUARD.escape(failure(execution).message), pictures)
         images = tuple(picture.image for picture in execution.pictures)
         text = "" if images else execution.value or execution.stdout
-        told = _GUARD.escape(with_notes(text, execution)).removesuffix("\n")
-        ending = f"{told}{USER_PROMPT}</tool_response>"
+        result = _GUARD.escape(with_notes(text, execution)).removesuffix("\n")
+        ending = f"{result}{USER_PROMPT}</tool_response>"
         parts: tuple[Part, ...] = (TextPart(text="<tool_response>"), *images, TextPart(text=ending))
         return Observation(Message(role="user", parts=join_texts(parts)), {}, pictures + len(images))
 

@@ -114,8 +114,8 @@ class NativeDialect:
         pictures = [(item.name, item.part) for item in task.media if isinstance(item.part, ImagePart)]
         videos = [item for item in task.media if isinstance(item.part, VideoPart)]
         paths = {f"video_{number}.{item.part.mime.rpartition('/')[2]}": item.name for number, item in enumerate(videos)}
-        told = "".join(f"\nThe path of video {number} is in video_{number}_path." for number in range(len(paths)))
-        question = question_parts(question_text(task) + told, [part for _, part in pictures], _LABEL)
+        paths_text = "".join(f"\nThe path of video {number} is in video_{number}_path." for number in range(len(paths)))
+        question = question_parts(question_text(task) + paths_text, [part for _, part in pictures], _LABEL)
         system = Message(role="system", parts=(TextPart(text=self.system_prompt),))
         return Opening(
             messages=(system, Message(role="user", parts=question)),

@@ -51,10 +51,10 @@ def failure(execution: Execution) -> CallFailure:
     if execution.status is not Status.ERROR:
         kind = {Status.TIMEOUT: _TIMEOUT, Status.OUT_OF_MEMORY: "MemoryError"}.get(execution.status, "RuntimeError")
         return CallFailure(kind, reason or f"the call ended as {execution.status.value}")
-    found = _EXCEPTION.fullmatch(_last_exception(reason))
-    if found is None:
+    match = _EXCEPTION.fullmatch(_last_exception(reason))
+    if match is None:
         return CallFailure("Exception", reason or "the code failed")
-    return CallFailure(found["name"].rpartition(".")[2], found["message"] or found["name"])
+    return CallFailure(match["name"].rpartition(".")[2], match["message"] or match["name"])
 
 
 def _last_exception(traceback: str) -> str:

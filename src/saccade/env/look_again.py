@@ -148,7 +148,7 @@ class LookAgainEnv(gymnasium.Env[EnvObservation, str]):
             raise gymnasium.error.ResetNeeded("no episode is under way: call reset() before step()")
         if not self.action_space.contains(action):
             raise gymnasium.error.InvalidAction(f"an action is the text of a turn (str), not {type(action).__name__}")
-        self._playing = None  # stays so if this raises: an episode that was broken off cannot go on
+        self._playing = None  # stays so if this raises: an episode that was interrupted cannot continue
         outcome = playing.say(action)
         self._playing = playing
         seen = observation(playing.news(), self._stage.store)

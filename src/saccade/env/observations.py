@@ -36,7 +36,7 @@ def flat(messages: Iterable[Message]) -> tuple[RolePart, ...]:
 
 def as_text(parts: Iterable[RolePart]) -> str:
     """`parts` as one text, a mark before each role."""
-    groups = groupby(parts, key=lambda told: told[0])
+    groups = groupby(parts, key=lambda part: part[0])
     return "\n\n".join(f"[{role}]\n{''.join(_written(part) for _, part in group)}" for role, group in groups)
 
 

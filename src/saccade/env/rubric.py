@@ -58,7 +58,7 @@ class Graded:
             load_grader(self.grader)
 
     def __call__(self, trajectory: Trajectory) -> tuple[Score, ...]:
-        """The part."""
+        """The score `correct`, by the grader."""
         return (scored_by_rule(trajectory.answer, trajectory.task, self.grader),)
 
 
@@ -85,7 +85,7 @@ class Rewarded:
             )
 
     def __call__(self, trajectory: Trajectory) -> tuple[Score, ...]:
-        """The parts."""
+        """The parts of the reward, and `correct`."""
         graded = trajectory.with_scores(self._grade(trajectory))
         return with_reward(graded, *self._reward(RewardGroup((graded,)))).scores
 

@@ -96,18 +96,18 @@ def ask(
     answers = tuple(options.pop("choices", ()))
     if options.pop("allow_urls", False):
         options["media"] = {**_plain(options.get("media", {})), "allow_urls": True}
-    given = {name: _plain(value) for name, value in options.items()}
-    given |= {name: _name(thing) for name, thing in (("model", model), ("dialect", dialect)) if thing is not None}
-    chosen, says = suited(load_settings(AskSettings, settings, given=given))
+    overrides = {name: _plain(value) for name, value in options.items()}
+    overrides |= {name: _name(thing) for name, thing in (("model", model), ("dialect", dialect)) if thing is not None}
+    chosen, says = suited(load_settings(AskSettings, settings, given=overrides))
     for line in says:
         _log.warning("%s", line)
-    asked = AskTarget(
+    target = AskTarget(
         chosen,
         model=None if isinstance(model, str) else model,
         dialect=None if isinstance(dialect, str) else dialect,
     )
     asking = Question(question, _listed(pictures), answers)
-    return run_apart(answered(asking, asked, out=None if out is None else Path(out), watch=watch))
+    return run_apart(answered(asking, target, out=None if out is None else Path(out), watch=watch))
 
 
 def _listed(pictures: object) -> tuple[OwnMedia, ...]:

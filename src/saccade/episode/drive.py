@@ -1,7 +1,7 @@
 """The async driver: plays the loop with a model and a workbench, within the wall time, until it ends.
 
 Any number of episodes can be driven in one event loop. Cancelling the task ends what is under way and closes the
-session before `CancelledError` goes on; who wants the trajectory of an episode that is broken off sets `cancel`
+session before `CancelledError` is raised further; to get the trajectory of an interrupted episode, set `cancel`
 instead, and gets it with the stop reason `cancelled`.
 """
 

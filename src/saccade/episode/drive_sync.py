@@ -4,7 +4,8 @@
         trajectory = player.play(Plan(task, dialect))
 
 Model and sandbox are asynchronous underneath; they live on one event loop in a thread of the player's, which owns them.
-The generator itself runs on the caller's thread. Ctrl-C undoes what is under way before `KeyboardInterrupt` goes on.
+The generator itself runs on the caller's thread. Ctrl-C undoes what is under way before `KeyboardInterrupt` is raised
+further.
 """
 
 from __future__ import annotations

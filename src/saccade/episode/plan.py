@@ -54,8 +54,8 @@ class Plan:
         return f"{self.task.id}#{self.rollout}"
 
 
-def limits_with(limits: EpisodeLimits, **given: float | None) -> EpisodeLimits:
+def limits_with(limits: EpisodeLimits, **overrides: float | None) -> EpisodeLimits:
     """`limits` with those of `given` that are not None in place of its own."""
     return EpisodeLimits.model_validate(
-        {**limits.model_dump(), **{name: value for name, value in given.items() if value is not None}}
+        {**limits.model_dump(), **{name: value for name, value in overrides.items() if value is not None}}
     )

@@ -19,13 +19,13 @@ def trajectory(plan: Plan, outcome: EpisodeOutcome, *, model: str, seconds: floa
     layers = [turn.execution.layers for turn in outcome.turns if turn.execution is not None and turn.execution.layers]
     start = begun(plan, model)
     _log.info("%s: %s after %d turns and %.1f s.", plan.id, outcome.stop.value, len(outcome.turns), seconds)
-    made = {"model_revision": outcome.model, "layers": layers[0] if layers else ()}
+    provenance = {"model_revision": outcome.model, "layers": layers[0] if layers else ()}
     return Trajectory(
         id=start.id,
         task=start.task,
         group=start.group,
         rollout=start.rollout,
-        provenance=Provenance(**{**dict(start.provenance), **made}),
+        provenance=Provenance(**{**dict(start.provenance), **provenance}),
         prompt=outcome.prompt,
         turns=outcome.turns,
         stop=outcome.stop,

@@ -129,9 +129,9 @@ def evaluate(
         ModelError, SandboxError: outages that do not end.
     """
     named = (sources,) if isinstance(sources, str) else tuple(sources)
-    given = {"sources": named, "model": model if isinstance(model, str) else model.name, **settings}
-    resolved, said = continuing(load_settings(EvalSettings, given=given), Path(out))
-    for line in said:
+    values = {"sources": named, "model": model if isinstance(model, str) else model.name, **settings}
+    resolved, notices = continuing(load_settings(EvalSettings, given=values), Path(out))
+    for line in notices:
         _log.warning("%s", line)
     player = None if isinstance(model, str) else lambda plan: model
     listen = watch or (lambda progress: None)

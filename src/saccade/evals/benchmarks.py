@@ -42,7 +42,7 @@ BROKEN_ROW = "broken_row"
 
 
 _SAYS_NOTHING_OF_TASKS = {"title", "graders", "metric", "settings", "scores", "size", "notes"}
-"""Parts of a card that may change while a run goes on."""
+"""Parts of a card that may change while a run is under way."""
 
 
 @dataclass(frozen=True)

@@ -43,12 +43,12 @@ def export(rows: Sequence[EvalRow], path: Path, form: str = "") -> None:
         SettingsError: the form is another.
         UnavailableError: parquet or xlsx is asked for, and what writes it is not installed.
     """
-    wanted = form or path.suffix.lstrip(".").lower()
-    if wanted not in WRITERS:
-        raise SettingsError(f"{wanted or path} is no form of a table: name one of {', '.join(WRITERS)} with --format.")
+    suffix = form or path.suffix.lstrip(".").lower()
+    if suffix not in WRITERS:
+        raise SettingsError(f"{suffix or path} is no form of a table: name one of {', '.join(WRITERS)} with --format.")
     path.parent.mkdir(parents=True, exist_ok=True)
     with whole_file(path) as partial:
-        WRITERS[wanted](table(rows), partial)
+        WRITERS[suffix](table(rows), partial)
 
 
 def table(rows: Sequence[EvalRow]) -> list[dict[str, Cell]]:

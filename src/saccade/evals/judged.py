@@ -62,17 +62,17 @@ async def judge_run(
     if not file.is_file():
         return
     pass_ = _Pass(f"{JUDGE}{settings.judge_name}", headline_of(settings))
-    asked, changed = pass_.open_cases(file)
-    if asked:
-        progress.to_judge = len(asked)
+    cases, changed = pass_.open_cases(file)
+    if cases:
+        progress.to_judge = len(cases)
         watch(progress)
         model = patient(load_model(settings.judge), settings.retry)
         client = JudgeClient(model, settings.judge_rules.with_workers(workers), run / REPLIES)
         try:
-            await pass_.ask(AnswerJudge(client), asked, progress, workers, watch)
+            await pass_.ask(AnswerJudge(client), cases, progress, workers, watch)
         finally:
             await client.close()
-    if asked or changed:
+    if cases or changed:
         write_lines(file, pass_.headed(file))
 
 
@@ -86,25 +86,25 @@ class _Pass:
 
     def open_cases(self, file: Path) -> tuple[list[_Asked], bool]:
         """The answers that need a verdict, and whether others have the wrong headline."""
-        asked, changed = [], False
+        cases, changed = [], False
         for trajectory in read_lines(file, Trajectory):
             judge = score_named(trajectory.scores, BY_JUDGE)
             grade = Grade("") if judge is None else grade_of(judge.detail)
             if grade.grader != self.name or grade.invalid in _AGAIN:
-                asked.append(_Asked(trajectory.id, trajectory.answer, trajectory.task))
+                cases.append(_Asked(trajectory.id, trajectory.answer, trajectory.task))
             else:
                 changed = changed or self._headed(trajectory) != trajectory
-        return asked, changed
+        return cases, changed
 
     async def ask(
-        self, judge: AnswerJudge, asked: list[_Asked], progress: EvalProgress, workers: int, watch: ProgressCallback
+        self, judge: AnswerJudge, cases: list[_Asked], progress: EvalProgress, workers: int, watch: ProgressCallback
     ) -> None:
         failed, said = 0, set[str]()
 
         async def one(item: _Asked) -> tuple[str, Score]:
             return item.id, await self._score(judge, item)
 
-        async for came in as_done(asked, one, workers):
+        async for came in as_done(cases, one, workers):
             for name, score in came:
                 self.scores[name] = score
                 grade = grade_of(score.detail)

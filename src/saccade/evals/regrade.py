@@ -72,7 +72,9 @@ class Regrading:
     """Of the judge in the place of those that the run has, as `name=value`."""
 
 
-def regrade(run: Path, wanted: Regrading | None = None, *, watch: ProgressCallback = lambda progress: None) -> Regraded:
+def regrade(
+    run: Path, regrading: Regrading | None = None, *, watch: ProgressCallback = lambda progress: None
+) -> Regraded:
     """Grade all trajectories of `run` anew and write its summary anew.
 
     What is `wanted` holds from then on, also where the run is continued. Without a judge in it none is asked, and the
@@ -84,16 +86,16 @@ def regrade(run: Path, wanted: Regrading | None = None, *, watch: ProgressCallba
         RecordError: the trajectories cannot be read.
         ModelError: the judge cannot be asked.
     """
-    wanted = wanted or Regrading()
+    regrading = regrading or Regrading()
     before = run_settings(run)
-    settings = before.model_copy(update=_changed(wanted, before))
+    settings = before.model_copy(update=_changed(regrading, before))
     settings.check_headline()
-    if wanted.grader:
-        load_grader(wanted.grader)
+    if regrading.grader:
+        load_grader(regrading.grader)
     elif settings.grader:
         check_recorded(settings.grader)
-    if wanted.judge:
-        asyncio.run(JudgeClient(load_model(wanted.judge), settings.judge_rules.with_workers(1)).close())
+    if regrading.judge:
+        asyncio.run(JudgeClient(load_model(regrading.judge), settings.judge_rules.with_workers(1)).close())
     if not (run / TRAJECTORIES).is_file():
         raise SettingsError(f"{run} holds no trajectories yet. Play them first: saccade eval ... --out {run}")
     verdicts, credits = verdicts_of(run, before), {row.id: row.correct for row in read_rows(run)}
@@ -101,7 +103,7 @@ def regrade(run: Path, wanted: Regrading | None = None, *, watch: ProgressCallba
     try:
         grade_again(run, settings, before)
         save_settings(settings, run / SETTINGS)
-        if wanted.judge:
+        if regrading.judge:
             asyncio.run(judge_run(run, settings, EvalProgress(len(verdicts)), watch=watch))
     finally:
         if kept is not None and _scores(verdicts_of(run, settings)) == _scores(verdicts):
@@ -120,13 +122,15 @@ def _scores(verdicts: Mapping[str, Verdicts]) -> dict[str, tuple[Score, ...]]:
     return {name: item.scores for name, item in verdicts.items()}
 
 
-def _changed(wanted: Regrading, before: EvalSettings) -> dict[str, object]:
+def _changed(regrading: Regrading, before: EvalSettings) -> dict[str, object]:
     given: dict[str, object] = {
-        name: getattr(wanted, name) for name in ("grader", "judge", "headline") if getattr(wanted, name)
+        name: getattr(regrading, name) for name in ("grader", "judge", "headline") if getattr(regrading, name)
     }
-    if wanted.judge_rules:
-        if not wanted.judge:
-            raise SettingsError(f"{wanted.judge_rules[0]} is about a judge, and none is asked: name one with --judge.")
+    if regrading.judge_rules:
+        if not regrading.judge:
+            raise SettingsError(
+                f"{regrading.judge_rules[0]} is about a judge, and none is asked: name one with --judge."
+            )
         stored = before.judge_rules.model_dump()
-        given["judge_rules"] = load_settings(AnswerJudgeRules, overrides=wanted.judge_rules, given=stored)
+        given["judge_rules"] = load_settings(AnswerJudgeRules, overrides=regrading.judge_rules, given=stored)
     return given or {"grader": ""}

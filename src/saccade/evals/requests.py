@@ -173,8 +173,8 @@ def _stored(body: JsonValue, store: MediaStore) -> JsonValue:
     def away(text: str) -> str:
         if len(text) < _SHORT:
             return text
-        found = _URL.match(text)
-        start = found.end() if found else 0
+        match = _URL.match(text)
+        start = match.end() if match else 0
         try:
             data = base64.b64decode(text[start:], validate=True)
         except (binascii.Error, ValueError):

@@ -1,6 +1,6 @@
 """A run of an evaluation: every sample that is not there yet, played, graded and kept as soon as it is over.
 
-A trajectory is on the disk when it is counted. A run that is killed or broken off goes on where it stood when it is
+A trajectory is on the disk when it is counted. A run that is killed or interrupted continues where it stood when it is
 started again with the same settings (`n` and `k` may grow), and ends with the same results: a sample depends on the
 settings, its task and its number alone, as far as the model does. Samples are stored in the order in which they end;
 results and summary are in the order of the tasks.
@@ -106,7 +106,7 @@ async def evaluate(
     if missing:
         async with _stage(settings, out, store, player) as stage:
             async for outcomes in as_done(missing, stage.play, workers):
-                # In a thread: other samples go on while the disk writes.
+                # In a thread: other samples continue while the disk writes.
                 await asyncio.to_thread(_keep, folder, outcomes)
                 for outcome in outcomes:
                     progress.count(outcome)
@@ -157,7 +157,7 @@ class EvalResources:
     """The run folder."""
     store: MediaStore
     player: ModelForPlan
-    told: str
+    settings_text: str
     """The settings as text, for the record."""
 
     async def play(self, sample: EvalSample) -> Trajectory | SampleFailure:
@@ -187,7 +187,7 @@ class EvalResources:
             given_limits=limits_with(self.dialect.limits, **settings.limits.model_dump()),
             group=sample.item.id,
             rollout=sample.rollout,
-            settings=self.told,
+            settings=self.settings_text,
             shown=ready.shown,
         )
 
@@ -222,25 +222,25 @@ def continuing(settings: EvalSettings, out: Path) -> tuple[EvalSettings, tuple[s
     applied = as_published(settings)
     settings = applied.settings
     before = _before(settings, out)
-    now, told = suited(settings.continuing(before))
+    now, notices = suited(settings.continuing(before))
     now.check_headline()
-    said = [*applied.says, *told]
+    notes = [*applied.says, *notices]
     if now.seeded and "seed" in unknown_sampling(now.model):
         now = now.model_copy(update={"seeded": False})
-        said.append(f"{now.asked} knows no seed: samples are asked for without one.")
+        notes.append(f"{now.asked} knows no seed: samples are asked for without one.")
     twice = [name for name, count in Counter(now.sources).items() if count > 1]
-    said += [f"{name} is named more than once, and is played once." for name in twice]
+    notes += [f"{name} is named more than once, and is played once." for name in twice]
     for name in ("dialect", "grader", "judge", "headline"):
         if (kept := getattr(now, name)) == getattr(before, name) != getattr(settings, name):
             if name in _REGISTRIES:
                 _REGISTRIES[name].check_recorded(kept)
-            said.append(f"{out} has the {name} {kept}, and it is used for new samples too.")
+            notes.append(f"{out} has the {name} {kept}, and it is used for new samples too.")
     if now.grader != before.grader:
         was = before.grader or "each source's own grader"
-        said.append(f"{out} was graded by {was} and is graded anew by {now.grader}; see {VERDICTS}/ for before.")
+        notes.append(f"{out} was graded by {was} and is graded anew by {now.grader}; see {VERDICTS}/ for before.")
     if missing := missing_words(now.spoken()[1]):
-        said.append(missing)
-    return now, tuple(said)
+        notes.append(missing)
+    return now, tuple(notes)
 
 
 def _before(settings: EvalSettings, out: Path) -> EvalSettings:

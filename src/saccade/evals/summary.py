@@ -152,17 +152,17 @@ def figures(rows: Sequence[EvalRow], k: int = 1, seed: int = 0) -> Figures:
 
 def judged(rows: Iterable[EvalRow]) -> JudgeSummary | None:
     """What a judge said of `rows`; None where none was asked."""
-    asked = [row for row in rows if row.by_judge is not None or row.no_verdict]
-    if not asked:
+    asked_rows = [row for row in rows if row.by_judge is not None or row.no_verdict]
+    if not asked_rows:
         return None
-    said = [row for row in asked if row.by_judge is not None]
+    judged_rows = [row for row in asked_rows if row.by_judge is not None]
     return JudgeSummary(
-        headline=_counted(row.headline for row in asked),
-        samples=len(said),
-        no_verdict=_counted(row.no_verdict for row in asked if row.no_verdict),
-        by_rule=_average(replace(row, correct=row.by_rule) for row in said),
-        by_judge=_average(replace(row, correct=row.by_judge) for row in said),
-        agreement=agreement((_right(row.by_rule), _right(row.by_judge)) for row in said),
+        headline=_counted(row.headline for row in asked_rows),
+        samples=len(judged_rows),
+        no_verdict=_counted(row.no_verdict for row in asked_rows if row.no_verdict),
+        by_rule=_average(replace(row, correct=row.by_rule) for row in judged_rows),
+        by_judge=_average(replace(row, correct=row.by_judge) for row in judged_rows),
+        agreement=agreement((_right(row.by_rule), _right(row.by_judge)) for row in judged_rows),
     )
 
 

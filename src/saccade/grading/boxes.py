@@ -32,24 +32,24 @@ class BoxGrader:
         """The verdict; see `Grader.grade`."""
         gold = _gold(task)
 
-        def compare(said: str) -> Verdict:
-            box = read_box(said)
+        def compare(prediction: str) -> Verdict:
+            box = read_box(prediction)
             if box is None:
-                return wrong("states no single box x0, y0, x1, y1", said)
-            return self._credit(iou(box, gold), said)
+                return wrong("states no single box x0, y0, x1, y1", prediction)
+            return self._credit(iou(box, gold), prediction)
 
         return judged(answer, compare)
 
-    def _credit(self, overlap: float, said: str) -> Verdict:
-        return Verdict(float(overlap >= self.threshold), f"IoU {overlap:.3f}", said)
+    def _credit(self, overlap: float, prediction: str) -> Verdict:
+        return Verdict(float(overlap >= self.threshold), f"IoU {overlap:.3f}", prediction)
 
 
 @dataclass(frozen=True, slots=True)
 class IouGrader(BoxGrader):
     """The IoU itself."""
 
-    def _credit(self, overlap: float, said: str) -> Verdict:
-        return Verdict(overlap, f"IoU {overlap:.3f}", said)
+    def _credit(self, overlap: float, prediction: str) -> Verdict:
+        return Verdict(overlap, f"IoU {overlap:.3f}", prediction)
 
 
 def read_box(text: str) -> Box | None:

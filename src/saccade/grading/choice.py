@@ -69,31 +69,36 @@ class ChoiceGrader:
         if gold not in task.choices:
             raise unreadable(task, "choice of it")
         options = options_of(task.choices)
-        return judged(answer, lambda said: _compare(said, gold, options), lambda said: _said(said, options), prose=True)
+        return judged(
+            answer,
+            lambda prediction: _compare(prediction, gold, options),
+            lambda prediction: _said(prediction, options),
+            prose=True,
+        )
 
 
-def _compare(said: str, gold: str, options: AnswerOptions) -> Verdict:
-    chosen = _read(said, options)
+def _compare(prediction: str, gold: str, options: AnswerOptions) -> Verdict:
+    chosen = _read(prediction, options)
     if chosen is None:
-        return unread("names no single option", said)
+        return unread("names no single option", prediction)
     name = label(chosen, len(options.texts))
     if options.same(chosen, options.texts.index(gold)):
-        return right(f"option {name}", said)
-    return wrong(f"option {name} is not the gold one", said)
+        return right(f"option {name}", prediction)
+    return wrong(f"option {name} is not the gold one", prediction)
 
 
-def _said(said: str, options: AnswerOptions) -> object:
+def _said(prediction: str, options: AnswerOptions) -> object:
     """What a candidate says: an option, that it takes one back, which agrees with no option, or nothing."""
-    chosen = _read(said, options)
+    chosen = _read(prediction, options)
     if chosen is not None:
         return min(options.doubles(chosen))
-    plain = options.plain(said)
+    plain = options.plain(prediction)
     return _NO_ANSWER if _TAKEN_BACK.search(plain) and options.starts_with_label(plain) else None
 
 
-def _read(said: str, options: AnswerOptions) -> int | None:
+def _read(prediction: str, options: AnswerOptions) -> int | None:
     """Index of the option that `said` names, or None if it names none, or more than one."""
-    plain = options.plain(said)
+    plain = options.plain(prediction)
     alone = options.index(plain.strip(" .,;:*_()[]<>{}\"'\n"))
     numbered = len(options.texts) > 26
     if alone is not None and not (numbered and options.exact(plain) is not None):
@@ -153,8 +158,8 @@ def _agrees(rest: str, index: int, options: AnswerOptions) -> bool:
 
 def _is_own(tail: str, index: int, options: AnswerOptions) -> bool:
     """Whether what looks like a further letter is the option's own, said again."""
-    found = re.match(r"[\s,;.]*[(\[]?([A-Z])[)\]]?(?![\w'])", tail)
-    return found is not None and options.index(found[1]) == index
+    match = re.match(r"[\s,;.]*[(\[]?([A-Z])[)\]]?(?![\w'])", tail)
+    return match is not None and options.index(match[1]) == index
 
 
 CHOICE = ChoiceGrader()

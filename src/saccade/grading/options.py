@@ -168,8 +168,8 @@ class AnswerOptions:
 
     def starts_with_label(self, plain: str) -> bool:
         """Whether an option's letter stands first, marked or before punctuation."""
-        found = re.match(r"[(\[]?([A-Za-z])[)\]]?(?![\w'])", plain)
-        return found is not None and self.index(found[1]) is not None
+        match = re.match(r"[(\[]?([A-Za-z])[)\]]?(?![\w'])", plain)
+        return match is not None and self.index(match[1]) is not None
 
     def glued(self, plain: str) -> int | None:
         """The option whose letter and text are written without a space: `E2` where E is 2."""

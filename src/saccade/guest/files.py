@@ -1,7 +1,7 @@
 """New and changed files of the workspace: all are listed, and images among them become pictures.
 
-What is an image is told by its contents, not by its name. A broken image, or one with far more pixels than may be
-shown, is just a file.
+Whether a file is an image is decided by its contents, not by its name. A broken image, or one with far more pixels than
+may be shown, is just a file.
 """
 
 from __future__ import annotations

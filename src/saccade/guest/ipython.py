@@ -133,7 +133,7 @@ class _StandIn(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
 
 def _clear_output(wait: bool = False) -> None:
-    """Nothing is cleared: what was printed stays in the report."""
+    """Clears nothing: what was printed stays in the report."""
 
 
 def _get_ipython() -> None:

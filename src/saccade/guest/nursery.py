@@ -148,7 +148,7 @@ def take_descriptors(fds: list[int], workspace: int, null: int) -> None:
 def prepare(settings: dict[str, Any], standing: Standing, forker: Forker) -> tuple[Nursery, dict[str, Any]]:
     """Import and warm up everything, build the private root, try every step of the jail once, and freeze memory.
 
-    Returns the nursery and what the host is told: layers (with the reason for each that is missing) and versions.
+    Returns the nursery and its report to the host: layers (with the reason for each that is missing) and versions.
     """
     privileges.die_with_parent()
     warm_up()

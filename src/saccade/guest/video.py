@@ -203,7 +203,7 @@ class _Bridge:
             raise ImportError(f"there is no bridge to {new_bridge!r} here: frames are numpy arrays; call asnumpy()")
 
     def reset_bridge(self) -> None:
-        """Nothing to do."""
+        """Does nothing, since there is one bridge alone."""
 
 
 bridge = _Bridge()

@@ -1,7 +1,7 @@
 """The zygote: imports once, forks sessions, and alone decides which process of a session lives.
 
 It runs no code of a guest and reads nothing that a guest has written. Its orders come from the host over the control
-socket; what it tells back is what the kernel told it (which process ended, and how).
+socket; it reports what the kernel reports (which process ended, and how).
 
 Orders: `open`, `leaf`, `commit`, `rollback`, `respawn`, `workspace`, `adopt`, `close`. See the methods of `Zygote`.
 """

@@ -67,7 +67,7 @@ class _Opening:
 
 
 def regions(trajectory: Trajectory, book: PictureReader) -> tuple[Region, ...]:
-    """The regions that can be told, in the order of the turns."""
+    """The regions that can be located, in the order of the turns."""
     return tuple(_Search(trajectory, book).run()) if _pictures(trajectory.task) else ()
 
 

@@ -13,7 +13,7 @@ Xyxy: TypeAlias = tuple[float, float, float, float]
 
 
 class Unknown:
-    """A value that cannot be told from the code alone."""
+    """A value that is unknown from the code alone."""
 
     def __repr__(self) -> str:
         return "UNKNOWN"

@@ -164,15 +164,15 @@ class EventReader:
 
 
 def _messages(messages: Sequence[Message], media: MediaReader, rules: PictureRules) -> list[dict[str, Any]]:
-    told: list[dict[str, Any]] = []
+    wire: list[dict[str, Any]] = []
     for message in messages:
         role = "assistant" if message.role == "assistant" else "user"
         content = _blocks(message, media, rules)
-        if content and told and told[-1]["role"] == role:
-            told[-1]["content"] += content
+        if content and wire and wire[-1]["role"] == role:
+            wire[-1]["content"] += content
         elif content:
-            told.append({"role": role, "content": content})
-    return told
+            wire.append({"role": role, "content": content})
+    return wire
 
 
 def _blocks(message: Message, media: MediaReader, rules: PictureRules) -> list[dict[str, Any]]:

@@ -136,7 +136,7 @@ class PackageErrors:
             cause = cause or type(error.__cause__ or error).__name__
             return OutageError(f"{who} cannot be reached at {_shown(self.address)}: {cause[:_LONGEST_DETAIL]}.")
         if isinstance(error, package.APIError):
-            if self.words.says_context_is_full(*_details(error).told):
+            if self.words.says_context_is_full(*_details(error).texts):
                 return _context_limit(detail, who)
             return OutageError(f"{who} broke off with an error: {detail}.")
         # No wider: a listener's own ValueError or BrokenPipeError is none of the server's.
@@ -147,12 +147,12 @@ class PackageErrors:
 
     def _status(self, error: Any) -> ModelError:
         status, who = int(error.status_code), self.who
-        told = _details(error)
-        detail = self.key.hide(told.words)[:_LONGEST_DETAIL]
+        details = _details(error)
+        detail = self.key.hide(details.words)[:_LONGEST_DETAIL]
         # Some servers say so with a 500, which would be tried again. A 429 speaks of tokens in a minute.
-        if status != _TOO_MANY and self.words.says_context_is_full(*told.told):
+        if status != _TOO_MANY and self.words.says_context_is_full(*details.texts):
             return _context_limit(detail, who)
-        if status == _TOO_MANY and told.code not in self.words.spent_codes:
+        if status == _TOO_MANY and details.code not in self.words.spent_codes:
             return OutageError(f"{who} asks for a pause (429): {detail}.", retry_after(error.response.headers))
         if status == _TIME_OUT or status >= 500 or status < 400:  # below 400: an error inside a stream that had begun
             return OutageError(f"{who} failed ({status}): {detail}.", retry_after(error.response.headers))
@@ -160,14 +160,14 @@ class PackageErrors:
         message = f"{who} refused the request ({status}): {detail}. {advice}"
         if status in _DENIED:
             return ModelDeniedError(message)
-        parameter = _refused_parameter(told)
+        parameter = _refused_parameter(details)
         return RefusedParameterError(message, parameter) if parameter else ModelRefusedError(message)
 
 
-def _refused_parameter(told: _Details) -> str:
+def _refused_parameter(details: _Details) -> str:
     """The parameter that the server does not know; empty if it knows it, and refuses its value or something else."""
-    refused = _UNKNOWN.search(told.words)
-    name = told.parameter or next((name for name in _NAMED_IN_WORDS if refused and name in told.words), "")
+    refused = _UNKNOWN.search(details.words)
+    name = details.parameter or next((name for name in _NAMED_IN_WORDS if refused and name in details.words), "")
     return "" if name in _NAMED_IN_WORDS and not refused else name
 
 
@@ -194,7 +194,7 @@ class _Details:
     parameter: str
 
     @property
-    def told(self) -> tuple[str, str, str]:
+    def texts(self) -> tuple[str, str, str]:
         return self.words, self.code, self.kind
 
 
@@ -211,14 +211,14 @@ def _details(error: Any) -> _Details:
 def retry_after(headers: Any) -> float | None:
     """Seconds that the server asks to wait; None if it does not say so in a way that can be read."""
     for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
-        told = headers.get(name)
-        if told is None:
+        value = headers.get(name)
+        if value is None:
             continue
         try:
-            seconds = float(told) * unit
+            seconds = float(value) * unit
         except ValueError:
             try:
-                seconds = parsedate_to_datetime(told).timestamp() - time()
+                seconds = parsedate_to_datetime(value).timestamp() - time()
             except ValueError:
                 continue
         if math.isfinite(seconds):

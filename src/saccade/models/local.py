@@ -5,7 +5,7 @@
 
 Loaded at the first question. Answers are written one at a time, in a thread of the model's own; questions asked side by
 side wait their turn, and one that is cancelled stops before its next token. Greedy unless a temperature is given.
-Stop strings: the text ends with the first of them; `token_ids` end with the token that completed it, which may go on
+Stop strings: the text ends with the first of them; `token_ids` end with the token that completed it, which may continue
 beyond it. What `logprobs` mean is said at `local_generate.Draw`. One device, and every question is read from its start
 again: for large checkpoints and many questions serve the checkpoint with vLLM.
 
@@ -105,16 +105,16 @@ class LocalModel:
                 checkpoint = self._loaded()
                 prompt = build_prompt(request, media, checkpoint)
                 sampling = request.sampling.model_copy(update={"max_tokens": request.max_tokens})
-                made = generate(checkpoint, prompt, request.stop, sampling, listening, request.context_tokens)
+                generated = generate(checkpoint, prompt, request.stop, sampling, listening, request.context_tokens)
         except CancelledGenerationError:
             self._check_open()
             raise
         return Completion(
-            text=made.text,
-            finish=made.finish,
-            token_ids=made.token_ids,
-            logprobs=made.logprobs,
-            usage=Usage(prompt_tokens=prompt.ids.shape[1], sampled_tokens=len(made.token_ids)),
+            text=generated.text,
+            finish=generated.finish,
+            token_ids=generated.token_ids,
+            logprobs=generated.logprobs,
+            usage=Usage(prompt_tokens=prompt.ids.shape[1], sampled_tokens=len(generated.token_ids)),
             model=checkpoint.name,
         )
 

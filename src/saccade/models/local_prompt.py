@@ -4,7 +4,7 @@ A text cannot forge a turn or a picture: where it spells a reserved or a turn's 
 stretch is tokenised as the plain characters it is. Each picture's place is found by its placeholder in the rendered
 prompt, and expanded to as many visual tokens as its tensor has features, so the two always agree.
 
-When the last message is the assistant's, the prompt ends inside it, and the model goes on writing it.
+When the last message is the assistant's, the prompt ends inside it, and the model continues it.
 """
 
 from __future__ import annotations

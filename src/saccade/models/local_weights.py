@@ -63,8 +63,8 @@ def load_checkpoint(source: str, settings: LocalSettings) -> Checkpoint:
     check_folder(source)
     try:
         # Read as data first: a configuration with code of its own is refused before transformers could ask to run it.
-        told, _ = PreTrainedConfig.get_config_dict(source, **where)
-        family = family_of(str(told.get("model_type") or ""), source)
+        config, _ = PreTrainedConfig.get_config_dict(source, **where)
+        family = family_of(str(config.get("model_type") or ""), source)
         tokenizer = AutoTokenizer.from_pretrained(source, trust_remote_code=False, **where)
         image_processor = AutoImageProcessor.from_pretrained(
             source,
@@ -179,7 +179,7 @@ def _chat_template(source: str, where: dict[str, str], tokenizer: Any) -> str:
 
 
 def _end_ids(model: Any, tokenizer: Any) -> frozenset[int]:
-    told = model.generation_config.eos_token_id
-    ids = {told} if isinstance(told, int) else set(told or ())
+    configured = model.generation_config.eos_token_id
+    ids = {configured} if isinstance(configured, int) else set(configured or ())
     ids |= {tokenizer.eos_token_id, tokenizer.get_vocab().get("<|im_end|>")} - {None}
     return frozenset(ids)

@@ -182,15 +182,15 @@ def _read_choice(choice: Mapping[str, Any], message: Mapping[str, Any], answer: 
 
 def _thought(message: Mapping[str, Any]) -> str:
     """What the server took out of the text; servers that send it under both names repeat it."""
-    told = (message.get(name) for name in ("reasoning_content", "reasoning"))
-    return next((thought for thought in told if isinstance(thought, str)), "")
+    values = (message.get(name) for name in ("reasoning_content", "reasoning"))
+    return next((thought for thought in values if isinstance(thought, str)), "")
 
 
 def _read_tokens(choice: Mapping[str, Any], answer: PartialAnswer) -> None:
-    told = (choice.get("meta_info") or {}).get("output_token_logprobs")
-    if told:  # SGLang: (log-probability, id, text) of each token
-        answer.token_ids += [int(token[1]) for token in told]
-        answer.logprobs += [float(token[0]) for token in told]
+    values = (choice.get("meta_info") or {}).get("output_token_logprobs")
+    if values:  # SGLang: (log-probability, id, text) of each token
+        answer.token_ids += [int(token[1]) for token in values]
+        answer.logprobs += [float(token[0]) for token in values]
         return
     tokens = (choice.get("logprobs") or {}).get("content") or []
     ids = choice.get("token_ids")

@@ -60,8 +60,8 @@ class Prices:
 
     def price(self, provider: str, model: str) -> Price | None:
         """The price of a model by its name, or by its name without the date of a snapshot; None if unknown."""
-        known = self.table.get(provider, {})
-        return known.get(model) or known.get(_DATED.sub("", model))
+        prices = self.table.get(provider, {})
+        return prices.get(model) or prices.get(_DATED.sub("", model))
 
     def priced(self, usage: Usage, provider: str, model: str, cache_written: int = 0) -> Usage:
         """`usage` with its dollars where tokens and price are known; `cache_written` is a part of the prompt."""

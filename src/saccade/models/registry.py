@@ -32,9 +32,9 @@ _HERE = "saccade.models.providers"
 _members = has_members(("name", "complete", "close"))
 
 
-def _lacks(found: object) -> str:
-    known = isinstance(found, Provider) or callable(found) or not _members(found)
-    return "" if known else _members(found)
+def _lacks(value: object) -> str:
+    known = isinstance(value, Provider) or callable(value) or not _members(value)
+    return "" if known else _members(value)
 
 
 PROVIDERS: Final = Registry[object](
@@ -56,7 +56,7 @@ PROVIDERS: Final = Registry[object](
 )
 
 
-def load_model(wanted: str) -> Model:
+def load_model(spec: str) -> Model:
     """The model that `wanted` names.
 
     Raises:
@@ -65,8 +65,8 @@ def load_model(wanted: str) -> Model:
         ModelRefusedError: it needs a key and there is none in the environment.
         SettingsError: it needs an address, or its file cannot be used.
     """
-    name, rest = PROVIDERS.split(wanted)
-    code = PROVIDERS.code(wanted)
+    name, rest = PROVIDERS.split(spec)
+    code = PROVIDERS.code(spec)
     slip = _is_slip(code)
     if slip or (code is None and not PROVIDERS.has(name)):
         provider = name.partition(":")[0]
@@ -86,14 +86,14 @@ def load_model(wanted: str) -> Model:
     return cast(Model, model)
 
 
-def provider_of(wanted: str) -> Provider:
+def provider_of(spec: str) -> Provider:
     """What is known of the provider of the model that `wanted` names; nothing of an unknown one, or of plain code.
 
     Raises:
         RegistryError: the user's own code cannot be loaded.
     """
-    name, _ = PROVIDERS.split(wanted)
-    code = PROVIDERS.code(wanted)
+    name, _ = PROVIDERS.split(spec)
+    code = PROVIDERS.code(spec)
     found: object = None
     if (code is not None and not _is_slip(code)) or (code is None and PROVIDERS.has(name)):
         found = PROVIDERS.load(name)

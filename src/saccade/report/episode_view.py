@@ -77,7 +77,7 @@ def verdict(scores: Iterable[Score]) -> VerdictView:
     return VerdictView({True: "right", False: "wrong", None: f"{CORRECT} {value:g}"}[right], right)
 
 
-def _originals(trajectory: Trajectory, found: tuple[Region, ...], book: PictureBook) -> tuple[Original, ...]:
+def _originals(trajectory: Trajectory, regions: tuple[Region, ...], book: PictureBook) -> tuple[Original, ...]:
     task = trajectory.task
     return tuple(
         Original(
@@ -85,7 +85,7 @@ def _originals(trajectory: Trajectory, found: tuple[Region, ...], book: PictureB
             book.add(item.part),
             boxes(
                 item.part,
-                [region for region in found if region.name == item.name],
+                [region for region in regions if region.name == item.name],
                 [box for box in task.evidence if box.image == item.name],
             ),
             video_view(item.part, trajectory.turns, book) if isinstance(item.part, VideoPart) else None,

@@ -126,9 +126,9 @@ class LiveRun:
         settings = self._run.settings
         if settings is not None:
             yield f"{settings.asked} · {settings.dialect} · {', '.join(source_name(one) for one in settings.sources)}"
-        told = figures(rows, self._run.k, self._run.seed)
-        ends = f" ({between(told.interval)}, {told.interval_by})" if told.interval is not None else ""
-        yield f"{percent(told.avg)} % right{ends} of {some(told.tasks, 'task')}, {some(len(rows), 'sample')} stored"
+        total = figures(rows, self._run.k, self._run.seed)
+        ends = f" ({between(total.interval)}, {total.interval_by})" if total.interval is not None else ""
+        yield f"{percent(total.avg)} % right{ends} of {some(total.tasks, 'task')}, {some(len(rows), 'sample')} stored"
         if failed:
             yield f"{some(failed, 'sample')} failed"
         yield from spent_text(spent(rows))

@@ -19,10 +19,10 @@ _TAG: Final = 30
 """A number is this many times smaller than the longer side of its picture."""
 
 
-def boxes(part: MediaPart, found: list[Region], evidence: list[EvidenceBox]) -> tuple[BoxView, ...]:
+def boxes(part: MediaPart, regions: list[Region], evidence: list[EvidenceBox]) -> tuple[BoxView, ...]:
     """The boxes over one picture, in the order in which they are drawn."""
     height = max(part.width, part.height) / _TAG
-    wanted = [(region.box, str(region.turn + 1), region.turn + 1, _how(region)) for region in found]
+    wanted = [(region.box, str(region.turn + 1), region.turn + 1, _how(region)) for region in regions]
     marks: list[tuple[Xyxy, str, int | None, str]] = [(item.xyxy, "E", None, _evidence(item)) for item in evidence]
     marks += wanted
     marks.sort(key=lambda mark: -area(mark[0]))

@@ -65,7 +65,7 @@ class Site:
             write_page(self._target, page_html(only.view.question, episode_html(only.view), only.sources, problems))
             return Written(self._target, 1)
         cards = tuple(replace(own, href=episodes.href(own.href)) for own in self._cards)
-        facts = (*_facts(self._cards), *episodes.told)
+        facts = (*_facts(self._cards), *episodes.notes)
         body = Markup("").join([index_html(cards, facts), *(episode.body for episode in episodes.together)])
         sources = self._thumbnails.sources | episodes.sources
         write_page(self._target, page_html(f"{len(cards)} episodes", body, sources, problems))

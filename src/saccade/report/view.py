@@ -109,7 +109,7 @@ class StripFrame:
 class VideoView:
     """A video of the task."""
 
-    told: str
+    facts: str
     """Its size and length in words."""
     frames: tuple[StripFrame, ...]
     """Evenly spaced."""

@@ -113,8 +113,10 @@ def write_report(
     return _written(runs, sections, (target, title, budget), watch)
 
 
-def _written(runs: Runs, sections: tuple[Section, ...], told: tuple[Path, str, int], watch: CountCallback) -> Written:
-    target, title, budget = told
+def _written(
+    runs: Runs, sections: tuple[Section, ...], options: tuple[Path, str, int], watch: CountCallback
+) -> Written:
+    target, title, budget = options
     order = _Order(runs.episodes)
     episodes = Episodes(target, budget=budget)
     gallery = Gallery((DIFFERS, *LABELS, FAILED_CALL))
@@ -127,7 +129,7 @@ def _written(runs: Runs, sections: tuple[Section, ...], told: tuple[Path, str, i
     hrefs = {place.number: episodes.href(f"e{place.number}") for place in order.places.values()}
     names = [run.name for run in runs.evals] + [run.name for run in runs.trainings]
     title = title or clean(" and ".join(names), 120)
-    facts = (*_facts(runs), *episodes.told)
+    facts = (*_facts(runs), *episodes.notes)
     body = report_html(title, sections, facts, gallery.count > 0)
     bodies = (folded(episode.view.anchor, episode.body) for episode in episodes.together)
     problems = [problem for run in runs.episodes for problem in run.stored.problems]

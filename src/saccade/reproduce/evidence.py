@@ -27,7 +27,7 @@ class Evidence:
     """Everything that was measured."""
 
     places: Places
-    told: Mapping[str, RlSettings]
+    arms: Mapping[str, RlSettings]
     """The settings of each arm, by its name, as they are with the first seed."""
     _read: dict[Path, tuple[ExamAnswer, ...]] = field(default_factory=dict, repr=False)
 

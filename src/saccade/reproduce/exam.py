@@ -1,6 +1,6 @@
 """The examination of a checkpoint: one rollout of every held-out task, kept in a run folder.
 
-Episodes are played by the rollout engine, in the order of the tasks; an examination that was broken off goes on.
+Episodes are played by the rollout engine, in the order of the tasks; an examination that was interrupted continues.
 Imports torch; import this module late.
 """
 

@@ -38,7 +38,7 @@ class PolicyRow:
 
 @dataclass(frozen=True, slots=True)
 class ClaimOutcome:
-    """Everything that is told."""
+    """Everything that is reported."""
 
     claim: str
     says: str
@@ -55,15 +55,15 @@ class ClaimOutcome:
 
 def rows_of(evidence: Evidence) -> tuple[PolicyRow, ...]:
     """The start and every arm, by task set."""
-    made: dict[tuple[str, int | None, str], PolicyRow] = {}
+    rows: dict[tuple[str, int | None, str], PolicyRow] = {}
     for arm in evidence.settings.arms:
         for row in _rows("start", None, tuple(evidence.start(arm).values())):
-            made.setdefault((row.policy, None, row.tasks), row)
+            rows.setdefault((row.policy, None, row.tasks), row)
     for arm in evidence.settings.arms:
         for seed in evidence.settings.seeds:
             for row in _rows(arm.name, seed, tuple(evidence.exam(arm, seed).values())):
-                made[arm.name, seed, row.tasks] = row
-    return tuple(made.values())
+                rows[arm.name, seed, row.tasks] = row
+    return tuple(rows.values())
 
 
 def _rows(policy: str, seed: int | None, answers: Sequence[ExamAnswer]) -> Iterator[PolicyRow]:
@@ -139,14 +139,14 @@ def report(outcome: ClaimOutcome) -> str:
 
 
 def _finding(item: Finding) -> tuple[str, ...]:
-    told = item.expectation
+    expectation = item.expectation
     return (
-        told.says,
-        f"{told.side} {told.threshold:g}",
+        expectation.says,
+        f"{expectation.side} {expectation.threshold:g}",
         "–" if item.estimate is None else f"{item.estimate:+.3f}",
         "–" if item.interval is None else f"{item.interval.low:+.3f} to {item.interval.high:+.3f}",
         str(item.pairs),
-        item.verdict.value + ("" if told.decides else " (shown only)"),
+        item.verdict.value + ("" if expectation.decides else " (shown only)"),
     )
 
 

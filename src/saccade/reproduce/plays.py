@@ -79,7 +79,7 @@ class WeakDemonstrator:
         return said
 
     async def close(self) -> None:
-        """Nothing to give back."""
+        """Holds nothing that needs closing."""
 
     def _written(self, action: Action, request: Request) -> Completion:
         text = self._plan.dialect.write(action)

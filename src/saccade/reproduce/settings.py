@@ -145,11 +145,11 @@ class Reproduction(Settings):
         return self
 
     def set_named(self, name: str) -> TaskSet:
-        """The task set. Raises StopIteration for a name that there is not."""
+        """The task set of that name. Raises StopIteration if there is none."""
         return next(item for item in self.task_sets if item.name == name)
 
     def arm(self, name: str) -> Arm:
-        """The arm. Raises StopIteration for a name that there is not."""
+        """The arm of that name. Raises StopIteration if there is none."""
         return next(item for item in self.arms if item.name == name)
 
     def sets_of(self, arm: Arm) -> tuple[str, ...]:

@@ -2,7 +2,7 @@
 
     START/lessons/NUMBER-PLAY-SET/...  sft/...  (as `saccade sft` writes it)
 
-Every part goes on where it was broken off. Imports torch with the training; import this module late.
+Every part continues where it was interrupted. Imports torch with the training; import this module late.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class PlayMaker:
         )
 
     async def close(self) -> None:
-        """Nothing to give back."""
+        """Holds nothing that needs closing."""
 
 
 class PlayStudio(Studio):
@@ -75,17 +75,17 @@ def make_start(settings: Reproduction, source: str, root: Path, callback: SftCal
         SettingsError: a play does not fit a world, or `root` was begun with other settings.
         ModelRefusedError: the checkpoint cannot be loaded.
     """
-    told = settings.start
-    if not told.steps:
+    start = settings.start
+    if not start.steps:
         return source
     out = root / "sft"
     if not (out / "model").exists():
-        runs = [root / "lessons" / f"{at}-{item.play}-{item.tasks}" for at, item in enumerate(told.lessons)]
+        runs = [root / "lessons" / f"{at}-{item.play}-{item.tasks}" for at, item in enumerate(start.lessons)]
         first = 0
-        for lesson, run in zip(told.lessons, runs, strict=True):
+        for lesson, run in zip(start.lessons, runs, strict=True):
             asyncio.run(_hold(lesson, settings.set_named(lesson.tasks), first, run, settings.turns))
             first += lesson.n
-        train(_sft(told, source, runs, settings.threads), out, resume=(out / SETTINGS).exists(), callback=callback)
+        train(_sft(start, source, runs, settings.threads), out, resume=(out / SETTINGS).exists(), callback=callback)
     return str(out / "model")
 
 
@@ -121,16 +121,16 @@ async def _hold(lesson: Lesson, tasks: TaskSet, first: int, out: Path, turns: in
         )
 
 
-def _sft(told: StartSettings, source: str, runs: list[Path], threads: int) -> SftSettings:
+def _sft(start: StartSettings, source: str, runs: list[Path], threads: int) -> SftSettings:
     return SftSettings(
         data=DataSettings(runs=tuple(map(str, runs)), sampled_ids="text"),
-        loss=SftLossSettings(average=told.average),
+        loss=SftLossSettings(average=start.average),
         model=ModelSettings(source=source, vision="full"),
-        optimizer=OptimizerSettings(method=told.method, learning_rate=told.learning_rate, warmup=0.1),
-        batch=BatchSettings(trajectories=told.trajectories, tokens=_FORWARD_TOKENS),
+        optimizer=OptimizerSettings(method=start.method, learning_rate=start.learning_rate, warmup=0.1),
+        batch=BatchSettings(trajectories=start.trajectories, tokens=_FORWARD_TOKENS),
         validation=SftValidationSettings(fraction=0.0, every=0, samples=0),
-        keep=KeepSettings(every=max(1, told.steps // 4), checkpoints=1, tensorboard=False),
-        steps=told.steps,
-        seed=told.seed,
+        keep=KeepSettings(every=max(1, start.steps // 4), checkpoints=1, tensorboard=False),
+        steps=start.steps,
+        seed=start.seed,
         threads=threads,
     )

@@ -75,9 +75,9 @@ class CodeDanceReward(Settings):
 
     def _reward(self, trajectory: Trajectory, mu: float | None) -> Reward:
         right = accuracy(trajectory)
-        made = calls(trajectory)
-        good = [number for number in made if self._good(trajectory.turns[number])]
-        rate = len(good) / len(made) if made else 0.0
+        call_turns = calls(trajectory)
+        good = [number for number in call_turns if self._good(trajectory.turns[number])]
+        rate = len(good) / len(call_turns) if call_turns else 0.0
         tools = None
         if right is not None and mu is not None:
             tools = (self.base + float(right >= RIGHT)) * rate * adaptive_weight(mu, self.gamma, self.beta)
@@ -91,7 +91,7 @@ class CodeDanceReward(Settings):
                 Score(name="tools", value=tools, weight=self.tool_weight),
                 Score(name="mu", value=mu, weight=0.0),
                 Score(name="success_rate", value=rate, weight=0.0),
-                Score(name="calls", value=float(len(made)), weight=0.0),
+                Score(name="calls", value=float(len(call_turns)), weight=0.0),
             ),
             turns=(
                 TurnPart(name="execution", values=_only(penalties, acted)),

@@ -39,13 +39,13 @@ class PyVisionRlReward(Settings):
         value = accuracy(trajectory)
         gated = value is not None and self.strict_form and not boxed_answer(trajectory)
         value = 0.0 if gated else value
-        made = [turn for turn in calls(trajectory) if self.count_failed or not failed(trajectory.turns[turn])]
-        paid = None if value is None else float(len(made) if value >= self.right_from else 0)
+        counted = [turn for turn in calls(trajectory) if self.count_failed or not failed(trajectory.turns[turn])]
+        paid = None if value is None else float(len(counted) if value >= self.right_from else 0)
         return Reward(
             parts=(
                 Score(name="accuracy", value=value, detail="the answer has not the strict form" if gated else ""),
                 Score(name="tool_calls", value=paid, weight=self.tool_weight),
-                Score(name="calls", value=float(len(made)), weight=0.0),
+                Score(name="calls", value=float(len(counted)), weight=0.0),
             )
         )
 

@@ -114,10 +114,10 @@ class SearchesTasks(Protocol):
 
 def reward_each(group: RewardGroup, reward: Callable[[int, Trajectory], Reward]) -> tuple[Reward, ...]:
     """`reward` of each trajectory and its number; of a lost one the same parts without values."""
-    made = [reward(number, trajectory) for number, trajectory in enumerate(group.trajectories)]
+    rewards = [reward(number, trajectory) for number, trajectory in enumerate(group.trajectories)]
     return tuple(
         unscored(item, "an outage ended the episode") if trajectory.lost else item
-        for item, trajectory in zip(made, group.trajectories, strict=True)
+        for item, trajectory in zip(rewards, group.trajectories, strict=True)
     )
 
 

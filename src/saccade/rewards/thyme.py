@@ -35,13 +35,13 @@ class ThymeReward(Settings):
 
     def _reward(self, number: int, trajectory: Trajectory) -> Reward:
         right = accuracy(trajectory)
-        said = next((score for score in trajectory.scores if score.name == CONSISTENT), Score(name=CONSISTENT))
-        agrees = 0.0 if right is not None and right <= 0 else None if right is None else said.value
+        consistency = next((score for score in trajectory.scores if score.name == CONSISTENT), Score(name=CONSISTENT))
+        agrees = 0.0 if right is not None and right <= 0 else None if right is None else consistency.value
         return Reward(
             parts=(
                 Score(name="accuracy", value=right, weight=self.accuracy_weight),
                 Score(name="format", value=float(one_thought_one_answer(trajectory)), weight=self.format_weight),
-                Score(name="consistency", value=agrees, weight=self.consistency_weight, detail=said.detail),
+                Score(name="consistency", value=agrees, weight=self.consistency_weight, detail=consistency.detail),
             )
         )
 

@@ -123,26 +123,28 @@ class Recipe(Settings):
 
     def load_reward(self) -> RewardPreset:
         """The reward with its parameters. Raises `RegistryError` or `SettingsError`."""
-        told = self.reward
-        usual = load_reward(told.preset, told.parameters)
-        if not told.by_tag:
+        reward = self.reward
+        usual = load_reward(reward.preset, reward.parameters)
+        if not reward.by_tag:
             return usual
-        tagged = {tag: load_reward(told.preset, {**told.parameters, **own}) for tag, own in told.by_tag.items()}
+        tagged = {tag: load_reward(reward.preset, {**reward.parameters, **own}) for tag, own in reward.by_tag.items()}
         return ByTag(usual, tagged)
 
 
-def load_recipe(wanted: str | os.PathLike[str], profile: str | None = None, overrides: Sequence[str] = ()) -> Recipe:
+def load_recipe(
+    name_or_path: str | os.PathLike[str], profile: str | None = None, overrides: Sequence[str] = ()
+) -> Recipe:
     """A bundled recipe by its name, or one in a TOML file; then the changes of a profile, then overrides `a.b=value`.
 
     Raises:
         SettingsError: names every mistake, or suggests the nearest recipe or profile.
         RegistryError: the dialect, the reward or the judge does not exist; suggests the nearest.
     """
-    path = find_recipe("rl", wanted)
+    path = find_recipe("rl", name_or_path)
     whole = load_settings(Recipe, path)
     if profile is not None and profile not in whole.profile:
         hint = did_you_mean(profile, whole.profile) or f"It has: {', '.join(whole.profile) or 'none'}."
-        raise SettingsError(f"{wanted} has no profile {profile!r}. {hint}")
+        raise SettingsError(f"{name_or_path} has no profile {profile!r}. {hint}")
     changes = None if profile is None else whole.profile[profile]
     recipe = load_settings(Recipe, path, overrides, given=changes).model_copy(update={"profile": {}})
     load_dialect(recipe.dialect)

@@ -91,9 +91,9 @@ class LocalSandbox:
         """
         options = options or SessionOptions()
         check_options(options)
-        given = bound_all(bindings or {}, files or {}, self.limits)
+        bound = bound_all(bindings or {}, files or {}, self.limits)
         await self._started()
-        first = [await self._at_hand(item) for item in given]
+        first = [await self._at_hand(item) for item in bound]
         link = self.new_link(options)
         try:
             await link.ready()
@@ -211,11 +211,11 @@ class LocalSandbox:
         }
 
     def _judged(self, hello: Mapping[str, Any], no_cgroup: str) -> Isolation:
-        told = {state["layer"]: LayerState.model_validate(state) for state in hello["layers"]}
-        told["environment"] = LayerState(layer=Layer.ENVIRONMENT, on=True)
+        layers = {state["layer"]: LayerState.model_validate(state) for state in hello["layers"]}
+        layers["environment"] = LayerState(layer=Layer.ENVIRONMENT, on=True)
         cgroup = self._cgroups is not None
-        told["cgroup"] = LayerState(layer=Layer.CGROUP, on=cgroup, detail="" if cgroup else no_cgroup)
-        return Isolation(platform=sys.platform, layers=tuple(told[layer.value] for layer in Layer))
+        layers["cgroup"] = LayerState(layer=Layer.CGROUP, on=cgroup, detail="" if cgroup else no_cgroup)
+        return Isolation(platform=sys.platform, layers=tuple(layers[layer.value] for layer in Layer))
 
     def _event(self, link_id: int, message: dict[str, Any]) -> None:
         link = self._links.get(link_id)

@@ -129,7 +129,7 @@ class SandboxService:
     async def run(self, client: str, name: str, number: int, body: bytes) -> bytes:
         """The result frame of a call; the body is a frame of `code`, `wall_seconds` and `bindings`.
 
-        Raises `MissingPicturesError` while the call waits for pixels of this client; the call goes on meanwhile.
+        Raises `MissingPicturesError` while the call waits for pixels of this client; the call continues meanwhile.
         """
         fields, _ = wire.unpack(body)
         wire.keys(fields, frozenset({"code", "wall_seconds", "bindings"}))

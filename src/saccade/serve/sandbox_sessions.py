@@ -117,7 +117,7 @@ class SessionTable:
         return hosted.call
 
     async def answer(self, name: str, call: asyncio.Task[bytes]) -> bytes:
-        """Wait for a call. It goes on if the waiter is cancelled, since another may ask for it again."""
+        """Wait for a call. It continues if the waiter is cancelled, since another may ask for it again."""
         try:
             return await _settled(call)
         finally:
@@ -224,7 +224,7 @@ class SessionTable:
 
 
 async def _settled(task: asyncio.Task[T]) -> T:
-    """The task's result. The task goes on if the waiter is cancelled, since another may ask for it."""
+    """The task's result. The task continues if the waiter is cancelled, since another may ask for it."""
     await asyncio.wait({task})
     if task.cancelled():
         raise SessionError("cancelled", "this was cancelled.")

@@ -89,7 +89,7 @@ class Collator:
         shape: tuple[int, int],
         pictures: dict[str, torch.Tensor],
     ) -> torch.Tensor:
-        text = torch.arange(shape[1]).repeat(shape[0], 1)  # padding goes on counting
+        text = torch.arange(shape[1]).repeat(shape[0], 1)  # padding keeps counting
         if self._packed:
             for _, start, length in spans:
                 text[0, start : start + length] = torch.arange(length)

@@ -51,7 +51,7 @@ def token_trajectory(trajectory: Trajectory, encoder: Encoder, ids: SampledIds =
 
 
 class ChatFormatter:
-    """What stands around a conversation's texts, as it goes on.
+    """What stands around a conversation's texts, as it grows.
 
     Keeps track of whether the assistant's message is still open, and whether its end was written.
     """
@@ -65,7 +65,7 @@ class ChatFormatter:
         self._ended = False
 
     def prompt_pieces(self, messages: Iterable[Message], *, first: bool) -> list[Piece]:
-        """What is read before the next turn; an assistant's message goes on where one is open."""
+        """What is read before the next turn; an assistant's message continues where one is open."""
         pieces: list[Piece] = []
         for number, message in enumerate(messages):
             if first and number == 0 and message.role != "system":

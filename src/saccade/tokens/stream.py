@@ -29,7 +29,7 @@ class PromptDelta:
     pictures: tuple[PromptPicture, ...] = ()
     """In the order of their placeholders in `ids`."""
     dropped: int = 0
-    """Of the tokens that were written last: how many at the end are not read, for the message goes on without them."""
+    """How many of the tokens written last are not read, since the message continues without them."""
 
 
 class TokenStream:

@@ -44,7 +44,7 @@ class RunState:
     data: str
     """Fingerprint of what is trained on."""
     more: Mapping[str, Any] = field(default_factory=dict)
-    """What else a trainer must know to go on, as JSON has it."""
+    """What else a trainer must know to resume, as JSON has it."""
 
 
 class StoredTensors(Mapping[str, Any]):

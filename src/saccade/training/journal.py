@@ -1,6 +1,6 @@
-"""What a run tells while it goes: metrics.jsonl always, TensorBoard and a tracker where they are wanted.
+"""What a run reports while it works: metrics.jsonl always, TensorBoard and a tracker where they are wanted.
 
-A run that goes on after a kill forgets the lines beyond its checkpoint first, so the file reads as if nothing happened.
+A run that resumes after a kill forgets the lines beyond its checkpoint first, so the file reads as if nothing happened.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class TrainingJournal:
     """The metrics of one run; one process writes."""
 
     def __init__(self, out: Path, settings: KeepSettings, step: int, config: dict[str, Any]) -> None:
-        """Goes on after `step` steps.
+        """Continues after `step` steps.
 
         Raises:
             UnavailableError: the tracker is not installed.

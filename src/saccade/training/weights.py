@@ -71,8 +71,10 @@ def load_trainable(settings: ModelSettings, device: torch.device, seed: int) -> 
         if settings.vision_attention:
             model.set_attn_implementation({"vision_config": settings.vision_attention})
     except (ValueError, ImportError) as error:
-        asked = f"model.attention = {settings.attention!r}, model.vision_attention = {settings.vision_attention!r}"
-        raise SettingsError(f"{asked} cannot be had here: {error}") from error
+        settings_text = (
+            f"model.attention = {settings.attention!r}, model.vision_attention = {settings.vision_attention!r}"
+        )
+        raise SettingsError(f"{settings_text} cannot be had here: {error}") from error
     model.requires_grad_(settings.language == "full")
     adapter = _adapter(model, settings.lora, seed) if settings.language == "lora" else None
     for name, parameter in model.named_parameters():

@@ -33,21 +33,21 @@ class TextTable:
     rows: tuple[tuple[str, ...], ...]
 
 
-def plain_data(found: Findings) -> Data:
+def plain_data(findings: Findings) -> Data:
     """Findings as JSON holds them."""
-    data = json.loads(dumps(found))
+    data = json.loads(dumps(findings))
     assert isinstance(data, dict)
     return data
 
 
-def plain_lines(found: Data) -> dict[str, str]:
+def plain_lines(findings: Data) -> dict[str, str]:
     """Name -> value of everything that is one line."""
-    return dict(_lines("", found))
+    return dict(_lines("", findings))
 
 
-def plain_grids(found: Data) -> tuple[TextTable, ...]:
+def plain_grids(findings: Data) -> tuple[TextTable, ...]:
     """The lists of records, each as a table."""
-    return tuple(_grid(name, rows) for name, rows in _shown(found) if _is_list_of_records(rows))
+    return tuple(_grid(name, rows) for name, rows in _shown(findings) if _is_list_of_records(rows))
 
 
 def _shown(data: Data) -> Iterator[tuple[str, object]]:

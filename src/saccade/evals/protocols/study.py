@@ -38,7 +38,7 @@ class Study:
     """Pixel budget by which visual tokens are estimated."""
 
 
-async def study(run: Path, asked: Study, watch: CountCallback = lambda done, of: None) -> dict[str, Findings]:
+async def study(run: Path, settings: Study, watch: CountCallback = lambda done, of: None) -> dict[str, Findings]:
     """What each protocol finds in the run folder `run`, by its name.
 
     Raises:
@@ -49,9 +49,9 @@ async def study(run: Path, asked: Study, watch: CountCallback = lambda done, of:
         OwnProtocolError: a protocol of somebody's own raised an exception.
     """
     last = _last_lines(run)
-    rows: dict[str, list[SampleRow]] = {protocol.name: [] for protocol in asked.protocols}
-    about = _Told(run.resolve().name, asked, _frames(run))
-    async for batch in as_done(_samples(run, last), _Reading(run, asked).rows, AT_ONCE):
+    rows: dict[str, list[SampleRow]] = {protocol.name: [] for protocol in settings.protocols}
+    about = _Told(run.resolve().name, settings, _frames(run))
+    async for batch in as_done(_samples(run, last), _Reading(run, settings).rows, AT_ONCE):
         for trajectory, found in batch:
             about.count(trajectory)
             for name, row in found.items():
@@ -59,7 +59,7 @@ async def study(run: Path, asked: Study, watch: CountCallback = lambda done, of:
         watch(about.seen, len(last))
     return {
         protocol.name: _findings(protocol, sorted(rows[protocol.name], key=_order), about.about())
-        for protocol in asked.protocols
+        for protocol in settings.protocols
     }
 
 
@@ -162,6 +162,6 @@ def _order(row: SampleRow) -> tuple[Sequence[tuple[int, str]], int, str]:
 
 def _frames(run: Path) -> str:
     try:
-        return run_settings(run).frames.told
+        return run_settings(run).frames.rate
     except SettingsError:
         return ""  # a run that `saccade eval` did not make

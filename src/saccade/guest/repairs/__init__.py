@@ -4,7 +4,7 @@
     repair_tree(tree, passes, context, log)     the syntax tree
     with repairing(passes, log): ...            while the cell runs
 
-`log(name, note)` is told of every repair that was made. Passes run in the order of `PASSES`, however they are named.
+`log(name, note)` is called for every repair that was made. Passes run in the order of `PASSES`, however they are named.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 Log = Callable[[str], None]
-"""Told one sentence for every repair that was made."""
+"""Called with one sentence for every repair that was made."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class RepairPass:
     name: str
     summary: str
     text: Callable[[str, Log], str] | None = None
-    """The text to go on with; must have as many lines."""
+    """The text for the next pass; must have as many lines."""
     tree: Callable[[ast.Module, RepairContext, Log], None] | None = None
     """Changes the tree in place."""
     during: Callable[[Log], AbstractContextManager[None]] | None = None

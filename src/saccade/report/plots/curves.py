@@ -119,5 +119,7 @@ def _polyline(points: Sequence[Point], across: AxisScale, up: AxisScale, kind: s
 
 
 def _mark(series: Series, point: Point, place: tuple[float, float], axes: Axes) -> Markup:
-    told = f"{series.name}: {number(point[1], 0, axes.percent)} at {number(point[0], 0, axes.percent_x)}"
-    return Markup('<circle class="mark" cx="{}" cy="{}" r="3.6"><title>{}</title></circle>').format(*place, clean(told))
+    tooltip = f"{series.name}: {number(point[1], 0, axes.percent)} at {number(point[0], 0, axes.percent_x)}"
+    return Markup('<circle class="mark" cx="{}" cy="{}" r="3.6"><title>{}</title></circle>').format(
+        *place, clean(tooltip)
+    )

@@ -1,7 +1,7 @@
 """A folder of episodes as a report reads it: rows for figures, labels for filters, the trajectories again for pages.
 
 The trajectories are read once for the rows and once more for the pages, never all kept. Of two of one id the later one
-counts. What cannot be read is told and left out, so a run that is still written can be looked at.
+counts. What cannot be read is reported and left out, so a run that is still written can be looked at.
 """
 
 from __future__ import annotations
@@ -88,13 +88,13 @@ class EvalRun:
 
     def trajectories(self) -> Iterator[Trajectory]:
         """Those of the rows, read again, in the order of the file."""
-        told = len(self.stored.problems)
+        already = len(self.stored.problems)
         seen: Counter[str] = Counter()
         for trajectory in self.stored.trajectories():
             seen[trajectory.id] += 1
             if seen[trajectory.id] == self._lines[trajectory.id]:
                 yield trajectory
-        del self.stored.problems[told:]  # they were told the first time
+        del self.stored.problems[already:]  # they were reported the first time
 
 
 def open_eval_run(name: str, path: Path) -> EvalRun:

@@ -75,15 +75,15 @@ def _by_source(left: EvalRun, right: EvalRun) -> Iterator[tuple[str, Comparison]
         yield title_of(source), found
 
 
-def _line(name: str, found: Comparison) -> SectionRow:
+def _line(name: str, comparison: Comparison) -> SectionRow:
     cells = (
         name,
-        f"{len(found.pairs):,}",
-        f"{100 * found.difference:+.1f}",
-        f"{100 * found.interval.low:+.1f} to {100 * found.interval.high:+.1f}",
-        f"{found.p:.3g}",
-        f"{found.wins:,}",
-        f"{found.losses:,}",
-        f"{found.ties:,}",
+        f"{len(comparison.pairs):,}",
+        f"{100 * comparison.difference:+.1f}",
+        f"{100 * comparison.interval.low:+.1f} to {100 * comparison.interval.high:+.1f}",
+        f"{comparison.p:.3g}",
+        f"{comparison.wins:,}",
+        f"{comparison.losses:,}",
+        f"{comparison.ties:,}",
     )
     return SectionRow(tuple(cell.replace("-", "−") if cell[:1] in "+-" else cell for cell in cells))

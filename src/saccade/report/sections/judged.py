@@ -17,14 +17,14 @@ NOTE = (
 )
 
 
-def cells(found: JudgeSummary | None) -> tuple[str, ...]:
+def cells(summary: JudgeSummary | None) -> tuple[str, ...]:
     """What stands under `HEADS`; dashes for a run without a judge."""
-    if found is None:
+    if summary is None:
         return (NONE,) * len(HEADS)
-    return percent(found.by_rule), percent(found.by_judge), headline_text(found)
+    return percent(summary.by_rule), percent(summary.by_judge), headline_text(summary)
 
 
-def agreement(found: Mapping[str, JudgeSummary], colours: Mapping[str, str]) -> SectionTable:
+def agreement(summaries: Mapping[str, JudgeSummary], colours: Mapping[str, str]) -> SectionTable:
     """How far rule and judge agree in each run that was judged, with the class of its colour."""
     heads = (
         "",
@@ -40,15 +40,15 @@ def agreement(found: Mapping[str, JudgeSummary], colours: Mapping[str, str]) -> 
     return SectionTable(
         "Rule and judge",
         heads,
-        tuple(SectionRow((name, *_counts(judged)), colours[name]) for name, judged in found.items()),
+        tuple(SectionRow((name, *_counts(judged)), colours[name]) for name, judged in summaries.items()),
         words=1,
     )
 
 
-def _counts(found: JudgeSummary) -> tuple[str, ...]:
-    missing = ", ".join(f"{reason} {count:,}" for reason, count in found.no_verdict.items())
-    last = (f"{found.samples:,}", missing or "0")
-    agreed = found.agreement
+def _counts(summary: JudgeSummary) -> tuple[str, ...]:
+    missing = ", ".join(f"{reason} {count:,}" for reason, count in summary.no_verdict.items())
+    last = (f"{summary.samples:,}", missing or "0")
+    agreed = summary.agreement
     if agreed is None:
         return (*(NONE,) * 6, *last)
     kappa = NONE if agreed.kappa is None else f"{agreed.kappa:.2f}".replace("-", "−")

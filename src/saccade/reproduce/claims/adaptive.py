@@ -32,7 +32,7 @@ LATE: Final = 0.5
 
 
 def _expectations(settings: Reproduction) -> tuple[Expectation, ...]:
-    made = [
+    expectations = [
         Expectation("calls", f"calls on {EASY} tasks: {ADAPTIVE} minus {LUMP}", "below", 0.0),
         Expectation("accuracy", f"accuracy on {EASY} tasks: {ADAPTIVE} minus {LUMP}", "above", AS_GOOD),
         Expectation("kept", f"accuracy on all tasks: {ADAPTIVE} minus its start", "above", AS_GOOD),
@@ -40,11 +40,11 @@ def _expectations(settings: Reproduction) -> tuple[Expectation, ...]:
     ]
     if any(arm.name == SEQUENCE for arm in settings.arms):
         says = f"entropy in the second half of the steps: {ADAPTIVE} minus {SEQUENCE}"
-        made.append(Expectation("entropy", says, "above", 0.0, "blocks of steps"))
-    return tuple(made)
+        expectations.append(Expectation("entropy", says, "above", 0.0, "blocks of steps"))
+    return tuple(expectations)
 
 
-def _wrong(settings: Reproduction, told: Mapping[str, RlSettings]) -> str:
+def _wrong(settings: Reproduction, arms: Mapping[str, RlSettings]) -> str:
     sets = [item.name for item in settings.task_sets]
     missing = [name for name in (EASY, HARD) if name not in sets]
     return f"it needs the task set(s) {', '.join(missing)}, and has {', '.join(sets)}" if missing else ""

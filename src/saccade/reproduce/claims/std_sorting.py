@@ -34,18 +34,18 @@ _SHARE: Final = "right_with_negative_advantage"
 
 
 def _expectations(settings: Reproduction) -> tuple[Expectation, ...]:
-    made = [
+    expectations = [
         Expectation("share", "right rollouts with a negative advantage: ranked minus not ranked", "below", 0.0, _STEPS),
         Expectation("variance", "variance of advantages: divided by std minus not divided", "above", 0.0, _STEPS),
     ]
     if any(arm.name == UNSORTED for arm in settings.arms):
         says = f"the same share over training: {SORTED} minus {UNSORTED}"
-        made.append(Expectation("training", says, "below", 0.0, _STEPS, decides=False))
-    return tuple(made)
+        expectations.append(Expectation("training", says, "below", 0.0, _STEPS, decides=False))
+    return tuple(expectations)
 
 
-def _wrong(settings: Reproduction, told: Mapping[str, RlSettings]) -> str:
-    recipe = told[SORTED].recipe
+def _wrong(settings: Reproduction, arms: Mapping[str, RlSettings]) -> str:
+    recipe = arms[SORTED].recipe
     if not isinstance(recipe.selection, OversampleFilterRank):
         return f"arm {SORTED} must select by oversample-filter-rank, and selects by {recipe.selection.rule}"
     if recipe.selection.groups >= recipe.rounds.tasks or recipe.rounds.rounds != 1:
@@ -53,7 +53,7 @@ def _wrong(settings: Reproduction, told: Mapping[str, RlSettings]) -> str:
             f"arm {SORTED} needs rounds.rounds=1 and fewer selection.groups ({recipe.selection.groups}) than "
             f"rounds.tasks ({recipe.rounds.tasks}), else nothing is ranked out"
         )
-    return "" if told[SORTED].rollouts.every == 1 else f"arm {SORTED} must keep its rollouts: rollouts.every=1"
+    return "" if arms[SORTED].rollouts.every == 1 else f"arm {SORTED} must keep its rollouts: rollouts.every=1"
 
 
 def _measure(evidence: Evidence) -> Mapping[str, MeasuredEffect]:
@@ -76,7 +76,7 @@ def recorded(evidence: Evidence, arm: Arm, seed: int) -> Iterator[list[RolloutGr
     Raises:
         RecordError: they cannot be read.
     """
-    recipe = evidence.told[arm.name].recipe
+    recipe = evidence.arms[arm.name].recipe
     reward = recipe.load_reward()
     path = evidence.places.arm(arm, seed) / "rollouts" / TRAJECTORIES
     if not path.exists():  # the arm could not be trained
@@ -98,7 +98,7 @@ def _place(trajectory: Trajectory) -> int:
 
 def _of_step(groups: Sequence[RolloutGroup], evidence: Evidence, arm: Arm) -> tuple[float | None, float | None]:
     """Difference of the share, and of the variance; None where nothing was selected."""
-    rule = evidence.told[arm.name].recipe.selection
+    rule = evidence.arms[arm.name].recipe.selection
     assert isinstance(rule, OversampleFilterRank), "checked before anything was run"
     ranked, plain = rule(groups), rule.model_copy(update={"rank": False})(groups)
     shares = share(ranked), share(plain)

@@ -1,6 +1,6 @@
 """Going on with the hard but learnable tasks alone lifts accuracy after the plateau.
 
-Compared with where the plateau was, and with going on for as long over all tasks: else any further training would do.
+Compared with where the plateau was, and with training for as long over all tasks: else any further training would do.
 """
 
 from __future__ import annotations

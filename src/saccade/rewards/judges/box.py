@@ -77,11 +77,11 @@ class BoxJudge:
             for number, turn in enumerate(trajectory.turns)
         )
 
-    def _verdict(self, trajectory: Trajectory, number: int, found: Sequence[Looked]) -> JudgeVerdict:
+    def _verdict(self, trajectory: Trajectory, number: int, regions: Sequence[Looked]) -> JudgeVerdict:
         run = trajectory.turns[number].execution
         if run is None or not run.pictures:
             return JudgeVerdict(score=0.0, detail="no picture came back")
-        looked = [item for item in found if item.turn == number]
+        looked = [item for item in regions if item.turn == number]
         if not looked:
             return JudgeVerdict(score=self.rule.miss, detail="no part of a picture was cut out")
         return JudgeVerdict(score=max(self.level(trajectory.task, item) for item in looked))

@@ -57,18 +57,18 @@ JUDGES: Final = Registry[object](
 )
 
 
-def make_judge(wanted: str, context: JudgeContext) -> Judge:
+def make_judge(name: str, context: JudgeContext) -> Judge:
     """The judge that `wanted` names: an id, or code of the user's own (`file.py:NAME`, `module:NAME`).
 
     Raises:
         RegistryError: nothing has that name (suggests the nearest), or what it names makes no judge.
         SettingsError: it needs a model, and none is named.
     """
-    found = JUDGES.load(wanted)
+    found = JUDGES.load(name)
     judge = found(context) if callable(found) and _members(found) else found
     lack = _members(judge)
     if lack:
-        raise RegistryError(f"{wanted} made no judge: {lack.replace('it is', 'it gave', 1)}. See docs/extending.md.")
+        raise RegistryError(f"{name} made no judge: {lack.replace('it is', 'it gave', 1)}. See docs/extending.md.")
     return cast(Judge, judge)
 
 

@@ -43,7 +43,7 @@ class BatchSlot:
         return tuple(self._sequence.ids)
 
     async def generate(self, request: TurnRequest) -> SampledTurn:
-        """See `base.Slot`. A cancelled request is the slot's last."""
+        """A cancelled request is the slot's last; else as `base.Slot` says."""
         try:
             return await self._decoder.generate(self._sequence, request)
         except asyncio.CancelledError:

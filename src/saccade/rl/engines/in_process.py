@@ -33,7 +33,7 @@ class TransformersEngine:
         return list(BatchDecoder(self._policy, self._make_batch, seeds, self._thread, self._add_busy).slots)
 
     async def update_weights(self, save: Callable[[Path], object]) -> None:
-        """Nothing to do: the weights are here."""
+        """Does nothing: the engine samples from the very weights that are trained."""
 
     async def close(self) -> None:
         """End the thread."""

@@ -56,7 +56,7 @@ class SelectionRule(Rule):
 
     @abstractmethod
     def __call__(self, groups: Sequence[RolloutGroup]) -> Selection:
-        """The selection. Raises `ValueError` if two groups share an id."""
+        """The rollouts that are trained on. Raises `ValueError` if two groups share an id."""
 
 
 def keep_usable(groups: Sequence[RolloutGroup]) -> Selection:

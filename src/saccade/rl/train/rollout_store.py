@@ -34,14 +34,14 @@ def open_rollout_store(root: Path, cursor: int) -> RunFolder:
 
 def with_worth(item: Rollout) -> Trajectory:
     """The rollout with its reward's parts, those of its turns, and where it has one its advantage as scores."""
-    made = with_reward(item.trajectory, item.reward)
+    trajectory = with_reward(item.trajectory, item.reward)
     more = [
         Score(name=f"reward.{part.name}.turns", weight=0.0, detail=_by_turn(part.values)) for part in item.reward.turns
     ]
     if (advantage := item.advantage) is not None:
         turns = () if advantage.turns is None else tuple(advantage.sequence + term for term in advantage.turns.tolist())
         more.append(Score(name=ADVANTAGE, value=advantage.sequence, weight=0.0, detail=_by_turn(turns)))
-    return made.with_scores(more)
+    return trajectory.with_scores(more)
 
 
 def _by_turn(values: Sequence[float | None]) -> str:

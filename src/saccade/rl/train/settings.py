@@ -84,7 +84,7 @@ class RlSettings(Settings):
 
 
 def load_rl_settings(
-    wanted: str | os.PathLike[str], profile: str | None = None, overrides: Sequence[str] = ()
+    name_or_path: str | os.PathLike[str], profile: str | None = None, overrides: Sequence[str] = ()
 ) -> RlSettings:
     """A recipe, by name or path, with its profile, and overrides `a.b=value` of it and of everything else.
 
@@ -94,7 +94,7 @@ def load_rl_settings(
     """
     machine = _MACHINE | RlSettings.RENAMED.keys()
     own = [item for item in overrides if item.partition("=")[0].split(".")[0].strip() in machine]
-    recipe = load_recipe(wanted, profile, [item for item in overrides if item not in own])
+    recipe = load_recipe(name_or_path, profile, [item for item in overrides if item not in own])
     settings = load_settings(_Machine, None, own)
     return RlSettings(recipe=recipe, **{name: getattr(settings, name) for name in _MACHINE})
 

@@ -89,7 +89,7 @@ async def cancelled_run(sandbox: Sandbox) -> None:
 
 @GROUP.check
 async def cancelled_while_waiting(sandbox: Sandbox) -> None:
-    """Cancelling a call that still waits for its turn means that it never runs; the one before it goes on."""
+    """Cancelling a call that still waits for its turn means that it never runs; the one before it continues."""
     async with opened(sandbox) as session:
         first = asyncio.create_task(session.run("import time\nx = 1\ntime.sleep(0.5)"))
         await asyncio.sleep(0.1)

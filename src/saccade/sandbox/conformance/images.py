@@ -91,8 +91,8 @@ async def numpy_pictures(sandbox: Sandbox) -> None:
         array = np.random.default_rng(1).integers(0, 256, shape, dtype=np.uint8)
         async with opened(sandbox, {"a": array}) as session:
             code = "print(type(a).__name__, a.shape, a.dtype, int((a.astype(int) * 3 % 251).sum()))\na[0, 0] = 7"
-            wanted = f"ndarray {shape} uint8 {int((array.astype(int) * 3 % 251).sum())}"
-            await expect_output(session, code, wanted)
+            expected = f"ndarray {shape} uint8 {int((array.astype(int) * 3 % 251).sum())}"
+            await expect_output(session, code, expected)
 
 
 @GROUP.check

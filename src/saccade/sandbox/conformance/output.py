@@ -92,7 +92,7 @@ async def value_is_capped(sandbox: Sandbox) -> None:
 
 @GROUP.check
 async def flood(sandbox: Sandbox) -> None:
-    """A flood of a gigabyte is cut, harms nobody, and the session goes on."""
+    """A flood of a gigabyte is cut, harms nobody, and the session continues."""
     cap = sandbox.limits.output_bytes
     async with opened(sandbox) as session:
         code = "import os\nblock = b'x' * (1 << 20)\nfor _ in range(1024):\n    os.write(1, block)"

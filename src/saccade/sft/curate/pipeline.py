@@ -62,13 +62,13 @@ class Pipeline:
         return notes + to_toml({"category": self.category, "filter": filters})
 
 
-def load_pipeline(wanted: str | os.PathLike[str], overrides: Sequence[str] = ()) -> Pipeline:
+def load_pipeline(name_or_path: str | os.PathLike[str], overrides: Sequence[str] = ()) -> Pipeline:
     """The bundled pipeline of a name, or the one in a file, with overrides.
 
     Raises:
         SettingsError: it is not there or cannot be read, or something in it is wrong; names every mistake.
     """
-    path = find_recipe("curate", wanted)
+    path = find_recipe("curate", name_or_path)
     try:
         data = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:

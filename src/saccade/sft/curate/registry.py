@@ -34,10 +34,10 @@ FILTERS: Final = Registry[type[FilterSettings]](
 )
 
 
-def load_filter(wanted: str) -> type[FilterSettings]:
+def load_filter(name: str) -> type[FilterSettings]:
     """The filter that `wanted` names: an id, or code of the user's own (`file.py:NAME`, `module:NAME`).
 
     Raises:
         RegistryError: nothing has that name (suggests the nearest), or it is no filter.
     """
-    return FILTERS.load(wanted)
+    return FILTERS.load(name)

@@ -24,7 +24,7 @@ class DroppedTrajectory(Record):
     filter: Text
     outcome: Literal["dropped", "undecided"]
     kept: bool = False
-    """Whether it went on nevertheless, because the filter keeps what it cannot decide about."""
+    """Whether it was kept nevertheless, because the filter keeps what it cannot decide about."""
     reason: Text
     detail: Text = ""
 

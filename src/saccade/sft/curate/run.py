@@ -151,7 +151,7 @@ class _Run:
     def _left(
         self, trajectory: Trajectory, outcome: FilterOutcome, tally: Tally, step: FilterStep | None
     ) -> Trajectory | None:
-        """The trajectory as it goes on, or None; counted either way."""
+        """The trajectory for the next filter, or None; counted either way."""
         keeps = step is not None and step.settings.undecided == "keep"
         stays = isinstance(outcome, Keep) or (isinstance(outcome, Undecided) and keeps)
         line = tally.count(trajectory, outcome, stays)

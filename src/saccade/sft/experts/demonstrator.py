@@ -71,7 +71,7 @@ class Demonstrator:
         return Completion(text, FinishReason.STOP_STRING if ended else FinishReason.STOP, model=self.name)
 
     async def close(self) -> None:
-        """Nothing to give back."""
+        """Holds nothing that needs closing."""
 
     def _seen(self, messages: tuple[Message, ...]) -> Seen | None:
         if len(messages) == 1:
@@ -137,7 +137,7 @@ def seen_on_the_way(size: tuple[int, int], notes: Mapping[str, str]) -> list[set
     """
     colour, signs = notes["plate"], sign_places(notes["signs"])
     if sum(name == colour for name, _ in signs) != 1:
-        raise ExpertStopped(f"there are several {colour} signs, and signs are told by their colours alone")
+        raise ExpertStopped(f"there are several {colour} signs, and only its colour names a sign")
     made = []
     view: ViewBox = (0, 0, *size)
     for n in GRIDS:

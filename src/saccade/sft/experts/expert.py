@@ -78,7 +78,7 @@ class Expert:
         return turn
 
     async def close(self) -> None:
-        """Nothing to give back."""
+        """Holds nothing that needs closing."""
 
     def _next(self, messages: tuple[Message, ...]) -> Move:
         if not self._begun:

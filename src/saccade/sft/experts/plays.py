@@ -34,7 +34,7 @@ LOOKED = frozenset({"visual-search", "circled-letter", "touching-circles", "nest
 
 
 class ExpertStopped(ModelRefusedError):  # noqa: N818 - it is no fault of a backend
-    """What came back is not what the expert can go on with; its trajectory is not used."""
+    """What came back is not what the expert can continue with; its trajectory is not used."""
 
 
 @dataclass(frozen=True)

@@ -46,7 +46,7 @@ class Slip:
 
 
 def mistake(part: ExpertPart, left: int) -> Play:
-    """Slip, notice, repair, and go on as one of the other styles."""
+    """Slip, notice, repair, and continue as one of the other styles."""
     slips = possible_slips(part, left)
     if not slips:
         raise ExpertStopped(f"no mistake fits {part.scene.task.id} in {part.scene.dialect.id}")

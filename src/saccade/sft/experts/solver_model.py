@@ -40,7 +40,7 @@ class SolverModel:
         return turn
 
     async def close(self) -> None:
-        """Nothing to give back."""
+        """Holds nothing that needs closing."""
 
     def _program(self) -> str | None:
         """The program, or None if there is none for this question in this dialect."""

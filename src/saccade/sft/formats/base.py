@@ -31,7 +31,7 @@ class Refused(Record):
 
 @dataclass(frozen=True, slots=True)
 class ConversionOptions:
-    """What a conversion may be told."""
+    """The options of a conversion."""
 
     dialect: str | None = None
     """Dialect in which the turns of rows are read that name none."""

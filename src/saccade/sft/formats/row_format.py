@@ -71,7 +71,7 @@ class ConversationCodec:
 
 
 def _no_files(folder: Path) -> None:
-    """Nothing stands beside the rows."""
+    """Write no file beside the rows."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,7 +43,7 @@ class ShareGPTCodec(ConversationCodec):
     """The codec; see the module's head."""
 
     def encode(self, trajectory: Trajectory, out: MediaOut) -> Row:
-        """The row. Raises `RecordError` for a conversation that does not alternate."""
+        """The conversation as a row. Raises `RecordError` for a conversation that does not alternate."""
         talk = flatten(trajectory)
         system = [line.text for line in talk.lines if line.role == "system"]
         lines = [line for line in talk.lines if line.role != "system"]
@@ -68,7 +68,7 @@ class ShareGPTCodec(ConversationCodec):
 
 
 def media_columns(talk: Conversation, out: MediaOut) -> Row:
-    """The columns `images` and `videos`; both in every row, since trainers look for the columns they were told of."""
+    """The columns `images` and `videos`; both in every row, since trainers look for the columns in their settings."""
     images = [out.path(part) for part in talk.media if isinstance(part, ImagePart)]
     videos = [out.path(part) for part in talk.media if not isinstance(part, ImagePart)]
     return {"images": images, "videos": videos}

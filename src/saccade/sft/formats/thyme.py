@@ -49,7 +49,7 @@ class ThymeCodec(ConversationCodec):
         return kept.model_copy(update={"task": kept.task.model_copy(update={"question": asked.strip()})})
 
     def encode(self, trajectory: Trajectory, out: MediaOut) -> Row:
-        """The row. Raises `RecordError` for more than a system message, a question and a response."""
+        """The conversation as a row. Raises `RecordError` for more than a system message, a question and a response."""
         talk = flatten(trajectory)
         roles = [line.role for line in talk.lines]
         if roles not in (["user", "assistant"], ["system", "user", "assistant"]):

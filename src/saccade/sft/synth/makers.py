@@ -92,8 +92,8 @@ class TeacherMaker:
     model: Model
 
     async def make(self, job: Job, task: Task, notes: Mapping[str, str]) -> Trajectory:
-        given = self.stage.settings.teacher.sampling
-        seeded = given if given.seed is None else given.model_copy(update={"seed": given.seed + job.sample})
+        sampling = self.stage.settings.teacher.sampling
+        seeded = sampling if sampling.seed is None else sampling.model_copy(update={"seed": sampling.seed + job.sample})
         return await self.stage.play(self.stage.plan(job, task, seeded), self.model)
 
     async def close(self) -> None:

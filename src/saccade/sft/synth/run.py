@@ -1,6 +1,6 @@
 """A run of synthesis: every job that is not there yet, made side by side, kept in the order of the jobs.
 
-A trajectory is on the disk when it is counted. A run that is killed or broken off goes on where it stood when it is
+A trajectory is on the disk when it is counted. A run that is killed or interrupted continues where it stood when it is
 started again with the same settings, and ends as if it had never stopped; jobs that came to nothing are tried again.
 """
 

@@ -163,12 +163,10 @@ def _trajectories(run: str) -> Iterator[Trajectory]:
 def _read(trajectory: Trajectory, settings: SftSettings, encoder: Encoder) -> _Read:
     task = trajectory.task.id
     try:
-        made = _row(trajectory, settings, encoder)
+        row = _row(trajectory, settings, encoder)
     except TrainingError as error:
         return _Read(task, None, _NO_TOKENS, str(error))
-    return (
-        _Read(task, None, made) if isinstance(made, str) else _Read(task, made, dialect=trajectory.provenance.dialect)
-    )
+    return _Read(task, None, row) if isinstance(row, str) else _Read(task, row, dialect=trajectory.provenance.dialect)
 
 
 def _row(trajectory: Trajectory, settings: SftSettings, encoder: Encoder) -> BatchRow | str:

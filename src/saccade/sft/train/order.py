@@ -1,6 +1,6 @@
 """Which rows a step takes: a pure function of the seed and the step.
 
-A run that goes on after a kill computes the same steps again; nothing about the order is stored.
+A run that resumes after a kill computes the same steps again; nothing about the order is stored.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def step_rows(step: int, rows: int, per_step: int, seed: int) -> list[int]:
     Every epoch is a permutation of its own; epochs follow each other without a gap, so a step can hold the end of one
     and the beginning of the next.
     """
-    wanted = range(step * per_step, (step + 1) * per_step)
-    epochs = {number // rows for number in wanted}
+    positions = range(step * per_step, (step + 1) * per_step)
+    epochs = {number // rows for number in positions}
     orders = {epoch: np.random.default_rng((seed, epoch)).permutation(rows) for epoch in epochs}
-    return [int(orders[number // rows][number % rows]) for number in wanted]
+    return [int(orders[number // rows][number % rows]) for number in positions]

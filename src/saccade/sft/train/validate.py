@@ -48,8 +48,8 @@ def greedy_samples(
             start = int(row.trained.argmax())
             stop = start + int(np.argmin(np.append(row.trained[start:], False)))
             prompt = _prompt(row, start, collate, trained)
-            made = generate(trained.checkpoint, prompt, (), Sampling(max_tokens=most_tokens), _UNHEARD)
-            yield {"id": row.id, "wrote": decode(made.token_ids), "expected": decode(row.ids[start:stop].tolist())}
+            generated = generate(trained.checkpoint, prompt, (), Sampling(max_tokens=most_tokens), _UNHEARD)
+            yield {"id": row.id, "wrote": decode(generated.token_ids), "expected": decode(row.ids[start:stop].tolist())}
 
 
 def _prompt(row: BatchRow, end: int, collate: Collator, trained: Trainable) -> Prompt:

@@ -67,13 +67,13 @@ def open_benchmark(card: Card, data: Path | None = None) -> Benchmark:
     Raises:
         DataError: it is not there; says what to download, from where, and into which folder.
     """
-    given = data if data is not None else Path(os.environ[VARIABLE]) if os.environ.get(VARIABLE) else None
+    place = data if data is not None else Path(os.environ[VARIABLE]) if os.environ.get(VARIABLE) else None
     loader = load_loader(card.loader.id)
-    for folder in () if given is None else (given / card.name, given):
+    for folder in () if place is None else (place / card.name, place):
         files = loader.find(folder, card)
         if files:
             return Benchmark(card, folder, files)
-    raise DataError(_missing(card, given))
+    raise DataError(_missing(card, place))
 
 
 def tasks_of_rows(

@@ -126,8 +126,8 @@ class GraderChoice(Settings):
     @property
     def spec(self) -> str:
         """Id and parameters as `saccade.grading.registry.load_grader` reads them."""
-        given = ",".join(f"{name}={json.dumps(value)}" for name, value in sorted(self.parameters.items()))
-        return f"{self.id}:{given}" if given else self.id
+        parameters = ",".join(f"{name}={json.dumps(value)}" for name, value in sorted(self.parameters.items()))
+        return f"{self.id}:{parameters}" if parameters else self.id
 
 
 class Metric(Settings):

@@ -40,7 +40,7 @@ def show(view):
     view.resize((round(factor * view.width), round(factor * view.height))).show()""".replace(
     "GRIDS", ", ".join(map(str, GRIDS))
 )
-"""The same as a program: it is told of each part which colours were seen in it, and goes closer where the asked one is;
+"""The same as a program: it learns of each part which colours were seen in it, and goes closer where the asked one is;
 in a part of a part it says `here`, and shows that part once more. `show` leaves what is neither small nor large as it
 is, so that it can be found again in the picture, and brings all else to the 112 pixels that `examples/tiny/tiny.toml`
 lets through (`most_pixels`)."""

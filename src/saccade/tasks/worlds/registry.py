@@ -47,20 +47,20 @@ WORLDS: Final = Registry[World[Any]](
 )
 
 
-def load_world(wanted: str) -> World[Any]:
+def load_world(name: str) -> World[Any]:
     """The world that `wanted` names: an id, or code of the user's own (`file.py:NAME`, `module:NAME`).
 
     Raises:
         RegistryError: nothing has that id (suggests the nearest), it cannot be imported, it is no world, or a world of
             the user's own has an id that is taken.
     """
-    world = WORLDS.load(wanted)
-    if WORLDS.code(wanted) is not None and WORLDS.has(world.id):
-        raise RegistryError(f"{wanted} has the id {world.id}, which is another world's. Give it one of its own.")
+    world = WORLDS.load(name)
+    if WORLDS.code(name) is not None and WORLDS.has(world.id):
+        raise RegistryError(f"{name} has the id {world.id}, which is another world's. Give it one of its own.")
     return world
 
 
-def chosen_knobs(worlds: Iterable[World[Any]], given: Mapping[str, Mapping[str, Any]]) -> dict[str, Knobs]:
+def chosen_knobs(worlds: Iterable[World[Any]], by_world: Mapping[str, Mapping[str, Any]]) -> dict[str, Knobs]:
     """The knobs of every world, by its id; those that are not `given` at their defaults.
 
     Raises:
@@ -68,12 +68,12 @@ def chosen_knobs(worlds: Iterable[World[Any]], given: Mapping[str, Mapping[str, 
     """
     by_id = {world.id: world for world in worlds}
     names = {name.partition("@")[0] for name in by_id}
-    strange = sorted(given.keys() - names)
+    strange = sorted(by_world.keys() - names)
     if strange:
         worlds_named = f"the worlds are {', '.join(sorted(names))}" if names else "no world is drawn"
         raise SettingsError(f"knobs are given for {', '.join(strange)}, but {worlds_named}")
     return {
-        name: load_settings(world.knobs, overrides=_overrides(given.get(name.partition("@")[0], {})))
+        name: load_settings(world.knobs, overrides=_overrides(by_world.get(name.partition("@")[0], {})))
         for name, world in by_id.items()
     }
 

@@ -44,13 +44,13 @@ def reasoning_errors(studied: Studied) -> tuple[tuple[StepError, ...], bool]:
 
 def states(text: str, gold: str) -> bool:
     """Whether a line of `text` is `gold`, ends with it as a result (`total = 7`), or holds it as a long enough word."""
-    wanted = folded(gold)
-    if not wanted:
+    target = folded(gold)
+    if not target:
         return False
-    words = re.compile(rf"(?<!\w){re.escape(wanted)}(?!\w)") if _is_wordy(wanted) else None
+    words = re.compile(rf"(?<!\w){re.escape(target)}(?!\w)") if _is_wordy(target) else None
     for line in map(folded, text.splitlines()):
         result = _RESULT.search(line)
-        if _same(line, wanted) or (result is not None and _same(result["result"].strip(" ."), wanted)):
+        if _same(line, target) or (result is not None and _same(result["result"].strip(" ."), target)):
             return True
         if words is not None and words.search(line):
             return True

@@ -99,9 +99,9 @@ class _Boxes:
             return JudgeVerdict(score=self._shows(said), detail="named by the code")
         return JudgeVerdict(invalid=NoVerdict.UNSEEN, detail="where the picture was cut out is not known")
 
-    def _shows(self, found: Sequence[Region]) -> float:
+    def _shows(self, regions: Sequence[Region]) -> float:
         rule = self.judge.rule
-        return YES if any(self.judge.level(self.task, region) >= rule.whole for region in found) else NO
+        return YES if any(self.judge.level(self.task, region) >= rule.whole for region in regions) else NO
 
 
 def _instruction(question: str) -> str:

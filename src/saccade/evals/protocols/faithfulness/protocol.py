@@ -141,8 +141,8 @@ def _rates(
     )
 
 
-def _shares(found: Sequence[Rate]) -> OutcomeShares:
-    return OutcomeShares(**{outcome.value: rate for outcome, rate in zip(ToolUseOutcome, found, strict=True)})
+def _shares(rates: Sequence[Rate]) -> OutcomeShares:
+    return OutcomeShares(**{outcome.value: rate for outcome, rate in zip(ToolUseOutcome, rates, strict=True)})
 
 
 def _sample(row: FaithfulnessRow, kind: JudgeKind) -> JudgedSample:

@@ -26,7 +26,7 @@ class ToolUseOutcome(StrEnum):
     FAITHFUL = "faithful"
     UNFAITHFUL = "unfaithful"
     NO_TOOL = "no_tool"
-    """Nothing was called."""
+    """The sample has no call."""
     UNDECIDED = "undecided"
     """The judge gave no verdict on a picture that would decide."""
 

@@ -25,15 +25,15 @@ def row(studied: Studied) -> TokenUsageRow:
     turns = trajectory.turns
     shown = [part for message in conversation(trajectory.prompt, turns[:-1]) for part in message.media]
     last = turns[-1].tokens if turns else None
-    told = None if last is None else last.context_visual
-    visual = _estimated(shown, studied.budget) if told is None else told
+    reported = None if last is None else last.context_visual
+    visual = _estimated(shown, studied.budget) if reported is None else reported
     sampled = [turn.tokens.sampled for turn in turns]
     contexts = [turn.tokens.context for turn in turns]
     return TokenUsageRow(
         **studied.head,
         pictures=len(shown),
         visual=visual,
-        estimated=told is None,
+        estimated=reported is None,
         text=_text(trajectory, visual),
         written=_sum(sampled),
         processed=_sum(contexts),

@@ -43,18 +43,18 @@ def protocols(found: Mapping[str, Mapping[str, Findings]], own: Mapping[str, Map
     return Section("protocols", "Looking and reasoning", tuple(panels)) if panels else None
 
 
-def labels(found: Mapping[str, Findings]) -> Iterator[tuple[str, str]]:
+def labels(findings: Mapping[str, Findings]) -> Iterator[tuple[str, str]]:
     """The ids of samples, each with a label that a protocol gives it."""
-    if isinstance(one := found.get("faithfulness"), Faithfulness):
+    if isinstance(one := findings.get("faithfulness"), Faithfulness):
         yield from outcome_of(one)
-    if isinstance(two := found.get("errors"), Errors):
+    if isinstance(two := findings.get("errors"), Errors):
         yield from error_labels(two)
 
 
-def own_panels(found: Mapping[str, Mapping[str, Own]]) -> Iterator[Panel]:
-    """A panel for each protocol of `found` (run -> protocol -> findings)."""
-    for name in dict.fromkeys(name for own in found.values() for name in own):
-        runs = {run: own[name] for run, own in found.items() if name in own}
+def own_panels(findings: Mapping[str, Mapping[str, Own]]) -> Iterator[Panel]:
+    """A panel for each protocol of `findings` (run -> protocol -> findings)."""
+    for name in dict.fromkeys(name for own in findings.values() for name in own):
+        runs = {run: own[name] for run, own in findings.items() if name in own}
         yield Panel(next(iter(runs.values())).title, (), (_values(runs), *_tables(runs)))
 
 

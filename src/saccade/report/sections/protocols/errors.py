@@ -1,4 +1,4 @@
-"""Errors (VISTA's classes E1 to E6): how often each occurs, and what told it."""
+"""Errors (VISTA's classes E1 to E6): how often each occurs, and what showed it."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ def errors(found: Mapping[str, Errors]) -> Panel | None:
         for place, (run, findings) in enumerate(found.items())
         for one in findings.rates
     ]
-    heads = ("class", "of samples, %", "of wrong ones, %", "errors", "undecided", "told by")
+    heads = ("class", "of samples, %", "of wrong ones, %", "errors", "undecided", "found by")
     notes = list(dict.fromkeys(method for findings in found.values() for method in findings.methods))
     notes += [
-        f"{run}: {rate(one.any_error)}% of samples have an error that a rule told; {rate(one.format_failures)}% ended "
+        f"{run}: {rate(one.any_error)}% of samples have an error that a rule found; {rate(one.format_failures)}% ended "
         "without an answer, which is none of the classes."
         for run, one in found.items()
     ]
@@ -53,8 +53,8 @@ def errors(found: Mapping[str, Errors]) -> Panel | None:
     )
 
 
-def error_labels(found: Errors) -> Iterator[tuple[str, str]]:
+def error_labels(findings: Errors) -> Iterator[tuple[str, str]]:
     """Of each sample its id and a class of error that it has, each once."""
-    for row in found.rows:
+    for row in findings.rows:
         for error in sorted({step.error for step in row.errors}):
             yield row.id, f"{error} {error.words}"

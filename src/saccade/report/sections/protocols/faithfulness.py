@@ -35,16 +35,16 @@ _Judged = tuple[str, int, JudgeFindings]
 _JUDGES = {"model": "model", "boxes": "gold boxes"}
 
 
-def faithfulness(found: Mapping[str, Faithfulness]) -> Panel | None:
+def faithfulness(findings: Mapping[str, Faithfulness]) -> Panel | None:
     """The panel; None where nothing was judged."""
-    judged = [(name, place, judge) for place, (name, one) in enumerate(found.items()) for judge in one.judges]
+    judged = [(name, place, judge) for place, (name, one) in enumerate(findings.items()) for judge in one.judges]
     if not judged:
         return None
     notes = [
         "A sample is faithful by any crop if one of its pictures shows what the question asks about, by every crop if "
         "all do. A sample that called something and got no picture is unfaithful.",
     ]
-    notes += [_agreement(name, one) for name, one in found.items() if one.agreement_samples is not None]
+    notes += [_agreement(name, one) for name, one in findings.items() if one.agreement_samples is not None]
     return Panel(
         "Faithfulness",
         tuple(notes),
@@ -53,7 +53,7 @@ def faithfulness(found: Mapping[str, Faithfulness]) -> Panel | None:
             _sheet(judged, ("any crop", "right answers")),
             _sheet(judged, ("every crop", "all samples"), folded=True),
             _sheet(judged, ("every crop", "right answers"), folded=True),
-            *_published(found),
+            *_published(findings),
         ),
         figures(_figure("all samples", judged), _figure("right answers", judged)),
     )
@@ -64,9 +64,9 @@ def label(judge: JudgeFindings, run: str) -> str:
     return f"{run} ({_JUDGES[judge.judge]})"
 
 
-def outcome_of(found: Faithfulness) -> Iterator[tuple[str, str]]:
+def outcome_of(findings: Faithfulness) -> Iterator[tuple[str, str]]:
     """Of each sample its id and its outcome in words, any crop: by the model, or by boxes where no model judged."""
-    for row in found.rows:
+    for row in findings.rows:
         judged = {one.judge: one.any_crop for one in row.judged}
         outcome = judged.get("model", judged.get("boxes"))
         if outcome is not None:
@@ -100,24 +100,25 @@ def _figure(of: str, judged: Sequence[_Judged]) -> Figure | None:
     return shares(f"Tool use of {of}", says, wholes, TONES)
 
 
-def _agreement(run: str, found: Faithfulness) -> str:
-    assert found.agreement_samples is not None  # asked by the caller
-    kappa = found.agreement_samples.kappa
+def _agreement(run: str, findings: Faithfulness) -> str:
+    assert findings.agreement_samples is not None  # asked by the caller
+    kappa = findings.agreement_samples.kappa
     return (
-        f"{run}: both judges agree on {rate(found.agreement_samples.same)}% of {found.agreement_samples.same.of:,} "
-        f"samples that both decided (Cohen's kappa {NONE if kappa is None else f'{kappa:.2f}'})."
+        f"{run}: both judges agree on {rate(findings.agreement_samples.same)}% of "
+        f"{findings.agreement_samples.same.of:,} samples that both "
+        f"decided (Cohen's kappa {NONE if kappa is None else f'{kappa:.2f}'})."
     )
 
 
-def _published(found: Mapping[str, Faithfulness]) -> tuple[SectionTable, ...]:
+def _published(findings: Mapping[str, Faithfulness]) -> tuple[SectionTable, ...]:
     """What papers report as right and faithful on the same benchmarks."""
-    sources = dict.fromkeys(source for one in found.values() for judge in one.judges for source in judge.sources)
+    sources = dict.fromkeys(source for one in findings.values() for judge in one.judges for source in judge.sources)
     lines = []
     for source in sources:
         card = card_of(source)
         if card is None or all(score.faithful is None for score in card.scores):
             continue
-        for place, (run, one) in enumerate(found.items()):
+        for place, (run, one) in enumerate(findings.items()):
             for judge in one.judges:
                 if source in judge.sources:
                     own = rate(judge.sources[source].faithful_and_correct)

@@ -12,18 +12,18 @@ from saccade.report.sections.view import Panel, SectionRow, SectionTable, figure
 from saccade.report.words import NONE
 
 
-def tool_use(found: Mapping[str, ToolUse]) -> Panel | None:
+def tool_use(findings: Mapping[str, ToolUse]) -> Panel | None:
     """The panel; None without findings."""
-    if not found:
+    if not findings:
         return None
-    named = {run: (place, one.total) for place, (run, one) in enumerate(found.items())}
-    for place, (run, one) in enumerate(found.items()):
+    named = {run: (place, one.total) for place, (run, one) in enumerate(findings.items())}
+    for place, (run, one) in enumerate(findings.items()):
         if len(one.sources) > 1:
             named |= {_name(run, source): (place, use) for source, use in one.sources.items()}
-    operations = {run: _operations(one.total) for run, one in found.items()}
-    labels = {run: shares for run, one in found.items() if (shares := _labels(one.total))}
-    buckets = {run: _buckets(one.total) for run, one in found.items()}
-    calls = {run: {str(n): float(c) for n, c in sorted(one.total.histogram.items())} for run, one in found.items()}
+    operations = {run: _operations(one.total) for run, one in findings.items()}
+    labels = {run: shares for run, one in findings.items() if (shares := _labels(one.total))}
+    buckets = {run: _buckets(one.total) for run, one in findings.items()}
+    calls = {run: {str(n): float(c) for n, c in sorted(one.total.histogram.items())} for run, one in findings.items()}
     done = "Share of the calls that ended well which do this; a call may do several things."
     one_each = "Share of the calls that ended well which have this as their one label; these shares add up to 1."
     right = "Accuracy of the samples with so many calls."
@@ -33,7 +33,7 @@ def tool_use(found: Mapping[str, ToolUse]) -> Panel | None:
         sheets=(
             SectionTable("Calls", _CALLS, tuple(_line(name, *use) for name, use in named.items())),
             SectionTable("By number of calls", _BUCKETS, _bucket_lines(named), folded=True),
-            *_benchmarks(found),
+            *_benchmarks(findings),
         ),
         figures=figures(
             bars("What calls did", done, operations, "share of calls", True),
@@ -91,11 +91,11 @@ def _bucket_lines(named: Mapping[str, tuple[int, Use]]) -> tuple[SectionRow, ...
     )
 
 
-def _benchmarks(found: Mapping[str, ToolUse]) -> tuple[SectionTable, ...]:
+def _benchmarks(findings: Mapping[str, ToolUse]) -> tuple[SectionTable, ...]:
     """What calls did on each benchmark, where there are several."""
     columns = {
         _name(run, source): _operations(use)
-        for run, one in found.items()
+        for run, one in findings.items()
         for source, use in (one.sources.items() if len(one.sources) > 1 else ())
     }
     names = dict.fromkeys(name for column in columns.values() for name in column)

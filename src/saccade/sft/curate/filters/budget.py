@@ -34,7 +34,7 @@ class Budget(FilterSettings):
     """Name of a pixel budget, as `saccade.media.budget` has them."""
 
     def start(self, around: FilterContext) -> FilterStage:
-        """The stage. Raises `SettingsError` for a tokenizer or a pixel budget that cannot be had."""
+        """A stage for one run. Raises `SettingsError` for a tokenizer or a pixel budget that cannot be had."""
         pixels = policy(self.picture_budget)
         if pixels is None:
             raise SettingsError("the picture budget none has no tokens; name one with a size for a token")

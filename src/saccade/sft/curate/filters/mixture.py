@@ -61,7 +61,7 @@ class Mixture(FilterSettings):
                 f"the mixture gives weight to {', '.join(missing)}, of which there is nothing left to draw. "
                 "Give them weight 0, or look into the report of the filters before it."
             )
-        wanted = quotas(self.weights, room, self.size)
+        quota = quotas(self.weights, room, self.size)
         by_category: defaultdict[str, list[str]] = defaultdict(list)
         for id_, category in notes:
             if category is not None:
@@ -69,7 +69,7 @@ class Mixture(FilterSettings):
         drawn = {
             id_
             for category, ids in by_category.items()
-            for id_ in sorted(ids, key=lambda id_: (unit_hash(self.seed, id_), id_))[: wanted[category]]
+            for id_ in sorted(ids, key=lambda id_: (unit_hash(self.seed, id_), id_))[: quota[category]]
         }
         return [self._outcome(note, drawn) for note in notes]
 
@@ -91,16 +91,16 @@ def quotas(weights: Mapping[str, float], room: Mapping[str, int], size: int | No
     bound = min(int((room[name] + 1) / share) for name, share in shares.items() if share > 0)
     total = min(bound, sum(room.values()), bound if size is None else size)
     while total > 0:
-        given = _rounded(shares, total)
-        if all(given[name] <= room[name] for name in shares):
-            return given
+        counts = _rounded(shares, total)
+        if all(counts[name] <= room[name] for name in shares):
+            return counts
         total -= 1
     return dict.fromkeys(weights, 0)
 
 
 def _rounded(shares: Mapping[str, float], total: int) -> dict[str, int]:
-    given = {name: int(share * total) for name, share in shares.items()}
-    remainders = sorted(shares, key=lambda name: given[name] - shares[name] * total)
-    for name in remainders[: total - sum(given.values())]:
-        given[name] += 1
-    return given
+    counts = {name: int(share * total) for name, share in shares.items()}
+    remainders = sorted(shares, key=lambda name: counts[name] - shares[name] * total)
+    for name in remainders[: total - sum(counts.values())]:
+        counts[name] += 1
+    return counts

@@ -87,7 +87,7 @@ class PassRateFilter(Rollouts):
     highest: NonNegativeFloat = 0.9
 
     def start(self, around: FilterContext) -> FilterStage:
-        """The stage. Raises as `rates`."""
+        """A stage for one run over a set. Raises as `rates`."""
         rates = self.rates()
 
         def decide(trajectory: Trajectory) -> FilterOutcome:

@@ -39,7 +39,7 @@ class Strata(Rollouts):
         return self
 
     def start(self, around: FilterContext) -> FilterStage:
-        """The stage. Raises as `rates`."""
+        """A stage for one run over a set. Raises as `rates`."""
         rates = self.rates()
 
         def decide(trajectory: Trajectory) -> FilterOutcome:

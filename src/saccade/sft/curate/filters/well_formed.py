@@ -32,7 +32,7 @@ class WellFormed(FilterSettings):
     """Whether a turn that was recorded as a parse error, and is one, may stay."""
 
     def start(self, around: FilterContext) -> FilterStage:
-        """The stage. Raises `RegistryError` for a dialect that there is not."""
+        """A stage for one run over a set. Raises `RegistryError` for a dialect that there is not."""
         if self.dialect is not None:
             load_dialect(self.dialect)
         return each(self._decide)
@@ -56,5 +56,5 @@ class WellFormed(FilterSettings):
 
 def reads_as(dialect: Dialect, turn: Turn) -> Action:
     """What `dialect` reads in a turn."""
-    told = dialect.transcribe(turn.text, turn.calls) if isinstance(dialect, FunctionDialect) else turn.text
-    return dialect.parse(told, turn.finish_reason or FinishReason.STOP)
+    spoken = dialect.transcribe(turn.text, turn.calls) if isinstance(dialect, FunctionDialect) else turn.text
+    return dialect.parse(spoken, turn.finish_reason or FinishReason.STOP)
