@@ -26,11 +26,10 @@ from saccade.media.store import MediaStore
 from saccade.rl.generation.rollouts import RolloutResources, generate_rollouts
 from saccade.rl.generation.slot_model import check_sampling
 from saccade.rl.rollout import Rollout
-from saccade.rl.train.callback import RlCallback
 from saccade.rl.train.check_tasks import check_form, check_tasks
 from saccade.rl.train.curriculum import choose_tasks
 from saccade.rl.train.make_engine import make_engine, sync_weights
-from saccade.rl.train.metrics import rollout_metrics
+from saccade.rl.train.metrics import RlCallback, rollout_metrics
 from saccade.rl.train.rollout_store import open_rollout_store, with_worth
 from saccade.rl.train.scoring import load_scorer
 from saccade.rl.train.settings import MAY_DIFFER, RlSettings, check_settings
