@@ -28,7 +28,7 @@ from saccade.training.checkpoints import RunState
 from saccade.training.folder import check_folder
 from saccade.training.learner import Learner
 from saccade.training.optimizer import rate_fraction
-from saccade.training.run import TrainingRun, begin_run, join_processes
+from saccade.training.run import ActiveRun, begin_run, join_processes
 from saccade.training.shards import make_learner
 from saccade.training.weights import load_trainable
 
@@ -56,7 +56,7 @@ def train(settings: SftSettings, out: Path, *, resume: bool = False, callback: S
     callback.learns_from(examples)
     learner = make_learner(trained, settings.optimizer, processes, settings.model.shard)
     total = total_steps(len(examples.train), settings.batch.trajectories, settings.epochs, settings.steps)
-    run = TrainingRun(settings, out, learner, examples.fingerprint, total, callback)
+    run = ActiveRun(settings, out, learner, examples.fingerprint, total, callback)
     run.resume(
         "the run was begun with other data: the trajectories of its run folders, or how they become tokens, have "
         "changed. Put the old ones back, or begin anew in another folder."
