@@ -12,7 +12,7 @@ from saccade.cli.train_options import need_training
 from saccade.recipes.find import find_recipe
 
 if TYPE_CHECKING:
-    from saccade.rl.train.callback import RlCallback
+    from saccade.rl.train.metrics import RlCallback
     from saccade.sft.train.callback import SftCallback
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)

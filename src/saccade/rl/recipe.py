@@ -34,7 +34,7 @@ from saccade.rl.advantages.rules import Grpo, NamedAdvantage, TurnLevel
 from saccade.rl.losses.settings import RlLossSettings
 from saccade.rl.select.curriculum import Band
 from saccade.rl.select.plain import KeepAll
-from saccade.rl.select.registry import NamedSelection
+from saccade.rl.select.selection import NamedSelection
 
 
 class RewardSettings(Settings):

@@ -36,10 +36,9 @@ from saccade.rl.train.make_engine import sync_weights
 from saccade.rl.train.metrics import StepTiming, UpdateMetrics, step_metrics
 from saccade.rl.train.scoring import Scorer
 from saccade.rl.train.tasks import TaskList
-from saccade.tokens.batch import BatchRow, Collator, token_row
+from saccade.tokens.batch import BatchRow, Collator, forward_passes, token_row, work
 from saccade.training.learner import Learner
 from saccade.training.parallel import Processes
-from saccade.training.passes import forward_passes, work
 from saccade.training.weights import Trainable
 
 
