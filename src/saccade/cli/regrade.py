@@ -27,7 +27,7 @@ def regrade(
     judge: Annotated[str, typer.Option(help="A model to ask about every answer, as `saccade ask --model`.")] = "",
     headline: Annotated[str, typer.Option(help="Whose verdict counts: rule or judge.  [default: as before]")] = "",
 ) -> None:
-    """Grade a stored run anew, without the model, and say which samples changed; the earlier verdicts are kept."""
+    """Grade a stored run again, without the model, and list the samples that changed; the earlier verdicts are kept."""
     from saccade.cli.eval_screen import screen
     from saccade.errors import SettingsError
     from saccade.evals.regrade import Regrading
