@@ -19,7 +19,7 @@ FILTERS: Final = Registry[type[FilterSettings]](
         "errors@1": f"{_HERE}.errors:ErrorTurns",
         "budget@1": f"{_HERE}.budget:Budget",
         "well-formed@1": f"{_HERE}.well_formed:WellFormed",
-        "pass-rate@1": f"{_HERE}.pass_rate:PassRate",
+        "pass-rate@1": f"{_HERE}.pass_rate:PassRateFilter",
         "strata@1": f"{_HERE}.strata:Strata",
         "duplicates@1": f"{_HERE}.duplicates:Duplicates",
         "contamination@1": f"{_HERE}.contamination:Contamination",
