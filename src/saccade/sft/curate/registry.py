@@ -28,7 +28,7 @@ FILTERS: Final = Registry[type[FilterSettings]](
         "image-informative@1": f"{_HERE}.image_informative:ImageInformative",
         "box-label@1": f"{_HERE}.box_label:BoxLabel",
         "mixture@1": f"{_HERE}.mixture:Mixture",
-        "split@1": f"{_HERE}.split:Split",
+        "split@1": f"{_HERE}.split:SplitFilter",
     },
     is_subclass(FilterSettings, "a subclass of saccade.sft.curate.stage.FilterSettings"),
 )
