@@ -81,7 +81,7 @@ def test_categories_are_sources_and_tags() -> None:
     assert found.stops == {"answered": 2, "turn_limit": 1}
     text = summary_text(found)
     assert "| hard" in text
-    assert "2 samples came to nothing" in text
+    assert "2 samples failed" in text
 
 
 def test_a_summary_of_nothing() -> None:

@@ -70,13 +70,13 @@ NOT_LINUX = (
 @app.command()
 def doctor(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")] = False,
-    attack: Annotated[bool, typer.Option("--attack", help="Run the hostile programs, too (about a minute).")] = False,
+    attack: Annotated[bool, typer.Option("--attack", help="Also run the hostile programs (about a minute).")] = False,
     only: Annotated[
         list[str] | None, typer.Option("--only", help="With --attack: run only this one; repeatable.")
     ] = None,
     require: Annotated[list[str] | None, typer.Option(help="A layer that must be on; repeatable.")] = None,
 ) -> None:
-    """Say which isolation layers this machine gives, and attack them if asked to."""
+    """Show which isolation layers this machine has, and attack them if asked to."""
     required = _layers(require)
     report = asyncio.run(examine(required))
     outcomes: list[AttackOutcome] = []

@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
 EPILOG = (
-    "faithfulness (CodeV): did pictures that calls gave back show what the question asks about, judged by gold boxes "
-    "and by --judge; errors (VISTA): E1 to E6; tool_use (PyVision): what calls do, and calls against accuracy; tokens "
-    "(PyVision-RL): tokens against accuracy; confidence: agreement, turns and budget against accuracy. Without --judge "
-    "no key is needed. A judge's replies are kept, so a second run asks nothing twice."
+    "faithfulness (CodeV): did the pictures that calls returned show what the question asks about, judged by gold "
+    "boxes and by --judge; errors (VISTA): E1 to E6; tool_use (PyVision): what calls do, and calls against accuracy; "
+    "tokens (PyVision-RL): tokens against accuracy; confidence: agreement, turns and budget against accuracy. "
+    "Without --judge no key is needed. A judge's replies are kept, so a second run asks nothing twice."
 )
 
 
@@ -48,7 +48,7 @@ def protocols(
         ),
     ] = None,
 ) -> None:
-    """Apply the protocols of evaluation to stored runs; findings are kept as JSON beside each run."""
+    """Apply evaluation protocols to stored runs; the findings are kept as JSON beside each run."""
     from saccade.dialects.registry import load_dialect
     from saccade.errors import SettingsError
     from saccade.evals.protocols.registry import load_protocol, protocol_names

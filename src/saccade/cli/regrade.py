@@ -35,7 +35,7 @@ def regrade(
         ),
     ] = None,
 ) -> None:
-    """Grade a stored run anew, without the model, and say which samples changed; the earlier verdicts are kept."""
+    """Grade a stored run again, without the model, and list the samples that changed; the earlier verdicts are kept."""
     from saccade.cli.eval_screen import screen
     from saccade.errors import SettingsError
     from saccade.evals.regrade import Regrading
