@@ -209,6 +209,8 @@ def test_segments_that_contradict_themselves_are_refused() -> None:
         TokenSegment(SegmentKind.OBSERVATION, (1,), turn=0)
     with pytest.raises(ValueError, match="prompt"):
         TokenTrajectory("t", (TokenSegment(SegmentKind.OBSERVATION, (1,)),))
+    with pytest.raises(ValueError, match=r"one prompt; t has \['prompt', 'prompt'\]"):
+        TokenTrajectory("t", (TokenSegment(SegmentKind.PROMPT, (1,)), TokenSegment(SegmentKind.PROMPT, (1,))))
 
 
 class Changed:
