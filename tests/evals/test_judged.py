@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from saccade.errors import ModelLostError, ModelRefusedError, SettingsError
+from saccade.errors import ModelLostError, ModelRefusedError, SaccadeError, SettingsError
 from saccade.evals import judged as judged_module
+from saccade.evals import run as run_module
 from saccade.evals.agreement import ContingencyTable, agreement
 from saccade.evals.grades import BY_JUDGE, BY_RULE
 from saccade.evals.merge import merge
@@ -101,6 +102,23 @@ async def test_the_judge_may_be_the_headline_and_replies_are_asked_for_once(tmp_
     assert (regraded.summary.total.avg, len(regraded.changes), len(judge.asked)) == (0.5, 3, 6)
     assert regrade(tmp_path / "run", Regrading(headline="judge")).summary == again.summary
     assert stored(tmp_path / "run") == before
+
+
+async def test_a_judge_that_cannot_be_made_is_refused_before_it_is_kept(
+    tmp_path: Path, judge: Judge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tasks, run = write_tasks(tmp_path / "tasks", 2), tmp_path / "run"
+    wrong = settings(tasks, judge="no-such-family:judge")
+    with pytest.raises(SaccadeError, match="no-such-family"):
+        await evaluate(wrong, run, player=oracle)
+    assert not run.exists()
+    await evaluate(settings(tasks, judge=JUDGE), run, player=oracle)
+    with pytest.raises(SaccadeError, match="no-such-family"):
+        await evaluate(wrong, run, player=oracle)
+    assert "no-such-family" not in (run / "settings.toml").read_text()
+    # One that made verdicts here before may be gone by now; they are kept.
+    monkeypatch.setattr(run_module, "load_model", lambda name: pytest.fail(f"{name} is made again"))
+    assert (await evaluate(settings(tasks, judge=JUDGE), run, player=oracle)).progress.to_judge == 0
 
 
 async def test_no_verdict_is_an_outcome_of_its_own(tmp_path: Path, judge: Judge) -> None:

@@ -79,9 +79,7 @@ def overlap(one: Box, other: Box) -> float:
     """Intersection over union of two boxes, `xyxy`."""
     width = min(one[2], other[2]) - max(one[0], other[0])
     height = min(one[3], other[3]) - max(one[1], other[1])
-    if width <= 0 or height <= 0:
-        return 0.0
-    both = width * height
+    both = max(0.0, width) * max(0.0, height)
     return both / (_area(one) + _area(other) - both)
 
 
