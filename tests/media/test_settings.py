@@ -26,7 +26,6 @@ def test_no_picture_is_shown_smaller_than_a_patch() -> None:
 
 def test_published_budgets() -> None:
     """Factor, least and most pixels as the families' own processors have them."""
-    found = {name: (one.factor, one.min_pixels, one.max_pixels) for name, one in budget.BUDGETS.items()}
-    assert found["qwen2.5-vl"] == (28, 3136, 12_845_056)
-    assert found["qwen3-vl"] == (32, 65_536, 16_777_216)
+    assert budget.policy("qwen2.5-vl") == budget.PixelBudget(28, 3136, 12_845_056)
+    assert budget.policy("qwen3-vl") == budget.PixelBudget(32, 65_536, 16_777_216)
     assert budget.MAX_ASPECT_RATIO == 200

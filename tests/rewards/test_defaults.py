@@ -23,6 +23,13 @@ CODEDANCE = {
     "penalty": -0.5,
     "discount": 0.2,
 }
+SHARES = (
+    (BoxRule, "contained"),
+    (BoxRule, "touched"),
+    (BoxRule, "largest"),
+    (vista.Vista, "right_from"),
+    (pyvision_rl.PyVisionRl, "right_from"),
+)
 MATH = {"accuracy_weight": 1.2, "format_weight": 0.4}
 
 
@@ -64,16 +71,8 @@ def test_published_numbers(settings: Settings, numbers: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("kind", "name", "last", "first_wrong"),
     [
-        *(
-            (BoxRule, name, end, wrong)
-            for name in ("contained", "touched", "largest")
-            for end, wrong in ((1, 1.1), (0.01, 0))
-        ),
-        *(
-            (kind, "right_from", end, wrong)
-            for kind in (vista.Vista, pyvision_rl.PyVisionRl)
-            for end, wrong in ((1, 1.1), (0.01, 0))
-        ),
+        *((*share, 1, 1.1) for share in SHARES),
+        *((*share, 0.01, 0) for share in SHARES),
         (JudgeRules, "levels", (3, 2, 1), (3, 2)),
         (JudgeRules, "levels", (3, 2, 1), (4, 3, 2, 1)),
         (AskRules, "attempts", 1, 0),

@@ -53,7 +53,7 @@ def test_defaults(kind: type[Settings], expected: dict[str, Any]) -> None:
         (BoxLabel, {"judge": "m"}, "iou", 0.01, 0),
         (Duplicates, {}, "bits", 0, -1),
         (Duplicates, {}, "bits", 255, 256),
-        (Contamination, {"sets": [{"name": "a", "path": "b"}]}, "bits", 0, -1),
+        (Contamination, {"sets": [{"name": "a", "file": "b"}]}, "bits", 0, -1),
     ],
 )
 def test_where_a_setting_ends(
