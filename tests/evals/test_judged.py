@@ -121,6 +121,13 @@ async def test_a_judge_that_cannot_be_made_is_refused_before_it_is_kept(
     assert (await evaluate(settings(tasks, judge=JUDGE), run, player=oracle)).progress.to_judge == 0
 
 
+async def test_a_task_without_gold_answer_is_not_asked_about(tmp_path: Path, judge: Judge) -> None:
+    tasks = write_tasks(tmp_path / "tasks", 2, answer=None)
+    await evaluate(settings(tasks, judge=JUDGE), tmp_path / "run", player=saying(lambda plan: "7"))
+    assert judge.asked == []
+    assert [(item.by_rule, item.by_judge) for item in read_rows(tmp_path / "run")] == [(None, None)] * 2
+
+
 async def test_no_verdict_is_an_outcome_of_its_own(tmp_path: Path, judge: Judge) -> None:
     tasks = write_tasks(tmp_path / "tasks", 3)
     judge.says = lambda text: "Looks right to me: 1" if '"gold answer": "2"' in text else RIGHT
@@ -147,6 +154,8 @@ async def test_an_outage_of_the_judge_is_tried_again_and_ends_as_if_there_had_be
     made = await evaluate(wanted, tmp_path / "run", workers=1, player=oracle)
     assert made.summary.judged is not None
     assert made.summary.judged.no_verdict == {"outage": 1}
+    (notice,) = made.progress.notices
+    assert notice.startswith("t3#0: the judge gave no verdict (outage): ")
     judge.says = lambda text: RIGHT
     await evaluate(wanted, tmp_path / "run", workers=1, player=oracle)
     assert len(judge.asked) == 13

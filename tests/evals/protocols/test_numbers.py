@@ -103,6 +103,8 @@ def test_agreement_of_samples() -> None:
     ]
     tasks = {task.task: task for task in agreements(rows)}
     assert set(tasks) == {"a", "b", "c"}
+    (silent,) = agreements([sample("e", n, "", 0.0) for n in range(2)])
+    assert (silent.agreement, silent.distinct, silent.answered) == (0.0, 0, 0)
     assert (tasks["b"].agreement, tasks["b"].distinct, tasks["b"].answered, tasks["b"].majority) == (0.5, 2, 3, 0.0)
     assert (tasks["c"].agreement, tasks["c"].majority, tasks["c"].average) == (0.75, 1.0, 0.75)
     found = tuple(spans(tuple(tasks.values())))
