@@ -27,8 +27,8 @@ SHARES = (
     (BoxRule, "contained"),
     (BoxRule, "touched"),
     (BoxRule, "largest"),
-    (vista.Vista, "right_from"),
-    (pyvision_rl.PyVisionRl, "right_from"),
+    (vista.VistaReward, "right_from"),
+    (pyvision_rl.PyVisionRlReward, "right_from"),
 )
 MATH = {"accuracy_weight": 1.2, "format_weight": 0.4}
 
@@ -43,11 +43,11 @@ MATH = {"accuracy_weight": 1.2, "format_weight": 0.4}
         (codev.PRESETS["with-format"], {"format_weight": 0.3}),
         (deepeyes.PRESETS["repo"], {"accuracy_weight": 0.8, "format_weight": 0.2, "tool_weight": 1.2}),
         (deepeyes.PRESETS["math"], MATH | {"tool_weight": 0.0}),
-        (pixel_reasoner.PixelReasoner(), {"curiosity_weight": 0.5, "target": 0.3, "redundancy_weight": 0.05}),
+        (pixel_reasoner.PixelReasonerReward(), {"curiosity_weight": 0.5, "target": 0.3, "redundancy_weight": 0.05}),
         (pyvision_rl.PRESETS["paper"], {"tool_weight": 0.1, "right_from": 1.0}),
         (pyvision_rl.PRESETS["repo"], {"tool_weight": 0.1, "right_from": 0.5}),
-        (thyme.Thyme(), {"accuracy_weight": 1.0, "format_weight": 0.5, "consistency_weight": 0.5}),
-        (vista.Vista(), {"penalties": (-1.5, -2.0, -3.0), "right_from": 1.0}),
+        (thyme.ThymeReward(), {"accuracy_weight": 1.0, "format_weight": 0.5, "consistency_weight": 0.5}),
+        (vista.VistaReward(), {"penalties": (-1.5, -2.0, -3.0), "right_from": 1.0}),
         (
             RepetitionRule(),
             {
@@ -76,8 +76,8 @@ def test_published_numbers(settings: Settings, numbers: dict[str, Any]) -> None:
         (JudgeRules, "levels", (3, 2, 1), (3, 2)),
         (JudgeRules, "levels", (3, 2, 1), (4, 3, 2, 1)),
         (AskRules, "attempts", 1, 0),
-        (codedance.CodeDance, "gamma", 0.1, 0),
-        (codedance.CodeDance, "discount", 0, -0.1),
+        (codedance.CodeDanceReward, "gamma", 0.1, 0),
+        (codedance.CodeDanceReward, "discount", 0, -0.1),
     ],
 )
 def test_where_a_setting_ends(kind: type[Settings], name: str, last: object, first_wrong: object) -> None:

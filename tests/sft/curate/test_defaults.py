@@ -13,9 +13,9 @@ from saccade.sft.curate.filters.budget import Budget
 from saccade.sft.curate.filters.contamination import Contamination
 from saccade.sft.curate.filters.duplicates import Duplicates
 from saccade.sft.curate.filters.mixture import Mixture
-from saccade.sft.curate.filters.pass_rate import PassRate
+from saccade.sft.curate.filters.pass_rate import PassRateFilter
 from saccade.sft.curate.filters.score import MinimumScore
-from saccade.sft.curate.filters.split import Split
+from saccade.sft.curate.filters.split import SplitFilter
 from saccade.sft.curate.filters.strata import Strata
 from saccade.sft.curate.filters.tool_turns import ToolTurns
 
@@ -35,9 +35,9 @@ def numbers(kind: type[Settings]) -> dict[str, Any]:
         (Contamination, NEAR),
         (Duplicates, NEAR | {"keep": 1}),
         (Mixture, {"seed": 0}),
-        (PassRate, RATES | {"lowest": 0.0, "highest": 0.9}),
+        (PassRateFilter, RATES | {"lowest": 0.0, "highest": 0.9}),
         (MinimumScore, {"at_least": 1.0}),
-        (Split, {"shares": {"train": 0.9, "validation": 0.1}, "seed": 0}),
+        (SplitFilter, {"shares": {"train": 0.9, "validation": 0.1}, "seed": 0}),
         (Strata, RATES | {"easy_from": 0.75, "hard_below": 0.25}),
         (ToolTurns, {"at_least": 2}),
     ],
