@@ -283,7 +283,7 @@ def test_half_an_answer_is_right_for_codedance_and_not_for_deepeyes() -> None:
 
 
 def test_codevs_form_is_tags_in_order_and_an_answer() -> None:
-    bare = wrote("<think>So. <answer>red</answer>", answered().action)
+    bare = wrote("<code>x <answer>red</answer>", answered().action)
     for turns, form in (((ran(), answered()), 1.0), ((ran(),), 0.0), ((ran(), bare), 0.0)):
         assert scored(CODEV["with-format"], rollout(*turns))[0].part("format").value == form
     assert CODEV["paper"].turns_to_judge(lost(ran())) == ()
