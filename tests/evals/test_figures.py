@@ -107,6 +107,11 @@ def test_two_runs_are_paired_by_task() -> None:
     assert (mirrored.wins, mirrored.difference) == (1, pytest.approx(-0.4))
 
 
+def test_many_single_samples_have_an_exact_p() -> None:
+    found = compare([row(f"t{n}", 1.0) for n in range(20)], [row(f"t{n}", 0.0) for n in range(20)])
+    assert found.p == 2 / 2**20
+
+
 def test_means_over_samples_are_compared_by_permutation_and_said_so() -> None:
     left = [row(task, credit, rollout) for task in "abcde" for rollout, credit in enumerate((1.0, 1.0))]
     right = [row(task, credit, rollout) for task in "abcde" for rollout, credit in enumerate((1.0, 0.0))]

@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 from tests.models.wire_server import WireServer, chat, slow
 
-from saccade.errors import ModelLostError, ModelRefusedError, SettingsError
+from saccade.errors import ModelLostError, ModelRefusedError, SaccadeError, SettingsError
 from saccade.evals import judged as judged_module
+from saccade.evals import run as run_module
 from saccade.evals.agreement import ContingencyTable, agreement
 from saccade.evals.grades import BY_JUDGE, BY_RULE
 from saccade.evals.merge import merge, run_settings
@@ -104,6 +105,30 @@ async def test_the_judge_may_be_the_headline_and_replies_are_asked_for_once(tmp_
     assert stored(tmp_path / "run") == before
 
 
+async def test_a_judge_that_cannot_be_made_is_refused_before_it_is_kept(
+    tmp_path: Path, judge: Judge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tasks, run = write_tasks(tmp_path / "tasks", 2), tmp_path / "run"
+    wrong = settings(tasks, judge="no-such-family:judge")
+    with pytest.raises(SaccadeError, match="no-such-family"):
+        await evaluate(wrong, run, player=oracle)
+    assert not run.exists()
+    await evaluate(settings(tasks, judge=JUDGE), run, player=oracle)
+    with pytest.raises(SaccadeError, match="no-such-family"):
+        await evaluate(wrong, run, player=oracle)
+    assert "no-such-family" not in (run / "settings.toml").read_text()
+    # One that made verdicts here before may be gone by now; they are kept.
+    monkeypatch.setattr(run_module, "load_model", lambda name: pytest.fail(f"{name} is made again"))
+    assert (await evaluate(settings(tasks, judge=JUDGE), run, player=oracle)).progress.to_judge == 0
+
+
+async def test_a_task_without_gold_answer_is_not_asked_about(tmp_path: Path, judge: Judge) -> None:
+    tasks = write_tasks(tmp_path / "tasks", 2, answer=None)
+    await evaluate(settings(tasks, judge=JUDGE), tmp_path / "run", player=saying(lambda plan: "7"))
+    assert judge.asked == []
+    assert [(item.by_rule, item.by_judge) for item in read_rows(tmp_path / "run")] == [(None, None)] * 2
+
+
 async def test_no_verdict_is_an_outcome_of_its_own(tmp_path: Path, judge: Judge) -> None:
     tasks = write_tasks(tmp_path / "tasks", 3)
     judge.says = lambda text: "Looks right to me: 1" if '"gold answer": "2"' in text else RIGHT
@@ -130,6 +155,8 @@ async def test_an_outage_of_the_judge_is_tried_again_and_ends_as_if_there_had_be
     made = await evaluate(wanted, tmp_path / "run", workers=1, player=oracle)
     assert made.summary.judged is not None
     assert made.summary.judged.no_verdict == {"outage": 1}
+    (notice,) = made.progress.notices
+    assert notice.startswith("t3#0: the judge gave no verdict (outage): ")
     judge.says = lambda text: RIGHT
     await evaluate(wanted, tmp_path / "run", workers=1, player=oracle)
     assert len(judge.asked) == 13
