@@ -10,7 +10,8 @@ from pydantic import ValidationError
 from saccade.record.settings import Settings
 from saccade.rewards import codedance, codev, deepeyes, pixel_reasoner, pyvision_rl, thyme, vista
 from saccade.rewards.judges.box import BoxRule
-from saccade.rewards.judges.model import AskRules, JudgeRules
+from saccade.rewards.judges.client import AskRules
+from saccade.rewards.judges.model import JudgeRules
 from saccade.rewards.repetition import RepetitionRule
 
 CODEDANCE = {
