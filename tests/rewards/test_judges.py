@@ -15,23 +15,17 @@ from saccade.looks.regions import Region, StoredPixels, regions
 from saccade.media.store import MediaStore
 from saccade.models.base import Completion, MediaReader, Request
 from saccade.models.kept import KeptModel
-from saccade.models.limited import LimitedModel
 from saccade.models.scripted import ScriptedModel
+from saccade.record.box import area, iou
 from saccade.record.content import Message
 from saccade.record.status import Status
 from saccade.record.task import EvidenceBox
 from saccade.record.trajectory import Trajectory
-<<<<<<< HEAD
-from saccade.rewards.judges.box import BoxJudge, BoxRule
-from saccade.rewards.judges.group import judged
-from saccade.rewards.judges.model import JudgeRules, ModelJudge, read_score
-=======
-from saccade.rewards.judges.box import BoxJudge, BoxRule, area, containment, iou, overlap
+from saccade.rewards.judges.box import BoxJudge, BoxRule, containment
 from saccade.rewards.judges.consistency import ConsistencyJudge
 from saccade.rewards.judges.group import judged, unjudged
-from saccade.rewards.judges.model import AskRules, JudgeRules, ModelJudge, limited, read_score
+from saccade.rewards.judges.model import JudgeRules, ModelJudge, read_score
 from saccade.rewards.judges.registry import JudgeContext, make_judge
->>>>>>> mut
 from saccade.rewards.judges.verdict import JudgeVerdict, NoVerdict
 from saccade.rewards.reading import calls
 
@@ -272,12 +266,6 @@ async def test_thoughts_without_an_answer_are_not_compared() -> None:
 
 def test_without_a_judge_every_call_says_that_nobody_was_asked() -> None:
     assert unjudged([LOOKED]).verdicts == ((JudgeVerdict(invalid=NoVerdict.NOT_ASKED), None),)
-
-
-def test_a_limit_that_is_there_is_kept() -> None:
-    once = limited(ScriptedModel(["x"]), AskRules(concurrent=2))
-    assert isinstance(once, LimitedModel)
-    assert limited(once, AskRules(concurrent=3)) is once
 
 
 def test_judges_by_name(tmp_path: Path) -> None:

@@ -75,21 +75,6 @@ class BoxLabel(JudgedSettings):
         return Keep(trajectory.model_copy(update={"task": task}))
 
 
-<<<<<<< HEAD
-=======
-def overlap(one: Box, other: Box) -> float:
-    """Intersection over union of two boxes, `xyxy`."""
-    width = min(one[2], other[2]) - max(one[0], other[0])
-    height = min(one[3], other[3]) - max(one[1], other[1])
-    both = max(0.0, width) * max(0.0, height)
-    return both / (_area(one) + _area(other) - both)
-
-
-def _area(box: Box) -> float:
-    return (box[2] - box[0]) * (box[3] - box[1])
-
-
->>>>>>> mut
 def _boxes(reply: str, image: str, part: ImagePart) -> tuple[EvidenceBox, ...] | None:
     """The boxes of a reply; None if it is no array of boxes that lie in the picture."""
     try:
