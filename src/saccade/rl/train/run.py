@@ -92,7 +92,7 @@ class _RlRun:
 
     @property
     def _cursor(self) -> int:
-        """Of the next task in the row of epochs."""
+        """Of the next task in the sequence of epochs."""
         return int(self._run.state.more.get("place", 0))
 
     async def steps(self, tasks: TaskList, reference: Trainable | None) -> None:
