@@ -20,7 +20,7 @@ from saccade.models.local_weights import Checkpoint, load_checkpoint
 from saccade.models.tiny import save_tiny
 from saccade.record.conversation import conversation
 from saccade.sft.train.loss import token_loss
-from saccade.tokens.batch import BatchRow, Collator, token_row
+from saccade.tokens.batch import BatchRow, Collator, forward_passes, token_row
 from saccade.tokens.build import token_trajectory
 from saccade.tokens.encoder import Encoder
 from saccade.tokens.pictures import PictureTensors
@@ -200,3 +200,10 @@ def test_where_values_lie_in_a_batch(checkpoint: Checkpoint, run: RunFolder) -> 
     for packed, rows_ in ((True, [[0, 1, 0, 1, 2]]), (False, [[0, 1, 2], [0, 1, 2]])):
         positions = made[packed].positions
         assert positions.tolist() == ([rows_] * (4 if packed else 3) if rope else rows_)
+
+
+def test_rows_are_grouped_by_length_within_the_limit() -> None:
+    # Longest first: 5, 4, 3, 2. Padded, 4 and 3 take 8 of 9; packed, 5 and 4 take 9.
+    assert forward_passes([3, 5, 2, 4], 9, packed=False) == [[1], [3, 0], [2]]
+    assert forward_passes([3, 5, 2, 4], 9, packed=True) == [[1, 3], [0, 2]]
+    assert forward_passes([12], 9, packed=False) == [[0]]
