@@ -110,7 +110,7 @@ def test_worlds_give_tasks(tmp_path: Path) -> None:
         with pytest.raises(SettingsError, match="those of this world"):
             env.reset(options={"task": wrong})
     env.close()
-    with pytest.raises(RegistryError, match="nested-squares"):
+    with pytest.raises(SettingsError, match="nested-squares"):
         LookAgainEnv("nested-square")
 
 
