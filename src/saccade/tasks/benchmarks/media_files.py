@@ -18,6 +18,7 @@ from saccade.tasks.benchmarks.values import missing
 
 _LONGEST_PATH = 1024
 _SHORTEST_BASE64 = 64
+_WEB = ("http://", "https://")
 PICTURES = (".png", ".jpg", ".jpeg", ".webp")
 """Suffixes that the path of a picture may lack."""
 
@@ -48,7 +49,7 @@ class MediaFiles:
 
     def absent(self, value: object) -> str:
         """Why there is no such file."""
-        if isinstance(value, str) and value.startswith(("http://", "https://")):
+        if isinstance(value, str) and value.startswith(_WEB):
             return f"{short(value)} is an address of the web, and rows name files; download it first"
         places = [str(self.folder), *self.further]
         return f"there is no file {short(value)} in {', '.join(places)}"
@@ -58,6 +59,8 @@ class MediaFiles:
         if len(named) > _LONGEST_PATH or named.startswith("data:") or "\0" in named:
             return None
         if self.anywhere:
+            if named.startswith(_WEB):
+                return None  # a file of the same name may be another one
             plain = os.path.join(self.folder, os.path.expanduser(named.removeprefix("file://")))
             if os.path.isfile(plain):
                 return Path(plain)

@@ -15,8 +15,6 @@ from functools import cached_property
 from pathlib import Path
 from tomllib import TOMLDecodeError, loads
 
-from pydantic import Field
-
 from saccade.errors import SettingsError
 from saccade.media.store import MediaStore
 from saccade.record.settings import Settings, load_settings
@@ -33,7 +31,7 @@ SourceList = Iterable[str | SourceSettings]
 class SourceFile(Settings):
     """A TOML file of sources."""
 
-    source: tuple[SourceSettings, ...] = Field(min_length=1)
+    source: tuple[SourceSettings, ...]
 
 
 @dataclass(frozen=True)
