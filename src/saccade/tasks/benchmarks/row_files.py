@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pydantic_core import from_json
+
 from saccade.errors import DataError, UnavailableError
 from saccade.tasks.benchmarks.problem import RowProblem
 
@@ -105,10 +107,18 @@ def _read_jsonl(file: Path) -> Iterator[dict[str, Any] | str]:
 def parsed(line: bytes) -> dict[str, Any] | str:
     """The row of a JSON line, or what is wrong with it."""
     try:
-        row = json.loads(line)
+        row = _loaded(line)
     except (ValueError, RecursionError) as error:
         return f"it is no JSON: {error}"
     return row if isinstance(row, dict) else "it is no JSON object"
+
+
+def _loaded(line: bytes) -> Any:
+    """The value of a JSON text: by the fast reader, or by Python's where that refuses it (lone surrogates, NaN)."""
+    try:
+        return from_json(line)
+    except ValueError:
+        return json.loads(line)
 
 
 def _read_json(file: Path) -> Iterator[dict[str, Any] | str]:
