@@ -129,6 +129,7 @@ def test_a_folder_of_photographs_goes_all_the_way(
     assert len(open_tasks([str(runs / "mixed")])) == 6
 
 
+@pytest.mark.slow
 def test_a_folder_of_videos_goes_all_the_way(
     tiny: Path, server: WireServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -217,3 +218,21 @@ search = true
 def test_the_sources_of_the_page_are_settings() -> None:
     (_, sources) = blocks("toml")
     assert len(SourceFile.model_validate(tomllib.loads(sources)).source) == 3
+
+
+def test_every_question_of_a_folder_is_asked(
+    server: WireServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    picture(tmp_path / "photos" / "a.png")
+    rows = [{"image": "a.png", "question": f"Which is {number}?"} for number in range(3)]
+    jsonl(tmp_path / "photos" / "questions.jsonl", rows)
+    server.will(knows({f"Which is {number}?": str(number) for number in range(3)}, "codedance"))
+    model = ["--model", f"vllm:m@{server.url}/v1", "--dialect", "codedance"]
+    assert main(["ask", "--batch", "photos", *model, "--json"]) == 0
+    told = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert {(item["question"], item["answer"]) for item in told} == {(f"Which is {n}?", str(n)) for n in range(3)}
+    assert main(["ask", "photo.png", "What?", "--batch", "photos", *model]) == 2
+    assert "leave out a question" in capsys.readouterr().err
+    assert main(["ask", "--batch", "photoss", *model]) == 2
+    assert "Did you mean 'photos'" in capsys.readouterr().err
