@@ -34,7 +34,7 @@ SETTINGS_HELP = (
 )
 
 
-Batch: TypeAlias = Annotated[
+BatchSources: TypeAlias = Annotated[
     list[str] | None,
     typer.Option(
         metavar="SOURCE",
@@ -52,7 +52,7 @@ def ask(
             help="Pictures and videos (files, or http(s) addresses with --allow-urls), then what you want to know.",
         ),
     ] = None,
-    batch: Batch = None,
+    batch: BatchSources = None,
     model: Annotated[
         str | None,
         typer.Option(
