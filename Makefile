@@ -22,7 +22,7 @@ $(STAMP): pyproject.toml requirements/lock.txt
 	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
 	touch $@
 
-demo: setup  ## What this machine isolates, an episode, and the small model that comes along
+demo: setup  ## What this machine isolates, an episode, and the bundled small model
 	$(BIN)/saccade doctor
 	$(BIN)/saccade demo
 

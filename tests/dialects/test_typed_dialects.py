@@ -243,6 +243,28 @@ def test_thyme_reads_the_first_block() -> None:
     assert thyme.parse("<code>\na = 1\n</code>", STOP) == Code(code="a = 1")
     assert thyme.parse("</think>\n<answer>\\boxed{7}</answer>", STOP) == Answer(text="7")
     assert isinstance(thyme.parse("<code>\n</code>", STOP), ParseError)
+    assert thyme.parse("<answer>7</answer><code>a = 1</code>", STOP) == Answer(text="7")
+    assert thyme.parse("<code>a = 1</code><answer>7</answer>", STOP) == Code(code="a = 1")
+    assert thyme.parse("<answer>7 <code>a = 1</code>", STOP) == Code(code="a = 1")
+
+
+@pytest.mark.parametrize(
+    ("text", "finish", "said"),
+    [
+        ("I look.", STOP, "neither code in <code>"),
+        ("I look.", CUT, "cut off by the token limit before there was code"),
+        ("So <answer>7", STOP, "<answer> is never closed"),
+    ],
+)
+def test_thyme_says_what_is_missing(text: str, finish: FinishReason, said: str) -> None:
+    action = THYME["eval"].parse(text, finish)
+    assert isinstance(action, ParseError)
+    assert said in action.reason
+
+
+def test_thyme_names_the_path_of_the_first_picture() -> None:
+    assert THYME["eval"].open(ONE).strings == {"temp_output_dir": ".", "image_path": "image_0.jpg"}
+    assert THYME["eval"].open(Task(id="n", question="?")).strings == {"temp_output_dir": "."}
 
 
 def test_thyme_trajectory_is_one_message() -> None:
@@ -287,8 +309,27 @@ def test_the_shape_of_a_deepeyes_call_is_that_of_the_one_that_counts() -> None:
         assert DEEPEYES["train"].call_shape(text) == ""
 
 
-@pytest.mark.parametrize("dialect", [DEEPEYES["eval"], NATIVE], ids=["deepeyes", "native"])
-def test_other_tools_can_be_offered(dialect: DeepEyesDialect | NativeDialect) -> None:
+def test_the_shape_of_a_vista_call_is_that_of_the_first() -> None:
+    two = '<tool_call>{"tool": "b", "parameters": {}}</tool_call><tool_call>{"name": "a", "arguments": {}}</tool_call>'
+    assert VISTA["paper"].call_shape(two) == "parameters"
+    for text in ("<answer>7</answer>", "<tool_call>{</tool_call>"):
+        assert VISTA["paper"].call_shape(text) == ""
+
+
+def test_vista_writes_the_first_shape_that_holds_the_call() -> None:
+    plain = replace(VISTA["paper"], thinks=False)
+    assert plain.write(Answer(text="7"), "So.") == "<answer>7</answer>"
+    for arguments, body in (
+        ({"box": [1]}, '{"tool": "crop", "box": [1]}'),
+        ({"tool": "x"}, '{"tool": "crop", "parameters": {"tool": "x"}}'),
+    ):
+        call = ToolCall(name="crop", arguments=arguments)
+        assert plain.write(call, "So.") == f"<tool_call>{body}</tool_call>"
+        assert VISTA["paper"].write(call, "So.") == f"<think>So.</think><tool_call>{body}</tool_call>"
+
+
+@pytest.mark.parametrize("dialect", [DEEPEYES["eval"], NATIVE, VISTA["paper"]], ids=["deepeyes", "native", "vista"])
+def test_other_tools_can_be_offered(dialect: DeepEyesDialect | NativeDialect | VistaDialect) -> None:
     offering = dialect.with_tools((SAM,))
     assert offering.tools == (SAM,)
     assert offering.id == dialect.id

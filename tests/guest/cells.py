@@ -132,12 +132,15 @@ class Guest:
         workspace.commit()
         shown = ShownPictures(self.config, outbox)
         install(shown)
+        context = types.SimpleNamespace(
+            module=module, config=self.config, outbox=outbox, workspace=workspace, shown=shown
+        )
         number = 0
         while True:
             order, code = pipe.recv()
             if order == "run":
                 number += 1
-                report = run_cell(module, code, number, self.config, outbox, workspace, shown)
+                report = run_cell(context, code, number)
                 pipe.send(outbox.write_report(report))
             else:
                 pipe.send(_attempt(getattr(workspace, order)))

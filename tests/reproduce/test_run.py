@@ -22,7 +22,7 @@ from saccade.reproduce.claims.registry import load_claim
 from saccade.reproduce.finding import ClaimVerdict
 from saccade.reproduce.run import reproduce
 from saccade.reproduce.settings import Reproduction
-from saccade.rl.train.callback import RlCallback
+from saccade.rl.train.metrics import RlCallback
 from saccade.sft.train.callback import SftCallback
 
 SMALL = (

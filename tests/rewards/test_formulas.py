@@ -272,3 +272,25 @@ def test_parts_are_named_once_and_sum_up(name: str) -> None:
         assert len(names) == len(set(names))
         if reward.total is not None:
             assert reward.total == pytest.approx(sum(part.weight * (part.value or 0.0) for part in reward.parts))
+
+
+def test_half_an_answer_is_right_for_codedance_and_not_for_deepeyes() -> None:
+    (half,) = scored(CODEDANCE["paper"], rollout(ran("x", "p"), answered(), correct=0.5))
+    assert half.part("tools").value == pytest.approx((0.5 + 1) * 0.3)
+    for correct, used in ((0.5, 0.0), (0.51, 1.0)):
+        (reward,) = scored(DEEPEYES["repo"], rollout(ran("x", "p"), answered(), correct=correct))
+        assert reward.part("tool").value == used
+
+
+def test_codevs_form_is_tags_in_order_and_an_answer() -> None:
+    bare = wrote("<code>x <answer>red</answer>", answered().action)
+    for turns, form in (((ran(), answered()), 1.0), ((ran(),), 0.0), ((ran(), bare), 0.0)):
+        assert scored(CODEV["with-format"], rollout(*turns))[0].part("format").value == form
+    assert CODEV["paper"].turns_to_judge(lost(ran())) == ()
+
+
+def test_vista_says_what_is_repeated_and_weighs_by_difficulty_alone() -> None:
+    plain, again = scored(VISTA["paper"], rollout(called(), answered()), rollout(*[wrote("no " * 9)], answered()))
+    assert (plain.part("repetition").detail, again.part("repetition").detail) == ("", "moderate")
+    (unknown,) = scored(VISTA["difficulty"], rollout(called(), answered(), correct=None))
+    assert {part.weight for part in unknown.parts if part.name in ("format", "correct")} == {1.0}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,7 @@ import pytest
 from fastapi import Response
 from fastapi.responses import JSONResponse
 from PIL import Image
-from tests.models.wire_server import Behaviour, WireServer, chat, running, status
+from tests.models.wire_server import Behaviour, WireServer, chat, status
 from tests.rewards.rollouts import SEARCH, TASK, answered, ran, rollout, wrote
 
 from saccade.errors import ModelDeniedError, PromptFileError
@@ -32,17 +31,6 @@ from saccade.rl.rollout import Rollout
 from saccade.rl.train.scoring import Scorer, accuracy_alone, load_scorer
 
 ONCE = RetryPolicy(tries=1, seconds=10)
-
-
-@pytest.fixture(scope="module")
-def _server() -> Iterator[WireServer]:
-    with running() as server:
-        yield server
-
-
-@pytest.fixture
-def server(_server: WireServer) -> WireServer:
-    return _server.will()
 
 
 @pytest.fixture

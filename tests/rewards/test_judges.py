@@ -10,19 +10,23 @@ import pytest
 from tests.report.cases import Scene
 from tests.rewards.rollouts import GOLD, SEARCH, answered, lost, part, ran, rollout
 
-from saccade.errors import ModelDeniedError, ModelLostError, ModelRefusedError
+from saccade.errors import ModelDeniedError, ModelLostError, ModelRefusedError, RegistryError, SettingsError
 from saccade.looks.regions import Region, StoredPixels, regions
 from saccade.media.store import MediaStore
 from saccade.models.base import Completion, MediaReader, Request
 from saccade.models.kept import KeptModel
 from saccade.models.scripted import ScriptedModel
+from saccade.record.box import area, iou
 from saccade.record.content import Message
 from saccade.record.status import Status
 from saccade.record.task import EvidenceBox
 from saccade.record.trajectory import Trajectory
-from saccade.rewards.judges.box import BoxJudge, BoxRule, area, iou, overlap
-from saccade.rewards.judges.group import judged
+from saccade.rewards.judges.box import BoxJudge, BoxRule, containment
+from saccade.rewards.judges.client import AskRules, client_of
+from saccade.rewards.judges.consistency import ConsistencyJudge
+from saccade.rewards.judges.group import judged, unjudged
 from saccade.rewards.judges.model import JudgeRules, ModelJudge, read_score
+from saccade.rewards.judges.registry import JudgeContext, make_judge
 from saccade.rewards.judges.verdict import JudgeVerdict, NoVerdict
 from saccade.rewards.reading import calls
 
@@ -87,13 +91,6 @@ def test_box_judge_looks_at_the_picture_that_is_meant() -> None:
 async def test_box_judge_is_a_judge() -> None:
     judge = BoxJudge(finding(at(*GOLD.xyxy)))
     assert await judge.judge(LOOKED, calls(LOOKED)) == judge.verdicts(LOOKED)
-
-
-def test_iou() -> None:
-    assert iou((0, 0, 2, 2), (1, 1, 3, 3)) == pytest.approx(1 / 7)
-    assert iou((0, 0, 2, 2), (0, 0, 2, 2)) == 1
-    assert iou((0, 0, 0, 0), (0, 0, 0, 0)) == 0
-    assert iou((2, 2, 0, 0), (0, 0, 2, 2)) == 0
 
 
 @pytest.mark.parametrize(
@@ -218,17 +215,72 @@ def test_a_verdict_is_a_score_or_a_reason() -> None:
             JudgeVerdict.model_validate(fields)
 
 
-def test_boxes_that_differ_in_every_side_by_hand() -> None:
-    one, other = (0.0, 10.0, 20.0, 30.0), (5.0, 0.0, 40.0, 25.0)
-    # Both hold x from 5 to 20 and y from 10 to 25.
-    assert (area(one), area(other), overlap(one, other)) == (400.0, 875.0, 225.0)
-    assert iou(one, other) == iou(other, one) == 225 / 1050
-    assert (area((5, 5, 5, 9)), area((9, 5, 5, 9)), overlap(one, (20.0, 10.0, 30.0, 30.0))) == (0.0, 0.0, 0.0)
-
-
 @pytest.mark.parametrize("name", ["contained", "touched", "largest"])
 def test_a_fraction_of_a_box_is_above_0_and_at_most_1(name: str) -> None:
     assert getattr(BoxRule.model_validate({name: 1.0}), name) == 1.0
     for wrong in (0.0, 1.01, -0.5):
         with pytest.raises(ValueError, match=name):
             BoxRule.model_validate({name: wrong})
+
+
+def test_boxes_and_regions_at_their_edges() -> None:
+    assert (area((0, 0, 0.5, 0.5)), area((5, 5, 4, 9)), area((5, 5, 9, 4))) == (0.25, 0, 0)
+    assert (iou((0, 0, 0.5, 0.5), (0, 0, 0.5, 0.5)), iou((1, 1, 1, 1), (1, 1, 1, 1))) == (1.0, 0.0)
+    assert (containment(GOLD, at(*GOLD.xyxy)), containment(GOLD, at(*GOLD.xyxy, name="other"))) == (1.0, 0.0)
+    judge = BoxJudge(finding())
+    two = SEARCH.model_copy(update={"evidence": (GOLD, EvidenceBox(image="photo", xyxy=(300, 200, 320, 220)))})
+    assert judge.level(two, at(*GOLD.xyxy)) == 1.0
+    assert judge.level(SEARCH.model_copy(update={"evidence": ()}), at(*GOLD.xyxy)) == 0.25
+
+
+async def test_a_judge_is_asked_each_time_warmer(caplog: pytest.LogCaptureFixture) -> None:
+    asked: list[float | None] = []
+
+    class Warm(ScriptedModel):
+        async def complete(self, request: Request, media: MediaReader, **more: Any) -> Completion:
+            asked.append(request.sampling.temperature)
+            return await super().complete(request, media, **more)
+
+    judge = ConsistencyJudge(Warm(["x" * 400] * 3, name="warm"))
+    verdict = await judge.verdict(rollout(answered()))
+    assert (verdict.invalid, verdict.detail) == (NoVerdict.MALFORMED, "x" * 300)
+    assert asked == pytest.approx([0.0, 0.7, 0.8])
+    assert "The judge warm gave no verdict (malformed)" in caplog.text
+
+
+async def test_thoughts_without_an_answer_are_not_compared() -> None:
+    asked: list[str] = []
+
+    def reply(messages: tuple[Message, ...]) -> str:
+        asked.append(messages[0].text)
+        return '{"score": 1}'
+
+    judge = ConsistencyJudge(ScriptedModel(reply))
+    assert await judge.verdict(rollout(ran())) == JudgeVerdict(score=0.0, detail="no answer was given")
+    assert asked == []
+    for length, shown in ((16_000, "y" * 16_000), (16_001, "..." + "y" * 16_000)):
+        turn = answered().model_copy(update={"text": "y" * length})
+        kept = await judge.scored(rollout(turn))
+        assert (kept.scores[-1].value, kept.scores[-1].weight) == (1.0, 0.0)
+        assert f'"{shown}"' in asked[-1]
+
+
+def test_without_a_judge_every_call_says_that_nobody_was_asked() -> None:
+    assert unjudged([LOOKED]).verdicts == ((JudgeVerdict(invalid=NoVerdict.NOT_ASKED), None),)
+
+
+def test_a_limit_that_is_there_is_kept() -> None:
+    once = client_of(ScriptedModel(["x"]), AskRules(concurrent=2))
+    assert client_of(once, AskRules(concurrent=3)) is once
+    assert once.rules.concurrent == 2
+
+
+def test_judges_by_name(tmp_path: Path) -> None:
+    context = JudgeContext(store=MediaStore(tmp_path), model=None, rules=JudgeRules())
+    with pytest.raises(SettingsError, match="judge_model"):
+        make_judge("model", context)
+    own = tmp_path / "judging.py"
+    own.write_text("class J:\n    def judge(self, trajectory, turns): ...\nMADE = J()\ndef seven(context): return 7\n")
+    assert type(make_judge(f"{own}:MADE", context)).__name__ == "J"
+    with pytest.raises(RegistryError, match="seven made no judge: it gave"):
+        make_judge(f"{own}:seven", context)

@@ -5,9 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.rewards.rollouts import answered, boxed, called, file, lost, part, ran, rollout, wrote
+from tests.rewards.rollouts import answered, boxed, called, file, lost, part, ran, rollout, scored, wrote
 
+from saccade.dialects.registry import load_dialect
 from saccade.errors import RegistryError, SettingsError
+from saccade.record.action import ParseError
 from saccade.record.execution import ExecutionPicture, ExecutionRepair
 from saccade.record.score import total
 from saccade.record.status import Status
@@ -25,6 +27,7 @@ from saccade.rewards.redlines import Redline, redlines
 from saccade.rewards.registry import REWARDS, load_reward, presets
 from saccade.rewards.repetition import Repetition, RepetitionRule, repetition
 from saccade.rewards.reward import Reward, RewardGroup, with_reward
+from saccade.rewards.trial import fines_form, turn_parts
 from saccade.tools.problem import ProblemKind
 
 
@@ -331,3 +334,58 @@ def test_every_step_is_a_setting(field: str) -> None:
     assert repetition(texts) == 0
     assert repetition(texts, RepetitionRule.model_validate({field: (2, 3, 4)})) == 2
     assert repetition(texts, RepetitionRule.model_validate({field: (1, 2, 3)})) == 3
+
+
+def test_forms_of_what_is_no_whole_episode() -> None:
+    for form in (follows_protocol, only_actions):
+        assert form(rollout()) is False
+        assert form(rollout(called())) is False
+    refused = called().model_copy(update={"action": ParseError(reason="no such tool"), "execution": None})
+    assert not follows_protocol(rollout(refused, answered()))
+    twice = wrote("So.\n<answer>\n\\boxed{\\boxed{red}}\n</answer>", answered().action)
+    assert not boxed_answer(rollout(twice))
+    assert boxed_answer(rollout(boxed()))
+
+
+def test_redlines_of_what_did_not_run_and_of_two_files() -> None:
+    idle = ran().model_copy(update={"execution": None})
+    assert redlines(rollout(idle, answered())) == ((), ())
+    kept = ran("x", files=(file("a.png"), file("b.png")))
+    assert kept.execution is not None
+    shown = ExecutionPicture(image=part("a"), source="file", path="a.png")
+    kept = kept.model_copy(update={"execution": kept.execution.model_copy(update={"pictures": (shown,)})})
+    assert redlines(rollout(kept, answered())) == ((), ())
+
+
+def test_a_reward_tried_on_an_invented_rollout() -> None:
+    def broken(group: RewardGroup) -> tuple[Reward, ...]:
+        raise KeyError("no tag")
+
+    assert turn_parts(load_reward("codedance")) == tuple(
+        item.name for item in scored(load_reward("codedance"), rollout(ran(), answered()))[0].turns
+    )
+    assert turn_parts(load_reward("pyvision-rl")) == ()
+    assert turn_parts(broken) is None
+    vista, codev = load_dialect("vista"), load_dialect("codev")
+    assert fines_form(load_reward("vista-r1"), load_dialect("pyvision"))
+    assert not fines_form(load_reward("vista-r1"), vista)
+    assert not fines_form(load_reward("pyvision-rl"), codev)
+    assert not fines_form(load_reward("codev:with-format"), codev)
+    assert not fines_form(broken, codev)
+
+
+def test_rewards_of_ones_own(tmp_path: Path) -> None:
+    own = tmp_path / "paid.py"
+    own.write_text("class Kind: pass\nSEVEN = 7\ndef paid(group): return ()\n")
+    for name in ("Kind", "SEVEN"):
+        with pytest.raises(RegistryError, match="not a function of a Group"):
+            load_reward(f"{own}:{name}")
+    assert load_reward(f"{own}:paid")(RewardGroup(())) == ()
+    with pytest.raises(SettingsError, match=r"paid takes no parameters; leave out weight"):
+        load_reward(f"{own}:paid", {"weight": 1})
+
+
+@pytest.mark.parametrize(("word", "level"), [("5cm", 0), ("cm", 1), ("x", 0), ("é", 1)])
+def test_what_counts_as_a_word(word: str, level: int) -> None:
+    """Eight times in a row: a figure with its unit is a number, a letter alone a variable."""
+    assert repetition([f"{word} " * 8]) == Repetition(level)

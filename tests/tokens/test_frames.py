@@ -1,5 +1,6 @@
 """The frames against chat templates that say what the families' own say, and what is refused."""
 
+import re
 from typing import Any
 
 import numpy as np
@@ -122,6 +123,10 @@ def test_ids_that_were_sampled_are_kept_and_others_refused() -> None:
     forged = (*cut_otherwise, one.placeholder_id)
     with pytest.raises(TrainingError, match="<IMG_CONTEXT>"):
         token_trajectory(trajectory_of(plain.model_copy(update={"token_ids": forged})), one)
+    several = tuple(sorted(one.reserved_ids))
+    named = re.escape(f"the model sampled {one.decode(several[:1])}, which only a prompt")
+    with pytest.raises(TrainingError, match=named):
+        token_trajectory(trajectory_of(plain.model_copy(update={"token_ids": (*cut_otherwise, *several)})), one)
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -176,6 +181,11 @@ def test_a_checkpoint_that_does_not_fit_is_refused_by_name() -> None:
         make("{% for m in messages %}[{{ m.role }}] {{ m.content }}{% endfor %}")
     with pytest.raises(TrainingError, match="chat template"):
         make(tokenizer.chat_template.replace("assistant\n{% endif %}", "assistant\n<think>\n{% endif %}"))
+    with pytest.raises(TrainingError, match="chat template"):  # what it makes of an answer that was given
+        make(
+            PLAIN.join(["{% for m in messages %}{% if m.role == 'assistant' %}Reply: {% endif %}", "{% endfor %}"])
+            + GENERATION
+        )
     config.model_type = "llava"
     with pytest.raises(TrainingError, match=r"some-model is of the family 'llava'.*qwen3_vl"):
         make()
@@ -199,6 +209,8 @@ def test_segments_that_contradict_themselves_are_refused() -> None:
         TokenSegment(SegmentKind.OBSERVATION, (1,), turn=0)
     with pytest.raises(ValueError, match="prompt"):
         TokenTrajectory("t", (TokenSegment(SegmentKind.OBSERVATION, (1,)),))
+    with pytest.raises(ValueError, match=r"one prompt; t has \['prompt', 'prompt'\]"):
+        TokenTrajectory("t", (TokenSegment(SegmentKind.PROMPT, (1,)), TokenSegment(SegmentKind.PROMPT, (1,))))
 
 
 class Changed:
@@ -224,6 +236,15 @@ def test_a_tokenizer_that_does_not_fit_is_refused_by_name() -> None:
         assert missing in str(caught.value)
     with pytest.raises(TrainingError, match="no fast backend"):
         Encoder("some-model", Changed(tokenizer, backend_tokenizer=None), processor, config, tokenizer.chat_template)
+
+
+def test_a_tokenizer_that_cuts_and_pads_is_read_without_both() -> None:
+    tokenizer, text = tiny.tiny_tokenizer(), "twelve words or so, which are more than four tokens"
+    tokenizer.backend_tokenizer.enable_truncation(4)
+    tokenizer.backend_tokenizer.enable_padding(length=200)
+    config = tiny._config("qwen2_5_vl", len(tokenizer))
+    one = Encoder("some-model", tokenizer, tiny._image_processor("qwen2_5_vl"), config, tokenizer.chat_template)
+    assert one.text(text) == encoder("qwen2_5_vl").text(text)
 
 
 def test_padding_ends_and_context_are_those_of_the_checkpoint() -> None:

@@ -21,10 +21,9 @@ app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
 EPILOG = (
     "Exit codes: 0 answered; 1 ended without an answer; 2 a name, a file or a setting is wrong; 3 the model, the "
-    "sandbox or the disk failed; 130 broken off with Ctrl-C or SIGTERM (what there is of the episode is kept in --out; "
-    "after a kill the same command continues it). "
-    "Keys are read from the environment; `saccade list models` names the variable of each provider. "
-    "Then `saccade show RUN` makes a page of it."
+    "sandbox or the disk failed; 130 interrupted by Ctrl-C or SIGTERM (the episode so far is kept in --out; after a "
+    "kill the same command resumes it). Keys are read from the environment; `saccade list models` names the variable "
+    "of each provider. Then `saccade show RUN` makes a page of it."
 )
 
 SETTINGS_HELP = (
@@ -62,19 +61,21 @@ def ask(
     ] = None,
     dialect: Annotated[
         str | None,
-        typer.Option(help="How the model is spoken to; a wrong name lists all.  [default: what suits it]"),
+        typer.Option(help="Form of prompt and turns; a wrong name lists all.  [default: what suits it]"),
     ] = None,
     image: Annotated[
-        list[str] | None, typer.Option(help="A further picture (or video). May be repeated; the order counts.")
+        list[str] | None, typer.Option(help="Another picture (or video). May be repeated; the order counts.")
     ] = None,
     choice: Annotated[list[str] | None, typer.Option(help="A possible answer. May be repeated.")] = None,
     prompt_file: Annotated[
         Path | None, typer.Option(help="A prompt file of your own, as text or as PyVision's JSON.")
     ] = None,
-    allow_urls: Annotated[bool, typer.Option("--allow-urls", help="Download what is named by an address.")] = False,
+    allow_urls: Annotated[
+        bool, typer.Option("--allow-urls", help="Download pictures that are given by address.")
+    ] = False,
     out: Annotated[Path | None, typer.Option(help="Run folder in which the episode is kept.")] = None,
     settings: Annotated[
-        Path | None, typer.Option(help="TOML file with settings; options on the command line come first.")
+        Path | None, typer.Option(help="TOML file with settings; options on the command line override it.")
     ] = None,
     option: Annotated[
         list[str] | None,

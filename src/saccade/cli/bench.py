@@ -69,7 +69,7 @@ def loop(
     quick: Annotated[bool, typer.Option("--quick", help="Fewer episodes: half a minute.")] = False,
     json_file: Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write the figures there.")] = None,
 ) -> None:
-    """The loop with a model that answers in no time: turns per second, its own cost, memory over many episodes."""
+    """The loop with a model that answers instantly: turns per second, its own cost, memory over many episodes."""
     from saccade.bench.loop import FULL_LOOP, QUICK_LOOP, measure_loop
 
     _measured("saccade bench loop", partial(measure_loop, QUICK_LOOP if quick else FULL_LOOP), json_file)

@@ -23,7 +23,7 @@ def compare(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Everything as JSON, every differing task included.")] = False,
 ) -> None:
-    """Say which of two runs is better, by how much, how sure that is, and in which tasks they differ."""
+    """Say which of two runs is better, by how much, with what certainty, and in which tasks they differ."""
     import json
     from dataclasses import asdict
 

@@ -28,7 +28,7 @@ def convert(
     images: Annotated[Path | None, typer.Option(help="Folder of the pictures. [default: that of the rows]")] = None,
     root: Annotated[str, typer.Option(help="Written before the paths of pictures. [default: nothing]")] = "",
 ) -> None:
-    """Convert training data; rows that cannot be are listed with the reason. Exits with 1 if none could be."""
+    """Convert training data. Rows that cannot be converted are listed with the reason; exits with 1 if all are."""
     from rich.progress import Progress
 
     from saccade.cli.plain import plain_console

@@ -36,7 +36,7 @@ def curate(
     cache: Annotated[Path, typer.Option(help="Folder in which judges keep their replies.")] = Path("runs/judge-cache"),
     list_filters: Annotated[bool, typer.Option("--list", help="Name the filters and their parameters.")] = False,
 ) -> None:
-    """Filter the trajectories of runs into a new run, and say what each filter left out."""
+    """Filter the trajectories of runs into a new run, and report what each filter left out."""
     if list_filters:
         _list()
         return

@@ -21,12 +21,12 @@ SOLVER = "solver"
 """Name of the baseline that writes programs from the question's wording."""
 
 EPILOG = (
-    "SOURCE is a benchmark (`saccade cards list`), a card of your own (.toml), a folder or file of tasks (as `saccade "
-    "worlds sample` writes) or a generated world. Ctrl-C keeps what there is; the same command continues where it "
-    "stopped and refuses other settings (--n and --k may grow). Outages are kept apart from wrong answers and tried "
-    "again. --dialect direct asks without tools. --model solver is a baseline without a model. With --shard 1/4 to 4/4 "
-    "on four hosts, `saccade merge` puts the run together. Exit codes: 0 done; 1 done, but samples came to nothing; 2 "
-    "a name or a setting is wrong, or a backend failed; 3 the disk cannot be read or written; 130 broken off (Ctrl-C, "
+    "SOURCE is a benchmark (`saccade cards list`), a card of your own (.toml), a folder or file of tasks (as "
+    "`saccade worlds sample` writes) or a generated world. Ctrl-C keeps what is finished; the same command resumes "
+    "the run and refuses other settings (--n and --k may grow). Outages are not wrong answers and are tried again. "
+    "--dialect direct asks without tools. --model solver is a baseline without a model. With --shard 1/4 to 4/4 on "
+    "four hosts, `saccade merge` puts the run together. Exit codes: 0 done; 1 done, but some samples failed; 2 a "
+    "name or a setting is wrong, or a backend failed; 3 the disk cannot be read or written; 130 interrupted (Ctrl-C, "
     "SIGTERM)."
 )
 
@@ -34,10 +34,10 @@ EPILOG = (
 @app.command("eval", epilog=EPILOG)
 def evaluate(
     sources: Annotated[list[str], typer.Argument(metavar="SOURCE...", help="Where the tasks come from.")],
-    out: Annotated[Path, typer.Option(help="Run folder; made if missing, continued if it is there.")],
+    out: Annotated[Path, typer.Option(help="Run folder; created if missing, resumed if it exists.")],
     model: Annotated[str | None, typer.Option(help="As `saccade ask --model`, or solver.")] = None,
     dialect: Annotated[
-        str | None, typer.Option(help="How it is spoken to; direct: without tools.  [default: what suits it]")
+        str | None, typer.Option(help="Form of prompt and turns; direct: without tools.  [default: what suits it]")
     ] = None,
     published: Annotated[
         str | None,
@@ -54,24 +54,24 @@ def evaluate(
     split: Annotated[str | None, typer.Option(help="Of generated worlds: train, validation or test.")] = None,
     seed: Annotated[int | None, typer.Option(help="Of the choice of tasks and of each sample.  [default: 0]")] = None,
     grader: Annotated[str | None, typer.Option(help="One grader for all tasks, e.g. relaxed.")] = None,
-    judge: Annotated[str | None, typer.Option(help="A model to ask about every answer when all are played.")] = None,
+    judge: Annotated[str | None, typer.Option(help="A model that is asked about every answer at the end.")] = None,
     headline: Annotated[
         str | None, typer.Option(help="Whose verdict counts, rule or judge.  [default: the benchmark's, else rule]")
     ] = None,
     shard: Annotated[str | None, typer.Option(metavar="I/N", help="The I-th of N parts of the tasks.")] = None,
     prompt_file: Annotated[Path | None, typer.Option(help="A prompt file of your own.")] = None,
     workers: Annotated[int, typer.Option(min=1, help="Samples at once.")] = 16,
-    settings: Annotated[Path | None, typer.Option(help="TOML file with settings; options come first.")] = None,
+    settings: Annotated[Path | None, typer.Option(help="TOML file with settings; options override it.")] = None,
     option: Annotated[
         list[str] | None,
         typer.Option(
             "--set",
             metavar="NAME=VALUE",
-            help="sampling.temperature, limits.turns, tools, retry.seconds, ... A wrong name lists what is near.",
+            help="sampling.temperature, limits.turns, tools, retry.seconds, ... A wrong name lists similar ones.",
         ),
     ] = None,
 ) -> None:
-    """Play tasks with a model, grade the answers, and say how many are right."""
+    """Play tasks with a model, grade the answers, and report how many are right."""
     named = {
         "model": model,
         "dialect": dialect,

@@ -45,4 +45,4 @@ def screen() -> Iterator[ProgressCallback]:
 
 def _told(counts: EvalProgress) -> str:
     share = "" if counts.accuracy is None else f"{100 * counts.accuracy:.1f}% right"
-    return share + (f", {counts.failed} came to nothing" if counts.failed else "")
+    return share + (f", {counts.failed} failed" if counts.failed else "")

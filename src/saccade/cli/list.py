@@ -62,7 +62,7 @@ KINDS = {
     "rewards": ListedKind("saccade.rewards.registry:REWARDS", "what a rollout is worth", "recipes: reward.preset"),
     "judges": ListedKind("saccade.rewards.judges.registry:JUDGES", "who judges tool outputs", "recipes: reward.judge"),
     "selections": ListedKind(
-        "saccade.rl.select.registry:SELECTIONS", "which rollouts are trained on", "recipes: selection.rule"
+        "saccade.rl.select.selection:SELECTIONS", "which rollouts are trained on", "recipes: selection.rule"
     ),
     "advantages": ListedKind(
         "saccade.rl.advantages.rules:ADVANTAGES", "from rewards to advantages", "recipes: advantage.rule"

@@ -12,16 +12,17 @@ from saccade.cli.train_options import need_training
 from saccade.recipes.find import find_recipe
 
 if TYPE_CHECKING:
-    from saccade.rl.train.callback import RlCallback
+    from saccade.rl.train.metrics import RlCallback
     from saccade.sft.train.callback import SftCallback
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
 EPILOG = (
-    "OUT/CLAIM holds settings.toml, start/ (lessons and training of the weakened start), arms/ (runs of `saccade rl`), "
-    "exams/ (run folders; `saccade show` reads them), report.md, result.json, figure.png and figure.svg. The same "
-    "command continues what was stopped or killed. Exit codes: 0 tried, whatever came out; 2 a setting, a file or "
-    "the machine is wrong; 130 stopped with Ctrl-C. docs/reproduce.md says what is tried and what decides."
+    "OUT/CLAIM holds settings.toml, start/ (lessons and training of the weakened start), arms/ (runs of `saccade "
+    "rl`), exams/ (run folders; `saccade show` reads them), report.md, result.json, figure.png and figure.svg. The "
+    "same command resumes a run that was stopped or killed. Exit codes: 0 tested, whatever the verdict; 2 a setting, "
+    "a file or the machine is wrong; 130 stopped with Ctrl-C. docs/reproduce.md says what is tested and how it is "
+    "decided."
 )
 
 
@@ -32,7 +33,7 @@ def reproduce(
         str | None,
         typer.Option(help="Checkpoint that the start is made of: a folder; tiny is the bundled one."),
     ] = None,
-    out: Annotated[Path, typer.Option(help="Folder for what is made; the claim gets one in it.")] = Path(
+    out: Annotated[Path, typer.Option(help="Folder for the results; the claim gets a folder in it.")] = Path(
         "runs/reproduce"
     ),
     minutes: Annotated[float | None, typer.Option(min=0, help="Time for everything; 0: no limit. Default 30.")] = None,
@@ -40,12 +41,12 @@ def reproduce(
     processes: Annotated[
         int | None, typer.Option(min=1, help="Processes of an arm's training: one for each GPU, or core. Default 1.")
     ] = None,
-    settings: Annotated[Path | None, typer.Option(help="TOML file in place of the claim's own.")] = None,
+    settings: Annotated[Path | None, typer.Option(help="TOML file instead of the claim's own.")] = None,
     option: Annotated[
         list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="steps=60, exam.temperature=0, ...")
     ] = None,
 ) -> None:
-    """Try a claim of a paper: train its arms, compare them, draw a figure, say whether it holds."""
+    """Test a claim of a paper: train its arms, compare them, draw a figure, say whether it holds."""
     from saccade.reproduce.claims.registry import CLAIMS, load_claim
 
     if claim == "list":

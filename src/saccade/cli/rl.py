@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
 EPILOG = (
-    "OUT holds settings.toml (all of them, resolved), metrics.jsonl (one line for each step), samples.jsonl, rollouts/ "
-    "(a run folder; `saccade show` reads it), tensorboard/, checkpoints/, and in the end model/, which `saccade ask "
-    "--model local:OUT/model` runs. The same command with --resume continues a run that was stopped or killed. "
-    "Several GPUs: --processes N, or accelerate launch --num_processes N -m saccade rl ... "
-    "Exit codes: 0 trained; 2 a setting, a file or the machine is wrong; 130 stopped with Ctrl-C. "
-    "docs/rl.md says what each setting does."
+    "OUT holds settings.toml (all of them, resolved), metrics.jsonl (one line for each step), samples.jsonl, "
+    "rollouts/ (a run folder; `saccade show` reads it), tensorboard/, checkpoints/, and in the end model/, which "
+    "`saccade ask --model local:OUT/model` runs. The same command with --resume resumes a run that was stopped or "
+    "killed. Several GPUs: --processes N, or accelerate launch --num_processes N -m saccade rl ... Exit codes: 0 "
+    "trained; 2 a setting, a file or the machine is wrong; 130 stopped with Ctrl-C. docs/rl.md says what each "
+    "setting does."
 )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from saccade.cli.train_screen import TrainScreen
-from saccade.rl.train.callback import RlCallback
+from saccade.rl.train.metrics import RlCallback
 from saccade.training.callback import Metrics
 
 

@@ -19,10 +19,9 @@ app = typer.Typer(add_completion=False, rich_markup_mode=None)
 EPILOG = (
     "OUT holds settings.toml (all of them, resolved), metrics.jsonl, samples.jsonl (greedy answers to held-out "
     "prompts), tensorboard/, checkpoints/, and in the end model/, which `saccade ask --model local:OUT/model` runs. "
-    "The same command with --resume continues a run that was stopped or killed, as if nothing had happened. "
-    "Several GPUs: --processes N, or accelerate launch --num_processes N -m saccade sft ... "
-    "Exit codes: 0 trained; 2 a setting, a file or the data are wrong; 130 stopped with Ctrl-C. "
-    "docs/training.md says what each setting does."
+    "With --resume the same command resumes a run that was stopped or killed, with the same result. Several GPUs: "
+    "--processes N, or accelerate launch --num_processes N -m saccade sft ... Exit codes: 0 trained; 2 a setting, a "
+    "file or the data are wrong; 130 stopped with Ctrl-C. docs/training.md says what each setting does."
 )
 
 

@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
 EPILOG = (
-    "Ctrl-C keeps what there is; the same command continues where it stopped, and refuses other settings (only --n may "
-    "grow). Without --teacher, experts that know each world's program write the turns; all code really runs. With "
+    "Ctrl-C keeps what is finished; the same command resumes the run and refuses other settings (only --n may grow). "
+    "Without --teacher, experts that know each world's program write the turns; all code really runs. With "
     "--teacher, a model plays the dialect; --set teacher.recipe=densify lets a second model (teacher.writer) rewrite "
     "its thoughts, teacher.recipe=codify turns reasoning in words into code that is run. Trajectories have the score "
-    "`correct`; wrong ones are kept, for `saccade curate` to sort out. Exit codes: 0 done; 1 done, but jobs came to "
-    "nothing; 2 a name or a setting is wrong, or a backend failed; 130 broken off."
+    "`correct`; wrong ones are kept; `saccade curate` can drop them. Exit codes: 0 done; 1 done, but some jobs "
+    "failed; 2 a name or a setting is wrong, or a backend failed; 130 interrupted."
 )
 
 
@@ -32,13 +32,13 @@ def synth(
         list[str],
         typer.Argument(metavar="SOURCE...", help="Worlds (`saccade worlds list`); with --teacher any source of tasks."),
     ],
-    dialect: Annotated[str, typer.Option(help="How the turns are written.")],
-    out: Annotated[Path, typer.Option(help="Run folder; made if missing, continued if it is there.")],
+    dialect: Annotated[str, typer.Option(help="Dialect in which the turns are written.")],
+    out: Annotated[Path, typer.Option(help="Run folder; created if missing, resumed if it exists.")],
     n: Annotated[int, typer.Option("--n", min=1, help="Tasks of each source; with weights of all.")] = 100,
     split: Annotated[str, typer.Option(help="train, validation or test.")] = "train",
     teacher: Annotated[
         str | None,
-        typer.Option(help="A model in place of the experts, e.g. openai:gpt-4.1 (as `saccade ask --model`)."),
+        typer.Option(help="A model instead of the experts, e.g. openai:gpt-4.1 (as `saccade ask --model`)."),
     ] = None,
     workers: Annotated[
         int | None, typer.Option(min=1, help="Episodes at once.  [default: twice the cores; 8 with a teacher]")
@@ -51,7 +51,7 @@ def synth(
             metavar="NAME=VALUE",
             help="samples, start, expert.verbosity (short or long), expert.styles.mistake, expert.crop_side, "
             "knobs.WORLD.KNOB, teacher.writer, teacher.sampling.temperature, limits.turns, tools, sandbox, ... "
-            "A wrong name lists what is near.",
+            "A wrong name lists similar ones.",
         ),
     ] = None,
 ) -> None:
@@ -92,7 +92,7 @@ def _made(settings: SynthSettings, out: Path, workers: int) -> SynthProgress:
                 bar.console.print(f"from {line}", markup=False, highlight=False)
             share = f"{100 * progress.right / progress.kept:.0f}% right" if progress.kept else ""
             lost = sum(progress.discarded.values())
-            description = share + (f", {lost} came to nothing" if lost else "")
+            description = share + (f", {lost} failed" if lost else "")
             bar.update(row, total=progress.total, completed=progress.done, description=description)
 
         try:
@@ -109,7 +109,7 @@ def _tell(progress: SynthProgress, out: Path) -> None:
     for maker, count in sorted(progress.makers.items()):
         print(f"  {maker:<32}{count}")
     for kind, count in sorted(progress.discarded.items()):
-        print(f"  came to nothing, {kind}: {count}; the first: {progress.example[kind]}")
+        print(f"  failed, {kind}: {count}; the first: {progress.example[kind]}")
 
 
 def _list(names: list[str]) -> str:

@@ -17,7 +17,7 @@ ModelOption: TypeAlias = Annotated[
     str | None, typer.Option(help="Checkpoint to begin with: a folder, or a name on the hub.")
 ]
 Out: TypeAlias = Annotated[Path, typer.Option(help="Folder of the run.")]
-Resume: TypeAlias = Annotated[bool, typer.Option("--resume", help="Continue the run in OUT.")]
+Resume: TypeAlias = Annotated[bool, typer.Option("--resume", help="Resume the run in OUT.")]
 Several: TypeAlias = Annotated[
     int, typer.Option("--processes", min=1, help="Processes, one for each GPU; `accelerate launch` starts them too.")
 ]

@@ -32,8 +32,6 @@ Start = Annotated[int, typer.Option(min=0, help="Index of the first sample.")]
 SplitName = Annotated[str, typer.Option("--split", help="train, validation or test.")]
 KnobOption = Annotated[list[str] | None, typer.Option("--set", help="A knob, as in --set signs=12; may be repeated.")]
 
-_SUFFIXES = {"image/png": ".png", "video/mp4": ".mp4", "video/webm": ".webm"}
-
 
 @app.callback()
 def worlds() -> None:
@@ -121,9 +119,11 @@ def _tasks(world: World[Any], split: Split, indices: range, store: MediaStore, k
 
 def _named(task: Task, store: MediaStore, pictures: Path) -> Task:
     """The task; its media now also lie in `pictures`, as links where the file system has them."""
+    from saccade.media.suffixes import suffix_of
+
     for item in task.media:
         stem = f"{task.id}_{item.name}".replace("/", "_").replace("@", "-")
-        target = pictures / f"{stem}{_SUFFIXES.get(item.part.mime, '')}"
+        target = pictures / f"{stem}{suffix_of(item.part.mime)}"
         target.unlink(missing_ok=True)
         try:
             os.link(store.path(item.part.sha256), target)

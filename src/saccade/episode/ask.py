@@ -24,7 +24,7 @@ from saccade.errors import SettingsError
 from saccade.models.base import Model
 from saccade.record.settings import load_settings
 from saccade.record.trajectory import EpisodeLimits, Sampling, Trajectory
-from saccade.sandbox.loop_thread import LoopThread
+from saccade.sandbox.loop_thread import run_apart
 from saccade.tasks.own_media import TAKEN, OwnMedia
 
 _log = logging.getLogger(__name__)
@@ -107,11 +107,7 @@ def ask(
         dialect=None if isinstance(dialect, str) else dialect,
     )
     asking = Question(question, _listed(pictures), answers)
-    loop = LoopThread()  # works inside a running event loop too, as a notebook has one
-    try:
-        return loop.wait(answered(asking, target, out=None if out is None else Path(out), watch=watch))
-    finally:
-        loop.stop()
+    return run_apart(answered(asking, target, out=None if out is None else Path(out), watch=watch))
 
 
 def _listed(pictures: object) -> tuple[OwnMedia, ...]:

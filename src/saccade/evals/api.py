@@ -12,11 +12,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypeVar
+from typing import TYPE_CHECKING, Literal
 
 from saccade.errors import UnavailableError
 from saccade.evals.compare import Comparison
@@ -33,11 +32,10 @@ from saccade.evals.settings import EvalSettings
 from saccade.evals.summary import Summary, summarise
 from saccade.models.base import Model
 from saccade.record.settings import load_settings
+from saccade.sandbox.loop_thread import run_apart
 
 if TYPE_CHECKING:
     from pandas import DataFrame
-
-T = TypeVar("T")
 Paths = str | os.PathLike[str]
 
 _log = logging.getLogger(__name__)
@@ -104,8 +102,9 @@ class Evaluation:
         Raises:
             SettingsError, RegistryError, ModelError: as `saccade.evals.regrade.regrade`.
         """
-        regrading = Regrading(grader, judge, headline)
-        return _apart(lambda: regraded(self.path, regrading, watch=watch or (lambda progress: None)))
+        wanted = Regrading(grader, judge, headline)
+        listen = watch or (lambda progress: None)
+        return run_apart(asyncio.to_thread(regraded, self.path, wanted, watch=listen))
 
 
 def evaluate(
@@ -136,7 +135,7 @@ def evaluate(
         _log.warning("%s", line)
     player = None if isinstance(model, str) else lambda plan: model
     listen = watch or (lambda progress: None)
-    _apart(lambda: asyncio.run(play(resolved, Path(out), workers=workers, player=player, watch=listen)))
+    run_apart(play(resolved, Path(out), workers=workers, player=player, watch=listen))
     return Evaluation(Path(out))
 
 
@@ -145,9 +144,3 @@ def open_evaluation(run: Evaluation | Paths) -> Evaluation:
     found = run if isinstance(run, Evaluation) else Evaluation(Path(run))
     run_settings(found.path)
     return found
-
-
-def _apart(work: Callable[[], T]) -> T:
-    """Done on a thread of its own, so that it may run an event loop wherever it is called."""
-    with ThreadPoolExecutor(1) as thread:
-        return thread.submit(work).result()

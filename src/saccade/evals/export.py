@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import csv
 import json
-import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -21,6 +20,7 @@ from typing import Final
 
 from saccade.errors import SettingsError, UnavailableError
 from saccade.evals.rows import EvalRow
+from saccade.record.disk import whole_file
 
 Cell = str | int | float | None
 Table = Sequence[Mapping[str, Cell]]
@@ -46,13 +46,9 @@ def export(rows: Sequence[EvalRow], path: Path, form: str = "") -> None:
     suffix = form or path.suffix.lstrip(".").lower()
     if suffix not in WRITERS:
         raise SettingsError(f"{suffix or path} is no form of a table: name one of {', '.join(WRITERS)} with --format.")
-    partial = path.with_name(f".{path.name}.{os.getpid()}.part")
     path.parent.mkdir(parents=True, exist_ok=True)
-    try:
+    with whole_file(path) as partial:
         WRITERS[suffix](table(rows), partial)
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
 
 
 def table(rows: Sequence[EvalRow]) -> list[dict[str, Cell]]:

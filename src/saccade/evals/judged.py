@@ -20,7 +20,6 @@ from saccade.evals.progress import OUTAGES, EvalProgress, ProgressCallback
 from saccade.evals.settings import EvalSettings
 from saccade.grading.grade import Grade, grade_of, grade_score
 from saccade.models.hosted import patient
-from saccade.models.kept import KeptModel
 from saccade.models.registry import load_model
 from saccade.record.base import clean_text
 from saccade.record.codec import read_lines, write_lines
@@ -28,7 +27,7 @@ from saccade.record.score import Score
 from saccade.record.task import Task
 from saccade.record.trajectory import Trajectory
 from saccade.rewards.judges.answer import AnswerJudge, judged_score
-from saccade.rewards.judges.model import AskRules
+from saccade.rewards.judges.client import JudgeClient
 from saccade.rewards.judges.verdict import JudgeVerdict, NoVerdict
 
 REPLIES = "judge"
@@ -67,11 +66,12 @@ async def judge_run(
     if cases:
         progress.to_judge = len(cases)
         watch(progress)
-        model = KeptModel(patient(load_model(settings.judge), settings.retry), run / REPLIES)
+        model = patient(load_model(settings.judge), settings.retry)
+        client = JudgeClient(model, settings.judge_rules.with_workers(workers), run / REPLIES)
         try:
-            await pass_.ask(AnswerJudge(model, AskRules(concurrent=workers)), cases, progress, workers, watch)
+            await pass_.ask(AnswerJudge(client), cases, progress, workers, watch)
         finally:
-            await model.close()
+            await client.close()
     if cases or changed:
         write_lines(file, pass_.headed(file))
 

@@ -97,7 +97,7 @@ class EvalProgress:
         self._outages = self._outages + 1 if outage is not None else 0
         if self._outages >= self.most_outages or (self.failed >= self.most_outages and not self.played + self.skipped):
             raise (outage or SettingsError)(
-                f"{self.failed if outage is None else self._outages} samples in a row came to nothing "
+                f"{self.failed if outage is None else self._outages} samples in a row failed "
                 f"({failure.kind}): {failure.detail} "
                 "What was played before is kept; correct the cause and run the same command again."
             )

@@ -51,6 +51,7 @@ from saccade.record.base import clean_text
 from saccade.record.registry import Registry
 from saccade.record.settings import save_settings, settings_toml
 from saccade.record.trajectory import StopReason, Trajectory
+from saccade.rewards.judges.client import JudgeClient
 from saccade.sandbox.base import Sandbox
 from saccade.tools.toolbox import Toolbox
 
@@ -123,8 +124,8 @@ async def _check_models(settings: EvalSettings, out: Path, *, asked: bool) -> No
     before, new = _before(settings, out), not (out / SETTINGS).exists()
     if asked and new:
         await load_model(settings.model).close()
-    if settings.judge and (new or settings.judge != before.judge):
-        await load_model(settings.judge).close()
+    if settings.judge and (new or settings.judge != before.judge or settings.judge_rules != before.judge_rules):
+        await JudgeClient(load_model(settings.judge), settings.judge_rules.with_workers(1)).close()
 
 
 def _keep(folder: RunFolder, outcomes: Sequence[Trajectory | SampleFailure]) -> None:

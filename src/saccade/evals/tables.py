@@ -46,7 +46,7 @@ def summary_text(summary: Summary) -> str:
         lines.append(f"{summary.broken_rows} rows of the data gave no task (failures.jsonl says why).")
     if summary.missing:
         lines.append(
-            f"{summary.missing} samples came to nothing and are in no average (failures.jsonl says why); "
+            f"{summary.missing} samples failed and are in no average (failures.jsonl says why); "
             "the same command tries them again."
         )
     return "\n".join(lines)

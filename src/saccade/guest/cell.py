@@ -17,7 +17,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from types import ModuleType
-from typing import Any, NoReturn, cast
+from typing import Any, NoReturn, Protocol, cast
 
 from . import show_figures
 from .config import GuestConfig
@@ -39,6 +39,16 @@ _NO_INPUT = "input() cannot be answered here: nobody is typing. Put the value in
 # The program may replace these where they come from.
 _exit, _getpid, _run, _evaluate = os._exit, os.getpid, exec, eval
 _perf_counter, _process_time, _AnyError = time.perf_counter, time.process_time, BaseException
+
+
+class CellContext(Protocol):
+    """What a cell runs in and reports to; the guest's `Interpreter` is one."""
+
+    module: ModuleType
+    config: GuestConfig
+    outbox: Outbox
+    workspace: Workspace
+    shown: ShownPictures
 
 
 @dataclass
@@ -72,21 +82,14 @@ class _Cell:
             self.notes.append(f"{what} could not be reported: {class_name(error)}")
 
 
-def run_cell(
-    module: ModuleType,
-    code: str,
-    number: int,
-    config: GuestConfig,
-    outbox: Outbox,
-    workspace: Workspace,
-    shown: ShownPictures,
-) -> dict[str, Any]:
-    """Run `code` as cell `number` in the namespace of `module`; never raises. Times of the report are in seconds.
+def run_cell(context: CellContext, code: str, number: int) -> dict[str, Any]:
+    """Run `code` as cell `number` in the context's module; never raises. Times of the report are in seconds.
 
     Keys: status, stdout and stderr ([bytes kept, bytes written]), value, traceback, pictures, files, repairs, notes,
     run, cpu, capture. The workspace is looked at, not committed.
     """
-    cell = _Cell(module, config, outbox, workspace, shown, Program(f"<cell {number}>"))
+    outbox, shown = context.outbox, context.shown
+    cell = _Cell(context.module, context.config, outbox, context.workspace, shown, Program(f"<cell {number}>"))
     started = _perf_counter()
     outbox.reset()
     shown.begin()

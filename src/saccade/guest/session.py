@@ -128,7 +128,7 @@ def rehearse(state: Interpreter, *, figure: bool) -> None:
 
     A fresh fork copies every page at the first write; a short call would have to wait for that, a drawing even more.
     """
-    run_cell(state.module, "", 0, state.config, state.outbox, state.workspace, state.shown)
+    run_cell(state, "", 0)
     json.loads(json.dumps({"op": "result", "call": 0, "length": 0}))
     if figure:
         # A program may have set options that cannot be drawn with; its own call will tell it.
@@ -139,9 +139,7 @@ def rehearse(state: Interpreter, *, figure: bool) -> None:
 def call(state: Interpreter, message: dict[str, Any]) -> None:
     """Run one cell and report it."""
     _signal.pthread_sigmask(_signal.SIG_SETMASK, ())
-    report = run_cell(
-        state.module, message["code"], message["call"], state.config, state.outbox, state.workspace, state.shown
-    )
+    report = run_cell(state, message["code"], message["call"])
     _signal.pthread_sigmask(_signal.SIG_BLOCK, ALL_SIGNALS)
     if report["status"] == "ok" or (message["keep"] and report["status"] == "error"):
         try:

@@ -57,6 +57,11 @@ class HostedModel:
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.name!r})"
 
+    @property
+    def has_price(self) -> bool:
+        """Whether the table of prices knows the model."""
+        return self._endpoint.prices.price(self.name.partition(":")[0], self._endpoint.model) is not None
+
     async def close(self) -> None:
         """Give back the connections."""
         await self._client.close()

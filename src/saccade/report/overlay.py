@@ -9,6 +9,7 @@ from typing import Final
 
 from saccade.looks.regions import Region
 from saccade.looks.views import Xyxy
+from saccade.record.box import area
 from saccade.record.content import MediaPart
 from saccade.record.task import EvidenceBox
 from saccade.report.turn_view import colour
@@ -24,7 +25,7 @@ def boxes(part: MediaPart, regions: list[Region], evidence: list[EvidenceBox]) -
     wanted = [(region.box, str(region.turn + 1), region.turn + 1, _how(region)) for region in regions]
     marks: list[tuple[Xyxy, str, int | None, str]] = [(item.xyxy, "E", None, _evidence(item)) for item in evidence]
     marks += wanted
-    marks.sort(key=lambda mark: -_area(mark[0]))
+    marks.sort(key=lambda mark: -area(mark[0]))
     tags: list[Xyxy] = []
     drawn = []
     for box, number, turn, title in marks:
@@ -55,10 +56,6 @@ def _tag(box: Xyxy, size: tuple[float, float], room: tuple[int, int], taken: lis
 
 def _meet(one: Xyxy, other: Xyxy) -> bool:
     return one[0] < other[2] and other[0] < one[2] and one[1] < other[3] and other[1] < one[3]
-
-
-def _area(box: Xyxy) -> float:
-    return (box[2] - box[0]) * (box[3] - box[1])
 
 
 def _place(box: Xyxy) -> str:

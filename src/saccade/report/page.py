@@ -67,19 +67,18 @@ def page_html(
     gallery: Mapping[str, object] | None = None,
     *,
     live: bool = False,
-    tables: bool = False,
 ) -> str:
     """A whole page around `body`, with the pictures that it names and what could not be read of the run.
 
     A page with a `gallery` is a report: it has that style and script too. A `live` one asks the server that it came
-    from for further data, and may ask nobody else. One with `tables` has some that sort.
+    from for further data, and may ask nobody else.
     """
     style, script = _asset("page.css"), _asset("page.js")
     if gallery is not None:
         style, script = style + _asset("report.css"), script + _asset("report.js")
     if live:
         script += _asset("live.js")
-    if tables:
+    if '<table class="sheet sortable">' in body:
         style, script = style + _asset("report.css"), script + _asset("tables.js")
     # A video is too large for a page: its player reads the file beside it, and only pages with one may.
     plays = "media-src 'self' file:; " if "<video " in body else ""

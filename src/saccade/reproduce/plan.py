@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from saccade.errors import SettingsError
+from saccade.record.disk import write_whole
 from saccade.reproduce.settings import Reproduction
 from saccade.rl.train.settings import RlSettings
 
@@ -46,7 +47,7 @@ def read_plan(path: Path) -> TrialPlan | None:
 
 def write_plan(path: Path, plan: TrialPlan) -> None:
     """Keep the plan."""
-    path.write_text(json.dumps(asdict(plan)) + "\n", encoding="utf-8")
+    write_whole(path, json.dumps(asdict(plan)) + "\n")
 
 
 def make_plan(settings: Reproduction, arms: Mapping[str, RlSettings], spent: TimeSpent) -> TrialPlan:

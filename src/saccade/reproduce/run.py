@@ -36,7 +36,7 @@ from saccade.reproduce.plan import (
 from saccade.reproduce.settings import Arm, Reproduction
 from saccade.reproduce.start import make_start
 from saccade.reproduce.tasks import write_tasks
-from saccade.rl.train.callback import RlCallback
+from saccade.rl.train.metrics import RlCallback
 from saccade.rl.train.run import train
 from saccade.rl.train.settings import RlSettings
 from saccade.sft.train.callback import SftCallback

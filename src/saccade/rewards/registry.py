@@ -12,8 +12,8 @@ from typing import Final, cast
 from pydantic import BaseModel, ValidationError
 
 from saccade.errors import SettingsError
+from saccade.record.mistakes import mistaken, mistakes_of
 from saccade.record.registry import PresetRegistry, described
-from saccade.record.suggest import did_you_mean
 from saccade.rewards.reward import RewardPreset
 
 
@@ -62,10 +62,4 @@ def _changed(name: str, preset: object, parameters: Mapping[str, object]) -> obj
     try:
         return type(preset).model_validate({**preset.model_dump(), **parameters})
     except ValidationError as error:
-        known = type(preset).model_fields
-        lines = []
-        for problem in error.errors(include_url=False):
-            key = ".".join(map(str, problem["loc"])) or "(all parameters)"
-            hint = did_you_mean(key, known) if problem["type"] == "extra_forbidden" else ""
-            lines.append(f"  {key}: {problem['msg']}. {hint}".rstrip())
-        raise SettingsError(f"parameters of {name}:\n" + "\n".join(lines)) from error
+        raise mistaken(mistakes_of(type(preset), error), f"the parameters of {name}") from error

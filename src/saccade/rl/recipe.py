@@ -21,6 +21,7 @@ from saccade.errors import SettingsError
 from saccade.grading.registry import load_grader
 from saccade.models.retry import DEFAULT_RETRY, RetryPolicy
 from saccade.recipes.find import find_recipe
+from saccade.record.mistakes import mistaken
 from saccade.record.settings import Settings, load_settings
 from saccade.record.suggest import did_you_mean
 from saccade.record.trajectory import EpisodeLimits, Sampling
@@ -33,7 +34,7 @@ from saccade.rl.advantages.rules import Grpo, NamedAdvantage, TurnLevel
 from saccade.rl.losses.settings import RlLossSettings
 from saccade.rl.select.curriculum import Band
 from saccade.rl.select.plain import KeepAll
-from saccade.rl.select.registry import NamedSelection
+from saccade.rl.select.selection import NamedSelection
 from saccade.tasks.sources.settings import SourceSettings, check_weights
 
 
@@ -190,7 +191,7 @@ def _check(recipe: Recipe, path: str) -> None:
         mistakes.append(f"loss.dual_clip: must be above 1, or 0 for none, got {recipe.loss.dual_clip}")
     check_weights(recipe.source)
     if mistakes:
-        raise SettingsError(f"{len(mistakes)} mistake(s) in {path}:\n" + "\n".join(f"  {line}" for line in mistakes))
+        raise mistaken(mistakes, path)
 
 
 def _unused(reward: RewardSettings, preset: RewardPreset) -> list[str]:

@@ -20,6 +20,12 @@ from saccade.tokens.encoder import Encoder
 from saccade.tokens.pictures import PictureTensors
 from saccade.tokens.segments import PromptPicture, TokenTrajectory
 
+_LENGTH = 3000
+"""Tokens of a row at which its attention costs as much as all else: an estimate for a small model."""
+
+_PASS = 200
+"""Tokens that cost as much as a pass does by itself, however small it is: an estimate."""
+
 
 @dataclass(frozen=True, slots=True)
 class BatchRow:
@@ -119,3 +125,28 @@ def token_row(trajectory: TokenTrajectory, trained_turns: Sequence[int] | None =
     turns = trajectory.turns()
     trained = turns >= 0 if trained_turns is None else np.isin(turns, list(trained_turns))
     return BatchRow(trajectory.id, trajectory.ids(), trained, trajectory.pictures)
+
+
+def forward_passes(lengths: Sequence[int], most_tokens: int, *, packed: bool) -> list[list[int]]:
+    """Rows, as indices into `lengths`, in groups for one forward pass each.
+
+    Grouped by length, longest first, so that little is padded. A group takes at most `most_tokens` tokens, padding
+    included; a row that is longer stands alone.
+    """
+    order = sorted(range(len(lengths)), key=lambda index: (-lengths[index], index))
+    groups: list[list[int]] = []
+    taken = 0
+    for index in order:
+        size = lengths[index] if packed else (lengths[groups[-1][0]] if groups else lengths[index])
+        if groups and taken + size <= most_tokens:
+            groups[-1].append(index)
+            taken += size
+        else:
+            groups.append([index])
+            taken = lengths[index]
+    return groups
+
+
+def work(lengths: Sequence[int], passes: Sequence[Sequence[int]]) -> list[float]:
+    """How much work each of `passes` is, against the others: in tokens, more in a long row, and some for itself."""
+    return [_PASS + sum(lengths[at] * (1 + lengths[at] / _LENGTH) for at in rows) for rows in passes]

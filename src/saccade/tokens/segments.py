@@ -112,8 +112,6 @@ def truncate(trajectory: TokenTrajectory, most: int) -> TokenTrajectory:
     Raises:
         TrainingError: not even the prompt and the first turn fit.
     """
-    if len(trajectory) <= most and trajectory.segments[-1].kind is SegmentKind.SAMPLED:
-        return trajectory
     ends = accumulate(len(segment.ids) for segment in trajectory.segments)
     kept = [
         index + 1

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import importlib.util
 import json
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from saccade.errors import UnavailableError
+from saccade.record.disk import write_whole
 from saccade.training.settings import KeepSettings
 
 Values = Mapping[str, float | int | str]
@@ -70,9 +70,7 @@ def _forget(path: Path, step: int) -> None:
                 kept.append(line)
         except ValueError:
             continue
-    partial = path.with_name(f".{path.name}.{os.getpid()}.part")
-    partial.write_text("".join(kept), encoding="utf-8")
-    partial.replace(path)
+    write_whole(path, "".join(kept))
 
 
 def _tensorboard(folder: Path, step: int) -> Any:

@@ -6,7 +6,7 @@
     processes = join_processes(settings.threads)
     ...                                            # the trainer reads its data and loads its checkpoint
     begin_run(settings, out, processes)
-    run = TrainingRun(settings, out, learner, fingerprint, steps, callback)
+    run = ActiveRun(settings, out, learner, fingerprint, steps, callback)
     run.resume("the run was begun with other data. ...")
     with run.writing():
         for step in run.steps():
@@ -70,7 +70,7 @@ class RunSettings(Protocol):
         """All of them, for a tracker."""
 
 
-class TrainingRun:
+class ActiveRun:
     """A run between two steps: where it stands, and what it writes. Every process has one and calls it alike."""
 
     def __init__(

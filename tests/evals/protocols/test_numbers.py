@@ -103,6 +103,8 @@ def test_agreement_of_samples() -> None:
     ]
     tasks = {task.task: task for task in agreements(rows)}
     assert set(tasks) == {"a", "b", "c"}
+    (silent,) = agreements([sample("e", n, "", 0.0) for n in range(2)])
+    assert (silent.agreement, silent.distinct, silent.answered) == (0.0, 0, 0)
     assert (tasks["b"].agreement, tasks["b"].distinct, tasks["b"].answered, tasks["b"].majority) == (0.5, 2, 3, 0.0)
     assert (tasks["c"].agreement, tasks["c"].majority, tasks["c"].average) == (0.75, 1.0, 0.75)
     found = tuple(spans(tuple(tasks.values())))
@@ -136,8 +138,8 @@ def test_curves_over_turns_and_budgets() -> None:
     assert [point.accuracy and point.accuracy.value for point in written.points] == pytest.approx([1 / 3, 1 / 3, 2 / 3])
 
 
-def test_tokens_in_quarters() -> None:
-    rows = [
+def token_rows() -> list[TokenUsageRow]:
+    return [
         TokenUsageRow(
             **row(f"t{number}").model_dump(),
             pictures=1,
@@ -149,7 +151,10 @@ def test_tokens_in_quarters() -> None:
         )
         for number, visual in enumerate([10, 20, 20, 20, 30, None])
     ]
-    found = tokens(rows, StudiedRun(run="r"))
+
+
+def test_tokens_in_quarters() -> None:
+    found = tokens(token_rows(), StudiedRun(run="r"))
     assert [(span.label, span.samples) for span in found.spans] == [("10", 1), ("20", 3), ("30", 1)]
     assert found.total.visual is not None
     assert (found.total.visual.value, found.total.visual.samples, found.estimated) == (20, 5, 5)

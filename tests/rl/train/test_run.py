@@ -12,8 +12,8 @@ from saccade.record.codec import read_lines, write_lines
 from saccade.record.task import Task
 from saccade.record.trajectory import Trajectory
 from saccade.rl.train import curriculum
-from saccade.rl.train.callback import RlCallback
 from saccade.rl.train.curriculum import PASS_RATES, TaskPassRate
+from saccade.rl.train.metrics import RlCallback
 from saccade.rl.train.run import train
 from saccade.rl.train.step import Trainer
 from saccade.rl.train.tasks import TaskList

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import traceback
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +18,7 @@ from saccade.evals.rows import natural
 from saccade.looks.regions import StoredPixels
 from saccade.media.store import MediaStore
 from saccade.record.codec import read_ids, read_lines
+from saccade.record.own_code import located
 from saccade.record.trajectory import StopReason, Trajectory
 
 CountCallback = Callable[[int, int], None]
@@ -87,13 +87,10 @@ def _ours(protocol: AnyProtocol) -> bool:
 
 
 def _failed(protocol: AnyProtocol, what: str, error: Exception) -> OwnProtocolError:
-    frames = traceback.extract_tb(error.__traceback__)
-    own = [frame for frame in frames if frame.filename != __file__]
-    where = f" ({Path(own[0].filename).name}, line {own[0].lineno})" if own else ""
-    said = " ".join(str(error).split())[:300]
+    code = getattr(protocol.row, "__code__", None)
     return OwnProtocolError(
-        f"the protocol {protocol.name} failed at {what}: {type(error).__name__}: {said}{where}. "
-        "Correct it; --only names other protocols."
+        f"the protocol {protocol.name} failed at {what}: {located(error, code and code.co_filename)}. Correct it; "
+        "--only names other protocols."
     )
 
 

@@ -2,7 +2,7 @@
 
 All three reach it as JSON texts, so none of them can close its place in the prompt; that a judge can be talked to all
 the same is why its verdict stands beside that of a rule and not in its place. Only the reply that was asked for is a
-verdict; see `ask_for_score`. To keep replies, give it a `saccade.models.kept.KeptModel`.
+verdict; see `ask_for_score`. To keep replies, give it a `JudgeClient` with a folder.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ from saccade.models.base import Model
 from saccade.record.content import Message, TextPart
 from saccade.record.score import Score
 from saccade.record.task import Task
-from saccade.rewards.judges.model import AskRules, ask_for_score, limited
+from saccade.rewards.judges.client import AskRules, JudgeClient, client_of
+from saccade.rewards.judges.model import ask_for_score
 from saccade.rewards.judges.verdict import JudgeVerdict
 
 RIGHT, WRONG = 1.0, 0.0
@@ -36,8 +37,8 @@ class AnswerJudge:
     rules: AskRules = field(default_factory=AskRules)
 
     @cached_property
-    def _asked(self) -> Model:
-        return limited(self.model, self.rules)
+    def _client(self) -> JudgeClient:
+        return client_of(self.model, self.rules)
 
     async def verdict(self, answer: str | None, task: Task) -> JudgeVerdict:
         """Score 1 or 0, or why there is none; no answer at all scores 0 without being asked about.
@@ -51,7 +52,7 @@ class AnswerJudge:
         if answer is None or not answer.strip():
             return JudgeVerdict(score=WRONG, detail="no answer was given")
         message = Message(role="user", parts=(TextPart(text=_instruction(answer, task)),))
-        return await ask_for_score(self._asked, NO_MEDIA, message, (RIGHT, WRONG), self.rules)
+        return await ask_for_score(self._client, NO_MEDIA, message, (RIGHT, WRONG))
 
 
 def judged_score(name: str, answer: str | None, verdict: JudgeVerdict) -> Score:

@@ -14,14 +14,13 @@ from typing import Protocol
 
 from pydantic import Field
 
+from saccade.record.box import Box, area, overlap
 from saccade.record.content import ImagePart
 from saccade.record.settings import Settings
 from saccade.record.task import EvidenceBox, Task
 from saccade.record.trajectory import Trajectory
 from saccade.rewards.judges.verdict import JudgeVerdict, NoVerdict
 from saccade.rewards.reading import is_call
-
-Box = tuple[float, float, float, float]
 
 
 class Looked(Protocol):
@@ -96,23 +95,6 @@ class BoxJudge:
         if held >= self.rule.contained:
             return self.rule.whole
         return self.rule.part if held >= self.rule.touched else self.rule.miss
-
-
-def area(box: Box) -> float:
-    """Pixels inside a box; 0 for an empty or reversed one."""
-    return max(box[2] - box[0], 0.0) * max(box[3] - box[1], 0.0)
-
-
-def overlap(one: Box, other: Box) -> float:
-    """Pixels that both boxes hold."""
-    return area((max(one[0], other[0]), max(one[1], other[1]), min(one[2], other[2]), min(one[3], other[3])))
-
-
-def iou(one: Box, other: Box) -> float:
-    """Intersection over union, 0 to 1; 0 if both are empty."""
-    shared = overlap(one, other)
-    union = area(one) + area(other) - shared
-    return shared / union if union > 0 else 0.0
 
 
 def containment(gold: EvidenceBox, looked: Looked) -> float:

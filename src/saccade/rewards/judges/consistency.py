@@ -2,13 +2,14 @@
 
 It reads the question, what the model wrote and its answer; no picture, no gold answer and no observation. What was
 written reaches it as a JSON text that cannot close its place in the prompt; it can still try to persuade. To keep
-replies, give it a `saccade.models.kept.KeptModel`.
+replies, give it a `JudgeClient` with a folder.
 """
 
 from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Final
 
 from saccade.models.base import Model
@@ -16,7 +17,8 @@ from saccade.record.content import Message, TextPart
 from saccade.record.score import Score
 from saccade.record.trajectory import Trajectory
 from saccade.rewards.judges.answer import NO_MEDIA
-from saccade.rewards.judges.model import AskRules, ask_for_score
+from saccade.rewards.judges.client import AskRules, JudgeClient, client_of
+from saccade.rewards.judges.model import ask_for_score
 from saccade.rewards.judges.verdict import JudgeVerdict
 
 CONSISTENT: Final = "consistent"
@@ -32,6 +34,10 @@ class ConsistencyJudge:
     model: Model
     rules: AskRules = field(default_factory=AskRules)
 
+    @cached_property
+    def _client(self) -> JudgeClient:
+        return client_of(self.model, self.rules)
+
     async def verdict(self, trajectory: Trajectory) -> JudgeVerdict:
         """Score 1 or 0, or why there is none; without an answer 0, and nobody is asked.
 
@@ -41,7 +47,7 @@ class ConsistencyJudge:
         if not (trajectory.answer or "").strip():
             return JudgeVerdict(score=0.0, detail="no answer was given")
         message = Message(role="user", parts=(TextPart(text=_instruction(trajectory)),))
-        return await ask_for_score(self.model, NO_MEDIA, message, (1.0, 0.0), self.rules)
+        return await ask_for_score(self._client, NO_MEDIA, message, (1.0, 0.0))
 
     async def scored(self, trajectory: Trajectory) -> Trajectory:
         """The trajectory with its score `consistent`; without a verdict it has no value. Raises as `verdict`."""

@@ -23,7 +23,6 @@ import numpy as np
 from pydantic import NonNegativeInt, PositiveInt
 
 from saccade.episode.drive import drive
-from saccade.episode.effects import Effect, Reply, Stopped
 from saccade.episode.performer import Performer
 from saccade.episode.plan import Plan
 from saccade.episode.trajectories import trajectory
@@ -31,8 +30,8 @@ from saccade.episode.workbench import Workbench
 from saccade.errors import TrainingError
 from saccade.media.store import MediaStore
 from saccade.record.settings import Settings
-from saccade.record.trajectory import StopReason, Trajectory
-from saccade.rl.engines.base import ContextFullError, Engine, Slot
+from saccade.record.trajectory import Trajectory
+from saccade.rl.engines.base import Engine, Slot
 from saccade.rl.generation.branches import GroupSandbox
 from saccade.rl.generation.slot_model import SlotModel
 from saccade.rl.rollout import Rollout
@@ -83,16 +82,6 @@ class RolloutTiming:
     def waiting(self) -> float:
         """No decoding: sandboxes and tools were waited for."""
         return max(0.0, self.wall - self.decoding)
-
-
-class _Performer(Performer):
-    """Knows what it means that the context is full."""
-
-    async def perform(self, effect: Effect) -> Reply:
-        try:
-            return await super().perform(effect)
-        except ContextFullError as error:
-            return Stopped(StopReason.CONTEXT_LIMIT, str(error))
 
 
 async def generate_rollouts(
@@ -149,7 +138,7 @@ async def _together(
 async def _episode(plan: Plan, slot: Slot, resources: RolloutResources, sandbox: Sandbox | None) -> Rollout:
     workbench = Workbench(plan, sandbox, resources.store, resources.tools)
     model = SlotModel(resources.engine.name, slot, TokenStream(resources.encoder, plan.id))
-    performer = _Performer(model, workbench, resources.store)
+    performer = Performer(model, workbench, resources.store)
     began = performer.clock()
     workbench.prepare()  # what opening takes, the engine is at work
     try:

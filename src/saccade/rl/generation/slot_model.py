@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from saccade.errors import SettingsError
+from saccade.errors import ContextLimitError, SettingsError
 from saccade.models.base import Completion, MediaReader, Request, Usage
 from saccade.record.trajectory import Sampling
-from saccade.rl.engines.base import Slot, TurnRequest
+from saccade.rl.engines.base import ContextFullError, Slot, TurnRequest
 from saccade.tokens.stream import TokenStream
 
 
@@ -26,7 +26,7 @@ class SlotModel:
         """The next turn; `on_text` hears it whole.
 
         Raises:
-            ContextFullError: what is to be read leaves no room.
+            ContextLimitError: what is to be read leaves no room.
             SettingsError: the sampling cuts the distribution, and no loss could say how likely a token was.
             TrainingError: a message has no token form.
         """
@@ -38,7 +38,10 @@ class SlotModel:
             request.max_tokens,
             request.context_tokens,
         )
-        turn = await self._slot.generate(turn_request)
+        try:
+            turn = await self._slot.generate(turn_request)
+        except ContextFullError as error:
+            raise ContextLimitError(str(error)) from error
         self._stream.add_sampled(turn.ids, turn.text)
         if on_text is not None:
             on_text(turn.text)

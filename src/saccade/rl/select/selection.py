@@ -10,10 +10,13 @@ from abc import abstractmethod
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Annotated, Final
 
+from pydantic import BeforeValidator, SerializeAsAny
+
+from saccade.record.registry import Registry, is_subclass
 from saccade.rl.rollout import DropReason, Rollout, RolloutGroup
-from saccade.rl.rules import Rule
+from saccade.rl.rules import Rule, named
 
 TOLERANCE: Final = 1e-6
 """Spread of rewards up to which a group has none: equal sums of parts differ by rounding."""
@@ -57,6 +60,25 @@ class SelectionRule(Rule):
     @abstractmethod
     def __call__(self, groups: Sequence[RolloutGroup]) -> Selection:
         """The rollouts that are trained on. Raises `ValueError` if two groups share an id."""
+
+
+_HERE = "saccade.rl.select"
+
+SELECTIONS: Final = Registry[type[SelectionRule]](
+    "selections",
+    {
+        "none@1": f"{_HERE}.plain:KeepAll",
+        "pass-rate@1": f"{_HERE}.plain:PassRate",
+        "oversample-filter-rank@1": f"{_HERE}.oversample:OversampleFilterRank",
+        "oversample-filter-rank-repo@1": f"{_HERE}.oversample:RepoRank",
+        "dynamic-sampling@1": f"{_HERE}.plain:DynamicSampling",
+    },
+    is_subclass(SelectionRule, f"a subclass of {_HERE}.selection.SelectionRule"),
+)
+"""Other packages add rules by the entry point group `saccade.selections`."""
+
+NamedSelection = Annotated[SerializeAsAny[SelectionRule], BeforeValidator(named(SELECTIONS, "none"))]
+"""What a recipe holds: a table that names a rule."""
 
 
 def keep_usable(groups: Sequence[RolloutGroup]) -> Selection:

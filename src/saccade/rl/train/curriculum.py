@@ -19,8 +19,7 @@ from saccade.record.base import Record, Text
 from saccade.record.codec import append_lines, read_lines, recover_lines
 from saccade.rl.rollout import RolloutGroup
 from saccade.rl.select.curriculum import Band, in_band, pass_rates
-from saccade.rl.train.callback import RlCallback
-from saccade.rl.train.metrics import StepTiming
+from saccade.rl.train.metrics import RlCallback, StepTiming
 from saccade.rl.train.scoring import accuracy_alone
 from saccade.rl.train.step import Trainer, check_lost
 from saccade.rl.train.tasks import TaskList

@@ -11,6 +11,20 @@ from saccade.record.trajectory import Trajectory
 from saccade.rewards.reading import accuracy, calls
 from saccade.rl.rollout import Rollout
 from saccade.rl.select.selection import Selection
+from saccade.training.callback import TrainingCallback
+
+
+class RlCallback(TrainingCallback):
+    """What a run of reinforcement learning tells besides; each method does nothing until it is overridden."""
+
+    def takes(self, sources: Sequence[str]) -> None:
+        """What the run takes of its sources, a line for each, and what it leaves out and why."""
+
+    def choosing(self, done: int, total: int) -> None:
+        """A curriculum has rolled out `done` of `total` tasks."""
+
+    def chose(self, tasks: int, total: int) -> None:
+        """It leaves `tasks` of `total`."""
 
 
 @dataclass

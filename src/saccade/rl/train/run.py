@@ -26,11 +26,10 @@ from saccade.media.store import MediaStore
 from saccade.rl.generation.rollouts import RolloutResources, generate_rollouts
 from saccade.rl.generation.slot_model import check_sampling
 from saccade.rl.rollout import Rollout
-from saccade.rl.train.callback import RlCallback
 from saccade.rl.train.check_tasks import check_form, check_rewards, check_tasks
 from saccade.rl.train.curriculum import choose_tasks
 from saccade.rl.train.make_engine import make_engine, sync_weights
-from saccade.rl.train.metrics import rollout_metrics
+from saccade.rl.train.metrics import RlCallback, rollout_metrics
 from saccade.rl.train.rollout_store import open_rollout_store, with_worth
 from saccade.rl.train.scoring import load_scorer
 from saccade.rl.train.settings import MAY_DIFFER, RlSettings, check_settings
@@ -43,7 +42,7 @@ from saccade.tokens.pictures import PictureTensors
 from saccade.training.checkpoints import RunState
 from saccade.training.folder import check_folder
 from saccade.training.learner import Learner
-from saccade.training.run import TrainingRun, begin_run, join_processes
+from saccade.training.run import ActiveRun, begin_run, join_processes
 from saccade.training.settings import ModelSettings, OptimizerSettings
 from saccade.training.shards import make_learner
 from saccade.training.weights import Trainable, load_trainable
@@ -77,7 +76,7 @@ def train(settings: RlSettings, out: Path, *, resume: bool = False, callback: Rl
     # Before the weights of a checkpoint replace the first.
     reference = _copy(trained) if settings.recipe.loss.kl_weight and trained.adapter is None else None
     digest = sha256("\n".join(tasks.ids).encode()).hexdigest()
-    run = TrainingRun(settings, out, learner, digest, settings.recipe.steps, callback)
+    run = ActiveRun(settings, out, learner, digest, settings.recipe.steps, callback)
     run.resume("the run was begun with other tasks. Put the old ones back, or begin anew in another folder.")
     asyncio.run(_RlRun(settings, out, run, learner, callback).steps(tasks, reference))
     return run.export({load_dialect(settings.recipe.dialect).id: 1})
@@ -86,9 +85,7 @@ def train(settings: RlSettings, out: Path, *, resume: bool = False, callback: Rl
 class _RlRun:
     """What is between the steps: the tasks that a curriculum leaves, held-out tasks, rollouts that stay on the disk."""
 
-    def __init__(
-        self, settings: RlSettings, out: Path, run: TrainingRun, learner: Learner, callback: RlCallback
-    ) -> None:
+    def __init__(self, settings: RlSettings, out: Path, run: ActiveRun, learner: Learner, callback: RlCallback) -> None:
         self._settings = settings
         self._recipe = settings.recipe
         self._out = out
@@ -99,7 +96,7 @@ class _RlRun:
 
     @property
     def _cursor(self) -> int:
-        """Of the next task in the row of epochs."""
+        """Of the next task in the sequence of epochs."""
         return int(self._run.state.more.get("place", 0))
 
     async def steps(self, tasks: TaskList, reference: Trainable | None) -> None:

@@ -11,13 +11,12 @@ from saccade.grading.grade import scored_by_rule
 from saccade.media.store import MediaStore
 from saccade.models.base import Model
 from saccade.models.hosted import patient
-from saccade.models.kept import KeptModel
-from saccade.models.limited import LimitedModel
 from saccade.models.registry import load_model
 from saccade.record.score import CORRECT, Score
 from saccade.record.task import Task
 from saccade.record.trajectory import Trajectory
 from saccade.rewards.judges.answer import RIGHT, AnswerJudge, judged_score
+from saccade.rewards.judges.client import JudgeClient
 from saccade.rewards.judges.consistency import ConsistencyJudge
 from saccade.rewards.judges.group import judged, unjudged
 from saccade.rewards.judges.registry import JudgeContext, make_judge
@@ -127,10 +126,10 @@ def load_scorer(settings: RewardSettings, preset: RewardPreset, store: MediaStor
         SettingsError: the judge needs a model, and none is named.
         PromptFileError: the judge's prompt file cannot be used.
     """
-    rules, models = settings.judge_rules, dict[str, Model]()
+    rules, models = settings.judge_rules, dict[str, JudgeClient]()
     judge_model = "" if settings.judge in ("none", "boxes") else settings.judge_model
     for name in {judge_model, settings.answer_judge, settings.consistency_judge} - {""}:
-        models[name] = LimitedModel(KeptModel(patient(load_model(name), settings.retry), kept), rules.concurrent)
+        models[name] = JudgeClient(patient(load_model(name), settings.retry), rules, kept)
     thoughts = settings.consistency_judge
     context = JudgeContext(store, models.get(judge_model), rules)
     return Scorer(

@@ -13,6 +13,7 @@ from saccade.episode.session_limits import SessionLimits
 from saccade.errors import SettingsError
 from saccade.models.retry import ENGINE_RETRY, RETRY_SETTINGS, RetryPolicy
 from saccade.record.settings import Settings, load_settings
+from saccade.rewards.judges.client import ASK_LIMITS
 from saccade.rl.engines.server_http import checked_address
 from saccade.rl.generation.rollouts import GenerationSettings
 from saccade.rl.recipe import Recipe, load_recipe
@@ -130,7 +131,11 @@ class _Machine(RlSettings):
     recipe: Recipe | None = None  # type: ignore[assignment]
 
 
-MAY_DIFFER = (*RETRY_SETTINGS, *(f"recipe.reward.{name}" for name in RETRY_SETTINGS))
+MAY_DIFFER = (
+    *RETRY_SETTINGS,
+    *(f"recipe.reward.{name}" for name in RETRY_SETTINGS),
+    *(f"recipe.reward.judge_rules.{name}" for name in ASK_LIMITS),
+)
 """Settings that a run may be resumed with in place of its own: they decide nothing of what is trained."""
 _MACHINE = frozenset(RlSettings.model_fields) - {"recipe"}
 

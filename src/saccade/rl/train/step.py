@@ -22,6 +22,7 @@ import torch
 from saccade.dialects.base import Dialect
 from saccade.episode.plan import Plan, limits_with
 from saccade.errors import TrainingError
+from saccade.grading.grade import grade_of
 from saccade.record.task import Task
 from saccade.record.trajectory import EpisodeLimits
 from saccade.rewards.judges.verdict import NoVerdict
@@ -35,10 +36,9 @@ from saccade.rl.train.make_engine import sync_weights
 from saccade.rl.train.metrics import StepTiming, UpdateMetrics, step_metrics
 from saccade.rl.train.scoring import Scorer
 from saccade.rl.train.tasks import TaskList
-from saccade.tokens.batch import BatchRow, Collator, token_row
+from saccade.tokens.batch import BatchRow, Collator, forward_passes, token_row, work
 from saccade.training.learner import Learner
 from saccade.training.parallel import Processes
-from saccade.training.passes import forward_passes, work
 from saccade.training.weights import Trainable
 
 
@@ -49,7 +49,7 @@ class StepResult:
     rollouts: list[Rollout]
     """Every rollout in the order of the tasks, with its reward; those that were trained on with their advantage."""
     cursor: int
-    """Of the next task in the row of epochs."""
+    """Of the next task in the sequence of epochs."""
     tokens: int
     """Sampled tokens that entered the update."""
     metrics: dict[str, float]
@@ -72,7 +72,7 @@ class Trainer:
         return self.updater.learner.processes
 
     async def step(self, number: int, tasks: TaskList, cursor: int) -> StepResult:
-        """Step `number` (from 0), whose first task is at `cursor` in the row of epochs.
+        """Step `number` (from 0), whose first task is at `cursor` in the sequence of epochs.
 
         Raises:
             TrainingError: every rollout was lost, no question to a judge had a verdict, or the update failed.
@@ -106,7 +106,7 @@ class Trainer:
         return StepResult(rollouts, cursor, int(sums.tokens), metrics)
 
     async def take(self, tasks: TaskList, places: Sequence[int]) -> dict[int, Task]:
-        """This process's share of the tasks at `places` in the row of epochs."""
+        """This process's share of the tasks at `places` in the sequence of epochs."""
         own, seed, store = self.processes.share(places), self.recipe.seed, self.resources.store
         return await asyncio.to_thread(lambda: {place: tasks.make(tasks.at(place, seed), store) for place in own})
 
@@ -273,6 +273,7 @@ def check_judged(groups: Sequence[RolloutGroup]) -> None:
     """Raise `TrainingError` if a judge was asked about the rollouts of a step, and gave no verdict on any."""
     rollouts = [item for group in groups for item in group.rollouts]
     details = [part.detail for item in rollouts for part in item.reward.parts if part.value is None]
+    details += [grade_of(score.detail).invalid for item in rollouts for score in item.trajectory.scores]
     failed = {NoVerdict.OUTAGE.value, NoVerdict.REFUSED.value, NoVerdict.MALFORMED.value} & set(details)
     if failed and all(item.reward.total is None for item in rollouts):
         raise TrainingError(

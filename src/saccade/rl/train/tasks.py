@@ -38,7 +38,7 @@ class TaskList:
     shares: tuple[float, ...] = ()
 
     def at(self, place: int, seed: int) -> str:
-        """The id of the task at `place` (from 0) of an endless row of epochs."""
+        """The id of the task at `place` (from 0) of an endless sequence of epochs."""
         if not self.groups:
             return _at(self.ids, place, seed)
         group, before = self._turns.at(place)

@@ -26,8 +26,9 @@ from pydantic import ValidationError
 from saccade.errors import RegistryError, SettingsError
 from saccade.recipes.find import find_recipe
 from saccade.record.code_notes import code_notes
+from saccade.record.mistakes import mistaken, mistakes_of
 from saccade.record.suggest import did_you_mean
-from saccade.record.toml_text import to_toml
+from saccade.record.toml_text import to_toml, toml_value
 from saccade.sft.curate.categories import CategoryRule
 from saccade.sft.curate.registry import FILTERS, load_filter
 from saccade.sft.curate.stage import FilterSettings
@@ -96,7 +97,7 @@ def parse_pipeline(data: Mapping[str, Any], overrides: Sequence[str] = (), *, wh
     twice = sorted({label for label in labels if labels.count(label) > 1})
     mistakes += [f"{label}: comes twice; give each a label of its own" for label in twice]
     if mistakes:
-        raise SettingsError(f"{len(mistakes)} mistake(s) in {where}:\n" + "\n".join(f"  {line}" for line in mistakes))
+        raise mistaken(mistakes, where)
     return Pipeline(tuple(steps), category)
 
 
@@ -110,22 +111,13 @@ def _override(tables: list[dict[str, Any]], overrides: Sequence[str], mistakes: 
         elif names.count(name) != 1:
             mistakes.append(f"{name}: no filter of this pipeline, or several. {did_you_mean(name, names)}".rstrip())
         else:
-            tables[names.index(name)][parameter] = _value(text)
+            tables[names.index(name)][parameter] = toml_value(text)
 
 
 def _label(name: str) -> str:
     """What a filter is called that has no label: its id without the version, of the user's own code its class."""
     code = FILTERS.code(name)
     return name.partition("@")[0] if code is None else code.attribute
-
-
-def _value(text: str) -> object:
-    """`text` as TOML, or itself where it is none."""
-    try:
-        parsed = tomllib.loads(f"value = {text}")
-    except tomllib.TOMLDecodeError:
-        return text
-    return parsed["value"] if parsed.keys() == {"value"} else text
 
 
 def _step(table: dict[str, Any], mistakes: list[str]) -> FilterStep | None:
@@ -140,11 +132,5 @@ def _step(table: dict[str, Any], mistakes: list[str]) -> FilterStep | None:
     except RegistryError as error:
         mistakes.append(f"{label}: {error}")
     except ValidationError as error:
-        for problem in error.errors(include_url=False, include_context=False):
-            where = ".".join(str(part) for part in problem["loc"]) or "(all settings)"
-            if problem["type"] == "extra_forbidden":
-                hint = did_you_mean(where, kind.model_fields)
-                mistakes.append(f"{label}.{where}: no such setting. {hint}".rstrip())
-            else:
-                mistakes.append(f"{label}.{where}: {problem['msg']}, got {problem['input']!r}")
+        mistakes += mistakes_of(kind, error, label)
     return None

@@ -11,8 +11,8 @@ from collections.abc import Callable
 from saccade.episode.plan import Plan
 from saccade.models.base import Completion, MediaReader, Request
 from saccade.record.action import Action, Answer, Code
+from saccade.sft.experts.expert import completion
 from saccade.sft.experts.seen import read
-from saccade.sft.experts.writing import completion
 from saccade.tasks.solvers.questions import solver_for
 
 UNKNOWN = "unknown"

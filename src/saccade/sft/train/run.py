@@ -6,29 +6,29 @@ bit on one machine's CPU with the same number of threads; on a GPU as far as its
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TypeAlias, TypeVar
 
+import numpy as np
 import torch
 
 from saccade.errors import TrainingError
 from saccade.sft.train.callback import SftCallback
 from saccade.sft.train.examples import ManyStores, TrainingExamples, check_runs, read_examples
 from saccade.sft.train.loss import Weights, token_loss, token_weights
-from saccade.sft.train.order import step_rows, total_steps
 from saccade.sft.train.settings import SftSettings
 from saccade.sft.train.validate import greedy_samples, held_out_loss
-from saccade.tokens.batch import Batch, BatchRow, Collator
+from saccade.tokens.batch import Batch, BatchRow, Collator, forward_passes, work
 from saccade.tokens.pictures import PictureTensors
 from saccade.training.checkpoints import RunState
 from saccade.training.folder import check_folder
 from saccade.training.learner import Learner
 from saccade.training.optimizer import rate_fraction
-from saccade.training.passes import forward_passes, work
-from saccade.training.run import TrainingRun, begin_run, join_processes
+from saccade.training.run import ActiveRun, begin_run, join_processes
 from saccade.training.shards import make_learner
 from saccade.training.weights import load_trainable
 
@@ -56,7 +56,7 @@ def train(settings: SftSettings, out: Path, *, resume: bool = False, callback: S
     callback.learns_from(examples)
     learner = make_learner(trained, settings.optimizer, processes, settings.model.shard)
     total = total_steps(len(examples.train), settings.batch.trajectories, settings.epochs, settings.steps)
-    run = TrainingRun(settings, out, learner, examples.fingerprint, total, callback)
+    run = ActiveRun(settings, out, learner, examples.fingerprint, total, callback)
     run.resume(
         "the run was begun with other data: the trajectories of its run folders, or how they become tokens, have "
         "changed. Put the old ones back, or begin anew in another folder."
@@ -169,3 +169,20 @@ def _ahead(thread: ThreadPoolExecutor, make: Callable[[A], B], items: Iterable[A
         waiting = following
     if waiting is not None:
         yield waiting[0], waiting[1].result()
+
+
+def total_steps(rows: int, per_step: int, epochs: float, steps: int) -> int:
+    """Steps of a run: `steps`, or as many as see every row `epochs` times; at least one."""
+    return steps or max(1, math.ceil(epochs * rows / per_step))
+
+
+def step_rows(step: int, rows: int, per_step: int, seed: int) -> list[int]:
+    """The numbers of the rows of step `step` (from 0).
+
+    Every epoch is a permutation of its own; epochs follow each other without a gap, so a step can hold the end of one
+    and the beginning of the next.
+    """
+    positions = range(step * per_step, (step + 1) * per_step)
+    epochs = {number // rows for number in positions}
+    orders = {epoch: np.random.default_rng((seed, epoch)).permutation(rows) for epoch in epochs}
+    return [int(orders[number // rows][number % rows]) for number in positions]

@@ -13,9 +13,8 @@ from saccade.models.local_generate import Listening, generate
 from saccade.models.local_prompt import Prompt
 from saccade.record.trajectory import Sampling
 from saccade.sft.train.loss import token_loss
-from saccade.tokens.batch import BatchRow, Collator
+from saccade.tokens.batch import BatchRow, Collator, forward_passes
 from saccade.training.parallel import Processes
-from saccade.training.passes import forward_passes
 from saccade.training.weights import Trainable
 
 _UNHEARD = Listening(tell=lambda _: None, is_cancelled=lambda: False)

@@ -18,7 +18,8 @@ from saccade.record.content import ImagePart, Message, TextPart
 from saccade.record.trajectory import Trajectory
 from saccade.record.turn import Turn
 from saccade.rewards.judges.box import BoxJudge, BoxRule
-from saccade.rewards.judges.model import AskRules, ask_for_score, limited
+from saccade.rewards.judges.client import AskRules, JudgeClient, client_of
+from saccade.rewards.judges.model import ask_for_score
 from saccade.rewards.judges.verdict import JudgeVerdict, NoVerdict
 
 YES: Final = 1.0
@@ -30,15 +31,15 @@ JudgeVerdicts = tuple[tuple[JudgeVerdict, ...], ...]
 
 @dataclass(frozen=True)
 class PictureJudge:
-    """Asks `model`; to keep replies, give it a `saccade.models.kept.KeptModel`."""
+    """Asks `model`; to keep replies, give it a `JudgeClient` with a folder."""
 
     model: Model
     media: MediaReader
     rules: AskRules = field(default_factory=AskRules)
 
     @cached_property
-    def _asked(self) -> Model:
-        return limited(self.model, self.rules)
+    def _client(self) -> JudgeClient:
+        return client_of(self.model, self.rules)
 
     async def verdicts(self, trajectory: Trajectory) -> JudgeVerdicts:
         """Score 1 for a picture that shows what the question asks about, else 0; the same picture is asked once.
@@ -54,7 +55,7 @@ class PictureJudge:
 
     async def _verdict(self, question: str, part: ImagePart) -> JudgeVerdict:
         message = Message(role="user", parts=(part, TextPart(text=_instruction(question))))
-        return await ask_for_score(self._asked, self.media, message, (YES, NO), self.rules)
+        return await ask_for_score(self._client, self.media, message, (YES, NO))
 
 
 def box_verdicts(trajectory: Trajectory, regions: Sequence[Region], rule: BoxRule | None = None) -> JudgeVerdicts:

@@ -10,13 +10,13 @@ from pydantic import Field, FiniteFloat, TypeAdapter, ValidationError
 
 from saccade.dialects.question import question_text
 from saccade.record.base import Record, Text
+from saccade.record.box import iou
 from saccade.record.content import ImagePart
 from saccade.record.task import EvidenceBox, NamedMedia
 from saccade.record.trajectory import Trajectory
-from saccade.sft.curate.judge import JudgedSettings, JudgeQuestion, ask_about, unfenced
+from saccade.rewards.judges.client import unfenced
+from saccade.sft.curate.judge import JudgedSettings, JudgeQuestion, ask_about
 from saccade.sft.curate.stage import KEEP, Drop, FilterOutcome, Keep, Undecided
-
-Box = tuple[FiniteFloat, FiniteFloat, FiniteFloat, FiniteFloat]
 
 _PROMPT = """\
 The picture above is {width} pixels wide and {height} high. Find in it what this question asks about:
@@ -69,24 +69,10 @@ class BoxLabel(JudgedSettings):
             return Drop("judge finds nothing that fits the question")
         known = trajectory.task.evidence
         if known:
-            best = max(overlap(box.xyxy, evidence.xyxy) for box in boxes for evidence in known)
+            best = max(iou(box.xyxy, evidence.xyxy) for box in boxes for evidence in known)
             return KEEP if best >= self.iou else Drop("judge's boxes miss the evidence", f"best overlap {best:.2f}")
         task = trajectory.task.model_copy(update={"evidence": boxes})
         return Keep(trajectory.model_copy(update={"task": task}))
-
-
-def overlap(one: Box, other: Box) -> float:
-    """Intersection over union of two boxes, `xyxy`."""
-    width = min(one[2], other[2]) - max(one[0], other[0])
-    height = min(one[3], other[3]) - max(one[1], other[1])
-    if width <= 0 or height <= 0:
-        return 0.0
-    both = width * height
-    return both / (_area(one) + _area(other) - both)
-
-
-def _area(box: Box) -> float:
-    return (box[2] - box[0]) * (box[3] - box[1])
 
 
 def _boxes(reply: str, image: str, part: ImagePart) -> tuple[EvidenceBox, ...] | None:

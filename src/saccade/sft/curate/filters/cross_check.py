@@ -7,7 +7,8 @@ from saccade.dialects.tags import TagGuard
 from saccade.record.base import Record
 from saccade.record.content import Message
 from saccade.record.trajectory import Trajectory
-from saccade.sft.curate.judge import JudgedSettings, JudgeQuestion, ask_about, strict_verdict
+from saccade.rewards.judges.client import strict_verdict
+from saccade.sft.curate.judge import JudgedSettings, JudgeQuestion, ask_about
 from saccade.sft.curate.stage import KEEP, Drop, FilterOutcome, Undecided
 
 _GUARD = TagGuard(("solution",))

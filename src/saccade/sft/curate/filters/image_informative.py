@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from saccade.record.base import Record
 from saccade.record.trajectory import Trajectory
-from saccade.sft.curate.judge import JudgedSettings, JudgeQuestion, ask_about, strict_verdict
+from saccade.rewards.judges.client import strict_verdict
+from saccade.sft.curate.judge import JudgedSettings, JudgeQuestion, ask_about
 from saccade.sft.curate.stage import KEEP, Drop, FilterOutcome, Undecided, task_pictures
 
 _PROMPT = """\

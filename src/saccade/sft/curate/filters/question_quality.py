@@ -5,13 +5,14 @@ from __future__ import annotations
 from saccade.dialects.question import question_text
 from saccade.record.base import Record
 from saccade.record.trajectory import Trajectory
-from saccade.sft.curate.judge import JudgedSettings, JudgeQuestion, ask_about, strict_verdict
+from saccade.rewards.judges.client import strict_verdict
+from saccade.sft.curate.judge import JudgedSettings, JudgeQuestion, ask_about
 from saccade.sft.curate.stage import KEEP, Drop, FilterOutcome, Undecided
 
 _PROMPT = """\
 Check a question about the picture above, together with the answer that is taken for correct.
 
-Question: {question}
+JudgeQuestion: {question}
 Answer taken for correct: {answer}
 
 Judge two things:

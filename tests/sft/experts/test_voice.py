@@ -5,7 +5,7 @@ import re
 import pytest
 
 from saccade.sft.experts.phrases import LONG, SHORT, PhraseTable
-from saccade.sft.experts.speech import say
+from saccade.sft.experts.voice import say
 from saccade.tasks.worlds.rng import Rng
 
 SLOTS = {
