@@ -87,6 +87,17 @@ def evaluation(
 
 
 @app.command()
+def tasks(
+    quick: Annotated[bool, typer.Option("--quick", help="Fewer tasks: some seconds; no target is judged.")] = False,
+    json_file: Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write the figures there.")] = None,
+) -> None:
+    """Sources of 100,000 tasks: seconds until they are open, and peak of memory. Needs pyarrow."""
+    from saccade.bench.tasks import FULL_TASKS, QUICK_TASKS, measure_tasks
+
+    _measured("saccade bench tasks", partial(measure_tasks, QUICK_TASKS if quick else FULL_TASKS), json_file)
+
+
+@app.command()
 def rollout(
     model: Annotated[
         str, typer.Option(help="Checkpoint: a folder, or `tiny`; without, a small one with random weights.")

@@ -60,6 +60,7 @@ VERBS: dict[str, Verb] = {
     "sft": Verb("saccade.cli.sft:app", "Train a model on trajectories."),
     "show": Verb("saccade.cli.show:app", "Make a page of a run's episodes, and open it."),
     "synth": Verb("saccade.cli.synth:app", "Make trajectories for fine-tuning, by experts or a teacher."),
+    "tasks": Verb("saccade.cli.tasks:app", "Check, show and write tasks from any source."),
     "view": Verb("saccade.cli.view:app", "Follow evaluations in the browser while they run."),
     "worlds": Verb("saccade.cli.worlds:app", "Draw tasks from a seed, with their gold answers."),
 }

@@ -1,4 +1,4 @@
-"""`saccade synth`: trajectories of experts or teachers on generated worlds, as data for fine-tuning."""
+"""`saccade synth`: trajectories of experts or teachers on tasks, as data for fine-tuning."""
 
 from __future__ import annotations
 
@@ -28,10 +28,13 @@ EPILOG = (
 
 @app.command(epilog=EPILOG)
 def synth(
-    worlds: Annotated[list[str], typer.Argument(metavar="WORLD...", help="Worlds; `saccade worlds list` names them.")],
+    sources: Annotated[
+        list[str],
+        typer.Argument(metavar="SOURCE...", help="Worlds (`saccade worlds list`); with --teacher any source of tasks."),
+    ],
     dialect: Annotated[str, typer.Option(help="Dialect in which the turns are written.")],
     out: Annotated[Path, typer.Option(help="Run folder; created if missing, resumed if it exists.")],
-    n: Annotated[int, typer.Option("--n", min=1, help="Tasks of each world.")] = 100,
+    n: Annotated[int, typer.Option("--n", min=1, help="Tasks of each source; with weights of all.")] = 100,
     split: Annotated[str, typer.Option(help="train, validation or test.")] = "train",
     teacher: Annotated[
         str | None,
@@ -52,11 +55,11 @@ def synth(
         ),
     ] = None,
 ) -> None:
-    """Make trajectories for fine-tuning: N tasks of each world, solved turn by turn."""
+    """Make trajectories for fine-tuning: N tasks of each source, solved turn by turn."""
     from saccade.record.settings import load_settings
     from saccade.sft.synth.settings import SynthSettings
 
-    data = [f"worlds={_list(worlds)}", f"dialect={dialect}", f"n={n}", f"split={split}", f"seed={seed}"]
+    data = [f"sources={_list(sources)}", f"dialect={dialect}", f"n={n}", f"split={split}", f"seed={seed}"]
     named = [] if teacher is None else [f"teacher.model={teacher}"]
     settings = load_settings(SynthSettings, overrides=[*data, *named, *(option or [])])
     if not settings.teacher.model:
@@ -81,7 +84,12 @@ def _made(settings: SynthSettings, out: Path, workers: int) -> SynthProgress:
     with Bar(*columns, console=plain_console(stderr=True), transient=True, speed_estimate_period=120) as bar:
         row = bar.add_task("", total=None)
 
+        said: set[str] = set()
+
         def show(progress: SynthProgress) -> None:
+            for line in (line for line in progress.sources if line not in said):
+                said.add(line)
+                bar.console.print(f"from {line}", markup=False, highlight=False)
             share = f"{100 * progress.right / progress.kept:.0f}% right" if progress.kept else ""
             lost = sum(progress.discarded.values())
             description = share + (f", {lost} failed" if lost else "")

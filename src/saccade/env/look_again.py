@@ -78,17 +78,18 @@ class LookAgainEnv(gymnasium.Env[EnvObservation, str]):
 
     def __init__(
         self,
-        tasks: Sequence[Task] | str = "visual-search",
+        tasks: Sequence[Task] | Sequence[str] | str = "visual-search",
         dialect: Dialect | str = "pyvision",
         store: StoreSource = None,
         **options: Unpack[LookAgainOptions],
     ) -> None:
-        """An environment over `tasks`, or over the generated world of that id; nothing is started yet.
+        """An environment over `tasks`, or over sources by their names; nothing is started yet.
 
         Args:
-            tasks: each episode draws one.
+            tasks: each episode draws one. Names are those of every command: worlds, benchmarks, files and folders, each
+                with a weight or none (`["photos/=0.7", "visual-search=0.3"]`).
             dialect: how the agent is spoken to, or its id.
-            store: the media store that holds the tasks' pictures, or its folder. None: a temporary one, for worlds.
+            store: the media store that holds the tasks' pictures, or its folder. None: a temporary one, for sources.
             options: see `LookAgainOptions`.
 
         Raises:

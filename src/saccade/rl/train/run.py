@@ -26,7 +26,7 @@ from saccade.media.store import MediaStore
 from saccade.rl.generation.rollouts import RolloutResources, generate_rollouts
 from saccade.rl.generation.slot_model import check_sampling
 from saccade.rl.rollout import Rollout
-from saccade.rl.train.check_tasks import check_form, check_tasks
+from saccade.rl.train.check_tasks import check_form, check_rewards, check_tasks
 from saccade.rl.train.curriculum import choose_tasks
 from saccade.rl.train.make_engine import make_engine, sync_weights
 from saccade.rl.train.metrics import RlCallback, rollout_metrics
@@ -34,7 +34,9 @@ from saccade.rl.train.rollout_store import open_rollout_store, with_worth
 from saccade.rl.train.scoring import load_scorer
 from saccade.rl.train.settings import MAY_DIFFER, RlSettings, check_settings
 from saccade.rl.train.step import Trainer, Updater
-from saccade.rl.train.tasks import TaskList, is_file, open_tasks
+from saccade.rl.train.tasks import TaskList, as_list, validation_tasks
+from saccade.tasks.sources.resolve import SourceDefaults
+from saccade.tasks.sources.task_set import open_tasks
 from saccade.tokens.batch import Collator
 from saccade.tokens.pictures import PictureTensors
 from saccade.training.checkpoints import RunState
@@ -63,11 +65,13 @@ def train(settings: RlSettings, out: Path, *, resume: bool = False, callback: Rl
     check_sampling(settings.recipe.rollout.sampling)
     check_folder(settings, out, resume, MAY_DIFFER)
     processes = join_processes(settings.threads, cpu=not torch.cuda.is_available())
-    tasks = open_tasks(settings.tasks.source, "train", settings.tasks.most)
+    opened = open_tasks(settings.sources, SourceDefaults(split="train", most=settings.tasks.most))
+    check_rewards(opened, settings.recipe.reward)
+    tasks = as_list(opened)
     trained = load_trainable(_without_dropout(settings.model), processes.device, settings.recipe.seed)
     begin_run(settings, out, processes)
     callback = callback if callback is not None and processes.is_main else RlCallback()
-    callback.takes(len(tasks.ids), tasks.total)
+    callback.takes(opened.lines())
     learner = make_learner(trained, _optimizer(settings), processes, settings.model.shard)
     # Before the weights of a checkpoint replace the first.
     reference = _copy(trained) if settings.recipe.loss.kl_weight and trained.adapter is None else None
@@ -145,10 +149,10 @@ class _RlRun:
         return Trainer(recipe, dialect, resources, settings.generation, scorer, updater)
 
     def _validation_tasks(self) -> TaskList | None:
-        validation, source = self._settings.validation, self._settings.tasks.source
-        if not (validation.every and validation.tasks) or (not validation.source and is_file(source)):
+        validation = self._settings.validation
+        if not validation.every:
             return None
-        return open_tasks(validation.source or source, "validation", validation.tasks)
+        return validation_tasks(validation.source, self._settings.sources, validation.tasks)
 
     async def _choose_tasks(self, trainer: Trainer, tasks: TaskList) -> TaskList:
         """The tasks that a curriculum leaves, from how the first policy does on all of them."""
@@ -161,7 +165,7 @@ class _RlRun:
             self._learner.trained.model.eval()
             chosen = await choose_tasks(tasks, band, trainer, self._out, self._callback)
             self._run.state = replace(state, more={"place": len(tasks.ids), "tasks": list(chosen)})
-        return TaskList(tuple(chosen), tasks.make, tasks.total)
+        return tasks.only(chosen)
 
     async def _validate(self, trainer: Trainer, validation: TaskList) -> None:
         """Greedy answers to held-out tasks."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from functools import reduce
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
-from pydantic import NonNegativeFloat, NonNegativeInt, PositiveInt
+from pydantic import BeforeValidator, NonNegativeFloat, NonNegativeInt, PositiveInt
 
 from saccade.episode.session_limits import SessionLimits
 from saccade.errors import SettingsError
@@ -17,23 +17,30 @@ from saccade.rewards.judges.client import ASK_LIMITS
 from saccade.rl.engines.server_http import checked_address
 from saccade.rl.generation.rollouts import GenerationSettings
 from saccade.rl.recipe import Recipe, load_recipe
+from saccade.tasks.benchmarks.card import as_tuple
+from saccade.tasks.sources.settings import SourceSettings
 from saccade.training.settings import KeepSettings, ModelSettings
+
+SourceNames = Annotated[tuple[str, ...], BeforeValidator(as_tuple)]
+"""One source as a text, or several."""
 
 
 class TaskSettings(Settings):
     """What is trained on."""
 
-    source: str = ""
-    """A generated world, a file of tasks, or a folder with `tasks.jsonl` and `media/`."""
+    source: SourceNames = ()
+    """Worlds, benchmarks, files, folders, each with a weight or none (`maze=0.3`), as `saccade.tasks.sources.settings`
+    says. Empty: the `[[source]]` tables of the recipe."""
     most: PositiveInt | None = None
-    """Tasks of it, the first; None: all of a file, and `WORLD_TASKS` of a world, which has no end."""
+    """Tasks of each source that says nothing else, drawn by its seed; None: all, and of a world, which has no end,
+    `WORLD_TASKS`."""
 
 
 class RlValidationSettings(Settings):
     """How the run is watched: greedy answers to tasks that are not trained on."""
 
-    source: str = ""
-    """As `tasks.source`; empty: the validation split, where that is a world, else none."""
+    source: SourceNames = ()
+    """As `tasks.source`; empty: the validation splits of the worlds that are trained on, if there are any."""
     tasks: PositiveInt = 32
     every: NonNegativeInt = 20
     """Steps; 0 for never. The last step always counts."""
@@ -77,6 +84,11 @@ class RlSettings(Settings):
     """`local`, or the address of a `saccade sandbox serve`."""
     threads: NonNegativeInt = 1
     """Threads of torch on a CPU; 0: one for each core. Sandboxes need cores too."""
+
+    @property
+    def sources(self) -> tuple[str | SourceSettings, ...]:
+        """What is trained on: what the run names, else what the recipe does."""
+        return self.tasks.source or self.recipe.source
 
     def __reduce__(self) -> tuple[Callable[[dict[str, object]], RlSettings], tuple[dict[str, object]]]:
         """Pickled as plain data: another process loads rules of the user's own by their names, as this one did."""
@@ -132,7 +144,7 @@ def check_settings(settings: RlSettings) -> None:
     """Raises `SettingsError` for what is missing, or cannot be an address."""
     if not settings.model.source:
         raise SettingsError("no checkpoint is named: give one with --model")
-    if not settings.tasks.source:
-        raise SettingsError("no tasks are named: give a world or a file with --tasks")
+    if not settings.sources:
+        raise SettingsError("no tasks are named: give a world, a benchmark, a file or a folder with --tasks")
     if settings.engine != "local":
         checked_address(settings.engine)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from saccade.env.rubric import ExactMatch
 from saccade.errors import SaccadeError
+from saccade.grading.grade import scored_by_rule
 from saccade.record.score import CORRECT
 from saccade.record.trajectory import Trajectory
 
@@ -29,11 +30,13 @@ class DiscardedError(SaccadeError):
         self.detail = detail
 
 
-def graded(trajectory: Trajectory) -> Trajectory:
-    """The trajectory with its score `correct`: strict equality, as the environment's default rubric has it."""
-    return trajectory.with_scores(ExactMatch()(trajectory))
+def graded(trajectory: Trajectory, *, exactly: bool) -> Trajectory:
+    """The trajectory with its score `correct`: by strict equality, or by the grader that the task names."""
+    if exactly:
+        return trajectory.with_scores(ExactMatch()(trajectory))
+    return trajectory.with_scores([scored_by_rule(trajectory.answer, trajectory.task)])
 
 
 def is_right(trajectory: Trajectory) -> bool:
-    """Whether the score `exact` is 1."""
+    """Whether the score `correct` is 1."""
     return any(score.name == CORRECT and score.value == 1.0 for score in trajectory.scores)

@@ -33,9 +33,11 @@ class SynthProgress:
     """Jobs of the run."""
     skipped: int = 0
     """Trajectories that were there before."""
+    sources: tuple[str, ...] = ()
+    """What is taken of each source and what is not, a line for each."""
     kept: int = 0
     right: int = 0
-    """Kept ones whose score `exact` is 1."""
+    """Kept ones whose score `correct` is 1."""
     makers: Counter[str] = field(default_factory=Counter)
     """Kept ones by who made them."""
     discarded: Counter[str] = field(default_factory=Counter)

@@ -13,8 +13,8 @@ from saccade.episode.continued import continued
 from saccade.episode.run_folder import RunFolder
 from saccade.errors import SettingsError
 from saccade.models.retry import RETRY_SETTINGS
+from saccade.sft.synth.jobs import worlds_of
 from saccade.sft.synth.settings import SynthSettings
-from saccade.tasks.worlds.registry import load_world
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,10 @@ def opened(root: Path, settings: SynthSettings) -> Opened:
         RecordError: its trajectories cannot be read.
     """
     folder = continued(root, settings, may_differ={"n", *RETRY_SETTINGS})
-    older = sorted({name.partition("/")[0] for name in folder.ids} - {load_world(name).id for name in settings.worlds})
+    worlds = {world.id for world in worlds_of(settings)}
+    names = {world.partition("@")[0] for world in worlds}
+    begun = {name.partition("/")[0] for name in folder.ids}
+    older = sorted(world for world in begun - worlds if world.partition("@")[0] in names)
     if older:
         raise SettingsError(
             f"{root} holds trajectories of {', '.join(older)}, of which there are newer versions now. Two versions of "

@@ -13,7 +13,6 @@ from saccade.episode.run_folder import MEDIA
 from saccade.media.store import MediaStore
 from saccade.models.registry import load_model
 from saccade.sft.synth.in_order import in_order
-from saccade.sft.synth.jobs import job_count, jobs
 from saccade.sft.synth.report import SynthProgress
 from saccade.sft.synth.resume import opened
 from saccade.sft.synth.settings import SynthSettings
@@ -41,8 +40,9 @@ async def synthesise(
     # Before anything is written: the names in the settings must mean something.
     studio = Studio(settings, MediaStore(out / MEDIA), models=models)
     run = opened(out, settings)
-    progress = SynthProgress(job_count(settings), skipped=sum(job.id in run.done for job in jobs(settings)))
-    missing = [job for job in jobs(settings) if job.id not in run.done]
+    listed = list(studio.jobs)
+    missing = [job for job in listed if job.id not in run.done]
+    progress = SynthProgress(len(listed), skipped=len(listed) - len(missing), sources=studio.jobs.tasks.lines())
     watch(progress)
     if not missing:
         return progress

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -42,11 +42,12 @@ class TeacherSettings(Settings):
 class SynthSettings(Settings):
     """One run of synthesis."""
 
-    worlds: tuple[str, ...] = Field(min_length=1)
-    """Names of worlds, with or without version."""
+    RENAMED: ClassVar = {"worlds": "sources"}
+    sources: tuple[str, ...] = Field(min_length=1)
+    """Worlds, and with a teacher any source; see `saccade.tasks.sources.settings`."""
     dialect: str
     n: int = Field(100, ge=1)
-    """Tasks of each world. A run may be continued with a larger number."""
+    """Tasks of each source; of sources with weights, of all together. A run may be continued with a larger number."""
     split: Literal["train", "validation", "test"] = "train"
     start: int = Field(0, ge=0)
     """Index of the first task."""

@@ -9,9 +9,9 @@ Jobs may be made side by side. Samples are drawn in threads, so that drawing and
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
-from typing import Any, Self
+from typing import Self
 
 from saccade.dialects.base import Dialect
 from saccade.dialects.registry import load_dialect
@@ -30,12 +30,12 @@ from saccade.sft.experts.plays import ExpertStopped
 from saccade.sft.experts.styles import UnfitSampleError
 from saccade.sft.synth.codify import CodifyMaker
 from saccade.sft.synth.densify import DensifyMaker
-from saccade.sft.synth.jobs import Job, knobs_by_world
+from saccade.sft.synth.jobs import Job, Jobs
 from saccade.sft.synth.made import DiscardedError, Made, graded
 from saccade.sft.synth.makers import ExpertMaker, Maker, SynthResources, TeacherMaker
 from saccade.sft.synth.settings import SynthSettings
-from saccade.tasks.worlds.base import World, WorldSample, draw_sample, store_sample
-from saccade.tasks.worlds.registry import load_world
+from saccade.tasks.sources.task_set import TaskPool
+from saccade.tasks.worlds.base import WorldSample, store_sample
 
 ModelLoader = Callable[[str], Model]
 """A model by its name."""
@@ -58,8 +58,9 @@ class Studio:
         self._models: ModelLoader = lambda name: patient(models(name), settings.retry)
         spoken = settings.session.applied(load_dialect(settings.dialect), settings.sandbox)
         self._dialect, self._tools = equipped(spoken, settings.tools)
-        self._worlds: dict[str, World[Any]] = {world.id: world for world in map(load_world, settings.worlds)}
-        self._knobs = knobs_by_world(settings)
+        self.jobs = Jobs(settings)
+        if not settings.teacher.model:
+            _check_experts_know(self.jobs.tasks)
         self._stack = AsyncExitStack()
         self._maker: Maker | None = None
 
@@ -84,12 +85,17 @@ class Studio:
             IsolationError: the sandbox refuses to start on this machine.
         """
         assert self._maker is not None, "a studio is entered before it is used"
-        world = self._worlds[job.world]
-        sample = await asyncio.to_thread(draw_sample, world, job.split, job.index, self._knobs[job.world])
+        sample = await asyncio.to_thread(self.jobs.drawn, job)
+        notes: Mapping[str, str] = {}
         try:
-            self._check(job, sample)
-            task = await asyncio.to_thread(_stored, sample, self._store, job)
-            played = await self._maker.make(job, task, sample.notes)
+            if sample is None:
+                task = await asyncio.to_thread(self.jobs.make, job, self._store)
+            else:
+                self._check(job, sample)
+                split = self.settings.split
+                task = await asyncio.to_thread(_stored, sample, self._store, job, split)
+                notes = sample.notes
+            played = await self._maker.make(job, task, notes)
         except DiscardedError as error:
             return Made(None, error.kind, error.detail)
         except UnfitSampleError as error:
@@ -98,7 +104,7 @@ class Studio:
             return Made(None, "not to be shown", str(error))
         if played.lost or played.stop is StopReason.CANCELLED:
             return Made(None, str(played.stop), played.stop_detail)
-        return Made(graded(played))
+        return Made(graded(played, exactly=sample is not None))
 
     def _check(self, job: Job, sample: WorldSample) -> None:
         """Raise `ExpertStopped` for a sample that need not be stored, since nothing would come of it."""
@@ -127,5 +133,14 @@ def _check_writes_code(dialect: Dialect) -> None:
         ) from error
 
 
-def _stored(sample: WorldSample, store: MediaStore, job: Job) -> Task:
-    return store_sample(sample, store, task_id=job.task_id, split=job.split)
+def _check_experts_know(tasks: TaskPool) -> None:
+    strange = [str(part.settings) for part in tasks.parts if not part.endless]
+    if strange:
+        raise SettingsError(
+            f"experts know the programs of generated worlds only, and {', '.join(strange)} is none. "
+            "Name a model that solves its tasks with --teacher."
+        )
+
+
+def _stored(sample: WorldSample, store: MediaStore, job: Job, split: str) -> Task:
+    return store_sample(sample, store, task_id=job.task_id, split=split)

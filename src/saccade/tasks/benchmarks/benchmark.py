@@ -21,6 +21,7 @@ from saccade.record.task import Task
 from saccade.tasks.benchmarks.card import Card
 from saccade.tasks.benchmarks.loaders.registry import load_loader
 from saccade.tasks.benchmarks.make_task import make_task
+from saccade.tasks.benchmarks.media_files import MediaFiles
 from saccade.tasks.benchmarks.pictures import RowMediaReader
 from saccade.tasks.benchmarks.problem import FieldError, RowProblem
 from saccade.tasks.benchmarks.row_files import SourceRow
@@ -83,7 +84,7 @@ def tasks_of_rows(
 
     A mapping stands for a row of no file. Otherwise as `Benchmark.tasks`.
     """
-    media = RowMediaReader(folder, card.loader.media, store)
+    media = RowMediaReader(MediaFiles(folder, card.loader.media), store)
     seen: set[str] = set()
     for number, given in enumerate(rows):
         row = SourceRow("", number, {**given, "_row": number}) if isinstance(given, Mapping) else given

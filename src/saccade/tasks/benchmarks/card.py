@@ -17,7 +17,8 @@ from saccade.record.settings import Settings
 from saccade.record.task import AnswerType, Task
 
 
-def _as_tuple(value: object) -> object:
+def as_tuple(value: object) -> object:
+    """A text as a tuple of it alone, for a validator; all else as it is."""
     return (value,) if isinstance(value, str) else value
 
 
@@ -31,7 +32,7 @@ Id = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9._-]*@(0|[1-9][0-9]*)$")]
 PartName = Annotated[str, Field(pattern=rf"^([a-z0-9][a-z0-9._-]*@(0|[1-9][0-9]*)|{REFERENCE_PATTERN})$")]
 """A versioned id, or code of the user's own."""
 
-Names = Annotated[tuple[str, ...], BeforeValidator(_as_tuple)]
+Names = Annotated[tuple[str, ...], BeforeValidator(as_tuple)]
 """One text, or several of which the first that a row has counts. See `values.py` for what a field may be."""
 
 SAME_QUESTION: Final = "@question"
@@ -72,6 +73,8 @@ class Fields(Settings):
     answer: Names = ()
     answer_is: Literal["text", "letter", "letter-or-text", "index-0", "index-1", "first-choice"] = "text"
     """How the gold answer of a row with choices names its choice."""
+    without_answers: bool = False
+    """Whether rows may have no gold answer; else one without is broken."""
     choices: Names = ()
     choices_from: Literal["field", "columns", "question"] = "field"
     """`columns`: fields `A`, `B`, ..., and of a row without them the field `choices`; `question`: options that are
@@ -108,7 +111,7 @@ class Choices(Settings):
 
     order: Literal["given", "shuffle", "cycle"] = "given"
     """`shuffle`: by `seed` and the task's id, where the source's gold position is constant; who plays the tasks does
-    it (`saccade.grading.shuffle`). `cycle`: each task once for every rotation of its choices; the loader does it."""
+    it (`saccade.tasks.shuffle`). `cycle`: each task once for every rotation of its choices; the loader does it."""
     seed: NonNegativeInt = 0
     why: str = ""
 
@@ -169,6 +172,19 @@ class PublishedScore(Settings):
     """Percent of all samples that are right and whose tool use is faithful, where published."""
 
 
+class SplitFiles(Settings):
+    """Another split of the data set than the card's own."""
+
+    files: Names
+    """As those of the loader."""
+    media: tuple[str, ...] = ()
+    only: Mapping[str, Names] = {}
+    tasks: PositiveInt | None = None
+    """How many there should be."""
+    source: str = ""
+    """Where that number is from."""
+
+
 class Size(Settings):
     """How many tasks there should be."""
 
@@ -185,6 +201,10 @@ class Card(Settings):
     title: str
     split: str
     """As tasks record it."""
+    part: str = ""
+    """The split, where another than the card's own was asked for; stands in the ids of its tasks."""
+    splits: Mapping[str, SplitFiles] = {}
+    """Other splits, where their files are named otherwise than the own one with the split's name in it."""
     media: Literal["image", "images", "video", "text"]
     prompt: Literal["choice", "short", "count", "yes-no", "free", "mixed"]
     """Style of the question, for a person and for dialects that have several; it adds nothing to the text."""

@@ -29,6 +29,7 @@ RowFields = Mapping[str, Any]
 
 _SLOT = re.compile(r"\{([^{}]+)\}")
 _MOST_NUMBERED = 100
+_EMPTIABLE = (str, bytes, list, tuple, dict)
 
 
 def found(fields: RowFields, names: Sequence[str]) -> Any:
@@ -44,7 +45,7 @@ def missing(value: object) -> bool:
     """Whether a value is none: null, an empty text or list, or NaN, as tables write empty cells."""
     if isinstance(value, float):
         return math.isnan(value)
-    return value is None or (isinstance(value, str | bytes | list | tuple | dict) and not value)
+    return value is None or (not value and isinstance(value, _EMPTIABLE))
 
 
 def as_text(value: object, field: str) -> str:
@@ -101,12 +102,12 @@ def _item(value: object, field: str) -> str:
 
 
 def _named(fields: RowFields, name: str) -> Any:
+    if name in fields:
+        return fields[name]
     if name.endswith("#"):
         return _numbered(fields, name[:-1])
     if "{" in name:
         return _filled(fields, name)
-    if name in fields:
-        return fields[name]
     value: Any = fields
     for step in name.split("."):
         if not isinstance(value, Mapping) or step not in value:

@@ -5,8 +5,8 @@ from collections import Counter
 import pytest
 
 from saccade.grading.registry import grader_for
-from saccade.grading.shuffle import shuffled
 from saccade.record.task import AnswerType, Task
+from saccade.tasks.shuffle import shuffled
 
 CHOICES = ("red", "green", "blue", "white")
 
