@@ -24,15 +24,17 @@ EPERM, ENOSYS, NOTHING = ERRNO | errno.EPERM, ERRNO | errno.ENOSYS, ERRNO
 REFUSED = sorted(set(NUMBERS) - set(ALLOWED) - set(ARGUMENT_RULES) - set(NOT_IMPLEMENTED) - set(PRETENDED))
 # Written out once more, so that none of them can slip into the list unseen.
 NEVER_NAMES = (
-    "accept accept4 acct add_key bind bpf capget capset chown chroot clock_settime connect delete_module execve execveat "
-    "fanotify_init fchown fchownat finit_module fork fsconfig fsmount fsopen init_module inotify_add_watch inotify_init "
-    "inotify_init1 io_setup io_uring_enter io_uring_register io_uring_setup ioperm iopl kcmp kexec_load keyctl kill landlock_restrict_self lchown listen "
-    "listmount memfd_create memfd_secret mknod mknodat mlock mlockall mount mount_setattr move_mount mq_open msgget "
-    "name_to_handle_at open_by_handle_at open_tree perf_event_open personality pidfd_getfd pidfd_open "
-    "pidfd_send_signal pivot_root process_madvise process_vm_readv process_vm_writev ptrace quotactl reboot "
-    "request_key rt_sigqueueinfo rt_tgsigqueueinfo sched_setaffinity sched_setattr sched_setscheduler seccomp semget "
-    "setgid setgroups sethostname setns setpgid setpriority setresgid setresuid setrlimit setsid setsockopt setuid "
-    "setxattr shmat shmget socket statmount swapon syslog tgkill timer_create timer_settime tkill umount2 unshare userfaultfd vfork vmsplice"
+    "accept accept4 acct add_key bind bpf capget capset chown chroot clock_settime connect delete_module execve "
+    "execveat fanotify_init fchown fchownat finit_module fork fsconfig fsmount fsopen init_module "
+    "inotify_add_watch inotify_init inotify_init1 io_setup io_uring_enter io_uring_register io_uring_setup ioperm "
+    "iopl kcmp kexec_load keyctl kill landlock_restrict_self lchown listen listmount memfd_create memfd_secret "
+    "mknod mknodat mlock mlockall mount mount_setattr move_mount mq_open msgget name_to_handle_at "
+    "open_by_handle_at open_tree perf_event_open personality pidfd_getfd pidfd_open pidfd_send_signal pivot_root "
+    "process_madvise process_vm_readv process_vm_writev ptrace quotactl reboot request_key rt_sigqueueinfo "
+    "rt_tgsigqueueinfo sched_setaffinity sched_setattr sched_setscheduler seccomp semget setgid setgroups "
+    "sethostname setns setpgid setpriority setresgid setresuid setrlimit setsid setsockopt setuid setxattr shmat "
+    "shmget socket statmount swapon syslog tgkill timer_create timer_settime tkill umount2 unshare userfaultfd "
+    "vfork vmsplice"
 )
 NEVER = NEVER_NAMES.split()
 CHILD_TIDS = 0x1200000

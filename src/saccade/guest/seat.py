@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from .inspection import Belongings
 from .workspaces import Family
 
 
@@ -16,6 +17,12 @@ class Seat:
     family: Family
     """Folder that holds the workspaces of this session and of the sessions it shares memory with."""
     workspace: str
+    base: str
+    """Folder that holds the workspaces of all sessions."""
+    socket: int
+    """Inode number of the session's socket."""
+    memory: frozenset[int]
+    """Inode numbers of the memory that session and host share."""
     keeper: int = 0
     leaf: int | None = None
     former: int = 0
@@ -23,3 +30,10 @@ class Seat:
     rolling: bool = False
     """A rollback was ordered and the leaf has not ended yet."""
     closing: bool = False
+    fault: str = ""
+    """Why the zygote itself has ended the session; empty if it has not."""
+
+    @property
+    def own(self) -> Belongings:
+        """What the session's processes may hold."""
+        return Belongings(self.workspace, self.base, self.socket, self.memory)

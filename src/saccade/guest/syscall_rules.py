@@ -104,9 +104,7 @@ _PROCESS = (
     "exit exit_group wait4 waitid getpid getppid getuid geteuid getgid getegid getresuid getresgid getgroups getpgrp "
     "getrlimit getrusage times sysinfo uname getrandom"
 )
-_TIME = (
-    "time gettimeofday nanosleep alarm getitimer setitimer timerfd_create timerfd_settime timerfd_gettime"
-)
+_TIME = "time gettimeofday nanosleep alarm getitimer setitimer timerfd_create timerfd_settime timerfd_gettime"
 _WAITING = (
     "poll ppoll select pselect6 epoll_create epoll_create1 epoll_ctl epoll_wait epoll_pwait epoll_pwait2 eventfd "
     "eventfd2 signalfd signalfd4 pipe pipe2"

@@ -27,9 +27,10 @@ from saccade.sandbox.bindings import Bound, BoundImage, Memfd, bound_all
 from saccade.sandbox.cgroup import Cgroups, sweep
 from saccade.sandbox.channel import GuestFaultError
 from saccade.sandbox.gate import Gate
+from saccade.sandbox.house import House
 from saccade.sandbox.isolation import MINIMUM, Isolation, Layer, LayerState
 from saccade.sandbox.limits import Limits
-from saccade.sandbox.link import House, Link
+from saccade.sandbox.link import Link
 from saccade.sandbox.local_session import LocalSession
 from saccade.sandbox.options import check_options
 from saccade.sandbox.shared_images import SharedImages
@@ -177,6 +178,8 @@ class LocalSandbox:
         await asyncio.to_thread(sweep)
         cgroups = await asyncio.to_thread(Cgroups.probe)
         self._cgroups = cgroups if isinstance(cgroups, Cgroups) and Layer.CGROUP not in self._without else None
+        if self._cgroups is not None:
+            await asyncio.to_thread(self._share_processors, self._cgroups)
         self._folder = tempfile.TemporaryDirectory(prefix="saccade-", ignore_cleanup_errors=True)
         zygote = ZygoteClient(self._event, self._all_lost)
         cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "saccade" / "matplotlib"
@@ -190,6 +193,12 @@ class LocalSandbox:
             self._release()
             raise
         self._zygote, self._isolation = zygote, isolation
+
+    def _share_processors(self, cgroups: Cgroups) -> None:
+        if Layer.CPU_SHARES in self._without:
+            cgroups.no_cpu = "left out on purpose"
+        else:
+            cgroups.share_processors()
 
     def _settings(self) -> dict[str, Any]:
         assert self._folder is not None
@@ -208,6 +217,9 @@ class LocalSandbox:
         told["environment"] = LayerState(layer=Layer.ENVIRONMENT, on=True)
         cgroup = self._cgroups is not None
         told["cgroup"] = LayerState(layer=Layer.CGROUP, on=cgroup, detail="" if cgroup else no_cgroup)
+        shares = self._cgroups is not None and not self._cgroups.no_cpu
+        why = self._cgroups.no_cpu if self._cgroups is not None else no_cgroup
+        told["cpu_shares"] = LayerState(layer=Layer.CPU_SHARES, on=shares, detail="" if shares else why)
         return Isolation(platform=sys.platform, layers=tuple(told[layer.value] for layer in Layer))
 
     def _event(self, link_id: int, message: dict[str, Any]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import os
 import time
 from collections.abc import Mapping, Sequence
 from typing import Protocol
@@ -15,10 +16,7 @@ from saccade.sandbox.bindings import Bound, BoundImage, bound, messages
 from saccade.sandbox.channel import GuestFaultError
 from saccade.sandbox.limits import Limits
 from saccade.sandbox.link import Link
-from saccade.sandbox.result import RunResult
-
-BRANCHES_AT_ONCE = 16
-"""Branches forked per order, so that their descriptors fit into one packet."""
+from saccade.sandbox.result import RunResult, Timings
 
 
 class Owner(Protocol):
@@ -76,7 +74,15 @@ class LocalSession:
             except SandboxLostError as error:
                 self._lost = True
                 result = RunResult(status=Status.LOST, traceback=str(error))
-            timings = dataclasses.replace(result.timings, wall=time.perf_counter() - started)
+            wall = time.perf_counter() - started
+            # The guest's own clock is a claim: nothing of a call takes longer than the call.
+            told = result.timings
+            timings = Timings(
+                wall=wall,
+                run=min(told.run, wall),
+                cpu=min(told.cpu, wall * (os.cpu_count() or 1)),
+                capture=min(told.capture, wall),
+            )
             return dataclasses.replace(result, timings=timings, layers=self._sandbox.layers)
 
     async def _run(self, code: str, wall_seconds: float | None) -> RunResult:
@@ -86,7 +92,7 @@ class LocalSession:
         seconds = limit if wall_seconds is None else min(limit, wall_seconds)
         async with self._link.gate.place():
             try:
-                await self._link.ready()
+                await self._link.ready(seconds)
             except GuestFaultError as fault:
                 if not self._link.was_ready:
                     raise SandboxLostError(f"a fresh interpreter could not be started: {fault}") from fault
@@ -111,16 +117,16 @@ class LocalSession:
                 refusal = await link.commit(figure=any(picture.source == "figure" for picture in result.pictures))
                 settled = refusal is None
                 if refusal is not None:
-                    why = f"the code was refused: {refusal}. Join every thread before the code ends."
+                    why = f"the code was refused: {refusal}"
                     return dataclasses.replace(result, status=Status.REFUSED, traceback=why)
                 self._calls += 1
                 del self._pending[: len(pending)]
                 return dataclasses.replace(result, committed=True)
             # The kernel may have chosen the keeper: what the code did has then cost the session its state.
-            lost_memory = link.ended and result.status is Status.OUT_OF_MEMORY
-            if link.ended and not lost_memory:
+            own_doing = link.ended and (bool(link.blame) or result.status is Status.OUT_OF_MEMORY)
+            if link.ended and not own_doing:
                 raise SandboxLostError(result.traceback or "the session's processes were killed from outside")
-            if lost_memory or self._options.state is StatePolicy.CLEAR:
+            if own_doing or self._options.state is StatePolicy.CLEAR:
                 settled = True
                 await self._restart()
             return result
@@ -144,11 +150,11 @@ class LocalSession:
         async with self._lock:
             links: list[Link] = []
             try:
-                await self._link.ready()
-                while len(links) < n:
-                    batch = [self._sandbox.bare_link() for _ in range(min(BRANCHES_AT_ONCE, n - len(links)))]
-                    links.extend(batch)
-                    await self._link.branch(batch)
+                for _ in range(n):
+                    await self._link.ready()
+                    links.append(self._sandbox.bare_link())
+                    await self._link.branch(links[-1])
+                    self._link.prepare(rollback=False)
             except BaseException as error:
                 for link in links:
                     await self._sandbox.drop(link)
