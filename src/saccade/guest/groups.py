@@ -94,6 +94,11 @@ def threads(pid: int) -> int:
     return int(fields[17]) if fields else 0
 
 
+def asleep(pid: int) -> bool:
+    """Whether one of our children waits for something that is neither a processor nor the disk."""
+    return _stat(pid)[:1] == [b"S"]
+
+
 def cpu_seconds(pid: int) -> float:
     """CPU time that one of our children has used; 0 if it has ended."""
     fields = _stat(pid)

@@ -170,6 +170,20 @@ def workspace_maps(pid: int, workspace: str) -> list[Map]:
     return [found._replace(path=found.path[len(workspace) + 1 :]) for found in maps]
 
 
+def kept_maps(pid: int, own: Belongings) -> list[Map]:
+    """Every shared mapping of a file of the own workspace, with paths relative to it."""
+    found = (known for known in shared_maps(pid) if own.inside(known.path))
+    return [known._replace(path=known.path[len(own.workspace) + 1 :]) for known in found]
+
+
+def moved_maps(pid: int, own: Belongings, kept: list[Map]) -> list[Map]:
+    """Those of the `kept` mappings that show a file which has lost its name since."""
+    if not kept:
+        return []
+    now = {known.start: known.path for known in kept_maps(pid, own)}
+    return [known for known in kept if now.get(known.start) != known.path]
+
+
 def foreign_maps(pid: int, own: Belongings) -> bool:
     """Whether `pid` has mapped a file of a workspace that is not its own, or memory shared with others."""
     with open(f"/proc/{pid}/maps", "rb") as file:

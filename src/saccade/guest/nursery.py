@@ -26,7 +26,7 @@ from .jail import Plan, enter, rehearse
 from .namespaces import NAMESPACES, Standing
 from .preload import warm_up
 from .root import WORKSPACE, build_private_root, plan_root
-from .seat import Seat
+from .seat import FAMILY_SESSIONS, Seat
 from .template import Step
 from .workspaces import Family, Keeper, PlainWorkspaces
 
@@ -37,8 +37,10 @@ LIMITS_OF_CONFIG = (
     *("file_bytes", "workspace_bytes", "workspace_files"),
 )
 LIMITS_OF_KERNEL = ("cpu_seconds", "memory_bytes", "open_files", "file_bytes")
-FAMILY_PROCESSES = 3 * 256
+FAMILY_PROCESSES = 3 * FAMILY_SESSIONS
 """Processes that the kernel allows beyond `processes`: it counts a session and its branches, three each, together."""
+ANY_PROCESSES = 1 << 22
+"""The same where control groups count the processes of each session: more than the kernel has ids for."""
 SIGHT_SECONDS = 0.02
 """How long a process is watched that gives up its rights."""
 _LIBRARIES = ("numpy", "PIL", "matplotlib", "cv2")
@@ -192,7 +194,8 @@ def _plan(settings: dict[str, Any], standing: Standing, readable: tuple[str, ...
     elif "user_namespace" in standing.namespaces:
         users = "namespace"
     limits = {name: settings["limits"][name] for name in LIMITS_OF_KERNEL}
-    limits["processes"] = settings["limits"]["processes"] + FAMILY_PROCESSES
+    kin = ANY_PROCESSES if settings["leftover_cgroups"] else FAMILY_PROCESSES
+    limits["processes"] = settings["limits"]["processes"] + kin
     return Plan(
         users=users,
         limits=limits,

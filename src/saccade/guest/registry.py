@@ -39,11 +39,21 @@ class Registry:
         os.kill(seat.keeper, signal.SIGUSR1)
         self.working[seat.keeper] = (seat, groups.cpu_seconds(seat.keeper))
 
+    def do_asleep(self, message: dict[str, Any], fds: list[int]) -> None:
+        """Whether the processes of session `id` that should get ready for a call all sleep instead."""
+        seat = self.seats[message["id"]]
+        busy = [pid for pid in (seat.keeper, *self._unnamed(seat.keeper)) if not groups.asleep(pid)]
+        self.tell({"op": "asleep", "id": seat.id, "asleep": seat.leaf is None and not busy})
+
+    def _unnamed(self, keeper: int) -> list[int]:
+        """What a keeper has forked and the host has not named as its leaf yet."""
+        return [pid for pid in groups.children() if pid != keeper and groups.group_of(pid) == keeper]
+
     def watch(self) -> None:
         """End sessions that use more time to get ready than their own runtime can need."""
         for keeper, (seat, used) in list(self.working.items()):
-            leaves = [pid for pid in groups.children() if groups.group_of(pid) == keeper and pid != keeper]
-            if groups.cpu_seconds(keeper) - used + sum(map(groups.cpu_seconds, leaves)) > WORK_SECONDS:
+            forked = sum(map(groups.cpu_seconds, self._unnamed(keeper)))
+            if groups.cpu_seconds(keeper) - used + forked > WORK_SECONDS:
                 del self.working[keeper]
                 self.fault(seat, f"it worked for more than {WORK_SECONDS:g} s after its call had ended")
 

@@ -1,8 +1,8 @@
-"""Mappings of files in a branch: onto the branch's own files, at the same addresses.
+"""Mappings of files, put onto other files at the same addresses, under the objects that refer to them.
 
-A mapping of a file outlives the fork and shows the file of the origin, whoever writes to it. So it is replaced, under
-the objects that refer to it: a shared one by the same place of the file of that name in the present workspace, a
-private one by memory that holds the same bytes.
+A mapping outlives the fork and shows the file that it was made of: in a branch that of the origin, whoever writes to
+it, and after a failed call one that was removed and brought back as another. So a shared mapping is replaced by one of
+the same place of the file of that name in the present workspace, and a private one by memory that holds the same bytes.
 """
 
 from __future__ import annotations

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from .inspection import Belongings
+from .inspection import Belongings, Map
 from .workspaces import Family
+
+FAMILY_SESSIONS = 256
+"""Most sessions of one origin where there are no control groups: the kernel counts their processes together."""
 
 
 @dataclass
@@ -30,6 +33,8 @@ class Seat:
     rolling: bool = False
     """A rollback was ordered and the leaf has not ended yet."""
     closing: bool = False
+    maps: list[Map] = field(default_factory=list)
+    """Shared mappings of files of the workspace when the last kept call ended, with paths relative to it."""
     fault: str = ""
     """Why the zygote itself has ended the session; empty if it has not."""
 

@@ -120,6 +120,8 @@ def lead(state: Interpreter) -> None:
             return
         elif message["op"] == "rehearse":
             rehearse(state, figure=message["figure"])
+        elif message["op"] == "remap":
+            remap(message["maps"])
         elif message["op"] == "branch":
             become_branch(state, fds, message["maps"])
             return

@@ -6,7 +6,8 @@ socket; what it tells back is what the kernel told it (which process ended, and 
 Between calls every process of a session is stopped: the zygote stops it, kills what stands beside it in its group, and
 looks at what it holds before anything of it is kept. The host lets a leaf run when its call comes.
 
-Orders: `open`, `leaf`, `commit`, `rollback`, `respawn`, `workspace`, `adopt`, `close`. See the methods of `Zygote`.
+Orders: `open`, `leaf`, `commit`, `rollback`, `respawn`, `workspace`, `adopt`, `asleep`, `close`: see the methods
+`do_...`.
 """
 
 from __future__ import annotations
@@ -126,9 +127,11 @@ class Zygote(Registry):
         if groups.purge(seat.keeper):
             self.fault(seat, f"{inspection.STRAY} beside the one that keeps the state")
             return True
+        # The files behind its mappings may have been removed by the call before, and be others now.
+        maps = inspection.moved_maps(leaf, seat.own, seat.maps)
         pidfd = os.pidfd_open(leaf)
         try:
-            self.tell({"op": "leaf", "id": seat.id}, (pidfd,))
+            self.tell({"op": "leaf", "id": seat.id, "maps": maps}, (pidfd,))
         finally:
             os.close(pidfd)
         return True
@@ -158,6 +161,7 @@ class Zygote(Registry):
         if why := self.improper(leaf, seat):
             self.refuse(seat.id, "commit", why)
             return True
+        seat.maps = inspection.kept_maps(leaf, seat.own) if self.nursery.sees else []
         seat.former, seat.keeper, seat.leaf = seat.keeper, leaf, None
         self.by_pid.pop(seat.former, None)
         self.tell({"op": "commit", "id": seat.id})
@@ -189,6 +193,8 @@ class Zygote(Registry):
         """
         seat = self.seats[message["id"]]
         maps = inspection.workspace_maps(seat.leaf, seat.workspace) if self.nursery.sees and seat.leaf else []
+        named = {kept.start: kept.path for kept in seat.maps}
+        maps = [found._replace(path=named.get(found.start, found.path)) for found in maps]
         fd, path = self.nursery.new_workspace(seat)
         try:
             self.tell({"op": "workspace", "id": seat.id, "path": path, "maps": maps}, (fd,))
@@ -228,7 +234,7 @@ class Zygote(Registry):
             self.nursery.release(seat)
             self.refuse(parent.id, "adopt", why)
             return
-        parent.leaf = None
+        parent.leaf, seat.maps = None, parent.maps
         # The branch has seen where its origin's files lie.
         self.nursery.move_workspace(parent)
         self.take_in(seat, leaf, cgroups)

@@ -19,9 +19,10 @@ in during one has to wait for its end, and drawing takes longer than an empty ce
 REHEARSING_SESSIONS = 64
 """With more sessions than this memory counts for more: a rehearsal copies pages, and one with a figure many."""
 ANSWER_SECONDS = 30.0
-"""How long a fresh session may take to become ready, before it has run any code; generous, for machines under load."""
-READY_SECONDS = 5.0
-"""How long a session that has run code may work on getting ready; then it is ended, so that it cannot work for ever."""
+"""How long a session may take to become ready; generous, for machines under load. The zygote sees to it that it does
+not work for so long."""
+ASLEEP_SECONDS = 0.1
+"""For how long a session that should get ready must be seen to sleep: it may wait for a processor, but not so."""
 LEAST_SECONDS = 1.0
 """How long a call waits for that at least, however short its own limit is."""
 REST_SECONDS = {False: 0.05, True: 0.5}

@@ -19,24 +19,15 @@ from typing import Any
 from saccade.errors import MediaError, SandboxLostError
 from saccade.guest.outbox import layout as outbox_layout
 from saccade.record.status import Status
+from saccade.sandbox import house as times
 from saccade.sandbox.base import LazyImage
 from saccade.sandbox.cgroup import SessionCgroup
 from saccade.sandbox.channel import GuestChannel, GuestFaultError
 from saccade.sandbox.endpoints import Endpoints, reopened
 from saccade.sandbox.fate import KILLED_OUTSIDE, Death, Memory, how_it_died, whose_doing
-from saccade.sandbox.house import (
-    ANSWER_SECONDS,
-    BREATH_SECONDS,
-    DEATH_SECONDS,
-    LEAST_SECONDS,
-    READY_SECONDS,
-    REHEARSE_SECONDS,
-    REHEARSING_SESSIONS,
-    REST_SECONDS,
-    House,
-)
+from saccade.sandbox.house import House
 from saccade.sandbox.leaf import Leaf
-from saccade.sandbox.report import check_report, read_text
+from saccade.sandbox.report import check_report, cut_short
 from saccade.sandbox.result import RunResult
 from saccade.sandbox.zygote_client import OrderRefusedError
 
@@ -64,6 +55,8 @@ class Link:
         self._memory = Memory(cgroup)
         self._calling = False
         self._leaf = Leaf()
+        self._maps: list[Any] = []
+        """Mappings that the leaf must put onto the files that have their names now."""
         self._rehearsal: dict[str, Any] | None = None
         self.was_ready = False
         """Whether it can have run code of a guest: if not, a fault is ours and not the guest's."""
@@ -98,10 +91,10 @@ class Link:
         return self._over.is_set()
 
     def end(self) -> tuple[Status, str]:
-        """How a call ends whose session has ended: by its program's doing, or by an outage of ours."""
+        """How a call ends whose session has ended."""
         return (Status.KILLED, self.blame) if self.blame else (Status.LOST, KILLED_OUTSIDE)
 
-    async def ready(self, seconds: float = ANSWER_SECONDS) -> None:
+    async def ready(self, seconds: float = times.ANSWER_SECONDS) -> None:
         """Wait until a call can be made, for `seconds` (and a moment) at the most.
 
         Raises `GuestFaultError` if the guest is beyond repair, and `SandboxLostError` if its keeper was killed.
@@ -109,15 +102,11 @@ class Link:
         if self._prepared is None:
             return
         try:
-            async with asyncio.timeout(max(seconds, LEAST_SECONDS)):
-                await asyncio.shield(self._prepared)
-                if self._died.done() and not self.ended:
-                    # The leaf was killed while it waited, for want of memory perhaps: the keeper makes another.
-                    self.prepare(rollback=True)
-                    await asyncio.shield(self._prepared)
-        except TimeoutError:
-            self._end_it(f"the session did not get ready for the call within {seconds:g} s")
-            raise GuestFaultError(self.blame) from None
+            await self._prepared_within(max(seconds, times.LEAST_SECONDS))
+            if self._died.done() and not self.ended:
+                # The leaf was killed while it waited, for want of memory perhaps: the keeper makes another.
+                self.prepare(rollback=True)
+                await self._prepared_within(max(seconds, times.LEAST_SECONDS))
         except asyncio.CancelledError:
             if not self._prepared.cancelled():
                 raise
@@ -127,6 +116,23 @@ class Link:
             if not self.blame and await self._was_killed() and not self.blame:
                 raise SandboxLostError(KILLED_OUTSIDE) from error
             raise GuestFaultError(self.blame or str(error)) from error
+
+    async def _prepared_within(self, seconds: float) -> None:
+        """Wait for the preparation, for longer than `seconds` only while it waits for a processor itself."""
+        assert self._prepared is not None
+        while not (await asyncio.wait((self._prepared,), timeout=seconds))[0]:
+            if await self._is_asleep():
+                self._end_it(f"the session did not get ready for the call within {seconds:g} s")
+                raise GuestFaultError(self.blame)
+        await asyncio.shield(self._prepared)
+
+    async def _is_asleep(self) -> bool:
+        for _ in range(3):
+            answer, _fds = await self.zygote.order("asleep", self.id)
+            if not answer["asleep"]:
+                return False
+            await asyncio.sleep(times.ASLEEP_SECONDS / 2)
+        return not (self._prepared is None or self._prepared.done())
 
     def _end_it(self, why: str) -> None:
         """End a session that its program has spoilt, at once: whatever it still does, it does to no purpose."""
@@ -149,7 +155,7 @@ class Link:
     async def _was_killed(self) -> bool:
         """Whether a fault is the end of the session: a killed process closes its socket before others hear of it."""
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._over.wait(), DEATH_SECONDS)
+            await asyncio.wait_for(self._over.wait(), times.DEATH_SECONDS)
         return self.ended
 
     async def run(
@@ -160,14 +166,15 @@ class Link:
         try:
             self._leaf.wake()
             async with asyncio.timeout(seconds):
+                if self._maps:
+                    self._tell({"op": "remap", "maps": self._maps})
                 for bind, fds in binds:
                     self._give(bind, fds)
                 self._tell(message)
                 frame = await self._report_or_death()
         except TimeoutError:
-            return self._cut_short(
-                Status.TIMEOUT, f"TimeoutError: the code ran longer than {seconds:g} s and was stopped"
-            )
+            why = f"TimeoutError: the code ran longer than {seconds:g} s and was stopped"
+            return self._cut_short(Status.TIMEOUT, why)
         except GuestFaultError as fault:
             if await self._was_killed():
                 return self._cut_short(*self.end())
@@ -210,13 +217,7 @@ class Link:
         """The result of a call that did not report: what it had printed until then, and why it ended."""
         if self._outbox < 0:
             return RunResult(status=Status.KILLED, traceback="the session was closed while the code ran")
-        most = self.limits.output_bytes
-        return RunResult(
-            status=status,
-            stdout=read_text(self._outbox, self.layout.stdout, most, None),
-            stderr=read_text(self._outbox, self.layout.stderr, most, None),
-            traceback=why,
-        )
+        return cut_short(self._outbox, self.layout, self.limits, status, why)
 
     async def commit(self, *, figure: bool) -> str | None:
         """Make the state after the call the session's state; None, or why it may not be.
@@ -241,7 +242,7 @@ class Link:
             await self.zygote.order("rollback", self.id)
         else:
             # Whoever waits for the result comes first: what follows keeps two processors busy for some milliseconds.
-            await asyncio.sleep(BREATH_SECONDS)
+            await asyncio.sleep(times.BREATH_SECONDS)
         self._channel.drain()
         _libc.fallocate(self._outbox, _PUNCH_HOLE_KEEP_SIZE, ctypes.c_long(0), ctypes.c_long(self.layout.size))
         self.zygote.tell("respawn", self.id)
@@ -251,14 +252,15 @@ class Link:
         pid = (await self._expect("ready"))["pid"]
         self._died = asyncio.get_running_loop().create_future()
         try:
-            _answer, [fd] = await self.zygote.order("leaf", self.id, pid=pid)
+            answer, [fd] = await self.zygote.order("leaf", self.id, pid=pid)
         except OrderRefusedError as error:
             raise GuestFaultError(f"the session's new process is not there: {error}") from error
         self._leaf.forget()
         self._leaf = Leaf(pid, fd)
+        self._maps = answer["maps"]
         self.was_ready = True
         if self._rehearsal is not None:
-            asyncio.get_running_loop().call_later(REHEARSE_SECONDS[self._rehearsal["figure"]], self._rehearse)
+            asyncio.get_running_loop().call_later(times.REHEARSE_SECONDS[self._rehearsal["figure"]], self._rehearse)
 
     def _rest(self, leaf: Leaf) -> None:
         """Let the leaf of a rehearsal stand still again, if nothing else has begun meanwhile."""
@@ -281,18 +283,17 @@ class Link:
     def _rehearse(self) -> None:
         """Let the new leaf warm up, if nobody waits for anything."""
         prepared = self._prepared is not None and self._prepared.done() and not self._calling and not self.ended
-        if self._rehearsal is not None and prepared and self.gate.idle and len(self._all) <= REHEARSING_SESSIONS:
+        if self._rehearsal is not None and prepared and self.gate.idle and len(self._all) <= times.REHEARSING_SESSIONS:
             with contextlib.suppress(GuestFaultError):
                 self._leaf.wake()
                 self._tell(self._rehearsal)
-            asyncio.get_running_loop().call_later(REST_SECONDS[self._rehearsal["figure"]], self._rest, self._leaf)
+            asyncio.get_running_loop().call_later(times.REST_SECONDS[self._rehearsal["figure"]], self._rest, self._leaf)
 
     async def _expect(self, op: str, unless: asyncio.Future[Any] | None = None) -> dict[str, Any]:
         """A frame of kind `op` that carries a process id, unless the session ends first."""
         if self.ended:
             raise GuestFaultError("the session's process has ended")
-        seconds = READY_SECONDS if self.was_ready else ANSWER_SECONDS
-        frame = await self._channel.expect(op, seconds, unless or self._gone)
+        frame = await self._channel.expect(op, times.ANSWER_SECONDS, unless or self._gone)
         pid = frame.get("pid", 1)
         if not isinstance(pid, int) or not 0 < pid < 1 << 31:
             raise GuestFaultError("an impossible process id")

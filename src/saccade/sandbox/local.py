@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from saccade.errors import IsolationError, SandboxClosedError, SandboxError, SandboxLostError
+from saccade.guest.seat import FAMILY_SESSIONS
 from saccade.sandbox.base import Binding, SessionOptions
 from saccade.sandbox.bindings import Bound, BoundImage, Memfd, bound_all
 from saccade.sandbox.cgroup import Cgroups, sweep
@@ -119,6 +120,11 @@ class LocalSandbox:
     def layers(self) -> tuple[str, ...]:
         """Names of the isolation layers that are on."""
         return self._isolation.names if self._isolation is not None else ()
+
+    @property
+    def most_kin(self) -> int | None:
+        """How many sessions of one origin there can be; None for any number."""
+        return None if self._cgroups is not None else FAMILY_SESSIONS
 
     @property
     def versions(self) -> dict[str, str]:

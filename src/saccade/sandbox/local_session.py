@@ -8,15 +8,20 @@ import os
 import time
 from collections.abc import Mapping, Sequence
 from typing import Protocol
+from weakref import WeakSet
 
 from saccade.errors import SandboxClosedError, SandboxError, SandboxLostError
 from saccade.record.status import Status
 from saccade.sandbox.base import Binding, SessionOptions, StatePolicy
 from saccade.sandbox.bindings import Bound, BoundImage, bound, messages
+from saccade.sandbox.capacity import check_room
 from saccade.sandbox.channel import GuestFaultError
 from saccade.sandbox.limits import Limits
 from saccade.sandbox.link import Link
 from saccade.sandbox.result import RunResult, Timings
+
+MOST_BRANCHES = 10_000
+"""Most branches of one order; whether the machine has room for so many is another question, which is asked first."""
 
 
 class Owner(Protocol):
@@ -27,6 +32,10 @@ class Owner(Protocol):
     @property
     def layers(self) -> tuple[str, ...]:
         """Names of the isolation layers that are on."""
+
+    @property
+    def most_kin(self) -> int | None:
+        """How many sessions of one origin there can be; None for any number."""
 
     def new_link(self, options: SessionOptions) -> Link:
         """A link to a fresh interpreter."""
@@ -57,6 +66,8 @@ class LocalSession:
         self._calls = 0
         self._closed = False
         self._lost = False
+        self._kin: WeakSet[LocalSession] = WeakSet((self,))
+        """The sessions of one origin."""
 
     def bind(self, bindings: Mapping[str, Binding]) -> None:
         """Bind further names, from the next call on. Raises `SandboxError` for what cannot be bound."""
@@ -144,9 +155,10 @@ class LocalSession:
 
     async def branch(self, n: int) -> tuple[LocalSession, ...]:
         """See `Session.branch`. Raises `SandboxError` if the session cannot be forked."""
-        if not 1 <= n <= 1024:
-            raise SandboxError(f"{n} branches were asked for; 1 to 1024 are possible")
+        if not 1 <= n <= MOST_BRANCHES:
+            raise SandboxError(f"{n} branches were asked for; 1 to {MOST_BRANCHES:,} are possible at once")
         self._check_open()
+        check_room(n, kin=len(self._kin), most_kin=self._sandbox.most_kin)
         async with self._lock:
             links: list[Link] = []
             try:
@@ -168,6 +180,8 @@ class LocalSession:
         twin = LocalSession(self._sandbox, link, self._options, self._first)
         twin._pending = list(self._pending)
         twin._calls = self._calls
+        twin._kin = self._kin
+        twin._kin.add(twin)
         self._sandbox.register(twin)
         return twin
 
@@ -182,6 +196,7 @@ class LocalSession:
     def mark_closed(self) -> None:
         """Refuse everything from now on; for the sandbox, when it closes as a whole."""
         self._closed = True
+        self._kin.discard(self)
 
     def _check_open(self) -> None:
         if self._closed:

@@ -135,6 +135,17 @@ def read_report(fd: int, length: object, layout: Layout, limits: Limits) -> RunR
     return check_report(fd, length, layout, limits).result(fd)
 
 
+def cut_short(fd: int, layout: Layout, limits: Limits, status: Status, why: str) -> RunResult:
+    """The result of a call that did not report: what it had printed until then, and why it ended."""
+    most = limits.output_bytes
+    return RunResult(
+        status=status,
+        stdout=read_text(fd, layout.stdout, most, None),
+        stderr=read_text(fd, layout.stderr, most, None),
+        traceback=_shown(why),
+    )
+
+
 def read_text(fd: int, offset: int, most: int, counts: tuple[int, int] | None) -> str:
     """Text of a stream region; `counts` is (bytes kept, bytes written), or None after a kill, when nobody counted."""
     if counts is None:
