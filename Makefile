@@ -22,7 +22,7 @@ $(STAMP): pyproject.toml requirements/lock.txt
 	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
 	touch $@
 
-demo: setup  ## What this machine isolates, an episode, and the small model that comes along
+demo: setup  ## What this machine isolates, an episode, and the bundled small model
 	$(BIN)/saccade doctor
 	$(BIN)/saccade demo
 
@@ -65,8 +65,9 @@ attack: setup  ## Run the attacks against the sandbox of this machine
 mutation: setup  ## Small faults in what changed (ARGS="--since REV --draw 30 --seed 0 PATHS"): which does no test notice
 	$(BIN)/python tools/mutation.py $(ARGS)
 
-map: setup  ## Write docs/map.md, the file map, from the modules' first sentences
+map: setup  ## Write docs/map.md and docs/api.md, the file map and the public names, from docstrings
 	$(BIN)/python tools/file_map.py
+	$(BIN)/python tools/api_page.py
 
 lock:  ## Resolve the newest versions again into requirements/lock.txt
 	sh requirements/lock.sh

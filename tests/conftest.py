@@ -7,11 +7,14 @@ import os
 import random
 import re
 import socket
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+
+if TYPE_CHECKING:
+    from tests.models.wire_server import WireServer
 
 _SCRUBBED = re.compile(
     r"(.*_(API_KEY|ACCESS_KEY(_ID)?|KEY|TOKEN|SECRET|PASSWORD))|(.*_PROXY)|(HF|HUGGING_?FACE|TRANSFORMERS)_.*"
@@ -42,6 +45,20 @@ def _loopback_only(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(socket.socket, name, _guarded(getattr(socket.socket, name), 0))
     monkeypatch.setattr(socket.socket, "sendto", _guarded(socket.socket.sendto, -1))
     monkeypatch.setattr(socket, "getaddrinfo", _guarded_lookup(socket.getaddrinfo))
+
+
+@pytest.fixture(scope="session")
+def _wire_server() -> Iterator[WireServer]:
+    from tests.models.wire_server import running
+
+    with running() as server:
+        yield server
+
+
+@pytest.fixture
+def server(_wire_server: WireServer) -> WireServer:
+    """The server that speaks the protocols of models; it has heard nothing yet."""
+    return _wire_server.will()
 
 
 def _guarded(method: Callable[..., Any], position: int) -> Callable[..., Any]:

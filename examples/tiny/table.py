@@ -18,7 +18,7 @@ from saccade.cli.train_options import need_training
 from saccade.errors import SettingsError
 from saccade.models.registry import load_model
 from saccade.record.settings import load_settings
-from saccade.sft.exams import Row, hold_exam
+from saccade.sft.exams import ExamRow, hold_exam
 from saccade_tiny.screen import markdown
 from saccade_tiny.settings import RECIPE, TinySettings
 
@@ -46,7 +46,7 @@ def table(
     need_training()
     examined = load_model(model)
 
-    async def all_rows() -> list[Row]:
+    async def all_rows() -> list[ExamRow]:
         rows = []
         for exam in exams:
             rows.append(await hold_exam(exam, n, examined, out, start=start))

@@ -1,109 +1,229 @@
 """Saccade: vision-language models that look again, with Python in a sandbox.
 
-The public names of the package. Each is imported when it is first asked for, so that `import saccade` costs
-nothing and pulls in neither numpy nor Pillow. It promises no other name: what is not listed here may move.
+The public names are the ones listed here: `PUBLIC` can be imported from `saccade` itself, each when it is first asked
+for, so that `import saccade` costs nothing and pulls in neither numpy nor Pillow; `PUBLIC_MODULES` names what else is
+promised and where it is. docs/api.md shows both with a line for each name. Every other name is private and may move.
 """
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING
-
+TYPE_CHECKING = False  # type checkers take it as true; importing it from `typing` would take most of the time
 if TYPE_CHECKING:
-    from saccade.episode.ask import ask
-    from saccade.errors import SaccadeError
-    from saccade.evals.api import Evaluation, evaluate, open_evaluation
-    from saccade.media.store import MediaStore
-    from saccade.record.action import Answer, Code, ParseError, ToolCall
-    from saccade.record.content import ImagePart, Message, TextPart, VideoPart
-    from saccade.record.execution import Execution
-    from saccade.record.score import Score
-    from saccade.record.status import Status
-    from saccade.record.task import Task
-    from saccade.record.trajectory import Trajectory
-    from saccade.record.turn import Turn
-    from saccade.report.api import make_report
-    from saccade.sandbox.base import Sandbox, Session, SessionOptions
-    from saccade.sandbox.limits import Limits
-    from saccade.sandbox.local import LocalSandbox
-    from saccade.sandbox.remote import RemoteSandbox
-    from saccade.sandbox.result import RunResult
-    from saccade.sandbox.sync import SyncSandbox
+    from saccade.dialects.base import Dialect as Dialect
+    from saccade.dialects.registry import load_dialect as load_dialect
+    from saccade.episode.ask import AskOptions as AskOptions
+    from saccade.episode.ask import ask as ask
+    from saccade.episode.drive import run_episode as run_episode
+    from saccade.episode.drive_sync import SyncPlayer as SyncPlayer
+    from saccade.episode.kept import NotKeptError as NotKeptError
+    from saccade.episode.kept import run_kept as run_kept
+    from saccade.episode.plan import Plan as Plan
+    from saccade.episode.run_folder import RunFolder as RunFolder
+    from saccade.errors import SaccadeError as SaccadeError
+    from saccade.evals.api import Evaluation as Evaluation
+    from saccade.evals.api import evaluate as evaluate
+    from saccade.evals.api import open_evaluation as open_evaluation
+    from saccade.grading.base import Grader as Grader
+    from saccade.grading.registry import grader_for as grader_for
+    from saccade.grading.registry import load_grader as load_grader
+    from saccade.media.store import MediaStore as MediaStore
+    from saccade.models.base import Completion as Completion
+    from saccade.models.base import MediaReader as MediaReader
+    from saccade.models.base import Model as Model
+    from saccade.models.base import Request as Request
+    from saccade.models.base import Usage as Usage
+    from saccade.models.endpoint import Endpoint as Endpoint
+    from saccade.models.prices import load_prices as load_prices
+    from saccade.models.providers.openai import OpenAIModel as OpenAIModel
+    from saccade.models.registry import load_model as load_model
+    from saccade.models.replay import ReplayModel as ReplayModel
+    from saccade.models.retry import RetryPolicy as RetryPolicy
+    from saccade.models.scripted import ScriptedModel as ScriptedModel
+    from saccade.record.action import Action as Action
+    from saccade.record.action import Answer as Answer
+    from saccade.record.action import Code as Code
+    from saccade.record.action import ParseError as ParseError
+    from saccade.record.action import ToolCall as ToolCall
+    from saccade.record.content import ImagePart as ImagePart
+    from saccade.record.content import Message as Message
+    from saccade.record.content import TextPart as TextPart
+    from saccade.record.content import VideoPart as VideoPart
+    from saccade.record.execution import Execution as Execution
+    from saccade.record.score import Score as Score
+    from saccade.record.status import Status as Status
+    from saccade.record.task import AnswerType as AnswerType
+    from saccade.record.task import EvidenceBox as EvidenceBox
+    from saccade.record.task import NamedMedia as NamedMedia
+    from saccade.record.task import Task as Task
+    from saccade.record.trajectory import EpisodeLimits as EpisodeLimits
+    from saccade.record.trajectory import Sampling as Sampling
+    from saccade.record.trajectory import StopReason as StopReason
+    from saccade.record.trajectory import Trajectory as Trajectory
+    from saccade.record.turn import FinishReason as FinishReason
+    from saccade.record.turn import Turn as Turn
+    from saccade.report.api import make_report as make_report
+    from saccade.rewards.registry import load_reward as load_reward
+    from saccade.rewards.reward import Reward as Reward
+    from saccade.rewards.reward import RewardGroup as RewardGroup
+    from saccade.rl.recipe import load_recipe as load_recipe
+    from saccade.sandbox.base import Sandbox as Sandbox
+    from saccade.sandbox.base import Session as Session
+    from saccade.sandbox.base import SessionOptions as SessionOptions
+    from saccade.sandbox.base import StatePolicy as StatePolicy
+    from saccade.sandbox.base import VideoFile as VideoFile
+    from saccade.sandbox.limits import Limits as Limits
+    from saccade.sandbox.local import LocalSandbox as LocalSandbox
+    from saccade.sandbox.remote import RemoteSandbox as RemoteSandbox
+    from saccade.sandbox.result import RunResult as RunResult
+    from saccade.sandbox.sync import SyncSandbox as SyncSandbox
+    from saccade.tasks.from_files import task_from_files as task_from_files
+    from saccade.tasks.worlds.registry import load_world as load_world
+    from saccade.tools.toolbox import Toolbox as Toolbox
 
-__all__ = [
-    "Answer",
-    "Code",
-    "Evaluation",
-    "Execution",
-    "ImagePart",
-    "Limits",
-    "LocalSandbox",
-    "MediaStore",
-    "Message",
-    "ParseError",
-    "RemoteSandbox",
-    "RunResult",
-    "SaccadeError",
-    "Sandbox",
-    "Score",
-    "Session",
-    "SessionOptions",
-    "Status",
-    "SyncSandbox",
-    "Task",
-    "TextPart",
-    "ToolCall",
-    "Trajectory",
-    "Turn",
-    "VideoPart",
-    "ask",
-    "evaluate",
-    "make_report",
-    "open_evaluation",
-]
+    __version__: str
 
-_HOMES = {
-    "Answer": "record.action",
-    "Code": "record.action",
-    "Evaluation": "evals.api",
-    "Execution": "record.execution",
-    "ImagePart": "record.content",
-    "Limits": "sandbox.limits",
-    "LocalSandbox": "sandbox.local",
-    "MediaStore": "media.store",
-    "Message": "record.content",
-    "ParseError": "record.action",
-    "RemoteSandbox": "sandbox.remote",
-    "RunResult": "sandbox.result",
-    "SaccadeError": "errors",
-    "Sandbox": "sandbox.base",
-    "Score": "record.score",
-    "Session": "sandbox.base",
-    "SessionOptions": "sandbox.base",
-    "Status": "record.status",
-    "SyncSandbox": "sandbox.sync",
-    "Task": "record.task",
-    "TextPart": "record.content",
-    "ToolCall": "record.action",
-    "Trajectory": "record.trajectory",
-    "Turn": "record.turn",
-    "VideoPart": "record.content",
-    "ask": "episode.ask",
-    "evaluate": "evals.api",
-    "make_report": "report.api",
-    "open_evaluation": "evals.api",
+PUBLIC = {
+    "Ask and play": {
+        "episode.ask": "AskOptions ask",
+        "episode.drive": "run_episode",
+        "episode.drive_sync": "SyncPlayer",
+        "episode.kept": "NotKeptError run_kept",
+        "episode.plan": "Plan",
+        "episode.run_folder": "RunFolder",
+        "tools.toolbox": "Toolbox",
+        "errors": "SaccadeError",
+    },
+    "Models": {
+        "models.registry": "load_model",
+        "models.base": "Completion MediaReader Model Request Usage",
+        "models.endpoint": "Endpoint",
+        "models.providers.openai": "OpenAIModel",
+        "models.prices": "load_prices",
+        "models.replay": "ReplayModel",
+        "models.retry": "RetryPolicy",
+        "models.scripted": "ScriptedModel",
+    },
+    "Dialects": {"dialects.registry": "load_dialect", "dialects.base": "Dialect"},
+    "Tasks and media": {
+        "record.task": "AnswerType EvidenceBox NamedMedia Task",
+        "tasks.from_files": "task_from_files",
+        "tasks.worlds.registry": "load_world",
+        "media.store": "MediaStore",
+    },
+    "Sandboxes": {
+        "sandbox.base": "Sandbox Session SessionOptions StatePolicy VideoFile",
+        "sandbox.limits": "Limits",
+        "sandbox.local": "LocalSandbox",
+        "sandbox.remote": "RemoteSandbox",
+        "sandbox.result": "RunResult",
+        "sandbox.sync": "SyncSandbox",
+    },
+    "Records": {
+        "record.trajectory": "EpisodeLimits Sampling StopReason Trajectory",
+        "record.turn": "FinishReason Turn",
+        "record.action": "Action Answer Code ParseError ToolCall",
+        "record.content": "ImagePart Message TextPart VideoPart",
+        "record.execution": "Execution",
+        "record.score": "Score",
+        "record.status": "Status",
+    },
+    "Grading and rewards": {
+        "grading.base": "Grader",
+        "grading.registry": "grader_for load_grader",
+        "rewards.registry": "load_reward",
+        "rewards.reward": "Reward RewardGroup",
+        "rl.recipe": "load_recipe",
+    },
+    "Evaluations": {
+        "evals.api": "Evaluation evaluate open_evaluation",
+        "report.api": "make_report",
+    },
 }
+"""What can be imported from `saccade`: topic -> module -> names."""
 
+PUBLIC_MODULES = {
+    "episode.effects": "Ask Call Effect Event Notice Ran Reply Run Said Stopped Wrote",
+    "episode.flow": "flow",
+    "env": "ExactMatch Graded LookAgainEnv PicturesSpace Rewarded Rubric TextSpace register_envs",
+    "errors": "*",
+    "record.base": "clean_text",
+    "record.codec": "append_line dumps loads read_lines recover_lines",
+    "record.registry": "Registry",
+    "record.score": "CORRECT",
+    "record.settings": "Settings differences load_settings save_settings",
+    "media.budget": "fit policy",
+    "media.decode": "decode",
+    "models.error_words": "COMMON ErrorWords",
+    "models.local_settings": "LocalSettings",
+    "models.local_weights": "load_checkpoint",
+    "models.openai_wire": "Server",
+    "models.provider": "Provider",
+    "models.providers.openai": "chat_model",
+    "models.retry": "OutageError with_retries",
+    "models.stops": "StopWatch settle",
+    "models.tiny": "save_tiny",
+    "tools.arguments": "ToolModel",
+    "tools.base": "Alias Needs Tool ToolOutcome",
+    "tools.context": "ToolContext",
+    "tools.problem": "CallProblem",
+    "dialects.base": "FunctionDialect Observation Opening ToolDialect",
+    "dialects.layout": "join_texts labelled question_parts",
+    "dialects.tags": "TagGuard",
+    "dialects.text": "answer_in code_in_block cut_middle fences outside_thoughts python_fences",
+    "dialects.question": "pictures_of question_text videos_of",
+    "tasks.worlds.base": "Clip Knobs World WorldSample draw_sample make_task",
+    "tasks.worlds.rng": "Rng",
+    "tasks.benchmarks.card": "Card",
+    "tasks.benchmarks.loaders.base": "Loader first_match",
+    "tasks.benchmarks.problem": "RowProblem",
+    "tasks.benchmarks.row_files": "SourceRow",
+    "grading.base": "Verdict gold_of judged right unread wrong",
+    "evals.protocols.base": "Protocol Studied",
+    "evals.protocols.findings": "Findings Mean Rate SampleRow StudiedRun",
+    "evals.protocols.rates": "Rates",
+    "evals.protocols.stored": "read_findings",
+    "evals.export": "export",
+    "evals.listing": "list_runs",
+    "evals.requests": "read_requests with_media",
+    "evals.rows": "EvalRow",
+    "report.site": "write_pages",
+    "sandbox.conformance": "LIMITS run_all",
+    "sft.curate.stage": "BatchStage Drop FilterContext FilterOutcome FilterSettings FilterStage KEEP Keep Undecided "
+    "WholeStage each",
+    "sft.formats.base": "Format",
+    "rewards.judges.registry": "JudgeContext",
+    "rewards.judges.verdict": "Judge JudgeVerdict",
+    "rewards.reading": "accuracy calls",
+    "rewards.reward": "RewardPreset TurnPart reward_each",
+    "rl.rollout": "Advantage Rollout RolloutGroup",
+    "rl.advantages.rules": "AdvantageRule",
+    "rl.select.selection": "Selection SelectionRule best keep_usable",
+    "tokens.batch": "Collator token_row",
+    "tokens.build": "token_trajectory",
+    "tokens.encoder": "Encoder",
+    "tokens.pictures": "PictureTensors",
+    "tokens.segments": "truncate",
+}
+"""What is promised beside them, for parts of your own and for reading what is stored: module -> names."""
 
-def __getattr__(name: str) -> object:
-    """Import a public name when it is first used (PEP 562)."""
-    if name == "__version__":
-        return import_module("importlib.metadata").version("saccade")
-    home = _HOMES.get(name)
-    if home is None:
-        raise AttributeError(f"module 'saccade' has no attribute {name!r}")
-    return getattr(import_module(f"saccade.{home}"), name)
+_HOMES = {name: home for topic in PUBLIC.values() for home, names in topic.items() for name in names.split()}
+__all__ = sorted(_HOMES)
 
 
 def __dir__() -> list[str]:
     return [*__all__, "__version__"]
+
+
+if not TYPE_CHECKING:  # so that a type checker refuses a name that is not there
+
+    def __getattr__(name: str) -> object:
+        """Import a public name when it is first used (PEP 562)."""
+        from importlib import import_module
+
+        if name == "__version__":
+            return import_module("importlib.metadata").version("saccade")
+        if name not in _HOMES:
+            raise AttributeError(f"module 'saccade' has no attribute {name!r}")
+        found = getattr(import_module(f"saccade.{_HOMES[name]}"), name)
+        globals()[name] = found  # from now on an ordinary attribute
+        return found

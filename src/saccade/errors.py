@@ -23,7 +23,7 @@
     ├── PromptFileError        a user's own prompt file cannot be used
     ├── ToolError              a tool was declared or registered wrongly (never: called wrongly by a model)
     ├── GradingError           a task cannot be graded: no gold answer, or one of another form
-    ├── TrainingError          a trajectory has no token form, or a training run cannot start or go on
+    ├── TrainingError          a trajectory has no token form, or a training run cannot start or continue
     ├── OwnProtocolError       a protocol of somebody's own raised an exception
     └── UnavailableError       an optional part is not installed; names the command that installs it
 
@@ -134,7 +134,7 @@ class OwnProtocolError(SaccadeError):
 
 
 class TrainingError(SaccadeError, ValueError):
-    """A trajectory has no token form for this checkpoint, or a training run cannot start or go on."""
+    """A trajectory has no token form for this checkpoint, or a training run cannot start or continue."""
 
 
 class UnavailableError(SaccadeError, ImportError):

@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from saccade.bench.answers import stored_answers
-from saccade.bench.grading import Side, figures, judge_folder
+from saccade.bench.grading import GraderSide, figures, judge_folder
 from saccade.cli.bench import app
 from saccade.errors import DataError
 
@@ -50,13 +50,18 @@ def folder(tmp_path: Path) -> Path:
 def test_counts_by_who_accepts(folder: Path) -> None:
     found = {name: (judged, ungraded) for name, judged, ungraded in judge_folder(folder)}
     judged, ungraded = found["some_model.jsonl"]
-    assert [one.side for one in judged] == [Side.BOTH, Side.OURS, Side.THEIRS, Side.NEITHER]
+    assert [one.side for one in judged] == [GraderSide.BOTH, GraderSide.OURS, GraderSide.THEIRS, GraderSide.NEITHER]
     assert [one.read for one in judged] == [True, True, False, True]
     assert ungraded == 1
     row = figures("all", judged, ungraded)
     assert (row.answers, row.agree, row.ours_alone, row.theirs_alone, row.unread) == (5, 2, 1, 1, 1)
     assert row.share(row.ours_alone) == 25
-    assert [one.side for one in found["other.json"][0]] == [Side.BOTH, Side.BOTH, Side.NEITHER, Side.BOTH]
+    assert [one.side for one in found["other.json"][0]] == [
+        GraderSide.BOTH,
+        GraderSide.BOTH,
+        GraderSide.NEITHER,
+        GraderSide.BOTH,
+    ]
 
 
 def test_command_prints_figures_and_examples_and_writes_both_files(folder: Path, tmp_path: Path) -> None:

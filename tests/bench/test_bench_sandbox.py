@@ -14,19 +14,19 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from saccade.bench import machine, measure, sandbox
-from saccade.bench.measure import FULL, QUICK, Measurement, NotMeasured, Scale
+from saccade.bench.measure import FULL, QUICK, BenchScale, Measurement, NotMeasured
 from saccade.bench.peer import Output, Peer, PeerSession
 from saccade.bench.peer_exec import Exec
 from saccade.bench.peer_jupyter import Jupyter
 from saccade.bench.peer_smolagents import Smolagents
 from saccade.bench.peer_subprocess import Subprocess
-from saccade.bench.photo import write_photo
 from saccade.bench.present import as_json, footing, heading, table
 from saccade.bench.rows import ROWS, Target
+from saccade.bench.sandbox import write_photo
 from saccade.cli import bench as cli
 from saccade.errors import RegistryError, SandboxError, SettingsError, UnavailableError
 
-TINY = Scale(
+TINY = BenchScale(
     repeats=1,
     slow_repeats=1,
     many=2,

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from PIL import Image
-from tests.models.wire_server import WireServer, chat, raw, running, status
+from tests.models.wire_server import WireServer, chat, raw, status
 
 from saccade.cli.main import main
 
@@ -25,17 +24,6 @@ def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     Path("codes.json").write_text(json.dumps([CODE, CODE]))
     Path("notes.txt").write_text("hello")
     Path("empty").mkdir()
-
-
-@pytest.fixture(scope="module")
-def _server() -> Iterator[WireServer]:
-    with running() as server:
-        yield server
-
-
-@pytest.fixture
-def server(_server: WireServer) -> WireServer:
-    return _server.will()
 
 
 def told(capsys: pytest.CaptureFixture[str], code: int, *argv: str) -> str:

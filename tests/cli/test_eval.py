@@ -67,7 +67,7 @@ def test_an_outage_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     script.write_text('["<answer>4</answer>"]')
     assert evaluate(tmp_path / "run", "--model", f"scripted:{script}", "--dialect", "direct") == 1
     told = capsys.readouterr().out
-    assert "2 samples came to nothing" in told
+    assert "2 samples failed" in told
     assert "1 samples played" in told
     assert "model_refused" in (tmp_path / "run" / "failures.jsonl").read_text()
 

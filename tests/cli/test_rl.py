@@ -45,7 +45,7 @@ def test_a_recipe_on_a_world(tiny: Path, tmp_path: Path, capsys: pytest.CaptureF
         (("--model", "x"), "--tasks"),
         (("--model", "x", "--tasks", "x", "--engine", "host:8000"), "http://host:port"),
         (("--model", "x", "--tasks", "x", "--set", "stepps=3"), "steps"),
-        (("--model", "x", "--tasks", "x", "--set", "play.cohort=3"), "cohorts"),
+        (("--model", "x", "--tasks", "x", "--set", "generation.decoding_batch=3"), "decoding_batches"),
     ],
 )
 def test_what_is_missing_or_wrong_is_named(

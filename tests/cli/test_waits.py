@@ -3,29 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from PIL import Image
-from tests.models.wire_server import WireServer, chat, running, status
+from tests.models.wire_server import WireServer, chat, status
 
 from saccade.cli.main import main
 from saccade.record.codec import read_lines
 from saccade.record.trajectory import StopReason, Trajectory
 
 QUICK = ("--set", "retry.first_seconds=0.01")
-
-
-@pytest.fixture(scope="module")
-def _server() -> Iterator[WireServer]:
-    with running() as server:
-        yield server
-
-
-@pytest.fixture
-def server(_server: WireServer) -> WireServer:
-    return _server.will()
 
 
 @pytest.fixture

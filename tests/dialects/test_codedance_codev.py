@@ -5,15 +5,16 @@ from typing import Any
 import pytest
 
 from saccade.dialects.base import Dialect
+from saccade.dialects.code_blocks import CUT as CUT_OFF
 from saccade.dialects.prompt_file import Prompted, Prompts
 from saccade.dialects.registry import load_dialect
-from saccade.errors import SettingsError
+from saccade.errors import PromptFileError, SettingsError
 from saccade.record.action import Answer, Code, ParseError
 from saccade.record.execution import Execution
 from saccade.record.status import Status
 from saccade.record.turn import FinishReason
 from saccade.sandbox.base import StatePolicy
-from saccade.sandbox.options import check_options
+from saccade.sandbox.local import check_options
 
 from .cases import CROP, ERROR, PHOTO, PLAN, PLOT, SECRET, TIMEOUT, golden, ok, plain, task, video_task
 
@@ -82,6 +83,24 @@ def test_what_the_code_finds() -> None:
     assert opening.strings == {"image_path": "1.png"}
 
 
+@each
+def test_the_size_of_the_first_picture_can_be_asked_for(name: str) -> None:
+    dialect = load_dialect(name)
+    assert isinstance(dialect, Prompted)
+    sized: Dialect = dialect.with_prompts(Prompts({"user": "{width} x {height}: {query}"}, "a test"))
+    assert sized.open(task(pictures=(PHOTO, PLAN))).messages[-1].text.endswith("640 x 480: What is it?")
+    with pytest.raises(PromptFileError, match=r"asks for \{width\}, which this task does not have"):
+        sized.open(task(pictures=()))
+
+
+@pytest.mark.parametrize("name", [*NAMES, "pyvision-rl-image"])
+def test_a_text_without_an_action_says_whether_it_was_cut(name: str) -> None:
+    for finish, cut in ((LENGTH, True), (FinishReason.FILTERED, True), (STOP, False)):
+        action = load_dialect(name).parse("I look at the sign", finish)
+        assert isinstance(action, ParseError)
+        assert (action.reason == CUT_OFF) is cut
+
+
 def test_which_pictures_are_shown() -> None:
     for source, codedance, codev in (("value", 1, 0), ("file", 0, 1), ("figure", 1, 1), ("display", 1, 1)):
         assert load_dialect("codedance").observe(ok("", PLOT, source=source), 0).pictures == codedance
@@ -99,6 +118,8 @@ def test_codedance_reads_the_first_fence() -> None:
         "<tool_call>{</tool_call>",
         "<tool_call>[1]</tool_call>",
         '<tool_call>{"name": "other"}</tool_call>',
+        '<tool_call>{"name": "execute_python_code", "arguments": {"code": " "}}</tool_call>',
+        '<tool_call>{"name": "execute_python_code", "arguments": {"code": 7}}</tool_call>',
     ):
         assert isinstance(dialect.parse(broken, STOP), ParseError)
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from saccade.dialects.direct import PRESETS, Direct
+from saccade.dialects.direct import PRESETS, DirectDialect
 from saccade.dialects.prompt_file import Prompts
 from saccade.errors import PromptFileError, SettingsError
 from saccade.record.action import Answer, Code, ParseError
@@ -52,6 +52,12 @@ def test_what_is_read(text: str, finish: FinishReason, answer: str | None) -> No
     assert action == Answer(text=answer) if answer is not None else isinstance(action, ParseError)
 
 
+def test_an_answer_in_a_thought_counts_where_thoughts_have_no_tags() -> None:
+    text = "<answer>6</answer> <think>or <answer>7</answer></think>"
+    assert REASON.parse(text, FinishReason.STOP) == Answer(text="7")
+    assert PRESETS["think"].parse(text, FinishReason.STOP) == Answer(text="6")
+
+
 @given(st.text(max_size=40))
 def test_an_answer_reads_back(text: str) -> None:
     try:
@@ -72,7 +78,7 @@ def test_there_are_no_tools_and_no_videos() -> None:
 
 
 def test_another_prompt() -> None:
-    other: Direct = REASON.with_prompts(Prompts({"*": "Q: {query}"}, "mine"))
+    other: DirectDialect = REASON.with_prompts(Prompts({"*": "Q: {query}"}, "mine"))
     assert other.open(task()).messages[0].text.startswith("\nQ: What is it?")
     with pytest.raises(PromptFileError):
         REASON.with_prompts(Prompts({"*": "no question"}, "mine"))

@@ -1,6 +1,6 @@
 import pytest
 
-from saccade.dialects.outcome import Failure, failure, with_notes
+from saccade.dialects.outcome import CallFailure, failure, with_notes
 from saccade.guest.trace import describe
 from saccade.record.execution import Execution
 from saccade.record.status import Status
@@ -8,7 +8,7 @@ from saccade.record.status import Status
 from .cases import ok
 
 
-def raised(code: str) -> Failure:
+def raised(code: str) -> CallFailure:
     """The failure of code that really raises, through the traceback that the sandbox writes."""
     try:
         exec(compile(code, "<string>", "exec"), {})
@@ -21,17 +21,20 @@ def raised(code: str) -> Failure:
 @pytest.mark.parametrize(
     ("code", "expected"),
     [
-        ("int('x')", Failure("ValueError", "invalid literal for int() with base 10: 'x'")),
-        ("{}['a']", Failure("KeyError", "'a'")),
-        ("raise ValueError", Failure("ValueError", "ValueError")),
-        ("raise ValueError('two\\n  lines: here')", Failure("ValueError", "two\n  lines: here")),
-        ("raise ValueError('')", Failure("ValueError", "ValueError")),
-        ("try:\n    1 / 0\nexcept Exception as e:\n    raise TypeError('b: c') from e", Failure("TypeError", "b: c")),
+        ("int('x')", CallFailure("ValueError", "invalid literal for int() with base 10: 'x'")),
+        ("{}['a']", CallFailure("KeyError", "'a'")),
+        ("raise ValueError", CallFailure("ValueError", "ValueError")),
+        ("raise ValueError('two\\n  lines: here')", CallFailure("ValueError", "two\n  lines: here")),
+        ("raise ValueError('')", CallFailure("ValueError", "ValueError")),
+        (
+            "try:\n    1 / 0\nexcept Exception as e:\n    raise TypeError('b: c') from e",
+            CallFailure("TypeError", "b: c"),
+        ),
         ("import json\njson.loads('{')", None),
         ("x = (", None),
     ],
 )
-def test_failure_of_a_real_exception(code: str, expected: Failure | None) -> None:
+def test_failure_of_a_real_exception(code: str, expected: CallFailure | None) -> None:
     found = raised(code)
     if expected is None:
         assert found.kind in ("JSONDecodeError", "SyntaxError")
@@ -47,6 +50,12 @@ def test_a_failure_always_says_something(status: Status, reason: str | None) -> 
     found = failure(Execution(status=status, traceback=reason))
     assert found.kind
     assert found.message
+
+
+def test_a_traceback_without_frames() -> None:
+    said = Execution(status=Status.ERROR, traceback="a.b.MyError: no\n  more")
+    assert failure(said) == CallFailure("MyError", "no\n  more")
+    assert failure(Execution(status=Status.ERROR, traceback="\nKeyError: 'x'\n")) == CallFailure("KeyError", "'x'")
 
 
 def test_notes_come_on_their_own_lines() -> None:

@@ -63,10 +63,12 @@ def test_plain_text_serves_every_case(tmp_path: Path) -> None:
     ],
 )
 def test_bad_templates(template: str, message: str) -> None:
-    with pytest.raises(PromptFileError) as caught:
-        prompted("pyvision").with_prompts(Prompts({"*": template}, "mine.txt"))
-    assert message in str(caught.value)
-    assert "mine.txt" in str(caught.value)
+    for name in ("pyvision", "pyvision-rl-image", "codedance", "codev"):
+        with pytest.raises(PromptFileError) as caught:
+            prompted(name).with_prompts(Prompts({"*": template}, "mine.txt"))
+        assert message in str(caught.value)
+        assert "mine.txt" in str(caught.value)
+        assert ("cannot be read" in str(caught.value)) is (template == "{query} {")
 
 
 @pytest.mark.parametrize("content", ["", "[1]", "{}", '{"a": 1}', '{"a": "{query}", "b": 1}', "{", "[" * 100_000])
@@ -76,13 +78,14 @@ def test_bad_files(tmp_path: Path, content: str) -> None:
 
 
 def test_unreadable_files(tmp_path: Path) -> None:
-    with pytest.raises(PromptFileError, match="cannot be read"):
+    with pytest.raises(PromptFileError, match=r"cannot be read: No such file or directory\. Give"):
         read_prompt_file(tmp_path / "missing.txt")
     (tmp_path / "latin.txt").write_bytes(b"\xff\xfe\xe9")
     with pytest.raises(PromptFileError, match="UTF-8"):
         read_prompt_file(tmp_path / "latin.txt")
     with pytest.raises(PromptFileError, match="no prompt"):
         read_prompt_file(write(tmp_path / "huge.txt", "x" * 1_000_001))
+    assert read_prompt_file(write(tmp_path / "large.txt", "x" * 1_000_000)).templates == {"*": "x" * 1_000_000}
 
 
 def test_missing_template_suggests() -> None:

@@ -109,12 +109,48 @@ def test_what_is_written_is_read_back(name: str, text: str, thought: str, code: 
 
 @each
 @given(
-    text=st.from_regex(r"[\w .,=()\[\]'\"#:+<\n-]{0,60}[\w)]", fullmatch=True), thought=st.from_regex(r"[\w .,!\n-]*")
+    text=st.from_regex(r"[\w .,=()\[\]'\"#:+<\n-]{0,60}[\w)]", fullmatch=True),
+    thought=st.from_regex(r"[\w .,!\n-]*", fullmatch=True),
 )
 def test_ordinary_actions_can_be_written(name: str, text: str, thought: str) -> None:
     dialect = load_dialect(name)
     for action in (Code(code=text), Answer(text=text.strip())):
         assert dialect.parse(dialect.write(action, thought), FinishReason.STOP) == action
+
+
+FENCED = "<code>\n```python\nx\n```\n</code>"
+BOXED = "<answer>\n\\boxed{7}\n</answer>"
+
+
+@pytest.mark.parametrize(
+    ("name", "thought", "code", "answer"),
+    [
+        ("pyvision", "", FENCED, BOXED),
+        ("pyvision", "So.", f"So.\n\n{FENCED}", f"So.\n\n{BOXED}"),
+        ("codedance", "So.", f"<think>So.</think>\n{FENCED}", "<think>So.</think>\n<answer>7</answer>"),
+        ("codev", "So.", f"<think>So.\n{FENCED}", "<think>So.</think>\n<answer>7</answer>"),
+        ("native", "", None, "<answer>7</answer>"),
+        ("native", "So.", None, "So.\n<answer>7</answer>"),
+        ("deepeyes", "", None, "<answer>7</answer>"),
+        ("deepeyes", "So.", None, "<think>So.</think>\n<answer>7</answer>"),
+        ("direct", "", None, "<answer>7</answer>"),
+        ("direct", "So.", None, "So.\n<answer>7</answer>"),
+        ("direct:think", "So.", None, "<think>So.</think>\n<answer>7</answer>"),
+    ],
+)
+def test_what_is_written_to_the_letter(name: str, thought: str, code: str | None, answer: str) -> None:
+    dialect = load_dialect(name)
+    assert dialect.write(Answer(text="7"), thought) == answer
+    if code is not None:
+        assert dialect.write(Code(code="x"), thought) == code
+
+
+@each
+def test_a_last_request_asks_for_the_answer(name: str) -> None:
+    last = load_dialect(name).ask_for_answer()
+    if last is not None:
+        assert last.role == "user"
+        assert "your final answer" in last.text
 
 
 @each

@@ -3,8 +3,8 @@
 import pytest
 
 from saccade.dialects.prompt_file import Prompts
-from saccade.dialects.pyvision import PyVision
-from saccade.dialects.pyvision_rl import PyVisionRL
+from saccade.dialects.pyvision import PyVisionDialect
+from saccade.dialects.pyvision_rl import PyVisionRLDialect
 from saccade.dialects.registry import load_dialect
 from saccade.errors import SettingsError
 from saccade.record.execution import Execution
@@ -17,9 +17,9 @@ RL = ("pyvision-rl-image", "pyvision-rl-image-no-hint", "pyvision-rl-video")
 LONG = "a" * 200 + "b" * 9 + "c" * 200
 
 
-def short(wanted: str) -> PyVision | PyVisionRL:
+def short(wanted: str) -> PyVisionDialect | PyVisionRLDialect:
     dialect = load_dialect(wanted)
-    assert isinstance(dialect, PyVision | PyVisionRL)
+    assert isinstance(dialect, PyVisionDialect | PyVisionRLDialect)
     return dialect.with_prompts(SHORT)
 
 
@@ -105,6 +105,10 @@ def test_other_media_are_refused_with_a_hint() -> None:
             load_dialect(name).open(video_task())
     with pytest.raises(SettingsError, match="pyvision-rl-image"):
         load_dialect("pyvision-rl-video").open(task())
+    both = video_task().model_copy(update={"media": video_task().media + task().media})
+    for given, said in ((both, "has 1 of them in 2 media"), (task(pictures=()), "has 0 of them in 0 media")):
+        with pytest.raises(SettingsError, match=said):
+            load_dialect("pyvision-rl-video").open(given)
 
 
 def test_saved_files_and_values_are_not_shown() -> None:

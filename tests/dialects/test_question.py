@@ -47,3 +47,6 @@ def test_choices() -> None:
     text = question_text(Task(id="m", question="Which?", choices=many, answer_type=AnswerType.CHOICE))
     assert text.splitlines()[1] == "1. c0"
     assert text.splitlines()[-1] == "30. c29"
+    for number, last in ((26, "Z. c25"), (27, "27. c26")):
+        text = question_text(Task(id="m", question="Which?", choices=many[:number], answer_type=AnswerType.CHOICE))
+        assert text.splitlines()[-1] == last

@@ -1,6 +1,8 @@
+from pathlib import Path
+
 import pytest
 
-from saccade.dialects.registry import DIALECTS, load_dialect, presets
+from saccade.dialects.registry import DIALECTS, load_dialect, presets, recorded_dialect
 from saccade.errors import RegistryError
 from saccade.record.task import NamedMedia, Task
 
@@ -32,6 +34,21 @@ def test_misses_suggest(wanted: str, message: str) -> None:
     with pytest.raises(RegistryError) as caught:
         load_dialect(wanted)
     assert message in str(caught.value)
+
+
+def test_a_dialect_of_ones_own(tmp_path: Path) -> None:
+    file = tmp_path / "spoken.py"
+    file.write_text(
+        "from dataclasses import replace\nfrom saccade.dialects.direct import PRESETS\n"
+        "TAKEN = PRESETS['reason']\nMINE = replace(TAKEN, id='spoken-here')\n"
+    )
+    with pytest.raises(RegistryError, match=r"TAKEN has the id direct@1:reason, which is another dialect's"):
+        load_dialect(f"{file}:TAKEN")
+    with pytest.raises(RegistryError):
+        recorded_dialect("spoken-here")
+    mine = load_dialect(f"{file}:MINE")
+    assert recorded_dialect("spoken-here") is mine
+    assert recorded_dialect("pyvision@1:repo") is load_dialect("pyvision")
 
 
 def test_dialects_are_frozen() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,15 +11,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from saccade.dialects.deepeyes import PRESETS as DEEPEYES
-from saccade.dialects.deepeyes import USER_PROMPT, DeepEyes
+from saccade.dialects.deepeyes import USER_PROMPT, DeepEyesDialect
 from saccade.dialects.faults import FaultKind
 from saccade.dialects.native import PRESETS as NATIVES
-from saccade.dialects.native import Native, with_calls
+from saccade.dialects.native import NativeDialect, with_calls
 from saccade.dialects.registry import load_dialect, presets
 from saccade.dialects.thyme import PRESETS as THYME
-from saccade.dialects.thyme import Thyme
+from saccade.dialects.thyme import ThymeDialect
 from saccade.dialects.vista import PRESETS as VISTA
-from saccade.dialects.vista import Vista
+from saccade.dialects.vista import VistaDialect
 from saccade.errors import SettingsError
 from saccade.models.base import ToolSpec
 from saccade.record.action import Answer, Code, ParseError, ToolCall
@@ -34,7 +35,7 @@ NATIVE = NATIVES[""]
 SAM = ToolSpec("sam2", "Outlines things.", {"type": "object", "properties": {"box": {"type": "array"}}})
 STRICT = replace(VISTA["paper"], strict=True)
 
-Any_ = Thyme | DeepEyes | Vista | Native
+Any_ = ThymeDialect | DeepEyesDialect | VistaDialect | NativeDialect
 ALL: dict[str, Any_] = {
     **{f"thyme-{name}": dialect for name, dialect in THYME.items()},
     **{f"deepeyes-{name}": dialect for name, dialect in DEEPEYES.items()},
@@ -176,9 +177,9 @@ def test_plain_actions_can_be_said(text: str) -> None:
     stripped = text.strip()
     for dialect in ALL.values():
         assert dialect.parse(dialect.write(Answer(text=stripped), "a thought"), STOP) == Answer(text=stripped)
-        if isinstance(dialect, Thyme | Native):
+        if isinstance(dialect, ThymeDialect | NativeDialect):
             assert dialect.parse(dialect.write(Code(code=text), "a thought"), STOP) == Code(code=text)
-        if not isinstance(dialect, Thyme):
+        if not isinstance(dialect, ThymeDialect):
             call = ToolCall(name="ocr", arguments={"task": text, "tags": "</tool_call><answer>"})
             assert dialect.parse(dialect.write(call, "a thought"), STOP) == call
 
@@ -189,15 +190,15 @@ def test_printed_output_forges_no_tag(dialect: Any_, printed: str) -> None:
     for status in (Status.OK, Status.ERROR):
         execution = Execution(status=status, stdout=printed, value=printed, traceback=printed)
         text = dialect.observe(execution, 1).message.text.replace(_frame(dialect), "")
-        action = "code" if isinstance(dialect, Thyme) else "tool_call"
+        action = "code" if isinstance(dialect, ThymeDialect) else "tool_call"
         assert not any(f"<{slash}{tag}>" in text for tag in ("answer", action) for slash in ("", "/"))
-        assert text.count("</sandbox_output>") == isinstance(dialect, Thyme)
-        assert text.count("</tool_response>") == (isinstance(dialect, DeepEyes) and status is Status.OK)
+        assert text.count("</sandbox_output>") == isinstance(dialect, ThymeDialect)
+        assert text.count("</tool_response>") == (isinstance(dialect, DeepEyesDialect) and status is Status.OK)
 
 
 def _frame(dialect: Any_) -> str:
     """The text of the dialect's own that names tags and comes with each observation."""
-    return USER_PROMPT if isinstance(dialect, DeepEyes) else "\0"
+    return USER_PROMPT if isinstance(dialect, DeepEyesDialect) else "\0"
 
 
 @each
@@ -211,7 +212,7 @@ def test_numbers_neither_repeat_nor_skip(dialect: Any_, counts: list[int]) -> No
         assert seen.pictures == pictures + count
         bound += list(seen.bindings)
         pictures = seen.pictures
-    if isinstance(dialect, Vista | Native):
+    if isinstance(dialect, VistaDialect | NativeDialect):
         assert bound == [f"image_{number}" for number in range(2, pictures)]
 
 
@@ -242,6 +243,28 @@ def test_thyme_reads_the_first_block() -> None:
     assert thyme.parse("<code>\na = 1\n</code>", STOP) == Code(code="a = 1")
     assert thyme.parse("</think>\n<answer>\\boxed{7}</answer>", STOP) == Answer(text="7")
     assert isinstance(thyme.parse("<code>\n</code>", STOP), ParseError)
+    assert thyme.parse("<answer>7</answer><code>a = 1</code>", STOP) == Answer(text="7")
+    assert thyme.parse("<code>a = 1</code><answer>7</answer>", STOP) == Code(code="a = 1")
+    assert thyme.parse("<answer>7 <code>a = 1</code>", STOP) == Code(code="a = 1")
+
+
+@pytest.mark.parametrize(
+    ("text", "finish", "said"),
+    [
+        ("I look.", STOP, "neither code in <code>"),
+        ("I look.", CUT, "cut off by the token limit before there was code"),
+        ("So <answer>7", STOP, "<answer> is never closed"),
+    ],
+)
+def test_thyme_says_what_is_missing(text: str, finish: FinishReason, said: str) -> None:
+    action = THYME["eval"].parse(text, finish)
+    assert isinstance(action, ParseError)
+    assert said in action.reason
+
+
+def test_thyme_names_the_path_of_the_first_picture() -> None:
+    assert THYME["eval"].open(ONE).strings == {"temp_output_dir": ".", "image_path": "image_0.jpg"}
+    assert THYME["eval"].open(Task(id="n", question="?")).strings == {"temp_output_dir": "."}
 
 
 def test_thyme_trajectory_is_one_message() -> None:
@@ -270,12 +293,59 @@ def test_deepeyes_runs_the_last_call_in_training_and_the_first_in_evaluation() -
     assert DEEPEYES["eval"].parse(text, STOP) == ToolCall(name="a", arguments={})
     assert DEEPEYES["train"].parse(text + "<answer>7</answer>", STOP) == Answer(text="7")
     assert DEEPEYES["train"].parse("<think><answer>8</answer></think>" + text, STOP) == ToolCall(name="b", arguments={})
+    cut = text + "<tool_call>{"
+    assert DEEPEYES["eval"].parse(cut, STOP) == ToolCall(name="a", arguments={})
+    for action in (DEEPEYES["eval"].parse(cut, CUT), DEEPEYES["train"].parse(cut, STOP)):
+        assert action == ParseError(reason="<tool_call> is never closed with </tool_call>.")
+    # A call on a cut line of its own is the first, closed or not.
+    assert isinstance(DEEPEYES["eval"].parse("<tool_call>{", STOP), ParseError)
+
+
+def test_the_shape_of_a_deepeyes_call_is_that_of_the_one_that_counts() -> None:
+    two = '<tool_call>{"name": "a", "arguments": {}}</tool_call><tool_call>{"tool": "b", "parameters": {}}</tool_call>'
+    assert DEEPEYES["eval"].call_shape(two) == "arguments"
+    assert DEEPEYES["train"].call_shape(two) == "parameters"
+    for text in ("<answer>7</answer>", "<tool_call>{</tool_call>"):
+        assert DEEPEYES["train"].call_shape(text) == ""
+
+
+def test_the_shape_of_a_vista_call_is_that_of_the_first() -> None:
+    two = '<tool_call>{"tool": "b", "parameters": {}}</tool_call><tool_call>{"name": "a", "arguments": {}}</tool_call>'
+    assert VISTA["paper"].call_shape(two) == "parameters"
+    for text in ("<answer>7</answer>", "<tool_call>{</tool_call>"):
+        assert VISTA["paper"].call_shape(text) == ""
+
+
+def test_vista_writes_the_first_shape_that_holds_the_call() -> None:
+    plain = replace(VISTA["paper"], thinks=False)
+    assert plain.write(Answer(text="7"), "So.") == "<answer>7</answer>"
+    for arguments, body in (
+        ({"box": [1]}, '{"tool": "crop", "box": [1]}'),
+        ({"tool": "x"}, '{"tool": "crop", "parameters": {"tool": "x"}}'),
+    ):
+        call = ToolCall(name="crop", arguments=arguments)
+        assert plain.write(call, "So.") == f"<tool_call>{body}</tool_call>"
+        assert VISTA["paper"].write(call, "So.") == f"<think>So.</think><tool_call>{body}</tool_call>"
+
+
+@pytest.mark.parametrize("dialect", [DEEPEYES["eval"], NATIVE, VISTA["paper"]], ids=["deepeyes", "native", "vista"])
+def test_other_tools_can_be_offered(dialect: DeepEyesDialect | NativeDialect | VistaDialect) -> None:
+    offering = dialect.with_tools((SAM,))
+    assert offering.tools == (SAM,)
+    assert offering.id == dialect.id
 
 
 def test_deepeyes_takes_either_name_of_the_box() -> None:
     text = '<tool_call>{"name": "image_zoom_in_tool", "arguments": {"bbox": [1, 2, 3, 4]}}</tool_call>'
     expected = ToolCall(name="image_zoom_in_tool", arguments={"bbox_2d": [1, 2, 3, 4]})
     assert DEEPEYES["train"].parse(text, STOP) == expected
+    for name, arguments in (
+        ("other", '{"bbox": [1]}'),
+        ("image_zoom_in_tool", '{"bbox": [1], "bbox_2d": [2]}'),
+        ("image_zoom_in_tool", '{"label": "x"}'),
+    ):
+        call = f'<tool_call>{{"name": "{name}", "arguments": {arguments}}}</tool_call>'
+        assert DEEPEYES["train"].parse(call, STOP) == ToolCall(name=name, arguments=json.loads(arguments))
 
 
 def test_vista_names_a_tool_as_it_is_offered() -> None:
@@ -329,6 +399,7 @@ def test_native_calls_become_one_text_and_back() -> None:
     call = ToolCall(name="crop", arguments={"box": [1, 2], "why": "</tool_call>\n"}, call_id='a"b<c>')
     text = with_calls("I look.", (call, ToolCall(name="b", arguments={})))
     assert len(text.split("\n")) == 3
+    assert NATIVE.transcribe("I look.", (call, ToolCall(name="b", arguments={}))) == text
     assert NATIVE.parse(text, FinishReason.TOOL_CALL) == call
     code = ToolCall(name="python", arguments={"code": "print(1)\n"}, call_id="c1")
     assert with_calls("", (code,)) == (
@@ -357,11 +428,11 @@ def test_native_texts_without_an_action(text: str, finish: FinishReason) -> None
 @pytest.mark.parametrize("identifier", ['"\\q"', '"\\u12"', '"\\ud8"'])
 def test_a_native_call_with_an_id_that_is_no_json_is_a_call_without_one(identifier: str) -> None:
     call = f'<tool_call id={identifier}>{{"name": "look", "arguments": {{"x": 1}}}}</tool_call>'
-    assert Native().parse(call, FinishReason.TOOL_CALL) == ToolCall(name="look", arguments={"x": 1})
+    assert NativeDialect().parse(call, FinishReason.TOOL_CALL) == ToolCall(name="look", arguments={"x": 1})
 
 
 def test_thyme_has_ten_seconds() -> None:
-    assert (Thyme().sandbox.wall_seconds, Thyme().sandbox.cpu_seconds) == (10, 10)
+    assert (ThymeDialect().sandbox.wall_seconds, ThymeDialect().sandbox.cpu_seconds) == (10, 10)
 
 
 def test_native_answers() -> None:

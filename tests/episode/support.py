@@ -11,7 +11,7 @@ from PIL import Image
 from saccade.dialects.base import Dialect
 from saccade.dialects.registry import load_dialect
 from saccade.episode.effects import Ask, Call, Effect, Ran, Reply, Run, Said, Stopped
-from saccade.episode.flow import Outcome, flow
+from saccade.episode.flow import EpisodeOutcome, flow
 from saccade.episode.plan import Plan, limits_with
 from saccade.media.store import MediaStore
 from saccade.models.base import Completion, Usage
@@ -57,7 +57,7 @@ def said(text: str, finish: FinishReason = FinishReason.STOP, **usage: Any) -> S
     return Said(Completion(text, finish, usage=Usage(**usage)))
 
 
-def by_hand(what: Plan, replies: Sequence[Reply | Execution | str]) -> tuple[list[Effect], Outcome]:
+def by_hand(what: Plan, replies: Sequence[Reply | Execution | str]) -> tuple[list[Effect], EpisodeOutcome]:
     """Play a plan with these replies; texts are what the model says, executions what is run gives back."""
     play = flow(what)
     effects = [next(play)]

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from saccade.dialects.native import Native
+from saccade.dialects.native import NativeDialect
 from saccade.dialects.registry import load_dialect
-from saccade.dialects.vista import Vista
+from saccade.dialects.vista import VistaDialect
 from saccade.episode.effects import Ask, Call, Reply, Run, Said, Stopped
 from saccade.episode.flow import flow
 from saccade.episode.plan import Plan
@@ -102,7 +102,7 @@ def test_a_limit_of_turns_is_a_number_of_the_models_turns(dialect: str, turns: i
     # A model that never answers, and never stops calling.
     spoken = load_dialect(dialect)
     action = ToolCall(name="crop", arguments={"box": [0, 0, 1, 1]}) if dialect == "vista" else Code(code="1")
-    if isinstance(spoken, Native):
+    if isinstance(spoken, NativeDialect):
         call = ToolCall(name="python", arguments={"code": "1"}, call_id="c")
         wrote: Said | str = Said(Completion("", FinishReason.TOOL_CALL, tool_calls=(call,)))
     else:
@@ -214,9 +214,9 @@ def test_shown_pictures_are_bound_in_the_next_call_only() -> None:
 
 
 def test_tools_find_the_pictures_under_the_names_the_model_knows() -> None:
-    call = Vista().write(ToolCall(name="crop", arguments={"box": [0, 0, 1, 1]}), "Look.")
+    call = VistaDialect().write(ToolCall(name="crop", arguments={"box": [0, 0, 1, 1]}), "Look.")
     made = shows(picture(1)).model_copy(update={"value": "done"})
-    effects, _ = by_hand(plan("vista"), [call, made, call, OK, Vista().write(Answer(text="x"), "So.")])
+    effects, _ = by_hand(plan("vista"), [call, made, call, OK, VistaDialect().write(Answer(text="x"), "So.")])
     calls = [effect for effect in effects if isinstance(effect, Call)]
     assert [list(effect.pictures) for effect in calls] == [["image_0"], ["image_0", "image_1"]]
     assert [effect.shown for effect in calls] == [1, 2]
@@ -231,7 +231,7 @@ def test_native_calls_go_back_as_calls_with_their_id() -> None:
     assert effects[1].code == "print(1)"
     second = effects[2]
     assert isinstance(second, Ask)
-    assert second.request.tools == Native().functions
+    assert second.request.tools == NativeDialect().functions
     assistant, result = second.request.messages[-2:]
     assert (assistant.text, assistant.calls) == ("Look.", (call,))
     assert (result.role, result.call_id) == ("tool", "c1")

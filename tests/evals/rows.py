@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from saccade.evals.rows import Row
+from saccade.evals.rows import EvalRow
 
 
-def row(task: str, correct: float | None, rollout: int = 0, **changes: Any) -> Row:
+def row(task: str, correct: float | None, rollout: int = 0, **changes: Any) -> EvalRow:
     data: dict[str, Any] = {
         "id": f"{task}#{rollout}",
         "task": task,
@@ -30,4 +30,4 @@ def row(task: str, correct: float | None, rollout: int = 0, **changes: Any) -> R
         "context_tokens": None,
         **changes,
     }
-    return Row(**data)
+    return EvalRow(**data)

@@ -81,7 +81,7 @@ def test_categories_are_sources_and_tags() -> None:
     assert found.stops == {"answered": 2, "turn_limit": 1}
     text = summary_text(found)
     assert "| hard" in text
-    assert "2 samples came to nothing" in text
+    assert "2 samples failed" in text
 
 
 def test_a_summary_of_nothing() -> None:
@@ -105,6 +105,11 @@ def test_two_runs_are_paired_by_task() -> None:
     assert text.index("| t9 ") < text.index("| t10 ")
     mirrored = compare(right, left)
     assert (mirrored.wins, mirrored.difference) == (1, pytest.approx(-0.4))
+
+
+def test_many_single_samples_have_an_exact_p() -> None:
+    found = compare([row(f"t{n}", 1.0) for n in range(20)], [row(f"t{n}", 0.0) for n in range(20)])
+    assert found.p == 2 / 2**20
 
 
 def test_means_over_samples_are_compared_by_permutation_and_said_so() -> None:

@@ -46,7 +46,7 @@ def test_frames_stand_in_place_of_the_video(
 ) -> None:
     store = MediaStore(tmp_path)
     task = framed(video_task(store), chosen, store)
-    assert (task.id, chosen.told) == ("t0", told)
+    assert (task.id, chosen.rate) == ("t0", told)
     assert numbers(task, store) == expected
     assert task.media[0].name == "clip@0.00s#0"
 

@@ -52,6 +52,9 @@ def test_wilson_of_nonsense_raises(right: int, count: int) -> None:
     [
         # Fagerland et al. 2014, hyper-responsiveness of 21 children: 1, 1, 7, 12.
         ((1, 1, 7, 12), (-0.507, -0.026)),
+        # Correlation (8 * 9 - 2 * 1 - 20 / 2) / sqrt(10 * 10 * 9 * 11) = 0.603; Wilson 0.2993 to 0.7007 and 0.2582 to
+        # 0.6579: 0.05 - sqrt(0.2007^2 - 2 * 0.603 * 0.2007 * 0.2079 + 0.2079^2), 0.05 + the same with 0.1918.
+        ((8, 2, 1, 9), (-0.1322, 0.2250)),
         # One run all right, the other all wrong: 1 - sqrt(2) * 0.2425 = 0.657.
         ((0, 12, 0, 0), (0.657, 1.0)),
         # Both all right: 0 ± 0.2425, not 0 to 0.
@@ -77,6 +80,9 @@ def test_the_bootstrap_is_seeded_and_finds_the_known_interval() -> None:
     # A normal approximation: 0.8 +- 1.96 * sqrt(0.8 * 0.2 / 100).
     assert low == pytest.approx(0.8 - 0.0784, abs=0.015)
     assert high == pytest.approx(0.8 + 0.0784, abs=0.015)
+    # 0.75^12 = 0.032 of the draws have no hit, (4/7)^7 = 0.020 have hits alone.
+    assert bootstrap([1.0] * 3 + [0.0] * 9).low == 0.0
+    assert bootstrap([1.0] * 4 + [0.0] * 3).high == pytest.approx(6 / 7)
     with pytest.raises(ValueError, match="no values"):
         bootstrap([])
 

@@ -8,12 +8,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests.models.wire_server import WireServer, chat, slow
 
-from saccade.errors import ModelLostError, ModelRefusedError, SettingsError
+from saccade.errors import ModelLostError, ModelRefusedError, SaccadeError, SettingsError
 from saccade.evals import judged as judged_module
-from saccade.evals.agreement import Table, agreement
+from saccade.evals import run as run_module
+from saccade.evals.agreement import ContingencyTable, agreement
 from saccade.evals.grades import BY_JUDGE, BY_RULE
-from saccade.evals.merge import merge
+from saccade.evals.merge import merge, run_settings
 from saccade.evals.regrade import Regrading, regrade
 from saccade.evals.rows import read_rows
 from saccade.evals.run import continuing, evaluate
@@ -103,6 +105,30 @@ async def test_the_judge_may_be_the_headline_and_replies_are_asked_for_once(tmp_
     assert stored(tmp_path / "run") == before
 
 
+async def test_a_judge_that_cannot_be_made_is_refused_before_it_is_kept(
+    tmp_path: Path, judge: Judge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tasks, run = write_tasks(tmp_path / "tasks", 2), tmp_path / "run"
+    wrong = settings(tasks, judge="no-such-family:judge")
+    with pytest.raises(SaccadeError, match="no-such-family"):
+        await evaluate(wrong, run, player=oracle)
+    assert not run.exists()
+    await evaluate(settings(tasks, judge=JUDGE), run, player=oracle)
+    with pytest.raises(SaccadeError, match="no-such-family"):
+        await evaluate(wrong, run, player=oracle)
+    assert "no-such-family" not in (run / "settings.toml").read_text()
+    # One that made verdicts here before may be gone by now; they are kept.
+    monkeypatch.setattr(run_module, "load_model", lambda name: pytest.fail(f"{name} is made again"))
+    assert (await evaluate(settings(tasks, judge=JUDGE), run, player=oracle)).progress.to_judge == 0
+
+
+async def test_a_task_without_gold_answer_is_not_asked_about(tmp_path: Path, judge: Judge) -> None:
+    tasks = write_tasks(tmp_path / "tasks", 2, answer=None)
+    await evaluate(settings(tasks, judge=JUDGE), tmp_path / "run", player=saying(lambda plan: "7"))
+    assert judge.asked == []
+    assert [(item.by_rule, item.by_judge) for item in read_rows(tmp_path / "run")] == [(None, None)] * 2
+
+
 async def test_no_verdict_is_an_outcome_of_its_own(tmp_path: Path, judge: Judge) -> None:
     tasks = write_tasks(tmp_path / "tasks", 3)
     judge.says = lambda text: "Looks right to me: 1" if '"gold answer": "2"' in text else RIGHT
@@ -129,6 +155,8 @@ async def test_an_outage_of_the_judge_is_tried_again_and_ends_as_if_there_had_be
     made = await evaluate(wanted, tmp_path / "run", workers=1, player=oracle)
     assert made.summary.judged is not None
     assert made.summary.judged.no_verdict == {"outage": 1}
+    (notice,) = made.progress.notices
+    assert notice.startswith("t3#0: the judge gave no verdict (outage): ")
     judge.says = lambda text: RIGHT
     await evaluate(wanted, tmp_path / "run", workers=1, player=oracle)
     assert len(judge.asked) == 13
@@ -151,6 +179,50 @@ async def test_a_judge_that_is_not_there_ends_the_run_and_keeps_what_it_said(
     made = await evaluate(settings(tasks, judge=JUDGE), tmp_path / "run", workers=1, player=oracle)
     assert made.summary.judged is not None
     assert (made.summary.judged.samples, len(judge.asked) - asked) == (20, 15)
+
+
+async def test_a_judge_that_hangs_ends_the_run_and_the_same_command_asks_again(
+    tmp_path: Path, server: WireServer
+) -> None:
+    tasks = write_tasks(tmp_path / "tasks", 40)
+    rules = {"seconds": 0.5, "outages": 3, "concurrent": 2}
+    wanted = settings(tasks, judge=f"compatible:judge@{server.url}/v1", judge_rules=rules)
+    server.will(chat(RIGHT), slow(server))
+    with pytest.raises(ModelLostError, match=r"could not be asked about .* answers in a row: .*was not asked"):
+        await evaluate(wanted, tmp_path / "run", player=oracle)
+    assert len(server.bodies) <= 5
+    server.will(chat(RIGHT))
+    patient = settings(tasks, judge=wanted.judge, judge_rules={**rules, "seconds": 60})
+    made = await evaluate(patient, tmp_path / "run", player=oracle)
+    assert made.summary.judged is not None
+    assert (made.summary.judged.samples, len(server.bodies)) == (40, 39)
+    with pytest.raises(SettingsError, match=r"judge_rules\.attempts"):
+        await evaluate(
+            settings(tasks, judge=wanted.judge, judge_rules={"attempts": 1}), tmp_path / "run", player=oracle
+        )
+
+
+async def test_dollars_of_a_judge_without_a_price_are_refused_before_the_first_sample(
+    tmp_path: Path, server: WireServer
+) -> None:
+    tasks = write_tasks(tmp_path / "tasks", 1)
+    wanted = settings(tasks, judge=f"compatible:judge@{server.url}/v1", judge_rules={"dollars": 1})
+    with pytest.raises(SettingsError, match="what compatible:judge costs is not known"):
+        await evaluate(wanted, tmp_path / "run", player=oracle)
+    assert not (tmp_path / "run").exists()
+
+
+async def test_regrading_takes_the_rules_of_its_judge(tmp_path: Path, judge: Judge) -> None:
+    tasks = write_tasks(tmp_path / "tasks", 1)
+    await evaluate(settings(tasks), tmp_path / "run", player=oracle)
+    judge.says = lambda text: "hm"
+    once = Regrading(judge=JUDGE, judge_rules=("attempts=1", "seconds=5"))
+    await asyncio.to_thread(regrade, tmp_path / "run", once)
+    assert len(judge.asked) == 1
+    kept = run_settings(tmp_path / "run").judge_rules
+    assert (kept.attempts, kept.seconds, kept.concurrent) == (1, 5, 0)
+    with pytest.raises(SettingsError, match="is about a judge, and none is asked"):
+        await asyncio.to_thread(regrade, tmp_path / "run", Regrading(judge_rules=("attempts=1",)))
 
 
 async def test_a_stored_run_gets_a_judge_and_does_not_lose_it(tmp_path: Path, judge: Judge) -> None:
@@ -216,8 +288,8 @@ def test_agreement_by_hand() -> None:
     assert found.raw == 0.7
     assert found.kappa == pytest.approx(0.4)
     assert agreement([(None, True)]) is None
-    assert Table(5, 0, 0, 0).kappa is None
-    assert Table(0, 5, 0, 0).kappa == 0
+    assert ContingencyTable(5, 0, 0, 0).kappa is None
+    assert ContingencyTable(0, 5, 0, 0).kappa == 0
 
 
 def test_partial_credit_is_right_from_a_half_on() -> None:

@@ -55,6 +55,7 @@ def test_a_run_that_is_not_over_is_told_by_its_samples(folder: Path, tmp_path: P
     (run / "trajectories.jsonl").write_bytes(lines[0])
     [begun] = list_runs(run)
     assert (begun.name, begun.samples, begun.right, begun.state) == ("begun", 1, 1.0, "not complete")
+    assert (begun.dollars, begun.priced) == (None, 0)
     (run / "summary.json").write_bytes((folder / "one/summary.json").read_bytes())
     assert list_runs(tmp_path)[0].samples == 1, "a summary of other samples does not count"
     (run / "trajectories.jsonl").write_bytes(lines[0] + 2 * b'{"schema_version": 1}\n')

@@ -7,20 +7,20 @@ from pathlib import Path
 
 import pytest
 
-from saccade.evals.rows import Row
+from saccade.evals.rows import EvalRow
 from saccade.evals.summary import SUMMARY, summarise, write_summary
 from saccade.evals.tables import summary_text
 
 from .rows import row
 
 
-def vsi() -> list[Row]:
+def vsi() -> list[EvalRow]:
     """Three counts of which two are right, one distance that is not: 50 % of tasks, 33.3 % over types."""
     counts = [row(f"c{n}", float(n < 2), source="vsi-bench@1", tags=("type=object_counting",)) for n in range(3)]
     return [*counts, row("d", 0.0, source="vsi-bench@1", tags=("type=route_planning",))]
 
 
-def vstar(*credits: float | None) -> list[Row]:
+def vstar(*credits: float | None) -> list[EvalRow]:
     return [row(f"v{n}", credit, source="vstar@1") for n, credit in enumerate(credits)]
 
 

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.models.wire_server import WireServer, chat, running, status
+from tests.models.wire_server import WireServer, chat, status
 
 from saccade.cli.main import main
 from saccade.errors import RecordError
@@ -18,12 +17,6 @@ from saccade.media.store import MediaStore
 
 KEY = "sk-very-secret-0123456789"
 LOOK = "<code>\n```python\nprint(1)\n```\n</code>"
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[WireServer]:
-    with running() as made:
-        yield made
 
 
 def asked(server: WireServer, **changes: object) -> EvalSettings:

@@ -7,7 +7,7 @@ from fractions import Fraction
 import pytest
 
 from saccade.grading.anls import similarity
-from saccade.grading.boxes import Box, iou, read_box
+from saccade.grading.boxes import read_box
 from saccade.grading.clean import LONGEST_ANSWER, clean, clipped, folded
 from saccade.grading.clock import Time, same_time, time_of
 from saccade.grading.compare import Tolerance, same_quantity
@@ -15,6 +15,7 @@ from saccade.grading.mra import mean_relative_accuracy
 from saccade.grading.numerals import numerals, repeating_as_fraction
 from saccade.grading.quantities import quantity
 from saccade.grading.units import unit_named
+from saccade.record.box import Box, iou
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ from saccade.guest.cell import run_cell
 from saccade.guest.config import GuestConfig
 from saccade.guest.outbox import Outbox, layout
 from saccade.guest.preload import preload
-from saccade.guest.show import Shown, install
+from saccade.guest.show import ShownPictures, install
 from saccade.guest.workspace import Workspace, WorkspaceTooLarge
 
 HANGS = 60
@@ -130,14 +130,17 @@ class Guest:
         limits = self.config.workspace_bytes, self.config.workspace_files
         workspace = Workspace(os.open(self.workspace, os.O_RDONLY), self.config.workspace, *limits)
         workspace.commit()
-        shown = Shown(self.config, outbox)
+        shown = ShownPictures(self.config, outbox)
         install(shown)
+        context = types.SimpleNamespace(
+            module=module, config=self.config, outbox=outbox, workspace=workspace, shown=shown
+        )
         number = 0
         while True:
             order, code = pipe.recv()
             if order == "run":
                 number += 1
-                report = run_cell(module, code, number, self.config, outbox, workspace, shown)
+                report = run_cell(context, code, number)
                 pipe.send(outbox.write_report(report))
             else:
                 pipe.send(_attempt(getattr(workspace, order)))

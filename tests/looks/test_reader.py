@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from saccade.looks.reader import Reader
-from saccade.looks.views import Source, Value, View
+from saccade.looks.views import ImageFile, Value, View
 
 WHOLE = View.whole("photo", 400, 300)
 
 
 def reader() -> Reader:
-    names: dict[str, Value] = {"image": WHOLE, "path": Source(WHOLE)}
+    names: dict[str, Value] = {"image": WHOLE, "path": ImageFile(WHOLE)}
     return Reader(names, {"photo.jpg": WHOLE})
 
 
@@ -226,6 +226,9 @@ def test_more_ways_to_one_place(code: str, box: tuple[float, ...]) -> None:
         "image.crop((int('x'), 20, 30, 40))",
         "image.crop((10 @ 1, 20, 30, 40))",
         "for x in range(0, 9, 0):\n    image.crop((x, 20, 30, 40))",
+        "for x in range(1, 9, 2, 3):\n    image.crop((x, 20, 30, 40))",
+        "for (x,) in zip([10], others):\n    image.crop((x, 20, 30, 40))",
+        "for (x,) in others([10]):\n    image.crop((x, 20, 30, 40))",
         "for x in range(65):\n    image.crop((x, 20, 90, 90))",
         "[image.crop((x, 20, 30, 40)) for x in (1, 2) if x > 1]",
         "for x in (1,):\n    image.crop((x, 20, 30, 40))\nelse:\n    pass",

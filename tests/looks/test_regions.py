@@ -6,8 +6,7 @@ from PIL import Image
 from tests.report.cases import Scene, answered, noise
 
 from saccade.looks.pixel_match import holds_at, only_place, packed
-from saccade.looks.regions import MOST, Region, regions
-from saccade.looks.stored import StoredPixels
+from saccade.looks.regions import MOST, Region, StoredPixels, regions
 from saccade.record.status import Status
 from saccade.report.picture_book import PictureBook
 

@@ -9,10 +9,10 @@ from tests.models.helpers import Media, ask, endpoint, said
 from tests.models.wire_server import WireServer, messages
 
 from saccade.errors import ModelRefusedError, UnavailableError
-from saccade.models.anthropic import AnthropicModel
 from saccade.models.anthropic_wire import DEFAULT_MAX_TOKENS, picture_rules
 from saccade.models.base import ToolSpec
 from saccade.models.endpoint import Endpoint
+from saccade.models.providers.anthropic import AnthropicModel
 from saccade.record.action import ToolCall
 from saccade.record.content import VideoPart
 from saccade.record.trajectory import Sampling

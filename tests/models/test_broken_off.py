@@ -19,9 +19,9 @@ from tests.models.wire_server import (
     torn,
 )
 
-from saccade.models.anthropic import AnthropicModel
 from saccade.models.base import Model
-from saccade.models.openai import OpenAIModel
+from saccade.models.providers.anthropic import AnthropicModel
+from saccade.models.providers.openai import OpenAIModel
 
 KINDS = ["openai", "anthropic"]
 

@@ -13,9 +13,9 @@ from tests.models.wire_server import Behaviour, WireServer, chat, message_events
 from saccade.errors import ContextLimitError, ModelLostError, ModelRefusedError
 from saccade.evals.run import evaluate
 from saccade.evals.settings import EvalSettings
-from saccade.models.anthropic import AnthropicModel
 from saccade.models.base import Model
-from saccade.models.openai import OpenAIModel
+from saccade.models.providers.anthropic import AnthropicModel
+from saccade.models.providers.openai import OpenAIModel
 from saccade.models.retry import RetryPolicy
 
 ONCE = RetryPolicy(tries=1)

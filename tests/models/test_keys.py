@@ -11,15 +11,15 @@ import pytest
 from tests.models.helpers import Media, ask, endpoint
 from tests.models.wire_server import Behaviour, WireServer, chat, messages, raw, status, stream
 
-from saccade.dialects.native import Native
+from saccade.dialects.native import NativeDialect
 from saccade.episode.drive import run_episode
 from saccade.episode.plan import Plan
 from saccade.errors import ModelError, ModelRefusedError
 from saccade.media.store import MediaStore
-from saccade.models.anthropic import AnthropicModel
 from saccade.models.base import Model
-from saccade.models.keys import Key, find_key
-from saccade.models.openai import OpenAIModel
+from saccade.models.keys import ApiKey, find_key
+from saccade.models.providers.anthropic import AnthropicModel
+from saccade.models.providers.openai import OpenAIModel
 from saccade.models.retry import RetryPolicy
 from saccade.record.codec import dumps
 from saccade.record.task import Task
@@ -30,22 +30,23 @@ ONCE = RetryPolicy(tries=2)
 
 
 def test_keys_come_from_the_argument_then_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    azure = ("AZURE_OPENAI_API_KEY",)
     monkeypatch.setenv("AZURE_OPENAI_API_KEY", "usual")
-    assert find_key("azure").reveal() == "usual"
+    assert find_key("azure", usual=azure).reveal() == "usual"
     monkeypatch.setenv("SACCADE_AZURE_API_KEY", "own")
-    assert find_key("azure").reveal() == "own"
-    assert find_key("azure", "given").reveal() == "given"
+    assert find_key("azure", usual=azure).reveal() == "own"
+    assert find_key("azure", "given", usual=azure).reveal() == "given"
     assert find_key("vllm", needed=False).reveal() == ""
     monkeypatch.setenv("SACCADE_VLLM_API_KEY", "local")
     assert find_key("vllm", needed=False).reveal() == "local"
     with pytest.raises(ModelRefusedError, match="OPENAI_API_KEY"):
-        find_key("openai")
+        find_key("openai", usual=("OPENAI_API_KEY",))
 
 
 def test_a_key_has_no_readable_form() -> None:
-    key = Key(CANARY)
+    key = ApiKey(CANARY)
     assert CANARY not in f"{key} {key!r} {[key]} {key.hide('got ' + CANARY)}"
-    assert Key("").hide("text") == "text"
+    assert ApiKey("").hide("text") == "text"
     for leak in (pickle.dumps, copy.deepcopy):
         with pytest.raises(TypeError, match="never"):
             leak(key)
@@ -94,7 +95,7 @@ async def test_no_record_of_an_episode_holds_the_canary(
 ) -> None:
     for name in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY"):
         monkeypatch.setenv(name, CANARY)
-    plan = Plan(Task(id="t", question="What?"), Native())
+    plan = Plan(Task(id="t", question="What?"), NativeDialect())
     for model, _ in clients(server.url):
         server.will(status(code, f"Your key is {CANARY}"))
         trajectory = await run_episode(plan, model, None, MediaStore(tmp_path))

@@ -10,10 +10,10 @@ from tests.models.helpers import Media, ask, endpoint, said
 from tests.models.wire_server import WireServer, chat, messages, status
 
 from saccade.errors import ModelRefusedError
-from saccade.models.anthropic import AnthropicModel
 from saccade.models.base import Request, ToolSpec
 from saccade.models.native_calls import paired
-from saccade.models.openai import OpenAIModel
+from saccade.models.providers.anthropic import AnthropicModel
+from saccade.models.providers.openai import OpenAIModel
 from saccade.record.action import ToolCall
 from saccade.record.content import ImagePart, Message
 

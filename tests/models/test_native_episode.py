@@ -13,15 +13,15 @@ from tests.models.helpers import endpoint
 from tests.models.wire_server import Behaviour, WireServer, chat, messages
 
 from saccade.dialects.base import Dialect
-from saccade.dialects.native import PRESETS, Native
-from saccade.dialects.thyme import Thyme
+from saccade.dialects.native import PRESETS, NativeDialect
+from saccade.dialects.thyme import ThymeDialect
 from saccade.episode.drive import run_episode
 from saccade.episode.equip import equipped
 from saccade.episode.plan import Plan
 from saccade.media.store import MediaStore
-from saccade.models.anthropic import AnthropicModel
 from saccade.models.base import Completion, Model
-from saccade.models.openai import OpenAIModel
+from saccade.models.providers.anthropic import AnthropicModel
+from saccade.models.providers.openai import OpenAIModel
 from saccade.models.replay import ReplayModel
 from saccade.models.scripted import ScriptedModel
 from saccade.record.action import ToolCall
@@ -181,7 +181,7 @@ async def test_a_continued_message_grows_on_the_wire(server: WireServer, store: 
         chat("</think>\n<answer>red</answer>", stop_reason="</answer>"),
     )
     model = OpenAIModel(endpoint(server.url + "/v1"), server="vllm")
-    live = await play(plan(store, Thyme()), model, store)
+    live = await play(plan(store, ThymeDialect()), model, store)
     await model.close()
     assert (live.answer, live.stop_detail) == ("red", "")
     first, second = (body["messages"] for body in server.bodies)
@@ -193,7 +193,7 @@ async def test_a_continued_message_grows_on_the_wire(server: WireServer, store: 
 async def test_a_dialect_that_the_server_cannot_speak_ends_the_episode(server: WireServer, store: MediaStore) -> None:
     server.will(chat("<think>a<code>\n```python\n1\n```"))
     model = OpenAIModel(endpoint(server.url + "/v1"), api_key="k")
-    live = await play(plan(store, Thyme()), model, store)
+    live = await play(plan(store, ThymeDialect()), model, store)
     await model.close()
     assert live.stop is StopReason.MODEL_REFUSED
     assert "vllm or sglang" in live.stop_detail
@@ -204,7 +204,7 @@ async def test_episodes_side_by_side_do_not_mix(server: WireServer, store: Media
     make, says, _ = speaker
     server.will(says(0, *CALLS[1]))
     model = make(server.url)
-    runs = await asyncio.gather(*(play(plan(store, Native(tools=()), turns=2), model, store) for _ in range(4)))
+    runs = await asyncio.gather(*(play(plan(store, NativeDialect(tools=()), turns=2), model, store) for _ in range(4)))
     await model.close()
     assert [len(live.turns) for live in runs] == [2] * 4
     assert all(spoken(live) == spoken(runs[0]) for live in runs)

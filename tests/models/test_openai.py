@@ -10,7 +10,7 @@ from tests.models.wire_server import WireServer, chat, delta, status, stream
 from saccade.errors import ModelRefusedError, RegistryError, SettingsError, UnavailableError
 from saccade.models.base import ToolSpec
 from saccade.models.endpoint import Endpoint
-from saccade.models.openai import OpenAIModel
+from saccade.models.providers.openai import OpenAIModel
 from saccade.record.action import ToolCall
 from saccade.record.content import VideoPart
 from saccade.record.trajectory import Sampling
@@ -136,7 +136,7 @@ async def test_a_room_that_is_more_than_the_server_gives_is_left_out(
     model = make("vllm")
     assert [(await model.complete(ask(room=30_000), Media())).text for _ in range(2)] == ["hi", "ho"]
     assert [body.get("max_tokens") for body in server.bodies] == [30_000, None, 30_000, None]
-    (said,) = [record.getMessage() for record in caplog.records if record.name == "saccade.models.openai"]
+    (said,) = [record.getMessage() for record in caplog.records if record.name == "saccade.models.providers.openai"]
     assert "at most 30000 tokens, which is what the limits leave" in said
     assert "too large" in said
 
@@ -248,8 +248,9 @@ async def test_what_is_missing_is_said_at_once(monkeypatch: pytest.MonkeyPatch) 
         OpenAIModel(Endpoint("m"))
     with pytest.raises(SettingsError, match="address"):
         OpenAIModel(Endpoint("m"), server="vllm")
-    with pytest.raises(RegistryError, match="vllm"):
-        OpenAIModel(Endpoint("m"), server="vlm")
+    for name, says in (("vlm", "vllm"), ("local", "no server of chat completions")):
+        with pytest.raises(RegistryError, match=says):
+            OpenAIModel(Endpoint("m"), server=name)
     monkeypatch.setitem(__import__("sys").modules, "openai", None)
     with pytest.raises(UnavailableError, match=r"saccade\[models\]"):
         OpenAIModel(Endpoint("m"), api_key="k")

@@ -25,9 +25,9 @@ from tests.models.wire_server import (
 )
 
 from saccade.errors import ModelDeniedError, ModelLostError, ModelRefusedError
-from saccade.models.anthropic import AnthropicModel
 from saccade.models.base import Model
-from saccade.models.openai import OpenAIModel
+from saccade.models.providers.anthropic import AnthropicModel
+from saccade.models.providers.openai import OpenAIModel
 from saccade.models.retry import OutageError, RetryPolicy
 from saccade.record.trajectory import Sampling
 

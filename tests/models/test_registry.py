@@ -7,8 +7,8 @@ import pytest
 from tests.models.helpers import Media, ask
 
 from saccade.errors import ModelRefusedError, RegistryError, SettingsError
-from saccade.models.anthropic import AnthropicModel
-from saccade.models.openai import OpenAIModel
+from saccade.models.providers.anthropic import AnthropicModel
+from saccade.models.providers.openai import OpenAIModel
 from saccade.models.registry import PROVIDERS, load_model
 
 

@@ -7,7 +7,7 @@ import pytest
 from tests.models.helpers import Media, ask, endpoint
 from tests.models.wire_server import WireServer, chat, stream
 
-from saccade.models.openai import OpenAIModel
+from saccade.models.providers.openai import OpenAIModel
 from saccade.record.turn import FinishReason
 
 

@@ -3,7 +3,9 @@
 import errno
 import json
 import os
+from io import FileIO
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -131,6 +133,17 @@ def test_all_bytes_are_in_the_file_when_it_is_synced(tmp_path: Path, monkeypatch
     assert synced == [line, line * 2, line * 2]
 
 
+def test_a_disk_that_takes_a_piece_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Piecewise(FileIO):
+        def write(self, data: Any, /) -> int:
+            return super().write(data[:7])
+
+    with monkeypatch.context() as patch:
+        patch.setattr(codec, "open", lambda path, mode, buffering: Piecewise(path, mode), raising=False)
+        append_lines(tmp_path / "t.jsonl", [TRAJECTORY] * 2)
+    assert lines(tmp_path / "t.jsonl") == [TRAJECTORY] * 2
+
+
 def test_tail_of_zero_bytes_is_torn(tmp_path: Path) -> None:
     path = tmp_path / "t.jsonl"
     path.write_bytes((dumps(TRAJECTORY) + "\n").encode() + bytes(100))
@@ -203,6 +216,8 @@ def test_what_is_wrong_is_said_with_its_way_out() -> None:
         loads("7", Score)
     with pytest.raises(RecordError, match=r"mood: unknown field\nAn unknown field is a slip"):
         loads('{"name": "x", "mood": 1}', Score)
+    with pytest.raises(RecordError, match=r"mood: unknown field\nAn unknown field is a slip"):
+        loads('{"name": "", "mood": 1}', Score)
 
 
 def test_an_empty_file_has_no_lines_and_nothing_appended_makes_one(tmp_path: Path) -> None:

@@ -34,7 +34,7 @@ def test_numbers_that_json_cannot_hold_are_refused(number: float) -> None:
         Score(name="x", value=number)
     with pytest.raises(ValidationError, match="finite"):
         Turn(text="", token_ids=(1,), logprobs=(number,), action=Answer(text=""))
-    with pytest.raises(ValidationError, match=r"finite|JSON cannot give back"):
+    with pytest.raises(ValidationError, match="finite"):
         ToolCall(name="zoom", arguments={"box": [0.0, {"deep": number}]})
 
 
@@ -42,8 +42,15 @@ def test_text_that_json_cannot_hold_is_refused_and_can_be_cleaned() -> None:
     broken = "ab\ud800c\U0001f600"
     with pytest.raises(ValidationError, match="lone surrogate at position 2"):
         TextPart(text=broken)
-    with pytest.raises(ValidationError, match="lone surrogate"):
-        ToolCall(name="zoom", arguments={"\udfff": 1})
+    for deep in (
+        {"\udfff": 1},
+        {"a": "\udfff"},
+        {"a": ["b", "\udfff"]},
+        {"a": {"b": "\udfff"}},
+        {"a": [{"\udfff": 1}]},
+    ):
+        with pytest.raises(ValidationError, match="lone surrogate at position 0"):
+            ToolCall(name="zoom", arguments=deep)
     assert TextPart(text=clean_text(broken)).text == "ab\ufffdc\U0001f600"
     assert clean_text("\ufeffplain") == "\ufeffplain"
 

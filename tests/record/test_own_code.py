@@ -163,6 +163,14 @@ def test_a_registry_takes_code_and_checks_its_kind(here: Path) -> None:
             registry.load(wanted)
 
 
+def test_a_module_is_found_and_a_missing_one_is_named(here: Path) -> None:
+    (here / "found_of_mine.py").write_text("A = 3\n")
+    assert THINGS.find("found_of_mine:A") == 3
+    for wanted in ("gone.py:A", "gone_package.deep:A"):
+        with pytest.raises(RegistryError, match=r"gone\.py cannot be read|no module 'gone_package\.deep'"):
+            THINGS.find(wanted)
+
+
 def test_registered_names_come_before_modules(here: Path) -> None:
     (here / "one.py").write_text("x = 3\n")
     assert THINGS.code("one:x") is None

@@ -21,7 +21,7 @@ from saccade.evals.settings import EvalSettings
 from saccade.models.base import Model
 from saccade.models.scripted import ScriptedModel
 from saccade.record.action import Answer
-from saccade.training.journal import Journal
+from saccade.training.journal import TrainingJournal
 from saccade.training.settings import KeepSettings
 
 HOSTILE = "</script></template><img src=x onerror=alert(1)>\u202e"
@@ -60,7 +60,7 @@ def training_run(folder: Path, steps: int = 80, *, lift: float = 0.5) -> Path:
     (folder / "settings.toml").write_text(
         f'[model]\nsource = "/somewhere/checkpoint"\n[tasks]\nsource = "maze"\n[recipe]\nlift = {lift}\n'
     )
-    journal = Journal(folder, KeepSettings(tensorboard=False), 0, {})
+    journal = TrainingJournal(folder, KeepSettings(tensorboard=False), 0, {})
     for step in range(steps + 1):
         right = 0.3 + lift * step / steps
         if step:

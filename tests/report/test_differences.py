@@ -15,7 +15,7 @@ from saccade.evals.compare import Comparison, compare
 from saccade.evals.rows import read_rows
 from saccade.evals.run import evaluate
 from saccade.models.base import Model
-from saccade.report.differences import Side, write_differences
+from saccade.report.differences import RunSide, write_differences
 from saccade.report.stored_run import open_run
 
 
@@ -24,14 +24,14 @@ def _solving(right: Collection[str], otherwise: str) -> Callable[[Plan], Model]:
 
 
 @pytest.fixture
-async def two(tmp_path: Path) -> tuple[Comparison, tuple[Side, Side]]:
+async def two(tmp_path: Path) -> tuple[Comparison, tuple[RunSide, RunSide]]:
     """Runs of six tasks, each twice: only a solves t1, only b solves t3 and t4, both or none the others."""
     tasks = write_tasks(tmp_path / "tasks", 6)
     for name, right in (("a", {"t0", "t1"}), ("b", {"t0", "t3", "t4"})):
         player = _solving(right, otherwise=f"no {name}")
         await evaluate(settings(tasks, k=2), tmp_path / name, player=player)
     found = compare(read_rows(tmp_path / "a"), read_rows(tmp_path / "b"))
-    return found, (Side("a", open_run(tmp_path / "a")), Side("<b>", open_run(tmp_path / "b")))
+    return found, (RunSide("a", open_run(tmp_path / "a")), RunSide("<b>", open_run(tmp_path / "b")))
 
 
 def ids(page: str) -> list[str]:
@@ -40,7 +40,9 @@ def ids(page: str) -> list[str]:
     return [unescape(found) for found in re.findall(r'<span class="dim">([^<]*)</span></span></span>', index)]
 
 
-async def test_the_pairs_stand_together_wins_first(two: tuple[Comparison, tuple[Side, Side]], tmp_path: Path) -> None:
+async def test_the_pairs_stand_together_wins_first(
+    two: tuple[Comparison, tuple[RunSide, RunSide]], tmp_path: Path
+) -> None:
     written = write_differences(*two, tmp_path / "page.html")
     page = written.page.read_text(encoding="utf-8")
     assert (written.episodes, written.folder) == (12, None)
@@ -54,7 +56,7 @@ async def test_the_pairs_stand_together_wins_first(two: tuple[Comparison, tuple[
 
 
 async def test_beyond_the_budget_each_has_a_file_that_links_to_the_others(
-    two: tuple[Comparison, tuple[Side, Side]], tmp_path: Path
+    two: tuple[Comparison, tuple[RunSide, RunSide]], tmp_path: Path
 ) -> None:
     written = write_differences(*two, tmp_path / "page.html", budget=1)
     assert written.folder is not None

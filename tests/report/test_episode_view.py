@@ -16,7 +16,7 @@ from saccade.record.turn import FinishReason, TokenCounts, Turn
 from saccade.report.episode_view import card, episode_view, verdict
 from saccade.report.page import episode_html, page_html
 from saccade.report.picture_book import PictureBook
-from saccade.report.words import STATUSES, STOPS, duration, money
+from saccade.report.words import STATUSES, duration, money
 
 
 @pytest.fixture
@@ -198,7 +198,6 @@ def test_an_episode_that_never_began(scene: Scene) -> None:
 
 
 def test_words_cover_every_type() -> None:
-    assert set(STOPS) == set(StopReason)
     assert set(STATUSES) == set(Status)
 
 

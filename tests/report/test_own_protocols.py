@@ -13,8 +13,8 @@ from saccade.cli.main import main
 
 BREVITY = """
 from saccade.evals.protocols.base import Protocol
-from saccade.evals.protocols.findings import Examples, Findings, Mean, Rate, SampleRow
-from saccade.evals.protocols.examples import examples
+from saccade.evals.protocols.findings import Findings, Mean, Rate, SampleExamples, SampleRow
+from saccade.evals.protocols.findings import examples
 from saccade.evals.protocols.rates import Rates
 from saccade.record.base import Record
 
@@ -31,7 +31,7 @@ class Brevity(Findings):
     longest: int
     by_source: dict[str, Rate]
     spans: tuple[Span, ...]
-    examples: tuple[Examples, ...]
+    examples: tuple[SampleExamples, ...]
     rows: tuple[Row, ...]
 
 def row(studied):

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from saccade.report.plots.bars import Shares, bars, shares
+from saccade.report.plots.bars import StackedBar, bars, shares
 from saccade.report.plots.curves import HEIGHT, WIDTH, Axes, Series, curves, smoothed
 from saccade.report.plots.dots import Dot, dots
 from saccade.report.plots.figure import Figure
@@ -94,7 +94,7 @@ def test_columns_add_up_and_many_steps_share_one() -> None:
 
 def test_shares_are_parts_of_the_whole() -> None:
     figure = shares(
-        "Outcomes", "", [Shares("run", {"right": 3, "wrong": 1})], {"right": "a", "wrong": "b", "lost": "c"}
+        "Outcomes", "", [StackedBar("run", {"right": 3, "wrong": 1})], {"right": "a", "wrong": "b", "lost": "c"}
     )
     widths = [float(part.get("width", "")) for part in elements(figure, "rect")]
     assert widths[0] + 1 == pytest.approx(3 * (widths[1] + 1), abs=0.5)
@@ -107,7 +107,7 @@ def test_texts_of_strangers_stay_texts() -> None:
         curves(HOSTILE, HOSTILE, series, AXES),
         stacks(HOSTILE, HOSTILE, {HOSTILE: [(1.0, 1.0)]}, ("step", "seconds")),
         bars(HOSTILE, HOSTILE, {HOSTILE: {HOSTILE: 0.5}}, "share", True),
-        shares(HOSTILE, HOSTILE, [Shares(HOSTILE, {HOSTILE: 1})], {HOSTILE: "tone-right"}),
+        shares(HOSTILE, HOSTILE, [StackedBar(HOSTILE, {HOSTILE: 1})], {HOSTILE: "tone-right"}),
         dots(HOSTILE, HOSTILE, [Dot(HOSTILE, 0.5, why=HOSTILE)], "right"),
     ]
     for figure in made:

@@ -22,7 +22,7 @@ from saccade.report.runs.findings import findings_of
 from saccade.report.runs.open import open_runs
 from saccade.report.sections import about
 from saccade.report.sections.protocols.tool_use import tool_use
-from saccade.report.sections.view import Line, mean
+from saccade.report.sections.view import SectionRow, mean
 from saccade.report.write import write_report
 from saccade.tasks.benchmarks.registry import load_card
 
@@ -171,7 +171,7 @@ def test_the_settings_that_differ_name_the_models_without_their_places(page: str
 )
 def test_models_are_shown_by_as_much_of_their_path_as_tells_them_apart(values: list[str], shown: list[str]) -> None:
     lines = about.differences({str(place): {"model": value} for place, value in enumerate(values)})[0].lines
-    assert lines == (Line(("model", *shown)),)
+    assert lines == (SectionRow(("model", *shown)),)
 
 
 def test_a_mean_over_a_part_of_the_samples_says_of_how_many() -> None:

@@ -195,7 +195,7 @@ def test_ranking_on_recorded_groups(circles: list[Task], tmp_path: Path) -> None
     write_rollouts(evidence.places.arm(arm, 0) / "rollouts", rollouts)
     steps = list(recorded(evidence, arm, 0))
     assert [len(step) for step in steps] == [8] * 4
-    rule = evidence.told["sorted"].recipe.selection
+    rule = evidence.arms["sorted"].recipe.selection
     assert share(rule(steps[0])) == 0.0
     assert share(rule.model_copy(update={"rank": False})(steps[0])) == 0.75
     for name in ("sorted", "unsorted"):
@@ -229,7 +229,7 @@ def test_without_arms_nothing_is_decided(name: str, tmp_path: Path) -> None:
 )
 def test_what_cannot_be_measured_is_refused_beforehand(change: str, said: str, tmp_path: Path) -> None:
     claim, evidence = load_claim("std-sorting"), evidence_of("std-sorting", tmp_path)
-    claim.check(evidence.settings, evidence.told)
+    claim.check(evidence.settings, evidence.arms)
     first = evidence.settings.arm("sorted")
     plain = [item for item in first.change if not item.startswith("selection")]
     arm = first.model_copy(update={"change": (*plain, change)})

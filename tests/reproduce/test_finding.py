@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from saccade.reproduce.evidence import blocks
-from saccade.reproduce.finding import ClaimVerdict, Expectation, Measured, judge, overall_verdict
+from saccade.reproduce.finding import ClaimVerdict, Expectation, MeasuredEffect, judge, overall_verdict
 
 MORE = Expectation("more", "more", "above", 0.2)
 LESS = Expectation("less", "less", "below", -0.1)
@@ -28,39 +28,39 @@ def of(*values: float) -> dict[str, float]:
     ],
 )
 def test_intervals_decide(expectation: Expectation, values: list[float], verdict: ClaimVerdict) -> None:
-    assert judge(expectation, Measured((of(*values),))).verdict is verdict
+    assert judge(expectation, MeasuredEffect((of(*values),))).verdict is verdict
 
 
 def test_every_seed_must_agree() -> None:
     good, bad = of(*[0.9] * 6), of(*[0.1] * 6)
-    found = judge(MORE, Measured((good, bad)))
+    found = judge(MORE, MeasuredEffect((good, bad)))
     assert found.estimate == pytest.approx(0.5)
     assert found.interval is not None
     assert found.interval.low > MORE.threshold
     assert found.verdict is ClaimVerdict.OPEN
-    assert judge(MORE, Measured((good, good))).verdict is ClaimVerdict.HOLDS
+    assert judge(MORE, MeasuredEffect((good, good))).verdict is ClaimVerdict.HOLDS
 
 
 def test_seeds_are_averaged_pair_by_pair() -> None:
-    found = judge(MORE, Measured((of(1.0, 0.0), of(0.0, 1.0))))
+    found = judge(MORE, MeasuredEffect((of(1.0, 0.0), of(0.0, 1.0))))
     assert found.interval == (0.5, 0.5)
     assert found.seeds == (0.5, 0.5)
     assert found.pairs == 2
 
 
 def test_what_is_missing_decides_nothing() -> None:
-    found = judge(MORE, Measured((of(0.9, 0.9, 0.9, 0.9),), "the start cannot look"))
+    found = judge(MORE, MeasuredEffect((of(0.9, 0.9, 0.9, 0.9),), "the start cannot look"))
     assert found.estimate == pytest.approx(0.9)
     assert found.verdict is ClaimVerdict.OPEN
-    assert judge(MORE, Measured((of(0.9, 0.9, 0.9),))).verdict is ClaimVerdict.OPEN
-    assert judge(MORE, Measured(({},))).verdict is ClaimVerdict.OPEN
+    assert judge(MORE, MeasuredEffect((of(0.9, 0.9, 0.9),))).verdict is ClaimVerdict.OPEN
+    assert judge(MORE, MeasuredEffect(({},))).verdict is ClaimVerdict.OPEN
 
 
 def test_a_claim_is_as_good_as_its_parts() -> None:
-    holds = judge(MORE, Measured((of(*[0.9] * 4),)))
-    fails = judge(MORE, Measured((of(*[0.0] * 4),)))
-    undecided = judge(MORE, Measured((of(1.0, -1.0, 1.0, -1.0),)))
-    shown = judge(Expectation("shown", "shown", "above", 0.2, decides=False), Measured((of(*[0.0] * 4),)))
+    holds = judge(MORE, MeasuredEffect((of(*[0.9] * 4),)))
+    fails = judge(MORE, MeasuredEffect((of(*[0.0] * 4),)))
+    undecided = judge(MORE, MeasuredEffect((of(1.0, -1.0, 1.0, -1.0),)))
+    shown = judge(Expectation("shown", "shown", "above", 0.2, decides=False), MeasuredEffect((of(*[0.0] * 4),)))
     assert overall_verdict([holds, holds, shown]) is ClaimVerdict.HOLDS
     assert overall_verdict([holds, undecided]) is ClaimVerdict.OPEN
     assert overall_verdict([undecided, fails, holds]) is ClaimVerdict.FAILS

@@ -12,8 +12,7 @@ from tests.reproduce.support import NEAR, drawn, plan_of
 from saccade.episode.drive import run_episode
 from saccade.episode.plan import Plan
 from saccade.errors import SettingsError
-from saccade.looks.regions import regions
-from saccade.looks.stored import StoredPixels
+from saccade.looks.regions import StoredPixels, regions
 from saccade.media.store import MediaStore
 from saccade.models.base import Request
 from saccade.recipes.find import find_recipe
@@ -23,8 +22,8 @@ from saccade.record.execution import Execution
 from saccade.record.settings import load_settings
 from saccade.record.status import Status
 from saccade.record.task import Task
-from saccade.reproduce.plays import Player, guessed
-from saccade.reproduce.settings import Lesson, Play, Reproduction, TaskSet
+from saccade.reproduce.plays import WeakDemonstrator, guessed
+from saccade.reproduce.settings import DemonstrationKind, Lesson, Reproduction, TaskSet
 from saccade.reproduce.tasks import LESSONS_END, set_of, write_tasks
 from saccade.rewards.judges.box import BoxJudge
 from saccade.rl.train.tasks import open_tasks
@@ -38,7 +37,7 @@ NOTES = {"plate": "red", "signs": "red 10 20 14 24\nblue 40 40 44 44"}
 SEVEN = Execution(status=Status.OK, stdout="7\n")
 
 
-async def _wrote(plan: Plan, player: Player) -> list[Action]:
+async def _wrote(plan: Plan, player: WeakDemonstrator) -> list[Action]:
     """What a player does if every call of good code prints 7."""
     dialect, messages, actions = plan.dialect, plan.opening.messages, []
     while not (actions and isinstance(actions[-1], Answer)):
@@ -55,10 +54,10 @@ async def _wrote(plan: Plan, player: Player) -> list[Action]:
     return actions
 
 
-def played(play: Play, task: Task, seed: int = 1, calls: int = 3) -> list[Action]:
+def played(play: DemonstrationKind, task: Task, seed: int = 1, calls: int = 3) -> list[Action]:
     plan = plan_of(task)
     lesson = Lesson(tasks="any", play=play, n=1, calls=calls)
-    return asyncio.run(_wrote(plan, Player(plan, lesson, NOTES, Rng(seed))))
+    return asyncio.run(_wrote(plan, WeakDemonstrator(plan, lesson, NOTES, Rng(seed))))
 
 
 def test_a_program_is_run_once_several_times_or_first_with_a_wrong_name(tmp_path: Path) -> None:
@@ -116,7 +115,7 @@ async def test_the_middle_is_cut_out_and_holds_the_evidence(tmp_path: Path) -> N
     async with LocalSandbox(limits=plan.dialect.sandbox) as sandbox:
         for play, level in (("middle", 1.0), ("glance", 0.25)):
             lesson = Lesson(tasks="signs", play=play, n=1, calls=1)
-            made = await run_episode(plan, Player(plan, lesson, {}, Rng(0)), sandbox, store)
+            made = await run_episode(plan, WeakDemonstrator(plan, lesson, {}, Rng(0)), sandbox, store)
             first, last = judge.verdicts(made)
             assert (made.answer, last) == (task.answer, None)
             assert first is not None
@@ -125,7 +124,7 @@ async def test_the_middle_is_cut_out_and_holds_the_evidence(tmp_path: Path) -> N
 
 def test_a_dialect_without_code(tmp_path: Path) -> None:
     plan = plan_of(drawn("touching-circles", tmp_path), "tiny:direct")
-    player = Player(plan, Lesson(tasks="any", play="again", n=1), {}, Rng(0))
+    player = WeakDemonstrator(plan, Lesson(tasks="any", play="again", n=1), {}, Rng(0))
     with pytest.raises(SettingsError, match="needs code"):
         asyncio.run(_wrote(plan, player))
 

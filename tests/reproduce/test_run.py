@@ -22,8 +22,8 @@ from saccade.reproduce.claims.registry import load_claim
 from saccade.reproduce.finding import ClaimVerdict
 from saccade.reproduce.run import reproduce
 from saccade.reproduce.settings import Reproduction
-from saccade.rl.train.metrics import NoCallback
-from saccade.sft.train.watch import NoWatch as NoSftWatch
+from saccade.rl.train.metrics import RlCallback
+from saccade.sft.train.callback import SftCallback
 
 SMALL = (
     'task_sets=[{name="circles",worlds=["touching-circles"],train=6,held_out=5}]',
@@ -37,7 +37,7 @@ SMALL = (
 )
 
 
-class Stop(NoCallback):
+class Stop(RlCallback):
     """Breaks off after the first step of the second arm."""
 
     def __init__(self) -> None:
@@ -54,7 +54,7 @@ class Stop(NoCallback):
 class Heard:
     """A `ReproduceCallback` that keeps what it is told."""
 
-    def __init__(self, trainer: NoCallback) -> None:
+    def __init__(self, trainer: RlCallback) -> None:
         self.said: list[str] = []
         self.trainer = trainer
 
@@ -62,11 +62,11 @@ class Heard:
         self.said.append(text)
 
     @contextmanager
-    def sft(self) -> Iterator[NoSftWatch]:
-        yield NoSftWatch()
+    def sft(self) -> Iterator[SftCallback]:
+        yield SftCallback()
 
     @contextmanager
-    def rl(self) -> Iterator[NoCallback]:
+    def rl(self) -> Iterator[RlCallback]:
         yield self.trainer
 
 
@@ -85,7 +85,7 @@ def test_broken_off_and_gone_on_with(tmp_path: Path) -> None:
     assert "below 0" in heard.said[0]
     first = (out / "arms" / "sorted" / "0" / "model" / "model.safetensors").stat().st_mtime_ns
 
-    made = reproduce(claim, small("std-sorting", "processes=2"), out, Heard(NoCallback()))
+    made = reproduce(claim, small("std-sorting", "processes=2"), out, Heard(RlCallback()))
     assert (out / "arms" / "sorted" / "0" / "model" / "model.safetensors").stat().st_mtime_ns == first
     assert made.plan.steps == 2
     assert [(row.policy, row.seed, row.n) for row in made.rows] == [
@@ -111,7 +111,7 @@ def test_broken_off_and_gone_on_with(tmp_path: Path) -> None:
     assert len(kept) == 18
 
     with pytest.raises(SettingsError, match=r"start\.steps: 2 -> 3"):
-        reproduce(claim, small("std-sorting", "start.steps=3"), out, Heard(NoCallback()))
+        reproduce(claim, small("std-sorting", "start.steps=3"), out, Heard(RlCallback()))
 
 
 @pytest.mark.slow
@@ -126,7 +126,7 @@ def test_an_arm_that_cannot_be_trained_is_part_of_the_outcome(tmp_path: Path) ->
     every = 'every_arm=["rounds.tasks=2","rounds.groups=1","rounds.rounds=1","rollout.group_size=2"]'
     tasks = 'task_sets=[{name="circles",worlds=["touching-circles"],train=2,held_out=4}]'
     more = (f"arms=[{','.join(arms)}]", every, tasks, "start.steps=0", "start.lessons=[]", "steps=1", "minutes=0")
-    heard = Heard(NoCallback())
+    heard = Heard(RlCallback())
     made = reproduce(load_claim("tail-patch"), small("tail-patch", *more), tmp_path / "out", heard)
     assert made.verdict is ClaimVerdict.OPEN
     assert all("tail-patch with seed 0 could not be trained" in item.missing for item in made.findings)
@@ -139,13 +139,13 @@ def test_a_lesson_that_nothing_comes_of_is_refused(tmp_path: Path) -> None:
     # More calls than an episode has turns.
     lessons = 'start.lessons=[{tasks="circles",play="again",calls=8,n=1}]'
     with pytest.raises(SettingsError, match="no demonstration 'again'"):
-        reproduce(load_claim("std-sorting"), small("std-sorting", lessons), tmp_path, Heard(NoCallback()))
+        reproduce(load_claim("std-sorting"), small("std-sorting", lessons), tmp_path, Heard(RlCallback()))
 
 
 def test_too_little_is_said_before_anything_is_made(tmp_path: Path) -> None:
     lonely = small("tool-reward", 'arms=[{name="accumulative",recipe="pyvision-image"}]')
     with pytest.raises(SettingsError, match="outcome-only"):
-        reproduce(load_claim("tool-reward"), lonely, tmp_path / "out", Heard(NoCallback()))
+        reproduce(load_claim("tool-reward"), lonely, tmp_path / "out", Heard(RlCallback()))
     assert not (tmp_path / "out").exists()
 
 

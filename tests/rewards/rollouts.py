@@ -13,8 +13,8 @@ from saccade.record.status import Status
 from saccade.record.task import EvidenceBox, NamedMedia, Task
 from saccade.record.trajectory import StopReason, Trajectory
 from saccade.record.turn import Turn
-from saccade.rewards.judges.verdict import Verdict
-from saccade.rewards.reward import Group, Reward, RewardPreset
+from saccade.rewards.judges.verdict import JudgeVerdict
+from saccade.rewards.reward import Reward, RewardGroup, RewardPreset
 
 
 def part(name: str, width: int = 400, height: int = 300) -> ImagePart:
@@ -76,10 +76,13 @@ def lost(*turns: Turn) -> Trajectory:
 def scored(preset: RewardPreset, *trajectories: Trajectory, verdicts: Any = ()) -> tuple[Reward, ...]:
     """Rewards of one group; a verdict is a score or None."""
     rows = tuple(
-        tuple(None if value is None else value if isinstance(value, Verdict) else Verdict(score=value) for value in row)
+        tuple(
+            None if value is None else value if isinstance(value, JudgeVerdict) else JudgeVerdict(score=value)
+            for value in row
+        )
         for row in verdicts
     )
-    return preset(Group(trajectories, rows))
+    return preset(RewardGroup(trajectories, rows))
 
 
 def file(path: str) -> ExecutionFile:

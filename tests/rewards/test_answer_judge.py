@@ -15,7 +15,7 @@ from saccade.models.scripted import ScriptedModel
 from saccade.record.content import Message
 from saccade.record.task import Task
 from saccade.rewards.judges.answer import LONGEST, AnswerJudge
-from saccade.rewards.judges.verdict import NoVerdict, Verdict
+from saccade.rewards.judges.verdict import JudgeVerdict, NoVerdict
 
 TASK = Task(id="t", question="Which?", answer="a cat", choices=("a dog", "a cat"))
 
@@ -27,7 +27,7 @@ async def shown(answer: str, task: Task = TASK) -> Message:
         seen.extend(messages)
         return '{"score": 1}'
 
-    assert await AnswerJudge(ScriptedModel(reply)).verdict(answer, task) == Verdict(score=1)
+    assert await AnswerJudge(ScriptedModel(reply)).verdict(answer, task) == JudgeVerdict(score=1)
     (message,) = seen
     return message
 
@@ -50,7 +50,7 @@ async def test_a_long_answer_keeps_its_end() -> None:
 async def test_what_nobody_is_asked() -> None:
     judge = AnswerJudge(ScriptedModel([]))
     for answer in (None, "", " \n"):
-        assert await judge.verdict(answer, TASK) == Verdict(score=0, detail="no answer was given")
+        assert await judge.verdict(answer, TASK) == JudgeVerdict(score=0, detail="no answer was given")
     with pytest.raises(GradingError, match="gold"):
         await judge.verdict("a cat", Task(id="t", question="Which?"))
 
@@ -58,18 +58,18 @@ async def test_what_nobody_is_asked() -> None:
 @pytest.mark.parametrize("reply", ["1", '{"score": 0.5}', 'Right. {"score": 1}', '{"score": 1, "why": "so"}'])
 async def test_only_the_asked_form_is_a_verdict(reply: str) -> None:
     found = await AnswerJudge(ScriptedModel([reply] * 3)).verdict("a cat", TASK)
-    assert found == Verdict(invalid=NoVerdict.MALFORMED, detail=reply)
+    assert found == JudgeVerdict(invalid=NoVerdict.MALFORMED, detail=reply)
 
 
 async def test_a_refusal_is_none() -> None:
     found = await AnswerJudge(ScriptedModel([ModelRefusedError("filtered")])).verdict("a cat", TASK)
-    assert found == Verdict(invalid=NoVerdict.REFUSED, detail="filtered")
+    assert found == JudgeVerdict(invalid=NoVerdict.REFUSED, detail="filtered")
 
 
 async def test_every_attempt_is_kept_by_itself(tmp_path: Path) -> None:
     asked = ScriptedModel(["hm", '{"score": 0}'])
     for _ in range(2):
-        assert await AnswerJudge(KeptModel(asked, tmp_path)).verdict("a dog", TASK) == Verdict(score=0)
+        assert await AnswerJudge(KeptModel(asked, tmp_path)).verdict("a dog", TASK) == JudgeVerdict(score=0)
 
 
 class Curious(ScriptedModel):

@@ -13,13 +13,13 @@ from tests.rewards.rollouts import rollout, wrote
 from saccade.dialects.registry import load_dialect
 from saccade.episode.drive import run_episode
 from saccade.episode.plan import Plan, limits_with
-from saccade.looks.regions import regions
-from saccade.looks.stored import StoredPixels
+from saccade.looks.regions import StoredPixels, regions
 from saccade.media.store import MediaStore
 from saccade.models.scripted import ScriptedModel
 from saccade.record.action import Answer, Code, ToolCall
 from saccade.record.score import Score
 from saccade.record.status import Status
+from saccade.record.stop_facts import Broken
 from saccade.record.task import EvidenceBox, NamedMedia, Task
 from saccade.record.trajectory import Trajectory
 from saccade.record.turn import FinishReason, Turn
@@ -28,8 +28,8 @@ from saccade.rewards.judges.box import BoxJudge
 from saccade.rewards.reading import silent
 from saccade.rewards.redlines import Redline, redlines
 from saccade.rewards.registry import load_reward
-from saccade.rewards.reward import Group
-from saccade.rl.groups import Broken, broken
+from saccade.rewards.reward import RewardGroup
+from saccade.rl.rollout import broken
 from saccade.sandbox.local import LocalSandbox
 
 NEAR, FAR = (90, 90, 190, 190), (250, 150, 330, 230)
@@ -85,7 +85,7 @@ async def test_codev(store: MediaStore) -> None:
     judge = BoxJudge(lambda trajectory: regions(trajectory, StoredPixels(store)))
     verdicts = judge.verdicts(episode)
     assert [verdict and verdict.score for verdict in verdicts] == [1, 1, 0.25, 0.25, 0, 0, 0, None]
-    (reward,) = load_reward("codev")(Group((episode,), (verdicts,)))
+    (reward,) = load_reward("codev")(RewardGroup((episode,), (verdicts,)))
     assert reward.turn_part("tool") == (1, -1, 0.25, 0.25, -1, -1, 0, None)
     assert reward.total == pytest.approx(1 + 0.5 * -1.5 / 7)
 
@@ -98,7 +98,7 @@ async def test_codedance(store: MediaStore) -> None:
     assert statuses == [Status.OK, Status.OK, Status.ERROR, Status.OK, None]
     assert [silent(turn) for turn in episode.turns] == [False, True, False, False, False]
     assert broken(episode) == {Broken.EXECUTION_ERROR}
-    (reward,) = load_reward("codedance")(Group((episode,)))
+    (reward,) = load_reward("codedance")(RewardGroup((episode,)))
     assert reward.part("format").value == 0
     assert reward.part("success_rate").value == 0.75
     assert reward.turn_part("execution") == (0, 0, -0.5, 0, None)
@@ -113,11 +113,11 @@ def test_vistas_reward_without_tools(answer: str, thought: str, correct: float, 
     text = direct.write(Answer(text=answer), thought)
     turn = Turn(text=text, action=direct.parse(text, FinishReason.STOP_STRING))
     assert turn.action == Answer(text=answer)
-    (reward,) = load_reward("vista-r1")(Group((rollout(turn, correct=correct),)))
+    (reward,) = load_reward("vista-r1")(RewardGroup((rollout(turn, correct=correct),)))
     assert reward.total == total
     # What `direct` asks for by default has no <think>, and so not VISTA's form.
     plain = load_dialect("direct").write(Answer(text=answer), "I look.")
-    (formless,) = load_reward("vista-r1")(Group((rollout(wrote(plain, Answer(text=answer)), correct=correct),)))
+    (formless,) = load_reward("vista-r1")(RewardGroup((rollout(wrote(plain, Answer(text=answer)), correct=correct),)))
     assert formless.total == -1
 
 

@@ -8,11 +8,11 @@ from tests.rewards.rollouts import SEARCH, answered, boxed, called, lost, ran, r
 from saccade.record.score import Score
 from saccade.record.status import Status
 from saccade.rewards.codedance import PRESETS as CODEDANCE
-from saccade.rewards.codedance import CodeDance, adaptive_weight, discounted
+from saccade.rewards.codedance import CodeDanceReward, adaptive_weight, discounted
 from saccade.rewards.codev import PRESETS as CODEV
-from saccade.rewards.codev import CodeV
+from saccade.rewards.codev import CodeVReward
 from saccade.rewards.deepeyes import PRESETS as DEEPEYES
-from saccade.rewards.judges.verdict import NoVerdict, Verdict
+from saccade.rewards.judges.verdict import JudgeVerdict, NoVerdict
 from saccade.rewards.pixel_reasoner import PRESETS as PIXEL
 from saccade.rewards.pyvision_rl import PRESETS as PYVISION
 from saccade.rewards.thyme import PRESETS as THYME
@@ -90,14 +90,14 @@ def test_codedance_silent_success_is_no_failure() -> None:
     # mu = 0.5, w = 0.3: both calls succeeded, 1 + 1.5 · 0.3; counted as a failure, 1 + 1.5 · 0.5 · 0.3.
     group = (rollout(quiet, ran(), answered()), rollout(answered("blue"), correct=0))
     for name, total, penalty in (("paper", 1.45, 0.0), ("strict", 1.225, -0.5)):
-        preset = CodeDance(silent_fails=True) if name == "strict" else CODEDANCE["paper"]
+        preset = CodeDanceReward(silent_fails=True) if name == "strict" else CODEDANCE["paper"]
         reward = scored(preset, *group)[0]
         assert reward.total == pytest.approx(total)
         assert reward.turn_part("execution") == (penalty, 0.0, None)
 
 
 def test_codedance_outcome_alone() -> None:
-    outcome = CodeDance(tool_weight=0.0)
+    outcome = CodeDanceReward(tool_weight=0.0)
     rewards = scored(outcome, rollout(ran(), answered()), rollout(ran(status=FAILED), answered("blue"), correct=0))
     assert [item.total for item in rewards] == pytest.approx([1.0, 0.0])
 
@@ -172,7 +172,7 @@ def test_codev_without_search_pays_nothing_but_redlines() -> None:
 
 def test_codev_without_verdict_has_no_reward() -> None:
     trajectory = rollout(ran("a", "a"), answered(), task=SEARCH)
-    outage = Verdict(invalid=NoVerdict.OUTAGE)
+    outage = JudgeVerdict(invalid=NoVerdict.OUTAGE)
     (reward,) = scored(CODEV["paper"], trajectory, verdicts=[(outage, None)])
     assert reward.total is None
     assert reward.part("tool").value is None
@@ -190,7 +190,7 @@ def test_codev_needs_verdicts_though_few_rollouts_call() -> None:
 
 def test_codev_keeps_the_answer_in_charge() -> None:
     with pytest.raises(ValueError, match="smaller"):
-        CodeV(tool_weight=1.0)
+        CodeVReward(tool_weight=1.0)
     (reward,) = scored(CODEV["with-format"], rollout(answered()))
     assert reward.total == pytest.approx(1.3)
 
@@ -272,3 +272,25 @@ def test_parts_are_named_once_and_sum_up(name: str) -> None:
         assert len(names) == len(set(names))
         if reward.total is not None:
             assert reward.total == pytest.approx(sum(part.weight * (part.value or 0.0) for part in reward.parts))
+
+
+def test_half_an_answer_is_right_for_codedance_and_not_for_deepeyes() -> None:
+    (half,) = scored(CODEDANCE["paper"], rollout(ran("x", "p"), answered(), correct=0.5))
+    assert half.part("tools").value == pytest.approx((0.5 + 1) * 0.3)
+    for correct, used in ((0.5, 0.0), (0.51, 1.0)):
+        (reward,) = scored(DEEPEYES["repo"], rollout(ran("x", "p"), answered(), correct=correct))
+        assert reward.part("tool").value == used
+
+
+def test_codevs_form_is_tags_in_order_and_an_answer() -> None:
+    bare = wrote("<code>x <answer>red</answer>", answered().action)
+    for turns, form in (((ran(), answered()), 1.0), ((ran(),), 0.0), ((ran(), bare), 0.0)):
+        assert scored(CODEV["with-format"], rollout(*turns))[0].part("format").value == form
+    assert CODEV["paper"].turns_to_judge(lost(ran())) == ()
+
+
+def test_vista_says_what_is_repeated_and_weighs_by_difficulty_alone() -> None:
+    plain, again = scored(VISTA["paper"], rollout(called(), answered()), rollout(*[wrote("no " * 9)], answered()))
+    assert (plain.part("repetition").detail, again.part("repetition").detail) == ("", "moderate")
+    (unknown,) = scored(VISTA["difficulty"], rollout(called(), answered(), correct=None))
+    assert {part.weight for part in unknown.parts if part.name in ("format", "correct")} == {1.0}

@@ -16,7 +16,7 @@ from saccade.record.trajectory import Trajectory
 from saccade.record.turn import Turn
 from saccade.rewards.judges.box import BoxJudge
 from saccade.rewards.registry import REWARDS, load_reward, presets
-from saccade.rewards.reward import Group
+from saccade.rewards.reward import RewardGroup
 
 DOCS = Path(__file__).resolve().parents[2] / "docs" / "rewards.md"
 PRESETS = [f"{entry.partition('@')[0]}:{name}" for entry in REWARDS.ids() for name in presets(entry)]
@@ -60,7 +60,7 @@ def worth(name: str, *turns: Turn, correct: float = 1.0) -> float:
         for given, right in scored
     )
     judge = BoxJudge(_looked)
-    value = load_reward(name)(Group(group, tuple(judge.verdicts(item) for item in group)))[0].total
+    value = load_reward(name)(RewardGroup(group, tuple(judge.verdicts(item) for item in group)))[0].total
     assert value is not None
     return value
 

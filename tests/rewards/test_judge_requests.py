@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,7 @@ import pytest
 from fastapi import Response
 from fastapi.responses import JSONResponse
 from PIL import Image
-from tests.models.wire_server import Behaviour, WireServer, chat, running, status
+from tests.models.wire_server import Behaviour, WireServer, chat, status
 from tests.rewards.rollouts import SEARCH, TASK, answered, ran, rollout, wrote
 
 from saccade.errors import ModelDeniedError, PromptFileError
@@ -27,22 +26,11 @@ from saccade.record.turn import Turn
 from saccade.rewards.judges.model import JudgeRules
 from saccade.rewards.judges.verdict import NoVerdict
 from saccade.rewards.registry import load_reward
-from saccade.rl.play.rollouts import PlayedRollout
 from saccade.rl.recipe import RewardSettings
-from saccade.rl.train.scoring import ScoredRollout, Scorer, load_scorer
+from saccade.rl.rollout import Rollout
+from saccade.rl.train.scoring import Scorer, accuracy_alone, load_scorer
 
 ONCE = RetryPolicy(tries=1, seconds=10)
-
-
-@pytest.fixture(scope="module")
-def _server() -> Iterator[WireServer]:
-    with running() as server:
-        yield server
-
-
-@pytest.fixture
-def server(_server: WireServer) -> WireServer:
-    return _server.will()
 
 
 @pytest.fixture
@@ -83,9 +71,9 @@ def scorer(server: WireServer, store: MediaStore, kept: Path, preset: str = "cod
     return load_scorer(settings, load_reward(settings.preset, settings.parameters), store, kept)
 
 
-async def score(asked: Scorer, *group: Trajectory, trained_on: bool = True) -> list[ScoredRollout]:
+async def score(asked: Scorer, *group: Trajectory, trained_on: bool = True) -> list[Rollout]:
     tokens: Any = object()  # only whether there are any is looked at
-    return await asked([PlayedRollout(item, tokens) for item in group], trained_on=trained_on)
+    return await asked([Rollout(item, tokens) for item in group], trained_on=trained_on)
 
 
 async def test_one_limit_holds_for_all_requests_of_a_run(server: WireServer, store: MediaStore, tmp_path: Path) -> None:
@@ -111,7 +99,7 @@ async def test_nobody_is_asked_about_what_needs_no_verdict(
     watched = await score(asked, looked(store, 1, 2, 3), trained_on=False)
     assert watched[0].reward.part("tool").detail == NoVerdict.NOT_ASKED
     assert watched[0].reward.part("accuracy").value == 1.0
-    assert watched[0].accuracy_alone.total == 1.0
+    assert accuracy_alone(watched[0]).reward.total == 1.0
     gone = looked(store, 1).model_copy(update={"stop": StopReason.SANDBOX_LOST})
     await score(asked, gone, rollout(answered(), task=SEARCH))
     assert server.bodies == []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any
 
@@ -10,22 +10,24 @@ import pytest
 from tests.report.cases import Scene
 from tests.rewards.rollouts import GOLD, SEARCH, answered, lost, part, ran, rollout
 
-from saccade.errors import ModelDeniedError, ModelLostError, ModelRefusedError
-from saccade.looks.regions import Region, regions
-from saccade.looks.stored import StoredPixels
+from saccade.errors import ModelDeniedError, ModelLostError, ModelRefusedError, RegistryError, SettingsError
+from saccade.looks.regions import Region, StoredPixels, regions
 from saccade.media.store import MediaStore
 from saccade.models.base import Completion, MediaReader, Request
 from saccade.models.kept import KeptModel
 from saccade.models.scripted import ScriptedModel
+from saccade.record.box import area, iou
 from saccade.record.content import Message
 from saccade.record.status import Status
 from saccade.record.task import EvidenceBox
 from saccade.record.trajectory import Trajectory
-from saccade.rewards.judges.box import BoxJudge, BoxRule, area, iou, overlap
-from saccade.rewards.judges.group import judged
+from saccade.rewards.judges.box import BoxJudge, BoxRule, containment
+from saccade.rewards.judges.client import AskRules, client_of
+from saccade.rewards.judges.consistency import ConsistencyJudge
+from saccade.rewards.judges.group import judged, unjudged
 from saccade.rewards.judges.model import JudgeRules, ModelJudge, read_score
-from saccade.rewards.judges.scripted import ScriptedJudge
-from saccade.rewards.judges.verdict import NoVerdict, Verdict
+from saccade.rewards.judges.registry import JudgeContext, make_judge
+from saccade.rewards.judges.verdict import JudgeVerdict, NoVerdict
 from saccade.rewards.reading import calls
 
 
@@ -63,7 +65,7 @@ x0, y0, x1, y1 = GOLD.xyxy
     ],
 )
 def test_box_judge(box: tuple[float, ...], score: float) -> None:
-    assert BoxJudge(finding(at(*box))).verdicts(LOOKED) == (Verdict(score=score), None)
+    assert BoxJudge(finding(at(*box))).verdicts(LOOKED) == (JudgeVerdict(score=score), None)
 
 
 def test_box_judge_takes_the_best_region_of_the_turn_and_of_no_other() -> None:
@@ -76,26 +78,19 @@ def test_box_judge_without_a_picture_a_region_or_gold() -> None:
     judge = BoxJudge(finding())
     silent = rollout(ran("a"), ran("b", "b", status=Status.LOST), answered(), task=SEARCH)
     assert [verdict and verdict.score for verdict in judge.verdicts(silent)] == [0.0, None, None]
-    assert judge.verdicts(LOOKED)[0] == Verdict(score=0.25, detail="no part of a picture was cut out")
+    assert judge.verdicts(LOOKED)[0] == JudgeVerdict(score=0.25, detail="no part of a picture was cut out")
     unknown = BoxJudge(finding(at(*GOLD.xyxy))).verdicts(rollout(ran("a", "a"), answered()))
-    assert unknown == (Verdict(invalid=NoVerdict.NO_EVIDENCE), None)
+    assert unknown == (JudgeVerdict(invalid=NoVerdict.NO_EVIDENCE), None)
 
 
 def test_box_judge_looks_at_the_picture_that_is_meant() -> None:
     other = BoxJudge(finding(at(*GOLD.xyxy, name="other")), BoxRule(miss=0.0))
-    assert other.verdicts(LOOKED)[0] == Verdict(score=0.0)
+    assert other.verdicts(LOOKED)[0] == JudgeVerdict(score=0.0)
 
 
 async def test_box_judge_is_a_judge() -> None:
     judge = BoxJudge(finding(at(*GOLD.xyxy)))
     assert await judge.judge(LOOKED, calls(LOOKED)) == judge.verdicts(LOOKED)
-
-
-def test_iou() -> None:
-    assert iou((0, 0, 2, 2), (1, 1, 3, 3)) == pytest.approx(1 / 7)
-    assert iou((0, 0, 2, 2), (0, 0, 2, 2)) == 1
-    assert iou((0, 0, 0, 0), (0, 0, 0, 0)) == 0
-    assert iou((2, 2, 0, 0), (0, 0, 2, 2)) == 0
 
 
 @pytest.mark.parametrize(
@@ -120,10 +115,10 @@ def test_only_the_asked_form_is_a_score(reply: str, score: float | None) -> None
 
 async def test_model_judge_asks_again_and_then_says_that_it_got_no_verdict() -> None:
     judge = ModelJudge(ScriptedModel(["Good!", '{"score": 1}']), NoMedia())
-    assert await judge.judge(LOOKED, calls(LOOKED)) == (Verdict(score=1), None)
+    assert await judge.judge(LOOKED, calls(LOOKED)) == (JudgeVerdict(score=1), None)
     stubborn = ModelJudge(ScriptedModel(["Good!", "Fine!"]), NoMedia(), JudgeRules(attempts=2))
     (verdict, _) = await stubborn.judge(LOOKED, calls(LOOKED))
-    assert verdict == Verdict(invalid=NoVerdict.MALFORMED, detail="Fine!")
+    assert verdict == JudgeVerdict(invalid=NoVerdict.MALFORMED, detail="Fine!")
 
 
 async def test_model_judge_sees_the_question_and_the_pictures_alone() -> None:
@@ -151,9 +146,9 @@ async def test_model_judge_without_a_picture_asks_nobody() -> None:
 
 async def test_an_outage_or_a_refusal_is_a_verdict_of_its_own_and_a_wrong_key_ends_the_run() -> None:
     lost = ModelJudge(ScriptedModel([ModelLostError("down")]), NoMedia())
-    assert (await lost.judge(LOOKED, calls(LOOKED)))[0] == Verdict(invalid=NoVerdict.OUTAGE, detail="down")
+    assert (await lost.judge(LOOKED, calls(LOOKED)))[0] == JudgeVerdict(invalid=NoVerdict.OUTAGE, detail="down")
     thin = ModelJudge(ScriptedModel([ModelRefusedError("too thin")]), NoMedia())
-    assert (await thin.judge(LOOKED, calls(LOOKED)))[0] == Verdict(invalid=NoVerdict.REFUSED, detail="too thin")
+    assert (await thin.judge(LOOKED, calls(LOOKED)))[0] == JudgeVerdict(invalid=NoVerdict.REFUSED, detail="too thin")
     refused = ModelJudge(ScriptedModel([ModelDeniedError("bad key")]), NoMedia())
     with pytest.raises(ModelDeniedError):
         await refused.judge(LOOKED, calls(LOOKED))
@@ -179,25 +174,23 @@ class Reader(ScriptedModel):
 
 async def test_replies_are_kept_on_the_disk(tmp_path: Path) -> None:
     first = ModelJudge(KeptModel(ScriptedModel(["?", '{"score": 1}']), tmp_path), NoMedia())
-    assert await first.judge(LOOKED, calls(LOOKED)) == (Verdict(score=1), None)
+    assert await first.judge(LOOKED, calls(LOOKED)) == (JudgeVerdict(score=1), None)
     again = ModelJudge(KeptModel(ScriptedModel([]), tmp_path), NoMedia())
-    assert await again.judge(LOOKED, calls(LOOKED)) == (Verdict(score=1), None)
+    assert await again.judge(LOOKED, calls(LOOKED)) == (JudgeVerdict(score=1), None)
 
 
-async def test_scripted_judge() -> None:
-    two = rollout(ran("a"), ran("b"), answered())
-    assert await ScriptedJudge([1, 0.5]).judge(two, calls(two)) == (Verdict(score=1), Verdict(score=0.5), None)
-    unsure = Verdict(invalid=NoVerdict.UNSEEN)
-    assert await ScriptedJudge(lambda turn: unsure).judge(two, calls(two)) == (unsure, unsure, None)
-    with pytest.raises(ValueError, match="2 calls"):
-        await ScriptedJudge([1]).judge(two, calls(two))
+class AlwaysOne:
+    """A judge to which every call shows everything."""
+
+    async def judge(self, trajectory: Trajectory, turns: Collection[int]) -> tuple[JudgeVerdict | None, ...]:
+        return tuple(JudgeVerdict(score=1) if number in turns else None for number in range(len(trajectory.turns)))
 
 
 async def test_judged_asks_about_what_counts() -> None:
-    judge = ScriptedJudge(lambda turn: Verdict(score=1))
+    judge = AlwaysOne()
     asked = rollout(ran("a"), answered())
     group = await judged(judge, (asked, lost(ran("a"))))
-    assert group.verdicts == ((Verdict(score=1), None), (None,))
+    assert group.verdicts == ((JudgeVerdict(score=1), None), (None,))
     assert (await judged(None, (asked,))).verdicts == ()
     assert (await judged(judge, (asked,), lambda trajectory: False)).verdicts == ((None, None),)
 
@@ -219,15 +212,7 @@ def test_boxes_are_found_in_what_code_really_cut_out(tmp_path: Path) -> None:
 def test_a_verdict_is_a_score_or_a_reason() -> None:
     for fields in ({}, {"score": 1.0, "invalid": NoVerdict.OUTAGE}):
         with pytest.raises(ValueError, match="either"):
-            Verdict.model_validate(fields)
-
-
-def test_boxes_that_differ_in_every_side_by_hand() -> None:
-    one, other = (0.0, 10.0, 20.0, 30.0), (5.0, 0.0, 40.0, 25.0)
-    # Both hold x from 5 to 20 and y from 10 to 25.
-    assert (area(one), area(other), overlap(one, other)) == (400.0, 875.0, 225.0)
-    assert iou(one, other) == iou(other, one) == 225 / 1050
-    assert (area((5, 5, 5, 9)), area((9, 5, 5, 9)), overlap(one, (20.0, 10.0, 30.0, 30.0))) == (0.0, 0.0, 0.0)
+            JudgeVerdict.model_validate(fields)
 
 
 @pytest.mark.parametrize("name", ["contained", "touched", "largest"])
@@ -236,3 +221,66 @@ def test_a_fraction_of_a_box_is_above_0_and_at_most_1(name: str) -> None:
     for wrong in (0.0, 1.01, -0.5):
         with pytest.raises(ValueError, match=name):
             BoxRule.model_validate({name: wrong})
+
+
+def test_boxes_and_regions_at_their_edges() -> None:
+    assert (area((0, 0, 0.5, 0.5)), area((5, 5, 4, 9)), area((5, 5, 9, 4))) == (0.25, 0, 0)
+    assert (iou((0, 0, 0.5, 0.5), (0, 0, 0.5, 0.5)), iou((1, 1, 1, 1), (1, 1, 1, 1))) == (1.0, 0.0)
+    assert (containment(GOLD, at(*GOLD.xyxy)), containment(GOLD, at(*GOLD.xyxy, name="other"))) == (1.0, 0.0)
+    judge = BoxJudge(finding())
+    two = SEARCH.model_copy(update={"evidence": (GOLD, EvidenceBox(image="photo", xyxy=(300, 200, 320, 220)))})
+    assert judge.level(two, at(*GOLD.xyxy)) == 1.0
+    assert judge.level(SEARCH.model_copy(update={"evidence": ()}), at(*GOLD.xyxy)) == 0.25
+
+
+async def test_a_judge_is_asked_each_time_warmer(caplog: pytest.LogCaptureFixture) -> None:
+    asked: list[float | None] = []
+
+    class Warm(ScriptedModel):
+        async def complete(self, request: Request, media: MediaReader, **more: Any) -> Completion:
+            asked.append(request.sampling.temperature)
+            return await super().complete(request, media, **more)
+
+    judge = ConsistencyJudge(Warm(["x" * 400] * 3, name="warm"))
+    verdict = await judge.verdict(rollout(answered()))
+    assert (verdict.invalid, verdict.detail) == (NoVerdict.MALFORMED, "x" * 300)
+    assert asked == pytest.approx([0.0, 0.7, 0.8])
+    assert "The judge warm gave no verdict (malformed)" in caplog.text
+
+
+async def test_thoughts_without_an_answer_are_not_compared() -> None:
+    asked: list[str] = []
+
+    def reply(messages: tuple[Message, ...]) -> str:
+        asked.append(messages[0].text)
+        return '{"score": 1}'
+
+    judge = ConsistencyJudge(ScriptedModel(reply))
+    assert await judge.verdict(rollout(ran())) == JudgeVerdict(score=0.0, detail="no answer was given")
+    assert asked == []
+    for length, shown in ((16_000, "y" * 16_000), (16_001, "..." + "y" * 16_000)):
+        turn = answered().model_copy(update={"text": "y" * length})
+        kept = await judge.scored(rollout(turn))
+        assert (kept.scores[-1].value, kept.scores[-1].weight) == (1.0, 0.0)
+        assert f'"{shown}"' in asked[-1]
+
+
+def test_without_a_judge_every_call_says_that_nobody_was_asked() -> None:
+    assert unjudged([LOOKED]).verdicts == ((JudgeVerdict(invalid=NoVerdict.NOT_ASKED), None),)
+
+
+def test_a_limit_that_is_there_is_kept() -> None:
+    once = client_of(ScriptedModel(["x"]), AskRules(concurrent=2))
+    assert client_of(once, AskRules(concurrent=3)) is once
+    assert once.rules.concurrent == 2
+
+
+def test_judges_by_name(tmp_path: Path) -> None:
+    context = JudgeContext(store=MediaStore(tmp_path), model=None, rules=JudgeRules())
+    with pytest.raises(SettingsError, match="judge_model"):
+        make_judge("model", context)
+    own = tmp_path / "judging.py"
+    own.write_text("class J:\n    def judge(self, trajectory, turns): ...\nMADE = J()\ndef seven(context): return 7\n")
+    assert type(make_judge(f"{own}:MADE", context)).__name__ == "J"
+    with pytest.raises(RegistryError, match="seven made no judge: it gave"):
+        make_judge(f"{own}:seven", context)

@@ -5,9 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.rewards.rollouts import answered, boxed, called, file, lost, part, ran, rollout, wrote
+from tests.rewards.rollouts import answered, boxed, called, file, lost, part, ran, rollout, scored, wrote
 
+from saccade.dialects.registry import load_dialect
 from saccade.errors import RegistryError, SettingsError
+from saccade.record.action import ParseError
 from saccade.record.execution import ExecutionPicture, ExecutionRepair
 from saccade.record.score import total
 from saccade.record.status import Status
@@ -19,12 +21,13 @@ from saccade.rewards.form import (
     only_actions,
     tags_in_order,
 )
-from saccade.rewards.judges.verdict import Verdict
+from saccade.rewards.judges.verdict import JudgeVerdict
 from saccade.rewards.reading import accuracy, calls, failed, silent
 from saccade.rewards.redlines import Redline, redlines
 from saccade.rewards.registry import REWARDS, load_reward, presets
 from saccade.rewards.repetition import Repetition, RepetitionRule, repetition
-from saccade.rewards.reward import Group, Reward, with_reward
+from saccade.rewards.reward import Reward, RewardGroup, with_reward
+from saccade.rewards.trial import fines_form, turn_parts
 from saccade.tools.problem import ProblemKind
 
 
@@ -209,7 +212,7 @@ def test_form_without_thoughts() -> None:
     assert not only_actions(rollout(wrote("Hm."), told))
     assert not only_actions(rollout(asked, wrote("<answer>red", answered().action)))
     assert not only_actions(rollout(asked, wrote(f"{told.text}, I think", answered().action)))
-    group = Group((rollout(asked, told),))
+    group = RewardGroup((rollout(asked, told),))
     paid = {name: load_reward("vista-r1", {"protocol": name})(group)[0].total for name in ("vista", "code")}
     assert paid == {"vista": -1.0, "code": 2.0}
 
@@ -232,9 +235,9 @@ def test_other_forms() -> None:
 def test_a_group_is_of_one_task_and_its_verdicts_fit() -> None:
     other = rollout(answered(), task=rollout().task.model_copy(update={"id": "u"}))
     with pytest.raises(ValueError, match="one task"):
-        Group((rollout(), other))
+        RewardGroup((rollout(), other))
     with pytest.raises(ValueError, match="verdicts need"):
-        Group((rollout(answered()),), ((Verdict(score=1), None),))
+        RewardGroup((rollout(answered()),), ((JudgeVerdict(score=1), None),))
 
 
 def test_presets_are_found_and_changed() -> None:
@@ -261,7 +264,7 @@ def test_a_reward_that_would_be_judged_by_nobody_is_refused(tmp_path: Path) -> N
 
 
 def test_parts_by_name() -> None:
-    (reward,) = load_reward("codedance")(Group((rollout(ran(), answered()),)))
+    (reward,) = load_reward("codedance")(RewardGroup((rollout(ran(), answered()),)))
     assert Reward.model_validate_json(reward.model_dump_json()) == reward
     with pytest.raises(KeyError):
         reward.part("nothing")
@@ -271,7 +274,7 @@ def test_parts_by_name() -> None:
 
 def test_a_reward_is_kept_beside_the_grade() -> None:
     trajectory = rollout(called(), answered(), correct=1.0)
-    (reward,) = load_reward("vista-r1")(Group((trajectory,)))
+    (reward,) = load_reward("vista-r1")(RewardGroup((trajectory,)))
     kept = with_reward(trajectory, reward)
     assert {score.name: score.value for score in kept.scores} == {
         "correct": 1,
@@ -331,3 +334,58 @@ def test_every_step_is_a_setting(field: str) -> None:
     assert repetition(texts) == 0
     assert repetition(texts, RepetitionRule.model_validate({field: (2, 3, 4)})) == 2
     assert repetition(texts, RepetitionRule.model_validate({field: (1, 2, 3)})) == 3
+
+
+def test_forms_of_what_is_no_whole_episode() -> None:
+    for form in (follows_protocol, only_actions):
+        assert form(rollout()) is False
+        assert form(rollout(called())) is False
+    refused = called().model_copy(update={"action": ParseError(reason="no such tool"), "execution": None})
+    assert not follows_protocol(rollout(refused, answered()))
+    twice = wrote("So.\n<answer>\n\\boxed{\\boxed{red}}\n</answer>", answered().action)
+    assert not boxed_answer(rollout(twice))
+    assert boxed_answer(rollout(boxed()))
+
+
+def test_redlines_of_what_did_not_run_and_of_two_files() -> None:
+    idle = ran().model_copy(update={"execution": None})
+    assert redlines(rollout(idle, answered())) == ((), ())
+    kept = ran("x", files=(file("a.png"), file("b.png")))
+    assert kept.execution is not None
+    shown = ExecutionPicture(image=part("a"), source="file", path="a.png")
+    kept = kept.model_copy(update={"execution": kept.execution.model_copy(update={"pictures": (shown,)})})
+    assert redlines(rollout(kept, answered())) == ((), ())
+
+
+def test_a_reward_tried_on_an_invented_rollout() -> None:
+    def broken(group: RewardGroup) -> tuple[Reward, ...]:
+        raise KeyError("no tag")
+
+    assert turn_parts(load_reward("codedance")) == tuple(
+        item.name for item in scored(load_reward("codedance"), rollout(ran(), answered()))[0].turns
+    )
+    assert turn_parts(load_reward("pyvision-rl")) == ()
+    assert turn_parts(broken) is None
+    vista, codev = load_dialect("vista"), load_dialect("codev")
+    assert fines_form(load_reward("vista-r1"), load_dialect("pyvision"))
+    assert not fines_form(load_reward("vista-r1"), vista)
+    assert not fines_form(load_reward("pyvision-rl"), codev)
+    assert not fines_form(load_reward("codev:with-format"), codev)
+    assert not fines_form(broken, codev)
+
+
+def test_rewards_of_ones_own(tmp_path: Path) -> None:
+    own = tmp_path / "paid.py"
+    own.write_text("class Kind: pass\nSEVEN = 7\ndef paid(group): return ()\n")
+    for name in ("Kind", "SEVEN"):
+        with pytest.raises(RegistryError, match="not a function of a Group"):
+            load_reward(f"{own}:{name}")
+    assert load_reward(f"{own}:paid")(RewardGroup(())) == ()
+    with pytest.raises(SettingsError, match=r"paid takes no parameters; leave out weight"):
+        load_reward(f"{own}:paid", {"weight": 1})
+
+
+@pytest.mark.parametrize(("word", "level"), [("5cm", 0), ("cm", 1), ("x", 0), ("é", 1)])
+def test_what_counts_as_a_word(word: str, level: int) -> None:
+    """Eight times in a row: a figure with its unit is a number, a letter alone a variable."""
+    assert repetition([f"{word} " * 8]) == Repetition(level)

@@ -15,7 +15,7 @@ from saccade.recipes.find import find_recipe
 from saccade.record.settings import load_settings, save_settings
 from saccade.record.trajectory import EpisodeLimits
 from saccade.rl.advantages.rules import Grpo, Tapo, TurnLevel
-from saccade.rl.losses.settings import LossSettings
+from saccade.rl.losses.settings import RlLossSettings
 from saccade.rl.recipe import Recipe, load_recipe
 from saccade.rl.select.curriculum import TAIL_PATCH
 from saccade.rl.select.oversample import OversampleFilterRank
@@ -50,7 +50,7 @@ def test_recipes_say_what_the_papers_say() -> None:
     # Only PyVision-RL's and CodeDance's released code has a dual clip; VISTA's loss is a mean over rollouts.
     assert [item.loss.dual_clip for item in (image, codedance, vista, codev)] == [3.0, 3.0, 0.0, 0.0]
     assert [item.loss.aggregate for item in (image, vista)] == ["token-mean", "sequence-mean"]
-    assert LossSettings().dual_clip == 0.0
+    assert RlLossSettings().dual_clip == 0.0
     assert isinstance(image.selection, OversampleFilterRank)
     assert image.selection.broken == "rollout"
 
@@ -154,7 +154,9 @@ def test_a_recipe_is_read_without_torch() -> None:
     [
         ("optimiser.learning_rate=1e-5", "optimizer"),
         ("rollout.group=16", "rollout.group_size"),
-        ("play.at_once=64", "play.max_concurrency"),
+        ("play.max_concurrency=64", "generation"),
+        ("generation.at_once=64", "generation.max_concurrency"),
+        ("generation.cohorts=1", "generation.decoding_batches"),
         ("forward_tokens=4096", "max_tokens_per_batch"),
         ("largest_gap=0.1", "max_logprob_diff"),
     ],
@@ -167,6 +169,7 @@ def test_the_old_name_of_a_setting_is_refused_with_the_new_one(override: str, ne
 def test_changes_that_a_run_saved_are_read_with_the_names_of_then() -> None:
     assert renewed_override("rollout.group=3") == "rollout.group_size=3"
     assert renewed_override("optimiser.learning_rate=5e-5") == "optimizer.learning_rate=5e-5"
-    assert renewed_override("play.at_once=a=b") == "play.max_concurrency=a=b"
+    assert renewed_override("play.at_once=a=b") == "generation.max_concurrency=a=b"
+    assert renewed_override("play.cohorts=1") == "generation.decoding_batches=1"
     assert renewed_override("reward.parameters.optimiser=1") == "reward.parameters.optimiser=1"
     assert renewed_override("largest_gap=1") == "max_logprob_diff=1"

@@ -16,7 +16,7 @@ from saccade.sandbox import remote_codec as codec
 from saccade.sandbox import remote_pixels
 from saccade.sandbox import remote_wire as wire
 from saccade.sandbox.base import VideoFile
-from saccade.sandbox.remote_pixels import Pixels, pixels_of, read_png
+from saccade.sandbox.remote_pixels import RawPixels, pixels_of, read_png
 from saccade.sandbox.result import Picture, Repair, RunResult, Timings, WrittenFile
 
 TEXT = st.text(alphabet=st.characters(exclude_categories=()), max_size=20)
@@ -24,11 +24,11 @@ SECONDS = st.floats(0, 1e6)
 
 
 @st.composite
-def pixels(draw: st.DrawFn) -> Pixels:
+def pixels(draw: st.DrawFn) -> RawPixels:
     mode = draw(st.sampled_from(["L", "RGB", "RGBA"]))
     width, height = draw(st.integers(1, 5)), draw(st.integers(1, 5))
     size = width * height * len(mode)
-    return Pixels(mode, width, height, draw(st.binary(min_size=size, max_size=size)))
+    return RawPixels(mode, width, height, draw(st.binary(min_size=size, max_size=size)))
 
 
 @st.composite
@@ -61,12 +61,12 @@ def test_a_result_comes_back_exactly(result: RunResult) -> None:
 
 
 @given(pixels())
-def test_pixels_come_back_exactly(raw: Pixels) -> None:
+def test_pixels_come_back_exactly(raw: RawPixels) -> None:
     assert read_png(raw.png()) == raw
 
 
 @given(pixels(), st.data())
-def test_a_damaged_png_gives_a_protocol_error_or_pixels(raw: Pixels, data: st.DataObject) -> None:
+def test_a_damaged_png_gives_a_protocol_error_or_pixels(raw: RawPixels, data: st.DataObject) -> None:
     png = bytearray(raw.png())
     at = data.draw(st.integers(0, len(png) - 1))
     png[at] ^= data.draw(st.integers(1, 255))
@@ -78,7 +78,7 @@ def test_a_damaged_png_gives_a_protocol_error_or_pixels(raw: Pixels, data: st.Da
 
 
 def test_a_huge_png_is_refused_before_it_is_decoded() -> None:
-    png = bytearray(Pixels("L", 1, 1, b"x").png())
+    png = bytearray(RawPixels("L", 1, 1, b"x").png())
     png[16:24] = (60_000).to_bytes(4, "big") * 2
     with pytest.raises(ProtocolError, match="over the limit"):
         read_png(bytes(png))
@@ -108,7 +108,7 @@ def test_an_impossible_result_is_refused(name: str, value: object) -> None:
 def test_an_unknown_picture_source_is_refused() -> None:
     fields, _ = wire.unpack(codec.pack_result(RunResult(Status.OK)))
     message = wire.pack(
-        {**fields, "pictures": [{"source": "elsewhere", "path": None}]}, [Pixels("L", 1, 1, b"x").png()]
+        {**fields, "pictures": [{"source": "elsewhere", "path": None}]}, [RawPixels("L", 1, 1, b"x").png()]
     )
     with pytest.raises(ProtocolError, match="elsewhere"):
         codec.unpack_result(message)
@@ -116,12 +116,12 @@ def test_an_unknown_picture_source_is_refused() -> None:
 
 def test_pictures_of_every_kind_become_pixels() -> None:
     array = np.arange(24, dtype=np.uint8).reshape(2, 4, 3)
-    raw = Pixels("RGB", 4, 2, array.tobytes())
+    raw = RawPixels("RGB", 4, 2, array.tobytes())
     assert pixels_of(array) == raw
     assert pixels_of(Image.fromarray(array)) == raw
     assert pixels_of(Picture("show", "RGB", 4, 2, array.tobytes())) == raw
-    assert pixels_of(array[:, ::2]) == Pixels("RGB", 2, 2, array[:, ::2].tobytes())
-    assert pixels_of(array[..., 0]) == Pixels("L", 4, 2, array[..., 0].tobytes())
+    assert pixels_of(array[:, ::2]) == RawPixels("RGB", 2, 2, array[:, ::2].tobytes())
+    assert pixels_of(array[..., 0]) == RawPixels("L", 4, 2, array[..., 0].tobytes())
     assert pixels_of([1, 2]) is None
 
 
@@ -170,7 +170,7 @@ def across(bindings: dict[str, object]) -> dict[str, object]:
 @dataclass
 class Stored:
     sha256: str
-    pixels: Pixels
+    pixels: RawPixels
 
     @property
     def width(self) -> int:
@@ -206,7 +206,7 @@ def test_a_snapshot_does_not_follow_later_changes() -> None:
     taken = codec.snapshot({"image": image, "values": values})
     image.putpixel((0, 0), 9)
     values.append(2)
-    assert taken == {"image": Pixels("L", 1, 1, b"\x07"), "values": [1]}
+    assert taken == {"image": RawPixels("L", 1, 1, b"\x07"), "values": [1]}
 
 
 @pytest.mark.parametrize(

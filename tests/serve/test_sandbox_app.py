@@ -13,7 +13,7 @@ from tests.serve.fakes import TOKEN, FakeSandbox, serving
 from saccade.errors import SandboxError, SettingsError
 from saccade.sandbox import remote_wire as wire
 from saccade.sandbox.remote import RemoteSandbox
-from saccade.sandbox.remote_pixels import Pixels
+from saccade.sandbox.remote_pixels import RawPixels
 from saccade.serve.sandbox_app import sandbox_app
 
 RIGHT = {"authorization": f"Bearer {TOKEN}", "x-saccade-client": "0" * 32}
@@ -163,7 +163,7 @@ async def test_a_large_body_is_refused(http: httpx.AsyncClient) -> None:
     assert (refused.status_code, refused.json()["error"]) == (413, "too_large")
 
 
-GOOD_PICTURE = Pixels("L", 2, 2, b"abcd")
+GOOD_PICTURE = RawPixels("L", 2, 2, b"abcd")
 
 
 @pytest.mark.parametrize(

@@ -31,7 +31,7 @@ def features(family: str, width: int, height: int) -> int:
     made = one.image_processor(
         images=[Image.new("RGB", (width, height))], return_tensors="pt", **dict(one.family.picture_options)
     )
-    return one.frame.features(made, one.config)[0]
+    return one.family.features(made, one.config)[0]
 
 
 class Reference:

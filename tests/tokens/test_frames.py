@@ -1,5 +1,6 @@
 """The frames against chat templates that say what the families' own say, and what is refused."""
 
+import re
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from saccade.record.trajectory import Trajectory
 from saccade.record.turn import FinishReason, Turn
 from saccade.tokens.build import token_trajectory
 from saccade.tokens.encoder import Encoder
-from saccade.tokens.segments import PromptPicture, Segment, SegmentKind, TokenTrajectory, truncate
+from saccade.tokens.segments import PromptPicture, SegmentKind, TokenSegment, TokenTrajectory, truncate
 
 PART = ImagePart(sha256="a" * 64, width=64, height=48)
 CONTENT = (
@@ -122,6 +123,10 @@ def test_ids_that_were_sampled_are_kept_and_others_refused() -> None:
     forged = (*cut_otherwise, one.placeholder_id)
     with pytest.raises(TrainingError, match="<IMG_CONTEXT>"):
         token_trajectory(trajectory_of(plain.model_copy(update={"token_ids": forged})), one)
+    several = tuple(sorted(one.reserved_ids))
+    named = re.escape(f"the model sampled {one.decode(several[:1])}, which only a prompt")
+    with pytest.raises(TrainingError, match=named):
+        token_trajectory(trajectory_of(plain.model_copy(update={"token_ids": (*cut_otherwise, *several)})), one)
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -176,6 +181,11 @@ def test_a_checkpoint_that_does_not_fit_is_refused_by_name() -> None:
         make("{% for m in messages %}[{{ m.role }}] {{ m.content }}{% endfor %}")
     with pytest.raises(TrainingError, match="chat template"):
         make(tokenizer.chat_template.replace("assistant\n{% endif %}", "assistant\n<think>\n{% endif %}"))
+    with pytest.raises(TrainingError, match="chat template"):  # what it makes of an answer that was given
+        make(
+            PLAIN.join(["{% for m in messages %}{% if m.role == 'assistant' %}Reply: {% endif %}", "{% endfor %}"])
+            + GENERATION
+        )
     config.model_type = "llava"
     with pytest.raises(TrainingError, match=r"some-model is of the family 'llava'.*qwen3_vl"):
         make()
@@ -183,22 +193,24 @@ def test_a_checkpoint_that_does_not_fit_is_refused_by_name() -> None:
 
 def test_truncation_never_takes_the_prompt() -> None:
     whole = TokenTrajectory(
-        "t", (Segment(SegmentKind.PROMPT, (1,) * 10), Segment(SegmentKind.SAMPLED, (2,) * 5, turn=0))
+        "t", (TokenSegment(SegmentKind.PROMPT, (1,) * 10), TokenSegment(SegmentKind.SAMPLED, (2,) * 5, turn=0))
     )
     assert truncate(whole, 15) == whole
     with pytest.raises(TrainingError, match=r"15 tokens.*limit of 14"):
         truncate(whole, 14)
-    shown = TokenTrajectory("t", (*whole.segments, Segment(SegmentKind.OBSERVATION, (3,))))
+    shown = TokenTrajectory("t", (*whole.segments, TokenSegment(SegmentKind.OBSERVATION, (3,))))
     assert truncate(shown, 99) == whole
 
 
 def test_segments_that_contradict_themselves_are_refused() -> None:
     with pytest.raises(ValueError, match="log-prob"):
-        Segment(SegmentKind.SAMPLED, (1, 2), turn=0, logprobs=(0.5,))
+        TokenSegment(SegmentKind.SAMPLED, (1, 2), turn=0, logprobs=(0.5,))
     with pytest.raises(ValueError, match="turn"):
-        Segment(SegmentKind.OBSERVATION, (1,), turn=0)
+        TokenSegment(SegmentKind.OBSERVATION, (1,), turn=0)
     with pytest.raises(ValueError, match="prompt"):
-        TokenTrajectory("t", (Segment(SegmentKind.OBSERVATION, (1,)),))
+        TokenTrajectory("t", (TokenSegment(SegmentKind.OBSERVATION, (1,)),))
+    with pytest.raises(ValueError, match=r"one prompt; t has \['prompt', 'prompt'\]"):
+        TokenTrajectory("t", (TokenSegment(SegmentKind.PROMPT, (1,)), TokenSegment(SegmentKind.PROMPT, (1,))))
 
 
 class Changed:
@@ -226,6 +238,15 @@ def test_a_tokenizer_that_does_not_fit_is_refused_by_name() -> None:
         Encoder("some-model", Changed(tokenizer, backend_tokenizer=None), processor, config, tokenizer.chat_template)
 
 
+def test_a_tokenizer_that_cuts_and_pads_is_read_without_both() -> None:
+    tokenizer, text = tiny.tiny_tokenizer(), "twelve words or so, which are more than four tokens"
+    tokenizer.backend_tokenizer.enable_truncation(4)
+    tokenizer.backend_tokenizer.enable_padding(length=200)
+    config = tiny._config("qwen2_5_vl", len(tokenizer))
+    one = Encoder("some-model", tokenizer, tiny._image_processor("qwen2_5_vl"), config, tokenizer.chat_template)
+    assert one.text(text) == encoder("qwen2_5_vl").text(text)
+
+
 def test_padding_ends_and_context_are_those_of_the_checkpoint() -> None:
     tokenizer, processor = tiny.tiny_tokenizer(), tiny._image_processor("qwen2_5_vl")
     config = tiny._config("qwen2_5_vl", len(tokenizer))
@@ -239,8 +260,8 @@ def test_padding_ends_and_context_are_those_of_the_checkpoint() -> None:
 
 
 def test_truncation_ends_with_the_last_turn_that_fits() -> None:
-    parts = (Segment(SegmentKind.PROMPT, (1,) * 3), Segment(SegmentKind.SAMPLED, (2,) * 2, turn=0))
-    parts += (Segment(SegmentKind.OBSERVATION, (3,) * 4), Segment(SegmentKind.SAMPLED, (4,), turn=1))
+    parts = (TokenSegment(SegmentKind.PROMPT, (1,) * 3), TokenSegment(SegmentKind.SAMPLED, (2,) * 2, turn=0))
+    parts += (TokenSegment(SegmentKind.OBSERVATION, (3,) * 4), TokenSegment(SegmentKind.SAMPLED, (4,), turn=1))
     whole = TokenTrajectory("t", parts)
     for most, kept in ((99, 4), (10, 4), (9, 2), (6, 2), (5, 2)):
         assert truncate(whole, most).segments == parts[:kept]
@@ -251,10 +272,10 @@ def test_truncation_ends_with_the_last_turn_that_fits() -> None:
 def test_arrays_of_a_trajectory_by_hand() -> None:
     shown = (PromptPicture(PART, 1), PromptPicture(PART, 2))
     parts = (
-        Segment(SegmentKind.PROMPT, (7, 8), shown[:1]),
-        Segment(SegmentKind.SAMPLED, (9,), turn=0, logprobs=(-0.5,)),
-        Segment(SegmentKind.OBSERVATION, (5,), shown[1:]),
-        Segment(SegmentKind.SAMPLED, (6, 4), turn=1),
+        TokenSegment(SegmentKind.PROMPT, (7, 8), shown[:1]),
+        TokenSegment(SegmentKind.SAMPLED, (9,), turn=0, logprobs=(-0.5,)),
+        TokenSegment(SegmentKind.OBSERVATION, (5,), shown[1:]),
+        TokenSegment(SegmentKind.SAMPLED, (6, 4), turn=1),
     )
     tokens = TokenTrajectory("t", parts)
     assert tokens.ids().tolist() == [7, 8, 9, 5, 6, 4]
@@ -264,11 +285,11 @@ def test_arrays_of_a_trajectory_by_hand() -> None:
     assert np.isnan(tokens.logprobs()[[0, 1, 3, 4, 5]]).all()
     assert (tokens.pictures, [part.visual for part in parts]) == (shown, [1, 0, 2, 0])
     with pytest.raises(ValueError, match="does not write pictures"):
-        Segment(SegmentKind.SAMPLED, (1,), shown, turn=0)
+        TokenSegment(SegmentKind.SAMPLED, (1,), shown, turn=0)
     with pytest.raises(ValueError, match="one prompt"):
         TokenTrajectory("t", (*parts, parts[0]))
     with pytest.raises(ValueError, match="belongs to a turn"):
-        Segment(SegmentKind.SAMPLED, (1,))
+        TokenSegment(SegmentKind.SAMPLED, (1,))
 
 
 def test_a_turn_that_was_cut_has_no_end_and_the_next_message_closes_it() -> None:

@@ -55,6 +55,7 @@ def test_put_together_it_is_the_finished_episode(
     ids: list[int] = []
     for number, written in enumerate(turns):
         delta = stream.prompt_delta(conversation(prompt, turns[:number]))
+        assert delta.dropped <= len(ids)
         del ids[len(ids) - delta.dropped :]
         ids += delta.ids
         stream.add_sampled(written.token_ids or (), written.text)

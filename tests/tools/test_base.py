@@ -12,7 +12,7 @@ from PIL import Image
 from saccade.errors import DecodeError, ToolError, UnavailableError
 from saccade.record.status import Status
 from saccade.tools.arguments import ToolModel
-from saccade.tools.base import Alias, Needs, Outcome, Tool
+from saccade.tools.base import Alias, Needs, Tool, ToolOutcome
 from saccade.tools.context import ToolContext
 from saccade.tools.problem import ProblemKind
 
@@ -34,9 +34,9 @@ class Echo(Tool[EchoArguments, EchoResult]):
     result = EchoResult
     aliases = (Alias("say", {"text": "x_label"}, {"count": 2}, ignored=("label",)),)
 
-    def run(self, arguments: EchoArguments, context: ToolContext) -> Outcome[EchoResult]:
+    def run(self, arguments: EchoArguments, context: ToolContext) -> ToolOutcome[EchoResult]:
         pictures = tuple(("echo", Image.new("RGB", (4, 3))) for _ in range(arguments.count))
-        return Outcome(EchoResult(label=arguments.x_label), pictures)
+        return ToolOutcome(EchoResult(label=arguments.x_label), pictures)
 
 
 EMPTY = ToolContext({})
@@ -53,7 +53,7 @@ def kind(tool: Tool[Any, Any], arguments: object) -> ProblemKind:
 
 def raising(error: BaseException) -> Tool[Any, Any]:
     class Raising(Echo):
-        def run(self, arguments: EchoArguments, context: ToolContext) -> Outcome[EchoResult]:
+        def run(self, arguments: EchoArguments, context: ToolContext) -> ToolOutcome[EchoResult]:
             raise error
 
     return Raising()
@@ -155,8 +155,8 @@ def test_failures_are_typed_and_details_stay_with_the_person(
 
 def test_a_result_that_breaks_its_schema_is_a_failure_of_the_tool() -> None:
     class Broken(Echo):
-        def run(self, arguments: EchoArguments, context: ToolContext) -> Outcome[EchoResult]:
-            return Outcome(EchoResult.model_construct(label="a", score=float("nan")))
+        def run(self, arguments: EchoArguments, context: ToolContext) -> ToolOutcome[EchoResult]:
+            return ToolOutcome(EchoResult.model_construct(label="a", score=float("nan")))
 
     result = Broken().call({"x_label": "a"}, EMPTY)
     assert result.status is Status.ERROR

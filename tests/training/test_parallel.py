@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 import torch
 
+from saccade.tokens.batch import work
 from saccade.training import parallel
 from saccade.training.launch import complete
 from saccade.training.parallel import Processes
-from saccade.training.passes import work
 
 
 class Doubled(Processes):

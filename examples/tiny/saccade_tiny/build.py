@@ -26,15 +26,15 @@ from saccade.record.codec import read_lines
 from saccade.record.settings import differences, load_settings, save_settings
 from saccade.record.trajectory import Trajectory
 from saccade.sft.experts.demonstrator import DIRECT
-from saccade.sft.synth.report import Progress
+from saccade.sft.synth.report import SynthProgress
+from saccade.sft.train.callback import SftCallback
 from saccade.sft.train.settings import (
     BatchSettings,
     DataSettings,
-    LossSettings,
+    SftLossSettings,
     SftSettings,
-    ValidationSettings,
+    SftValidationSettings,
 )
-from saccade.sft.train.watch import Watch as TrainWatch
 from saccade.training.launch import end_with_parent, launch
 from saccade.training.settings import KeepSettings, ModelSettings, OptimizerSettings
 from saccade_tiny.lessons import hold
@@ -45,17 +45,17 @@ _FORWARD_TOKENS = 640
 """Of one forward pass: beyond that a CPU gains nothing, and several processes share the passes of a step."""
 
 
-class Watch(Protocol):
-    """Hears how a build goes."""
+class BuildCallback(Protocol):
+    """How a caller follows a build."""
 
     def part(self, name: str) -> None:
         """A part of the build begins."""
 
-    def lesson(self, name: str, progress: Progress) -> None:
-        """A lesson went on."""
+    def lesson(self, name: str, progress: SynthProgress) -> None:
+        """A lesson made progress."""
 
-    def trainer(self) -> TrainWatch:
-        """Who hears a stage of training."""
+    def trainer(self) -> SftCallback:
+        """The callback of a stage of training."""
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ class Places:
         return self.root / "model"
 
 
-def build(settings: TinySettings, out: Path, watch: Watch, processes: int = 1) -> Path:
+def build(settings: TinySettings, out: Path, watch: BuildCallback, processes: int = 1) -> Path:
     """Make everything that `settings` say, in `out`; the folder of the trained model.
 
     On CPUs training by several `processes`, of one thread each, is faster than by one of several threads; as many
@@ -121,7 +121,7 @@ def stage_settings(settings: TinySettings, stage: Stage, source: Path, places: P
             sampled_ids="text",
             most_tokens=settings.text.context,
         ),
-        loss=LossSettings(average=stage.average),
+        loss=SftLossSettings(average=stage.average),
         model=ModelSettings(
             source=str(source), vision=stage.vision, precision=settings.precision, vision_attention="eager"
         ),
@@ -134,7 +134,7 @@ def stage_settings(settings: TinySettings, stage: Stage, source: Path, places: P
             betas=(0.9, 0.98),
         ),
         batch=BatchSettings(trajectories=stage.trajectories, tokens=_FORWARD_TOKENS),
-        validation=ValidationSettings(fraction=0.02, most=128, every=max(1, stage.steps // 2), samples=4),
+        validation=SftValidationSettings(fraction=0.02, most=128, every=max(1, stage.steps // 2), samples=4),
         keep=KeepSettings(
             every=max(1, stage.steps // 5),
             checkpoints=1,
@@ -165,7 +165,7 @@ def _claim(settings: TinySettings, out: Path) -> None:
         raise SettingsError(f"{out} was begun by another recipe:\n{listed}\nName another folder for this one.")
 
 
-def _hold_all(lessons: Sequence[Lesson], places: Places, watch: Watch, processes: int) -> None:
+def _hold_all(lessons: Sequence[Lesson], places: Places, watch: BuildCallback, processes: int) -> None:
     """All lessons, `processes` at once: drawing keeps one core busy, and no more."""
     if processes == 1:
         for lesson in lessons:
@@ -187,9 +187,9 @@ def _tasks(lesson: Lesson) -> int:
     return lesson.n * len(lesson.worlds)
 
 
-def _hold(lesson: Lesson, places: Places, watch: Watch) -> None:
-    told = partial(watch.lesson, lesson.name)
-    asyncio.run(hold(lesson, places.lesson(lesson.name), workers=1 + (os.cpu_count() or 1), watch=told))
+def _hold(lesson: Lesson, places: Places, watch: BuildCallback) -> None:
+    report = partial(watch.lesson, lesson.name)
+    asyncio.run(hold(lesson, places.lesson(lesson.name), workers=1 + (os.cpu_count() or 1), watch=report))
 
 
 def _untrained(settings: TinySettings, places: Places) -> None:
@@ -215,7 +215,7 @@ def _all(lessons: tuple[Lesson, ...], places: Places) -> Iterator[Trajectory]:
         yield from read_lines(places.lesson(lesson.name) / TRAJECTORIES, Trajectory)
 
 
-def _run(settings: SftSettings, out: Path, watch: TrainWatch, processes: int) -> None:
+def _run(settings: SftSettings, out: Path, watch: SftCallback, processes: int) -> None:
     resume = (out / _SETTINGS).exists()
     if processes > 1:
         launch(_train, (settings.model_copy(update={"threads": 1}), out, resume, watch), processes)
@@ -223,10 +223,10 @@ def _run(settings: SftSettings, out: Path, watch: TrainWatch, processes: int) ->
         _train(settings, out, resume, watch)
 
 
-def _train(settings: SftSettings, out: Path, resume: bool, watch: TrainWatch) -> None:
+def _train(settings: SftSettings, out: Path, resume: bool, watch: SftCallback) -> None:
     from transformers.utils import logging
 
     from saccade.sft.train.run import train
 
     logging.disable_progress_bar()  # ours is there
-    train(settings, out, resume=resume, watch=watch)
+    train(settings, out, resume=resume, callback=watch)

@@ -8,7 +8,7 @@ answer are kept; the ids of the others are written down, since to make them agai
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,17 +21,17 @@ from saccade.sft.experts.plays import ExpertStopped
 from saccade.sft.synth.in_order import in_order
 from saccade.sft.synth.jobs import Job, job_count, jobs
 from saccade.sft.synth.made import is_right
-from saccade.sft.synth.makers import Maker, Stage
-from saccade.sft.synth.report import Progress, may_pass
+from saccade.sft.synth.makers import Maker, SynthResources
+from saccade.sft.synth.report import SynthProgress, may_pass
 from saccade.sft.synth.resume import opened
+from saccade.sft.synth.run import SynthCallback
 from saccade.sft.synth.settings import SynthSettings
 from saccade.sft.synth.studio import Studio
-from saccade.tasks.worlds.base import Sample
+from saccade.tasks.worlds.base import WorldSample
 from saccade.tasks.worlds.rng import Rng
 from saccade_tiny.settings import Lesson
 from saccade_tiny.wordings import reworded
 
-Watch = Callable[[Progress], None]
 LEFT_OUT = "left-out.txt"
 
 
@@ -39,7 +39,7 @@ LEFT_OUT = "left-out.txt"
 class DemonstrationMaker:
     """A `Maker` of demonstrations."""
 
-    stage: Stage
+    stage: SynthResources
     reword: bool
     """Whether the questions get other wordings."""
 
@@ -64,7 +64,7 @@ class LessonStudio(Studio):
         super().__init__(settings, store)
         self._reword = reword
 
-    def _check(self, job: Job, sample: Sample) -> None:
+    def _check(self, job: Job, sample: WorldSample) -> None:
         """Most searches are too long for a lesson of short ones; storing their pictures would take most of its time."""
         most = self.settings.limits.turns
         looked = is_search(job.world, len(sample.evidence)) and self._dialect.id != DIRECT
@@ -74,11 +74,13 @@ class LessonStudio(Studio):
         if turns_to_look((picture.width, picture.height), sample.notes) > most:
             raise ExpertStopped(f"it takes more than {most} turns")
 
-    def _made_for(self, stage: Stage) -> Maker:
+    def _made_for(self, stage: SynthResources) -> Maker:
         return DemonstrationMaker(stage, self._reword)
 
 
-async def hold(lesson: Lesson, out: Path, *, workers: int = 4, watch: Watch = lambda progress: None) -> Progress:
+async def hold(
+    lesson: Lesson, out: Path, *, workers: int = 4, watch: SynthCallback = lambda progress: None
+) -> SynthProgress:
     """Make what is missing of a lesson in the run folder `out`.
 
     Raises:
@@ -90,7 +92,7 @@ async def hold(lesson: Lesson, out: Path, *, workers: int = 4, watch: Watch = la
     run = opened(out, settings)
     over = run.done | _left_out(out / LEFT_OUT)
     missing = [job for job in jobs(settings) if job.id not in over]
-    progress = Progress(job_count(settings), skipped=len(over))
+    progress = SynthProgress(job_count(settings), skipped=len(over))
     if not missing:
         return progress
     async with studio:
@@ -120,5 +122,5 @@ def _leave_out(path: Path, job: str) -> None:
 
 def synth_settings(lesson: Lesson) -> SynthSettings:
     """The settings of the run folder: those that `saccade synth` would save."""
-    told = lesson.model_dump(exclude={"name", "reword", "turns"})
-    return SynthSettings.model_validate({**told, "limits": {"turns": lesson.turns}})
+    settings = lesson.model_dump(exclude={"name", "reword", "turns"})
+    return SynthSettings.model_validate({**settings, "limits": {"turns": lesson.turns}})

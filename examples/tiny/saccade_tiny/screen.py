@@ -5,11 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from math import sqrt
-from pathlib import Path
 
-from saccade.sft.exams import Row
-from saccade.sft.synth.report import Progress
-from saccade.sft.train.watch import Watch
+from saccade.sft.exams import ExamRow
+from saccade.sft.synth.report import SynthProgress
+from saccade.sft.train.callback import SftCallback
 
 
 class Screen:
@@ -27,28 +26,25 @@ class Screen:
         """Say what begins, and when."""
         print(f"{self.elapsed()}  {name}", flush=True)
 
-    def lesson(self, name: str, progress: Progress) -> None:
+    def lesson(self, name: str, progress: SynthProgress) -> None:
         """Every fifth of a lesson."""
         if progress.done % max(1, progress.total // 5) == 0:
-            told = f"  {name} {progress.done}/{progress.total}"
+            line = f"  {name} {progress.done}/{progress.total}"
             wrong = progress.kept - progress.right
-            print(told + (f", {wrong} wrong and left out" if wrong else ""), flush=True)
+            print(line + (f", {wrong} wrong and left out" if wrong else ""), flush=True)
 
-    def trainer(self) -> Watch:
+    def trainer(self) -> SftCallback:
         """Plain lines."""
         return _Lines()
 
 
-class _Lines:
-    """Hears a stage of training."""
+class _Lines(SftCallback):
+    """A line for a step now and then, and for each validation."""
 
     def __init__(self) -> None:
         self._every = 1
 
-    def reading(self, trajectories: int) -> None:
-        """Reading takes no time worth a line."""
-
-    def begins(self, examples: object, done: int, total: int) -> None:
+    def begins(self, done: int, total: int) -> None:
         """So that twenty lines are printed."""
         self._every = max(1, total // 20)
 
@@ -67,11 +63,8 @@ class _Lines:
             f"  held out: loss {values['validation_loss']:.4f}, {values['validation_accuracy']:.1%} right", flush=True
         )
 
-    def saved(self, path: Path) -> None:
-        """The stage's folder is named when it begins."""
 
-
-def markdown(rows: Sequence[Row]) -> str:
+def markdown(rows: Sequence[ExamRow]) -> str:
     """The rows as a Markdown table; ± is one standard error of the share."""
     lines = ["| on unseen seeds | n | without code | with code | target |", "|---|---|---|---|---|"]
     for row in rows:

@@ -1,4 +1,4 @@
-"""`saccade bench eval`: what an evaluation costs beside its model and its sandbox, and how soon a long one goes on.
+"""`saccade bench eval`: what an evaluation costs beside its model and its sandbox, and how soon a long one resumes.
 
 The model is this process's own: it answers after a fixed time and costs nothing, so no HTTP is in the figures but in
 one, where a server in a process of its own answers after the same time. With code the bound is what model and sandbox
@@ -57,21 +57,21 @@ FULL_EVAL = EvalScale()
 QUICK_EVAL = EvalScale(samples=64, rounds=2, bare_samples=640, stored=2000)
 
 
-def measure_eval(scale: EvalScale, told: Callable[[str], None] = lambda what: None) -> list[LoopFigure]:
+def measure_eval(scale: EvalScale, on_progress: Callable[[str], None] = lambda what: None) -> list[LoopFigure]:
     """Every figure. Raises `SandboxError` if a sample does not do its work."""
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
-        told("samples without code")
+        on_progress("samples without code")
         _play(root / "warm", WITHOUT, scale.at_once, scale.at_once)
         bare = _play(root / "bare", WITHOUT, scale.bare_samples, scale.at_once)
         before = own_memory()
         _play(root / "again", WITHOUT, scale.bare_samples, scale.at_once)
         after = own_memory()
-        told("samples with code, and calls straight to the sandbox")
+        on_progress("samples with code, and calls straight to the sandbox")
         code, straight = _in_turns(root, scale)
-        told("samples with code over HTTP")
+        on_progress("samples with code over HTTP")
         served = _served(root, scale)
-        told("a long run that is continued")
+        on_progress("a long run that is continued")
         again = _continued(root / "code0", root / "long", scale)
     ideal = scale.at_once / SECONDS
     at_once = f"{scale.at_once} at once"
@@ -97,7 +97,7 @@ def measure_eval(scale: EvalScale, told: Callable[[str], None] = lambda what: No
             "flat: ≤ 2 % of it",
             after - before <= 0.02 * after,
         ),
-        LoopFigure(f"a run of {scale.stored} samples, until it goes on", again, "s", target="≤ 2", met=again <= 2),
+        LoopFigure(f"a run of {scale.stored} samples, until it resumes", again, "s", target="≤ 2", met=again <= 2),
     ]
 
 
@@ -120,7 +120,7 @@ class _Fixed:
         return Completion(self._write(self._actions.pop()), FinishReason.STOP, model=self.name)
 
     async def close(self) -> None:
-        """Nothing to give back."""
+        """Holds nothing that needs closing."""
 
 
 def _tasks(root: Path, count: int) -> None:

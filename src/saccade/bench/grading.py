@@ -23,7 +23,7 @@ from saccade.grading.registry import load_grader
 _SHOWN = 160
 
 
-class Side(StrEnum):
+class GraderSide(StrEnum):
     """Who accepts an answer."""
 
     BOTH = "both"
@@ -33,14 +33,14 @@ class Side(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class GradedAnswer:
     """One answer with both verdicts."""
 
     file: str
     task: str
     grader: str
     gold: str
-    side: Side
+    side: GraderSide
     read: bool
     reason: str
     response: str
@@ -65,7 +65,7 @@ class GradingFigures:
         return 100 * number / max(1, self.answers - self.ungraded)
 
 
-def judge_folder(folder: Path) -> list[tuple[str, list[Judged], int]]:
+def judge_folder(folder: Path) -> list[tuple[str, list[GradedAnswer], int]]:
     """Each file's name, its answers with both verdicts, and how many of its rows could not be graded.
 
     Raises:
@@ -79,10 +79,10 @@ def judge_folder(folder: Path) -> list[tuple[str, list[Judged], int]]:
     return found
 
 
-def figures(name: str, judged: Sequence[Judged], ungraded: int) -> GradingFigures:
+def figures(name: str, judged: Sequence[GradedAnswer], ungraded: int) -> GradingFigures:
     """The counts of these answers."""
     sides = [one.side for one in judged]
-    ours, theirs = sides.count(Side.OURS), sides.count(Side.THEIRS)
+    ours, theirs = sides.count(GraderSide.OURS), sides.count(GraderSide.THEIRS)
     unread = sum(not one.read for one in judged)
     return GradingFigures(name, len(judged) + ungraded, ungraded, len(judged) - ours - theirs, ours, theirs, unread)
 
@@ -100,11 +100,11 @@ def grading_table(rows: Sequence[GradingFigures]) -> Table:
     return shown
 
 
-def examples(judged: Sequence[Judged], most: int) -> Iterator[str]:
+def examples(judged: Sequence[GradedAnswer], most: int) -> Iterator[str]:
     """Some answers of each kind on which both differ, or that were not read, evenly over the files."""
     kinds = {
-        "accepted by us alone": [one for one in judged if one.side is Side.OURS],
-        "accepted by them alone": [one for one in judged if one.side is Side.THEIRS],
+        "accepted by us alone": [one for one in judged if one.side is GraderSide.OURS],
+        "accepted by them alone": [one for one in judged if one.side is GraderSide.THEIRS],
         "unread": [one for one in judged if not one.read],
     }
     for title, ones in kinds.items():
@@ -122,23 +122,23 @@ def as_json(rows: Sequence[GradingFigures]) -> dict[str, Any]:
     return {"figures": [asdict(row) for row in rows]}
 
 
-def unread_lines(judged: Sequence[Judged]) -> str:
+def unread_lines(judged: Sequence[GradedAnswer]) -> str:
     """Every unread answer as a line of JSON, whole, for a person who says whether a reader sees an answer in it."""
     return "".join(json.dumps(asdict(one), ensure_ascii=False) + "\n" for one in judged if not one.read)
 
 
-def _judged(file: str, answer: StoredAnswer) -> Judged | None:
+def _judged(file: str, answer: StoredAnswer) -> GradedAnswer | None:
     try:
         verdict: Verdict = load_grader(answer.grader).grade(answer.response, answer.task)
     except GradingError:
         return None
     side = {
-        (True, True): Side.BOTH,
-        (True, False): Side.OURS,
-        (False, True): Side.THEIRS,
-        (False, False): Side.NEITHER,
+        (True, True): GraderSide.BOTH,
+        (True, False): GraderSide.OURS,
+        (False, True): GraderSide.THEIRS,
+        (False, False): GraderSide.NEITHER,
     }[verdict.accepted, answer.right]
-    return Judged(
+    return GradedAnswer(
         file,
         answer.task.id,
         answer.grader,

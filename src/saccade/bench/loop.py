@@ -79,16 +79,16 @@ class LoopFigure:
         return None if not self.other else self.value / self.other
 
 
-def measure_loop(scale: LoopScale, told: Callable[[str], None] = lambda what: None) -> list[LoopFigure]:
+def measure_loop(scale: LoopScale, on_progress: Callable[[str], None] = lambda what: None) -> list[LoopFigure]:
     """Every figure. Raises `SandboxError` if an episode does not do its work."""
     full = scale == FULL_LOOP
-    told("turns per second")
+    on_progress("turns per second")
     ours, straight = asyncio.run(_turns_per_second(scale))
-    told("the loop without a sandbox")
+    on_progress("the loop without a sandbox")
     bare = asyncio.run(_bare_turn(scale))
-    told("memory over many episodes")
+    on_progress("memory over many episodes")
     before, after = asyncio.run(_memory(scale))
-    told("starting the program")
+    on_progress("starting the program")
     python = _start(scale, "pass")
     package = _start(scale, "import saccade")
     help_ = _start(scale, "from saccade.cli.main import main; main(['--help'])")

@@ -12,7 +12,7 @@ from saccade.errors import SandboxError
 
 
 @dataclass(frozen=True, slots=True)
-class Scale:
+class BenchScale:
     """Sizes of a run. Targets hold for `FULL`; a row that a smaller scale makes easier is not judged against its."""
 
     repeats: int
@@ -33,8 +33,8 @@ class Scale:
     """Pause between calls: a model takes longer to write the next one."""
 
 
-FULL = Scale(repeats=30, slow_repeats=5, many=32, idle=100, slow_idle=4, alive=2000, array_bytes=500_000_000)
-QUICK = Scale(repeats=8, slow_repeats=2, many=8, idle=20, slow_idle=2, alive=200, array_bytes=100_000_000)
+FULL = BenchScale(repeats=30, slow_repeats=5, many=32, idle=100, slow_idle=4, alive=2000, array_bytes=500_000_000)
+QUICK = BenchScale(repeats=8, slow_repeats=2, many=8, idle=20, slow_idle=2, alive=200, array_bytes=100_000_000)
 
 
 @dataclass(frozen=True, slots=True)

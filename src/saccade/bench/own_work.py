@@ -35,7 +35,7 @@ def branch_memory(ours: Saccade, setup: Setup) -> Result:
 
 def alive(ours: Saccade, setup: Setup) -> Result:
     """How many sessions are alive at once and answer, of those asked for."""
-    del ours  # a fresh one, so that its memory can be told
+    del ours  # a fresh one, so that its memory can be measured
     sessions: list[SaccadeSession] = []
     known = descendants(os.getpid())
     note = ""

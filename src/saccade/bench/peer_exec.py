@@ -7,8 +7,7 @@ import io
 from pathlib import Path
 from typing import Any, Self
 
-from saccade.bench.figures import quiet_show, saved_figures
-from saccade.bench.peer import Output, opening
+from saccade.bench.peer import Output, opening, quiet_show, saved_figures
 
 
 class ExecSession:

@@ -9,8 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Self
 
-from saccade.bench.figures import quiet_show, saved_figures
-from saccade.bench.peer import PHOTO_NAME, Output
+from saccade.bench.peer import PHOTO_NAME, Output, quiet_show, saved_figures
 from saccade.errors import UnavailableError
 
 INSTALL = "pip install smolagents"
@@ -45,7 +44,7 @@ class SmolagentsSession:
             return Output(str(output.logs), saved_figures())
 
     def close(self) -> None:
-        """Nothing to end."""
+        """No process has to be ended."""
 
 
 class Smolagents:

@@ -8,8 +8,7 @@ import sys
 from pathlib import Path
 from typing import Self
 
-from saccade.bench.figures import SAVE_IN_CHILD
-from saccade.bench.peer import Output, opening
+from saccade.bench.peer import SAVE_IN_CHILD, Output, opening
 
 CELL_SECONDS = 120.0
 
@@ -34,7 +33,7 @@ class SubprocessSession:
         return Output(ended.stdout, pictures, failed=ended.returncode != 0)
 
     def close(self) -> None:
-        """Nothing to end."""
+        """No process has to be ended."""
 
 
 class Subprocess:
@@ -50,7 +49,7 @@ class Subprocess:
     picture_setup = ""
 
     def start(self, photo: Path | None = None) -> SubprocessSession:
-        """Nothing is started before the first cell."""
+        """The process starts with the first cell."""
         return SubprocessSession(photo)
 
     def __enter__(self) -> Self:

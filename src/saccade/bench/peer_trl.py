@@ -1,7 +1,7 @@
 """TRL's GRPOTrainer as a peer: the turns that it samples, and its update.
 
 `make parity` installs it into a folder of its own: PYTHONPATH=.venv/parity saccade bench rollout. Its environments do
-not play these episodes: they want a chat template with tool calls, which Qwen2.5-VL's is not, and go on only after a
+not play these episodes: they want a chat template with tool calls, which Qwen2.5-VL's is not, and continue only after a
 call in JSON; a `rollout_func` cannot give pictures of later turns to the loss. So it gets our episodes: what its
 tool loop does for a turn (preparing all pictures, then its own generation on the whole context), and its own training
 steps on the same tokens, mask, log-probabilities and advantages. Running tools and reading calls is left out.
@@ -25,7 +25,8 @@ from saccade.bench.rollout_work import RolloutScale, before
 from saccade.errors import UnavailableError
 from saccade.media.store import MediaStore
 from saccade.models.pictures import decoded_picture
-from saccade.rl.train.update import TrainingSample
+from saccade.rl.rollout import Rollout
+from saccade.tokens.batch import token_row
 from saccade.tokens.pictures import PictureTensors
 from saccade.tokens.segments import TokenTrajectory
 from saccade.training.weights import Trainable
@@ -109,9 +110,9 @@ class TrlPeer:
             count += sum(map(len, sampled))
         return count, time.perf_counter() - began
 
-    def update(self, samples: Sequence[TrainingSample], media: MediaStore) -> float:
+    def update(self, rollouts: Sequence[Rollout], media: MediaStore) -> float:
         """Seconds of a training step, the median after the first."""
-        self._trainer.prepared = _batch(samples, self._trained, media)
+        self._trainer.prepared = _batch(rollouts, self._trained, media)
         _quietly(self._trainer.train)
         return statistics.median(self._clock.seconds[1:])
 
@@ -152,36 +153,37 @@ class _Clock(TrainerCallback):  # type: ignore[misc]
         self.seconds.append(time.perf_counter() - self._began)
 
 
-def _batch(samples: Sequence[TrainingSample], trained: Trainable, media: MediaStore) -> dict[str, Any]:
+def _batch(rollouts: Sequence[Rollout], trained: Trainable, media: MediaStore) -> dict[str, Any]:
     """What TRL's generation would have handed to its loss: completions begin with the first sampled token."""
     encoder = trained.encoder
-    starts = [int(sample.row.trained.argmax()) for sample in samples]
+    rows = [token_row(item.trained_tokens()) for item in rollouts]
+    starts = [int(row.trained.argmax()) for row in rows]
     longest = max(starts)
-    rest = max(len(sample.row) - start for sample, start in zip(samples, starts, strict=True))
-    shape = (len(samples), rest)
+    rest = max(len(row) - start for row, start in zip(rows, starts, strict=True))
+    shape = (len(rows), rest)
     made: dict[str, Any] = {
-        "prompt_ids": torch.full((len(samples), longest), encoder.pad_id),
-        "prompt_mask": torch.zeros(len(samples), longest, dtype=torch.int64),
+        "prompt_ids": torch.full((len(rows), longest), encoder.pad_id),
+        "prompt_mask": torch.zeros(len(rows), longest, dtype=torch.int64),
         "completion_ids": torch.full(shape, encoder.pad_id),
         "completion_mask": torch.zeros(shape, dtype=torch.int64),
         "tool_mask": torch.zeros(shape, dtype=torch.int64),
         "old_per_token_logps": torch.zeros(shape),
         "advantages": torch.zeros(shape),
     }
-    for number, (sample, start) in enumerate(zip(samples, starts, strict=True)):
-        ids = torch.from_numpy(sample.row.ids)
+    for number, (rollout, row, start) in enumerate(zip(rollouts, rows, starts, strict=True)):
+        ids = torch.from_numpy(row.ids)
         length = len(ids) - start
         made["prompt_ids"][number, longest - start :] = ids[:start]
         made["prompt_mask"][number, longest - start :] = 1
         made["completion_ids"][number, :length] = ids[start:]
         made["completion_mask"][number, :length] = 1
-        made["tool_mask"][number, :length] = torch.from_numpy(sample.row.trained[start:]).long()
-        made["old_per_token_logps"][number, :length] = torch.from_numpy(sample.behaviour[start:])
-        made["advantages"][number, :length] = torch.from_numpy(sample.advantages[start:])
+        made["tool_mask"][number, :length] = torch.from_numpy(row.trained[start:]).long()
+        made["old_per_token_logps"][number, :length] = torch.from_numpy(rollout.behaviour_logprobs()[start:])
+        made["advantages"][number, :length] = torch.from_numpy(rollout.token_advantages()[start:])
     whole = torch.cat([made["prompt_ids"], made["completion_ids"]], dim=1)
     made["mm_token_type_ids"] = (whole == encoder.placeholder_id).long()
-    made |= PictureTensors(encoder, media)([picture for sample in samples for picture in sample.row.pictures])
-    made["num_images"] = [len(sample.row.pictures) for sample in samples]
+    made |= PictureTensors(encoder, media)([picture for row in rows for picture in row.pictures])
+    made["num_images"] = [len(row.pictures) for row in rows]
     made["num_items_in_batch"] = made["tool_mask"].sum()
     device = trained.checkpoint.device
     return {name: value.to(device) if isinstance(value, torch.Tensor) else value for name, value in made.items()}

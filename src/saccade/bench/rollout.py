@@ -16,7 +16,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-import numpy as np
 import torch
 from transformers.utils import logging
 
@@ -27,20 +26,19 @@ from saccade.bench.peer_trl import TrlPeer
 from saccade.bench.rollout_work import RolloutScale, looking_plans
 from saccade.episode.plan import Plan
 from saccade.errors import UnavailableError
+from saccade.generate.in_process import TransformersEngine
 from saccade.media.store import MediaStore
 from saccade.models.tiny import save_tiny
 from saccade.record.trajectory import EpisodeLimits
-from saccade.rl.engines.in_process import TransformersEngine
-from saccade.rl.losses.settings import LossSettings
-from saccade.rl.play.rollouts import PlayedRollout, PlaySettings, RolloutResources, RolloutTiming, play_rollouts
-from saccade.rl.recipe import RlOptimizerSettings
-from saccade.rl.train.update import TrainingSample, UpdateLimits, Updater
+from saccade.rl.generation.rollouts import GenerationSettings, RolloutResources, RolloutTiming, generate_rollouts
+from saccade.rl.losses.settings import RlLossSettings
+from saccade.rl.recipe import Recipe, RewardSettings
+from saccade.rl.rollout import Rollout
+from saccade.rl.train.step import Updater
 from saccade.sandbox.base import Sandbox
 from saccade.sandbox.local import LocalSandbox
-from saccade.tokens.batch import Collator, token_row
-from saccade.tokens.build import token_trajectory
+from saccade.tokens.batch import Collator
 from saccade.tokens.pictures import PictureTensors
-from saccade.tokens.segments import TokenTrajectory
 from saccade.training.learner import Learner
 from saccade.training.parallel import Processes
 from saccade.training.settings import ModelSettings
@@ -69,7 +67,7 @@ class _Peer:
 
 
 def measure_rollout(
-    scale: RolloutScale, source: str, threads: int, told: Callable[[str], None] = lambda _: None
+    scale: RolloutScale, source: str, threads: int, on_progress: Callable[[str], None] = lambda _: None
 ) -> list[LoopFigure]:
     """The figures, of the checkpoint `source` or of a tiny one with random weights.
 
@@ -87,19 +85,19 @@ def measure_rollout(
         trained = load_trainable(ModelSettings(source=source), device, 0)
         trained.model.eval()
         store = MediaStore(Path(root) / "media")
-        told("the engine")
+        on_progress("the engine")
         with Peak(device) as memory:
             played, timing = asyncio.run(_engine(looking_plans(scale, store), trained, store))
-        tokens = [token_trajectory(item.trajectory, trained.encoder) for item in played]
-        told("generate on the whole context")
+        tokens = [item.trained_tokens() for item in played]
+        on_progress("generate on the whole context")
         with Peak(device) as peer_memory:
             sampled, seconds = generate_turns(tokens, scale, trained, PictureTensors(trained.encoder, store))
         generate = _Peer(sampled / seconds, peer_memory.mib)
-        told("updates")
-        samples = _samples(tokens)
-        update = _update(samples, trained, store)
-        told("TRL")
-        trl = _trl(tokens, samples, trained, scale, store)
+        on_progress("updates")
+        compared = _compared(played)
+        update = _update(compared, trained, store)
+        on_progress("TRL")
+        trl = _trl(compared, trained, scale, store)
     count = sum(int(item.loss_mask().sum()) for item in tokens)
     ours = _Peer(count / timing.decoding, memory.mib, update)
     turns = scale.tasks * scale.group * scale.turns
@@ -139,56 +137,48 @@ def _learning(ours: _Peer, trl: _Peer) -> list[LoopFigure]:
     return [LoopFigure("update", ours.update, "s", beside, trl.update, "≤ 1 times", met)]
 
 
-async def _engine(
-    plans: list[Plan], trained: Trainable, store: MediaStore
-) -> tuple[list[PlayedRollout], RolloutTiming]:
+async def _engine(plans: list[Plan], trained: Trainable, store: MediaStore) -> tuple[list[Rollout], RolloutTiming]:
     engine = TransformersEngine(trained, store)
     async with LocalSandbox() as sandbox:
         try:
             resources = RolloutResources(engine, trained.encoder, sandbox, store)
             await _warm(plans, resources, sandbox)
-            return await play_rollouts(plans, resources, PlaySettings(), 0)
+            return await generate_rollouts(plans, resources, GenerationSettings(), 0)
         finally:
             await engine.close()
 
 
 async def _warm(plans: list[Plan], resources: RolloutResources, sandbox: Sandbox) -> None:
     """One short episode: imports, allocations, the zygote."""
-    await play_rollouts([replace(plans[0], given_limits=EpisodeLimits(turns=2))], resources, PlaySettings(), 0)
+    await generate_rollouts(
+        [replace(plans[0], given_limits=EpisodeLimits(turns=2))], resources, GenerationSettings(), 0
+    )
 
 
-def _samples(tokens: list[TokenTrajectory]) -> list[TrainingSample]:
+def _compared(played: list[Rollout]) -> list[Rollout]:
     """The episodes as an update sees them, every second one good and the others bad."""
-    made = []
-    for number, item in enumerate(tokens):
-        advantages = np.where(item.loss_mask(), 1.0 - 2.0 * (number % 2), 0.0).astype(np.float32)
-        made.append(TrainingSample(token_row(item), np.nan_to_num(item.logprobs(), nan=0.0), advantages, 1.0))
-    return made
+    return [item.with_advantage(1.0 - 2.0 * (number % 2)) for number, item in enumerate(played)]
 
 
-def _update(samples: list[TrainingSample], trained: Trainable, store: MediaStore) -> float:
+def _update(rollouts: list[Rollout], trained: Trainable, store: MediaStore) -> float:
     """Seconds of an update, the median after the first."""
     processes = Processes(cpu=trained.checkpoint.device.type == "cpu")
     learner = Learner(trained, LearnerSettings(learning_rate=_RATE), processes)
     collate = Collator(trained.encoder, PictureTensors(trained.encoder, store), trained.model, packed=False)
-    updater = Updater(trained, learner, collate, None, UpdateLimits(_PASS, 1.0))
+    recipe = Recipe(dialect="direct", reward=RewardSettings(preset="codedance"), loss=RlLossSettings(dual_clip=0.0))
+    updater = Updater(learner, collate, recipe, None, _PASS, 1.0)
     seconds = []
     for number in range(_UPDATES):
         began = time.perf_counter()
-        updater.step(samples, LossSettings(dual_clip=0.0), RlOptimizerSettings(), number, 0)
+        updater.update(rollouts, number)
         seconds.append(time.perf_counter() - began)
     return statistics.median(seconds[1:])
 
 
-def _trl(
-    tokens: list[TokenTrajectory],
-    samples: list[TrainingSample],
-    trained: Trainable,
-    scale: RolloutScale,
-    store: MediaStore,
-) -> _Peer:
-    longest = max(len(sample.row) for sample in samples)
-    rows = max(n for n in range(1, len(samples) + 1) if len(samples) % n == 0 and (n == 1 or n * longest <= _PASS))
+def _trl(rollouts: list[Rollout], trained: Trainable, scale: RolloutScale, store: MediaStore) -> _Peer:
+    tokens = [item.trained_tokens() for item in rollouts]
+    longest, count = max(map(len, tokens)), len(tokens)
+    rows = max(n for n in range(1, count + 1) if count % n == 0 and (n == 1 or n * longest <= _PASS))
     try:
         peer = TrlPeer(trained, scale, rows, _UPDATES)
     except UnavailableError as error:
@@ -196,6 +186,6 @@ def _trl(
     try:
         with Peak(trained.checkpoint.device) as memory:
             sampled, seconds = peer.turns(tokens, store)
-        return _Peer(sampled / seconds, memory.mib, peer.update(samples, store))
+        return _Peer(sampled / seconds, memory.mib, peer.update(rollouts, store))
     finally:
         peer.close()

@@ -61,7 +61,7 @@ class Looking:
         return Code(code=_CROP)
 
     def write(self, action: Action, thought: str = "") -> str:
-        """Nothing else can be said."""
+        """Any action is written as its thought alone."""
         return thought
 
     def observe(self, execution: Execution, pictures: int) -> Observation:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from saccade.bench import own_work, work
-from saccade.bench.measure import FULL, Result, Scale
+from saccade.bench.measure import FULL, BenchScale, Result
 from saccade.bench.ours import Saccade
 from saccade.bench.peer import Peer
 from saccade.bench.work import Setup
@@ -24,7 +24,7 @@ class Target:
     """Whether a smaller scale makes the row easier, so that it proves nothing."""
 
     def met(self, ours: float, jupyter: float | None, *, higher_is_better: bool) -> bool | None:
-        """Whether it is reached; None if that cannot be told, because Jupyter was not measured."""
+        """Whether it is reached; None if that is unknown because Jupyter was not measured."""
         if self.bound is not None and (ours < self.bound if higher_is_better else ours > self.bound):
             return False
         if self.times is None:
@@ -35,7 +35,7 @@ class Target:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class BenchRow:
     """One line of the table."""
 
     name: str
@@ -49,51 +49,53 @@ class Row:
     target: Target | None = None
     higher_is_better: bool = False
 
-    def title_at(self, scale: Scale) -> str:
+    def title_at(self, scale: BenchScale) -> str:
         """The title with the sizes of that scale."""
         sizes = {"many": scale.many, "branches": scale.branches, "alive": scale.alive}
         return self.title.format(**sizes, array=scale.array_bytes // 1_000_000)
 
-    def judged_at(self, scale: Scale) -> bool:
+    def judged_at(self, scale: BenchScale) -> bool:
         """Whether a run of that scale can meet or miss the target."""
         return self.target is not None and (scale == FULL or not self.target.full_scale_only)
 
 
-ROWS: tuple[Row, ...] = (
-    Row("provider", "the sandbox itself, once for all sessions", "ms", None, own_work.start_provider),
-    Row(
+ROWS: tuple[BenchRow, ...] = (
+    BenchRow("provider", "the sandbox itself, once for all sessions", "ms", None, own_work.start_provider),
+    BenchRow(
         "start",
         "session until first print; numpy, Pillow, matplotlib imported",
         "ms",
         work.start,
         target=Target("≤ 20, ≥ 40× Jupyter", 20.0, 40.0),
     ),
-    Row(
+    BenchRow(
         "start-picture",
         "session with a 12-megapixel picture, decoded once before",
         "ms",
         work.start_picture,
         target=Target("≤ 25", 25.0),
     ),
-    Row(
+    BenchRow(
         "call",
         "trivial call, pause before it (spare fork ready)",
         "ms",
         work.call_after_pause,
         target=Target("≤ 2, below Jupyter", 2.0, 1.0),
     ),
-    Row("call-at-once", "trivial call, back to back", "ms", work.call_at_once),
-    Row("fail", "call that raises", "ms", work.failing_call),
-    Row("plot", "crop of 4000×3000, plt.show()", "ms", work.crop_plot, target=Target("≤ 1/3 of Jupyter", times=3.0)),
-    Row("show", "crop of 4000×3000, Image.show()", "ms", work.crop_show, target=Target("≤ 20", 20.0)),
-    Row(
+    BenchRow("call-at-once", "trivial call, back to back", "ms", work.call_at_once),
+    BenchRow("fail", "call that raises", "ms", work.failing_call),
+    BenchRow(
+        "plot", "crop of 4000×3000, plt.show()", "ms", work.crop_plot, target=Target("≤ 1/3 of Jupyter", times=3.0)
+    ),
+    BenchRow("show", "crop of 4000×3000, Image.show()", "ms", work.crop_show, target=Target("≤ 20", 20.0)),
+    BenchRow(
         "start-many",
         "{many} sessions at once until all have printed",
         "s",
         work.many_start,
         target=Target("≤ 0.6", 0.6, full_scale_only=True),
     ),
-    Row(
+    BenchRow(
         "plots-many",
         "crops with plt.show() per second, {many} sessions",
         "1/s",
@@ -101,15 +103,15 @@ ROWS: tuple[Row, ...] = (
         target=Target("≥ 2× Jupyter", times=2.0, full_scale_only=True),
         higher_is_better=True,
     ),
-    Row(
+    BenchRow(
         "memory",
         "memory per idle session (PSS)",
         "MB",
         work.idle_memory,
         target=Target("≤ 4", 4.0, full_scale_only=True),
     ),
-    Row("memory-called", "the same after the session's first call", "MB", work.memory_after_call),
-    Row(
+    BenchRow("memory-called", "the same after the session's first call", "MB", work.memory_after_call),
+    BenchRow(
         "branch",
         "{branches} branches: 12 megapixels and a {array} MB array",
         "ms",
@@ -117,7 +119,7 @@ ROWS: tuple[Row, ...] = (
         own_work.branch_time,
         Target("≤ 180", 180.0, full_scale_only=True),
     ),
-    Row(
+    BenchRow(
         "branch-memory",
         "memory that each of them adds (PSS)",
         "MB",
@@ -125,7 +127,7 @@ ROWS: tuple[Row, ...] = (
         own_work.branch_memory,
         Target("< 3", 3.0, full_scale_only=True),
     ),
-    Row(
+    BenchRow(
         "alive",
         "sessions alive at once, of {alive}",
         "",

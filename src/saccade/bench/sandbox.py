@@ -13,20 +13,45 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
 
+import numpy as np
+
 from saccade.bench import limits
 from saccade.bench.machine import Machine, this_machine
-from saccade.bench.measure import Measurement, NotMeasured, Result, Scale
+from saccade.bench.measure import BenchScale, Measurement, NotMeasured, Result
 from saccade.bench.ours import Saccade
 from saccade.bench.peer import Peer
 from saccade.bench.peer_exec import Exec
 from saccade.bench.peer_jupyter import Jupyter
 from saccade.bench.peer_smolagents import Smolagents
 from saccade.bench.peer_subprocess import Subprocess
-from saccade.bench.photo import write_photo
-from saccade.bench.rows import ROWS, Row
+from saccade.bench.rows import ROWS, BenchRow
 from saccade.bench.work import Setup
 from saccade.errors import RegistryError, UnavailableError
 from saccade.sandbox.isolation import Isolation
+
+WIDTH, HEIGHT = 4000, 3000
+
+
+def write_photo(path: Path, size: tuple[int, int] = (WIDTH, HEIGHT)) -> Path:
+    """Write the photo as JPEG and return `path`."""
+    from PIL import Image, ImageDraw, ImageFont
+
+    random = np.random.default_rng(20)
+    scene = Image.fromarray(random.integers(20, 235, (24, 32, 3), dtype=np.uint8)).resize(
+        size, Image.Resampling.BICUBIC
+    )
+    pen = ImageDraw.Draw(scene)
+    font = ImageFont.load_default(max(8, size[1] // 60))
+    for line in range(24):
+        at = (int(random.integers(0, size[0])), size[1] * line // 24)
+        colour = tuple(int(part) for part in random.integers(0, 256, 3))
+        pen.text(at, f"saccade {line:02d} looks again", fill=colour, font=font)
+        pen.rectangle((at[0] // 2, at[1], at[0] // 2 + size[0] // 40, at[1] + size[1] // 60), outline=colour, width=3)
+    noise = random.integers(-8, 9, (size[1], size[0], 1), dtype=np.int8)
+    pixels = np.clip(np.asarray(scene, dtype=np.int16) + noise, 0, 255).astype(np.uint8)
+    Image.fromarray(pixels).save(path, "JPEG", quality=90)
+    return path
+
 
 PEERS: tuple[Callable[[], Peer], ...] = (Jupyter, Smolagents, Subprocess, Exec)
 
@@ -35,7 +60,7 @@ PEERS: tuple[Callable[[], Peer], ...] = (Jupyter, Smolagents, Subprocess, Exec)
 class RowResult:
     """One measured row: contender -> figure or reason."""
 
-    row: Row
+    row: BenchRow
     results: dict[str, Result]
 
     def median(self, contender: str) -> float | None:
@@ -43,8 +68,8 @@ class RowResult:
         result = self.results.get(contender)
         return result.median if isinstance(result, Measurement) else None
 
-    def met(self, scale: Scale) -> bool | None:
-        """Whether the target is reached; None if there is none or it cannot be told."""
+    def met(self, scale: BenchScale) -> bool | None:
+        """Whether the target is reached; None if there is none or it was not measured."""
         ours = self.median(Saccade.name)
         if ours is None or self.row.target is None or not self.row.judged_at(scale):
             return None
@@ -57,7 +82,7 @@ class Report:
 
     machine: Machine
     isolation: Isolation
-    scale: Scale
+    scale: BenchScale
     contenders: tuple[str, ...]
     rows: tuple[RowResult, ...]
     fork: tuple[float, ...]
@@ -75,7 +100,7 @@ class Report:
         return self.machine.cores * len(self.drawing) * 1000.0 / sum(self.drawing)
 
 
-def choose(names: Collection[str] | None) -> tuple[Row, ...]:
+def choose(names: Collection[str] | None) -> tuple[BenchRow, ...]:
     """The rows of those names, or all; raises `RegistryError` for an unknown one."""
     known = [row.name for row in ROWS]
     unknown = sorted(set(names or ()) - set(known))
@@ -85,24 +110,24 @@ def choose(names: Collection[str] | None) -> tuple[Row, ...]:
 
 
 def measure(
-    rows: Sequence[Row],
-    scale: Scale,
+    rows: Sequence[BenchRow],
+    scale: BenchScale,
     *,
     peers: Sequence[Callable[[], Peer]] = PEERS,
-    told: Callable[[str], None] = lambda _: None,
+    on_progress: Callable[[str], None] = lambda _: None,
 ) -> Report:
-    """Measure `rows` at that scale; `told` hears what is being measured."""
+    """Measure `rows` at that scale; `on_progress` is called with what is being measured."""
     machine = this_machine()
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="saccade-bench-")))
-        told("the photo")
+        on_progress("the photo")
         setup = Setup(write_photo(folder / "photo.jpg"), scale, machine.cores)
         ours = stack.enter_context(Saccade())
         isolation = ours.isolation()
         contenders = [cast(Peer, ours), *(stack.enter_context(peer()) for peer in peers)]
         missing: dict[str, str] = {}
-        results = tuple(_measured(row, contenders, setup, missing, told) for row in rows)
-        told("the limits")
+        results = tuple(_measured(row, contenders, setup, missing, on_progress) for row in rows)
+        on_progress("the limits")
         draws = any(row.name in ("plot", "plots-many") for row in rows)
         return Report(
             machine=machine,
@@ -117,13 +142,13 @@ def measure(
 
 
 def _measured(
-    row: Row, contenders: Sequence[Peer], setup: Setup, missing: dict[str, str], told: Callable[[str], None]
+    row: BenchRow, contenders: Sequence[Peer], setup: Setup, missing: dict[str, str], on_progress: Callable[[str], None]
 ) -> RowResult:
     results: dict[str, Result] = {}
     for peer in contenders:
         if peer.name in missing:
             continue
-        told(f"{row.name}: {peer.name}")
+        on_progress(f"{row.name}: {peer.name}")
         try:
             results[peer.name] = _cell(row, peer, setup)
         except UnavailableError:
@@ -133,7 +158,7 @@ def _measured(
     return RowResult(row, results)
 
 
-def _cell(row: Row, peer: Peer, setup: Setup) -> Result:
+def _cell(row: BenchRow, peer: Peer, setup: Setup) -> Result:
     if row.measure is not None:
         return row.measure(peer, setup)
     if row.own is not None and isinstance(peer, Saccade):

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from saccade.bench.machine import descendants, pss_bytes
-from saccade.bench.measure import Measurement, NotMeasured, Result, Scale, checked, milliseconds
+from saccade.bench.measure import BenchScale, Measurement, NotMeasured, Result, checked, milliseconds
 from saccade.bench.peer import Peer, PeerSession
 
 FIRST = "import numpy, PIL.Image, matplotlib.pyplot as plt\nprint('ready')"
@@ -36,7 +36,7 @@ class Setup:
     """What the rows share."""
 
     photo: Path
-    scale: Scale
+    scale: BenchScale
     cores: int
     shared: dict[tuple[str, str], tuple[Result, ...]] = field(default_factory=dict)
     """Results of work that gives the figures of two rows, by work and contender."""

@@ -21,10 +21,9 @@ app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
 EPILOG = (
     "Exit codes: 0 answered; 1 ended without an answer; 2 a name, a file or a setting is wrong; 3 the model, the "
-    "sandbox or the disk failed; 130 broken off with Ctrl-C or SIGTERM (what there is of the episode is kept in --out; "
-    "after a kill the same command continues it). "
-    "Keys are read from the environment: OPENAI_API_KEY, ANTHROPIC_API_KEY, AZURE_OPENAI_API_KEY. "
-    "Then `saccade show RUN` makes a page of it."
+    "sandbox or the disk failed; 130 interrupted by Ctrl-C or SIGTERM (the episode so far is kept in --out; after a "
+    "kill the same command resumes it). Keys are read from the environment; `saccade list models` names the variable "
+    "of each provider. Then `saccade show RUN` makes a page of it."
 )
 
 SETTINGS_HELP = (
@@ -46,25 +45,27 @@ def ask(
     model: Annotated[
         str | None,
         typer.Option(
-            help="openai:gpt-4.1, anthropic:NAME, vllm:NAME@http://host:8000/v1, local:FOLDER, ...  "
+            help="PROVIDER:NAME, as openai:gpt-4.1 or local:FOLDER; `saccade list models` names all providers.  "
             "[default: tiny, for the kinds of questions that it learned; docs/tiny.md]"
         ),
     ] = None,
     dialect: Annotated[
         str | None,
-        typer.Option(help="How the model is spoken to; a wrong name lists all.  [default: what suits it]"),
+        typer.Option(help="Form of prompt and turns; a wrong name lists all.  [default: what suits it]"),
     ] = None,
     image: Annotated[
-        list[str] | None, typer.Option(help="A further picture (or video). May be repeated; the order counts.")
+        list[str] | None, typer.Option(help="Another picture (or video). May be repeated; the order counts.")
     ] = None,
     choice: Annotated[list[str] | None, typer.Option(help="A possible answer. May be repeated.")] = None,
     prompt_file: Annotated[
         Path | None, typer.Option(help="A prompt file of your own, as text or as PyVision's JSON.")
     ] = None,
-    allow_urls: Annotated[bool, typer.Option("--allow-urls", help="Download what is named by an address.")] = False,
+    allow_urls: Annotated[
+        bool, typer.Option("--allow-urls", help="Download pictures that are given by address.")
+    ] = False,
     out: Annotated[Path | None, typer.Option(help="Run folder in which the episode is kept.")] = None,
     settings: Annotated[
-        Path | None, typer.Option(help="TOML file with settings; options on the command line come first.")
+        Path | None, typer.Option(help="TOML file with settings; options on the command line override it.")
     ] = None,
     option: Annotated[
         list[str] | None,
@@ -75,7 +76,7 @@ def ask(
     ] = False,
 ) -> None:
     """Ask a model about a picture; it writes Python, looks at what comes back, and answers."""
-    from saccade.cli.ask_settings import NO_MODEL, resolve
+    from saccade.cli.ask_settings import no_model, resolve
     from saccade.episode.asking import Question
 
     media, question = _read(words, image or [])
@@ -83,10 +84,10 @@ def ask(
     if settings is None and model is None and not any(item.startswith("model=") for item in options):
         from saccade.cli.ask_tiny import tiny_by_default
 
-        options = [*tiny_by_default(question, choice or [], NO_MODEL), *options]
+        options = [*tiny_by_default(question, choice or [], no_model()), *options]
     resolved = resolve(settings, options, model=model, dialect=dialect, prompt_file=prompt_file)
-    asked = Question(question, media, tuple(choice or []))
-    trajectory = asyncio.run(_ask(asked, resolved, out, quiet=as_json))
+    query = Question(question, media, tuple(choice or []))
+    trajectory = asyncio.run(_ask(query, resolved, out, quiet=as_json))
     if as_json:
         print(summary(trajectory))
     raise typer.Exit(exit_code(trajectory))
@@ -107,7 +108,7 @@ def _read(words: list[str], more: list[str]) -> tuple[tuple[str, ...], str]:
 async def _ask(question: Question, settings: AskSettings, out: Path | None, *, quiet: bool) -> Trajectory:
     from saccade.cli.ask_screen import AskScreen
     from saccade.cli.plain import plain_console
-    from saccade.episode.asking import Asked, answered
+    from saccade.episode.asking import AskTarget, answered
     from saccade.episode.kept import NotKeptError
     from saccade.episode.performer import unwatched
     from saccade.episode.suited import suited
@@ -118,7 +119,7 @@ async def _ask(question: Question, settings: AskSettings, out: Path | None, *, q
         print(line, file=sys.stderr)
     watch = unwatched if quiet else screen
     try:
-        trajectory = await answered(question, Asked(settings), out=out, watch=watch, cancel=_cancel_on_interrupt())
+        trajectory = await answered(question, AskTarget(settings), out=out, watch=watch, cancel=_cancel_on_interrupt())
     except NotKeptError as refused:
         if quiet:
             print(summary(refused.trajectory))

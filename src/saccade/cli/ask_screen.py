@@ -14,33 +14,8 @@ from saccade.episode.effects import Ask, Call, Event, Notice, Ran, Run, Said, Wr
 from saccade.episode.idle import TELLING, idle_detail
 from saccade.record.execution import Execution
 from saccade.record.status import Status
+from saccade.record.stop_facts import STOPS
 from saccade.record.trajectory import StopReason, Trajectory
-
-ENDS = {
-    StopReason.ANSWERED: "answered",
-    StopReason.TURN_LIMIT: "no answer within the limit of turns",
-    StopReason.CONTEXT_LIMIT: "no answer before the context was full",
-    StopReason.IMAGE_LIMIT: "no answer within the limit of pictures",
-    StopReason.PIXEL_LIMIT: "no answer within the limit of pixels",
-    StopReason.WALL_LIMIT: "no answer within the time",
-    StopReason.FAILED_CALL_LIMIT: "too many calls failed",
-    StopReason.NO_ACTION: "the model stopped without an answer",
-    StopReason.CANCELLED: "broken off",
-    StopReason.MODEL_LOST: "the model could not be reached",
-    StopReason.MODEL_REFUSED: "the model's backend refused the request",
-    StopReason.SANDBOX_LOST: "the sandbox failed",
-}
-"""Every stop reason in words."""
-
-
-_LIMITS = {
-    StopReason.TURN_LIMIT: "turns",
-    StopReason.CONTEXT_LIMIT: "context_tokens",
-    StopReason.IMAGE_LIMIT: "images",
-    StopReason.PIXEL_LIMIT: "pixels",
-    StopReason.WALL_LIMIT: "wall_seconds",
-    StopReason.FAILED_CALL_LIMIT: "failed_calls",
-}
 
 
 class AskScreen:
@@ -86,7 +61,7 @@ class AskScreen:
             self._console.print(Text(visible(trajectory.answer), style="bold green"))
         else:
             stop = trajectory.stop or StopReason.CANCELLED
-            self._console.print(Text(ENDS[stop], style="bold red"))
+            self._console.print(Text(STOPS[stop].words, style="bold red"))
             for text in (trajectory.stop_detail, limit_words(trajectory)):
                 if text:
                     self._console.print(Text(visible(text), style="red"))
@@ -136,8 +111,8 @@ class AskScreen:
 
 def limit_words(trajectory: Trajectory) -> str:
     """Which setting ended the episode, and how more is allowed; empty if none did."""
-    name = "" if trajectory.stop is None else _LIMITS.get(trajectory.stop, "")
-    value = getattr(trajectory.provenance.limits, name, None)
+    name = "" if trajectory.stop is None else STOPS[trajectory.stop].limit
+    value = getattr(trajectory.provenance.limits, name) if name else None
     return "" if value is None else f"limits.{name} is {value:g}; allow more with --set limits.{name}=N."
 
 

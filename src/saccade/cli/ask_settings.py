@@ -7,13 +7,13 @@ from pathlib import Path
 
 from saccade.episode.asking import AskSettings
 from saccade.errors import SettingsError
+from saccade.models.registry import examples
 from saccade.record.settings import load_settings
 
-NO_MODEL = (
-    "no model is named. Use --model, for example --model openai:gpt-4.1 (key in OPENAI_API_KEY), "
-    "--model anthropic:claude-opus-4-8 (ANTHROPIC_API_KEY), --model vllm:NAME@http://host:8000/v1 (a server of yours) "
-    "or --model local:FOLDER (transformers, in this process)."
-)
+
+def no_model() -> str:
+    """What to say where no model is named."""
+    return "no model is named. Use --model, for example one of\n" + "\n".join(f"    {line}" for line in examples())
 
 
 def resolve(file: Path | None, options: Sequence[str], **named: object) -> AskSettings:
@@ -22,8 +22,8 @@ def resolve(file: Path | None, options: Sequence[str], **named: object) -> AskSe
     Raises:
         SettingsError: names every mistake.
     """
-    given = [f"{name}={value}" for name, value in named.items() if value is not None]
-    overrides = [*options, *given]
+    named_overrides = [f"{name}={value}" for name, value in named.items() if value is not None]
+    overrides = [*options, *named_overrides]
     if file is None and not any(item.startswith("model=") for item in overrides):
-        raise SettingsError(NO_MODEL)
+        raise SettingsError(no_model())
     return load_settings(AskSettings, file, overrides)

@@ -54,7 +54,9 @@ def sandbox(
     # Where the output is no terminal, nobody can make the window wider afterwards.
     console = plain_console(width=None if sys.stdout.isatty() else 180)
     with plain_console(stderr=True).status("starting") as status:
-        report = measure(rows, QUICK if quick else FULL, told=lambda what: status.update(Text(f"measuring {what}")))
+        report = measure(
+            rows, QUICK if quick else FULL, on_progress=lambda what: status.update(Text(f"measuring {what}"))
+        )
     console.print(*heading(report), sep="\n", highlight=False, markup=False)
     console.print(table(report))
     console.print(*footing(report), sep="\n", highlight=False, markup=False)
@@ -67,7 +69,7 @@ def loop(
     quick: Annotated[bool, typer.Option("--quick", help="Fewer episodes: half a minute.")] = False,
     json_file: Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write the figures there.")] = None,
 ) -> None:
-    """The loop with a model that answers in no time: turns per second, its own cost, memory over many episodes."""
+    """The loop with a model that answers instantly: turns per second, its own cost, memory over many episodes."""
     from saccade.bench.loop import FULL_LOOP, QUICK_LOOP, measure_loop
 
     _measured("saccade bench loop", partial(measure_loop, QUICK_LOOP if quick else FULL_LOOP), json_file)
@@ -107,6 +109,28 @@ def rollout(
     scale = QUICK_ROLLOUT if quick else replace(FULL_ROLLOUT, turns=turns)
     source = str(tiny_weights()) if model == "tiny" else model
     _measured("saccade bench rollout", partial(measure_rollout, scale, source, threads), json_file)
+
+
+@app.command()
+def local(
+    model: Annotated[
+        str, typer.Option(help="Checkpoint: a folder, or `tiny`; without, a small one with random weights.")
+    ] = "",
+    turns: Annotated[int, typer.Option(min=1, help="Turns of an episode; with --quick fewer.")] = 6,
+    threads: Annotated[int, typer.Option(min=1, help="Threads of torch on a CPU.")] = 1,
+    quick: Annotated[bool, typer.Option("--quick", help="Fewer and shorter turns: some seconds.")] = False,
+    json_file: Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write the figures there.")] = None,
+) -> None:
+    """A checkpoint in this process (local:FOLDER): one episode of several turns, and eight side by side."""
+    for package in ("torch", "transformers"):
+        if importlib.util.find_spec(package) is None:
+            raise UnavailableError(f"the package `{package}` is not installed. Run: pip install 'saccade[local]'")
+    from saccade.bench.local import FULL_LOCAL, QUICK_LOCAL, measure_local
+    from saccade.models.tiny_weights import tiny_weights
+
+    scale = QUICK_LOCAL if quick else replace(FULL_LOCAL, turns=turns)
+    source = str(tiny_weights()) if model == "tiny" else model
+    _measured("saccade bench local", partial(measure_local, scale, source, threads), json_file)
 
 
 @app.command()

@@ -13,7 +13,7 @@ from saccade.errors import SettingsError
 
 if TYPE_CHECKING:
     from saccade.tasks.benchmarks.card import Card
-    from saccade.tasks.benchmarks.check import Findings
+    from saccade.tasks.benchmarks.check import DataSetCheck
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, rich_markup_mode=None)
 
@@ -80,7 +80,7 @@ def check(
         raise typer.Exit(1)
 
 
-def _read(card: Card, data: Path, store: Path) -> Findings:
+def _read(card: Card, data: Path, store: Path) -> DataSetCheck:
     from rich.markup import escape
     from rich.progress import track
 

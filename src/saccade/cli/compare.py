@@ -23,7 +23,7 @@ def compare(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Everything as JSON, every differing task included.")] = False,
 ) -> None:
-    """Say which of two runs is better, by how much, how sure that is, and in which tasks they differ."""
+    """Say which of two runs is better, by how much, with what certainty, and in which tasks they differ."""
     import json
     from dataclasses import asdict
 
@@ -42,12 +42,12 @@ def compare(
         _write(found, (first, second), gallery, sys.stderr if as_json else sys.stdout)
 
 
-def _write(found: Comparison, runs: tuple[Path, Path], target: Path, screen: TextIO) -> None:
-    from saccade.report.differences import Side, write_differences
+def _write(comparison: Comparison, runs: tuple[Path, Path], target: Path, screen: TextIO) -> None:
+    from saccade.report.differences import RunSide, write_differences
     from saccade.report.stored_run import open_run
 
-    first, second = (Side(name, open_run(run)) for name, run in zip(_names(runs), runs, strict=True))
-    written = write_differences(found, (first, second), target)
+    first, second = (RunSide(name, open_run(run)) for name, run in zip(_names(runs), runs, strict=True))
+    written = write_differences(comparison, (first, second), target)
     beside = f" and {written.folder}" if written.folder is not None else ""
     print(f"\n{written.episodes} episodes: {written.page}{beside}", file=screen)
 

@@ -28,13 +28,13 @@ def convert(
     images: Annotated[Path | None, typer.Option(help="Folder of the pictures. [default: that of the rows]")] = None,
     root: Annotated[str, typer.Option(help="Written before the paths of pictures. [default: nothing]")] = "",
 ) -> None:
-    """Convert training data; rows that cannot be are listed with the reason. Exits with 1 if none could be."""
+    """Convert training data. Rows that cannot be converted are listed with the reason; exits with 1 if all are."""
     from rich.progress import Progress
 
     from saccade.cli.plain import plain_console
     from saccade.dialects.registry import load_dialect
     from saccade.sft.formats import convert as work
-    from saccade.sft.formats.base import Options
+    from saccade.sft.formats.base import ConversionOptions
     from saccade.sft.formats.registry import load_format
 
     if dialect is not None:
@@ -42,7 +42,9 @@ def convert(
     formats = (load_format(from_), load_format(to))
     with Progress(console=plain_console(stderr=True), transient=True, disable=not sys.stderr.isatty()) as progress:
         bar = progress.add_task("Converting", total=None)
-        done = work.convert(source, target, formats, Options(dialect, images, root), lambda: progress.advance(bar))
+        done = work.convert(
+            source, target, formats, ConversionOptions(dialect, images, root), lambda: progress.advance(bar)
+        )
     print(f"{done.written} of {done.read} rows: {target}")
     _tell(done.refused, target / work.REFUSED)
     if done.read and not done.written:

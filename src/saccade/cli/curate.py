@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
-Change = Annotated[
+SetOption = Annotated[
     list[str] | None,
     typer.Option("--set", help="A filter's parameter, as in --set score.at_least=0.5; may be repeated."),
 ]
@@ -32,11 +32,11 @@ def curate(
         str | None, typer.Option(help="Name of a pipeline (`list` names them), or a TOML file with [[filter]] tables.")
     ] = None,
     out: Annotated[Path | None, typer.Option(help="Folder to write; must not exist yet.")] = None,
-    change: Change = None,
+    change: SetOption = None,
     cache: Annotated[Path, typer.Option(help="Folder in which judges keep their replies.")] = Path("runs/judge-cache"),
     list_filters: Annotated[bool, typer.Option("--list", help="Name the filters and their parameters.")] = False,
 ) -> None:
-    """Filter the trajectories of runs into a new run, and say what each filter left out."""
+    """Filter the trajectories of runs into a new run, and report what each filter left out."""
     if list_filters:
         _list()
         return

@@ -17,7 +17,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from saccade.cli.demo_scene import SIGN_TEXT, Box, Scene, centre, draw_street
+from saccade.cli.demo_scene import SIGN_TEXT, Box, DemoScene, centre, draw_street
 from saccade.cli.plain import plain_console
 from saccade.errors import DecodeError, UnavailableError
 from saccade.record.trajectory import Trajectory
@@ -35,7 +35,7 @@ app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class DemoStep:
     """One turn of the demo: what the model thinks, and the code it writes."""
 
     thought: str
@@ -105,31 +105,31 @@ def _tiny(out: Path, store: MediaStore, console: Console, site: Site) -> None:
             site.add(trajectory)
 
 
-def steps_for(look_at: Box) -> tuple[Step, ...]:
+def steps_for(look_at: Box) -> tuple[DemoStep, ...]:
     """The turns of the demo, for a picture in which `look_at` (`xyxy` pixels) is worth a second look."""
     return (
-        Step(
+        DemoStep(
             "The picture is large. First a smaller copy of all of it.",
             "print(input_image.size, input_image.mode)\ninput_image.reduce(4)",
             shows=True,
         ),
-        Step(
+        DemoStep(
             "Something small is there. I cut it out.",
             "import matplotlib.pyplot as plt\n"
             f"crop = input_image.crop({look_at})\nplt.imshow(crop)\nplt.title('crop')\nplt.show()",
             shows=True,
         ),
-        Step(
+        DemoStep(
             "Still small: I enlarge it four times.",
             "zoom = crop.resize((crop.width * 4, crop.height * 4))\nzoom.show()",
             shows=True,
         ),
-        Step(
+        DemoStep(
             "A slip: names are changed, and then the code fails.",
             "crop = None\nreading = 'half done'\nprint(zoom.getpixel((10**6, 0)))",
             fails=True,
         ),
-        Step(
+        DemoStep(
             "Nothing of the failed code should have stayed.",
             "print('crop:', crop.size)\nprint('reading is known:', 'reading' in globals())",
             prints="reading is known: False",
@@ -138,7 +138,7 @@ def steps_for(look_at: Box) -> tuple[Step, ...]:
 
 
 async def play(
-    scene: Scene, question: str, steps: tuple[Step, ...], answer: str, folder: RunFolder, screen: AskScreen
+    scene: DemoScene, question: str, steps: tuple[DemoStep, ...], answer: str, folder: RunFolder, screen: AskScreen
 ) -> Trajectory:
     """The episode, played through the loop in a local sandbox."""
     from saccade.dialects.registry import load_dialect
@@ -164,7 +164,7 @@ async def play(
         return await run_episode(plan, model, box, folder.store, watch=screen)
 
 
-def failures(trajectory: Trajectory, steps: tuple[Step, ...]) -> list[int]:
+def failures(trajectory: Trajectory, steps: tuple[DemoStep, ...]) -> list[int]:
     """Numbers, from 1, of the turns that did not do what they should; the answer is the last."""
     wrong = []
     for number, step in enumerate(steps):
@@ -181,7 +181,7 @@ def failures(trajectory: Trajectory, steps: tuple[Step, ...]) -> list[int]:
     return wrong if trajectory.answer is not None else [*wrong, len(steps) + 1]
 
 
-def _photo(path: Path) -> Scene:
+def _photo(path: Path) -> DemoScene:
     from saccade.media.decode import decode
 
     try:
@@ -189,4 +189,4 @@ def _photo(path: Path) -> Scene:
     except OSError as error:
         raise DecodeError(f"{path} cannot be read: {error.strerror}. Check the path of --image.") from error
     picture = decode(data)
-    return Scene(picture, centre(picture))
+    return DemoScene(picture, centre(picture))

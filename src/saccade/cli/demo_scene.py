@@ -14,14 +14,14 @@ SIGN_TEXT = ("MARKET LANE", "open 7-19 h")
 
 
 @dataclass(frozen=True, slots=True)
-class Scene:
+class DemoScene:
     """A picture and where in it one should look again, as `xyxy` pixels."""
 
     picture: Image.Image
     look_at: Box
 
 
-def draw_street() -> Scene:
+def draw_street() -> DemoScene:
     """A street of houses with a lamp post; its sign is about one per cent of the picture's width."""
     picture = Image.new("RGB", SIZE, (176, 206, 235))
     draw = ImageDraw.Draw(picture)
@@ -38,7 +38,7 @@ def draw_street() -> Scene:
         draw.rectangle((start, 2160, start + 220, 2184), fill=(232, 228, 208))
     _car(draw, 620)
     _car(draw, 1480)
-    return Scene(picture, _sign(draw, 2216, 1120))
+    return DemoScene(picture, _sign(draw, 2216, 1120))
 
 
 def centre(picture: Image.Image) -> Box:

@@ -17,7 +17,7 @@ from rich.table import Table
 from saccade.errors import UnavailableError
 
 if TYPE_CHECKING:
-    from saccade.sft.exams import Row
+    from saccade.sft.exams import ExamRow
 
 TASKS = 5
 """Of each family."""
@@ -51,7 +51,7 @@ def need_packages() -> None:
         raise UnavailableError(f"not installed: {packages}. Run: pip install 'saccade[{','.join(missing)}]'")
 
 
-async def play_tiny(out: Path, tell: Tell = lambda name, done, right: None) -> list[Row]:
+async def play_tiny(out: Path, tell: Tell = lambda name, done, right: None) -> list[ExamRow]:
     """Some tasks of the test split of each family; their episodes are kept in folders below `out`.
 
     Raises:
@@ -70,7 +70,7 @@ async def play_tiny(out: Path, tell: Tell = lambda name, done, right: None) -> l
     return rows
 
 
-def print_tiny(console: Console, rows: list[Row]) -> None:
+def print_tiny(console: Console, rows: list[ExamRow]) -> None:
     """How many were right, with code and without."""
     title = "saccade-tiny on tasks that it has not seen (the programs are its own; docs/tiny.md has more)"
     table = Table(title=title, title_justify="left")

@@ -19,7 +19,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from saccade.cli.plain import plain_console
+from saccade.cli.plain import plain_console, visible
 from saccade.errors import IsolationError, SandboxError, SettingsError
 from saccade.sandbox.isolation import MINIMUM, Isolation, Layer
 
@@ -76,13 +76,13 @@ NOT_LINUX = (
 @app.command()
 def doctor(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")] = False,
-    attack: Annotated[bool, typer.Option("--attack", help="Run the hostile programs, too (about a minute).")] = False,
+    attack: Annotated[bool, typer.Option("--attack", help="Also run the hostile programs (about a minute).")] = False,
     only: Annotated[
         list[str] | None, typer.Option("--only", help="With --attack: run only this one; repeatable.")
     ] = None,
     require: Annotated[list[str] | None, typer.Option(help="A layer that must be on; repeatable.")] = None,
 ) -> None:
-    """Say which isolation layers this machine gives, and attack them if asked to."""
+    """Show which isolation layers this machine has, and attack them if asked to."""
     required = _layers(require)
     report = asyncio.run(examine(required))
     outcomes: list[AttackOutcome] = []
@@ -216,7 +216,7 @@ def _print_report(report: dict[str, Any], console: Console) -> None:
     for row in report["layers"]:
         advice = row["detail"] if row["on"] else "; ".join(filter(None, (row["detail"], f"to do: {row['remedy']}")))
         table.add_row(
-            row["layer"], Text("on", "green") if row["on"] else Text("off", "red"), row["stops"], _plain(advice)
+            row["layer"], Text("on", "green") if row["on"] else Text("off", "red"), row["stops"], visible(advice)
         )
     console.print(table)
     if report["missing"]:
@@ -231,7 +231,7 @@ def _print_attacks(outcomes: list[AttackOutcome], console: Console) -> None:
         table.add_column(column, overflow="fold")
     for outcome in outcomes:
         promise = outcome.attack.promise.value
-        table.add_row(outcome.attack.name, promise, outcome.attack.tries, verdict(outcome), _plain(outcome.evidence))
+        table.add_row(outcome.attack.name, promise, outcome.attack.tries, verdict(outcome), visible(outcome.evidence))
     console.print(table)
     failed = sum(not outcome.passed for outcome in outcomes)
     lost = sum(outcome.passed and not outcome.session_survived for outcome in outcomes)
@@ -248,8 +248,3 @@ def verdict(outcome: AttackOutcome) -> Text:
     if not outcome.session_survived:
         return Text("held, own session lost") if outcome.attack.may_lose_session else Text("session lost", "bold red")
     return Text("held", "green")
-
-
-def _plain(text: str) -> str:
-    """Text of a guest for the terminal: no control characters."""
-    return "".join(letter if letter.isprintable() else "?" for letter in text)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from saccade.evals.run import Evaluated, Player
+    from saccade.evals.run import Evaluated, ModelForPlan
     from saccade.evals.settings import EvalSettings
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
@@ -21,12 +21,12 @@ SOLVER = "solver"
 """Name of the baseline that writes programs from the question's wording."""
 
 EPILOG = (
-    "SOURCE is a benchmark (`saccade cards list`), a card of your own (.toml), a folder or file of tasks (as `saccade "
-    "worlds sample` writes) or a generated world. Ctrl-C keeps what there is; the same command continues where it "
-    "stopped and refuses other settings (--n and --k may grow). Outages are kept apart from wrong answers and tried "
-    "again. --dialect direct asks without tools. --model solver is a baseline without a model. With --shard 1/4 to 4/4 "
-    "on four hosts, `saccade merge` puts the run together. Exit codes: 0 done; 1 done, but samples came to nothing; 2 "
-    "a name or a setting is wrong, or a backend failed; 3 the disk cannot be read or written; 130 broken off (Ctrl-C, "
+    "SOURCE is a benchmark (`saccade cards list`), a card of your own (.toml), a folder or file of tasks (as "
+    "`saccade worlds sample` writes) or a generated world. Ctrl-C keeps what is finished; the same command resumes "
+    "the run and refuses other settings (--n and --k may grow). Outages are not wrong answers and are tried again. "
+    "--dialect direct asks without tools. --model solver is a baseline without a model. With --shard 1/4 to 4/4 on "
+    "four hosts, `saccade merge` puts the run together. Exit codes: 0 done; 1 done, but some samples failed; 2 a "
+    "name or a setting is wrong, or a backend failed; 3 the disk cannot be read or written; 130 interrupted (Ctrl-C, "
     "SIGTERM)."
 )
 
@@ -34,10 +34,10 @@ EPILOG = (
 @app.command("eval", epilog=EPILOG)
 def evaluate(
     sources: Annotated[list[str], typer.Argument(metavar="SOURCE...", help="Where the tasks come from.")],
-    out: Annotated[Path, typer.Option(help="Run folder; made if missing, continued if it is there.")],
+    out: Annotated[Path, typer.Option(help="Run folder; created if missing, resumed if it exists.")],
     model: Annotated[str | None, typer.Option(help="As `saccade ask --model`, or solver.")] = None,
     dialect: Annotated[
-        str | None, typer.Option(help="How it is spoken to; direct: without tools.  [default: what suits it]")
+        str | None, typer.Option(help="Form of prompt and turns; direct: without tools.  [default: what suits it]")
     ] = None,
     published: Annotated[
         str | None,
@@ -54,24 +54,24 @@ def evaluate(
     split: Annotated[str | None, typer.Option(help="Of generated worlds: train, validation or test.")] = None,
     seed: Annotated[int | None, typer.Option(help="Of the choice of tasks and of each sample.  [default: 0]")] = None,
     grader: Annotated[str | None, typer.Option(help="One grader for all tasks, e.g. relaxed.")] = None,
-    judge: Annotated[str | None, typer.Option(help="A model to ask about every answer when all are played.")] = None,
+    judge: Annotated[str | None, typer.Option(help="A model that is asked about every answer at the end.")] = None,
     headline: Annotated[
         str | None, typer.Option(help="Whose verdict counts, rule or judge.  [default: the benchmark's, else rule]")
     ] = None,
     shard: Annotated[str | None, typer.Option(metavar="I/N", help="The I-th of N parts of the tasks.")] = None,
     prompt_file: Annotated[Path | None, typer.Option(help="A prompt file of your own.")] = None,
     workers: Annotated[int, typer.Option(min=1, help="Samples at once.")] = 16,
-    settings: Annotated[Path | None, typer.Option(help="TOML file with settings; options come first.")] = None,
+    settings: Annotated[Path | None, typer.Option(help="TOML file with settings; options override it.")] = None,
     option: Annotated[
         list[str] | None,
         typer.Option(
             "--set",
             metavar="NAME=VALUE",
-            help="sampling.temperature, limits.turns, tools, retry.seconds, ... A wrong name lists what is near.",
+            help="sampling.temperature, limits.turns, tools, retry.seconds, ... A wrong name lists similar ones.",
         ),
     ] = None,
 ) -> None:
-    """Play tasks with a model, grade the answers, and say how many are right."""
+    """Play tasks with a model, grade the answers, and report how many are right."""
     named = {
         "model": model,
         "dialect": dialect,
@@ -84,13 +84,13 @@ def evaluate(
         "shard": shard,
         "prompt_file": prompt_file,
     }
-    given = [f"sources={json.dumps(sources)}"]
-    given += [f"{name}={json.dumps(str(value))}" for name, value in named.items() if value is not None]
-    given += [f"{name}={value}" for name, value in {"n": n, "k": k, "seed": seed}.items() if value is not None]
-    resolved = resolve(settings, [*(option or []), *given], out)
-    made = _evaluated(resolved, out, workers)
-    _tell(made, out, resolved)
-    raise typer.Exit(1 if made.progress.failed else 0)
+    overrides = [f"sources={json.dumps(sources)}"]
+    overrides += [f"{name}={json.dumps(str(value))}" for name, value in named.items() if value is not None]
+    overrides += [f"{name}={value}" for name, value in {"n": n, "k": k, "seed": seed}.items() if value is not None]
+    resolved = resolve(settings, [*(option or []), *overrides], out)
+    evaluated = _evaluated(resolved, out, workers)
+    _tell(evaluated, out, resolved)
+    raise typer.Exit(1 if evaluated.progress.failed else 0)
 
 
 def resolve(file: Path | None, overrides: Sequence[str], out: Path) -> EvalSettings:
@@ -99,16 +99,16 @@ def resolve(file: Path | None, overrides: Sequence[str], out: Path) -> EvalSetti
     Raises:
         SettingsError: names every mistake.
     """
-    from saccade.cli.ask_settings import NO_MODEL
+    from saccade.cli.ask_settings import no_model
     from saccade.errors import SettingsError
     from saccade.evals.run import continuing
     from saccade.evals.settings import EvalSettings
     from saccade.record.settings import load_settings
 
     if file is None and not any(item.startswith("model=") for item in overrides):
-        raise SettingsError(NO_MODEL)
-    settings, said = continuing(load_settings(EvalSettings, file, overrides), out)
-    for line in said:
+        raise SettingsError(no_model())
+    settings, notices = continuing(load_settings(EvalSettings, file, overrides), out)
+    for line in notices:
         print(f"saccade: {line}", file=sys.stderr)
     return settings
 
@@ -125,7 +125,7 @@ def _evaluated(settings: EvalSettings, out: Path, workers: int) -> Evaluated:
             raise
 
 
-def _player(settings: EvalSettings) -> Player | None:
+def _player(settings: EvalSettings) -> ModelForPlan | None:
     if settings.model != SOLVER:
         return None
     from saccade.sft.experts.solver_model import SolverModel
@@ -133,15 +133,15 @@ def _player(settings: EvalSettings) -> Player | None:
     return SolverModel
 
 
-def _tell(made: Evaluated, out: Path, settings: EvalSettings) -> None:
+def _tell(evaluated: Evaluated, out: Path, settings: EvalSettings) -> None:
     from saccade.evals.benchmarks import cards_of, judged_cards
     from saccade.evals.beside import compared, published_beside
     from saccade.evals.paper_settings import beside_published
     from saccade.evals.rows import read_rows
     from saccade.evals.tables import beside_text, summary_text
 
-    progress = made.progress
-    print(summary_text(made.summary))
+    progress = evaluated.progress
+    print(summary_text(evaluated.summary))
     for source, answers in published_beside(settings).items():
         if found := compared(source, read_rows(out), answers):
             print(f"\n{beside_text(found)}")
@@ -153,7 +153,7 @@ def _tell(made: Evaluated, out: Path, settings: EvalSettings) -> None:
     if progress.kinds:
         kinds = ", ".join(f"{kind} {count}" for kind, count in progress.kinds.most_common())
         print(f"\n{progress.failed} samples failed ({kinds}); {out / 'failures.jsonl'} says why.")
-    if settings.model == SOLVER and progress.played and not made.summary.calls:
+    if settings.model == SOLVER and progress.played and not evaluated.summary.calls:
         print(
             f"\nThe solver wrote no program and answered `unknown`: the dialect {settings.dialect} writes no code, or "
             "it knows no question of this kind."

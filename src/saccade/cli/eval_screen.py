@@ -10,11 +10,11 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from saccade.evals.progress import Progress, Watch
+    from saccade.evals.progress import EvalProgress, ProgressCallback
 
 
 @contextmanager
-def screen() -> Iterator[Watch]:
+def screen() -> Iterator[ProgressCallback]:
     """A bar on the terminal, gone at the end."""
     from rich.progress import BarColumn, MofNCompleteColumn, TimeRemainingColumn
     from rich.progress import Progress as Bars
@@ -27,7 +27,7 @@ def screen() -> Iterator[Watch]:
         began: set[str] = set()
         said = 0
 
-        def show(counts: Progress) -> None:
+        def show(counts: EvalProgress) -> None:
             nonlocal said
             for notice in counts.notices[said:]:
                 bars.console.print(visible(notice), style="yellow", markup=False, highlight=False, soft_wrap=True)
@@ -43,6 +43,6 @@ def screen() -> Iterator[Watch]:
         yield show
 
 
-def _told(counts: Progress) -> str:
-    told = "" if counts.accuracy is None else f"{100 * counts.accuracy:.1f}% right"
-    return told + (f", {counts.failed} came to nothing" if counts.failed else "")
+def _told(counts: EvalProgress) -> str:
+    share = "" if counts.accuracy is None else f"{100 * counts.accuracy:.1f}% right"
+    return share + (f", {counts.failed} failed" if counts.failed else "")

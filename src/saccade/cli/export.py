@@ -18,7 +18,7 @@ def export(
         str, typer.Option("--format", help="jsonl, csv, tsv, parquet or xlsx.  [default: the suffix of --out]")
     ] = "",
 ) -> None:
-    """Write a line for each sample, in the columns of VLMEvalKit and some of our own."""
+    """Write one line per sample, with VLMEvalKit's columns and some of Saccade's own."""
     from saccade.evals.export import export as exported
     from saccade.evals.rows import read_rows
 

@@ -28,7 +28,7 @@ app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class ListedKind:
     """Something that is found by name."""
 
     registry: str
@@ -39,24 +39,32 @@ class Kind:
 
 
 KINDS = {
-    "tools": Kind("saccade.tools.registry:TOOLS", "what models call by name", "--set 'tools=[\"NAME\"]'"),
-    "dialects": Kind("saccade.dialects.registry:DIALECTS", "how a model is spoken to", "--dialect NAME"),
-    "graders": Kind("saccade.grading.registry:GRADERS", "whether an answer is right", "eval --grader NAME, cards"),
-    "models": Kind("saccade.models.registry:PROVIDERS", "providers of models", "--model NAME:MODEL, --judge"),
-    "worlds": Kind("saccade.tasks.worlds.registry:WORLDS", "generated tasks", "eval NAME, synth NAME, rl --tasks NAME"),
-    "cards": Kind("saccade.tasks.benchmarks.registry:cards", "benchmarks", "eval NAME"),
-    "loaders": Kind("saccade.tasks.benchmarks.loaders.registry:LOADERS", "formats of benchmarks", "cards: loader.id"),
-    "protocols": Kind("saccade.evals.protocols.registry:PROTOCOLS", "studies of stored runs", "protocols --only NAME"),
-    "filters": Kind("saccade.sft.curate.registry:FILTERS", "which trajectories stay", "pipelines: filter.name"),
-    "formats": Kind(
+    "tools": ListedKind("saccade.tools.registry:TOOLS", "what models call by name", "--set 'tools=[\"NAME\"]'"),
+    "dialects": ListedKind("saccade.dialects.registry:DIALECTS", "how a model is spoken to", "--dialect NAME"),
+    "graders": ListedKind(
+        "saccade.grading.registry:GRADERS", "whether an answer is right", "eval --grader NAME, cards"
+    ),
+    "models": ListedKind("saccade.models.registry:PROVIDERS", "providers of models", "--model NAME:MODEL, --judge"),
+    "worlds": ListedKind(
+        "saccade.tasks.worlds.registry:WORLDS", "generated tasks", "eval NAME, synth NAME, rl --tasks NAME"
+    ),
+    "cards": ListedKind("saccade.tasks.benchmarks.registry:cards", "benchmarks", "eval NAME"),
+    "loaders": ListedKind(
+        "saccade.tasks.benchmarks.loaders.registry:LOADERS", "formats of benchmarks", "cards: loader.id"
+    ),
+    "protocols": ListedKind(
+        "saccade.evals.protocols.registry:PROTOCOLS", "studies of stored runs", "protocols --only NAME"
+    ),
+    "filters": ListedKind("saccade.sft.curate.registry:FILTERS", "which trajectories stay", "pipelines: filter.name"),
+    "formats": ListedKind(
         "saccade.sft.formats.registry:FORMATS", "formats of training data", "convert --from NAME --to NAME"
     ),
-    "rewards": Kind("saccade.rewards.registry:REWARDS", "what a rollout is worth", "recipes: reward.preset"),
-    "judges": Kind("saccade.rewards.judges.registry:JUDGES", "who judges tool outputs", "recipes: reward.judge"),
-    "selections": Kind(
-        "saccade.rl.select.registry:SELECTIONS", "which rollouts are trained on", "recipes: selection.rule"
+    "rewards": ListedKind("saccade.rewards.registry:REWARDS", "what a rollout is worth", "recipes: reward.preset"),
+    "judges": ListedKind("saccade.rewards.judges.registry:JUDGES", "who judges tool outputs", "recipes: reward.judge"),
+    "selections": ListedKind(
+        "saccade.rl.select.selection:SELECTIONS", "which rollouts are trained on", "recipes: selection.rule"
     ),
-    "advantages": Kind(
+    "advantages": ListedKind(
         "saccade.rl.advantages.rules:ADVANTAGES", "from rewards to advantages", "recipes: advantage.rule"
     ),
 }
@@ -66,7 +74,7 @@ RECIPES = "recipes"
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class ListedPart:
     """One thing that has a name."""
 
     id: str
@@ -102,7 +110,7 @@ def list_kind(
         print(line)
 
 
-def lines(parts: list[Part]) -> Iterator[str]:
+def lines(parts: list[ListedPart]) -> Iterator[str]:
     """A line for each, in columns."""
     names = max((len(part.id) for part in parts), default=0)
     sources = max((len(part.source) for part in parts), default=0)
@@ -110,7 +118,7 @@ def lines(parts: list[Part]) -> Iterator[str]:
         yield f"{part.id:<{names}}  {part.source:<{sources}}  {part}"
 
 
-def parts_of(kind: str) -> Iterator[Part]:
+def parts_of(kind: str) -> Iterator[ListedPart]:
     """The parts of a kind, by their ids.
 
     Raises:
@@ -132,14 +140,14 @@ def parts_of(kind: str) -> Iterator[Part]:
         yield _part(registry, entry)
 
 
-def _recipes() -> Iterator[Part]:
+def _recipes() -> Iterator[ListedPart]:
     """The bundled ones, as they are written on a command line."""
     for verb in get_args(RecipeKind):
         for name in recipe_names(verb):
-            yield Part(f"{verb} {name}", "built in", about_recipe(verb, name))
+            yield ListedPart(f"{verb} {name}", "built in", about_recipe(verb, name))
 
 
-def _part(registry: Registry[Any], entry: str) -> Part:
+def _part(registry: Registry[Any], entry: str) -> ListedPart:
     from saccade.record.registry import PresetRegistry
 
     owner = registry.owners.get(entry, "")
@@ -149,10 +157,10 @@ def _part(registry: Registry[Any], entry: str) -> Part:
         presets = registry.presets(entry) if isinstance(registry, PresetRegistry) else ()
         found = _card(entry) if registry.kind == "cards" else registry.load(entry)
     except SaccadeError as error:
-        return Part(entry, source, "", needs=needs, problem=str(error))
+        return ListedPart(entry, source, "", needs=needs, problem=str(error))
     if not needs and hasattr(found, "needs") and found.needs.missing():
         needs = found.needs.install
-    return Part(entry, source, _description(found, registry.entries[entry].partition(":")[0]), presets, needs)
+    return ListedPart(entry, source, _description(found, registry.entries[entry].partition(":")[0]), presets, needs)
 
 
 def _card(entry: str) -> object:
@@ -161,20 +169,21 @@ def _card(entry: str) -> object:
     return load_card(entry)
 
 
-def _description(found: object, module: str) -> str:
+def _description(value: object, module: str) -> str:
     """A sentence: what the part says of itself, or else its module or class."""
     from saccade.tasks.benchmarks.card import Card
 
-    if isinstance(found, Card):
-        tasks = "no one size" if found.size.tasks is None else f"{found.size.tasks} tasks"
-        return f"{found.title} ({tasks}; {found.metric.id})"
+    if isinstance(value, Card):
+        tasks = "no one size" if value.size.tasks is None else f"{value.size.tasks} tasks"
+        return f"{value.title} ({tasks}; {value.metric.id})"
     for name in ("description", "title"):
-        if isinstance(text := getattr(found, name, None), str) and text:
-            return _sentence(text)
-    if isinstance(found, type) or hasattr(found, "__name__"):
-        return _sentence(found.__doc__ or "")
-    text = _sentence(sys.modules[module].__doc__ or type(found).__doc__ or "")
-    parameters = _parameters(found) if hasattr(found, "grade") else ""
+        if isinstance(text := getattr(value, name, None), str) and text:
+            keys = getattr(value, "key_names", ())
+            return f"{_sentence(text)} Key: {', '.join(keys)}." if keys else _sentence(text)
+    if isinstance(value, type) or hasattr(value, "__name__"):
+        return _sentence(value.__doc__ or "")
+    text = _sentence(sys.modules[module].__doc__ or type(value).__doc__ or "")
+    parameters = _parameters(value) if hasattr(value, "grade") else ""
     return f"{text} Parameters: {parameters}." if parameters else text
 
 
@@ -186,7 +195,7 @@ def _parameters(found: object) -> str:
 
 
 def _sentence(text: str) -> str:
-    """The first one, as far as its end can be told."""
+    """The first one, as far as its end can be found."""
     first = " ".join(text.strip().partition("\n\n")[0].split())
     match = re.match(r".*?(?<!et al)[.!?](?=\s+[A-Z0-9`]|$)", first)
     return match[0] if match else first
@@ -215,7 +224,7 @@ def _version(package: str) -> str:
 def _kinds(as_json: bool) -> None:
     kinds = {
         **KINDS,
-        RECIPES: Kind("", "settings of trainings, pipelines", "saccade NAME: rl codedance, sft plain, ..."),
+        RECIPES: ListedKind("", "settings of trainings, pipelines", "saccade NAME: rl codedance, sft plain, ..."),
     }
     if as_json:
         print(json.dumps([{"kind": name, "what": kind.what, "named": kind.named} for name, kind in kinds.items()]))

@@ -20,7 +20,7 @@ from types import FrameType
 
 import typer
 
-from saccade.cli.notices import notices
+from saccade.cli.logs import Logs, add_log_options
 from saccade.cli.plain import error_text
 from saccade.errors import SaccadeError, SettingsError, UnavailableError
 from saccade.record.disk import disk_words
@@ -43,24 +43,24 @@ VERBS: dict[str, Verb] = {
     "compare": Verb("saccade.cli.compare:app", "Compare two runs of an evaluation, task by task."),
     "cards": Verb("saccade.cli.cards:app", "List benchmarks, and check their data on this disk."),
     "convert": Verb("saccade.cli.convert:app", "Convert training data between this field's formats."),
-    "curate": Verb("saccade.cli.curate:app", "Filter trajectories, and say what each filter left out."),
+    "curate": Verb("saccade.cli.curate:app", "Filter trajectories, and report what each filter left out."),
     "demo": Verb("saccade.cli.demo:app", "Play an episode and make a page of it; no key, no GPU."),
-    "doctor": Verb("saccade.cli.doctor:app", "Say which isolation layers this machine gives."),
+    "doctor": Verb("saccade.cli.doctor:app", "Show which isolation layers this machine has."),
     "eval": Verb("saccade.cli.eval:app", "Play a benchmark with a model, and grade it."),
     "export": Verb("saccade.cli.export:app", "Write a run's samples as a table: jsonl, csv, parquet, xlsx."),
-    "list": Verb("saccade.cli.list:app", "List tools, dialects, graders and all else that has a name."),
+    "list": Verb("saccade.cli.list:app", "List tools, dialects, graders and everything else by name."),
     "merge": Verb("saccade.cli.merge:app", "Put the shards of an evaluation together."),
-    "protocols": Verb("saccade.cli.protocols:app", "Say how a run used its tools, what went wrong, what it cost."),
-    "regrade": Verb("saccade.cli.regrade:app", "Grade a stored run anew, without the model."),
+    "protocols": Verb("saccade.cli.protocols:app", "Show how a run used its tools, what went wrong, what it cost."),
+    "regrade": Verb("saccade.cli.regrade:app", "Grade a stored run again, without the model."),
     "report": Verb("saccade.cli.report:app", "Make a page of evaluations and training runs, with figures."),
-    "reproduce": Verb("saccade.cli.reproduce:app", "Try a paper's claim on a tiny model, and say whether it holds."),
+    "reproduce": Verb("saccade.cli.reproduce:app", "Test a paper's claim on a tiny model."),
     "rl": Verb("saccade.cli.rl:app", "Train a model by reinforcement learning on its own rollouts."),
     "runs": Verb("saccade.cli.runs:app", "List the evaluations in a folder."),
     "sandbox": Verb("saccade.cli.sandbox:app", "Serve sandboxes to other hosts."),
     "sft": Verb("saccade.cli.sft:app", "Train a model on trajectories."),
     "show": Verb("saccade.cli.show:app", "Make a page of a run's episodes, and open it."),
     "synth": Verb("saccade.cli.synth:app", "Make trajectories for fine-tuning, by experts or a teacher."),
-    "view": Verb("saccade.cli.view:app", "Follow runs in the browser while they are played."),
+    "view": Verb("saccade.cli.view:app", "Follow evaluations in the browser while they run."),
     "worlds": Verb("saccade.cli.worlds:app", "Draw tasks from a seed, with their gold answers."),
 }
 
@@ -87,8 +87,8 @@ def main(argv: list[str] | None = None) -> int:
 def run(app: typer.Typer, arguments: list[str], name: str) -> int:
     """The same of the program `name` whose commands are `app`, such as a script's."""
     try:
-        with _terminated_as_interrupted(), notices():
-            typer.main.get_command(app).main(args=list(arguments), prog_name=name)
+        with _terminated_as_interrupted(), Logs():
+            add_log_options(typer.main.get_command(app)).main(args=list(arguments), prog_name=name)
     except SystemExit as stop:
         return stop.code if isinstance(stop.code, int) else int(stop.code is not None)
     except SaccadeError as error:
@@ -163,7 +163,7 @@ def _root_options(
 def _runner(name: str, verb: Verb) -> Callable[[typer.Context], None]:
     # No postponed annotation may hide `typer.Context` here: Typer looks it up in this module.
     def run(context: typer.Context) -> None:
-        command = typer.main.get_command(load(name, verb))
+        command = add_log_options(typer.main.get_command(load(name, verb)))
         try:
             code = command.main(
                 args=list(context.args),

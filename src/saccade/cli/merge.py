@@ -18,7 +18,7 @@ def merge(
         bool, typer.Option("--incomplete", help="Merge although some shards are missing; their tasks are in no figure.")
     ] = False,
 ) -> None:
-    """Put the shards of an evaluation together and sum them up."""
+    """Put the shards of an evaluation together and summarise them."""
     from saccade.evals.merge import merge as merged
     from saccade.evals.merge import missing_shards, run_settings
     from saccade.evals.tables import summary_text

@@ -12,15 +12,15 @@ import typer
 if TYPE_CHECKING:
     from saccade.evals.protocols.findings import Findings
     from saccade.evals.protocols.study import Study
-    from saccade.rewards.judges.model import PatientRules
+    from saccade.rewards.judges.client import PatientRules
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
 EPILOG = (
-    "faithfulness (CodeV): did pictures that calls gave back show what the question asks about, judged by gold boxes "
-    "and by --judge; errors (VISTA): E1 to E6; tool_use (PyVision): what calls do, and calls against accuracy; tokens "
-    "(PyVision-RL): tokens against accuracy; confidence: agreement, turns and budget against accuracy. Without --judge "
-    "no key is needed. A judge's replies are kept, so a second run asks nothing twice."
+    "faithfulness (CodeV): did the pictures that calls returned show what the question asks about, judged by gold "
+    "boxes and by --judge; errors (VISTA): E1 to E6; tool_use (PyVision): what calls do, and calls against accuracy; "
+    "tokens (PyVision-RL): tokens against accuracy; confidence: agreement, turns and budget against accuracy. "
+    "Without --judge no key is needed. A judge's replies are kept, so a second run asks nothing twice."
 )
 
 
@@ -44,11 +44,11 @@ def protocols(
         typer.Option(
             "--set",
             metavar="NAME=VALUE",
-            help="Of the judge: attempts, concurrent, max_tokens, retry.tries, retry.seconds, retry.total_seconds.",
+            help="Of the judge: seconds, attempts, concurrent, outages, max_tokens, dollars, retry.tries, ...",
         ),
     ] = None,
 ) -> None:
-    """Apply the protocols of evaluation to stored runs; findings are kept as JSON beside each run."""
+    """Apply evaluation protocols to stored runs; the findings are kept as JSON beside each run."""
     from saccade.dialects.registry import load_dialect
     from saccade.errors import SettingsError
     from saccade.evals.protocols.registry import load_protocol, protocol_names
@@ -57,7 +57,7 @@ def protocols(
     from saccade.evals.protocols.tables import findings_text
     from saccade.media.budget import policy
     from saccade.record.settings import load_settings
-    from saccade.rewards.judges.model import PatientRules
+    from saccade.rewards.judges.client import PatientRules
 
     if out is not None and len(runs) > 1:
         raise SettingsError(f"--out {out} would hold the findings of {len(runs)} runs: name one run, or leave it out.")
@@ -78,14 +78,14 @@ def protocols(
             print(f"## {run.resolve().name}: {protocol.title}\n\n{findings_text(found[protocol.name])}\n\n{file}\n")
 
 
-def _say_unknown(run: Path, found: dict[str, Findings]) -> None:
+def _say_unknown(run: Path, findings: dict[str, Findings]) -> None:
     """Tell of dialects that are not here: which form they ask for is then not known."""
     import sys
 
     from saccade.dialects.registry import recorded_dialect
     from saccade.errors import RegistryError
 
-    for name in sorted({name for item in found.values() for name in item.about.dialects}):
+    for name in sorted({name for item in findings.values() for name in item.about.dialects}):
         try:
             recorded_dialect(name)
         except RegistryError:
@@ -107,10 +107,10 @@ async def _studied(
     from saccade.evals.protocols.study import study
     from saccade.media.store import MediaStore
     from saccade.models.hosted import patient
-    from saccade.models.kept import KeptModel
     from saccade.models.registry import load_model
+    from saccade.rewards.judges.client import JudgeClient
 
-    model = None if judge is None else KeptModel(patient(load_model(judge), rules.retry), replies)
+    model = None if judge is None else JudgeClient(patient(load_model(judge), rules.retry), rules, replies)
     if model is not None:
         asked = replace(asked, judge=PictureJudge(model, MediaStore(run / MEDIA), rules))
     columns = (BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())

@@ -26,8 +26,16 @@ def regrade(
     ] = "",
     judge: Annotated[str, typer.Option(help="A model to ask about every answer, as `saccade ask --model`.")] = "",
     headline: Annotated[str, typer.Option(help="Whose verdict counts: rule or judge.  [default: as before]")] = "",
+    option: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="NAME=VALUE",
+            help="Of the judge: seconds, attempts, concurrent, outages, max_tokens, dollars.  [default: as before]",
+        ),
+    ] = None,
 ) -> None:
-    """Grade a stored run anew, without the model, and say which samples changed; the earlier verdicts are kept."""
+    """Grade a stored run again, without the model, and list the samples that changed; the earlier verdicts are kept."""
     from saccade.cli.eval_screen import screen
     from saccade.errors import SettingsError
     from saccade.evals.regrade import Regrading
@@ -38,7 +46,8 @@ def regrade(
         raise SettingsError(f"--headline {headline} is nobody's verdict; name rule or judge.")
     with screen() as show:
         try:
-            found = regraded(run, Regrading(grader, judge, headline), watch=show)  # type: ignore[arg-type]
+            wanted = Regrading(grader, judge, headline, tuple(option or ()))  # type: ignore[arg-type]
+            found = regraded(run, wanted, watch=show)
         except KeyboardInterrupt:
             print(f"Broken off; {run} holds what was judged. The same command asks on from there.", file=sys.stderr)
             raise

@@ -12,10 +12,10 @@ import typer
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
 EPILOG = (
-    "A run is a folder of `saccade eval`, `saccade rl` or `saccade sft`; runs of one kind stand side by side. The "
-    "page is one file with everything in it; episodes with too many pictures for it lie in a folder beside it. Of a "
-    "folder that holds evaluations the page is a list of them. docs/report.md says what the figures mean. Exit codes: "
-    "0 written; 2 a folder is no run, or cannot be read."
+    "A run is a folder of `saccade eval`, `saccade rl` or `saccade sft`; runs of one kind are shown side by side. "
+    "The page is one file with everything in it; if the episodes have too many pictures for it, they are in a folder "
+    "beside it. For a folder of evaluations the page is a list of them. docs/report.md says what the figures mean. "
+    "Exit codes: 0 written; 2 a folder is not a run, or cannot be read."
 )
 
 

@@ -13,15 +13,16 @@ from saccade.recipes.find import find_recipe
 
 if TYPE_CHECKING:
     from saccade.rl.train.metrics import RlCallback
-    from saccade.sft.train.watch import Watch as SftWatch
+    from saccade.sft.train.callback import SftCallback
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
 EPILOG = (
-    "OUT/CLAIM holds settings.toml, start/ (lessons and training of the weakened start), arms/ (runs of `saccade rl`), "
-    "exams/ (run folders; `saccade show` reads them), report.md, result.json, figure.png and figure.svg. The same "
-    "command continues what was stopped or killed. Exit codes: 0 tried, whatever came out; 2 a setting, a file or "
-    "the machine is wrong; 130 stopped with Ctrl-C. docs/reproduce.md says what is tried and what decides."
+    "OUT/CLAIM holds settings.toml, start/ (lessons and training of the weakened start), arms/ (runs of `saccade "
+    "rl`), exams/ (run folders; `saccade show` reads them), report.md, result.json, figure.png and figure.svg. The "
+    "same command resumes a run that was stopped or killed. Exit codes: 0 tested, whatever the verdict; 2 a setting, "
+    "a file or the machine is wrong; 130 stopped with Ctrl-C. docs/reproduce.md says what is tested and how it is "
+    "decided."
 )
 
 
@@ -32,7 +33,7 @@ def reproduce(
         str | None,
         typer.Option(help="Checkpoint that the start is made of: a folder; tiny is the bundled one."),
     ] = None,
-    out: Annotated[Path, typer.Option(help="Folder for what is made; the claim gets one in it.")] = Path(
+    out: Annotated[Path, typer.Option(help="Folder for the results; the claim gets a folder in it.")] = Path(
         "runs/reproduce"
     ),
     minutes: Annotated[float | None, typer.Option(min=0, help="Time for everything; 0: no limit. Default 30.")] = None,
@@ -40,12 +41,12 @@ def reproduce(
     processes: Annotated[
         int | None, typer.Option(min=1, help="Processes of an arm's training: one for each GPU, or core. Default 1.")
     ] = None,
-    settings: Annotated[Path | None, typer.Option(help="TOML file in place of the claim's own.")] = None,
+    settings: Annotated[Path | None, typer.Option(help="TOML file instead of the claim's own.")] = None,
     option: Annotated[
         list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="steps=60, exam.temperature=0, ...")
     ] = None,
 ) -> None:
-    """Try a claim of a paper: train its arms, compare them, draw a figure, say whether it holds."""
+    """Test a claim of a paper: train its arms, compare them, draw a figure, say whether it holds."""
     from saccade.reproduce.claims.registry import CLAIMS, load_claim
 
     if claim == "list":
@@ -57,10 +58,12 @@ def reproduce(
     from saccade.record.settings import load_settings
     from saccade.reproduce.settings import Reproduction
 
-    given = [f"model={model}"] * (model is not None) + [f"minutes={minutes}"] * (minutes is not None)
-    given += [f"processes={processes}"] * (processes is not None)
-    given += [f"seeds={list(range(seeds or 0))}"] * (seeds is not None)
-    asked = load_settings(Reproduction, find_recipe("reproduce", settings or claim), [*(option or ()), *given])
+    named_overrides = [f"model={model}"] * (model is not None) + [f"minutes={minutes}"] * (minutes is not None)
+    named_overrides += [f"processes={processes}"] * (processes is not None)
+    named_overrides += [f"seeds={list(range(seeds or 0))}"] * (seeds is not None)
+    resolved = load_settings(
+        Reproduction, find_recipe("reproduce", settings or claim), [*(option or ()), *named_overrides]
+    )
     need_training()
     from transformers.utils import logging
 
@@ -69,11 +72,11 @@ def reproduce(
 
     logging.disable_progress_bar()  # ours is there
     try:
-        made = attempt(chosen, asked, out / claim, _Screen())
+        outcome = attempt(chosen, resolved, out / claim, _Screen())
     except KeyboardInterrupt:
         print(f"saccade: stopped. The same command continues with what is in {out / claim}.")
         raise
-    print(report(made))
+    print(report(outcome))
     print(f"\nfigure: {out / claim / 'figure.png'}")
 
 
@@ -83,14 +86,14 @@ class _Screen:
     def says(self, text: str) -> None:
         print(text, flush=True)
 
-    def sft(self) -> AbstractContextManager[SftWatch]:
+    def sft(self) -> AbstractContextManager[SftCallback]:
         """As `saccade sft` shows it."""
-        from saccade.cli.sft_screen import Screen
+        from saccade.cli.sft_screen import SftScreen
 
-        return Screen()
+        return SftScreen()
 
     def rl(self) -> AbstractContextManager[RlCallback]:
         """As `saccade rl` shows it."""
-        from saccade.cli.rl_screen import Screen
+        from saccade.cli.rl_screen import RlScreen
 
-        return Screen()
+        return RlScreen()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from saccade.cli.train_options import Model, Out, Resume, Several, Shard, model_settings, need_training, run
+from saccade.cli.train_options import ModelOption, Out, Resume, Several, Shard, model_settings, need_training, run
 from saccade.recipes.find import recipe_list
 
 if TYPE_CHECKING:
@@ -16,19 +16,19 @@ if TYPE_CHECKING:
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
 EPILOG = (
-    "OUT holds settings.toml (all of them, resolved), metrics.jsonl (one line for each step), samples.jsonl, rollouts/ "
-    "(a run folder; `saccade show` reads it), tensorboard/, checkpoints/, and in the end model/, which `saccade ask "
-    "--model local:OUT/model` runs. The same command with --resume continues a run that was stopped or killed. "
-    "Several GPUs: --processes N, or accelerate launch --num_processes N -m saccade rl ... "
-    "Exit codes: 0 trained; 2 a setting, a file or the machine is wrong; 130 stopped with Ctrl-C. "
-    "docs/rl.md says what each setting does."
+    "OUT holds settings.toml (all of them, resolved), metrics.jsonl (one line for each step), samples.jsonl, "
+    "rollouts/ (a run folder; `saccade show` reads it), tensorboard/, checkpoints/, and in the end model/, which "
+    "`saccade ask --model local:OUT/model` runs. The same command with --resume resumes a run that was stopped or "
+    "killed. Several GPUs: --processes N, or accelerate launch --num_processes N -m saccade rl ... Exit codes: 0 "
+    "trained; 2 a setting, a file or the machine is wrong; 130 stopped with Ctrl-C. docs/rl.md says what each "
+    "setting does."
 )
 
 
 @app.command(epilog=EPILOG)
 def rl(
     recipe: Annotated[str, typer.Argument(help="Name of a recipe (`list` names them), or a TOML file.")],
-    model: Model = None,
+    model: ModelOption = None,
     tasks: Annotated[str | None, typer.Option(help="A generated world, or a file or folder of tasks.")] = None,
     out: Out = Path("runs/rl"),
     profile: Annotated[str | None, typer.Option(help="Profile of the recipe, such as tiny.")] = None,
@@ -38,7 +38,7 @@ def rl(
             "--set",
             metavar="NAME=VALUE",
             help="A setting of the recipe (steps=20, optimizer.learning_rate=1e-5, rollout.group_size=16, ...) or of "
-            "the run (model.language=lora, play.max_concurrency=64, validation.every=10, keep.every=5, ...).",
+            "the run (model.language=lora, generation.max_concurrency=64, validation.every=10, keep.every=5, ...).",
         ),
     ] = None,
     engine: Annotated[
@@ -54,9 +54,9 @@ def rl(
         return
     from saccade.rl.train.settings import check_settings, load_rl_settings
 
-    given = model_settings(model, shard) + ([] if tasks is None else [f"tasks.source={tasks}"])
-    given += [] if engine is None else [f"engine={engine}"]
-    settings = load_rl_settings(recipe, profile, [*(option or ()), *given])
+    named_overrides = model_settings(model, shard) + ([] if tasks is None else [f"tasks.source={tasks}"])
+    named_overrides += [] if engine is None else [f"engine={engine}"]
+    settings = load_rl_settings(recipe, profile, [*(option or ()), *named_overrides])
     check_settings(settings)
     need_training()
     run(_train, settings, out, resume, processes)
@@ -65,9 +65,9 @@ def rl(
 def _train(settings: RlSettings, out: Path, resume: bool) -> None:
     from transformers.utils import logging
 
-    from saccade.cli.rl_screen import Screen
+    from saccade.cli.rl_screen import RlScreen
     from saccade.rl.train.run import train
 
     logging.disable_progress_bar()  # ours is there
-    with Screen() as screen:
+    with RlScreen() as screen:
         train(settings, out, resume=resume, callback=screen)

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from saccade.cli.train_screen import TrainScreen
+from saccade.rl.train.metrics import RlCallback
+from saccade.training.callback import Metrics
 
 
-class Screen(TrainScreen):
-    """A `saccade.rl.train.metrics.RlCallback` that draws bars."""
+class RlScreen(TrainScreen, RlCallback):
+    """Draws bars, and says in a line what has no bar."""
 
     def __init__(self) -> None:
         super().__init__()
-        self._choosing = self.progress.add_task("Choosing tasks", total=None, told="", visible=False)
+        self._choosing = self.progress.add_task("Choosing tasks", total=None, summary="", visible=False)
 
     def takes(self, tasks: int, total: int | None) -> None:
         """A line, also where nothing is left out."""
@@ -27,17 +27,13 @@ class Screen(TrainScreen):
         """A line of its own."""
         self.print(f"{tasks} of {total} tasks have a pass rate in the curriculum's band, and are trained on")
 
-    def begins(self, done: int, total: int) -> None:
-        """Draw the bar."""
-        self.starts(done, total)
-
-    def told(self, values: Mapping[str, float | int]) -> str:
+    def summary(self, values: Metrics) -> str:
         """Those that have a value."""
         shown = [name for name in ("reward", "accuracy", "tool_calls") if name in values]
         return "  ".join(f"{name} {values[name]:.3f}" for name in shown)
 
-    def validated(self, number: int, values: Mapping[str, float | int]) -> None:
+    def validated(self, number: int, values: Metrics) -> None:
         """A line of its own."""
         right, calls = values.get("validation/accuracy"), values.get("validation/tool_calls", 0.0)
-        told = "could not be graded" if right is None else f"{right:.1%} right"
-        self.print(f"after {number} steps, held-out tasks: {told}, {calls:.2f} calls")
+        grade = "could not be graded" if right is None else f"{right:.1%} right"
+        self.print(f"after {number} steps, held-out tasks: {grade}, {calls:.2f} calls")

@@ -136,7 +136,7 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-def read_settings(file: Path | None, given: dict[str, int | float | None]) -> tuple[Limits, ServeSettings]:
+def read_settings(file: Path | None, options: dict[str, int | float | None]) -> tuple[Limits, ServeSettings]:
     """Limits and server settings from a TOML file, with what was given on the command line on top.
 
     Raises:
@@ -157,7 +157,7 @@ def read_settings(file: Path | None, given: dict[str, int | float | None]) -> tu
     serve_table = tables.get("serve", {})
     if unknown or not isinstance(serve_table, dict):
         raise SettingsError(f"{file} may hold the tables [limits] and [serve] only, not {sorted(unknown)}.")
-    named = {name: value for name, value in given.items() if value is not None}
+    named = {name: value for name, value in options.items() if value is not None}
     try:
         limits = Limits.model_validate(tables.get("limits", {}))
         return limits, ServeSettings.model_validate({**serve_table, **named})

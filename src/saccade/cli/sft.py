@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from saccade.cli.train_options import Model, Out, Resume, Several, Shard, model_settings, need_training, run
+from saccade.cli.train_options import ModelOption, Out, Resume, Several, Shard, model_settings, need_training, run
 from saccade.errors import SettingsError
 from saccade.recipes.find import find_recipe, recipe_list
 
@@ -19,10 +19,9 @@ app = typer.Typer(add_completion=False, rich_markup_mode=None)
 EPILOG = (
     "OUT holds settings.toml (all of them, resolved), metrics.jsonl, samples.jsonl (greedy answers to held-out "
     "prompts), tensorboard/, checkpoints/, and in the end model/, which `saccade ask --model local:OUT/model` runs. "
-    "The same command with --resume continues a run that was stopped or killed, as if nothing had happened. "
-    "Several GPUs: --processes N, or accelerate launch --num_processes N -m saccade sft ... "
-    "Exit codes: 0 trained; 2 a setting, a file or the data are wrong; 130 stopped with Ctrl-C. "
-    "docs/training.md says what each setting does."
+    "With --resume the same command resumes a run that was stopped or killed, with the same result. Several GPUs: "
+    "--processes N, or accelerate launch --num_processes N -m saccade sft ... Exit codes: 0 trained; 2 a setting, a "
+    "file or the data are wrong; 130 stopped with Ctrl-C. docs/training.md says what each setting does."
 )
 
 
@@ -32,7 +31,7 @@ def sft(
     data: Annotated[
         list[str] | None, typer.Option(help="Run folder to learn from. May be repeated; the order counts.")
     ] = None,
-    model: Model = None,
+    model: ModelOption = None,
     out: Out = Path("runs/sft"),
     option: Annotated[
         list[str] | None,
@@ -71,9 +70,9 @@ def sft(
 def _train(settings: SftSettings, out: Path, resume: bool) -> None:
     from transformers.utils import logging
 
-    from saccade.cli.sft_screen import Screen
+    from saccade.cli.sft_screen import SftScreen
     from saccade.sft.train.run import train
 
     logging.disable_progress_bar()  # ours is there
-    with Screen() as screen:
-        train(settings, out, resume=resume, watch=screen)
+    with SftScreen() as screen:
+        train(settings, out, resume=resume, callback=screen)

@@ -11,31 +11,31 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from saccade.sft.synth.report import Progress
+    from saccade.sft.synth.report import SynthProgress
     from saccade.sft.synth.settings import SynthSettings
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
 EPILOG = (
-    "Ctrl-C keeps what there is; the same command continues where it stopped, and refuses other settings (only --n may "
-    "grow). Without --teacher, experts that know each world's program write the turns; all code really runs. With "
+    "Ctrl-C keeps what is finished; the same command resumes the run and refuses other settings (only --n may grow). "
+    "Without --teacher, experts that know each world's program write the turns; all code really runs. With "
     "--teacher, a model plays the dialect; --set teacher.recipe=densify lets a second model (teacher.writer) rewrite "
     "its thoughts, teacher.recipe=codify turns reasoning in words into code that is run. Trajectories have the score "
-    "`exact`; wrong ones are kept, for `saccade curate` to sort out. Exit codes: 0 done; 1 done, but jobs came to "
-    "nothing; 2 a name or a setting is wrong, or a backend failed; 130 broken off."
+    "`correct`; wrong ones are kept; `saccade curate` can drop them. Exit codes: 0 done; 1 done, but some jobs "
+    "failed; 2 a name or a setting is wrong, or a backend failed; 130 interrupted."
 )
 
 
 @app.command(epilog=EPILOG)
 def synth(
     worlds: Annotated[list[str], typer.Argument(metavar="WORLD...", help="Worlds; `saccade worlds list` names them.")],
-    dialect: Annotated[str, typer.Option(help="How the turns are written.")],
-    out: Annotated[Path, typer.Option(help="Run folder; made if missing, continued if it is there.")],
+    dialect: Annotated[str, typer.Option(help="Dialect in which the turns are written.")],
+    out: Annotated[Path, typer.Option(help="Run folder; created if missing, resumed if it exists.")],
     n: Annotated[int, typer.Option("--n", min=1, help="Tasks of each world.")] = 100,
     split: Annotated[str, typer.Option(help="train, validation or test.")] = "train",
     teacher: Annotated[
         str | None,
-        typer.Option(help="A model in place of the experts, e.g. openai:gpt-4.1 (as `saccade ask --model`)."),
+        typer.Option(help="A model instead of the experts, e.g. openai:gpt-4.1 (as `saccade ask --model`)."),
     ] = None,
     workers: Annotated[
         int | None, typer.Option(min=1, help="Episodes at once.  [default: twice the cores; 8 with a teacher]")
@@ -48,7 +48,7 @@ def synth(
             metavar="NAME=VALUE",
             help="samples, start, expert.verbosity (short or long), expert.styles.mistake, expert.crop_side, "
             "knobs.WORLD.KNOB, teacher.writer, teacher.sampling.temperature, limits.turns, tools, sandbox, ... "
-            "A wrong name lists what is near.",
+            "A wrong name lists similar ones.",
         ),
     ] = None,
 ) -> None:
@@ -61,8 +61,8 @@ def synth(
     settings = load_settings(SynthSettings, overrides=[*data, *named, *(option or [])])
     if not settings.teacher.model:
         for name, sampling in (("", settings.teacher.sampling), ("writer_", settings.teacher.writer_sampling)):
-            for given in (given for given, value in sampling.model_dump().items() if value is not None):
-                said = f"no teacher is named, so teacher.{name}sampling.{given} changes nothing."
+            for setting in (setting for setting, value in sampling.model_dump().items() if value is not None):
+                said = f"no teacher is named, so teacher.{name}sampling.{setting} changes nothing."
                 print(f"saccade: {said}", file=sys.stderr)
     at_once = workers or (8 if teacher else 2 * (os.cpu_count() or 1))
     progress = _made(settings, out, at_once)
@@ -70,7 +70,7 @@ def synth(
     raise typer.Exit(1 if progress.discarded else 0)
 
 
-def _made(settings: SynthSettings, out: Path, workers: int) -> Progress:
+def _made(settings: SynthSettings, out: Path, workers: int) -> SynthProgress:
     from rich.progress import BarColumn, MofNCompleteColumn, TimeRemainingColumn
     from rich.progress import Progress as Bar
 
@@ -81,11 +81,11 @@ def _made(settings: SynthSettings, out: Path, workers: int) -> Progress:
     with Bar(*columns, console=plain_console(stderr=True), transient=True, speed_estimate_period=120) as bar:
         row = bar.add_task("", total=None)
 
-        def show(progress: Progress) -> None:
+        def show(progress: SynthProgress) -> None:
             share = f"{100 * progress.right / progress.kept:.0f}% right" if progress.kept else ""
             lost = sum(progress.discarded.values())
-            told = share + (f", {lost} came to nothing" if lost else "")
-            bar.update(row, total=progress.total, completed=progress.done, description=told)
+            description = share + (f", {lost} failed" if lost else "")
+            bar.update(row, total=progress.total, completed=progress.done, description=description)
 
         try:
             return asyncio.run(synthesise(settings, out, workers=workers, watch=show))
@@ -94,14 +94,14 @@ def _made(settings: SynthSettings, out: Path, workers: int) -> Progress:
             raise
 
 
-def _tell(progress: Progress, out: Path) -> None:
+def _tell(progress: SynthProgress, out: Path) -> None:
     share = f", {progress.right} of them right" if progress.kept else ""
     before = f" ({progress.skipped} were there before)" if progress.skipped else ""
     print(f"{progress.kept} trajectories made{share}{before}: {out}")
     for maker, count in sorted(progress.makers.items()):
         print(f"  {maker:<32}{count}")
     for kind, count in sorted(progress.discarded.items()):
-        print(f"  came to nothing, {kind}: {count}; the first: {progress.example[kind]}")
+        print(f"  failed, {kind}: {count}; the first: {progress.example[kind]}")
 
 
 def _list(names: list[str]) -> str:

@@ -10,11 +10,14 @@ from typing import Annotated, Any, TypeAlias
 
 import typer
 
+from saccade.cli.logs import logged
 from saccade.errors import UnavailableError
 
-Model: TypeAlias = Annotated[str | None, typer.Option(help="Checkpoint to begin with: a folder, or a name on the hub.")]
+ModelOption: TypeAlias = Annotated[
+    str | None, typer.Option(help="Checkpoint to begin with: a folder, or a name on the hub.")
+]
 Out: TypeAlias = Annotated[Path, typer.Option(help="Folder of the run.")]
-Resume: TypeAlias = Annotated[bool, typer.Option("--resume", help="Continue the run in OUT.")]
+Resume: TypeAlias = Annotated[bool, typer.Option("--resume", help="Resume the run in OUT.")]
 Several: TypeAlias = Annotated[
     int, typer.Option("--processes", min=1, help="Processes, one for each GPU; `accelerate launch` starts them too.")
 ]
@@ -44,14 +47,14 @@ def model_settings(model: str | None, shard: bool | None) -> list[str]:
 
 
 def run(program: Callable[..., None], settings: Any, out: Path, resume: bool, processes: int) -> None:
-    """`program(settings, out, resume)` in as many processes; how to go on is said after Ctrl-C."""
+    """`program(settings, out, resume)` in as many processes; after Ctrl-C a line says how to resume."""
     from saccade.training.launch import complete, launch, launched
 
     try:
         if launched():
             complete(program, (settings, out, resume))
         elif processes > 1:
-            launch(program, (settings, out, resume), processes)
+            launch(logged(program), (settings, out, resume), processes)
         else:
             program(settings, out, resume)
     except KeyboardInterrupt:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -11,14 +10,15 @@ from typing import Self
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeElapsedColumn, TimeRemainingColumn
 
 from saccade.cli.plain import plain_column, plain_console
+from saccade.training.callback import Metrics, TrainingCallback
 from saccade.training.launch import is_first
 
 _LINES = 20
 """Lines that a whole run prints where the bar cannot be drawn."""
 
 
-class TrainScreen(ABC):
-    """The part of a `Watch` on standard error that is the same for every trainer; a context manager.
+class TrainScreen(TrainingCallback, ABC):
+    """The part of a callback, on standard error, that is the same for every trainer; a context manager.
 
     Of several processes the first one draws.
     """
@@ -29,13 +29,13 @@ class TrainScreen(ABC):
             plain_column("{task.description}"),
             BarColumn(),
             MofNCompleteColumn(),
-            plain_column("{task.fields[told]}"),
+            plain_column("{task.fields[summary]}"),
             TimeElapsedColumn(),
             TimeRemainingColumn(),
             console=self.console,
             disable=not (self.console.is_terminal and is_first()),
         )
-        self._steps = self.progress.add_task("Training", total=None, told="", visible=False)
+        self._steps = self.progress.add_task("Training", total=None, summary="", visible=False)
         self._total = 0
 
     def __enter__(self) -> Self:
@@ -49,20 +49,20 @@ class TrainScreen(ABC):
         """Stop drawing."""
         self.progress.stop()
 
-    def starts(self, done: int, total: int) -> None:
+    def begins(self, done: int, total: int) -> None:
         """Draw the bar where it stands."""
         self._total = total
         self.progress.update(self._steps, total=total, completed=done, visible=True)
 
-    def step(self, number: int, values: Mapping[str, float | int]) -> None:
+    def step(self, number: int, values: Metrics) -> None:
         """Move the bar; where there is none, now and then a line."""
-        told = self.told(values)
-        self.progress.update(self._steps, completed=number, told=told)
+        summary = self.summary(values)
+        self.progress.update(self._steps, completed=number, summary=summary)
         if not self.console.is_terminal and (number % max(1, self._total // _LINES) == 0 or number == self._total):
-            self.print(f"step {number}/{self._total}  {told}")
+            self.print(f"step {number}/{self._total}  {summary}")
 
     @abstractmethod
-    def told(self, values: Mapping[str, float | int]) -> str:
+    def summary(self, values: Metrics) -> str:
         """What is shown of a step."""
 
     def saved(self, path: Path) -> None:

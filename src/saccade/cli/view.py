@@ -19,7 +19,7 @@ def view(
         bool, typer.Option("--open/--no-open", help="Open the page in the browser. [default: do not]")
     ] = False,
 ) -> None:
-    """Serve a run, or all runs of a folder, as pages that follow an evaluation while it is played."""
+    """Serve a run, or all runs of a folder, as pages that follow an evaluation while it runs."""
     from saccade.errors import SettingsError
     from saccade.report.live_server import serve
 

@@ -26,13 +26,11 @@ if TYPE_CHECKING:
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, rich_markup_mode=None)
 
-Name = Annotated[str, typer.Argument(help="A world, as `saccade worlds list` names it.")]
-Count = Annotated[int, typer.Option("--n", min=1, help="How many samples.")]
+WorldArgument = Annotated[str, typer.Argument(help="A world, as `saccade worlds list` names it.")]
+CountOption = Annotated[int, typer.Option("--n", min=1, help="How many samples.")]
 Start = Annotated[int, typer.Option(min=0, help="Index of the first sample.")]
 SplitName = Annotated[str, typer.Option("--split", help="train, validation or test.")]
-Turn = Annotated[list[str] | None, typer.Option("--set", help="A knob, as in --set signs=12; may be repeated.")]
-
-_SUFFIXES = {"image/png": ".png", "video/mp4": ".mp4", "video/webm": ".webm"}
+KnobOption = Annotated[list[str] | None, typer.Option("--set", help="A knob, as in --set signs=12; may be repeated.")]
 
 
 @app.callback()
@@ -58,12 +56,12 @@ def list_worlds(
 
 @app.command()
 def sample(
-    name: Name,
+    name: WorldArgument,
     out: Annotated[Path, typer.Option(help="Folder to write to; made if missing.")],
-    n: Count = 16,
+    n: CountOption = 16,
     split: SplitName = "train",
     start: Start = 0,
-    turn: Turn = None,
+    turn: KnobOption = None,
 ) -> None:
     """Draw samples into a folder: records, media, and files to look at."""
     from saccade.media.store import MediaStore
@@ -83,12 +81,12 @@ def sample(
 
 @app.command()
 def sheet(
-    name: Name,
+    name: WorldArgument,
     out: Annotated[Path | None, typer.Option(help="The PNG file; by default runs/sheets/NAME.png.")] = None,
-    n: Count = 12,
+    n: CountOption = 12,
     split: SplitName = "train",
     start: Start = 0,
-    turn: Turn = None,
+    turn: KnobOption = None,
 ) -> None:
     """Draw one contact sheet of samples with their gold boxes and answers."""
     from saccade.tasks.worlds.base import draw_sample
@@ -121,9 +119,11 @@ def _tasks(world: World[Any], split: Split, indices: range, store: MediaStore, k
 
 def _named(task: Task, store: MediaStore, pictures: Path) -> Task:
     """The task; its media now also lie in `pictures`, as links where the file system has them."""
+    from saccade.media.suffixes import suffix_of
+
     for item in task.media:
         stem = f"{task.id}_{item.name}".replace("/", "_").replace("@", "-")
-        target = pictures / f"{stem}{_SUFFIXES.get(item.part.mime, '')}"
+        target = pictures / f"{stem}{suffix_of(item.part.mime)}"
         target.unlink(missing_ok=True)
         try:
             os.link(store.path(item.part.sha256), target)

@@ -1,4 +1,4 @@
-"""Tool calls as models write them in JSON, every known shape read as one `ToolCall`; which shape it was is told too.
+"""Tool calls as models write them in JSON, every known shape read as one `ToolCall`, with its shape.
 
     {"name": "zoom", "arguments": {...}}                      arguments (DeepEyes, Qwen, verl-tool)
     {"tool": "zoom", "parameters": {...}}                     parameters (VISTA-Gym)

@@ -55,10 +55,9 @@ def checked(dialect: Dialect, text: str, action: Action) -> str:
         ValueError: it does not.
     """
     ends = [text.find(stop) + len(stop) for stop in dialect.stop if stop in text]
-    finish = FinishReason.STOP_STRING if ends else FinishReason.STOP
     if ends and min(ends) < len(text):
         raise ValueError(f"{dialect.id} cannot say this: the text would be stopped after {min(ends)} characters")
-    if dialect.parse(text, finish) != action:
+    if dialect.parse(text, FinishReason.STOP) != action:
         raise ValueError(f"{dialect.id} cannot say this {action.kind}: its own text would be read as something else")
     return text
 

@@ -73,7 +73,7 @@ _NO_ACTION = (
 
 
 @dataclass(frozen=True, slots=True)
-class CodeDance:
+class CodeDanceDialect:
     """The dialect of CodeDance; see the module."""
 
     id: str
@@ -109,9 +109,9 @@ class CodeDance:
     def parse(self, text: str, finish: FinishReason) -> Action:
         """The first Python fence; else code in tags, or in a JSON call; else the last answer."""
         text = clean_text(text)
-        asked = fenced_code(text, finish, last=False) or tagged_code(text, finish, last=False) or _called(text)
-        if asked is not None:
-            return asked
+        code = fenced_code(text, finish, last=False) or tagged_code(text, finish, last=False) or _called(text)
+        if code is not None:
+            return code
         answers = [answer_in(block.body) for block in blocks(text, "answer") if block.closed]
         if answers and answers[-1]:
             return Answer(text=answers[-1])
@@ -138,12 +138,12 @@ class CodeDance:
             error = f"--- Execution Error ({found.kind}) ---\n{found.message}{after}"
             return _response((TextPart(text=GUARD.escape(before + error)),), pictures)
         images = shown(execution, SOURCES)
-        said = f"Code execution successful, output:\n{printed}" if printed else ""
-        said += f"Stderr output:\n```\n{warned}\n```" if warned else ""
-        said = "\n".join([*([said] if said else []), *execution.notes])
-        if not said and not images:
-            said = "Code execution successful, but it printed and showed nothing."
-        parts: list[Part] = [TextPart(text=GUARD.escape(said))]
+        text = f"Code execution successful, output:\n{printed}" if printed else ""
+        text += f"Stderr output:\n```\n{warned}\n```" if warned else ""
+        text = "\n".join([*([text] if text else []), *execution.notes])
+        if not text and not images:
+            text = "Code execution successful, but it printed and showed nothing."
+        parts: list[Part] = [TextPart(text=GUARD.escape(text))]
         for image in images:
             parts += [TextPart(text="Output image:"), image]
         return _response((*parts, TextPart(text=_NEXT)), pictures + len(images))
@@ -154,7 +154,7 @@ class CodeDance:
 
     def ask_for_answer(self) -> Message | None:
         """A last tool response that asks for the answer."""
-        return _response((TextPart(text=_LAST),), 0).message
+        return _message((TextPart(text=_LAST),))
 
 
 def _called(text: str) -> Code | None:
@@ -172,11 +172,15 @@ def _called(text: str) -> Code | None:
 
 
 def _response(parts: tuple[Part, ...], pictures: int) -> Observation:
+    return Observation(_message(parts), {}, pictures)
+
+
+def _message(parts: tuple[Part, ...]) -> Message:
     inside = (TextPart(text="<tool_response>\n"), *parts, TextPart(text="\n</tool_response>"))
-    return Observation(Message(role="user", parts=join_texts(inside)), {}, pictures)
+    return Message(role="user", parts=join_texts(inside))
 
 
 PRESETS: Mapping[str, Dialect] = {
-    "paper": CodeDance("codedance@1:paper", SessionOptions(state=StatePolicy.ROLLBACK)),
-    "repo": CodeDance("codedance@1:repo", SessionOptions(state=StatePolicy.CLEAR)),
+    "paper": CodeDanceDialect("codedance@1:paper", SessionOptions(state=StatePolicy.ROLLBACK)),
+    "repo": CodeDanceDialect("codedance@1:repo", SessionOptions(state=StatePolicy.CLEAR)),
 }

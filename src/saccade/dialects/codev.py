@@ -73,7 +73,7 @@ _NO_ACTION = "Your text holds neither code in <code></code> nor an answer in <an
 
 
 @dataclass(frozen=True, slots=True)
-class CodeV:
+class CodeVDialect:
     """The dialect of CodeV; see the module."""
 
     id: str = "codev@1"
@@ -111,9 +111,9 @@ class CodeV:
     def parse(self, text: str, finish: FinishReason) -> Action:
         """The code of the first complete code block; without one the last answer."""
         text = clean_text(text)
-        asked = tagged_code(text, finish, last=False)
-        if asked is not None:
-            return asked
+        code = tagged_code(text, finish, last=False)
+        if code is not None:
+            return code
         answers = [answer_in(block.body) for block in blocks(text, "answer") if block.closed]
         if answers and answers[-1]:
             return Answer(text=answers[-1])
@@ -155,4 +155,4 @@ def _output(text: str, images: tuple[ImagePart, ...], pictures: int) -> Observat
     return Observation(Message(role="user", parts=join_texts(parts)), {}, pictures + len(images))
 
 
-PRESETS: Mapping[str, Dialect] = {"": CodeV()}
+PRESETS: Mapping[str, Dialect] = {"": CodeVDialect()}

@@ -67,7 +67,7 @@ _LIMITS = EpisodeLimits(turns=5, images=32, response_tokens=20_480)
 
 
 @dataclass(frozen=True, slots=True)
-class DeepEyes:
+class DeepEyesDialect:
     """The dialect; see the module's head."""
 
     id: str = "deepeyes@1"
@@ -140,8 +140,8 @@ class DeepEyes:
             return self.correct(_GUARD.escape(failure(execution).message), pictures)
         images = tuple(picture.image for picture in execution.pictures)
         text = "" if images else execution.value or execution.stdout
-        told = _GUARD.escape(with_notes(text, execution)).removesuffix("\n")
-        ending = f"{told}{USER_PROMPT}</tool_response>"
+        result = _GUARD.escape(with_notes(text, execution)).removesuffix("\n")
+        ending = f"{result}{USER_PROMPT}</tool_response>"
         parts: tuple[Part, ...] = (TextPart(text="<tool_response>"), *images, TextPart(text=ending))
         return Observation(Message(role="user", parts=join_texts(parts)), {}, pictures + len(images))
 
@@ -190,9 +190,9 @@ def _named_box(call: ToolCall) -> ToolCall:
     return call.model_copy(update={"arguments": renamed})
 
 
-PRESETS: Mapping[str, DeepEyes] = MappingProxyType(
+PRESETS: Mapping[str, DeepEyesDialect] = MappingProxyType(
     {
-        "train": DeepEyes(),
-        "eval": DeepEyes(id="deepeyes@1:eval", runs="first", limits=EpisodeLimits(turns=11, images=32)),
+        "train": DeepEyesDialect(),
+        "eval": DeepEyesDialect(id="deepeyes@1:eval", runs="first", limits=EpisodeLimits(turns=11, images=32)),
     }
 )

@@ -46,7 +46,7 @@ SHORT = Prompts(
 
 
 @dataclass(frozen=True, slots=True)
-class Direct:
+class DirectDialect:
     """The dialect; see the module's head."""
 
     id: str
@@ -104,10 +104,10 @@ class Direct:
         """No last request: there is one turn."""
 
 
-PRESETS: Mapping[str, Direct] = MappingProxyType(
+PRESETS: Mapping[str, DirectDialect] = MappingProxyType(
     {
-        "reason": Direct("direct@1:reason", REASON),
-        "short": Direct("direct@1:short", SHORT),
-        "think": Direct("direct@1:think", THINK, tags_thoughts=True),
+        "reason": DirectDialect("direct@1:reason", REASON),
+        "short": DirectDialect("direct@1:short", SHORT),
+        "think": DirectDialect("direct@1:think", THINK, tags_thoughts=True),
     }
 )

@@ -84,7 +84,7 @@ def with_calls(text: str, calls: Sequence[ToolCall]) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Native:
+class NativeDialect:
     """The dialect; see the module's head."""
 
     id: str = "native@1"
@@ -114,8 +114,8 @@ class Native:
         pictures = [(item.name, item.part) for item in task.media if isinstance(item.part, ImagePart)]
         videos = [item for item in task.media if isinstance(item.part, VideoPart)]
         paths = {f"video_{number}.{item.part.mime.rpartition('/')[2]}": item.name for number, item in enumerate(videos)}
-        told = "".join(f"\nThe path of video {number} is in video_{number}_path." for number in range(len(paths)))
-        question = question_parts(question_text(task) + told, [part for _, part in pictures], _LABEL)
+        paths_text = "".join(f"\nThe path of video {number} is in video_{number}_path." for number in range(len(paths)))
+        question = question_parts(question_text(task) + paths_text, [part for _, part in pictures], _LABEL)
         system = Message(role="system", parts=(TextPart(text=self.system_prompt),))
         return Opening(
             messages=(system, Message(role="user", parts=question)),
@@ -130,11 +130,11 @@ class Native:
         text = clean_text(text)
         if finish is FinishReason.FILTERED:
             return ParseError(reason="The provider withheld the text.")
-        calls = _last_lines(text)
-        if calls and finish is FinishReason.LENGTH:
+        call = _first_of_the_last_calls(text)
+        if call is not None and finish is FinishReason.LENGTH:
             return ParseError(reason="The call was cut off by the token limit.")
-        if calls:
-            return _action(calls[0])
+        if call is not None:
+            return _action(call)
         answer = next((block.body.strip() for block in reversed(blocks(text, "answer")) if block.closed), None)
         if answer is not None:
             return Answer(text=answer)
@@ -190,15 +190,15 @@ class Native:
         return last.startswith("<tool_call") or re.search(rf"\b(?:{names})\(\{{.*\Z", text, re.DOTALL) is not None
 
 
-def _last_lines(text: str) -> list[re.Match[str]]:
-    """The lines of calls that end the text, in order."""
-    found: list[re.Match[str]] = []
+def _first_of_the_last_calls(text: str) -> re.Match[str] | None:
+    """The first of the lines of calls that end the text; None if its last line is no call."""
+    first = None
     for line in reversed(text.split("\n")):
         match = _CALL_LINE.fullmatch(line)
         if match is None:
             break
-        found.append(match)
-    return found[::-1]
+        first = match
+    return first
 
 
 def _action(line: re.Match[str]) -> Action:
@@ -221,4 +221,4 @@ def _identifier(text: str | None) -> str | None:
         return None
 
 
-PRESETS: Mapping[str, Native] = MappingProxyType({"": Native()})
+PRESETS: Mapping[str, NativeDialect] = MappingProxyType({"": NativeDialect()})

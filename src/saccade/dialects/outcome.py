@@ -18,7 +18,7 @@ _TIMEOUT = "TimeoutError"
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
+class CallFailure:
     """Why a call did not end well."""
 
     kind: str
@@ -45,16 +45,16 @@ def with_notes(text: str, execution: Execution) -> str:
     return "\n".join([*([text.removesuffix("\n")] if text else []), *execution.notes]) + "\n"
 
 
-def failure(execution: Execution) -> Failure:
+def failure(execution: Execution) -> CallFailure:
     """The failure of an execution whose status is not ok."""
     reason = (execution.traceback or "").strip("\n")
     if execution.status is not Status.ERROR:
         kind = {Status.TIMEOUT: _TIMEOUT, Status.OUT_OF_MEMORY: "MemoryError"}.get(execution.status, "RuntimeError")
-        return Failure(kind, reason or f"the call ended as {execution.status.value}")
-    found = _EXCEPTION.fullmatch(_last_exception(reason))
-    if found is None:
-        return Failure("Exception", reason or "the code failed")
-    return Failure(found["name"].rpartition(".")[2], found["message"] or found["name"])
+        return CallFailure(kind, reason or f"the call ended as {execution.status.value}")
+    match = _EXCEPTION.fullmatch(_last_exception(reason))
+    if match is None:
+        return CallFailure("Exception", reason or "the code failed")
+    return CallFailure(match["name"].rpartition(".")[2], match["message"] or match["name"])
 
 
 def _last_exception(traceback: str) -> str:

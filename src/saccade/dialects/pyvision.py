@@ -62,7 +62,7 @@ _LAST = (
 
 
 @dataclass(frozen=True, slots=True)
-class PyVision:
+class PyVisionDialect:
     """The dialect of PyVision; see the module."""
 
     id: str
@@ -96,9 +96,9 @@ class PyVision:
     def parse(self, text: str, finish: FinishReason) -> Action:
         """The code of the last code block; without one the last answer in tags, or in a box."""
         text = clean_text(text)
-        asked = tagged_code(text, finish)
-        if asked is not None:
-            return asked
+        code = tagged_code(text, finish)
+        if code is not None:
+            return code
         answers = [answer_in(block.body) for block in blocks(text, "answer") if block.closed]
         answer = answers[-1] if answers else (boxed(text) or "").strip()
         return Answer(text=answer) if answer else ParseError(reason=NO_ACTION)
@@ -156,6 +156,6 @@ def information(pictures: list[ImagePart]) -> dict[str, str]:
 
 
 PRESETS: Mapping[str, Dialect] = {
-    "repo": PyVision("pyvision@1:repo"),
-    "bound": PyVision("pyvision@1:bound", bind_pictures=True),
+    "repo": PyVisionDialect("pyvision@1:repo"),
+    "bound": PyVisionDialect("pyvision@1:bound", bind_pictures=True),
 }

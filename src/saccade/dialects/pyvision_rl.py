@@ -2,10 +2,10 @@ r"""PyVision-RL for images and for videos: as PyVision, inside a tool response, 
 
 Families: `pyvision-rl-image` (the picture is in the first turn, as `image_clue_0`), `pyvision-rl-image-no-hint` (it is
 only a variable, `image_hint_0`) and `pyvision-rl-video` (only `video_clue_0`; no frame is in the context). Presets:
-`paper` (the default: a failed call is shown and the model may go on, 32K tokens of context) and `repo` (as the released
-training: a text without an action ends the episode, and so does the first failed call; 32000 + 20480 tokens). In both:
-5 turns, so 4 calls; 32 pictures; 30 seconds a call; printed text is not cut. The evaluation in the paper takes 30
-turns: a setting of the run.
+`paper` (the default: a failed call is shown and the model may continue, 32K tokens of context) and `repo` (as the
+released training: a text without an action ends the episode, and so does the first failed call; 32000 + 20480 tokens).
+In both: 5 turns, so 4 calls; 32 pictures; 30 seconds a call; printed text is not cut. The evaluation in the paper takes
+30 turns: a setting of the run.
 
 Kept exactly: the wrapper and line breaks of observations (they differ between the three), one line break between the
 closing tag of the picture and the text, pictures numbered from the number of those shown, the last answer before code,
@@ -55,7 +55,7 @@ _VIDEO_SESSION = SESSION.model_copy(update={"preload": (*SESSION.preload, "Video
 
 
 @dataclass(frozen=True, slots=True)
-class PyVisionRL:
+class PyVisionRLDialect:
     """What the three families share, and the opening with the pictures in the first turn."""
 
     id: str
@@ -137,7 +137,7 @@ class PyVisionRL:
 
 
 @dataclass(frozen=True, slots=True)
-class PyVisionRLNoHint(PyVisionRL):
+class PyVisionRLNoHintDialect(PyVisionRLDialect):
     """The variant that shows no picture before the program does."""
 
     before_figures: ClassVar[str] = "\nText Result:\n"
@@ -159,7 +159,7 @@ class PyVisionRLNoHint(PyVisionRL):
 
 
 @dataclass(frozen=True, slots=True)
-class PyVisionRLVideo(PyVisionRL):
+class PyVisionRLVideoDialect(PyVisionRLDialect):
     """The variant for videos; no frame is shown before the program does."""
 
     before_figures: ClassVar[str] = "\nText Result:\n"
@@ -201,13 +201,13 @@ def _say(text: str, pictures: int) -> Observation:
     return Observation(message, {}, pictures)
 
 
-def _presets(family: type[PyVisionRL], name: str) -> Mapping[str, Dialect]:
+def _presets(family: type[PyVisionRLDialect], name: str) -> Mapping[str, Dialect]:
     return {
         "paper": family(f"{name}@1:paper", _PAPER, corrects=True),
         "repo": family(f"{name}@1:repo", _REPO, corrects=False),
     }
 
 
-IMAGE = _presets(PyVisionRL, "pyvision-rl-image")
-IMAGE_NO_HINT = _presets(PyVisionRLNoHint, "pyvision-rl-image-no-hint")
-VIDEO_PRESETS = _presets(PyVisionRLVideo, "pyvision-rl-video")
+IMAGE = _presets(PyVisionRLDialect, "pyvision-rl-image")
+IMAGE_NO_HINT = _presets(PyVisionRLNoHintDialect, "pyvision-rl-image-no-hint")
+VIDEO_PRESETS = _presets(PyVisionRLVideoDialect, "pyvision-rl-video")

@@ -35,19 +35,17 @@ DIALECTS: Final = PresetRegistry[Dialect](
 _named: dict[str, Dialect] = {}
 
 
-def load_dialect(wanted: str) -> Dialect:
+def load_dialect(name: str) -> Dialect:
     """The dialect that `wanted` names: an id, or code of the user's own (`file.py:NAME`, `module:NAME`).
 
     Raises:
         RegistryError: nothing has that id or preset (suggests the nearest), it cannot be imported, it is no dialect, or
             a dialect of the user's own has an id that is taken.
     """
-    dialect = DIALECTS.load(wanted)
-    if DIALECTS.code(wanted) is not None:
+    dialect = DIALECTS.load(name)
+    if DIALECTS.code(name) is not None:
         if DIALECTS.has(dialect.id.partition(":")[0]):
-            raise RegistryError(
-                f"{wanted} has the id {dialect.id}, which is another dialect's. Give it one of its own."
-            )
+            raise RegistryError(f"{name} has the id {dialect.id}, which is another dialect's. Give it one of its own.")
         _named[dialect.id] = dialect
     return dialect
 
@@ -61,10 +59,10 @@ def recorded_dialect(recorded: str) -> Dialect:
     return _named[recorded] if recorded in _named else DIALECTS.load_recorded(recorded)
 
 
-def presets(wanted: str) -> tuple[str, ...]:
+def presets(name: str) -> tuple[str, ...]:
     """The names of the presets of a family, its default first; empty if it has none.
 
     Raises:
         RegistryError: nothing has that id, or it cannot be imported.
     """
-    return DIALECTS.presets(wanted)
+    return DIALECTS.presets(name)

@@ -65,10 +65,10 @@ def blocks(text: str, tag: str) -> tuple[Block, ...]:
     opening, closing = f"<{tag}>", f"</{tag}>"
     found: list[Block] = []
     start = text.find(opening)
-    while start >= 0:
+    while start != -1:
         start += len(opening)
         end = text.find(closing, start)
-        if end < 0:
+        if end == -1:
             found.append(Block(text[start:], closed=False))
             break
         found.append(Block(text[start:end], closed=True))

@@ -70,7 +70,7 @@ _LIMITS = EpisodeLimits(turns=5, images=10)
 
 
 @dataclass(frozen=True, slots=True)
-class Thyme:
+class ThymeDialect:
     """The dialect; see the module's head."""
 
     id: str = "thyme@1"
@@ -84,12 +84,12 @@ class Thyme:
         """The first messages. Raises `SettingsError` for a task with a video."""
         pictures = pictures_of(task, self.id)
         paths = [f"image_{index}{_SUFFIXES.get(part.mime, '.png')}" for index, (_, part) in enumerate(pictures)]
-        told = "".join(
+        details = "".join(
             f'\n\n### User Image Path:** "{path}"\n### User Image Size:** "{part.width}x{part.height}"'
             for path, (_, part) in zip(paths, pictures, strict=True)
         )
         question = question_parts(question_text(task), [part for _, part in pictures])
-        user = Message(role="user", parts=join_texts([*question, TextPart(text=told + _FORMAT)]))
+        user = Message(role="user", parts=join_texts([*question, TextPart(text=details + _FORMAT)]))
         strings = {"temp_output_dir": "."} | ({"image_path": paths[0]} if paths else {})
         return Opening(
             messages=(Message(role="system", parts=(TextPart(text=self.system_prompt),)), user),
@@ -186,6 +186,6 @@ def _nothing(opened: bool, finish: FinishReason) -> str:
     return "There is neither code in <code> and </code> nor an answer in <answer> and </answer>."
 
 
-PRESETS: Mapping[str, Thyme] = MappingProxyType(
-    {"eval": Thyme(), "train": Thyme(id="thyme@1:train", limits=EpisodeLimits(turns=3, images=6))}
+PRESETS: Mapping[str, ThymeDialect] = MappingProxyType(
+    {"eval": ThymeDialect(), "train": ThymeDialect(id="thyme@1:train", limits=EpisodeLimits(turns=3, images=6))}
 )

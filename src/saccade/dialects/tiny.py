@@ -11,15 +11,15 @@ from collections.abc import Mapping
 
 from saccade.dialects.base import Dialect
 from saccade.dialects.prompt_file import ANY, Prompts
-from saccade.dialects.pyvision import PyVision
-from saccade.dialects.pyvision_rl import PyVisionRLVideo
+from saccade.dialects.pyvision import PyVisionDialect
+from saccade.dialects.pyvision_rl import PyVisionRLVideoDialect
 from saccade.record.trajectory import EpisodeLimits
 
 _BARE = Prompts({ANY: "{query}"}, "the prompts of saccade-tiny")
 _DIRECT = Prompts({ANY: "No code.\n{query}"}, "the prompts of saccade-tiny")
 
 PRESETS: Mapping[str, Dialect] = {
-    "look": PyVision("tiny@1:look", prompts=_BARE, limits=EpisodeLimits(turns=57)),
-    "direct": PyVision("tiny@1:direct", prompts=_DIRECT, limits=EpisodeLimits(turns=1)),
-    "video": PyVisionRLVideo("tiny@1:video", EpisodeLimits(turns=4), corrects=True, prompts=_BARE),
+    "look": PyVisionDialect("tiny@1:look", prompts=_BARE, limits=EpisodeLimits(turns=57)),
+    "direct": PyVisionDialect("tiny@1:direct", prompts=_DIRECT, limits=EpisodeLimits(turns=1)),
+    "video": PyVisionRLVideoDialect("tiny@1:video", EpisodeLimits(turns=4), corrects=True, prompts=_BARE),
 }

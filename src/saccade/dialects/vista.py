@@ -53,7 +53,7 @@ _LIMITS = EpisodeLimits(turns=3)
 
 
 @dataclass(frozen=True, slots=True)
-class Vista:
+class VistaDialect:
     """The dialect; see the module's head."""
 
     id: str = "vista@1"
@@ -225,16 +225,16 @@ def _system_prompt(tools: tuple[ToolSpec, ...], shape: CallShape, thinks: bool) 
     )
 
 
-PRESETS: Mapping[str, Vista] = MappingProxyType(
+PRESETS: Mapping[str, VistaDialect] = MappingProxyType(
     {
-        "paper": Vista(),
-        "repo": Vista(
+        "paper": VistaDialect(),
+        "repo": VistaDialect(
             id="vista@1:repo",
             shapes=(CallShape.PARAMETERS,),
             call_beside_answer=True,
             fenced=False,
             limits=EpisodeLimits(turns=10),
         ),
-        "tools-only": Vista(id="vista@1:tools-only", thinks=False),
+        "tools-only": VistaDialect(id="vista@1:tools-only", thinks=False),
     }
 )

@@ -26,12 +26,12 @@ from gymnasium import spaces
 from saccade.dialects.base import Dialect
 from saccade.dialects.registry import load_dialect
 from saccade.env.example_turns import example_turns
-from saccade.env.observations import Observation, as_text, flat, observation
+from saccade.env.observations import EnvObservation, as_text, flat, observation
 from saccade.env.playing import Playing
 from saccade.env.registration import spec_of
 from saccade.env.rubric import Rubric, as_rubric
 from saccade.env.spaces import PicturesSpace, TextSpace
-from saccade.env.stage import SandboxSource, Stage, StoreSource
+from saccade.env.stage import EnvResources, SandboxSource, StoreSource
 from saccade.env.tasks import task_source
 from saccade.episode.equip import equipped
 from saccade.episode.plan import Plan
@@ -45,7 +45,7 @@ _TERMINAL = frozenset({StopReason.ANSWERED, StopReason.NO_ACTION})
 """The agent ended the episode; every other end cuts it off."""
 
 
-class Options(TypedDict, total=False):
+class LookAgainOptions(TypedDict, total=False):
     """What `LookAgainEnv` may be given by name; None means the default."""
 
     sandbox: SandboxSource
@@ -71,7 +71,7 @@ class _Given:
     render_mode: str | None = None
 
 
-class LookAgainEnv(gymnasium.Env[Observation, str]):
+class LookAgainEnv(gymnasium.Env[EnvObservation, str]):
     """Questions about pictures; actions are turns of a model, observations what it reads in return."""
 
     metadata = {"render_modes": ["ansi"], "render_fps": 1}  # noqa: RUF012  # Gymnasium's own way
@@ -81,7 +81,7 @@ class LookAgainEnv(gymnasium.Env[Observation, str]):
         tasks: Sequence[Task] | str = "visual-search",
         dialect: Dialect | str = "pyvision",
         store: StoreSource = None,
-        **options: Unpack[Options],
+        **options: Unpack[LookAgainOptions],
     ) -> None:
         """An environment over `tasks`, or over the generated world of that id; nothing is started yet.
 
@@ -89,7 +89,7 @@ class LookAgainEnv(gymnasium.Env[Observation, str]):
             tasks: each episode draws one.
             dialect: how the agent is spoken to, or its id.
             store: the media store that holds the tasks' pictures, or its folder. None: a temporary one, for worlds.
-            options: see `Options`.
+            options: see `LookAgainOptions`.
 
         Raises:
             SettingsError: there are no tasks, or the dialect knows no typed tools but some were given.
@@ -104,7 +104,7 @@ class LookAgainEnv(gymnasium.Env[Observation, str]):
         self._rubric = as_rubric(given.rubric)
         self._limits = given.limits
         self._playing: Playing | None = None
-        self._stage = Stage(given.sandbox, self.dialect.sandbox, store)
+        self._stage = EnvResources(given.sandbox, self.dialect.sandbox, store)
         self._finalizer = weakref.finalize(self, self._stage.close)
         if given.sandbox is None or callable(given.sandbox):
             self.spec = spec_of({"tasks": tasks, "dialect": dialect, "store": store, **options})
@@ -116,7 +116,7 @@ class LookAgainEnv(gymnasium.Env[Observation, str]):
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[Observation, dict[str, Any]]:
+    ) -> tuple[EnvObservation, dict[str, Any]]:
         """Begin an episode with a random task, or the one that `options={"task": id or index}` names.
 
         Raises:
@@ -132,7 +132,7 @@ class LookAgainEnv(gymnasium.Env[Observation, str]):
         self._playing = Playing(plan, self._stage, self._tools)
         return observation(self._playing.news(), self._stage.store), self._info(self._playing)
 
-    def step(self, action: str) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
+    def step(self, action: str) -> tuple[EnvObservation, float, bool, bool, dict[str, Any]]:
         """Play one turn with the text that the agent wrote.
 
         Returns what is new, the reward, whether the agent ended the episode, whether it was cut off, and the info.
@@ -148,7 +148,7 @@ class LookAgainEnv(gymnasium.Env[Observation, str]):
             raise gymnasium.error.ResetNeeded("no episode is under way: call reset() before step()")
         if not self.action_space.contains(action):
             raise gymnasium.error.InvalidAction(f"an action is the text of a turn (str), not {type(action).__name__}")
-        self._playing = None  # stays so if this raises: an episode that was broken off cannot go on
+        self._playing = None  # stays so if this raises: an episode that was interrupted cannot continue
         outcome = playing.say(action)
         self._playing = playing
         seen = observation(playing.news(), self._stage.store)

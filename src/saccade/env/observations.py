@@ -17,11 +17,11 @@ from saccade.media.modes import to_rgb
 from saccade.media.store import MediaStore
 from saccade.record.content import ImagePart, Message, Role, TextPart, VideoPart
 
-Told = tuple[Role, TextPart | ImagePart | VideoPart]
+RolePart = tuple[Role, TextPart | ImagePart | VideoPart]
 """A part and who said it. A conversation only grows when it is written as these."""
 
 
-class Observation(TypedDict):
+class EnvObservation(TypedDict):
     """What is new in the conversation since the last observation; all of it at the start."""
 
     text: str
@@ -29,22 +29,24 @@ class Observation(TypedDict):
     """Those that `<image>` stands for in `text`, in order; transparency on white."""
 
 
-def flat(messages: Iterable[Message]) -> tuple[Told, ...]:
+def flat(messages: Iterable[Message]) -> tuple[RolePart, ...]:
     """The parts of `messages` in order."""
     return tuple((message.role, part) for message in messages for part in message.parts)
 
 
-def as_text(parts: Iterable[Told]) -> str:
+def as_text(parts: Iterable[RolePart]) -> str:
     """`parts` as one text, a mark before each role."""
-    groups = groupby(parts, key=lambda told: told[0])
+    groups = groupby(parts, key=lambda part: part[0])
     return "\n\n".join(f"[{role}]\n{''.join(_written(part) for _, part in group)}" for role, group in groups)
 
 
-def observation(parts: Iterable[Told], store: MediaStore) -> Observation:
+def observation(parts: Iterable[RolePart], store: MediaStore) -> EnvObservation:
     """The observation of `parts`; its arrays are nobody else's. Raises `MediaError` for what `store` cannot give."""
     parts = tuple(parts)
     pictures = (to_rgb(store.open(part).decode()) for _, part in parts if isinstance(part, ImagePart))
-    return Observation(text=as_text(parts), pictures=tuple(np.array(picture, dtype=np.uint8) for picture in pictures))
+    return EnvObservation(
+        text=as_text(parts), pictures=tuple(np.array(picture, dtype=np.uint8) for picture in pictures)
+    )
 
 
 def _written(part: TextPart | ImagePart | VideoPart) -> str:

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from saccade.env.observations import Told, flat
-from saccade.env.stage import Stage
+from saccade.env.observations import RolePart, flat
+from saccade.env.stage import EnvResources
 from saccade.episode.drive import within
 from saccade.episode.effects import Ask, Effect, Ran, Reply, Run, Said, Stopped
-from saccade.episode.flow import Outcome, flow
+from saccade.episode.flow import EpisodeOutcome, flow
 from saccade.episode.performer import Performer
 from saccade.episode.plan import Plan
 from saccade.episode.trajectories import trajectory
@@ -32,10 +32,10 @@ MODEL: Final = "env"
 class Playing:
     """Plays one plan. After `outcome` is there, or an exception, nothing more can be said."""
 
-    def __init__(self, plan: Plan, stage: Stage, tools: Toolbox | None) -> None:
+    def __init__(self, plan: Plan, stage: EnvResources, tools: Toolbox | None) -> None:
         """Raises `SettingsError` for a task that the dialect cannot show."""
         self.plan = plan
-        self.outcome: Outcome | None = None
+        self.outcome: EpisodeOutcome | None = None
         self.turns = 0
         self.action: str | None = None
         """Kind of the last text's action; None if the episode ended before it was read."""
@@ -58,13 +58,13 @@ class Playing:
             return self._request.messages
         return conversation(self.outcome.prompt, self.outcome.turns)
 
-    def news(self) -> tuple[Told, ...]:
+    def news(self) -> tuple[RolePart, ...]:
         """What was said since the last call of this, the agent's own text left out."""
         parts = flat(self.messages)
         fresh, self._seen = parts[self._seen :], len(parts)
         return fresh
 
-    def say(self, text: str) -> Outcome | None:
+    def say(self, text: str) -> EpisodeOutcome | None:
         """Play on with what the agent wrote, up to a stop string of the dialect; the outcome, if that was the end.
 
         Raises:

@@ -17,7 +17,7 @@ from saccade.grading.registry import load_grader
 from saccade.record.score import CORRECT, Score
 from saccade.record.trajectory import Trajectory
 from saccade.rewards.registry import load_reward
-from saccade.rewards.reward import Group, NeedsConsistency, NeedsJudge, with_reward
+from saccade.rewards.reward import NeedsConsistency, NeedsJudge, RewardGroup, with_reward
 
 
 class Rubric(Protocol):
@@ -58,7 +58,7 @@ class Graded:
             load_grader(self.grader)
 
     def __call__(self, trajectory: Trajectory) -> tuple[Score, ...]:
-        """The part."""
+        """The score `correct`, by the grader."""
         return (scored_by_rule(trajectory.answer, trajectory.task, self.grader),)
 
 
@@ -85,9 +85,9 @@ class Rewarded:
             )
 
     def __call__(self, trajectory: Trajectory) -> tuple[Score, ...]:
-        """The parts."""
+        """The parts of the reward, and `correct`."""
         graded = trajectory.with_scores(self._grade(trajectory))
-        return with_reward(graded, *self._reward(Group((graded,)))).scores
+        return with_reward(graded, *self._reward(RewardGroup((graded,)))).scores
 
 
 def as_rubric(wanted: Rubric | str | None) -> Rubric:

@@ -17,9 +17,9 @@ from gymnasium.spaces.utils import is_space_dtype_shape_equiv
 from gymnasium.vector.utils import batch_differing_spaces, batch_space, create_empty_array
 from numpy.typing import NDArray
 
-Picture = NDArray[np.uint8]
+PictureArray = NDArray[np.uint8]
 """Height × width × 3, RGB, 0..255."""
-Pictures = tuple[Picture, ...]
+Pictures = tuple[PictureArray, ...]
 T = TypeVar("T")
 
 # What a random text is put together from: words, code, tags and what breaks careless parsers.

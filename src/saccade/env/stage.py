@@ -27,7 +27,7 @@ SandboxSource = Sandbox | Callable[[], Sandbox] | None
 StoreSource = MediaStore | str | os.PathLike[str] | None
 
 
-class Stage:
+class EnvResources:
     """Sandbox, store and loop of one environment."""
 
     def __init__(self, sandbox: SandboxSource, limits: Limits, store: StoreSource) -> None:

@@ -17,14 +17,14 @@ from PIL import Image
 from pydantic import BaseModel
 
 from saccade.dialects.base import Dialect
-from saccade.episode.asking import Asked, AskSettings, Question, answered
-from saccade.episode.performer import Watch, unwatched
+from saccade.episode.asking import AskSettings, AskTarget, Question, answered
+from saccade.episode.performer import EventCallback, unwatched
 from saccade.episode.suited import suited
 from saccade.errors import SettingsError
 from saccade.models.base import Model
 from saccade.record.settings import load_settings
 from saccade.record.trajectory import EpisodeLimits, Sampling, Trajectory
-from saccade.sandbox.loop_thread import LoopThread
+from saccade.sandbox.loop_thread import run_apart
 from saccade.tasks.own_media import TAKEN, OwnMedia
 
 _log = logging.getLogger(__name__)
@@ -40,7 +40,7 @@ class AskOptions(TypedDict, total=False):
     """Possible answers."""
     allow_urls: bool
     """Whether addresses are downloaded."""
-    watch: Watch
+    watch: EventCallback
     """Hears every event, on a thread of its own."""
     settings: Paths
     """A TOML file of settings; what is given beside it comes first."""
@@ -96,22 +96,18 @@ def ask(
     answers = tuple(options.pop("choices", ()))
     if options.pop("allow_urls", False):
         options["media"] = {**_plain(options.get("media", {})), "allow_urls": True}
-    given = {name: _plain(value) for name, value in options.items()}
-    given |= {name: _name(thing) for name, thing in (("model", model), ("dialect", dialect)) if thing is not None}
-    chosen, says = suited(load_settings(AskSettings, settings, given=given))
+    overrides = {name: _plain(value) for name, value in options.items()}
+    overrides |= {name: _name(thing) for name, thing in (("model", model), ("dialect", dialect)) if thing is not None}
+    chosen, says = suited(load_settings(AskSettings, settings, given=overrides))
     for line in says:
         _log.warning("%s", line)
-    asked = Asked(
+    target = AskTarget(
         chosen,
         model=None if isinstance(model, str) else model,
         dialect=None if isinstance(dialect, str) else dialect,
     )
     asking = Question(question, _listed(pictures), answers)
-    loop = LoopThread()  # works inside a running event loop too, as a notebook has one
-    try:
-        return loop.wait(answered(asking, asked, out=None if out is None else Path(out), watch=watch))
-    finally:
-        loop.stop()
+    return run_apart(answered(asking, target, out=None if out is None else Path(out), watch=watch))
 
 
 def _listed(pictures: object) -> tuple[OwnMedia, ...]:

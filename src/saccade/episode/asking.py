@@ -18,7 +18,7 @@ from saccade.episode.drive import run_episode
 from saccade.episode.effects import Notice
 from saccade.episode.equip import missing_words
 from saccade.episode.kept import run_kept
-from saccade.episode.performer import Watch, unwatched
+from saccade.episode.performer import EventCallback, unwatched
 from saccade.episode.plan import Plan, limits_with
 from saccade.episode.prepared import prepared_to_ask
 from saccade.episode.run_folder import mended
@@ -59,7 +59,7 @@ class Question:
 
 
 @dataclass(frozen=True)
-class Asked:
+class AskTarget:
     """Who is asked, and how; an object here stands in place of the name in the settings, which then is a label."""
 
     settings: AskSettings
@@ -69,10 +69,10 @@ class Asked:
 
 async def answered(
     question: Question,
-    asked: Asked,
+    target: AskTarget,
     *,
     out: Path | None = None,
-    watch: Watch = unwatched,
+    watch: EventCallback = unwatched,
     cancel: asyncio.Event | None = None,
 ) -> Trajectory:
     """Ask, and give the whole episode; with `out` it is kept in that run folder, with its pictures and settings.
@@ -86,11 +86,11 @@ async def answered(
         OSError: `out` cannot be used; nothing was asked yet.
         SaccadeError: a name, a file or a setting is wrong, or this machine cannot isolate a sandbox.
     """
-    settings, _ = suited(asked.settings)
-    if asked.model is None:
+    settings, _ = suited(target.settings)
+    if target.model is None:
         check_sampling(settings.model, settings.sampling)
-    dialect, tools = settings.spoken(asked.dialect)
-    if asked.model is None:
+    dialect, tools = settings.spoken(target.dialect)
+    if target.model is None:
         check_speaks(settings.model, dialect)
     with ExitStack() as stack:
         folder = None if out is None else mended(out)
@@ -104,7 +104,7 @@ async def answered(
             watch(Notice(note))
         if missing := missing_words(tools):
             watch(Notice(missing))
-        model = asked.model or patient(load_model(settings.model), settings.retry)
+        model = target.model or patient(load_model(settings.model), settings.retry)
         try:
             async with settings.provider(plan.dialect) as sandbox:
                 if folder is None:
@@ -117,8 +117,8 @@ async def answered(
 
 def _plan(question: Question, settings: AskSettings, dialect: Dialect, store: MediaStore) -> Plan:
     """The plan; its opening is made, so a task that the dialect cannot show is refused before a model is asked."""
-    given = brought(question.text, question.media, store, question.choices, settings.media)
-    ready = prepared_to_ask(given.task, dialect, settings, store)
+    task = brought(question.text, question.media, store, question.choices, settings.media)
+    ready = prepared_to_ask(task.task, dialect, settings, store)
     return Plan(
         ready.task,
         ready.dialect,
@@ -126,5 +126,5 @@ def _plan(question: Question, settings: AskSettings, dialect: Dialect, store: Me
         given_limits=limits_with(dialect.limits, **settings.limits.model_dump()),
         settings=settings_toml(settings),
         shown=ready.shown,
-        notes=(*(() if question.media else (_NOTHING_SHOWN,)), *given.notes, *ready.notes),
+        notes=(*(() if question.media else (_NOTHING_SHOWN,)), *task.notes, *ready.notes),
     )

@@ -1,7 +1,7 @@
 """The async driver: plays the loop with a model and a workbench, within the wall time, until it ends.
 
 Any number of episodes can be driven in one event loop. Cancelling the task ends what is under way and closes the
-session before `CancelledError` goes on; who wants the trajectory of an episode that is broken off sets `cancel`
+session before `CancelledError` is raised further; to get the trajectory of an interrupted episode, set `cancel`
 instead, and gets it with the stop reason `cancelled`.
 """
 
@@ -14,8 +14,8 @@ from contextlib import suppress
 from typing import Any
 
 from saccade.episode.effects import Reply, Stopped
-from saccade.episode.flow import Outcome, flow
-from saccade.episode.performer import Clock, Performer, Watch, unwatched
+from saccade.episode.flow import EpisodeOutcome, flow
+from saccade.episode.performer import EventCallback, Performer, ReadClock, unwatched
 from saccade.episode.plan import Plan
 from saccade.episode.trajectories import trajectory
 from saccade.episode.workbench import Workbench
@@ -33,7 +33,7 @@ async def run_episode(
     store: MediaStore,
     *,
     tools: Toolbox | None = None,
-    watch: Watch = unwatched,
+    watch: EventCallback = unwatched,
     cancel: asyncio.Event | None = None,
 ) -> Trajectory:
     """Play one episode and give its trajectory; model and sandbox stay open for the next.
@@ -57,7 +57,7 @@ async def played(plan: Plan, performer: Performer, model: str, *, cancel: asynci
     return trajectory(plan, outcome, model=model, seconds=performer.clock() - start)
 
 
-async def drive(plan: Plan, performer: Performer, *, cancel: asyncio.Event | None = None) -> Outcome:
+async def drive(plan: Plan, performer: Performer, *, cancel: asyncio.Event | None = None) -> EpisodeOutcome:
     """Play `plan` to its end."""
     play = flow(plan)
     allowed = plan.limits.wall_seconds
@@ -70,14 +70,14 @@ async def drive(plan: Plan, performer: Performer, *, cancel: asyncio.Event | Non
             performer.watch(reply)
             effect = play.send(reply)
     except StopIteration as stop:
-        outcome: Outcome = stop.value
+        outcome: EpisodeOutcome = stop.value
         return outcome
     finally:
         play.close()
 
 
 async def within(
-    work: Coroutine[Any, Any, Reply], end: float | None, cancel: asyncio.Event | None, clock: Clock = time.monotonic
+    work: Coroutine[Any, Any, Reply], end: float | None, cancel: asyncio.Event | None, clock: ReadClock = time.monotonic
 ) -> Reply:
     """The reply, unless the clock shows `end` or `cancel` is set before it is there; then the work is undone."""
     if end is None and cancel is None:

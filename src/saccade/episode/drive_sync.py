@@ -4,7 +4,8 @@
         trajectory = player.play(Plan(task, dialect))
 
 Model and sandbox are asynchronous underneath; they live on one event loop in a thread of the player's, which owns them.
-The generator itself runs on the caller's thread. Ctrl-C undoes what is under way before `KeyboardInterrupt` goes on.
+The generator itself runs on the caller's thread. Ctrl-C undoes what is under way before `KeyboardInterrupt` is raised
+further.
 """
 
 from __future__ import annotations
@@ -13,8 +14,8 @@ from contextlib import suppress
 from typing import Self
 
 from saccade.episode.drive import within
-from saccade.episode.flow import Outcome, flow
-from saccade.episode.performer import Performer, Watch, unwatched
+from saccade.episode.flow import EpisodeOutcome, flow
+from saccade.episode.performer import EventCallback, Performer, unwatched
 from saccade.episode.plan import Plan
 from saccade.episode.trajectories import trajectory
 from saccade.episode.workbench import Workbench
@@ -40,7 +41,7 @@ class SyncPlayer:
         self._tools = tools
         self._loop = LoopThread()
 
-    def play(self, plan: Plan, *, watch: Watch = unwatched) -> Trajectory:
+    def play(self, plan: Plan, *, watch: EventCallback = unwatched) -> Trajectory:
         """Play one episode. Raises as `run_episode` does."""
         workbench = Workbench(plan, self._sandbox, self._store, self._tools)
         performer = Performer(self._model, workbench, self._store, watch=watch)
@@ -63,7 +64,7 @@ class SyncPlayer:
     def __exit__(self, *exc: object) -> None:
         self.close()
 
-    def _drive(self, plan: Plan, performer: Performer) -> Outcome:
+    def _drive(self, plan: Plan, performer: Performer) -> EpisodeOutcome:
         play = flow(plan)
         allowed = plan.limits.wall_seconds
         end = None if allowed is None else performer.clock() + allowed
@@ -75,7 +76,7 @@ class SyncPlayer:
                 performer.watch(reply)
                 effect = play.send(reply)
         except StopIteration as stop:
-            outcome: Outcome = stop.value
+            outcome: EpisodeOutcome = stop.value
             return outcome
         finally:
             play.close()

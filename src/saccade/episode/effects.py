@@ -71,7 +71,9 @@ class Stopped:
 
 
 Effect = Ask | Run | Call
+"""What the loop asks its driver for."""
 Reply = Said | Ran | Stopped
+"""What the driver sends back."""
 
 
 @dataclass(frozen=True, slots=True)

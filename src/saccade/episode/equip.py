@@ -1,4 +1,4 @@
-"""Which typed tools an episode offers: told to the dialect in its own way, and put together to be called."""
+"""Which typed tools an episode offers: described to the dialect in its own way, and put together to be called."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ def equipped(dialect: Dialect, names: Sequence[str] = ()) -> tuple[Dialect, Tool
         return dialect, None
     tools = Toolbox.of(*names)
     if names and (missing := tools.missing()):
-        told = "; ".join(f"{name} ({need})" for name, need in missing.items())
-        raise SettingsError(f"not installed here, so no model could call it: {told}. Install it, or do not name it.")
+        listed = "; ".join(f"{name} ({need})" for name, need in missing.items())
+        raise SettingsError(f"not installed here, so no model could call it: {listed}. Install it, or do not name it.")
     specs = tuple(ToolSpec(tool.name, tool.description, dict(tool.parameters)) for tool in tools.definitions)
     return dialect.with_tools(specs), tools
 
@@ -41,5 +41,5 @@ def equipped(dialect: Dialect, names: Sequence[str] = ()) -> tuple[Dialect, Tool
 def missing_words(tools: Toolbox | None) -> str:
     """What a person should know of tools that are offered and cannot be called here; empty if all can."""
     missing = {} if tools is None else tools.missing()
-    told = "; ".join(f"{name} ({need})" for name, need in missing.items())
-    return f"Not installed here, so a call of it fails: {told}." if missing else ""
+    listed = "; ".join(f"{name} ({need})" for name, need in missing.items())
+    return f"Not installed here, so a call of it fails: {listed}." if missing else ""

@@ -35,7 +35,7 @@ from saccade.record.turn import FinishReason, TokenCounts, Turn
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class EpisodeOutcome:
     """How an episode went."""
 
     prompt: tuple[Message, ...]
@@ -47,19 +47,19 @@ class Outcome:
     """The name and revision that the backend gave itself."""
 
 
-Flow = Generator[Effect, Reply, Outcome]
+Flow = Generator[Effect, Reply, EpisodeOutcome]
 
 
 def flow(plan: Plan) -> Flow:
     """Play `plan`. Raises `SettingsError` at once for a task that the dialect cannot show."""
     talk = _Talk(plan)
     while True:
-        said = yield Ask(talk.request(), tuple(talk.turns))
-        if isinstance(said, Stopped):
-            return talk.end(said.reason, said.detail)
-        if not isinstance(said, Said):
-            raise TypeError(f"Ask is answered by Said or Stopped, not by {type(said).__name__}")
-        action = talk.hear(said)
+        reply = yield Ask(talk.request(), tuple(talk.turns))
+        if isinstance(reply, Stopped):
+            return talk.end(reply.reason, reply.detail)
+        if not isinstance(reply, Said):
+            raise TypeError(f"Ask is answered by Said or Stopped, not by {type(reply).__name__}")
+        action = talk.hear(reply)
         stop = talk.stop_after(action)
         if stop is not None:
             return talk.end(stop, talk.idleness(stop))
@@ -110,17 +110,17 @@ class _Talk:
             room=most - used if most is not None and used else room,
         )
 
-    def hear(self, said: Said) -> Action:
+    def hear(self, reply: Said) -> Action:
         """Read what the model wrote, and keep it as a turn."""
-        completion = said.completion
+        completion = reply.completion
         self.model = completion.model or self.model
         text = clean_text(completion.text)
         dialect = self.plan.dialect
         calls: tuple[ToolCall, ...] = ()
-        told = text
+        spoken = text
         if isinstance(dialect, FunctionDialect):
-            calls, told = completion.tool_calls, dialect.transcribe(text, completion.tool_calls)
-        action = dialect.parse(told, completion.finish)
+            calls, spoken = completion.tool_calls, dialect.transcribe(text, completion.tool_calls)
+        action = dialect.parse(spoken, completion.finish)
         usage = completion.usage
         self.turns.append(
             Turn(
@@ -135,13 +135,13 @@ class _Talk:
                 ),
                 dollars=usage.dollars,
                 finish_reason=completion.finish,
-                model_seconds=said.seconds,
+                model_seconds=reply.seconds,
             )
         )
         return action
 
     def stop_after(self, action: Action) -> StopReason | None:
-        """Why the episode ends before anything is run or said about `action`; None if it goes on."""
+        """Why the episode ends before anything is run or said about `action`; None if it continues."""
         if isinstance(action, Answer):
             return StopReason.ANSWERED
         if self.limit is not None:
@@ -202,9 +202,9 @@ class _Talk:
         cut = all(turn.finish_reason is FinishReason.LENGTH for turn in self.turns[-idle:])
         return f"{detail} {CUT}" if cut else detail
 
-    def end(self, reason: StopReason, detail: str = "") -> Outcome:
+    def end(self, reason: StopReason, detail: str = "") -> EpisodeOutcome:
         """The episode, ended."""
-        return Outcome(self.plan.opening.messages, tuple(self.turns), reason, detail, self.model)
+        return EpisodeOutcome(self.plan.opening.messages, tuple(self.turns), reason, detail, self.model)
 
     def _show(self, observation: Observation) -> StopReason | None:
         limits = self.plan.limits

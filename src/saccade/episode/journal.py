@@ -41,11 +41,11 @@ class NumberedTurn(Record):
     turn: Turn
 
 
-class Journal:
+class EpisodeJournal:
     """The record of one episode that is being played."""
 
     def __init__(self, file: Path, head: Trajectory, earlier: Sequence[Turn] = (), says: Sequence[str] = ()) -> None:
-        """Nothing is written yet. `earlier` are the turns that are in the file already."""
+        """Writes nothing by itself. `earlier` are the turns that are in the file already."""
         self.earlier = tuple(earlier)
         self.says = tuple(says)
         """What a person should know of other unfinished episodes of the folder."""
@@ -73,7 +73,7 @@ class Journal:
         self._kept.update((line.number, line.turn) for line in lines)
 
     def before(self, number: int) -> Turn | None:
-        """The turn of that number (from 0) as it went before; None where the episode goes on anew."""
+        """The turn of that number (from 0) as it went before; None where the episode continues with new turns."""
         return self.earlier[number] if number < len(self.earlier) else None
 
     def compare(self, number: int, before: Execution, now: Execution) -> None:
@@ -85,11 +85,11 @@ class Journal:
         """The trajectory with the seconds of what was before it was continued, and a word about it."""
         if not self.earlier:
             return trajectory
-        told = f"Continued after turn {len(self.earlier)}; its earlier calls were run again"
+        note = f"Continued after turn {len(self.earlier)}; its earlier calls were run again"
         turns = ", ".join(map(str, self._differing))
-        told += f", and gave another output in turn {turns}." if turns else ", with the same output."
+        note += f", and gave another output in turn {turns}." if turns else ", with the same output."
         before = sum(turn.model_seconds + turn.execution_seconds for turn in self.earlier)
-        detail = f"{trajectory.stop_detail} {told}".lstrip()
+        detail = f"{trajectory.stop_detail} {note}".lstrip()
         return trajectory.model_copy(update={"stop_detail": detail, "seconds": trajectory.seconds + before})
 
     def _holds(self, number: int, turn: Turn) -> bool:
@@ -107,7 +107,7 @@ class Unfinished:
     """With the turns so far; its `stop` is None."""
 
 
-def open_journal(folder: RunFolder, plan: Plan, model: str) -> tuple[Plan, Journal]:
+def open_journal(folder: RunFolder, plan: Plan, model: str) -> tuple[Plan, EpisodeJournal]:
     """The plan of the unfinished episode in `folder` that `plan` continues, or `plan` itself; and its journal.
 
     An episode is continued by a plan of the same task, dialect, limits, sampling, settings, model and version of
@@ -122,12 +122,12 @@ def open_journal(folder: RunFolder, plan: Plan, model: str) -> tuple[Plan, Journ
         if _same(found, head):
             recover_lines(item.file)
             same = replace(plan, rollout=found.rollout)
-            return same, Journal(item.file, found.model_copy(update={"turns": ()}), found.turns, said)
+            return same, EpisodeJournal(item.file, found.model_copy(update={"turns": ()}), found.turns, said)
         said.append(
             f"The unfinished episode {found.id} is not continued, for it was begun with another "
             f"{_what_differs(found, head)}; it stays in {item.file}, and the same command continues it."
         )
-    return plan, Journal(folder.journal_of(plan.id), head, says=said)
+    return plan, EpisodeJournal(folder.journal_of(plan.id), head, says=said)
 
 
 def again_text(turns: int) -> str:
@@ -166,12 +166,12 @@ def unfinished(root: Path, unread: Callable[[str], None] = lambda said: None) ->
         yield Unfinished(file, head.model_copy(update={"turns": tuple(turn for _, turn in sorted(turns.items()))}))
 
 
-def _same(found: Trajectory, head: Trajectory) -> bool:
-    return all(getattr(found, name) == getattr(head, name) for name in ("task", "group", "provenance", "prompt"))
+def _same(stored: Trajectory, head: Trajectory) -> bool:
+    return all(getattr(stored, name) == getattr(head, name) for name in ("task", "group", "provenance", "prompt"))
 
 
-def _what_differs(found: Trajectory, head: Trajectory) -> str:
-    before, now = found.provenance, head.provenance
+def _what_differs(stored: Trajectory, head: Trajectory) -> str:
+    before, now = stored.provenance, head.provenance
     names = [name for name in _TOLD if getattr(before, name) != getattr(now, name)]
     return " and ".join(names) or ("setting" if before != now else "prompt")
 

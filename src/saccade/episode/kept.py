@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 
 from saccade.episode.drive import played
 from saccade.episode.effects import Notice
 from saccade.episode.journal import again_text, open_journal
-from saccade.episode.performer import Performer, Watch, unwatched
+from saccade.episode.performer import EventCallback, Performer, unwatched
 from saccade.episode.plan import Plan
 from saccade.episode.run_folder import RunFolder
 from saccade.episode.workbench import Workbench
@@ -17,6 +18,8 @@ from saccade.record.disk import disk_words
 from saccade.record.trajectory import Trajectory
 from saccade.sandbox.base import Sandbox
 from saccade.tools.toolbox import Toolbox
+
+_log = logging.getLogger(__name__)
 
 
 class NotKeptError(SaccadeError):
@@ -34,7 +37,7 @@ async def run_kept(
     folder: RunFolder,
     *,
     tools: Toolbox | None = None,
-    watch: Watch = unwatched,
+    watch: EventCallback = unwatched,
     cancel: asyncio.Event | None = None,
 ) -> Trajectory:
     """Play `plan`, or continue the unfinished episode of it that `folder` holds, as `watch` then hears.
@@ -47,6 +50,7 @@ async def run_kept(
     for said in journal.says:
         watch(Notice(said))
     if journal.earlier:
+        _log.info("%s: continues an unfinished episode after %d turns.", plan.id, len(journal.earlier))
         watch(Notice(again_text(len(journal.earlier))))
     workbench = Workbench(plan, sandbox, folder.store, tools)
     performer = Performer(model, workbench, folder.store, watch=watch, journal=journal)

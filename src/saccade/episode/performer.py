@@ -5,11 +5,12 @@ Both drivers and the environment go through here, so an outage means the same to
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable
 
 from saccade.episode.effects import Ask, Call, Effect, Event, Ran, Reply, Run, Said, Stopped, Wrote
-from saccade.episode.journal import Journal
+from saccade.episode.journal import EpisodeJournal
 from saccade.episode.workbench import Workbench
 from saccade.errors import ContextLimitError, IsolationError, ModelLostError, ModelRefusedError, SandboxError
 from saccade.models.base import MediaReader, Model
@@ -17,9 +18,11 @@ from saccade.models.replay import completion_of
 from saccade.record.disk import disk_words
 from saccade.record.trajectory import StopReason
 
-Watch = Callable[[Event], None]
+_log = logging.getLogger(__name__)
+
+EventCallback = Callable[[Event], None]
 """Hears what happens, in order, on the loop's own thread; it must be quick and must not raise."""
-Clock = Callable[[], float]
+ReadClock = Callable[[], float]
 """Seconds since any moment."""
 
 
@@ -36,9 +39,9 @@ class Performer:
         workbench: Workbench,
         media: MediaReader,
         *,
-        watch: Watch = unwatched,
-        clock: Clock = time.monotonic,
-        journal: Journal | None = None,
+        watch: EventCallback = unwatched,
+        clock: ReadClock = time.monotonic,
+        journal: EpisodeJournal | None = None,
     ) -> None:
         """Without a `model` only `Run` and `Call` can be done. A `journal` keeps the turns as they come."""
         self._model = model
@@ -62,7 +65,7 @@ class Performer:
                 return again
         return await (self._ask(effect) if isinstance(effect, Ask) else self._act(effect))
 
-    async def _again(self, effect: Effect, journal: Journal) -> Reply | None:
+    async def _again(self, effect: Effect, journal: EpisodeJournal) -> Reply | None:
         """What came of it before the episode was broken off; code is run again, for the state that it leaves."""
         number = len(effect.turns) - (not isinstance(effect, Ask))
         turn = journal.before(number)
@@ -92,7 +95,9 @@ class Performer:
             return Stopped(StopReason.MODEL_REFUSED, str(error))
         except ModelLostError as error:
             return Stopped(StopReason.MODEL_LOST, str(error))
-        return Said(completion, self.clock() - start)
+        seconds, usage = self.clock() - start, completion.usage
+        _log.debug("Turn %d: %s tokens in %.1f s.", len(effect.turns) + 1, usage.sampled_tokens, seconds)
+        return Said(completion, seconds)
 
     async def _act(self, effect: Run | Call) -> Ran | Stopped:
         start = self.clock()
@@ -107,7 +112,9 @@ class Performer:
             return Stopped(StopReason.SANDBOX_LOST, str(error))
         except OSError as error:  # a full disk, above all
             return Stopped(StopReason.SANDBOX_LOST, f"what the call gave back cannot be kept: {disk_words(error)}")
-        return Ran(execution, self.clock() - start)
+        seconds = self.clock() - start
+        _log.debug("Call of turn %d: %s in %.2f s.", len(effect.turns), execution.status.value, seconds)
+        return Ran(execution, seconds)
 
     async def close(self) -> None:
         """Close the workbench; idempotent."""

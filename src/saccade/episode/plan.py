@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from saccade.dialects.base import Dialect, FunctionDialect, Opening
-from saccade.episode.shown import Shown, as_shown
+from saccade.episode.shown import ShownAs, as_shown
 from saccade.models.base import ToolSpec
 from saccade.record.task import Task
 from saccade.record.trajectory import EpisodeLimits, Sampling
@@ -28,7 +28,7 @@ class Plan:
     """Number of this rollout in its group."""
     settings: str = ""
     """The resolved settings of the command, for the record."""
-    shown: Mapping[str, Shown] = field(default_factory=dict)
+    shown: Mapping[str, ShownAs] = field(default_factory=dict)
     """Pictures that the first messages show otherwise than they are, by sha256; code and tools have the pictures."""
     notes: tuple[str, ...] = ()
     """What was done to media and limits beforehand, for a person."""
@@ -54,8 +54,8 @@ class Plan:
         return f"{self.task.id}#{self.rollout}"
 
 
-def limits_with(limits: EpisodeLimits, **given: float | None) -> EpisodeLimits:
+def limits_with(limits: EpisodeLimits, **overrides: float | None) -> EpisodeLimits:
     """`limits` with those of `given` that are not None in place of its own."""
     return EpisodeLimits.model_validate(
-        {**limits.model_dump(), **{name: value for name, value in given.items() if value is not None}}
+        {**limits.model_dump(), **{name: value for name, value in overrides.items() if value is not None}}
     )

@@ -13,7 +13,7 @@ from saccade.dialects.base import Dialect, Opening
 from saccade.dialects.question import VideoNotShownError
 from saccade.episode.session_limits import SessionLimits
 from saccade.episode.settings import EpisodeSettings
-from saccade.episode.shown import Shown, of_videos, scaled_down
+from saccade.episode.shown import ShownAs, of_videos, scaled_down
 from saccade.errors import SettingsError
 from saccade.media.store import MediaStore
 from saccade.record.content import ImagePart
@@ -35,7 +35,7 @@ class Prepared:
 
     task: Task
     dialect: Dialect
-    shown: Mapping[str, Shown]
+    shown: Mapping[str, ShownAs]
     notes: tuple[str, ...] = ()
 
 
@@ -58,32 +58,32 @@ def prepared_to_ask(task: Task, dialect: Dialect, settings: EpisodeSettings, sto
     Raises as `prepared` does.
     """
     notes = []
-    made = framed(task, settings.frames, store)
+    with_frames = framed(task, settings.frames, store)
     try:
-        dialect.open(made)
+        dialect.open(with_frames)
     except VideoNotShownError:
         wanted = FRAMES_OF_ASK.model_copy(update=settings.frames.model_dump(exclude_defaults=True))
-        made = framed(task, wanted, store)
+        with_frames = framed(task, wanted, store)
         why = f", since dialect {dialect.id} shows pictures only"
-        notes += _of_frames(made, wanted, why)
+        notes += _of_frames(with_frames, wanted, why)
     else:
-        if made is not task:
-            notes += _of_frames(made, settings.frames, "")
+        if with_frames is not task:
+            notes += _of_frames(with_frames, settings.frames, "")
         elif settings.frames.given:
             images_only = all(isinstance(item.part, ImagePart) for item in task.media)
             why = "there is no video" if images_only else "neither frames.fps nor frames.count is set"
             notes.append(f"{settings.frames.given} changes nothing: {why}")
-    shown = scaled_down(made, settings.media.shown_pixels, store)
-    names = {item.part.sha256: own_name(item.name) for item in made.media}
+    shown = scaled_down(with_frames, settings.media.shown_pixels, store)
+    names = {item.part.sha256: own_name(item.name) for item in with_frames.media}
     notes += [f"{names[sha256]}: {item.note}" for sha256, item in shown.items()]
     roomy = dialect
     if settings.sandbox == "local" and settings.session.memory_bytes is None:
-        roomy = _with_memory(dialect, made)
+        roomy = _with_memory(dialect, with_frames)
         if roomy is not dialect:
             memory = roomy.sandbox.memory_bytes / 1e9
             notes.append(f"a call may use {memory:.1f} GB of memory, for the large picture (session.memory_bytes)")
-    check_room(made, roomy, roomy.open(made), store, local=settings.sandbox == "local")
-    return Prepared(made, roomy, {**of_videos(made), **shown}, tuple(notes))
+    check_room(with_frames, roomy, roomy.open(with_frames), store, local=settings.sandbox == "local")
+    return Prepared(with_frames, roomy, {**of_videos(with_frames), **shown}, tuple(notes))
 
 
 def check_room(task: Task, dialect: Dialect, opening: Opening, store: MediaStore, *, local: bool) -> None:
@@ -116,7 +116,7 @@ def _of_frames(task: Task, settings: FrameSettings, why: str) -> list[str]:
     for item in task.media:
         if item.frame is not None:
             seconds.setdefault(item.frame.video, []).append(item.frame.second)
-    rate = f"{settings.told}, at most {settings.most}" if settings.count is None else "evenly"
+    rate = f"{settings.rate}, at most {settings.most}" if settings.count is None else "evenly"
     return [
         f"{own_name(video)} is shown as {len(times)} frame{'s' * (len(times) > 1)} ({rate}; {times[0]:.2f} s to "
         f"{times[-1]:.2f} s){why}; frames.fps and frames.most choose others"

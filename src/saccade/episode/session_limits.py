@@ -37,11 +37,11 @@ class SessionLimits(Settings):
         Raises:
             SettingsError: a limit is set that a remote sandbox decides itself, or the dialect's cannot be replaced.
         """
-        given = {name: value for name, value in self.model_dump().items() if value is not None}
-        if not given:
+        overrides = {name: value for name, value in self.model_dump().items() if value is not None}
+        if not overrides:
             return dialect
-        if sandbox != "local" and given.keys() != {"wall_seconds"}:
-            name = min(given.keys() - {"wall_seconds"})
+        if sandbox != "local" and overrides.keys() != {"wall_seconds"}:
+            name = min(overrides.keys() - {"wall_seconds"})
             raise SettingsError(
                 f"session.{name} cannot be set for the sandbox at {sandbox}: its limits are its server's. "
                 "Start `saccade sandbox serve` with --settings that say so."
@@ -53,9 +53,9 @@ class SessionLimits(Settings):
 
     def over(self, limits: Limits) -> Limits:
         """`limits` with these in place of its own."""
-        given = {name: value for name, value in self.model_dump().items() if value is not None}
+        overrides = {name: value for name, value in self.model_dump().items() if value is not None}
         if self.wall_seconds is not None:
-            given.setdefault("cpu_seconds", max(limits.cpu_seconds, math.ceil(self.wall_seconds)))
+            overrides.setdefault("cpu_seconds", max(limits.cpu_seconds, math.ceil(self.wall_seconds)))
         if self.file_bytes is not None:
-            given.setdefault("workspace_bytes", max(limits.workspace_bytes, self.file_bytes + 128 * MIB))
-        return Limits.model_validate({**limits.model_dump(), **given})
+            overrides.setdefault("workspace_bytes", max(limits.workspace_bytes, self.file_bytes + 128 * MIB))
+        return Limits.model_validate({**limits.model_dump(), **overrides})

@@ -18,19 +18,19 @@ from saccade.tasks.from_files import own_name
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class ShownAs:
     """How a picture is shown."""
 
     part: ImagePart
     note: str
 
 
-def as_shown(opening: Opening, shown: Mapping[str, Shown]) -> Opening:
+def as_shown(opening: Opening, shown: Mapping[str, ShownAs]) -> Opening:
     """The opening with the pictures of `shown`, by sha256, in its messages."""
     return replace(opening, messages=tuple(_message(item, shown) for item in opening.messages)) if shown else opening
 
 
-def scaled_down(task: Task, most_pixels: int, store: MediaStore) -> dict[str, Shown]:
+def scaled_down(task: Task, most_pixels: int, store: MediaStore) -> dict[str, ShownAs]:
     """The pictures of the task that have more than `most_pixels`, scaled down to it, by sha256.
 
     Raises:
@@ -44,26 +44,28 @@ def scaled_down(task: Task, most_pixels: int, store: MediaStore) -> dict[str, Sh
     return {name: _scaled(part, store.put_smaller(part, most_pixels)) for name, part in large.items()}
 
 
-def of_videos(task: Task) -> dict[str, Shown]:
+def of_videos(task: Task) -> dict[str, ShownAs]:
     """The frames among the task's pictures, each with its video and its times, by sha256."""
-    found: dict[str, Shown] = {}
+    found: dict[str, ShownAs] = {}
     for item in task.media:
         if item.frame is None or not isinstance(item.part, ImagePart):
             continue
         before = found.get(item.part.sha256)  # two moments can look alike
         said = f"{item.frame.second:.2f} s"
         note = f"{before.note}, {said}" if before else f"{own_name(item.frame.video)}, frame at {said}"
-        found[item.part.sha256] = Shown(item.part, note)
+        found[item.part.sha256] = ShownAs(item.part, note)
     return found
 
 
-def _scaled(part: ImagePart, small: ImagePart) -> Shown:
+def _scaled(part: ImagePart, small: ImagePart) -> ShownAs:
     whole, seen = f"{part.width}x{part.height}", f"{small.width}x{small.height}"
     scale = part.width / small.width
-    return Shown(small, f"this picture has {whole} pixels and is shown scaled down to {seen}, 1 pixel for {scale:.2f}")
+    return ShownAs(
+        small, f"this picture has {whole} pixels and is shown scaled down to {seen}, 1 pixel for {scale:.2f}"
+    )
 
 
-def _message(message: Message, shown: Mapping[str, Shown]) -> Message:
+def _message(message: Message, shown: Mapping[str, ShownAs]) -> Message:
     parts: list[Part] = []
     for part in message.parts:
         other = shown.get(part.sha256) if isinstance(part, ImagePart) else None

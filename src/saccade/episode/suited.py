@@ -1,32 +1,24 @@
 """Which dialect suits a model, where nobody names one; and which the model cannot speak at all.
 
-Models behind OpenAI's, Azure's and Anthropic's APIs were trained on function calls, so they get `native`. A checkpoint
-of Saccade's own knows what it learned, and a replayed episode what was spoken in it. Of all others nothing is known:
-they get `pyvision`, whose prompt explains everything, and a line says so.
+A provider says which dialect suits its models; a checkpoint of Saccade's own knows what it learned, and a replayed
+episode what was spoken in it. Of all others nothing is known: they get `pyvision`, whose prompt explains everything,
+and a line says so.
 """
 
 from __future__ import annotations
 
-from itertools import islice
-from pathlib import Path
 from typing import Final, TypeVar
 
 from saccade.dialects.base import Dialect, FunctionDialect
 from saccade.dialects.registry import DIALECTS
 from saccade.episode.settings import EpisodeSettings
-from saccade.errors import RecordError, SettingsError
-from saccade.models.learned_dialect import learned_dialect
+from saccade.errors import SettingsError
+from saccade.models.registry import PROVIDERS, provider_of
 from saccade.models.sampling import unheard_sampling
-from saccade.models.tiny_weights import FOLDER
-from saccade.record.codec import read_lines
 from saccade.record.execution import Execution
 from saccade.record.status import Status
-from saccade.record.trajectory import Trajectory
 
 DEFAULT: Final = "pyvision"
-_CALLING: Final = frozenset({"openai", "azure", "anthropic"})
-_IN_PROCESS: Final = frozenset({"local", "tiny"})
-_NO_CONTINUATION: Final = frozenset({"openai", "azure", "transformers", "compatible"})
 
 S = TypeVar("S", bound=EpisodeSettings)
 
@@ -48,12 +40,12 @@ def _spoken(settings: S) -> tuple[S, str]:
             learned = f"{settings.model} learned the dialect {own}"
             return settings, f"{learned} and is asked in {settings.dialect}, which it may not know."
         return settings, ""
-    provider = settings.model.partition(":")[0]
+    provider = provider_of(settings.model)
     if own:
         DIALECTS.check_recorded(own)
         chosen, why = own, "which it learned"
-    elif provider in _CALLING:
-        chosen, why = "native", "the function calls of its API"
+    elif provider.dialect:
+        chosen, why = provider.dialect, provider.dialect_reason
     else:
         chosen, why = DEFAULT, "the default, for it is not known what it learned; --dialect names another"
     says = f"{settings.model} is asked in the dialect {chosen}: {why}."
@@ -62,17 +54,7 @@ def _spoken(settings: S) -> tuple[S, str]:
 
 def own_dialect(model: str) -> str:
     """The dialect that the model of that name is known to speak; empty if that is not known."""
-    provider, _, rest = model.partition(":")
-    if provider == "tiny":
-        return learned_dialect(FOLDER)
-    if provider == "local":
-        return learned_dialect(rest)
-    if provider == "replay":
-        try:
-            return next((item.provenance.dialect for item in islice(read_lines(Path(rest), Trajectory), 1)), "")
-        except (OSError, RecordError):
-            return ""  # the provider says what is wrong with the file
-    return ""
+    return provider_of(model).own_dialect(PROVIDERS.split(model)[1] or "")
 
 
 def check_speaks(model: str, dialect: Dialect) -> None:
@@ -81,15 +63,15 @@ def check_speaks(model: str, dialect: Dialect) -> None:
     Raises:
         SettingsError: the dialect needs something that the model's backend does not have.
     """
-    provider = model.partition(":")[0]
-    if isinstance(dialect, FunctionDialect) and provider in _IN_PROCESS:
+    provider = provider_of(model)
+    if isinstance(dialect, FunctionDialect) and not provider.function_calls:
         raise SettingsError(
-            f"{dialect.id} speaks through an API's function calls, and a model in this process has none. Leave "
+            f"{dialect.id} speaks through an API's function calls, and {provider.name} has none. Leave "
             "--dialect out, or name one of text, as pyvision."
         )
-    if provider in _NO_CONTINUATION and _continues(dialect):
+    if provider.continues is False and _continues(dialect):
         raise SettingsError(
-            f"{dialect.id} lets the model continue its own message, and {provider} cannot. Use a vllm or sglang "
+            f"{dialect.id} lets the model continue its own message, and {provider.name} cannot. Use a vllm or sglang "
             "server, named so, or another dialect."
         )
 

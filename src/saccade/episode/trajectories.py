@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
+import logging
 from datetime import UTC, datetime
 from functools import cache
 from importlib.metadata import version
 
-from saccade.episode.flow import Outcome
+from saccade.episode.flow import EpisodeOutcome
 from saccade.episode.plan import Plan
 from saccade.record.trajectory import Provenance, Trajectory
 
+_log = logging.getLogger(__name__)
 
-def trajectory(plan: Plan, outcome: Outcome, *, model: str, seconds: float) -> Trajectory:
+
+def trajectory(plan: Plan, outcome: EpisodeOutcome, *, model: str, seconds: float) -> Trajectory:
     """The trajectory of `outcome`; `model` is the name under which it was asked, `seconds` its wall time."""
     layers = [turn.execution.layers for turn in outcome.turns if turn.execution is not None and turn.execution.layers]
     start = begun(plan, model)
-    made = {"model_revision": outcome.model, "layers": layers[0] if layers else ()}
+    _log.info("%s: %s after %d turns and %.1f s.", plan.id, outcome.stop.value, len(outcome.turns), seconds)
+    provenance = {"model_revision": outcome.model, "layers": layers[0] if layers else ()}
     return Trajectory(
         id=start.id,
         task=start.task,
         group=start.group,
         rollout=start.rollout,
-        provenance=Provenance(**{**dict(start.provenance), **made}),
+        provenance=Provenance(**{**dict(start.provenance), **provenance}),
         prompt=outcome.prompt,
         turns=outcome.turns,
         stop=outcome.stop,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 
-class Table(NamedTuple):
+class ContingencyTable(NamedTuple):
     """How often two judges say yes and no to the same things."""
 
     both: int
@@ -38,10 +38,10 @@ class Table(NamedTuple):
         return (self.same * self.of - chance) / (self.of**2 - chance) if self.of**2 > chance else None
 
 
-def table(pairs: Iterable[tuple[bool | None, bool | None]]) -> Table:
+def table(pairs: Iterable[tuple[bool | None, bool | None]]) -> ContingencyTable:
     """The counts over pairs of a first and a second judge's verdict; what only one of them judged is left out."""
     counts = Counter(pair for pair in pairs if None not in pair)
-    return Table(counts[True, True], counts[True, False], counts[False, True], counts[False, False])
+    return ContingencyTable(counts[True, True], counts[True, False], counts[False, True], counts[False, False])
 
 
 @dataclass(frozen=True, slots=True)

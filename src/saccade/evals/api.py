@@ -12,32 +12,30 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypeVar
+from typing import TYPE_CHECKING, Literal
 
 from saccade.errors import UnavailableError
 from saccade.evals.compare import Comparison
 from saccade.evals.compare import compare as compared
 from saccade.evals.failures import open_failures
 from saccade.evals.merge import run_settings
-from saccade.evals.progress import Watch
+from saccade.evals.progress import ProgressCallback
 from saccade.evals.regrade import Regraded, Regrading
 from saccade.evals.regrade import regrade as regraded
-from saccade.evals.rows import Row, read_rows
+from saccade.evals.rows import EvalRow, read_rows
 from saccade.evals.run import continuing
 from saccade.evals.run import evaluate as play
 from saccade.evals.settings import EvalSettings
 from saccade.evals.summary import Summary, summarise
 from saccade.models.base import Model
 from saccade.record.settings import load_settings
+from saccade.sandbox.loop_thread import run_apart
 
 if TYPE_CHECKING:
     from pandas import DataFrame
-
-T = TypeVar("T")
 Paths = str | os.PathLike[str]
 
 _log = logging.getLogger(__name__)
@@ -55,7 +53,7 @@ class Evaluation:
         return run_settings(self.path)
 
     @property
-    def rows(self) -> list[Row]:
+    def rows(self) -> list[EvalRow]:
         """A row for each stored sample, by task and rollout. Raises `RecordError`, `SettingsError`."""
         return read_rows(self.path)
 
@@ -97,7 +95,7 @@ class Evaluation:
         *,
         judge: str = "",
         headline: Literal["", "rule", "judge"] = "",
-        watch: Watch | None = None,
+        watch: ProgressCallback | None = None,
     ) -> Regraded:
         """Grade all samples anew; without arguments by each source's own grader. The earlier verdicts are kept.
 
@@ -105,7 +103,8 @@ class Evaluation:
             SettingsError, RegistryError, ModelError: as `saccade.evals.regrade.regrade`.
         """
         wanted = Regrading(grader, judge, headline)
-        return _apart(lambda: regraded(self.path, wanted, watch=watch or (lambda progress: None)))
+        listen = watch or (lambda progress: None)
+        return run_apart(asyncio.to_thread(regraded, self.path, wanted, watch=listen))
 
 
 def evaluate(
@@ -114,7 +113,7 @@ def evaluate(
     model: str | Model,
     out: Paths,
     workers: int = 16,
-    watch: Watch | None = None,
+    watch: ProgressCallback | None = None,
     **settings: object,
 ) -> Evaluation:
     """Play the tasks of `sources` with `model`, grade and keep them in the folder `out`; continues what is there.
@@ -130,13 +129,13 @@ def evaluate(
         ModelError, SandboxError: outages that do not end.
     """
     named = (sources,) if isinstance(sources, str) else tuple(sources)
-    given = {"sources": named, "model": model if isinstance(model, str) else model.name, **settings}
-    resolved, said = continuing(load_settings(EvalSettings, given=given), Path(out))
-    for line in said:
+    values = {"sources": named, "model": model if isinstance(model, str) else model.name, **settings}
+    resolved, notices = continuing(load_settings(EvalSettings, given=values), Path(out))
+    for line in notices:
         _log.warning("%s", line)
     player = None if isinstance(model, str) else lambda plan: model
     listen = watch or (lambda progress: None)
-    _apart(lambda: asyncio.run(play(resolved, Path(out), workers=workers, player=player, watch=listen)))
+    run_apart(play(resolved, Path(out), workers=workers, player=player, watch=listen))
     return Evaluation(Path(out))
 
 
@@ -145,9 +144,3 @@ def open_evaluation(run: Evaluation | Paths) -> Evaluation:
     found = run if isinstance(run, Evaluation) else Evaluation(Path(run))
     run_settings(found.path)
     return found
-
-
-def _apart(work: Callable[[], T]) -> T:
-    """Done on a thread of its own, so that it may run an event loop wherever it is called."""
-    with ThreadPoolExecutor(1) as thread:
-        return thread.submit(work).result()

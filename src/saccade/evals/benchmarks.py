@@ -17,7 +17,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from saccade.errors import SaccadeError
-from saccade.evals.failures import Failure, add_failure
+from saccade.evals.failures import SampleFailure, add_failure
 from saccade.evals.grades import Headline
 from saccade.evals.items import Item, drawn, of_shard
 from saccade.evals.settings import EvalSettings
@@ -26,13 +26,14 @@ from saccade.grading.shuffle import shuffled
 from saccade.media.store import MediaStore
 from saccade.record.base import clean_text
 from saccade.record.codec import dumps, read_lines
+from saccade.record.disk import whole_file
 from saccade.record.task import Task
 from saccade.tasks.benchmarks.benchmark import Benchmark, open_benchmark, tasks_of_rows
 from saccade.tasks.benchmarks.card import Card
 from saccade.tasks.benchmarks.loaders.registry import load_loader
 from saccade.tasks.benchmarks.problem import RowProblem
 from saccade.tasks.benchmarks.registry import load_card, recorded_card
-from saccade.tasks.benchmarks.row_files import Row
+from saccade.tasks.benchmarks.row_files import SourceRow
 from saccade.tasks.benchmarks.values import matches
 
 FOLDER = "tasks"
@@ -41,7 +42,7 @@ BROKEN_ROW = "broken_row"
 
 
 _SAYS_NOTHING_OF_TASKS = {"title", "graders", "metric", "settings", "scores", "size", "notes"}
-"""Parts of a card that may change while a run goes on."""
+"""Parts of a card that may change while a run is under way."""
 
 
 @dataclass(frozen=True)
@@ -65,9 +66,8 @@ class CardSource:
 
     async def _make(self, settings: EvalSettings, path: Path, store: MediaStore) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
-        partial = path.with_name(f".{path.name}.part")
         card = self.benchmark.card
-        with partial.open("wb") as file:
+        with whole_file(path) as partial, partial.open("wb") as file:
             for item in tasks_of_rows(self._rows(settings), card, self.benchmark.folder, store):
                 if isinstance(item, RowProblem):
                     add_failure(path.parent.parent, _failure(card, item))
@@ -76,9 +76,8 @@ class CardSource:
                 await asyncio.sleep(0)  # lets Ctrl-C through
             file.flush()
             os.fsync(file.fileno())
-        partial.replace(path)
 
-    def _rows(self, settings: EvalSettings) -> Iterator[Row | RowProblem]:
+    def _rows(self, settings: EvalSettings) -> Iterator[SourceRow | RowProblem]:
         """The chosen rows of this shard; those that cannot be read go to the first one."""
         card = self.benchmark.card
         places = [number for number, row in enumerate(self._all()) if not isinstance(row, RowProblem)]
@@ -88,7 +87,7 @@ class CardSource:
             if number in wanted or (isinstance(row, RowProblem) and settings.shards[0] == 0):
                 yield row
 
-    def _all(self) -> Iterator[Row | RowProblem]:
+    def _all(self) -> Iterator[SourceRow | RowProblem]:
         """The rows that the card takes."""
         for row in load_loader(self.benchmark.card.loader.id).rows(self.benchmark.files):
             if isinstance(row, RowProblem) or matches(row.fields, self.benchmark.card.only):
@@ -157,5 +156,7 @@ def _key(card: Card, settings: EvalSettings) -> str:
     return sha256(json.dumps(named).encode()).hexdigest()[:12]
 
 
-def _failure(card: Card, problem: RowProblem) -> Failure:
-    return Failure(id=f"{card.id}/{problem.file}:{problem.row}"[:200], kind=BROKEN_ROW, detail=clean_text(str(problem)))
+def _failure(card: Card, problem: RowProblem) -> SampleFailure:
+    return SampleFailure(
+        id=f"{card.id}/{problem.file}:{problem.row}"[:200], kind=BROKEN_ROW, detail=clean_text(str(problem))
+    )

@@ -10,7 +10,7 @@ from statistics import fmean
 
 from saccade.errors import SaccadeError
 from saccade.evals.metrics import by_task
-from saccade.evals.rows import Row
+from saccade.evals.rows import EvalRow
 from saccade.evals.settings import EvalSettings
 from saccade.evals.summary import by_category
 from saccade.tasks.benchmarks.benchmark import open_benchmark
@@ -28,7 +28,7 @@ class Beside:
     """A tag, or the source for all of its tasks."""
     tasks: int
     shares: Mapping[str, float | None]
-    """`this run` and the models -> share of right answers, from 0 to 1; None where a model's are not told of all."""
+    """`this run` and the models -> share of right answers, from 0 to 1; None where a model's are not known for all."""
 
 
 Answers = Mapping[str, Mapping[str, bool]]
@@ -40,25 +40,25 @@ def published_beside(settings: EvalSettings) -> dict[str, Answers]:
 
     A benchmark whose files are not there any more has no part in it.
     """
-    told: dict[str, Answers] = {}
+    published: dict[str, Answers] = {}
     for name in settings.sources:
         with suppress(SaccadeError):  # a world, a file of tasks, or data that are gone
             card = recorded_card(name)
             if card.fields.published:
                 data = Path(settings.data) if settings.data else None
-                told[card.id] = published_answers(open_benchmark(card, data))
-    return told
+                published[card.id] = published_answers(open_benchmark(card, data))
+    return published
 
 
-def compared(source: str, rows: Iterable[Row], answers: Answers) -> list[Beside]:
+def compared(source: str, rows: Iterable[EvalRow], answers: Answers) -> list[Beside]:
     """The graded tasks of `source` that have `answers`: all together, and by their categories."""
-    told = [row for row in rows if row.source == source and row.correct is not None and answers.get(row.task)]
-    if not told:
+    graded = [row for row in rows if row.source == source and row.correct is not None and answers.get(row.task)]
+    if not graded:
         return []
-    return [_group(name, group, answers) for name, group in {source: told, **by_category(told)}.items()]
+    return [_group(name, group, answers) for name, group in {source: graded, **by_category(graded)}.items()]
 
 
-def _group(name: str, rows: Sequence[Row], answers: Answers) -> Beside:
+def _group(name: str, rows: Sequence[EvalRow], answers: Answers) -> Beside:
     ours = {result.task: result.average for result in by_task(rows)}
     shares: dict[str, float | None] = {OURS: fmean(ours.values())}
     for model in dict.fromkeys(model for task in ours for model in answers[task]):

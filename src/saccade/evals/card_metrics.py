@@ -15,7 +15,7 @@ from statistics import fmean
 
 from saccade.errors import SaccadeError
 from saccade.evals.metrics import TaskResult, by_task
-from saccade.evals.rows import Row
+from saccade.evals.rows import EvalRow
 from saccade.tasks.benchmarks.card import Metric
 from saccade.tasks.benchmarks.registry import recorded_card
 
@@ -25,7 +25,7 @@ Tagged = tuple[TaskResult, Mapping[str, str]]
 """A task and its tags by their names."""
 
 
-def card_numbers(source: str, rows: Sequence[Row]) -> Numbers:
+def card_numbers(source: str, rows: Sequence[EvalRow]) -> Numbers:
     """The further numbers of a benchmark by their names, from the rows of its tasks; empty for any other source."""
     try:
         metric = recorded_card(source).metric

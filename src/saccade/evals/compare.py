@@ -14,7 +14,7 @@ from saccade.errors import SettingsError
 from saccade.evals.intervals import Interval, binary, of_difference
 from saccade.evals.metrics import TaskResult, by_task
 from saccade.evals.paired_tests import MCNEMAR, PERMUTATION, mcnemar, permutation
-from saccade.evals.rows import Row, natural
+from saccade.evals.rows import EvalRow, natural
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ class Comparison:
         return tuple(sorted((pair for pair in self.pairs if pair.left != pair.right), key=_wins_first))
 
 
-def compare(left: Sequence[Row], right: Sequence[Row], *, seed: int = 0) -> Comparison:
+def compare(left: Sequence[EvalRow], right: Sequence[EvalRow], *, seed: int = 0) -> Comparison:
     """Compare the rows of two runs.
 
     Raises:
@@ -102,7 +102,7 @@ def _single(pair: tuple[TaskResult, TaskResult]) -> bool:
     return all(result.samples == 1 and binary([result.average]) for result in pair)
 
 
-def _check_same(left: Sequence[Row], right: Sequence[Row]) -> None:
+def _check_same(left: Sequence[EvalRow], right: Sequence[EvalRow]) -> None:
     known = {row.task: row for row in left}
     for row in right:
         other = known.get(row.task, row)

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import csv
 import json
-import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -20,7 +19,8 @@ from string import ascii_uppercase
 from typing import Final
 
 from saccade.errors import SettingsError, UnavailableError
-from saccade.evals.rows import Row
+from saccade.evals.rows import EvalRow
+from saccade.record.disk import whole_file
 
 Cell = str | int | float | None
 Table = Sequence[Mapping[str, Cell]]
@@ -36,32 +36,28 @@ _LONGEST_CELL: Final = 32_767
 _UNPRINTABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
 
 
-def export(rows: Sequence[Row], path: Path, form: str = "") -> None:
+def export(rows: Sequence[EvalRow], path: Path, form: str = "") -> None:
     """Write the rows to `path` as `form`, or as its suffix says: jsonl, csv, tsv, parquet or xlsx.
 
     Raises:
         SettingsError: the form is another.
         UnavailableError: parquet or xlsx is asked for, and what writes it is not installed.
     """
-    wanted = form or path.suffix.lstrip(".").lower()
-    if wanted not in WRITERS:
-        raise SettingsError(f"{wanted or path} is no form of a table: name one of {', '.join(WRITERS)} with --format.")
-    partial = path.with_name(f".{path.name}.{os.getpid()}.part")
+    suffix = form or path.suffix.lstrip(".").lower()
+    if suffix not in WRITERS:
+        raise SettingsError(f"{suffix or path} is no form of a table: name one of {', '.join(WRITERS)} with --format.")
     path.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        WRITERS[wanted](table(rows), partial)
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
+    with whole_file(path) as partial:
+        WRITERS[suffix](table(rows), partial)
 
 
-def table(rows: Sequence[Row]) -> list[dict[str, Cell]]:
+def table(rows: Sequence[EvalRow]) -> list[dict[str, Cell]]:
     """The rows with the same columns each."""
     most = min(len(ascii_uppercase), max((len(row.choices) for row in rows), default=0))
     return [_cells(number, row, ascii_uppercase[:most]) for number, row in enumerate(rows)]
 
 
-def _cells(number: int, row: Row, letters: str) -> dict[str, Cell]:
+def _cells(number: int, row: EvalRow, letters: str) -> dict[str, Cell]:
     options = dict(zip(letters, row.choices, strict=False))
     letter = next((name for name, text in options.items() if text == row.gold), None)
     known: dict[str, Cell] = {

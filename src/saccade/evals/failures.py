@@ -15,7 +15,7 @@ from saccade.record.codec import append_line, read_lines, recover_lines
 FAILURES = "failures.jsonl"
 
 
-class Failure(Record):
+class SampleFailure(Record):
     """One sample without a trajectory."""
 
     id: Name
@@ -25,7 +25,7 @@ class Failure(Record):
     detail: Text = ""
 
 
-def add_failure(root: Path, failure: Failure) -> None:
+def add_failure(root: Path, failure: SampleFailure) -> None:
     """Append `failure` to the run folder's list."""
     append_line(root / FAILURES, failure)
 
@@ -36,7 +36,7 @@ def mend_failures(root: Path) -> None:
         recover_lines(root / FAILURES)
 
 
-def open_failures(root: Path, done: Collection[str]) -> dict[str, Failure]:
+def open_failures(root: Path, done: Collection[str]) -> dict[str, SampleFailure]:
     """The last failure of every sample that is not among `done`, by its id.
 
     Raises:
@@ -45,4 +45,4 @@ def open_failures(root: Path, done: Collection[str]) -> dict[str, Failure]:
     path = root / FAILURES
     if not path.exists():
         return {}
-    return {failure.id: failure for failure in read_lines(path, Failure) if failure.id not in done}
+    return {failure.id: failure for failure in read_lines(path, SampleFailure) if failure.id not in done}

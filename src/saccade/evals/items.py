@@ -31,7 +31,7 @@ class Item:
     """Id of the grader that the source wants; empty: that of the answer's type."""
 
 
-class Source(Protocol):
+class ItemSource(Protocol):
     """Tasks for runs."""
 
     async def items(self, settings: EvalSettings, out: Path, store: MediaStore) -> Sequence[Item]:

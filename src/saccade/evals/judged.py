@@ -16,11 +16,10 @@ from saccade.episode.run_folder import TRAJECTORIES
 from saccade.errors import GradingError, ModelDeniedError, ModelLostError, ModelRefusedError
 from saccade.evals.benchmarks import headline_of
 from saccade.evals.grades import BY_JUDGE, JUDGE, Headline, headed, rule_score, score_named
-from saccade.evals.progress import OUTAGES, Progress, Watch
+from saccade.evals.progress import OUTAGES, EvalProgress, ProgressCallback
 from saccade.evals.settings import EvalSettings
 from saccade.grading.grade import Grade, grade_of, grade_score
 from saccade.models.hosted import patient
-from saccade.models.kept import KeptModel
 from saccade.models.registry import load_model
 from saccade.record.base import clean_text
 from saccade.record.codec import read_lines, write_lines
@@ -28,8 +27,8 @@ from saccade.record.score import Score
 from saccade.record.task import Task
 from saccade.record.trajectory import Trajectory
 from saccade.rewards.judges.answer import AnswerJudge, judged_score
-from saccade.rewards.judges.model import AskRules
-from saccade.rewards.judges.verdict import NoVerdict, Verdict
+from saccade.rewards.judges.client import JudgeClient
+from saccade.rewards.judges.verdict import JudgeVerdict, NoVerdict
 
 REPLIES = "judge"
 """Folder of the judge's replies in a run folder."""
@@ -46,7 +45,12 @@ class _Asked:
 
 
 async def judge_run(
-    run: Path, settings: EvalSettings, progress: Progress, *, workers: int = 16, watch: Watch = lambda progress: None
+    run: Path,
+    settings: EvalSettings,
+    progress: EvalProgress,
+    *,
+    workers: int = 16,
+    watch: ProgressCallback = lambda progress: None,
 ) -> None:
     """Give every trajectory of `run` the judge's verdict and the headline that the settings name.
 
@@ -58,16 +62,17 @@ async def judge_run(
     if not file.is_file():
         return
     pass_ = _Pass(f"{JUDGE}{settings.judge_name}", headline_of(settings))
-    asked, changed = pass_.open_cases(file)
-    if asked:
-        progress.to_judge = len(asked)
+    cases, changed = pass_.open_cases(file)
+    if cases:
+        progress.to_judge = len(cases)
         watch(progress)
-        model = KeptModel(patient(load_model(settings.judge), settings.retry), run / REPLIES)
+        model = patient(load_model(settings.judge), settings.retry)
+        client = JudgeClient(model, settings.judge_rules.with_workers(workers), run / REPLIES)
         try:
-            await pass_.ask(AnswerJudge(model, AskRules(concurrent=workers)), asked, progress, workers, watch)
+            await pass_.ask(AnswerJudge(client), cases, progress, workers, watch)
         finally:
-            await model.close()
-    if asked or changed:
+            await client.close()
+    if cases or changed:
         write_lines(file, pass_.headed(file))
 
 
@@ -81,25 +86,25 @@ class _Pass:
 
     def open_cases(self, file: Path) -> tuple[list[_Asked], bool]:
         """The answers that need a verdict, and whether others have the wrong headline."""
-        asked, changed = [], False
+        cases, changed = [], False
         for trajectory in read_lines(file, Trajectory):
             judge = score_named(trajectory.scores, BY_JUDGE)
             grade = Grade("") if judge is None else grade_of(judge.detail)
             if grade.grader != self.name or grade.invalid in _AGAIN:
-                asked.append(_Asked(trajectory.id, trajectory.answer, trajectory.task))
+                cases.append(_Asked(trajectory.id, trajectory.answer, trajectory.task))
             else:
                 changed = changed or self._headed(trajectory) != trajectory
-        return asked, changed
+        return cases, changed
 
     async def ask(
-        self, judge: AnswerJudge, asked: list[_Asked], progress: Progress, workers: int, watch: Watch
+        self, judge: AnswerJudge, cases: list[_Asked], progress: EvalProgress, workers: int, watch: ProgressCallback
     ) -> None:
         failed, said = 0, set[str]()
 
         async def one(item: _Asked) -> tuple[str, Score]:
             return item.id, await self._score(judge, item)
 
-        async for came in as_done(asked, one, workers):
+        async for came in as_done(cases, one, workers):
             for name, score in came:
                 self.scores[name] = score
                 grade = grade_of(score.detail)
@@ -126,7 +131,7 @@ class _Pass:
         except GradingError as error:
             return grade_score(None, Grade(self.name, reason=str(error)))
         except ModelDeniedError as error:
-            verdict = Verdict(invalid=NoVerdict.REFUSED, detail=clean_text(str(error)))
+            verdict = JudgeVerdict(invalid=NoVerdict.REFUSED, detail=clean_text(str(error)))
         return judged_score(self.name, item.answer, verdict)
 
 

@@ -199,7 +199,7 @@ def _counted(path: Path) -> int | None:
 
 def _who(path: Path, folder: Path, settings: EvalSettings) -> tuple[str, str, str, tuple[str, ...], int]:
     name = path.name if path == folder else path.relative_to(folder).as_posix()
-    sources = tuple(source.rstrip("/").rsplit("/", 1)[-1] for source in settings.sources)
+    sources = tuple(source.rstrip("/").rpartition("/")[2] for source in settings.sources)
     return name, settings.asked, settings.dialect, sources, settings.k
 
 

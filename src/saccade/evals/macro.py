@@ -16,7 +16,7 @@ _BESIDE_THE_AVERAGE: Final = frozenset({"worst case"})
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class SourceScore:
     """What one source gives."""
 
     number: str
@@ -31,7 +31,7 @@ class Macro:
 
     mean: float | None
     """None where a source has no number."""
-    parts: Mapping[str, Part]
+    parts: Mapping[str, SourceScore]
     """By the name of the source."""
 
 
@@ -61,6 +61,6 @@ def macro_text(macro: Macro | None) -> list[str]:
     return [f"mean over benchmarks: {100 * macro.mean:.1f}, each counted once: {given}"]
 
 
-def _part(average: float | None, numbers: Mapping[str, float], k: int) -> Part:
+def _part(average: float | None, numbers: Mapping[str, float], k: int) -> SourceScore:
     own = next(((name, value) for name, value in numbers.items() if name not in _BESIDE_THE_AVERAGE), None)
-    return Part(*own) if own is not None else Part(f"avg@{k}", average)
+    return SourceScore(*own) if own is not None else SourceScore(f"avg@{k}", average)

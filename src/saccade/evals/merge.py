@@ -12,7 +12,7 @@ from pathlib import Path
 from saccade.episode.continued import SETTINGS, saved_settings
 from saccade.episode.run_folder import MEDIA, TRAJECTORIES
 from saccade.errors import SettingsError
-from saccade.evals.failures import FAILURES, Failure
+from saccade.evals.failures import FAILURES, SampleFailure
 from saccade.evals.run import sum_up
 from saccade.evals.settings import EvalSettings
 from saccade.evals.summary import Summary
@@ -80,9 +80,9 @@ def _copied(shard: Path, store: MediaStore) -> Iterator[Trajectory]:
         yield trajectory
 
 
-def _failures(shard: Path) -> Iterator[Failure]:
+def _failures(shard: Path) -> Iterator[SampleFailure]:
     if (shard / FAILURES).exists():
-        yield from read_lines(shard / FAILURES, Failure)
+        yield from read_lines(shard / FAILURES, SampleFailure)
 
 
 def _check(shards: Sequence[Path], settings: Sequence[EvalSettings]) -> None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from math import comb
 from statistics import fmean
 
-from saccade.evals.rows import Row
+from saccade.evals.rows import EvalRow
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,9 +28,9 @@ class TaskResult:
     """Credit of the answer that most samples gave; see `majority`."""
 
 
-def by_task(rows: Iterable[Row]) -> list[TaskResult]:
+def by_task(rows: Iterable[EvalRow]) -> list[TaskResult]:
     """The tasks of rows that have a score, in the order of the rows."""
-    groups: dict[str, list[Row]] = defaultdict(list)
+    groups: dict[str, list[EvalRow]] = defaultdict(list)
     for row in rows:
         if row.correct is not None:
             groups[row.task].append(row)
@@ -70,7 +70,7 @@ def mean_pass(results: Sequence[TaskResult], upto: int) -> Mapping[int, float]:
     return {k: fmean(pass_at(k, result.samples, result.solved) for result in results) for k in sorted(powers)}
 
 
-def _result(task: str, rows: Sequence[Row]) -> TaskResult:
+def _result(task: str, rows: Sequence[EvalRow]) -> TaskResult:
     credits = [row.correct for row in rows if row.correct is not None]
     return TaskResult(
         task,

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 
 from saccade.episode.idle import TELLING, idle_turns
 from saccade.errors import ModelLostError, ModelRefusedError, SaccadeError, SandboxLostError, SettingsError
-from saccade.evals.failures import Failure
+from saccade.evals.failures import SampleFailure
 from saccade.record.score import CORRECT
 from saccade.record.trajectory import StopReason, Trajectory
 
-Watch = Callable[["Progress"], None]
+ProgressCallback = Callable[["EvalProgress"], None]
 """Hears the counts after every sample."""
 OUTAGES = 8
 """So many outages in a row (or as many as there are workers, if those are more) end the run."""
@@ -25,7 +25,7 @@ _OUTAGE: dict[str, type[SaccadeError]] = {
 
 
 @dataclass
-class Progress:
+class EvalProgress:
     """Counts so far, of this call of the command but for `skipped`."""
 
     total: int
@@ -62,13 +62,13 @@ class Progress:
         """Mean score of those played now; None before the first."""
         return self.credit / self.graded if self.graded else None
 
-    def count(self, outcome: Trajectory | Failure) -> None:
+    def count(self, outcome: Trajectory | SampleFailure) -> None:
         """Count one sample.
 
         Raises:
             SaccadeError: the last `most_outages` ones were outages, or the first ones all came to nothing; says why.
         """
-        if isinstance(outcome, Failure):
+        if isinstance(outcome, SampleFailure):
             self._count_failure(outcome)
             return
         self._outages = 0
@@ -88,7 +88,7 @@ class Progress:
         if given and self.played and not self.framed:
             self.notices.append(f"No sample was shown as frames of a video: {given} changed nothing.")
 
-    def _count_failure(self, failure: Failure) -> None:
+    def _count_failure(self, failure: SampleFailure) -> None:
         self.failed += 1
         self.kinds[failure.kind] += 1
         if self.kinds[failure.kind] == 1:
@@ -97,7 +97,7 @@ class Progress:
         self._outages = self._outages + 1 if outage is not None else 0
         if self._outages >= self.most_outages or (self.failed >= self.most_outages and not self.played + self.skipped):
             raise (outage or SettingsError)(
-                f"{self.failed if outage is None else self._outages} samples in a row came to nothing "
+                f"{self.failed if outage is None else self._outages} samples in a row failed "
                 f"({failure.kind}): {failure.detail} "
                 "What was played before is kept; correct the cause and run the same command again."
             )

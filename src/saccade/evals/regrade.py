@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
@@ -17,15 +17,17 @@ from saccade.episode.run_folder import TRAJECTORIES
 from saccade.errors import SettingsError
 from saccade.evals.judged import judge_run
 from saccade.evals.merge import run_settings
-from saccade.evals.progress import Progress, Watch
+from saccade.evals.progress import EvalProgress, ProgressCallback
 from saccade.evals.rows import read_rows
 from saccade.evals.run import sum_up
+from saccade.evals.settings import AnswerJudgeRules, EvalSettings
 from saccade.evals.summary import Summary
 from saccade.evals.verdicts import Verdicts, grade_again, keep_verdicts, verdicts_of
 from saccade.grading.registry import check_recorded, load_grader
 from saccade.models.registry import load_model
 from saccade.record.score import Score
-from saccade.record.settings import save_settings
+from saccade.record.settings import load_settings, save_settings
+from saccade.rewards.judges.client import JudgeClient
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,9 +68,13 @@ class Regrading:
     judge: str = ""
     """A model that is asked about all answers of which it has not said anything yet."""
     headline: Literal["", "rule", "judge"] = ""
+    judge_rules: tuple[str, ...] = ()
+    """Of the judge in the place of those that the run has, as `name=value`."""
 
 
-def regrade(run: Path, wanted: Regrading | None = None, *, watch: Watch = lambda progress: None) -> Regraded:
+def regrade(
+    run: Path, regrading: Regrading | None = None, *, watch: ProgressCallback = lambda progress: None
+) -> Regraded:
     """Grade all trajectories of `run` anew and write its summary anew.
 
     What is `wanted` holds from then on, also where the run is continued. Without a judge in it none is asked, and the
@@ -80,16 +86,16 @@ def regrade(run: Path, wanted: Regrading | None = None, *, watch: Watch = lambda
         RecordError: the trajectories cannot be read.
         ModelError: the judge cannot be asked.
     """
-    wanted = wanted or Regrading()
+    regrading = regrading or Regrading()
     before = run_settings(run)
-    settings = before.model_copy(update=_changed(wanted))
+    settings = before.model_copy(update=_changed(regrading, before))
     settings.check_headline()
-    if wanted.grader:
-        load_grader(wanted.grader)
+    if regrading.grader:
+        load_grader(regrading.grader)
     elif settings.grader:
         check_recorded(settings.grader)
-    if wanted.judge:
-        asyncio.run(load_model(wanted.judge).close())
+    if regrading.judge:
+        asyncio.run(JudgeClient(load_model(regrading.judge), settings.judge_rules.with_workers(1)).close())
     if not (run / TRAJECTORIES).is_file():
         raise SettingsError(f"{run} holds no trajectories yet. Play them first: saccade eval ... --out {run}")
     verdicts, credits = verdicts_of(run, before), {row.id: row.correct for row in read_rows(run)}
@@ -97,8 +103,8 @@ def regrade(run: Path, wanted: Regrading | None = None, *, watch: Watch = lambda
     try:
         grade_again(run, settings, before)
         save_settings(settings, run / SETTINGS)
-        if wanted.judge:
-            asyncio.run(judge_run(run, settings, Progress(len(verdicts)), watch=watch))
+        if regrading.judge:
+            asyncio.run(judge_run(run, settings, EvalProgress(len(verdicts)), watch=watch))
     finally:
         if kept is not None and _scores(verdicts_of(run, settings)) == _scores(verdicts):
             kept.unlink()
@@ -116,6 +122,15 @@ def _scores(verdicts: Mapping[str, Verdicts]) -> dict[str, tuple[Score, ...]]:
     return {name: item.scores for name, item in verdicts.items()}
 
 
-def _changed(wanted: Regrading) -> dict[str, str]:
-    given = {name: value for name, value in asdict(wanted).items() if value}
+def _changed(regrading: Regrading, before: EvalSettings) -> dict[str, object]:
+    given: dict[str, object] = {
+        name: getattr(regrading, name) for name in ("grader", "judge", "headline") if getattr(regrading, name)
+    }
+    if regrading.judge_rules:
+        if not regrading.judge:
+            raise SettingsError(
+                f"{regrading.judge_rules[0]} is about a judge, and none is asked: name one with --judge."
+            )
+        stored = before.judge_rules.model_dump()
+        given["judge_rules"] = load_settings(AnswerJudgeRules, overrides=regrading.judge_rules, given=stored)
     return given or {"grader": ""}

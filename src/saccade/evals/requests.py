@@ -51,7 +51,7 @@ class KeptExchange(Record):
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class RequestTry:
     """One try, whole."""
 
     number: int
@@ -97,7 +97,7 @@ def keeper(run: Path, sample: str, store: MediaStore) -> Callable[[Exchange], No
     return keep
 
 
-def read_requests(run: Path, sample: str) -> list[Told]:
+def read_requests(run: Path, sample: str) -> list[RequestTry]:
     """The tries of a sample in their order; none if they were not kept. Raises `RecordError`."""
     messages: list[JsonValue] = []
     found = []
@@ -110,7 +110,7 @@ def read_requests(run: Path, sample: str) -> list[Told]:
             if len(whole) < len(numbers):
                 raise RecordError(f"{file} names messages that it does not hold; delete the file.")
             request = {**request, "messages": whole}
-        found.append(Told(line.number, line.path, line.status, line.seconds, line.error, request, line.response))
+        found.append(RequestTry(line.number, line.path, line.status, line.seconds, line.error, request, line.response))
     return found
 
 
@@ -173,8 +173,8 @@ def _stored(body: JsonValue, store: MediaStore) -> JsonValue:
     def away(text: str) -> str:
         if len(text) < _SHORT:
             return text
-        found = _URL.match(text)
-        start = found.end() if found else 0
+        match = _URL.match(text)
+        start = match.end() if match else 0
         try:
             data = base64.b64decode(text[start:], validate=True)
         except (binascii.Error, ValueError):

@@ -26,7 +26,7 @@ from saccade.record.turn import TokenCounts
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class EvalRow:
     """One sample of an evaluation, as rows.jsonl keeps it."""
 
     id: str
@@ -115,7 +115,7 @@ class _Line(_Lean):
     scores: tuple[Score, ...] = ()
 
 
-def read_rows(run: Path) -> list[Row]:
+def read_rows(run: Path) -> list[EvalRow]:
     """The rows of a run folder, in order; of two trajectories of one id the later one counts.
 
     Raises:
@@ -131,12 +131,12 @@ def read_rows(run: Path) -> list[Row]:
     return sorted(rows.values(), key=row_order)
 
 
-def row_of(trajectory: Trajectory) -> Row:
+def row_of(trajectory: Trajectory) -> EvalRow:
     """The row of a trajectory that was read already."""
     return _row(_Line.model_validate(trajectory, from_attributes=True))
 
 
-def row_order(row: Row) -> tuple[Sequence[tuple[int, str]], int, str]:
+def row_order(row: EvalRow) -> tuple[Sequence[tuple[int, str]], int, str]:
     """Sorts rows by task and rollout."""
     return natural(row.task), row.rollout, row.id
 
@@ -146,7 +146,7 @@ def natural(text: str) -> tuple[tuple[int, str], ...]:
     return tuple((int(piece), "") if piece.isdecimal() else (-1, piece) for piece in re.split(r"(\d{1,18})", text))
 
 
-def _rows(file: Path) -> Iterator[Row]:
+def _rows(file: Path) -> Iterator[EvalRow]:
     with file.open("rb") as lines:
         for number, line in enumerate(lines, 1):
             try:
@@ -158,7 +158,7 @@ def _rows(file: Path) -> Iterator[Row]:
             yield _row(data)
 
 
-def _row(line: _Line) -> Row:
+def _row(line: _Line) -> EvalRow:
     last = line.turns[-1].action if line.turns else None
     score = score_named(line.scores, CORRECT) or Score(name=CORRECT)
     rule, judge = score_named(line.scores, BY_RULE), score_named(line.scores, BY_JUDGE)
@@ -166,7 +166,7 @@ def _row(line: _Line) -> Row:
     sampled = [turn.tokens.sampled for turn in line.turns if turn.tokens.sampled is not None]
     contexts = [turn.tokens.context for turn in line.turns if turn.tokens.context is not None]
     task = line.task
-    return Row(
+    return EvalRow(
         id=line.id,
         task=task.id,
         rollout=line.rollout,

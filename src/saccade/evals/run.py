@@ -1,6 +1,6 @@
 """A run of an evaluation: every sample that is not there yet, played, graded and kept as soon as it is over.
 
-A trajectory is on the disk when it is counted. A run that is killed or broken off goes on where it stood when it is
+A trajectory is on the disk when it is counted. A run that is killed or interrupted continues where it stood when it is
 started again with the same settings (`n` and `k` may grow), and ends with the same results: a sample depends on the
 settings, its task and its number alone, as far as the model does. Samples are stored in the order in which they end;
 results and summary are in the order of the tasks.
@@ -28,14 +28,14 @@ from saccade.episode.run_folder import RunFolder
 from saccade.episode.suited import check_speaks, suited
 from saccade.errors import MediaError, SettingsError
 from saccade.evals.benchmarks import BROKEN_ROW
-from saccade.evals.failures import Failure, add_failure, mend_failures, open_failures
+from saccade.evals.failures import SampleFailure, add_failure, mend_failures, open_failures
 from saccade.evals.grades import graded
 from saccade.evals.judged import judge_run
 from saccade.evals.paper_settings import as_published
-from saccade.evals.progress import OUTAGES, Progress, Watch
+from saccade.evals.progress import OUTAGES, EvalProgress, ProgressCallback
 from saccade.evals.requests import keeper
 from saccade.evals.rows import read_rows
-from saccade.evals.samples import Sample, samples
+from saccade.evals.samples import EvalSample, samples
 from saccade.evals.settings import EvalSettings
 from saccade.evals.sources import chosen, open_sources
 from saccade.evals.summary import Summary, summarise, write_summary
@@ -51,12 +51,13 @@ from saccade.record.base import clean_text
 from saccade.record.registry import Registry
 from saccade.record.settings import save_settings, settings_toml
 from saccade.record.trajectory import StopReason, Trajectory
+from saccade.rewards.judges.client import JudgeClient
 from saccade.sandbox.base import Sandbox
 from saccade.tools.toolbox import Toolbox
 
 _REGISTRIES: Mapping[str, Registry[Any]] = {"dialect": DIALECTS, "grader": GRADERS, "judge": PROVIDERS}
 """Settings that name a part, which may be code of the user's own."""
-Player = Callable[[Plan], Model]
+ModelForPlan = Callable[[Plan], Model]
 """Who plays an episode: a baseline that looks at its plan, in place of one model for all."""
 
 
@@ -64,7 +65,7 @@ Player = Callable[[Plan], Model]
 class Evaluated:
     """What came of a run."""
 
-    progress: Progress
+    progress: EvalProgress
     summary: Summary
 
 
@@ -73,8 +74,8 @@ async def evaluate(
     out: Path,
     *,
     workers: int = 16,
-    player: Player | None = None,
-    watch: Watch = lambda progress: None,
+    player: ModelForPlan | None = None,
+    watch: ProgressCallback = lambda progress: None,
 ) -> Evaluated:
     """Play what is missing in the run folder `out`, `workers` at once, have it judged, and sum up what it holds.
 
@@ -100,12 +101,12 @@ async def evaluate(
     items = await chosen(sources, settings, out, store)
     listed = list(samples(items, settings.k))
     missing = [sample for sample in listed if sample.id not in folder]
-    progress = Progress(len(listed), skipped=len(listed) - len(missing), most_outages=max(OUTAGES, workers))
+    progress = EvalProgress(len(listed), skipped=len(listed) - len(missing), most_outages=max(OUTAGES, workers))
     watch(progress)
     if missing:
         async with _stage(settings, out, store, player) as stage:
             async for outcomes in as_done(missing, stage.play, workers):
-                # In a thread: other samples go on while the disk writes.
+                # In a thread: other samples continue while the disk writes.
                 await asyncio.to_thread(_keep, folder, outcomes)
                 for outcome in outcomes:
                     progress.count(outcome)
@@ -122,15 +123,15 @@ async def _check_models(settings: EvalSettings, out: Path, *, asked: bool) -> No
     before, new = _before(settings, out), not (out / SETTINGS).exists()
     if asked and new:
         await load_model(settings.model).close()
-    if settings.judge and (new or settings.judge != before.judge):
-        await load_model(settings.judge).close()
+    if settings.judge and (new or settings.judge != before.judge or settings.judge_rules != before.judge_rules):
+        await JudgeClient(load_model(settings.judge), settings.judge_rules.with_workers(1)).close()
 
 
-def _keep(folder: RunFolder, outcomes: Sequence[Trajectory | Failure]) -> None:
+def _keep(folder: RunFolder, outcomes: Sequence[Trajectory | SampleFailure]) -> None:
     if trajectories := [outcome for outcome in outcomes if isinstance(outcome, Trajectory)]:
         folder.append(*trajectories)
     for outcome in outcomes:
-        if isinstance(outcome, Failure):
+        if isinstance(outcome, SampleFailure):
             add_failure(folder.root, outcome)
 
 
@@ -145,7 +146,7 @@ def sum_up(out: Path, settings: EvalSettings) -> Summary:
 
 
 @dataclass(frozen=True)
-class Stage:
+class EvalResources:
     """Everything that samples are played with."""
 
     settings: EvalSettings
@@ -155,11 +156,11 @@ class Stage:
     root: Path
     """The run folder."""
     store: MediaStore
-    player: Player
-    told: str
+    player: ModelForPlan
+    settings_text: str
     """The settings as text, for the record."""
 
-    async def play(self, sample: Sample) -> Trajectory | Failure:
+    async def play(self, sample: EvalSample) -> Trajectory | SampleFailure:
         """Play and grade one sample. What only this sample suffers from is a failure of its own."""
         try:
             plan = await asyncio.to_thread(self._plan, sample)
@@ -167,12 +168,12 @@ class Stage:
             with heard(kept):
                 played = await run_episode(plan, self.player(plan), self.sandbox, self.store, tools=self.tools)
         except (SettingsError, MediaError) as error:
-            return Failure(id=sample.id, kind=type(error).__name__, detail=clean_text(str(error)))
+            return SampleFailure(id=sample.id, kind=type(error).__name__, detail=clean_text(str(error)))
         if played.lost or played.stop is StopReason.CANCELLED:
-            return Failure(id=sample.id, kind=str(played.stop), detail=played.stop_detail)
+            return SampleFailure(id=sample.id, kind=str(played.stop), detail=played.stop_detail)
         return await asyncio.to_thread(graded, played, self.settings.grader or sample.item.grader)
 
-    def _plan(self, sample: Sample) -> Plan:
+    def _plan(self, sample: EvalSample) -> Plan:
         settings = self.settings
         sampling = settings.sampling
         if settings.seeded:
@@ -186,13 +187,15 @@ class Stage:
             given_limits=limits_with(self.dialect.limits, **settings.limits.model_dump()),
             group=sample.item.id,
             rollout=sample.rollout,
-            settings=self.told,
+            settings=self.settings_text,
             shown=ready.shown,
         )
 
 
 @asynccontextmanager
-async def _stage(settings: EvalSettings, out: Path, store: MediaStore, player: Player | None) -> AsyncIterator[Stage]:
+async def _stage(
+    settings: EvalSettings, out: Path, store: MediaStore, player: ModelForPlan | None
+) -> AsyncIterator[EvalResources]:
     dialect, tools = settings.spoken()
     async with AsyncExitStack() as stack:
         if player is None:
@@ -200,10 +203,10 @@ async def _stage(settings: EvalSettings, out: Path, store: MediaStore, player: P
             stack.push_async_callback(model.close)
             player = _always(model)
         sandbox = await stack.enter_async_context(settings.provider(dialect))
-        yield Stage(settings, dialect, tools, sandbox, out, store, player, settings_toml(settings))
+        yield EvalResources(settings, dialect, tools, sandbox, out, store, player, settings_toml(settings))
 
 
-def _always(model: Model) -> Player:
+def _always(model: Model) -> ModelForPlan:
     return lambda plan: model
 
 
@@ -219,25 +222,25 @@ def continuing(settings: EvalSettings, out: Path) -> tuple[EvalSettings, tuple[s
     applied = as_published(settings)
     settings = applied.settings
     before = _before(settings, out)
-    now, told = suited(settings.continuing(before))
+    now, notices = suited(settings.continuing(before))
     now.check_headline()
-    said = [*applied.says, *told]
+    notes = [*applied.says, *notices]
     if now.seeded and "seed" in unknown_sampling(now.model):
         now = now.model_copy(update={"seeded": False})
-        said.append(f"{now.asked} knows no seed: samples are asked for without one.")
+        notes.append(f"{now.asked} knows no seed: samples are asked for without one.")
     twice = [name for name, count in Counter(now.sources).items() if count > 1]
-    said += [f"{name} is named more than once, and is played once." for name in twice]
+    notes += [f"{name} is named more than once, and is played once." for name in twice]
     for name in ("dialect", "grader", "judge", "headline"):
         if (kept := getattr(now, name)) == getattr(before, name) != getattr(settings, name):
             if name in _REGISTRIES:
                 _REGISTRIES[name].check_recorded(kept)
-            said.append(f"{out} has the {name} {kept}, and it is used for new samples too.")
+            notes.append(f"{out} has the {name} {kept}, and it is used for new samples too.")
     if now.grader != before.grader:
         was = before.grader or "each source's own grader"
-        said.append(f"{out} was graded by {was} and is graded anew by {now.grader}; see {VERDICTS}/ for before.")
+        notes.append(f"{out} was graded by {was} and is graded anew by {now.grader}; see {VERDICTS}/ for before.")
     if missing := missing_words(now.spoken()[1]):
-        said.append(missing)
-    return now, tuple(said)
+        notes.append(missing)
+    return now, tuple(notes)
 
 
 def _before(settings: EvalSettings, out: Path) -> EvalSettings:

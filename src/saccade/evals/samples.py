@@ -13,7 +13,7 @@ _SEEDS = 2**31
 
 
 @dataclass(frozen=True, slots=True)
-class Sample:
+class EvalSample:
     """One episode to be played."""
 
     item: Item
@@ -31,9 +31,9 @@ class Sample:
         return int.from_bytes(digest[:8], "little") % _SEEDS
 
 
-def samples(items: Iterable[Item], k: int) -> Iterator[Sample]:
+def samples(items: Iterable[Item], k: int) -> Iterator[EvalSample]:
     """All samples: every task once, then every task a second time, and so on."""
     listed = tuple(items)
     for rollout in range(k):
         for item in listed:
-            yield Sample(item, rollout)
+            yield EvalSample(item, rollout)

@@ -5,14 +5,26 @@ from __future__ import annotations
 import re
 from typing import Any, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, NonNegativeInt, model_validator
 
 from saccade.episode.settings import EpisodeSettings
 from saccade.errors import SettingsError
 from saccade.models.retry import RETRY_SETTINGS
+from saccade.rewards.judges.client import ASK_LIMITS, AskRules
 
 _SHARD = re.compile(r"[1-9][0-9]{0,5}/[1-9][0-9]{0,5}")
 _ADDRESS = re.compile(r"@https?://\S+$")
+
+
+class AnswerJudgeRules(AskRules):
+    """How the judge of answers is asked."""
+
+    concurrent: NonNegativeInt = 0
+    """Requests at once; 0: as many as there are workers."""
+
+    def with_workers(self, workers: int) -> AskRules:
+        """The rules where so many answers are judged side by side."""
+        return AskRules.model_validate({**self.model_dump(), "concurrent": self.concurrent or workers})
 
 
 class EvalSettings(EpisodeSettings):
@@ -40,6 +52,8 @@ class EvalSettings(EpisodeSettings):
     """Grader of all tasks; empty: the one that the source names, or else the one for the type of the answer."""
     judge: str = ""
     """A model that is asked about every answer when all are played; empty: none is."""
+    judge_rules: AnswerJudgeRules = AnswerJudgeRules()
+    """How it is asked: time, attempts, requests at once, tokens, dollars."""
     headline: Literal["", "rule", "judge"] = ""
     """Whose verdict is `correct` where there is a judge; empty: the rule's, but for benchmarks that say otherwise."""
     keep_requests: bool = False
@@ -79,6 +93,7 @@ class EvalSettings(EpisodeSettings):
     def may_differ(self, other: EvalSettings) -> tuple[str, ...]:
         """Settings that say where something lies, how much of it is wanted or who grades it, and not what is played."""
         names = ["n", "k", "data", "sandbox", "grader", "headline", "keep_requests", *RETRY_SETTINGS]
+        names += [f"judge_rules.{name}" for name in ASK_LIMITS]
         if self.asked == other.asked:
             names.append("model")
         if not other.judge or self.judge_name == other.judge_name:  # a run gets a judge, and does not lose it

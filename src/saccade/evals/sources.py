@@ -18,7 +18,7 @@ from typing import Any
 from saccade.episode.run_folder import MEDIA
 from saccade.errors import RecordError, RegistryError, SettingsError
 from saccade.evals.benchmarks import open_card
-from saccade.evals.items import Item, Source, drawn, of_shard
+from saccade.evals.items import Item, ItemSource, drawn, of_shard
 from saccade.evals.settings import EvalSettings
 from saccade.media.store import MediaStore
 from saccade.record.codec import read_lines
@@ -28,8 +28,7 @@ from saccade.tasks.benchmarks.card import Card
 from saccade.tasks.benchmarks.registry import cards
 from saccade.tasks.stored import TASKS, tasks_file, with_media
 from saccade.tasks.worlds.base import Knobs, World, make_task
-from saccade.tasks.worlds.chosen_knobs import chosen_knobs
-from saccade.tasks.worlds.registry import WORLDS, load_world
+from saccade.tasks.worlds.registry import WORLDS, chosen_knobs, load_world
 
 _WORLD = "world:"
 
@@ -70,7 +69,7 @@ class FileSource:
         return Item(task.id, lambda store: with_media(task, self.store, store))
 
 
-def open_sources(settings: EvalSettings) -> Mapping[str, Source]:
+def open_sources(settings: EvalSettings) -> Mapping[str, ItemSource]:
     """The sources of a run by their names; nothing of their tasks is read yet.
 
     Raises:
@@ -91,7 +90,7 @@ def open_sources(settings: EvalSettings) -> Mapping[str, Source]:
 
 
 async def chosen(
-    sources: Mapping[str, Source], settings: EvalSettings, out: Path, store: MediaStore
+    sources: Mapping[str, ItemSource], settings: EvalSettings, out: Path, store: MediaStore
 ) -> tuple[Item, ...]:
     """The tasks of a run: of each source `n`, and of them this shard's.
 
@@ -108,7 +107,7 @@ async def chosen(
     return tuple(found.values())
 
 
-def _open(name: str, settings: EvalSettings) -> Source:
+def _open(name: str, settings: EvalSettings) -> ItemSource:
     if name.endswith(".toml") or cards().has(name) or _is_own_card(name):
         return open_card(name, settings)
     file = tasks_file(name)

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import fsum
 
-from saccade.evals.rows import Row
+from saccade.evals.rows import EvalRow
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class Spent:
     dollars: Known
 
 
-def spent(rows: Sequence[Row]) -> Spent:
+def spent(rows: Sequence[EvalRow]) -> Spent:
     """What `rows` cost."""
     return Spent(
         samples=len(rows),
@@ -43,14 +43,14 @@ def spent(rows: Sequence[Row]) -> Spent:
     )
 
 
-def spent_text(found: Spent) -> list[str]:
+def spent_text(totals: Spent) -> list[str]:
     """Lines for a terminal; none where nothing is known."""
     lines = []
-    if found.read.samples or found.written.samples:
-        read, written = (f"{known.amount:,.0f}{_of(known, found)}" for known in (found.read, found.written))
+    if totals.read.samples or totals.written.samples:
+        read, written = (f"{known.amount:,.0f}{_of(known, totals)}" for known in (totals.read, totals.written))
         lines.append(f"tokens: {read} read in all turns, {written} written")
-    if found.dollars.samples:
-        lines.append(f"cost: {dollars_text(found.dollars.amount)}{_of(found.dollars, found)}")
+    if totals.dollars.samples:
+        lines.append(f"cost: {dollars_text(totals.dollars.amount)}{_of(totals.dollars, totals)}")
     elif lines:
         lines.append("cost: unknown, for the model is not in the table of prices")
     return lines

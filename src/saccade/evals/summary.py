@@ -18,7 +18,7 @@ from saccade.evals.card_metrics import card_numbers
 from saccade.evals.intervals import Interval, of_mean
 from saccade.evals.macro import Macro, macro_average
 from saccade.evals.metrics import by_task, mean_pass
-from saccade.evals.rows import Row, natural
+from saccade.evals.rows import EvalRow, natural
 from saccade.evals.spent import Spent, spent
 from saccade.record.disk import write_whole
 
@@ -50,7 +50,7 @@ class Figures:
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class JudgeSummary:
     """What a judge said beside the rule, over the samples that it was asked about."""
 
     headline: Mapping[str, int]
@@ -87,7 +87,7 @@ class Summary:
     """Samples that came to nothing and are not there."""
     broken_rows: int
     """Rows of a benchmark that gave no task."""
-    judged: Judged | None
+    judged: JudgeSummary | None
     """What the judge said; None where none was asked."""
     stops: Mapping[str, int]
     graders: Mapping[str, int]
@@ -99,7 +99,7 @@ class Summary:
     spent: Spent
 
 
-def summarise(rows: Sequence[Row], *, k: int = 1, missing: int = 0, broken_rows: int = 0, seed: int = 0) -> Summary:
+def summarise(rows: Sequence[EvalRow], *, k: int = 1, missing: int = 0, broken_rows: int = 0, seed: int = 0) -> Summary:
     """The summary of `rows`; `seed` is the bootstrap's."""
     tokens = [row.sampled_tokens for row in rows if row.sampled_tokens is not None]
     by_source = _grouped((row.source, row) for row in rows)
@@ -126,14 +126,14 @@ def summarise(rows: Sequence[Row], *, k: int = 1, missing: int = 0, broken_rows:
     )
 
 
-def by_category(rows: Iterable[Row]) -> dict[str, list[Row]]:
+def by_category(rows: Iterable[EvalRow]) -> dict[str, list[EvalRow]]:
     """The rows of each tag that tells kinds of tasks, and not single tasks or how they were prepared."""
     by_tag = _grouped((tag, row) for row in rows for tag in row.tags if not tag.startswith(_NO_CATEGORY))
     kinds = Counter(tag.partition("=")[0] for tag in by_tag if "=" in tag)
     return {tag: group for tag, group in by_tag.items() if kinds[tag.partition("=")[0]] <= _MOST_VALUES}
 
 
-def figures(rows: Sequence[Row], k: int = 1, seed: int = 0) -> Figures:
+def figures(rows: Sequence[EvalRow], k: int = 1, seed: int = 0) -> Figures:
     """The figures of `rows`."""
     results = by_task(rows)
     averages = [result.average for result in results]
@@ -150,23 +150,23 @@ def figures(rows: Sequence[Row], k: int = 1, seed: int = 0) -> Figures:
     )
 
 
-def judged(rows: Iterable[Row]) -> Judged | None:
+def judged(rows: Iterable[EvalRow]) -> JudgeSummary | None:
     """What a judge said of `rows`; None where none was asked."""
-    asked = [row for row in rows if row.by_judge is not None or row.no_verdict]
-    if not asked:
+    asked_rows = [row for row in rows if row.by_judge is not None or row.no_verdict]
+    if not asked_rows:
         return None
-    said = [row for row in asked if row.by_judge is not None]
-    return Judged(
-        headline=_counted(row.headline for row in asked),
-        samples=len(said),
-        no_verdict=_counted(row.no_verdict for row in asked if row.no_verdict),
-        by_rule=_average(replace(row, correct=row.by_rule) for row in said),
-        by_judge=_average(replace(row, correct=row.by_judge) for row in said),
-        agreement=agreement((_right(row.by_rule), _right(row.by_judge)) for row in said),
+    judged_rows = [row for row in asked_rows if row.by_judge is not None]
+    return JudgeSummary(
+        headline=_counted(row.headline for row in asked_rows),
+        samples=len(judged_rows),
+        no_verdict=_counted(row.no_verdict for row in asked_rows if row.no_verdict),
+        by_rule=_average(replace(row, correct=row.by_rule) for row in judged_rows),
+        by_judge=_average(replace(row, correct=row.by_judge) for row in judged_rows),
+        agreement=agreement((_right(row.by_rule), _right(row.by_judge)) for row in judged_rows),
     )
 
 
-def _average(rows: Iterable[Row]) -> float | None:
+def _average(rows: Iterable[EvalRow]) -> float | None:
     averages = [result.average for result in by_task(rows)]
     return fmean(averages) if averages else None
 
@@ -175,13 +175,13 @@ def _right(credit: float | None) -> bool | None:
     return None if credit is None else credit >= 0.5
 
 
-def write_summary(root: Path, rows: Iterable[Row], summary: Summary) -> None:
+def write_summary(root: Path, rows: Iterable[EvalRow], summary: Summary) -> None:
     """Write both files into a run folder; each appears complete or not at all."""
     write_whole(root / RESULTS, "".join(json.dumps(_cells(row), ensure_ascii=False) + "\n" for row in rows))
     write_whole(root / SUMMARY, json.dumps(_plain(summary), ensure_ascii=False, indent=2) + "\n")
 
 
-def _cells(row: Row) -> Mapping[str, object]:
+def _cells(row: EvalRow) -> Mapping[str, object]:
     return {field.name: getattr(row, field.name) for field in fields(row)}  # asdict copies every value
 
 
@@ -192,8 +192,8 @@ def _plain(summary: Summary) -> Mapping[str, object]:
     return data
 
 
-def _grouped(named: Iterable[tuple[str, Row]]) -> dict[str, list[Row]]:
-    groups: dict[str, list[Row]] = defaultdict(list)
+def _grouped(named: Iterable[tuple[str, EvalRow]]) -> dict[str, list[EvalRow]]:
+    groups: dict[str, list[EvalRow]] = defaultdict(list)
     for name, row in named:
         groups[name].append(row)
     return {name: groups[name] for name in sorted(groups, key=natural)}

@@ -8,7 +8,7 @@ from saccade.evals.beside import Beside
 from saccade.evals.compare import Comparison, Pair
 from saccade.evals.macro import macro_text
 from saccade.evals.spent import spent_text
-from saccade.evals.summary import Figures, Judged, Summary
+from saccade.evals.summary import Figures, JudgeSummary, Summary
 from saccade.record.trajectory import StopReason
 
 _SHOWN = 20
@@ -46,13 +46,13 @@ def summary_text(summary: Summary) -> str:
         lines.append(f"{summary.broken_rows} rows of the data gave no task (failures.jsonl says why).")
     if summary.missing:
         lines.append(
-            f"{summary.missing} samples came to nothing and are in no average (failures.jsonl says why); "
+            f"{summary.missing} samples failed and are in no average (failures.jsonl says why); "
             "the same command tries them again."
         )
     return "\n".join(lines)
 
 
-def _judged(judged: Judged | None) -> list[str]:
+def _judged(judged: JudgeSummary | None) -> list[str]:
     if judged is None:
         return []
     missing = sum(judged.no_verdict.values())
@@ -75,40 +75,42 @@ def _judged(judged: Judged | None) -> list[str]:
     return lines
 
 
-def headline_text(judged: Judged) -> str:
+def headline_text(judged: JudgeSummary) -> str:
     """Whose verdict counts: `rule`, `judge`, or both with their numbers of samples."""
     if len(judged.headline) == 1:
         return next(iter(judged.headline))
     return " and ".join(f"{name} ({count:,})" for name, count in judged.headline.items())
 
 
-def beside_text(found: Sequence[Beside]) -> str:
-    """A run beside published models, in percent; models that are told of some groups alone have gaps."""
-    models = list(dict.fromkeys(model for group in found for model in group.shares))
-    rows = [[group.name, str(group.tasks), *(_percent(group.shares.get(model)) for model in models)] for group in found]
+def beside_text(groups: Sequence[Beside]) -> str:
+    """A run beside published models, in percent; models that are known for some groups alone have gaps."""
+    models = list(dict.fromkeys(model for group in groups for model in group.shares))
+    rows = [
+        [group.name, str(group.tasks), *(_percent(group.shares.get(model)) for model in models)] for group in groups
+    ]
     return "\n".join(["right on the same tasks, as their files say:", "", *markdown(("tasks of", "n", *models), rows)])
 
 
-def comparison_text(found: Comparison, left: str, right: str) -> str:
+def comparison_text(comparison: Comparison, left: str, right: str) -> str:
     """What two runs say of each other."""
-    sides = (sum(pair.left for pair in found.pairs), sum(pair.right for pair in found.pairs))
-    count = len(found.pairs)
+    sides = (sum(pair.left for pair in comparison.pairs), sum(pair.right for pair in comparison.pairs))
+    count = len(comparison.pairs)
     lines = [
         *markdown(
             ("run", "avg", "better in", "only here"),
             [
-                (left, _percent(sides[0] / count), str(found.wins), str(found.only_left)),
-                (right, _percent(sides[1] / count), str(found.losses), str(found.only_right)),
+                (left, _percent(sides[0] / count), str(comparison.wins), str(comparison.only_left)),
+                (right, _percent(sides[1] / count), str(comparison.losses), str(comparison.only_right)),
             ],
         ),
         "",
-        f"{count} tasks in both: {found.ties} the same ({found.both_right} right in both), {found.wins} better in the "
-        f"first, {found.losses} in the second",
-        f"difference {100 * found.difference:+.1f} points, 95% interval {100 * found.interval.low:+.1f} to "
-        f"{100 * found.interval.high:+.1f} ({found.interval_by})",
-        f"{found.test}: p = {found.p:.3g}",
+        f"{count} tasks in both: {comparison.ties} the same ({comparison.both_right} right in both), "
+        f"{comparison.wins} better in the first, {comparison.losses} in the second",
+        f"difference {100 * comparison.difference:+.1f} points, 95% interval {100 * comparison.interval.low:+.1f} to "
+        f"{100 * comparison.interval.high:+.1f} ({comparison.interval_by})",
+        f"{comparison.test}: p = {comparison.p:.3g}",
     ]
-    differing = found.differing
+    differing = comparison.differing
     if differing:
         lines += [
             "",

@@ -33,19 +33,19 @@ class AnlsGrader:
         """The verdict; see `Grader.grade`."""
         golds = golds_of(task)
 
-        def compare(said: str) -> Verdict:
-            best = max(self._similarity(said, gold) for gold in golds)
-            return Verdict(best, f"similarity {best:.3f}", said)
+        def compare(prediction: str) -> Verdict:
+            best = max(self._similarity(prediction, gold) for gold in golds)
+            return Verdict(best, f"similarity {best:.3f}", prediction)
 
         return judged(answer, compare)
 
-    def _similarity(self, said: str, gold: str) -> float:
+    def _similarity(self, prediction: str, gold: str) -> float:
         if self.strict_numbers:
-            if same_text(said, gold):
+            if same_text(prediction, gold):
                 return 1.0
             if starts_as_number(gold) and quantity(gold) is not None:
                 return 0.0
-        return similarity(folded(said), folded(gold), self.threshold)
+        return similarity(folded(prediction), folded(gold), self.threshold)
 
 
 def similarity(left: str, right: str, threshold: float = 0.5) -> float:

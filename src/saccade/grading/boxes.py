@@ -15,9 +15,9 @@ from pydantic import Field
 from saccade.grading.base import Verdict, judged, unreadable, wrong
 from saccade.grading.clean import clean
 from saccade.grading.quantities import DOUBT
+from saccade.record.box import Box, iou
 from saccade.record.task import Task
 
-Box = tuple[float, float, float, float]
 _NUMBER = r"(-?[0-9]{1,7}(?:\.[0-9]{1,17})?)"
 _FOUR = re.compile(rf"(?<![0-9.\w]){_NUMBER}" + rf"\s{{0,9}}[,\s]\s{{0,9}}{_NUMBER}" * 3 + r"(?![0-9\w]|\.[0-9])")
 
@@ -32,24 +32,24 @@ class BoxGrader:
         """The verdict; see `Grader.grade`."""
         gold = _gold(task)
 
-        def compare(said: str) -> Verdict:
-            box = read_box(said)
+        def compare(prediction: str) -> Verdict:
+            box = read_box(prediction)
             if box is None:
-                return wrong("states no single box x0, y0, x1, y1", said)
-            return self._credit(iou(box, gold), said)
+                return wrong("states no single box x0, y0, x1, y1", prediction)
+            return self._credit(iou(box, gold), prediction)
 
         return judged(answer, compare)
 
-    def _credit(self, overlap: float, said: str) -> Verdict:
-        return Verdict(float(overlap >= self.threshold), f"IoU {overlap:.3f}", said)
+    def _credit(self, overlap: float, prediction: str) -> Verdict:
+        return Verdict(float(overlap >= self.threshold), f"IoU {overlap:.3f}", prediction)
 
 
 @dataclass(frozen=True, slots=True)
 class IouGrader(BoxGrader):
     """The IoU itself."""
 
-    def _credit(self, overlap: float, said: str) -> Verdict:
-        return Verdict(overlap, f"IoU {overlap:.3f}", said)
+    def _credit(self, overlap: float, prediction: str) -> Verdict:
+        return Verdict(overlap, f"IoU {overlap:.3f}", prediction)
 
 
 def read_box(text: str) -> Box | None:
@@ -62,17 +62,6 @@ def read_box(text: str) -> Box | None:
         return None
     x0, y0, x1, y1 = (float(number) for number in found[0])
     return (x0, y0, x1, y1) if x0 < x1 and y0 < y1 else None
-
-
-def iou(left: Box, right: Box) -> float:
-    """Intersection over union, from 0 to 1."""
-    width = min(left[2], right[2]) - max(left[0], right[0])
-    height = min(left[3], right[3]) - max(left[1], right[1])
-    if width <= 0 or height <= 0:
-        return 0.0
-    common = width * height
-    both = sum((box[2] - box[0]) * (box[3] - box[1]) for box in (left, right))
-    return min(1.0, common / (both - common))
 
 
 def _gold(task: Task) -> Box:

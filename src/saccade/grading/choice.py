@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from saccade.grading.base import Verdict, gold_of, judged, right, unread, unreadable, wrong
 from saccade.grading.mentions import in_sentence
-from saccade.grading.options import Options, label, options_of
+from saccade.grading.options import AnswerOptions, label, options_of
 from saccade.grading.quantities import DOUBT
 from saccade.record.task import Task
 
@@ -69,31 +69,36 @@ class ChoiceGrader:
         if gold not in task.choices:
             raise unreadable(task, "choice of it")
         options = options_of(task.choices)
-        return judged(answer, lambda said: _compare(said, gold, options), lambda said: _said(said, options), prose=True)
+        return judged(
+            answer,
+            lambda prediction: _compare(prediction, gold, options),
+            lambda prediction: _said(prediction, options),
+            prose=True,
+        )
 
 
-def _compare(said: str, gold: str, options: Options) -> Verdict:
-    chosen = _read(said, options)
+def _compare(prediction: str, gold: str, options: AnswerOptions) -> Verdict:
+    chosen = _read(prediction, options)
     if chosen is None:
-        return unread("names no single option", said)
+        return unread("names no single option", prediction)
     name = label(chosen, len(options.texts))
     if options.same(chosen, options.texts.index(gold)):
-        return right(f"option {name}", said)
-    return wrong(f"option {name} is not the gold one", said)
+        return right(f"option {name}", prediction)
+    return wrong(f"option {name} is not the gold one", prediction)
 
 
-def _said(said: str, options: Options) -> object:
+def _said(prediction: str, options: AnswerOptions) -> object:
     """What a candidate says: an option, that it takes one back, which agrees with no option, or nothing."""
-    chosen = _read(said, options)
+    chosen = _read(prediction, options)
     if chosen is not None:
         return min(options.doubles(chosen))
-    plain = options.plain(said)
+    plain = options.plain(prediction)
     return _NO_ANSWER if _TAKEN_BACK.search(plain) and options.starts_with_label(plain) else None
 
 
-def _read(said: str, options: Options) -> int | None:
+def _read(prediction: str, options: AnswerOptions) -> int | None:
     """Index of the option that `said` names, or None if it names none, or more than one."""
-    plain = options.plain(said)
+    plain = options.plain(prediction)
     alone = options.index(plain.strip(" .,;:*_()[]<>{}\"'\n"))
     numbered = len(options.texts) > 26
     if alone is not None and not (numbered and options.exact(plain) is not None):
@@ -113,7 +118,7 @@ def _read(said: str, options: Options) -> int | None:
     return in_sentence(plain, options)
 
 
-def _labelled(plain: str, options: Options) -> tuple[int | None] | None:
+def _labelled(plain: str, options: AnswerOptions) -> tuple[int | None] | None:
     """The option whose letter stands first, or (None,) if what follows takes it back; None without such a letter."""
     for form in (_MARKED, _NAMED, _CAPITAL):
         match = form.fullmatch(plain)
@@ -131,7 +136,7 @@ def _labelled(plain: str, options: Options) -> tuple[int | None] | None:
     return None
 
 
-def _agrees(rest: str, index: int, options: Options) -> bool:
+def _agrees(rest: str, index: int, options: AnswerOptions) -> bool:
     """Whether what follows a letter is its option's text or an explanation, and not another option or a retraction."""
     tail = options.without(rest, index)
     if options.index(rest.strip(" .,*()[]\n")) == index:
@@ -151,10 +156,10 @@ def _agrees(rest: str, index: int, options: Options) -> bool:
     return True
 
 
-def _is_own(tail: str, index: int, options: Options) -> bool:
+def _is_own(tail: str, index: int, options: AnswerOptions) -> bool:
     """Whether what looks like a further letter is the option's own, said again."""
-    found = re.match(r"[\s,;.]*[(\[]?([A-Z])[)\]]?(?![\w'])", tail)
-    return found is not None and options.index(found[1]) == index
+    match = re.match(r"[\s,;.]*[(\[]?([A-Z])[)\]]?(?![\w'])", tail)
+    return match is not None and options.index(match[1]) == index
 
 
 CHOICE = ChoiceGrader()

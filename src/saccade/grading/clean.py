@@ -65,13 +65,13 @@ def clipped(text: str) -> str:
     return clean_text(text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…")
 
 
-def _spelt_fraction(found: re.Match[str]) -> str:
-    above, _, below = unicodedata.normalize("NFKC", found["sign"]).partition("⁄")
-    return f"{found['before']} {above}/{below}" if found["before"] else f"{above}/{below}"
+def _spelt_fraction(match: re.Match[str]) -> str:
+    above, _, below = unicodedata.normalize("NFKC", match["sign"]).partition("⁄")
+    return f"{match['before']} {above}/{below}" if match["before"] else f"{above}/{below}"
 
 
-def _visible(found: re.Match[str]) -> str:
-    sign = found[0]
+def _visible(match: re.Match[str]) -> str:
+    sign = match[0]
     if sign.isprintable():
         return sign
     return "" if unicodedata.category(sign) == "Cf" else " "

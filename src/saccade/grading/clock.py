@@ -26,9 +26,9 @@ Time = tuple[int, int, int, str]
 """Hour, minute, second; `a`, `p` or, where that is not said, nothing."""
 
 
-def same_time(said: str, gold: str) -> bool:
+def same_time(prediction: str, gold: str) -> bool:
     """Whether both texts are the same time of day."""
-    time = time_of(said)
+    time = time_of(prediction)
     return time is not None and time == time_of(gold)
 
 
@@ -37,14 +37,14 @@ def time_of(text: str) -> Time | None:
     plain = folded(text).strip(" .,*\"'$")
     if plain in _NAMED:
         return _NAMED[plain]
-    found = _TIME.fullmatch(plain)
-    if found is None or (found["minute"] is None and found["half"] in (None, "h", "hours")):
+    match = _TIME.fullmatch(plain)
+    if match is None or (match["minute"] is None and match["half"] in (None, "h", "hours")):
         return None
-    hour, minute, second = int(found["hour"]), int(found["minute"] or 0), int(found["second"] or 0)
-    half = (found["half"] or "").replace("in the ", "")
+    hour, minute, second = int(match["hour"]), int(match["minute"] or 0), int(match["second"] or 0)
+    half = (match["half"] or "").replace("in the ", "")
     half = {"a": "a", "p": "p", "m": "a", "e": "p"}.get(half[:1], "") if half != "afternoon" else "p"
     if half:
         return (hour % 12 + (12 if half == "p" else 0), minute, second, half) if 1 <= hour <= 12 else None
-    if hour > 12 or found["hour"] in ("0", "00"):
+    if hour > 12 or match["hour"] in ("0", "00"):
         return (hour % 24, minute, second, "p" if hour % 24 >= 12 else "a")
     return (hour, minute, second, "")

@@ -77,7 +77,7 @@ def _inside(text: str, says: Says, prose: bool) -> Extraction:
 
 
 def _shortened(one: Candidate) -> Candidate:
-    """A candidate in a sentence that goes on: "1982 with an income of $9,000" is 1982."""
+    """A candidate in a longer sentence: "1982 with an income of $9,000" is 1982."""
     return Candidate(leading_number(one.text[:LONGEST_CANDIDATE]), one.strong) if not one.strong else one
 
 

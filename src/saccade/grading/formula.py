@@ -115,15 +115,15 @@ def _single(text: str) -> Formula:
 
 
 def _without_unit(text: str) -> tuple[str, str]:
-    found = _UNIT.search(text)
-    if found is None or not text[: found.start()].strip():
+    match = _UNIT.search(text)
+    if match is None or not text[: match.start()].strip():
         return text, ""
-    body = text[: found.start()]
-    if found["degree"]:
+    body = text[: match.start()]
+    if match["degree"]:
         return body, "°"
-    name, power = found["name"].casefold(), found["power"] or ""
-    if found["square"]:
-        power = "3" if found["square"].startswith("cubic") else "2"
+    name, power = match["name"].casefold(), match["power"] or ""
+    if match["square"]:
+        power = "3" if match["square"].startswith("cubic") else "2"
     spaced = body[-1].isspace() or len(name) > 1
     if name in ("rad", "radian", "radians"):
         return body, "rad"

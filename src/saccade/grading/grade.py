@@ -63,8 +63,8 @@ def scored_by_rule(answer: str | None, task: Task, grader: str = "") -> Score:
 
 def grade_score(value: float | None, grade: Grade) -> Score:
     """A score `correct` with that value, which came about so."""
-    told = {name: clean_text(text) for name, text in asdict(grade).items() if text or name != "invalid"}
-    return Score(name=CORRECT, value=value, detail=json.dumps(told, ensure_ascii=False))
+    fields = {name: clean_text(text) for name, text in asdict(grade).items() if text or name != "invalid"}
+    return Score(name=CORRECT, value=value, detail=json.dumps(fields, ensure_ascii=False))
 
 
 def grade_of(detail: str) -> Grade:

@@ -40,20 +40,22 @@ class ListGrader:
         gold = items(gold_of(task))
         if not gold:
             raise unreadable(task, "list")
-        return judged(None if answer is None else lines_as_array(answer), lambda said: self._compare(said, gold))
+        return judged(
+            None if answer is None else lines_as_array(answer), lambda prediction: self._compare(prediction, gold)
+        )
 
-    def _compare(self, said: str, gold: tuple[str, ...]) -> Verdict:
-        given = items(said)
-        if len(given) != len(gold):
-            return wrong(f"{len(given)} items where the gold answer has {len(gold)}", said)
-        named, wanted = _by_name(given), _by_name(gold)
-        if named is not None and wanted is not None:
-            same = named.keys() == wanted.keys() and all(same_text(named[name], wanted[name]) for name in wanted)
+    def _compare(self, prediction: str, gold: tuple[str, ...]) -> Verdict:
+        predicted = items(prediction)
+        if len(predicted) != len(gold):
+            return wrong(f"{len(predicted)} items where the gold answer has {len(gold)}", prediction)
+        named, target = _by_name(predicted), _by_name(gold)
+        if named is not None and target is not None:
+            same = named.keys() == target.keys() and all(same_text(named[name], target[name]) for name in target)
         elif self.ordered:
-            same = all(_same_item(*pair) for pair in zip(given, gold, strict=True))
+            same = all(_same_item(*pair) for pair in zip(predicted, gold, strict=True))
         else:
-            same = _same_set(given, gold)
-        return right("same items", said) if same else wrong("other items", said)
+            same = _same_set(predicted, gold)
+        return right("same items", prediction) if same else wrong("other items", prediction)
 
 
 def items(text: str) -> tuple[str, ...]:
@@ -71,35 +73,37 @@ def items(text: str) -> tuple[str, ...]:
     plain = _CURLIES.sub("\n", plain)
     # `1,234` is one number in running text, but brackets close up their lists: `(1,234,56)`.
     parts = (_TIGHT if inner is not None and ", " not in plain else _SEPARATOR).split(plain)
-    found = tuple(unwrapped(part.strip().lstrip("-*• ") if not re.match(r"-[0-9.]", part) else part) for part in parts)
-    return found if len(found) <= MOST_ITEMS and all(found) else ()
+    elements = tuple(
+        unwrapped(part.strip().lstrip("-*• ") if not re.match(r"-[0-9.]", part) else part) for part in parts
+    )
+    return elements if len(elements) <= MOST_ITEMS and all(elements) else ()
 
 
-def _by_name(given: tuple[str, ...]) -> dict[str, str] | None:
+def _by_name(predicted: tuple[str, ...]) -> dict[str, str] | None:
     """Items by their names; None if one has none, or two have the same."""
     named: dict[str, str] = {}
-    for item in given:
+    for item in predicted:
         match = _NAMED.fullmatch(item)
         words = re.fullmatch(r"(?P<value>[0-9][0-9.,]*)\s(?P<name>[A-Za-z ]{1,40})", item) if match is None else match
         if words is None:
             return None
         named.setdefault(folded(words["name"]), words["value"])
-    return named if len(named) == len(given) else None
+    return named if len(named) == len(predicted) else None
 
 
-def _same_item(given: str, gold: str) -> bool:
-    named, wanted = _NAMED.fullmatch(given), _NAMED.fullmatch(gold)
-    if named is not None and wanted is None and quantity(gold) is not None:
-        given = named["value"]
-    elif wanted is not None and named is None:
-        gold = wanted["value"]
-    return same_text(given, gold)
+def _same_item(predicted: str, gold: str) -> bool:
+    named, target = _NAMED.fullmatch(predicted), _NAMED.fullmatch(gold)
+    if named is not None and target is None and quantity(gold) is not None:
+        predicted = named["value"]
+    elif target is not None and named is None:
+        gold = target["value"]
+    return same_text(predicted, gold)
 
 
-def _same_set(given: tuple[str, ...], gold: tuple[str, ...]) -> bool:
+def _same_set(predicted: tuple[str, ...], gold: tuple[str, ...]) -> bool:
     left = list(gold)
-    for item in sorted(given, key=bare):
-        match = next((wanted for wanted in left if _same_item(item, wanted)), None)
+    for item in sorted(predicted, key=bare):
+        match = next((target for target in left if _same_item(item, target)), None)
         if match is None:
             return False
         left.remove(match)

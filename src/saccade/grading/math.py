@@ -35,43 +35,47 @@ class MathGrader:
             UnavailableError: a formula has to be compared, and math-verify is not installed.
         """
         golds = golds_of(task)
-        return judged(answer, lambda said: _best(said, golds), _said)
+        return judged(answer, lambda prediction: _best(prediction, golds), _said)
 
 
 def _said(candidate: str) -> object:
     return number_said(candidate) or words_said(candidate)
 
 
-def _best(said: str, golds: Sequence[str]) -> Verdict:
+def _best(prediction: str, golds: Sequence[str]) -> Verdict:
     """The verdict by the accepted answer that is met, or else by the first one."""
-    concluded = re.split(r"\b(?:is|are|equals)\b", said)[-1].strip()
-    if concluded != said and DOUBT.search(said) is None and any(same_formula(concluded, gold) for gold in golds):
-        return right("equal formulas", said)
-    verdict = _compare(said, golds[0])
-    others = (_compare(said, gold) for gold in golds[1:])
+    concluded = re.split(r"\b(?:is|are|equals)\b", prediction)[-1].strip()
+    if (
+        concluded != prediction
+        and DOUBT.search(prediction) is None
+        and any(same_formula(concluded, gold) for gold in golds)
+    ):
+        return right("equal formulas", prediction)
+    verdict = _compare(prediction, golds[0])
+    others = (_compare(prediction, gold) for gold in golds[1:])
     return verdict if verdict.accepted else next((other for other in others if other.accepted), verdict)
 
 
-def _compare(said: str, gold: str) -> Verdict:
-    if same_text(said, gold) or tight(unwrapped(said)) == tight(unwrapped(gold)) != "":
-        return right("same text", said)
-    number, wanted = quantity(said), quantity(gold)
-    if number is not None and wanted is not None:
-        same = same_quantity(number, wanted)
-        return right("same number", said) if same else wrong("another number or unit", said)
-    if DOUBT.search(said):
-        return wrong("takes something back", said)
-    if same_formula(said, gold):
-        return right("equal formulas", said)
-    if differ_in_kind(said, gold):
-        return wrong("another kind of formula: a set is no point, and a matrix no number", said)
-    formulas = comparable_formula(unwrapped(gold)), comparable_formula(said)
+def _compare(prediction: str, gold: str) -> Verdict:
+    if same_text(prediction, gold) or tight(unwrapped(prediction)) == tight(unwrapped(gold)) != "":
+        return right("same text", prediction)
+    number, target = quantity(prediction), quantity(gold)
+    if number is not None and target is not None:
+        same = same_quantity(number, target)
+        return right("same number", prediction) if same else wrong("another number or unit", prediction)
+    if DOUBT.search(prediction):
+        return wrong("takes something back", prediction)
+    if same_formula(prediction, gold):
+        return right("equal formulas", prediction)
+    if differ_in_kind(prediction, gold):
+        return wrong("another kind of formula: a set is no point, and a matrix no number", prediction)
+    formulas = comparable_formula(unwrapped(gold)), comparable_formula(prediction)
     if formulas[0] is None or formulas[1] is None:
-        return wrong("another text, and not two formulas that can be compared", said)
+        return wrong("another text, and not two formulas that can be compared", prediction)
     found = shared_comparer().same(formulas[0], formulas[1])
     if found is None:
-        return wrong("could not be compared within the limits", said)
-    return right("equal formulas", said) if found else wrong("another formula", said)
+        return wrong("could not be compared within the limits", prediction)
+    return right("equal formulas", prediction) if found else wrong("another formula", prediction)
 
 
 MATH = MathGrader()

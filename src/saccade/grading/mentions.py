@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-from saccade.grading.options import Options
+from saccade.grading.options import AnswerOptions
 from saccade.grading.quantities import DOUBT
 from saccade.grading.yes_no import asserts
 
@@ -38,11 +38,11 @@ _WITH_LETTER = re.compile(
 )
 
 
-def in_sentence(said: str, options: Options) -> int | None:
+def in_sentence(prediction: str, options: AnswerOptions) -> int | None:
     """The option that a short sentence settles on by marked letter or by its text; None if on none, or on several."""
-    if len(said) > _LONGEST:
+    if len(prediction) > _LONGEST:
         return None
-    with_letter = _WITH_LETTER.fullmatch(said.strip())
+    with_letter = _WITH_LETTER.fullmatch(prediction.strip())
     if with_letter is not None:
         index = options.index(with_letter["label"])
         if index is not None and (
@@ -50,36 +50,36 @@ def in_sentence(said: str, options: Options) -> int | None:
         ):
             return index
     if set(options.words) == {"yes", "no"}:
-        return _yes_or_no(said, options)
-    denied = _FIRST_NOT.match(said)
+        return _yes_or_no(prediction, options)
+    denied = _FIRST_NOT.match(prediction)
     if denied is not None:
-        said = said[denied.end() :]
-    lettered = _settled(said, options)
-    if lettered and len(lettered) == 1 and _BECAUSE.search(said):
-        said = _BECAUSE.split(said, maxsplit=1)[0]  # a reason may deny the others
-    found = options.mentioned(said) | (lettered or set())
-    rest = options.without_texts(said)
-    touched = found | options.mentioned_by_text(said, alone=False)
+        prediction = prediction[denied.end() :]
+    lettered = _settled(prediction, options)
+    if lettered and len(lettered) == 1 and _BECAUSE.search(prediction):
+        prediction = _BECAUSE.split(prediction, maxsplit=1)[0]  # a reason may deny the others
+    found = options.mentioned(prediction) | (lettered or set())
+    rest = options.without_texts(prediction)
+    touched = found | options.mentioned_by_text(prediction, alone=False)
     if not found or len({options.words[index] or str(index) for index in touched}) != 1 or _DENIED.search(rest):
         return None
     return min(found)
 
 
-def _yes_or_no(said: str, options: Options) -> int | None:
+def _yes_or_no(prediction: str, options: AnswerOptions) -> int | None:
     """What a sentence asserts, unless it settles on the letter of the other option."""
-    meant = asserts(said)
+    meant = asserts(prediction)
     spoken = None if meant is None else options.words.index("yes" if meant else "no")
-    lettered = _settled(said, options) or options.mentioned(said)
+    lettered = _settled(prediction, options) or options.mentioned(prediction)
     if spoken is None:
-        return min(lettered) if len(lettered) == 1 and DOUBT.search(options.without_texts(said)) is None else None
-    settled = _settled(said, options)
+        return min(lettered) if len(lettered) == 1 and DOUBT.search(options.without_texts(prediction)) is None else None
+    settled = _settled(prediction, options)
     return spoken if settled is None or settled == {spoken} else None
 
 
-def _settled(said: str, options: Options) -> set[int] | None:
+def _settled(prediction: str, options: AnswerOptions) -> set[int] | None:
     """The options whose letters stand where a sentence settles on one."""
-    found = {options.index(spot["label"]) for spot in _SETTLES.finditer(said)}
-    is_it = _IS_IT.match(said.strip())
+    found = {options.index(spot["label"]) for spot in _SETTLES.finditer(prediction)}
+    is_it = _IS_IT.match(prediction.strip())
     found |= {options.index(is_it["label"])} if is_it else set()
     known = {index for index in found if index is not None}
     return known or None

@@ -29,12 +29,12 @@ class MraGrader:
         if gold is None:
             raise unreadable(task, "number")
 
-        def compare(said: str) -> Verdict:
-            estimate = quantity(said)
+        def compare(prediction: str) -> Verdict:
+            estimate = quantity(prediction)
             if estimate is None:
-                return unread("states no single number", said)
+                return unread("states no single number", prediction)
             best = max((mean_relative_accuracy(*values) for values in comparable(estimate, gold)), default=0.0)
-            return Verdict(best, f"mean relative accuracy {best:.1f}", said)
+            return Verdict(best, f"mean relative accuracy {best:.1f}", prediction)
 
         return judged(answer, compare, number_said, prose=True)
 

@@ -40,7 +40,7 @@ class NumberGrader:
         known = [(text, self._within(text, gold)) for text, gold in golds if gold is not None]
         if not known:
             raise unreadable(task, "number")
-        return judged(answer, lambda said: _best(said, known), number_said, prose=True)
+        return judged(answer, lambda prediction: _best(prediction, known), number_said, prose=True)
 
     def _within(self, text: str, gold: Quantity) -> Tolerance:
         # Through the decimal text: 0.05 is a twentieth and not the float nearest to it.
@@ -69,7 +69,7 @@ class CountGrader:
         known = [gold for gold in golds if gold is not None and gold.value.denominator == 1 and not gold.percent]
         if not known:
             raise unreadable(task, "whole number")
-        return judged(answer, lambda said: _compare_count(said, known), number_said, prose=True)
+        return judged(answer, lambda prediction: _compare_count(prediction, known), number_said, prose=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,51 +81,51 @@ class YearGrader:
         golds = [year for year in map(_year, golds_of(task)) if year is not None]
         if not golds:
             raise unreadable(task, "year of four digits")
-        return judged(answer, lambda said: _compare_year(said, golds), _year, prose=True)
+        return judged(answer, lambda prediction: _compare_year(prediction, golds), _year, prose=True)
 
 
-def compare_number(said: str, gold: str, tolerance: Tolerance = EXACT) -> Verdict:
+def compare_number(prediction: str, gold: str, tolerance: Tolerance = EXACT) -> Verdict:
     """The verdict on the candidate `said`; `gold` is a text that states one number."""
-    if folded(said) == folded(gold):
-        return right("same text", said)
-    answer, wanted = quantity(said), quantity(gold)
-    if answer is None or wanted is None:
-        return unread("states no single number", said)
-    if same_quantity(answer, wanted, tolerance):
-        return right("same number" if tolerance.exact else "within tolerance", said)
+    if folded(prediction) == folded(gold):
+        return right("same text", prediction)
+    answer, target = quantity(prediction), quantity(gold)
+    if answer is None or target is None:
+        return unread("states no single number", prediction)
+    if same_quantity(answer, target, tolerance):
+        return right("same number" if tolerance.exact else "within tolerance", prediction)
     if answer.about and tolerance.exact:
-        return wrong("an approximate number where an exact one is asked for", said)
-    return wrong("another number or unit", said)
+        return wrong("an approximate number where an exact one is asked for", prediction)
+    return wrong("another number or unit", prediction)
 
 
-def _best(said: str, golds: Sequence[tuple[str, Tolerance]]) -> Verdict:
+def _best(prediction: str, golds: Sequence[tuple[str, Tolerance]]) -> Verdict:
     """The verdict by the accepted answer that is met, or else by the first one."""
-    verdicts = [compare_number(said, text, within) for text, within in golds]
+    verdicts = [compare_number(prediction, text, within) for text, within in golds]
     return next((verdict for verdict in verdicts if verdict.accepted), verdicts[0])
 
 
-def _compare_count(said: str, golds: Sequence[Quantity]) -> Verdict:
-    answer = quantity(said)
+def _compare_count(prediction: str, golds: Sequence[Quantity]) -> Verdict:
+    answer = quantity(prediction)
     if answer is None:
-        return unread("states no single number", said)
+        return unread("states no single number", prediction)
     if answer.percent or answer.value.denominator != 1:
-        return wrong("is no count", said)
+        return wrong("is no count", prediction)
     if any(same_quantity(answer, gold) for gold in golds):
-        return right("same count", said)
-    return wrong("an approximate count" if answer.about else "another count", said)
+        return right("same count", prediction)
+    return wrong("an approximate count" if answer.about else "another count", prediction)
 
 
 def _year(text: str) -> str | None:
     found = re.findall(r"(?<![\w.,:/%$-])[0-9]{4}(?![\w,:/%]|\.[0-9])", folded(text))
-    said = quantity(text)
-    return found[0] if len(found) == 1 and said is not None and not said.about and not said.percent else None
+    year = quantity(text)
+    return found[0] if len(found) == 1 and year is not None and not year.about and not year.percent else None
 
 
-def _compare_year(said: str, golds: Sequence[str]) -> Verdict:
-    answer = _year(said)
+def _compare_year(prediction: str, golds: Sequence[str]) -> Verdict:
+    answer = _year(prediction)
     if answer is None:
-        return unread("states no single year", said)
-    return right("same year", said) if answer in golds else wrong("another year", said)
+        return unread("states no single year", prediction)
+    return right("same year", prediction) if answer in golds else wrong("another year", prediction)
 
 
 NUMBER = NumberGrader()

@@ -65,12 +65,12 @@ def says_another(text: str) -> bool:
     )
 
 
-def _digits(found: re.Match[str], text: str) -> str:
-    words = [word for word in re.split(r"[\s-]+", found[0].casefold()) if word != "and"]
-    if words == ["one"] and not _COUNTS_BEFORE_ONE.search(text[max(0, found.start() - 20) : found.start()]):
-        return found[0]
+def _digits(match: re.Match[str], text: str) -> str:
+    words = [word for word in re.split(r"[\s-]+", match[0].casefold()) if word != "and"]
+    if words == ["one"] and not _COUNTS_BEFORE_ONE.search(text[max(0, match.start() - 20) : match.start()]):
+        return match[0]
     value = _value(words)
-    return found[0] if value is None else str(value)
+    return match[0] if value is None else str(value)
 
 
 def _value(words: list[str]) -> int | None:

@@ -52,13 +52,13 @@ def repeating_as_fraction(text: str) -> str:
     return _REPEATING.sub(_repeating, text)
 
 
-def _repeating(found: re.Match[str]) -> str:
-    group = found["marked"] or found["round"] or found["group"]
-    if found["written"] and len(found["written"]) < 3:
-        return found[0]
-    start = found["start"]
+def _repeating(match: re.Match[str]) -> str:
+    group = match["marked"] or match["round"] or match["group"]
+    if match["written"] and len(match["written"]) < 3:
+        return match[0]
+    start = match["start"]
     below = (10 ** len(group) - 1) * 10 ** len(start)
-    value = Fraction(int(found["whole"] + start), 10 ** len(start)) + Fraction(int(group), below)
+    value = Fraction(int(match["whole"] + start), 10 ** len(start)) + Fraction(int(group), below)
     return f"{value.numerator}/{value.denominator}"
 
 

@@ -122,14 +122,14 @@ def label(index: int, count: int) -> str:
 
 
 @lru_cache(maxsize=256)
-def options_of(texts: tuple[str, ...]) -> Options:
+def options_of(texts: tuple[str, ...]) -> AnswerOptions:
     """The options with these texts, in this order."""
     plains = tuple(_plain(text) for text in texts)
-    return Options(texts, plains, tuple(bare(plain) for plain in plains))
+    return AnswerOptions(texts, plains, tuple(bare(plain) for plain in plains))
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class AnswerOptions:
     """The options of one question."""
 
     texts: tuple[str, ...]
@@ -168,8 +168,8 @@ class Options:
 
     def starts_with_label(self, plain: str) -> bool:
         """Whether an option's letter stands first, marked or before punctuation."""
-        found = re.match(r"[(\[]?([A-Za-z])[)\]]?(?![\w'])", plain)
-        return found is not None and self.index(found[1]) is not None
+        match = re.match(r"[(\[]?([A-Za-z])[)\]]?(?![\w'])", plain)
+        return match is not None and self.index(match[1]) is not None
 
     def glued(self, plain: str) -> int | None:
         """The option whose letter and text are written without a space: `E2` where E is 2."""

@@ -64,10 +64,10 @@ _NO_ANSWER_IN_BOLD = re.compile(
 _LONGEST_SENTENCE: Final = 1_000
 _MOST_SENTENCES: Final = 40
 
-Layer = list[Candidate]
+CandidateLayer = list[Candidate]
 
 
-def unmarked(text: str, says: Callable[[str], object], prose: bool) -> Iterator[Layer]:
+def unmarked(text: str, says: Callable[[str], object], prose: bool) -> Iterator[CandidateLayer]:
     """Layers of candidates, the more telling ones first."""
     lines = [line.strip() for line in text.split("\n") if line.strip()]
     if not prose:
@@ -123,7 +123,7 @@ def _sentences(line: str) -> list[str]:
     return [part for part in parts if not _SIGN_OFF.match(part)] or parts[-1:]
 
 
-def _pieces(sentence: str) -> Iterator[Layer]:
+def _pieces(sentence: str) -> Iterator[CandidateLayer]:
     """What a sentence may conclude with: what is in bold, all of it, what follows "=", "there are" or "is"."""
     if len(sentence) > _LONGEST_SENTENCE:
         return

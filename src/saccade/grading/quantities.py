@@ -181,7 +181,7 @@ def _scale(after: str) -> tuple[int, str]:
 
 
 def _unit_word(after: str) -> str:
-    """The unit, or the first word that is no filler; empty if there is none before the sentence goes on."""
+    """The unit, or the first word that is no filler; empty if there is none before the sentence continues."""
     squared = _SQUARE.match(after.strip())
     if squared:
         return _powered(squared["unit"], "³" if squared["power"].casefold() == "cubic" else "²")

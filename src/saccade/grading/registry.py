@@ -58,7 +58,7 @@ DEFAULTS: Mapping[AnswerType, str] = MappingProxyType(
 """The grader of each type of answer, where no benchmark names another."""
 
 
-def load_grader(wanted: str) -> Grader:
+def load_grader(spec: str) -> Grader:
     """The grader that `wanted` names, as in `relaxed`, `relaxed@1` or, with parameters, `relaxed@1:tolerance=0.1`.
 
     In place of an id, code of the user's own: `file.py:NAME`, `module:NAME`, `file.py:NAME:tolerance=0.1`.
@@ -67,8 +67,8 @@ def load_grader(wanted: str) -> Grader:
         RegistryError: nothing has that id (suggests the nearest), it cannot be imported, or it is no grader.
         SettingsError: it has no such parameter, or that value is none for it.
     """
-    name, given = GRADERS.split(wanted)
-    return _with_parameters(name, given) if given else GRADERS.load(name)
+    name, parameters = GRADERS.split(spec)
+    return _with_parameters(name, parameters) if parameters else GRADERS.load(name)
 
 
 def newest(recorded: str) -> str:
@@ -78,10 +78,10 @@ def newest(recorded: str) -> str:
         RegistryError: it is code of somebody's own that was not named in this process; a record runs none.
     """
     check_recorded(recorded)
-    name, given = GRADERS.split(recorded)
+    name, parameters = GRADERS.split(recorded)
     if GRADERS.code(name) is not None:
         return recorded
-    return name.partition("@")[0] + ("" if given is None else f":{given}")
+    return name.partition("@")[0] + ("" if parameters is None else f":{parameters}")
 
 
 def check_recorded(spec: str) -> None:
@@ -91,27 +91,27 @@ def check_recorded(spec: str) -> None:
 
 def full_spec(spec: str) -> str:
     """`spec` with its version. Raises `RegistryError`."""
-    name, given = GRADERS.split(spec)
-    return GRADERS.full_name(name) + ("" if given is None else f":{given}")
+    name, parameters = GRADERS.split(spec)
+    return GRADERS.full_name(name) + ("" if parameters is None else f":{parameters}")
 
 
 @cache
-def _with_parameters(wanted: str, given: str) -> Grader:
+def _with_parameters(spec: str, parameters: str) -> Grader:
     """The grader `wanted`, which is a frozen dataclass, with the parameters that are `given` set anew."""
-    grader: object = GRADERS.load(wanted)
+    grader: object = GRADERS.load(spec)
     own = {field.name: getattr(grader, field.name) for field in fields(grader)} if is_dataclass(grader) else {}
     changed = dict(own)
-    for item in given.split(","):
+    for item in parameters.split(","):
         name, equals, text = item.partition("=")
         if not equals or name.strip() not in own:
             listed = f"it has {', '.join(own)}" if own else "it has none"
-            raise SettingsError(f"{item!r} is no parameter of grader {wanted}: {listed}.")
+            raise SettingsError(f"{item!r} is no parameter of grader {spec}: {listed}.")
         changed[name.strip()] = _value(text)
     try:
         return cast(Grader, TypeAdapter(type(grader)).validate_python(changed))
     except ValidationError as error:
-        said = "; ".join(f"{problem['loc'][0]}: {problem['msg']}" for problem in error.errors())
-        raise SettingsError(f"grader {wanted}:{given} cannot be: {said}.") from error
+        problems = "; ".join(f"{problem['loc'][0]}: {problem['msg']}" for problem in error.errors())
+        raise SettingsError(f"grader {spec}:{parameters} cannot be: {problems}.") from error
 
 
 def _value(text: str) -> object:

@@ -37,25 +37,25 @@ class RelaxedGrader:
     def grade(self, answer: str | None, task: Task) -> Verdict:
         """The verdict; see `Grader.grade`."""
         gold = gold_of(task)
-        return judged(answer, lambda said: self._compare(said, gold))
+        return judged(answer, lambda prediction: self._compare(prediction, gold))
 
-    def _compare(self, said: str, gold: str) -> Verdict:
-        wanted = items(gold) if gold.strip().startswith("[") and gold.strip().endswith("]") else (gold,)
-        given = items(said) if len(wanted) > 1 else (said,)
+    def _compare(self, prediction: str, gold: str) -> Verdict:
+        target = items(gold) if gold.strip().startswith("[") and gold.strip().endswith("]") else (gold,)
+        predicted = items(prediction) if len(target) > 1 else (prediction,)
         share = f"{100 * self.tolerance:g} %"
-        if len(wanted) == len(given) and all(self._same(*pair) for pair in zip(given, wanted, strict=True)):
-            return right(f"same text, or within {share}", said)
-        return wrong(f"another text, or not within {share}", said)
+        if len(target) == len(predicted) and all(self._same(*pair) for pair in zip(predicted, target, strict=True)):
+            return right(f"same text, or within {share}", prediction)
+        return wrong(f"another text, or not within {share}", prediction)
 
-    def _same(self, said: str, gold: str) -> bool:
-        if same_text(said, gold):
+    def _same(self, prediction: str, gold: str) -> bool:
+        if same_text(prediction, gold):
             return True
-        answer, wanted = quantity(said), quantity(gold)
-        if answer is None or wanted is None or (self.exact_years and _YEAR.fullmatch(folded(gold))):
+        answer, target = quantity(prediction), quantity(gold)
+        if answer is None or target is None or (self.exact_years and _YEAR.fullmatch(folded(gold))):
             return False
         # Through the decimal text: 0.05 is a twentieth and not the float nearest to it.
         tolerance = Tolerance(relative=Fraction(str(self.tolerance)))
-        return starts_as_number(gold) and same_quantity(answer, wanted, tolerance)
+        return starts_as_number(gold) and same_quantity(answer, target, tolerance)
 
 
 RELAXED = RelaxedGrader()

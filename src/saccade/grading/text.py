@@ -27,7 +27,7 @@ class TextGrader:
     def grade(self, answer: str | None, task: Task) -> Verdict:
         """The verdict; see `Grader.grade`."""
         golds = golds_of(task)
-        return judged(answer, lambda said: _compare(said, golds))
+        return judged(answer, lambda prediction: _compare(prediction, golds))
 
 
 def bare(text: str) -> str:
@@ -36,16 +36,16 @@ def bare(text: str) -> str:
     return re.sub(r"(?<=[^\W\d_]{2})!+$", "", plain)  # "Yes!", but not `4!` or `n!`
 
 
-def same_text(said: str, gold: str) -> bool:
+def same_text(prediction: str, gold: str) -> bool:
     """Whether both are the same words, or, for a gold answer that is a bare number, the same number."""
-    if bare(said) == bare(gold):
-        return bare(gold) != "" or said.strip() == gold.strip()
-    if same_time(said, gold):
+    if bare(prediction) == bare(gold):
+        return bare(gold) != "" or prediction.strip() == gold.strip()
+    if same_time(prediction, gold):
         return True
     if _NUMERIC.fullmatch(bare(gold)) is None:
         return False
-    answer, wanted = quantity(said), quantity(gold)
-    return answer is not None and wanted is not None and same_quantity(answer, wanted)
+    answer, target = quantity(prediction), quantity(gold)
+    return answer is not None and target is not None and same_quantity(answer, target)
 
 
 def starts_as_number(text: str) -> bool:
@@ -53,10 +53,10 @@ def starts_as_number(text: str) -> bool:
     return re.match(r"[-+~]?\s?[$€£¥]?\s?-?\.?[0-9]", bare(text)) is not None
 
 
-def _compare(said: str, golds: tuple[str, ...]) -> Verdict:
-    if any(same_text(said, gold) for gold in golds):
-        return right("same text", said)
-    return wrong("another text", said)
+def _compare(prediction: str, golds: tuple[str, ...]) -> Verdict:
+    if any(same_text(prediction, gold) for gold in golds):
+        return right("same text", prediction)
+    return wrong("another text", prediction)
 
 
 TEXT = TextGrader()

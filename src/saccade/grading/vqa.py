@@ -111,9 +111,11 @@ class VqaGrader:
         """The verdict; see `Grader.grade`."""
         golds = [normalised(gold) for gold in golds_of(task)]
 
-        def compare(said: str) -> Verdict:
-            same = golds.count(normalised(said))
-            return Verdict(vqa_accuracy(same, len(golds)), f"{same} of {len(golds)} people gave this answer", said)
+        def compare(prediction: str) -> Verdict:
+            same = golds.count(normalised(prediction))
+            return Verdict(
+                vqa_accuracy(same, len(golds)), f"{same} of {len(golds)} people gave this answer", prediction
+            )
 
         return judged(answer, compare)
 

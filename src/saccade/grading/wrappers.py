@@ -61,10 +61,10 @@ def unwrapped(text: str) -> str:
     return text
 
 
-def _plain_text(found: re.Match[str]) -> str:
+def _plain_text(match: re.Match[str]) -> str:
     """The inside of a text command; its tie signs are spaces, and it never grows onto a command before it."""
-    apart = found.start() > 0 and found.string[found.start() - 1].isalpha()
-    return (" " if apart else "") + found[1].replace("~", " ")
+    apart = match.start() > 0 and match.string[match.start() - 1].isalpha()
+    return (" " if apart else "") + match[1].replace("~", " ")
 
 
 def _fenced(text: str) -> str:

@@ -48,7 +48,7 @@ class YesNoGrader:
         gold = asserts(gold_of(task))
         if gold is None:
             raise unreadable(task, "yes or no")
-        return judged(answer, lambda said: _compare(said, gold), asserts, prose=True)
+        return judged(answer, lambda prediction: _compare(prediction, gold), asserts, prose=True)
 
 
 def asserts(text: str) -> bool | None:
@@ -70,18 +70,18 @@ def asserts(text: str) -> bool | None:
     return last["word"] in _YES
 
 
-def _backed(said: bool, rest: str) -> bool | None:
+def _backed(asserted: bool, rest: str) -> bool | None:
     """What was said first, unless the rest speaks against it."""
-    if _EITHER.search(rest) or (said and DOUBT.search(rest)):
+    if _EITHER.search(rest) or (asserted and DOUBT.search(rest)):
         return None
-    return said
+    return asserted
 
 
-def _compare(said: str, gold: bool) -> Verdict:
-    answer = asserts(said)
+def _compare(prediction: str, gold: bool) -> Verdict:
+    answer = asserts(prediction)
     if answer is None:
-        return unread("says neither yes nor no", said)
-    return right("same", said) if answer == gold else wrong("says the opposite", said)
+        return unread("says neither yes nor no", prediction)
+    return right("same", prediction) if answer == gold else wrong("says the opposite", prediction)
 
 
 YES_NO = YesNoGrader()

@@ -17,17 +17,17 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from types import ModuleType
-from typing import Any, NoReturn, cast
+from typing import Any, NoReturn, Protocol, cast
 
 from . import show_figures
 from .config import GuestConfig
 from .files import report_files
-from .leftovers import Surroundings, restore_builtins
+from .leftovers import ProcessState, restore_builtins
 from .outbox import Outbox
 from .pixels import DRAWN
 from .program import Program, prepare
 from .repairs import repairing
-from .shown import Shown
+from .shown import ShownPictures
 from .trace import class_name, describe
 from .workspace import Workspace, WorkspaceTooLarge
 
@@ -41,6 +41,16 @@ _exit, _getpid, _run, _evaluate = os._exit, os.getpid, exec, eval
 _perf_counter, _process_time, _AnyError = time.perf_counter, time.process_time, BaseException
 
 
+class CellContext(Protocol):
+    """What a cell runs in and reports to; the guest's `Interpreter` is one."""
+
+    module: ModuleType
+    config: GuestConfig
+    outbox: Outbox
+    workspace: Workspace
+    shown: ShownPictures
+
+
 @dataclass
 class _Cell:
     """What is known of the call so far."""
@@ -49,7 +59,7 @@ class _Cell:
     config: GuestConfig
     outbox: Outbox
     workspace: Workspace
-    shown: Shown
+    shown: ShownPictures
     program: Program
     status: str = "ok"
     value: str | None = None
@@ -72,25 +82,18 @@ class _Cell:
             self.notes.append(f"{what} could not be reported: {class_name(error)}")
 
 
-def run_cell(
-    module: ModuleType,
-    code: str,
-    number: int,
-    config: GuestConfig,
-    outbox: Outbox,
-    workspace: Workspace,
-    shown: Shown,
-) -> dict[str, Any]:
-    """Run `code` as cell `number` in the namespace of `module`; never raises. Times of the report are in seconds.
+def run_cell(context: CellContext, code: str, number: int) -> dict[str, Any]:
+    """Run `code` as cell `number` in the context's module; never raises. Times of the report are in seconds.
 
     Keys: status, stdout and stderr ([bytes kept, bytes written]), value, traceback, pictures, files, repairs, notes,
     run, cpu, capture. The workspace is looked at, not committed.
     """
-    cell = _Cell(module, config, outbox, workspace, shown, Program(f"<cell {number}>"))
+    outbox, shown = context.outbox, context.shown
+    cell = _Cell(context.module, context.config, outbox, context.workspace, shown, Program(f"<cell {number}>"))
     started = _perf_counter()
     outbox.reset()
     shown.begin()
-    with Surroundings() as around:
+    with ProcessState() as around:
         _dress(outbox)
         _execute(cell, code, around)
         if _getpid() != around.pid:
@@ -111,7 +114,7 @@ def _dress(outbox: Outbox) -> None:
     builtins.input = _no_input
 
 
-def _execute(cell: _Cell, code: str, around: Surroundings) -> None:
+def _execute(cell: _Cell, code: str, around: ProcessState) -> None:
     """Compile and run, taking down whatever happens."""
     namespace = cell.module.__dict__
     program = cell.program
@@ -166,7 +169,7 @@ def _leave_child(cell: _Cell) -> NoReturn:
     _exit(0 if cell.status == "ok" else 1)
 
 
-def _refuse_leftovers(cell: _Cell, around: Surroundings) -> None:
+def _refuse_leftovers(cell: _Cell, around: ProcessState) -> None:
     reason = around.left_running()
     if reason is not None:
         cell.status = "refused"

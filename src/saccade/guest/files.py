@@ -1,7 +1,7 @@
 """New and changed files of the workspace: all are listed, and images among them become pictures.
 
-What is an image is told by its contents, not by its name. A broken image, or one with far more pixels than may be
-shown, is just a file.
+Whether a file is an image is decided by its contents, not by its name. A broken image, or one with far more pixels than
+may be shown, is just a file.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 
 from PIL import Image
 
-from .shown import Shown
+from .shown import ShownPictures
 from .workspace import Entry, Workspace
 
 MOST_LISTED = 1000
@@ -22,7 +22,7 @@ _BOMB_FACTOR = 16
 """An image file with so many times the pixels of the largest picture is not decoded."""
 
 
-def report_files(workspace: Workspace, shown: Shown) -> list[dict[str, Any]]:
+def report_files(workspace: Workspace, shown: ShownPictures) -> list[dict[str, Any]]:
     """path and size (bytes) of every file that is new or changed; images are added to `shown`, oldest first."""
     changes = workspace.changes()
     found: list[tuple[str, Entry]] = []
@@ -45,7 +45,7 @@ def printable(path: str) -> str:
     return os.fsencode(path).decode("utf-8", "replace")
 
 
-def _add_image(workspace: Workspace, path: str, shown: Shown) -> None:
+def _add_image(workspace: Workspace, path: str, shown: ShownPictures) -> None:
     """Show the file if it is an image; once the call has its number of pictures, it is only counted."""
     try:
         fd = workspace.open(path)

@@ -58,7 +58,7 @@ class _Finder(importlib.abc.MetaPathFinder):
         return spec
 
 
-class Text:
+class DisplayText:
     """Stand-in for `IPython.display.Markdown` and `HTML`: its repr is the text itself."""
 
     def __init__(self, data: object = "", *_args: object, **_kwargs: object) -> None:
@@ -113,8 +113,8 @@ class _StandIn(importlib.abc.MetaPathFinder, importlib.abc.Loader):
                 "__doc__": "A stand-in for the real module.",
                 "display": display,
                 "Image": Image,
-                "Markdown": Text,
-                "HTML": Text,
+                "Markdown": DisplayText,
+                "HTML": DisplayText,
                 "clear_output": _clear_output,
             },
         }
@@ -133,7 +133,7 @@ class _StandIn(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
 
 def _clear_output(wait: bool = False) -> None:
-    """Nothing is cleared: what was printed stays in the report."""
+    """Clears nothing: what was printed stays in the report."""
 
 
 def _get_ipython() -> None:

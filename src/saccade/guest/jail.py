@@ -16,7 +16,7 @@ from . import landlock, privileges, seccomp
 
 
 @dataclass(frozen=True)
-class Plan:
+class JailPlan:
     """How sessions are confined; made once by the zygote."""
 
     users: str
@@ -30,7 +30,7 @@ class Plan:
     """Layer -> why it cannot be had on this machine."""
 
 
-def steps(plan: Plan, uid: int, family: str) -> list[tuple[str, Callable[[], object]]]:
+def steps(plan: JailPlan, uid: int, family: str) -> list[tuple[str, Callable[[], object]]]:
     """(layer, what to do) in the order in which it must be done; `family` is the folder of the session's workspaces."""
     users: dict[str, Callable[[], object]] = {
         "range": lambda: privileges.become_user(uid, uid),
@@ -47,14 +47,14 @@ def steps(plan: Plan, uid: int, family: str) -> list[tuple[str, Callable[[], obj
     return [(layer, step) for layer, step in made if layer not in plan.left_out]
 
 
-def enter(plan: Plan, uid: int, family: str) -> None:
+def enter(plan: JailPlan, uid: int, family: str) -> None:
     """Confine this process for good. Raises OSError if a step fails."""
     privileges.set_dumpable(0)
     for _layer, step in steps(plan, uid, family):
         step()
 
 
-def rehearse(plan: Plan, uid: int, family: str, fork: Callable[[], int]) -> dict[str, str]:
+def rehearse(plan: JailPlan, uid: int, family: str, fork: Callable[[], int]) -> dict[str, str]:
     """Try every step in a child: layer -> "" if it holds, or the reason why it cannot be had."""
     read_end, write_end = os.pipe()
     pid = fork()

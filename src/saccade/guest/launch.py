@@ -9,17 +9,19 @@ zygote is a program of its own, started inside its user namespace: only so do it
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import select
+import shutil
 import signal
 import socket
 import sys
+import time
 from functools import partial
 from typing import Any, NoReturn
 
 from . import wire
-from .cleanup import remove_leftovers
 from .fork import Forker
 from .namespaces import NAMESPACES, Standing, id_range, ladder, usable, write_maps
 from .template import Step
@@ -154,3 +156,26 @@ def main() -> None:
         for name in names:
             reasons.setdefault(name, why)
     sys.exit("the sandbox could not start a zygote: " + json.dumps(reasons))
+
+
+def remove_leftovers(settings: dict[str, Any]) -> None:
+    """Remove the folders and empty control groups that `settings` names; missing ones are fine."""
+    for folder in settings["leftover_folders"]:
+        shutil.rmtree(folder, ignore_errors=True)
+    for group in settings["leftover_cgroups"]:
+        remove_cgroup(group)
+
+
+def remove_cgroup(path: str, tries: int = 50) -> None:
+    """Remove a control group and the groups in it; a group whose processes are still dying is tried again."""
+    for _ in range(tries):
+        try:
+            inner = [entry.path for entry in os.scandir(path) if entry.is_dir(follow_symlinks=False)]
+        except OSError:
+            return
+        for group in [*inner, path]:
+            with contextlib.suppress(OSError):
+                os.rmdir(group)
+        if not os.path.exists(path):
+            return
+        time.sleep(0.02)

@@ -35,7 +35,7 @@ _settrace, _setprofile, _cancel_dump = sys.settrace, sys.setprofile, faulthandle
 _waitid, _waitpid, _getpid = getattr(os, "waitid", None), os.waitpid, os.getpid
 
 
-class Surroundings:
+class ProcessState:
     """The state of the process around a cell. On leaving the block it is as it was before."""
 
     def __enter__(self) -> Self:

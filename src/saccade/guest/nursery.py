@@ -22,13 +22,13 @@ from .compact import fill_gaps
 from .config import GuestConfig
 from .fork import Forker
 from .interpreter import interpreter_paths
-from .jail import Plan, enter, rehearse
+from .jail import JailPlan, enter, rehearse
 from .namespaces import NAMESPACES, Standing
 from .preload import warm_up
 from .root import WORKSPACE, build_private_root, plan_root
 from .seat import FAMILY_SESSIONS, Seat
 from .template import Step
-from .workspaces import Family, Keeper, PlainWorkspaces
+from .workspaces import Keeper, PlainWorkspaces, WorkspaceFamily
 
 PLAIN_WORKSPACE = f"/proc/self/fd/{wire.WORKSPACE_FD}"
 """Path of the workspace without a private root; the same for every session and branch."""
@@ -49,7 +49,7 @@ _LIBRARIES = ("numpy", "PIL", "matplotlib", "cv2")
 class Nursery:
     """Gives sessions their user id and workspace. Part of the zygote's books: no session process has ever seen it."""
 
-    def __init__(self, plan: Plan, standing: Standing, limits: dict[str, Any], places: Keeper, sees: bool) -> None:
+    def __init__(self, plan: JailPlan, standing: Standing, limits: dict[str, Any], places: Keeper, sees: bool) -> None:
         self.plan = plan
         self.limits = limits
         self.places = places
@@ -94,12 +94,12 @@ class Nursery:
         values |= {name: options[name] for name in ("repairs", "path_aliases", "preload", "last_expression")}
         return json.dumps({"uid": seat.uid, "family": seat.family.path, "config": values}).encode()
 
-    def _make(self, family: Family, uid: int) -> tuple[int, str]:
+    def _make(self, family: WorkspaceFamily, uid: int) -> tuple[int, str]:
         owner = uid if self.plan.users == "range" and "session_user" not in self.plan.left_out else os.geteuid()
         return family.new_workspace(self.limits["workspace_bytes"], self.limits["workspace_files"], owner)
 
 
-def become_session(plan: Plan, forker: Forker, workspace: str, fds: list[int]) -> Step:
+def become_session(plan: JailPlan, forker: Forker, workspace: str, fds: list[int]) -> Step:
     """Turn a fresh fork of the template into the keeper of a session; what it does next.
 
     `fds`: socket, outbox, stdout, stderr, folder of the workspace, and the memfd that `Nursery.setup` was written to.
@@ -187,7 +187,9 @@ def prepare(
     return nursery, {"layers": _layers(standing, outcomes, left_out, private), "versions": versions()}, become
 
 
-def _plan(settings: dict[str, Any], standing: Standing, readable: tuple[str, ...], left_out: dict[str, str]) -> Plan:
+def _plan(
+    settings: dict[str, Any], standing: Standing, readable: tuple[str, ...], left_out: dict[str, str]
+) -> JailPlan:
     users = "none"
     if standing.uids:
         users = "range"
@@ -196,7 +198,7 @@ def _plan(settings: dict[str, Any], standing: Standing, readable: tuple[str, ...
     limits = {name: settings["limits"][name] for name in LIMITS_OF_KERNEL}
     kin = ANY_PROCESSES if settings["leftover_cgroups"] else FAMILY_PROCESSES
     limits["processes"] = settings["limits"]["processes"] + kin
-    return Plan(
+    return JailPlan(
         users=users,
         limits=limits,
         read_paths=readable,
@@ -217,7 +219,7 @@ def _readable_for(uid: int, paths: list[str], forker: Forker) -> bool:
     return os.waitpid(pid, 0)[1] == 0
 
 
-def _sight(plan: Plan, standing: Standing, forker: Forker) -> tuple[bool, str]:
+def _sight(plan: JailPlan, standing: Standing, forker: Forker) -> tuple[bool, str]:
     """Whether this process sees what a session holds open, and if not, why."""
     if "inspection" in plan.left_out:
         return False, plan.left_out["inspection"]
@@ -239,7 +241,7 @@ def _sight(plan: Plan, standing: Standing, forker: Forker) -> tuple[bool, str]:
     return sees, "" if sees else "this process may not look at processes of its own without a user namespace"
 
 
-def _rehearsed(plan: Plan, standing: Standing, places: Keeper, forker: Forker) -> dict[str, str]:
+def _rehearsed(plan: JailPlan, standing: Standing, places: Keeper, forker: Forker) -> dict[str, str]:
     """Layer -> "" or why it cannot be had, tried in a child with a workspace of its own."""
     fd, path = places.new_family().new_workspace(1 << 20, 16, standing.first_uid)
     try:

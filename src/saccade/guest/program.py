@@ -11,7 +11,7 @@ from typing import Any
 
 from .config import GuestConfig
 from .repairs import find_passes, repair_text, repair_tree
-from .repairs.base import Context, RepairPass
+from .repairs.base import RepairContext, RepairPass
 
 _sources: dict[str, list[str]] = {}
 """File name of a cell -> its lines; kept apart from `linecache`, which a program may clear."""
@@ -43,7 +43,7 @@ def prepare(program: Program, code: str, namespace: MutableMapping[str, Any], co
         remember(program.filename, code)
     tree = ast.parse(code, program.filename)
     if program.passes:
-        context = Context(namespace, config.path_aliases)
+        context = RepairContext(namespace, config.path_aliases)
         repair_tree(tree, program.passes, context, program.log)
     last = tree.body[-1] if tree.body else None
     if config.last_expression and isinstance(last, ast.Expr) and not _is_silenced(code, last):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from .inspection import Belongings, Map
-from .workspaces import Family
+from .workspaces import WorkspaceFamily
 
 FAMILY_SESSIONS = 256
 """Most sessions of one origin where there are no control groups: the kernel counts their processes together."""
@@ -17,7 +17,7 @@ class Seat:
 
     id: int
     uid: int
-    family: Family
+    family: WorkspaceFamily
     """Folder that holds the workspaces of this session and of the sessions it shares memory with."""
     workspace: str
     base: str

@@ -27,7 +27,7 @@ from .syscall_rules import (
     Only,
     Pretend,
     Refuse,
-    Rule,
+    SyscallRule,
     Zero,
 )
 from .syscalls import number, syscall
@@ -78,7 +78,7 @@ def _match_any(values: Sequence[int]) -> list[Instruction]:
     return block
 
 
-def _check(rule: Rule) -> list[Instruction]:
+def _check(rule: SyscallRule) -> list[Instruction]:
     """The block of one rule: falls through if it holds, returns EPERM if not."""
     if isinstance(rule, AnyOf):
         mask = [(_AND, 0, 0, 0xFFFFFFFF & ~rule.ignore)] if rule.ignore else []
@@ -116,15 +116,15 @@ def _check_fork(rule: Fork) -> list[Instruction]:
     return fork + _check(rule.threads)
 
 
-def _leaf(rules: Sequence[Rule]) -> list[Instruction]:
+def _leaf(rules: Sequence[SyscallRule]) -> list[Instruction]:
     return [instruction for rule in rules for instruction in _check(rule)] + [_ALLOW]
 
 
-Span = tuple[int, list[Instruction]]
+SyscallSpan = tuple[int, list[Instruction]]
 """First number of a run of calls that share one outcome, and the block that decides it."""
 
 
-def _spans(machine: str) -> list[Span]:
+def _spans(machine: str) -> list[SyscallSpan]:
     """All numbers from 0 on as runs of equal outcome, in ascending order."""
     blocks: dict[int, list[Instruction]] = {}
     outcomes: list[tuple[Sequence[str], list[Instruction]]] = [
@@ -138,7 +138,7 @@ def _spans(machine: str) -> list[Span]:
             nr = number(name, machine)
             if nr is not None:
                 blocks[nr] = block
-    spans: list[Span] = []
+    spans: list[SyscallSpan] = []
     for nr in range(_FIRST_UNKNOWN):
         block = blocks.get(nr, [_EPERM])
         if not spans or spans[-1][1] != block:
@@ -147,7 +147,7 @@ def _spans(machine: str) -> list[Span]:
     return spans
 
 
-def _tree(spans: Sequence[Span]) -> list[Instruction]:
+def _tree(spans: Sequence[SyscallSpan]) -> list[Instruction]:
     """A balanced search: the accumulator holds the call's number."""
     if len(spans) == 1:
         return spans[0][1]

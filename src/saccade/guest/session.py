@@ -30,7 +30,7 @@ from .outbox import Outbox
 from .preload import draw_unseen, preload
 from .privileges import die_with_parent
 from .remap import remap
-from .shown import Shown, use
+from .shown import ShownPictures, use
 from .workspace import Workspace, WorkspaceTooLarge
 
 ALL_SIGNALS = frozenset(int(number) for number in signal.valid_signals())
@@ -47,7 +47,7 @@ class Interpreter:
     sock: socket.socket
     outbox: Outbox
     workspace: Workspace
-    shown: Shown
+    shown: ShownPictures
     forker: Forker
     standing: Standing = field(default_factory=lambda: Standing({}, ""))
     """What was open when the last kept call ended."""
@@ -61,7 +61,7 @@ def new_interpreter(config: GuestConfig, forker: Forker) -> Interpreter:
     preload(module.__dict__, config.preload)
     workspace = Workspace(wire.WORKSPACE_FD, config.workspace, config.workspace_bytes, config.workspace_files)
     outbox = Outbox(wire.OUTBOX_FD, config)
-    shown = Shown(config, outbox)
+    shown = ShownPictures(config, outbox)
     use(shown)
     return Interpreter(
         module=module,
@@ -132,7 +132,7 @@ def rehearse(state: Interpreter, *, figure: bool) -> None:
 
     A fresh fork copies every page at the first write; a short call would have to wait for that, a drawing even more.
     """
-    run_cell(state.module, "", 0, state.config, state.outbox, state.workspace, state.shown)
+    run_cell(state, "", 0)
     json.loads(json.dumps({"op": "result", "call": 0, "length": 0}))
     if figure:
         # A program may have set options that cannot be drawn with; its own call will tell it.
@@ -143,9 +143,7 @@ def rehearse(state: Interpreter, *, figure: bool) -> None:
 def call(state: Interpreter, message: dict[str, Any]) -> None:
     """Run one cell and report it."""
     _signal.pthread_sigmask(_signal.SIG_SETMASK, ())
-    report = run_cell(
-        state.module, message["code"], message["call"], state.config, state.outbox, state.workspace, state.shown
-    )
+    report = run_cell(state, message["code"], message["call"])
     _signal.pthread_sigmask(_signal.SIG_BLOCK, ALL_SIGNALS)
     report["notes"] += descriptors.close_what_cannot_be_kept()
     if report["status"] == "ok" or (message["keep"] and report["status"] == "error"):

@@ -14,12 +14,12 @@ from PIL import Image, ImageShow
 
 from . import ipython, show_cv2, show_figures
 from .pixels import is_picture
-from .shown import Shown, current, use
+from .shown import ShownPictures, current, use
 
-__all__ = ["Shown", "display", "install", "patch"]
+__all__ = ["ShownPictures", "display", "install", "patch"]
 
 
-def install(collector: Shown) -> None:
+def install(collector: ShownPictures) -> None:
     """Lead everything that is shown from now on to `collector`."""
     use(collector)
     patch()

@@ -21,7 +21,7 @@ from .pixels import Pixels, capture
 _MOST_NOTES = 32
 
 
-class Shown:
+class ShownPictures:
     """Collects pictures and stores their pixels in the outbox at once."""
 
     def __init__(self, config: GuestConfig, outbox: Outbox) -> None:
@@ -143,14 +143,14 @@ def _count(count: int, kind: str = "") -> str:
     return f"{count} {kind}picture was" if count == 1 else f"{count} {kind}pictures were"
 
 
-_current: list[Shown] = []
+_current: list[ShownPictures] = []
 
 
-def use(collector: Shown) -> None:
+def use(collector: ShownPictures) -> None:
     """Make `collector` the one that the patched functions fill."""
     _current[:] = [collector]
 
 
-def current() -> Shown | None:
+def current() -> ShownPictures | None:
     """The collector in use, or None before the first `use`."""
     return _current[0] if _current else None

@@ -162,7 +162,7 @@ class CappedStream(io.TextIOBase):
         return self._buffer
 
     def detach(self) -> Any:
-        """The binary stream below; this stream goes on working."""
+        """The binary stream below; this stream keeps working."""
         return self._buffer
 
     def reconfigure(self, **_options: object) -> None:
@@ -179,7 +179,7 @@ class CappedStream(io.TextIOBase):
         return True
 
     def flush(self) -> None:
-        """Nothing waits to be written."""
+        """Does nothing: all output is written at once."""
 
     def close(self) -> None:
         """Ignored: a later print must not fail."""

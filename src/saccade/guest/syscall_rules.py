@@ -81,7 +81,7 @@ class Fork:
     threads: AllBits
 
 
-Rule = AnyOf | Refuse | Zero | AtMost | Pretend | Only | AllBits | Fork
+SyscallRule = AnyOf | Refuse | Zero | AtMost | Pretend | Only | AllBits | Fork
 
 _FILES = (
     "read write readv writev pread64 pwrite64 preadv pwritev preadv2 pwritev2 lseek open openat openat2 creat close "
@@ -217,7 +217,7 @@ _OF_ANY_PROCESS = (
 _AF_UNIX = 1
 _SOCK_STREAM, _SOCK_SEQPACKET, _SOCK_NONBLOCK, _SOCK_CLOEXEC = 1, 5, 0x800, 0x80000
 
-ARGUMENT_RULES: dict[str, tuple[Rule, ...]] = {
+ARGUMENT_RULES: dict[str, tuple[SyscallRule, ...]] = {
     "clone": (Fork(FORK_FLAGS, CLONE_CHILD_SETTID | CLONE_CHILD_CLEARTID, _THREAD),),
     "mmap": (Refuse(3, _MAP_SHARED_ANONYMOUS),),
     "prctl": (AnyOf(0, _PRCTL), Only(_PR_SET_PDEATHSIG, SIGKILL)),

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .video_frames import open_frames, read_frames
-from .video_timeline import Frames, Pixels, Timeline, VideoError
+from .video_timeline import FramePixels, Frames, Timeline, VideoError
 
 DECORDError = VideoError
 CACHE_BYTES = 48 << 20
@@ -78,7 +78,7 @@ class VideoReader:
         self._source = uri if hasattr(uri, "read") else os.path.abspath(os.fspath(uri))
         self._wanted = wanted
         self._frames: Frames | None = None
-        self._kept: OrderedDict[int, Pixels] = OrderedDict()
+        self._kept: OrderedDict[int, FramePixels] = OrderedDict()
         self._position = 0
 
     def _opened(self) -> Frames:
@@ -178,7 +178,7 @@ class VideoReader:
             raise IndexError(f"there is no frame {number}: the video has {count}, from 0 to {count - 1}")
         return number % count
 
-    def _decoded(self, number: int) -> Pixels:
+    def _decoded(self, number: int) -> FramePixels:
         """The frame, not to be changed by anyone."""
         if number in self._kept:
             self._kept.move_to_end(number)
@@ -203,7 +203,7 @@ class _Bridge:
             raise ImportError(f"there is no bridge to {new_bridge!r} here: frames are numpy arrays; call asnumpy()")
 
     def reset_bridge(self) -> None:
-        """Nothing to do."""
+        """Does nothing, since there is one bridge alone."""
 
 
 bridge = _Bridge()

@@ -29,7 +29,7 @@ class Packet(NamedTuple):
     duration: int
 
 
-class Key(NamedTuple):
+class KeyFrame(NamedTuple):
     """A frame that is decoded without others."""
 
     number: int
@@ -42,12 +42,12 @@ class Index:
 
     numbers: dict[int, int] | None
     """Time of presentation -> number of the frame; None if frames can only be counted."""
-    keys: tuple[Key, ...]
+    keys: tuple[KeyFrame, ...]
     """In order; empty if frames can only be counted."""
     starts: tuple[float, ...]
     seconds: float
 
-    def key_before(self, index: int) -> Key | None:
+    def key_before(self, index: int) -> KeyFrame | None:
         """The last key frame that is shown at or before frame `index`.
 
         Frames that are stored after a key frame and shown before it need an earlier one, and get it.
@@ -71,7 +71,7 @@ def numbered(packets: Sequence[Packet] | None, first: int | None, unit: float, r
     starts = tuple((packet.pts - first) * unit for packet in shown)
     return Index(
         numbers=numbers,
-        keys=tuple(Key(number, packet.time) for number, packet in enumerate(shown) if packet.key),
+        keys=tuple(KeyFrame(number, packet.time) for number, packet in enumerate(shown) if packet.key),
         starts=starts,
         seconds=starts[-1] + (shown[-1].duration * unit or _step(starts, rate)),
     )

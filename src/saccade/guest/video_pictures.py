@@ -10,7 +10,7 @@ from PIL import Image
 from PIL.GifImagePlugin import GifImageFile
 from PIL.WebPImagePlugin import WebPImageFile
 
-from .video_timeline import FrameLimits, Pixels, Resize, Timeline, VideoError, VideoTooLargeError, mean_rate
+from .video_timeline import FrameLimits, FramePixels, Resize, Timeline, VideoError, VideoTooLargeError, mean_rate
 
 _UNSAID_MS = 100
 """How long a frame is shown whose file says 0: what viewers do."""
@@ -38,7 +38,7 @@ class PictureFrames:
             container=str(self._image.format).lower(),
         )
 
-    def picture(self, index: int, size: Resize = None) -> Pixels:
+    def picture(self, index: int, size: Resize = None) -> FramePixels:
         try:
             self._image.seek(index)
             frame: Image.Image = self._image.convert("RGBA")

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .video_index import Index, Packet, counted, numbered
-from .video_timeline import FrameLimits, Pixels, Resize, Timeline, VideoError, VideoTooLargeError, mean_rate
+from .video_timeline import FrameLimits, FramePixels, Resize, Timeline, VideoError, VideoTooLargeError, mean_rate
 
 if TYPE_CHECKING:
     from av import VideoFrame
@@ -42,7 +42,7 @@ class StreamFrames:
         with self._translated("the file cannot be read as a video"):
             self.timeline = self._read()
 
-    def picture(self, index: int, size: Resize = None) -> Pixels:
+    def picture(self, index: int, size: Resize = None) -> FramePixels:
         with self._translated(f"frame {index} cannot be decoded"):
             frame = self._frame(index)
             width, height = size or (self.timeline.width, self.timeline.height)

@@ -9,7 +9,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-Pixels = NDArray[np.uint8]
+FramePixels = NDArray[np.uint8]
 Resize = tuple[int, int] | None
 
 
@@ -61,7 +61,7 @@ class Frames(Protocol):
 
     timeline: Timeline
 
-    def picture(self, index: int, size: Resize = None) -> Pixels:
+    def picture(self, index: int, size: Resize = None) -> FramePixels:
         """RGB pixels (height, width, 3) of frame `index`, scaled to `size` (width, height) if given.
 
         Raises `VideoError` if it cannot be decoded.

@@ -32,7 +32,7 @@ STDERR_FD = 104
 FIRST_FREE_FD = 105
 """Descriptor numbers of a session; everything between 3 and 99 belongs to the program."""
 
-Message = dict[str, Any]
+WireMessage = dict[str, Any]
 
 
 def sealed_memfd(name: str, *parts: bytes | memoryview) -> int:
@@ -71,7 +71,7 @@ def _write_and_seal(name: str, parts: Iterable[bytes | memoryview]) -> int:
     return fd
 
 
-def pack(message: Message, fds: Sequence[int] = ()) -> tuple[bytes, list[int], int | None]:
+def pack(message: WireMessage, fds: Sequence[int] = ()) -> tuple[bytes, list[int], int | None]:
     """The packet for `message`: body, descriptors to send with it, and a memfd to close afterwards (or None)."""
     body = json.dumps(message, separators=(",", ":")).encode("utf-8", "surrogatepass")
     if len(body) <= MAX_FRAME:
@@ -80,7 +80,7 @@ def pack(message: Message, fds: Sequence[int] = ()) -> tuple[bytes, list[int], i
     return b'{"memfd":true}', [big, *fds], big
 
 
-def send(sock: socket.socket, message: Message, fds: Sequence[int] = ()) -> None:
+def send(sock: socket.socket, message: WireMessage, fds: Sequence[int] = ()) -> None:
     """Send one message, blocking."""
     body, all_fds, big = pack(message, fds)
     try:
@@ -91,7 +91,7 @@ def send(sock: socket.socket, message: Message, fds: Sequence[int] = ()) -> None
             os.close(big)
 
 
-def receive(sock: socket.socket) -> tuple[Message, list[int]] | None:
+def receive(sock: socket.socket) -> tuple[WireMessage, list[int]] | None:
     """The next message and its descriptors (owned by the caller), blocking; None when the other side has closed."""
     ints = array.array("i")
     body, ancillary, _flags, _address = sock.recvmsg(
@@ -103,7 +103,7 @@ def receive(sock: socket.socket) -> tuple[Message, list[int]] | None:
     fds = list(ints)
     if not body:
         return None
-    message: Message = json.loads(body)
+    message: WireMessage = json.loads(body)
     if message.get("memfd") is True:
         big = fds.pop(0)
         with os.fdopen(big, "rb") as file:

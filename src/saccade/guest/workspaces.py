@@ -31,11 +31,11 @@ class Keeper(Protocol):
     def base(self) -> str:
         """Path of the folder that holds all families."""
 
-    def new_family(self) -> Family:
+    def new_family(self) -> WorkspaceFamily:
         """A new, empty family."""
 
     def make(self, family: str, size_bytes: int, inodes: int, uid: int) -> tuple[int, str]:
-        """See `Family.new_workspace`; `family` is its path."""
+        """See `WorkspaceFamily.new_workspace`; `family` is its path."""
 
     def move(self, path: str) -> str:
         """Give a workspace a new name in its family; its new path. What is open in it stays open."""
@@ -45,7 +45,7 @@ class Keeper(Protocol):
 
 
 @dataclass(frozen=True)
-class Family:
+class WorkspaceFamily:
     """The folder of workspaces that may see each other."""
 
     keeper: Keeper
@@ -73,14 +73,14 @@ class Workspaces:
         self._handle = handle
         self.base = base
 
-    def new_family(self) -> Family:
+    def new_family(self) -> WorkspaceFamily:
         """A new, empty family."""
         name = _token()
         os.mkdir(name, 0o111, dir_fd=self._handle)
-        return Family(self, f"{self.base}/{name}")
+        return WorkspaceFamily(self, f"{self.base}/{name}")
 
     def make(self, family: str, size_bytes: int, inodes: int, uid: int) -> tuple[int, str]:
-        """A tmpfs of `size_bytes` with room for `inodes` files; see `Family.new_workspace`."""
+        """A tmpfs of `size_bytes` with room for `inodes` files; see `WorkspaceFamily.new_workspace`."""
         path = f"{family}/{_token()}"
         # One inode is the workspace's own folder.
         options = {"size": str(size_bytes), "nr_inodes": str(inodes + 1), "mode": "0700"}
@@ -133,12 +133,12 @@ class PlainWorkspaces:
         # Sessions of another user must get through, and see nothing.
         os.chmod(base, 0o711)
 
-    def new_family(self) -> Family:
+    def new_family(self) -> WorkspaceFamily:
         """A new, empty family."""
         path = f"{self.base}/{_token()}"
         os.mkdir(path)
         os.chmod(path, 0o711)
-        return Family(self, path)
+        return WorkspaceFamily(self, path)
 
     def make(self, family: str, size_bytes: int, inodes: int, uid: int) -> tuple[int, str]:
         """A folder; the caps are not enforced here (only the limits per file and process hold)."""

@@ -1,7 +1,7 @@
 """The zygote: forks sessions, and alone decides which process of a session lives, and which may run.
 
 It runs no code of a guest and reads nothing that a guest has written. Its orders come from the host over the control
-socket; what it tells back is what the kernel told it (which process ended, and how).
+socket; it reports what the kernel reports (which process ended, and how).
 
 Between calls every process of a session is stopped: the zygote stops it, kills what stands beside it in its group, and
 looks at what it holds before anything of it is kept. The host lets a leaf run when its call comes.

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Final, TypeGuard
 
 from saccade.looks.operations import MOST, attribute, computed, function, item, negated, opencv
-from saccade.looks.views import UNKNOWN, Key, Source, Value, View, Xyxy, as_array, numbers, resized
+from saccade.looks.views import UNKNOWN, DictKey, ImageFile, Value, View, Xyxy, as_array, numbers, resized
 
 _OPENERS: Final = frozenset({"Image.open", "PIL.Image.open"})
 _READERS: Final = frozenset({"cv2.imread", "plt.imread", "imageio.imread"})
@@ -97,7 +97,7 @@ class Evaluator:
         return UNKNOWN if any(isinstance(entry, ast.Starred) for entry in items) else values
 
     def _dict(self, keys: list[ast.expr | None], values: list[ast.expr]) -> Value:
-        found: dict[Key, Value] = {}
+        found: dict[DictKey, Value] = {}
         for key, value in zip(keys, values, strict=True):
             name = self.value(key)
             if not isinstance(name, int | float | str):
@@ -157,7 +157,7 @@ class Evaluator:
         first = given[0] if given else UNKNOWN
         if name in _OPENERS or name in _READERS:
             view = self.files.get(first) if isinstance(first, str) else None
-            view = first.view if isinstance(first, Source) else view
+            view = first.view if isinstance(first, ImageFile) else view
             return UNKNOWN if view is None else as_array(view, name in _READERS)
         if name in _TO_ARRAY or name in _TO_IMAGE:
             return as_array(first, name in _TO_ARRAY)

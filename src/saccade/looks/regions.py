@@ -14,10 +14,11 @@ from typing import Final, Protocol
 from PIL import Image
 
 from saccade.dialects.registry import recorded_dialect
-from saccade.errors import SaccadeError
+from saccade.errors import MediaError, SaccadeError
 from saccade.looks.pixel_match import Packed, holds_at, only_place, packed
 from saccade.looks.reader import Reader
-from saccade.looks.views import Source, Value, View, numbers
+from saccade.looks.views import ImageFile, Value, View, numbers
+from saccade.media.store import MediaStore
 from saccade.record.action import Code, ToolCall
 from saccade.record.content import ImagePart
 from saccade.record.status import Status
@@ -31,7 +32,7 @@ _BOXES: Final = ("box", "bbox", "bbox_2d")
 _IMAGES: Final = ("image", "target_image", "image_id", "image_index")
 
 
-class Pixels(Protocol):
+class PictureReader(Protocol):
     """Where the pixels of recorded pictures are found."""
 
     def pixels(self, part: ImagePart) -> Image.Image | None:
@@ -65,13 +66,13 @@ class _Opening:
     """Pictures that the model saw before its first turn."""
 
 
-def regions(trajectory: Trajectory, book: Pixels) -> tuple[Region, ...]:
-    """The regions that can be told, in the order of the turns."""
+def regions(trajectory: Trajectory, book: PictureReader) -> tuple[Region, ...]:
+    """The regions that can be located, in the order of the turns."""
     return tuple(_Search(trajectory, book).run()) if _pictures(trajectory.task) else ()
 
 
 class _Search:
-    def __init__(self, trajectory: Trajectory, book: Pixels) -> None:
+    def __init__(self, trajectory: Trajectory, book: PictureReader) -> None:
         self.trajectory = trajectory
         self.book = book
         self.opening = _opening(trajectory)
@@ -180,7 +181,7 @@ def _opening(trajectory: Trajectory) -> _Opening:
         return _Opening({}, {}, "image_", len(pictures))
     files = {path: pictures[name] for path, name in opening.files.items() if name in pictures}
     names: dict[str, Value] = {key: pictures[name] for key, name in opening.bindings.items() if name in pictures}
-    names |= {key: Source(files[path]) for key, path in opening.strings.items() if path in files}
+    names |= {key: ImageFile(files[path]) for key, path in opening.strings.items() if path in files}
     return _Opening(names, files, opening.label, opening.pictures)
 
 
@@ -201,3 +202,17 @@ def _pictures(task: Task) -> Mapping[str, View]:
 def _numbers(value: object) -> tuple[float, float, float, float] | None:
     found = numbers(tuple(value), 4) if isinstance(value, list | tuple) else None
     return None if found is None else (found[0], found[1], found[2], found[3])
+
+
+@dataclass(frozen=True, slots=True)
+class StoredPixels:
+    """Reads each picture anew."""
+
+    store: MediaStore
+
+    def pixels(self, part: ImagePart) -> Image.Image | None:
+        """The picture; None if the store does not hold it or it cannot be decoded."""
+        try:
+            return self.store.open(part).decode()
+        except (MediaError, OSError):
+            return None

@@ -13,7 +13,7 @@ Xyxy: TypeAlias = tuple[float, float, float, float]
 
 
 class Unknown:
-    """A value that cannot be told from the code alone."""
+    """A value that is unknown from the code alone."""
 
     def __repr__(self) -> str:
         return "UNKNOWN"
@@ -56,14 +56,14 @@ class View:
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class ImageFile:
     """The file of a task's picture, before it is opened."""
 
     view: View
 
 
-Key: TypeAlias = int | float | str
-Value: TypeAlias = "Unknown | View | Source | int | float | str | tuple[Value, ...] | dict[Key, Value] | None"
+DictKey: TypeAlias = int | float | str
+Value: TypeAlias = "Unknown | View | ImageFile | int | float | str | tuple[Value, ...] | dict[DictKey, Value] | None"
 
 BIGGEST: Final = 1e9
 """No number of a program that cuts pictures is larger."""

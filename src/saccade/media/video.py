@@ -7,7 +7,7 @@
 Frames are numbered in the order in which they are shown, as the `VideoReader` of the sandbox numbers them: it is the
 same code. Sizes and pictures are those after the rotation that the file asks for. Every error is a `MediaError`, or
 `UnavailableError` where PyAV (the extra `video`) is needed and absent: GIF and WebP do without. Sound is ignored.
-Does not promise that every frame of a file is whole: what a decoder can not tell, is not told.
+Does not promise that every frame of a file is whole: damage that no decoder notices is not reported.
 """
 
 from __future__ import annotations

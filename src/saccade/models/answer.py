@@ -73,7 +73,7 @@ class PartialCall:
 
 
 @dataclass(slots=True)
-class Answer:
+class PartialAnswer:
     """What came in so far of one answer."""
 
     stops: tuple[str, ...]

@@ -17,7 +17,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from saccade.errors import ModelRefusedError
-from saccade.models.answer import Answer
+from saccade.models.answer import PartialAnswer
 from saccade.models.base import MediaReader, Request, Usage
 from saccade.models.native_calls import paired
 from saccade.models.pictures import PictureRules, encoded_picture
@@ -101,9 +101,9 @@ def request_fields(
 
 
 class EventReader:
-    """Feeds an `Answer` from the events of a stream."""
+    """Feeds an `PartialAnswer` from the events of a stream."""
 
-    def __init__(self, answer: Answer) -> None:
+    def __init__(self, answer: PartialAnswer) -> None:
         self._answer = answer
         self._usage: dict[str, Any] = {}
         self._finish: FinishReason | None = None
@@ -164,15 +164,15 @@ class EventReader:
 
 
 def _messages(messages: Sequence[Message], media: MediaReader, rules: PictureRules) -> list[dict[str, Any]]:
-    told: list[dict[str, Any]] = []
+    wire: list[dict[str, Any]] = []
     for message in messages:
         role = "assistant" if message.role == "assistant" else "user"
         content = _blocks(message, media, rules)
-        if content and told and told[-1]["role"] == role:
-            told[-1]["content"] += content
+        if content and wire and wire[-1]["role"] == role:
+            wire[-1]["content"] += content
         elif content:
-            told.append({"role": role, "content": content})
-    return told
+            wire.append({"role": role, "content": content})
+    return wire
 
 
 def _blocks(message: Message, media: MediaReader, rules: PictureRules) -> list[dict[str, Any]]:

@@ -46,7 +46,7 @@ class Request:
     context_tokens: int | None = None
     """Most tokens of messages and answer together, for a backend that counts them before it writes; None: its own."""
     room: int | None = None
-    """Tokens that the episode's limits leave for the answer, as far as earlier answers told; None: unknown."""
+    """Tokens that the episode's limits leave for the answer, as far as earlier answers reported it; None: unknown."""
 
     @property
     def max_tokens(self) -> int | None:

@@ -37,14 +37,14 @@ class Exchange:
     seconds: float = 0.0
 
 
-Listener = Callable[[Exchange], None]
+ExchangeListener = Callable[[Exchange], None]
 
-_LISTENER: ContextVar[Listener | None] = ContextVar("saccade_exchanges", default=None)
+_LISTENER: ContextVar[ExchangeListener | None] = ContextVar("saccade_exchanges", default=None)
 _CURRENT: ContextVar[Exchange | None] = ContextVar("saccade_exchange", default=None)
 
 
 @contextmanager
-def heard(listener: Listener | None) -> Iterator[None]:
+def heard(listener: ExchangeListener | None) -> Iterator[None]:
     """Within it `listener` hears every exchange of this task; None hears nothing."""
     token = _LISTENER.set(listener)
     try:

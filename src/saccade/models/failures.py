@@ -1,6 +1,7 @@
 """The seam to the providers' own client packages: imports them late and converts their exceptions to ours.
 
-Both official packages come from one generator and name their exceptions alike. No converted error keeps a chain to the
+OpenAI's and Anthropic's packages come from one generator and name their exceptions alike, which `PackageErrors` reads;
+another client reads its own (`hosted.HostedModel.failure`). No converted error keeps a chain to the
 original one, which holds the request; and no message holds the key. An exception that is not about the connection or
 the server's answer passes through: it is a fault of ours.
 """
@@ -21,21 +22,28 @@ from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from saccade.errors import ContextLimitError, ModelDeniedError, ModelError, ModelRefusedError, UnavailableError
-from saccade.models.full_context import says_context_is_full
-from saccade.models.keys import Key
+from saccade.models.error_words import ErrorWords
+from saccade.models.keys import ApiKey
 from saccade.models.retry import OutageError
 
 T = TypeVar("T")
 
 _TIME_OUT = 408
 _TOO_MANY = 429
-_SPENT = frozenset({"insufficient_quota", "billing_hard_limit_reached"})
-"""Codes of a 429 that no waiting cures."""
 _DENIED = frozenset({401, 402, 403, 404, _TOO_MANY})
 """No other request would be accepted either; a 429 only gets so far when the budget is spent."""
 _NAMED_IN_WORDS = ("temperature", "top_p")
 """Parameters that some models do not take at all; not every server names them but in its words."""
 _UNKNOWN = re.compile(r"support|deprecat|only the default|not allowed|cannot be set|may only be", re.IGNORECASE)
+_ADVICE = {
+    400: "Correct the request: model, settings, size of the context and pictures.",
+    401: "Check the key in the environment.",
+    403: "Check what the key may do.",
+    404: "Check the model's name and the server's address.",
+    413: "Send fewer or smaller pictures.",
+    422: "Correct the request: the server does not know a field of it, or a value.",
+    429: "Check plan and budget with the provider.",
+}
 _LONGEST_DETAIL = 600
 """Characters of a server's own words in a message."""
 
@@ -49,7 +57,7 @@ class RefusedParameterError(ModelRefusedError):
 
 
 def load_client(name: str) -> ModuleType:
-    """The official client package `openai` or `anthropic`.
+    """The client package of that name.
 
     Raises:
         UnavailableError: it is not installed.
@@ -63,17 +71,21 @@ def load_client(name: str) -> ModuleType:
 
 
 async def converted(
-    call: Callable[[], Awaitable[T]], *, client: ModuleType, key: Key, who: str, address: str, timeout_seconds: float
+    call: Callable[[], Awaitable[T]],
+    read: Callable[[Exception], ModelError | None],
+    *,
+    key: ApiKey,
+    who: str,
+    seconds: float,
 ) -> T:
-    """What `call` gives within `timeout_seconds`; its connection and server errors as errors of ours.
+    """What `call` gives within `seconds`; its connection and server errors as errors of ours.
 
     Args:
         call: one try.
-        client: the provider's client package.
+        read: the error of ours for one of the client package; None for what is no failure of connection or server.
         key: hidden in every message.
         who: the model's name for messages.
-        address: of its server, for messages.
-        timeout_seconds: for the whole try, answer included.
+        seconds: for the whole try, answer included.
 
     Raises:
         OutageError: another try may cure it.
@@ -81,76 +93,81 @@ async def converted(
         ModelRefusedError: no try can cure it.
     """
     try:
-        async with asyncio.timeout(timeout_seconds):
+        async with asyncio.timeout(seconds):
             return await call()
     except TimeoutError:
-        failure: ModelError = OutageError(
-            f"{who} did not finish its answer within {timeout_seconds:g} s (retry.seconds)."
-        )
+        failure: ModelError = OutageError(f"{who} did not finish its answer within {seconds:g} s (retry.seconds).")
     except ModelError as error:
         if type(error) is OutageError:
             failure = OutageError(key.hide(f"{who} {error}"), error.retry_after)
         else:
             raise
     except Exception as error:
-        found = _failure(error, client, key, who, address)
+        found = read(error)
         if found is None:
             raise
         failure = found
     raise failure
 
 
-def _failure(error: Exception, client: Any, key: Key, who: str, address: str) -> ModelError | None:
-    if isinstance(error, client.APIStatusError):
-        return _status_failure(error, key, who)
-    detail = key.hide(str(error))[:_LONGEST_DETAIL].rstrip(".")
-    if isinstance(error, client.APITimeoutError):
-        return OutageError(f"{who} cannot be reached at {_shown(address)}: no connection in time.")
-    if isinstance(error, client.APIConnectionError):
-        cause = key.hide(str(error.__cause__ or error)).strip().rstrip(".") or type(error.__cause__ or error).__name__
-        return OutageError(f"{who} cannot be reached at {_shown(address)}: {cause[:_LONGEST_DETAIL]}.")
-    if isinstance(error, client.APIError):
-        if says_context_is_full(*_details(error).told):
+@dataclass(frozen=True, slots=True)
+class PackageErrors:
+    """Reads the exceptions of a client package that names them as OpenAI's and Anthropic's do."""
+
+    package: Any
+    key: ApiKey
+    who: str
+    """The model's name for messages."""
+    address: str
+    """Of its server, for messages."""
+    words: ErrorWords
+    """How its provider says what no status says."""
+
+    def __call__(self, error: Exception) -> ModelError | None:
+        """The error of ours; None for what is not about the connection or the server's answer."""
+        package, who = self.package, self.who
+        if isinstance(error, package.APIStatusError):
+            return self._status(error)
+        detail = self.key.hide(str(error))[:_LONGEST_DETAIL].rstrip(".")
+        if isinstance(error, package.APITimeoutError):
+            return OutageError(f"{who} cannot be reached at {_shown(self.address)}: no connection in time.")
+        if isinstance(error, package.APIConnectionError):
+            cause = self.key.hide(str(error.__cause__ or error)).strip().rstrip(".")
+            cause = cause or type(error.__cause__ or error).__name__
+            return OutageError(f"{who} cannot be reached at {_shown(self.address)}: {cause[:_LONGEST_DETAIL]}.")
+        if isinstance(error, package.APIError):
+            if self.words.says_context_is_full(*_details(error).texts):
+                return _context_limit(detail, who)
+            return OutageError(f"{who} broke off with an error: {detail}.")
+        # No wider: a listener's own ValueError or BrokenPipeError is none of the server's.
+        unreadable = isinstance(error, json.JSONDecodeError | UnicodeDecodeError)
+        if unreadable or type(error).__module__.partition(".")[0] in ("httpx", "httpx2"):
+            return OutageError(f"{who} sent an answer that cannot be read: {type(error).__name__}: {detail}.")
+        return None
+
+    def _status(self, error: Any) -> ModelError:
+        status, who = int(error.status_code), self.who
+        details = _details(error)
+        detail = self.key.hide(details.words)[:_LONGEST_DETAIL]
+        # Some servers say so with a 500, which would be tried again. A 429 speaks of tokens in a minute.
+        if status != _TOO_MANY and self.words.says_context_is_full(*details.texts):
             return _context_limit(detail, who)
-        return OutageError(f"{who} broke off with an error: {detail}.")
-    # No wider: a listener's own ValueError or BrokenPipeError is none of the server's.
-    unreadable = isinstance(error, json.JSONDecodeError | UnicodeDecodeError)
-    if unreadable or type(error).__module__.partition(".")[0] in ("httpx", "httpx2"):
-        return OutageError(f"{who} sent an answer that cannot be read: {type(error).__name__}: {detail}.")
-    return None
+        if status == _TOO_MANY and details.code not in self.words.spent_codes:
+            return OutageError(f"{who} asks for a pause (429): {detail}.", retry_after(error.response.headers))
+        if status == _TIME_OUT or status >= 500 or status < 400:  # below 400: an error inside a stream that had begun
+            return OutageError(f"{who} failed ({status}): {detail}.", retry_after(error.response.headers))
+        advice = _ADVICE.get(status, "No retry can help; correct the request.")
+        message = f"{who} refused the request ({status}): {detail}. {advice}"
+        if status in _DENIED:
+            return ModelDeniedError(message)
+        parameter = _refused_parameter(details)
+        return RefusedParameterError(message, parameter) if parameter else ModelRefusedError(message)
 
 
-def _status_failure(error: Any, key: Key, who: str) -> ModelError:
-    status = int(error.status_code)
-    told = _details(error)
-    detail = key.hide(told.words)[:_LONGEST_DETAIL]
-    # Some servers say so with a 500, which would be tried again. A 429 speaks of tokens in a minute.
-    if status != _TOO_MANY and says_context_is_full(*told.told):
-        return _context_limit(detail, who)
-    if status == _TOO_MANY and told.code not in _SPENT:
-        return OutageError(f"{who} asks for a pause (429): {detail}.", retry_after(error.response.headers))
-    if status == _TIME_OUT or status >= 500 or status < 400:  # below 400: an error inside a stream that had begun
-        return OutageError(f"{who} failed ({status}): {detail}.", retry_after(error.response.headers))
-    advice = {
-        400: "Correct the request: model, settings, size of the context and pictures.",
-        401: "Check the key in the environment.",
-        403: "Check what the key may do.",
-        404: "Check the model's name and the server's address.",
-        413: "Send fewer or smaller pictures.",
-        422: "Correct the request: the server does not know a field of it, or a value.",
-        429: "Check plan and budget with the provider.",
-    }.get(status, "No retry can help; correct the request.")
-    message = f"{who} refused the request ({status}): {detail}. {advice}"
-    if status in _DENIED:
-        return ModelDeniedError(message)
-    parameter = _refused_parameter(told)
-    return RefusedParameterError(message, parameter) if parameter else ModelRefusedError(message)
-
-
-def _refused_parameter(told: _Details) -> str:
+def _refused_parameter(details: _Details) -> str:
     """The parameter that the server does not know; empty if it knows it, and refuses its value or something else."""
-    refused = _UNKNOWN.search(told.words)
-    name = told.parameter or next((name for name in _NAMED_IN_WORDS if refused and name in told.words), "")
+    refused = _UNKNOWN.search(details.words)
+    name = details.parameter or next((name for name in _NAMED_IN_WORDS if refused and name in details.words), "")
     return "" if name in _NAMED_IN_WORDS and not refused else name
 
 
@@ -177,7 +194,7 @@ class _Details:
     parameter: str
 
     @property
-    def told(self) -> tuple[str, str, str]:
+    def texts(self) -> tuple[str, str, str]:
         return self.words, self.code, self.kind
 
 
@@ -194,14 +211,14 @@ def _details(error: Any) -> _Details:
 def retry_after(headers: Any) -> float | None:
     """Seconds that the server asks to wait; None if it does not say so in a way that can be read."""
     for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
-        told = headers.get(name)
-        if told is None:
+        value = headers.get(name)
+        if value is None:
             continue
         try:
-            seconds = float(told) * unit
+            seconds = float(value) * unit
         except ValueError:
             try:
-                seconds = parsedate_to_datetime(told).timestamp() - time()
+                seconds = parsedate_to_datetime(value).timestamp() - time()
             except ValueError:
                 continue
         if math.isfinite(seconds):

@@ -10,18 +10,19 @@ import logging
 from collections.abc import Awaitable, Callable, Collection
 from typing import Any, Final
 
-from saccade.models.base import Completion, Model
+from saccade.errors import ModelError
+from saccade.models.base import Completion, Model, Usage
 from saccade.models.endpoint import Endpoint
 from saccade.models.exchanges import hooks, one_try
-from saccade.models.failures import RefusedParameterError, converted, load_client
+from saccade.models.failures import PackageErrors, RefusedParameterError, converted, load_client
 from saccade.models.keys import find_key
+from saccade.models.provider import Provider
 from saccade.models.retry import RetryPolicy, with_retries
 
 DISPENSABLE: Final = frozenset({"stop", "parallel_tool_calls", "temperature", "top_p"})
 """Parameters that some models of a server refuse, and that are left out then."""
 _SAMPLING: Final = frozenset({"temperature", "top_p"})
 _CONNECT_SECONDS = 10.0
-_CLIENTS = {"openai": "AsyncOpenAI", "anthropic": "AsyncAnthropic"}
 _log = logging.getLogger(__name__)
 
 
@@ -29,21 +30,22 @@ class HostedModel:
     """The base of such models; a subclass says what is asked and how an answer is read."""
 
     def __init__(
-        self, provider: str, endpoint: Endpoint, *, package: str, api_key: str | None, key_needed: bool = True
+        self, provider: Provider, endpoint: Endpoint, package: str, *, client: str, api_key: str | None
     ) -> None:
-        """`package` is the client package to talk with, `openai` or `anthropic`.
+        """Its `package` has the class `client` to talk with, made as those of OpenAI's and Anthropic's packages are.
 
         Raises:
             UnavailableError: it is not installed.
             ModelRefusedError: a key is needed, and there is none.
         """
-        self.name = f"{provider}:{endpoint.model}"
+        self.name = f"{provider.name}:{endpoint.model}"
         self.retry: RetryPolicy = endpoint.retry
         """How often a request is tried, and for how long."""
+        self._provider = provider
         self._endpoint = endpoint
         self._package = load_client(package)
-        self._key = find_key(provider, api_key, needed=key_needed)
-        self._client: Any = getattr(self._package, _CLIENTS[package])(
+        self._key = find_key(provider.name, api_key, usual=provider.key_names, needed=provider.needs_key)
+        self._client: Any = getattr(self._package, client)(
             api_key=self._key.reveal() or "none",
             base_url=endpoint.base_url,
             max_retries=0,
@@ -55,6 +57,11 @@ class HostedModel:
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.name!r})"
 
+    @property
+    def has_price(self) -> bool:
+        """Whether the table of prices knows the model."""
+        return self._endpoint.prices.price(self.name.partition(":")[0], self._endpoint.model) is not None
+
     async def close(self) -> None:
         """Give back the connections."""
         await self._client.close()
@@ -63,19 +70,21 @@ class HostedModel:
         """What `ask`, one try, gives; outages are tried again, and all failures are errors of ours."""
         return await with_retries(
             lambda: one_try(
-                lambda: converted(
-                    ask,
-                    client=self._package,
-                    key=self._key,
-                    who=self.name,
-                    address=str(self._client.base_url),
-                    timeout_seconds=self.retry.seconds,
-                ),
+                lambda: converted(ask, self.failure, key=self._key, who=self.name, seconds=self.retry.seconds),
                 self._key.hide,
             ),
             self.retry,
             self._endpoint.clock,
         )
+
+    def failure(self, error: Exception) -> ModelError | None:
+        """The error of ours for one of the client package; None for what is no failure of connection or server."""
+        address = str(self._client.base_url)
+        return PackageErrors(self._package, self._key, self.name, address, self._provider.errors)(error)
+
+    def _priced(self, usage: Usage, cache_written: int = 0) -> Usage:
+        """`usage` with its dollars, as far as they are known."""
+        return self._endpoint.prices.priced(usage, self._provider.prices, self._endpoint.model, cache_written)
 
     def _leave_out(self, refusal: RefusedParameterError, sent: Collection[str]) -> None:
         """From now on ask without the refused parameter; raises `refusal` if it was not `sent`, or is needed."""

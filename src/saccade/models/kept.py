@@ -8,7 +8,7 @@ and log-probabilities are not kept: a kept reply is for reading, not for trainin
 from __future__ import annotations
 
 import json
-import os
+import logging
 from collections.abc import Callable
 from hashlib import sha256
 from pathlib import Path
@@ -19,12 +19,15 @@ from saccade.errors import SettingsError
 from saccade.models.base import Completion, MediaReader, Model, Request
 from saccade.record.action import ToolCall
 from saccade.record.base import Record, Text, clean_text
+from saccade.record.disk import write_whole
 from saccade.record.turn import FinishReason
+
+_log = logging.getLogger(__name__)
 
 
 class _Reply(Record):
     text: Text
-    finish: FinishReason
+    finish: FinishReason = FinishReason.STOP
     tool_calls: tuple[ToolCall, ...] = ()
     model: Text = ""
 
@@ -32,10 +35,12 @@ class _Reply(Record):
 class KeptModel:
     """Asks `model` for what `folder` does not hold yet. Any number of processes may share a folder."""
 
-    def __init__(self, model: Model, folder: Path) -> None:
+    def __init__(self, model: Model, folder: Path, *, before: Callable[[Request], str] | None = None) -> None:
+        """`before` gives what earlier versions took the digest of, where a folder may hold replies of theirs."""
         self.name = model.name
         self._model = model
         self._folder = folder
+        self._before = before
 
     async def complete(
         self, request: Request, media: MediaReader, *, on_text: Callable[[str], None] | None = None
@@ -45,7 +50,9 @@ class KeptModel:
         Raises:
             SettingsError: a file of the folder is no kept reply.
         """
-        file = self._file(request)
+        file = self._file(self._asked(request))
+        if self._before is not None and not file.exists() and (old := self._file(self._before(request))).exists():
+            file = old
         try:
             reply = _Reply.model_validate_json(file.read_bytes())
         except FileNotFoundError:
@@ -54,6 +61,7 @@ class KeptModel:
             return completion
         except ValidationError as error:
             raise SettingsError(f"{file} is no kept reply of a model; delete it: {error}") from error
+        _log.debug("%s: kept reply %s.", self.name, file.stem[:12])
         if on_text is not None and reply.text:
             on_text(reply.text)
         return Completion(text=reply.text, finish=reply.finish, tool_calls=reply.tool_calls, model=reply.model)
@@ -62,7 +70,7 @@ class KeptModel:
         """Close the model."""
         await self._model.close()
 
-    def _file(self, request: Request) -> Path:
+    def _asked(self, request: Request) -> str:
         asked = {
             "model": self.name,
             "messages": [message.model_dump(mode="json") for message in request.messages],
@@ -70,7 +78,10 @@ class KeptModel:
             "sampling": request.sampling.model_dump(mode="json"),
             "tools": [[tool.name, tool.description, tool.parameters] for tool in request.tools],
         }
-        digest = sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()
+        return json.dumps(asked, sort_keys=True)
+
+    def _file(self, asked: str) -> Path:
+        digest = sha256(asked.encode()).hexdigest()
         return self._folder / digest[:2] / f"{digest}.json"
 
 
@@ -81,7 +92,4 @@ def _write(file: Path, completion: Completion) -> None:
         tool_calls=completion.tool_calls,
         model=clean_text(completion.model),
     )
-    file.parent.mkdir(parents=True, exist_ok=True)
-    partial = file.with_name(f".{file.name}.{os.getpid()}.part")
-    partial.write_text(reply.model_dump_json(), encoding="utf-8")
-    partial.replace(file)
+    write_whole(file, reply.model_dump_json())

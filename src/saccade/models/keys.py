@@ -1,26 +1,21 @@
 """Keys of model providers: read from an argument or the environment, sent to the provider, shown to nobody.
 
-    SACCADE_<PROVIDER>_API_KEY      for every provider, before its own name
-    OPENAI_API_KEY, AZURE_OPENAI_API_KEY, ANTHROPIC_API_KEY
+    SACCADE_<PROVIDER>_API_KEY      for every provider, before the usual names (`Provider.key_names`)
 
-A `Key` has no readable form: not in `repr`, `str`, a copy or a pickle. A program that calls `reveal` has it, of course.
+An `ApiKey` has no readable form: not in `repr`, `str`, a copy or a pickle. A program that calls `reveal` has it, of
+course.
 """
 
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from typing import NoReturn
 
 from saccade.errors import ModelRefusedError
 
-_USUAL = {
-    "openai": "OPENAI_API_KEY",
-    "azure": "AZURE_OPENAI_API_KEY",
-    "anthropic": "ANTHROPIC_API_KEY",
-}
 
-
-class Key:
+class ApiKey:
     """A secret that can only be read on purpose."""
 
     __slots__ = ("_value",)
@@ -29,7 +24,7 @@ class Key:
         self._value = value
 
     def __repr__(self) -> str:
-        return "Key(hidden)"
+        return "ApiKey(hidden)"
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("a key is never pickled or copied; read it from the environment where it is needed")
@@ -43,18 +38,20 @@ class Key:
         return text.replace(self._value, "[key]") if self._value else text
 
 
-def find_key(provider: str, given: str | None = None, *, needed: bool = True) -> Key:
+def find_key(provider: str, given: str | None = None, *, usual: Sequence[str] = (), needed: bool = True) -> ApiKey:
     """The key for `provider`: `given`, or of the environment; empty if there is none and none is needed.
 
+    Args:
+        provider: its name.
+        given: a key that comes before the environment.
+        usual: variables of the environment to look in after `SACCADE_<PROVIDER>_API_KEY`.
+        needed: whether the provider answers nobody without one.
+
     Raises:
-        ModelRefusedError: there is none, and the provider answers nobody without one.
+        ModelRefusedError: there is none, and one is needed.
     """
-    names = [f"SACCADE_{provider.upper().replace('-', '_')}_API_KEY", *_usual(provider)]
+    names = [f"SACCADE_{provider.upper().replace('-', '_')}_API_KEY", *usual]
     value = given or next((value for name in names if (value := os.environ.get(name))), "")
     if needed and not value:
         raise ModelRefusedError(f"there is no key for {provider}. Set {names[-1]} in the environment.")
-    return Key(value)
-
-
-def _usual(provider: str) -> list[str]:
-    return [_USUAL[provider]] if provider in _USUAL else []
+    return ApiKey(value)

@@ -18,7 +18,8 @@ from transformers import AutoImageProcessor, AutoModelForImageTextToText, AutoTo
 from transformers.utils import cached_file, logging
 
 from saccade.errors import ModelError, ModelRefusedError, SettingsError
-from saccade.models.local_families import Family, family_of
+from saccade.models.families.base import ModelFamily
+from saccade.models.families.known import family_of
 from saccade.models.local_patches import multiply_patches
 from saccade.models.local_settings import LocalSettings, check_folder
 from saccade.models.local_text import require_byte_level
@@ -31,7 +32,7 @@ class Checkpoint:
 
     name: str
     """Name and, from the hub, the commit."""
-    family: Family
+    family: ModelFamily
     model: Any
     tokenizer: Any
     image_processor: Any
@@ -43,6 +44,16 @@ class Checkpoint:
     context_tokens: int
     """Most tokens of prompt and answer together."""
     max_pixels: int | None
+
+    @property
+    def config(self) -> Any:
+        """Its configuration."""
+        return self.model.config
+
+    @property
+    def placeholder_id(self) -> int:
+        """The id of which a prompt has one for each feature of a picture."""
+        return int(self.tokenizer.convert_tokens_to_ids(self.family.placeholder))
 
     @property
     def device(self) -> torch.device:
@@ -62,8 +73,8 @@ def load_checkpoint(source: str, settings: LocalSettings) -> Checkpoint:
     check_folder(source)
     try:
         # Read as data first: a configuration with code of its own is refused before transformers could ask to run it.
-        told, _ = PreTrainedConfig.get_config_dict(source, **where)
-        family = family_of(str(told.get("model_type") or ""), source)
+        config, _ = PreTrainedConfig.get_config_dict(source, **where)
+        family = family_of(str(config.get("model_type") or ""), source)
         tokenizer = AutoTokenizer.from_pretrained(source, trust_remote_code=False, **where)
         image_processor = AutoImageProcessor.from_pretrained(
             source,
@@ -116,7 +127,7 @@ def _without_bars() -> Iterator[None]:
             logging.enable_progress_bar()
 
 
-def forbidden_tokens(tokenizer: Any, family: Family, vocabulary: int) -> torch.Tensor:
+def forbidden_tokens(tokenizer: Any, family: ModelFamily, vocabulary: int) -> torch.Tensor:
     """bool (vocabulary,): the family's reserved tokens, and rows of the embedding that no token has.
 
     A trainer must leave the same ids out of its softmax, or its probabilities are not those of the sampler.
@@ -178,7 +189,7 @@ def _chat_template(source: str, where: dict[str, str], tokenizer: Any) -> str:
 
 
 def _end_ids(model: Any, tokenizer: Any) -> frozenset[int]:
-    told = model.generation_config.eos_token_id
-    ids = {told} if isinstance(told, int) else set(told or ())
+    configured = model.generation_config.eos_token_id
+    ids = {configured} if isinstance(configured, int) else set(configured or ())
     ids |= {tokenizer.eos_token_id, tokenizer.get_vocab().get("<|im_end|>")} - {None}
     return frozenset(ids)

@@ -17,15 +17,15 @@ def paired(messages: Sequence[Message]) -> tuple[Message, ...]:
 
     A call without a result is left out. A result without a call loses its `call_id` and stands after the others.
     """
-    told: list[Message] = []
+    pairs: list[Message] = []
     at = 0
     while at < len(messages):
         message, first = messages[at], at + 1
         at = first
         while message.calls and at < len(messages) and messages[at].role == "tool":
             at += 1
-        told += _exchange(message, messages[first:at], f"call_{first}")
-    return tuple(message for message in told if message.parts or message.calls or message.call_id)
+        pairs += _exchange(message, messages[first:at], f"call_{first}")
+    return tuple(message for message in pairs if message.parts or message.calls or message.call_id)
 
 
 def _exchange(message: Message, results: Sequence[Message], stem: str) -> list[Message]:

@@ -35,11 +35,11 @@ def chat_messages(
         ModelRefusedError: there is a video, and none are taken.
         MediaError: a picture cannot be read.
     """
-    told: list[dict[str, Any]] = []
+    wire: list[dict[str, Any]] = []
     shown: list[Part] = []
     for message in (*messages, None):
         if shown and (message is None or message.call_id is None):  # not before all calls are answered
-            told.append({"role": "user", "content": _content(shown, media, provider, videos)})
+            wire.append({"role": "user", "content": _content(shown, media, provider, videos)})
             shown = []
         if message is None:
             break
@@ -48,13 +48,13 @@ def chat_messages(
             if pictures:
                 shown += [TextPart(text=f"Pictures of the result of call {message.call_id}:\n"), *pictures]
                 text = text if text.strip() else _SEE_BELOW
-            told.append({"role": "tool", "tool_call_id": message.call_id, "content": text})
+            wire.append({"role": "tool", "tool_call_id": message.call_id, "content": text})
             continue
         role = "user" if message.role == "tool" else message.role
-        said: dict[str, Any] = {"role": role, "content": _content(message.parts, media, provider, videos)}
+        entry: dict[str, Any] = {"role": role, "content": _content(message.parts, media, provider, videos)}
         if message.calls:
-            said["content"] = said["content"] or None
-            said["tool_calls"] = [
+            entry["content"] = entry["content"] or None
+            entry["tool_calls"] = [
                 {
                     "id": call.call_id,
                     "type": "function",
@@ -62,8 +62,8 @@ def chat_messages(
                 }
                 for call in message.calls
             ]
-        told.append(said)
-    return told
+        wire.append(entry)
+    return wire
 
 
 def _split(parts: Sequence[Part]) -> tuple[str, list[Part]]:

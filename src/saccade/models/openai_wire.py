@@ -1,7 +1,8 @@
 """The chat-completions protocol, as pure data: a request as keyword arguments, an answer from its dictionaries.
 
-Servers differ in what they add to it; a `Server` says so. A request whose last message is the assistant's asks for
-its continuation, which few servers know. No IO but reading pictures.
+Servers differ in what they add to it; a `Server` says so, and each has its file in `saccade.models.providers`. A
+request whose last message is the assistant's asks for its continuation, which few servers know. No IO but reading
+pictures.
 """
 
 from __future__ import annotations
@@ -12,10 +13,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from saccade.errors import ModelRefusedError
-from saccade.models.answer import Answer, first_named
+from saccade.models.answer import PartialAnswer, first_named
 from saccade.models.base import MediaReader, Request, Usage
 from saccade.models.native_calls import paired
 from saccade.models.openai_messages import chat_messages
+from saccade.models.provider import Provider
 from saccade.models.retry import OutageError
 from saccade.models.stops import can_be_inferred
 from saccade.record.content import Message, TextPart
@@ -33,11 +35,16 @@ _MOST_STOPS = 4
 _TOKEN_ID = re.compile(r"token_id:(\d+)")
 
 
-@dataclass(frozen=True, slots=True)
-class Server:
-    """How one family of servers speaks the protocol."""
+@dataclass(frozen=True, kw_only=True)
+class Server(Provider):
+    """A provider that speaks the protocol, and how it does."""
 
-    provider: str
+    unknown_sampling: frozenset[str] = frozenset({"top_k"})
+    stop_strings: str = "closing tags by inference, others by the client"
+    continues: bool | None = False
+
+    needs_address: bool = True
+    """It has no address of its own."""
     length_field: str = "max_tokens"
     """Its name for the most tokens of an answer."""
     always: Mapping[str, object] = field(default_factory=dict)
@@ -50,54 +57,10 @@ class Server:
     """It keeps the stop string, or says which one it was."""
     ids_in_streams: bool = True
     """It can give token ids and log-probabilities while it streams."""
-    own_sampling: bool = False
-    """It knows `top_k`."""
-    videos: bool = False
-    """It takes videos."""
     one_call: bool = False
     """It can be told to make one native call at a time."""
-    continues: bool = False
-    """It can continue an assistant's message."""
     continues_pictures: bool = False
-    """Also one that holds pictures."""
-    needs_key: bool = False
-
-
-_IDS = {"logprobs": True, "return_token_ids": True, "return_tokens_as_token_ids": True}
-_META = {"logprobs": True, "return_meta_info": True}
-
-SERVERS: Mapping[str, Server] = {
-    server.provider: server
-    for server in (
-        Server("openai", length_field="max_completion_tokens", one_call=True, needs_key=True),
-        Server("azure", length_field="max_completion_tokens", one_call=True, needs_key=True),
-        Server(
-            "vllm",
-            always=_IDS,
-            with_stops={"include_stop_str_in_output": True},
-            names_stop=True,
-            own_sampling=True,
-            videos=True,
-            one_call=True,
-            continues=True,
-            continues_pictures=True,
-        ),
-        Server(
-            "sglang",
-            always=_META,
-            with_stops={"no_stop_trim": True},
-            names_stop=True,
-            ids_in_streams=False,
-            own_sampling=True,
-            videos=True,
-            one_call=True,
-            continues=True,
-        ),
-        Server("transformers", stops=False),  # 5.23 fails on stop strings when the model takes pictures
-        Server("compatible"),
-    )
-}
-"""By provider. `compatible` is any server of which nothing else is known."""
+    """It continues a message that holds pictures too."""
 
 
 def takes_stops(server: Server, stops: tuple[str, ...]) -> bool:
@@ -125,12 +88,10 @@ def request_fields(
     sampling = request.sampling
     messages = paired(request.messages)
     extra = {**server.always, **_continuation(messages, server)}
-    fields: dict[str, Any] = {
-        "messages": chat_messages(messages, media, provider=server.provider, videos=server.videos)
-    }
+    fields: dict[str, Any] = {"messages": chat_messages(messages, media, provider=server.name, videos=server.videos)}
     if sampling.top_k is not None:
-        if not server.own_sampling:
-            raise ModelRefusedError(f"{server.provider} does not know top_k; leave it out of the sampling settings")
+        if "top_k" in server.unknown_sampling:
+            raise ModelRefusedError(f"{server.name} does not know top_k; leave it out of the sampling settings")
         extra["top_k"] = sampling.top_k
     for name in ("temperature", "top_p", "seed"):
         if (value := getattr(sampling, name)) is not None and name not in without:
@@ -155,7 +116,7 @@ def request_fields(
     return fields
 
 
-def read_body(body: Mapping[str, Any], answer: Answer, *, whole: bool) -> None:
+def read_body(body: Mapping[str, Any], answer: PartialAnswer, *, whole: bool) -> None:
     """Read an answer that came in one piece (`whole`), or a chunk of a stream; the last chunk may hold no choice.
 
     Raises:
@@ -170,7 +131,7 @@ def read_body(body: Mapping[str, Any], answer: Answer, *, whole: bool) -> None:
         raise OutageError("sent an answer that does not follow the protocol.") from error
 
 
-def _read_whole(body: Mapping[str, Any], answer: Answer) -> None:
+def _read_whole(body: Mapping[str, Any], answer: PartialAnswer) -> None:
     choices = body.get("choices")
     if not isinstance(choices, list) or not choices or not isinstance(choices[0].get("message"), dict):
         raise OutageError("sent an answer without a message.")
@@ -178,14 +139,14 @@ def _read_whole(body: Mapping[str, Any], answer: Answer) -> None:
     _read_frame(body, answer)
 
 
-def _read_chunk(body: Mapping[str, Any], answer: Answer) -> None:
+def _read_chunk(body: Mapping[str, Any], answer: PartialAnswer) -> None:
     for choice in body.get("choices") or ():
         if choice.get("index", 0) in (0, None):
             _read_choice(choice, choice.get("delta") or {}, answer)
     _read_frame(body, answer)
 
 
-def _read_frame(body: Mapping[str, Any], answer: Answer) -> None:
+def _read_frame(body: Mapping[str, Any], answer: PartialAnswer) -> None:
     answer.model = body.get("model") or answer.model
     usage = body.get("usage")
     if isinstance(usage, dict):
@@ -197,7 +158,7 @@ def _read_frame(body: Mapping[str, Any], answer: Answer) -> None:
         )
 
 
-def _read_choice(choice: Mapping[str, Any], message: Mapping[str, Any], answer: Answer) -> None:
+def _read_choice(choice: Mapping[str, Any], message: Mapping[str, Any], answer: PartialAnswer) -> None:
     text = message.get("content") or message.get("refusal") or ""
     if not isinstance(text, str):
         raise OutageError("sent a text that is none.")
@@ -221,15 +182,15 @@ def _read_choice(choice: Mapping[str, Any], message: Mapping[str, Any], answer: 
 
 def _thought(message: Mapping[str, Any]) -> str:
     """What the server took out of the text; servers that send it under both names repeat it."""
-    told = (message.get(name) for name in ("reasoning_content", "reasoning"))
-    return next((thought for thought in told if isinstance(thought, str)), "")
+    values = (message.get(name) for name in ("reasoning_content", "reasoning"))
+    return next((thought for thought in values if isinstance(thought, str)), "")
 
 
-def _read_tokens(choice: Mapping[str, Any], answer: Answer) -> None:
-    told = (choice.get("meta_info") or {}).get("output_token_logprobs")
-    if told:  # SGLang: (log-probability, id, text) of each token
-        answer.token_ids += [int(token[1]) for token in told]
-        answer.logprobs += [float(token[0]) for token in told]
+def _read_tokens(choice: Mapping[str, Any], answer: PartialAnswer) -> None:
+    values = (choice.get("meta_info") or {}).get("output_token_logprobs")
+    if values:  # SGLang: (log-probability, id, text) of each token
+        answer.token_ids += [int(token[1]) for token in values]
+        answer.logprobs += [float(token[0]) for token in values]
         return
     tokens = (choice.get("logprobs") or {}).get("content") or []
     ids = choice.get("token_ids")
@@ -249,16 +210,16 @@ def _continuation(messages: tuple[Message, ...], server: Server) -> dict[str, ob
         return {}
     if not server.continues:
         raise ModelRefusedError(
-            f"{server.provider} cannot continue an assistant's message, as this dialect asks. "
+            f"{server.name} cannot continue an assistant's message, as this dialect asks. "
             "Use a vllm or sglang server, named so, or another dialect."
         )
     if last.media and not server.continues_pictures:
         raise ModelRefusedError(
-            f"{server.provider} cannot continue an assistant's message that holds pictures. "
+            f"{server.name} cannot continue an assistant's message that holds pictures. "
             "Use a vllm server, or another dialect."
         )
     if not isinstance(last.parts[-1], TextPart):  # the server looks for the last text, and forgets what follows it
         raise ModelRefusedError(
-            f"{server.provider} continues only a message that ends with text. Use a dialect that writes some."
+            f"{server.name} continues only a message that ends with text. Use a dialect that writes some."
         )
     return {"continue_final_message": True, "add_generation_prompt": False}

@@ -19,6 +19,8 @@ from pydantic import BaseModel, ConfigDict, NonNegativeFloat, PositiveInt, Valid
 
 from saccade.errors import SettingsError
 from saccade.models.base import Usage
+from saccade.models.registry import PROVIDERS
+from saccade.record.suggest import did_you_mean
 
 _DATED = re.compile(r"-(\d{8}|\d{4}-\d{2}-\d{2})$")
 _MILLION = 1_000_000
@@ -40,16 +42,11 @@ class Price(BaseModel):
 
 
 class _Table(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="allow")
+    __pydantic_extra__: dict[str, dict[str, Price]]
 
     date: str
     source: Mapping[str, str]
-    openai: Mapping[str, Price] = {}
-    azure: Mapping[str, Price] = {}
-    anthropic: Mapping[str, Price] = {}
-    vllm: Mapping[str, Price] = {}
-    sglang: Mapping[str, Price] = {}
-    compatible: Mapping[str, Price] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +60,8 @@ class Prices:
 
     def price(self, provider: str, model: str) -> Price | None:
         """The price of a model by its name, or by its name without the date of a snapshot; None if unknown."""
-        known = self.table.get(provider, {})
-        return known.get(model) or known.get(_DATED.sub("", model))
+        prices = self.table.get(provider, {})
+        return prices.get(model) or prices.get(_DATED.sub("", model))
 
     def priced(self, usage: Usage, provider: str, model: str, cache_written: int = 0) -> Usage:
         """`usage` with its dollars where tokens and price are known; `cache_written` is a part of the prompt."""
@@ -93,7 +90,7 @@ def load_prices(path: str | os.PathLike[str]) -> Prices:
         SettingsError: it cannot be read, or a field is unknown, missing or wrong.
     """
     try:
-        return _parsed(Path(path).read_text(encoding="utf-8"))
+        return _checked(_parsed(Path(path).read_text(encoding="utf-8")))
     except (OSError, ValueError, ValidationError) as error:
         why = error.strerror if isinstance(error, OSError) else error
         raise SettingsError(
@@ -107,7 +104,15 @@ def default_prices() -> Prices:
     return _parsed((files("saccade.models") / "prices.toml").read_text(encoding="utf-8"))
 
 
+def _checked(prices: Prices) -> Prices:
+    """Raises ValueError for a table of no provider: its prices would be silently unused."""
+    for name in prices.table:
+        if not PROVIDERS.has(name):
+            hint = did_you_mean(name, PROVIDERS.names())
+            raise ValueError(f"there is no provider {name!r}. {hint}".rstrip())
+    return prices
+
+
 def _parsed(text: str) -> Prices:
     table = _Table.model_validate(tomllib.loads(text))
-    providers = {name: getattr(table, name) for name in _Table.model_fields if name not in ("date", "source")}
-    return Prices(table.date, providers)
+    return Prices(table.date, dict(table.__pydantic_extra__))

@@ -9,10 +9,10 @@
     tiny                                        (the weights that come with Saccade; needs no name)
     my_model.py:MyModel                         my_model.py:load@NAME
 
-A provider is a function or class that makes a model of the text behind its colon; the user's own gets the text behind
-the `@`, or nothing, and may be a ready model too. Further packages add providers by the entry point group
-`saccade.models`. A client package is imported when a model that needs it is made. Whether the provider knows the model
-shows only when it is asked.
+What is known of a provider is one object in one file, see `saccade.models.provider`. A plain function or class that
+makes a model of the text behind its colon is one too; the user's own gets the text behind the `@`, or nothing, and may
+be a ready model as well. Further packages add providers by the entry point group `saccade.models`. A client package is
+imported when a model that needs it is made. Whether the provider knows the model shows only when it is asked.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ from typing import Final, cast
 
 from saccade.errors import RegistryError
 from saccade.models.base import Model
-from saccade.record.own_code import findable
+from saccade.models.provider import Provider
+from saccade.record import own_code
 from saccade.record.registry import Registry, has_members
 from saccade.record.suggest import did_you_mean
 
@@ -31,30 +32,31 @@ _HERE = "saccade.models.providers"
 _members = has_members(("name", "complete", "close"))
 
 
-def _lacks(found: object) -> str:
-    return "" if callable(found) or not _members(found) else _members(found)
+def _lacks(value: object) -> str:
+    known = isinstance(value, Provider) or callable(value) or not _members(value)
+    return "" if known else _members(value)
 
 
 PROVIDERS: Final = Registry[object](
     "models",
     {
-        "anthropic@1": f"{_HERE}:anthropic [models]",
-        "azure@1": f"{_HERE}:azure [models]",
-        "compatible@1": f"{_HERE}:compatible [models]",
-        "local@1": f"{_HERE}:local [local]",
-        "openai@1": f"{_HERE}:openai [models]",
-        "replay@1": f"{_HERE}:replay",
-        "scripted@1": f"{_HERE}:scripted",
-        "sglang@1": f"{_HERE}:sglang [models]",
-        "tiny@1": f"{_HERE}:tiny [local]",
-        "transformers@1": f"{_HERE}:transformers [models]",
-        "vllm@1": f"{_HERE}:vllm [models]",
+        "anthropic@1": f"{_HERE}.anthropic:ANTHROPIC [models]",
+        "azure@1": f"{_HERE}.azure:AZURE [models]",
+        "compatible@1": f"{_HERE}.compatible:COMPATIBLE [models]",
+        "local@1": "saccade.generate.providers:LOCAL [local]",
+        "openai@1": f"{_HERE}.openai:OPENAI [models]",
+        "replay@1": f"{_HERE}.replay:REPLAY",
+        "scripted@1": f"{_HERE}.scripted:SCRIPTED",
+        "sglang@1": f"{_HERE}.sglang:SGLANG [models]",
+        "tiny@1": "saccade.generate.providers:TINY [local]",
+        "transformers@1": f"{_HERE}.transformers:TRANSFORMERS [models]",
+        "vllm@1": f"{_HERE}.vllm:VLLM [models]",
     },
     _lacks,
 )
 
 
-def load_model(wanted: str) -> Model:
+def load_model(spec: str) -> Model:
     """The model that `wanted` names.
 
     Raises:
@@ -63,9 +65,9 @@ def load_model(wanted: str) -> Model:
         ModelRefusedError: it needs a key and there is none in the environment.
         SettingsError: it needs an address, or its file cannot be used.
     """
-    name, rest = PROVIDERS.split(wanted)
-    code = PROVIDERS.code(wanted)
-    slip = code is not None and not code.is_file and not findable(code)  # `opnai:o3` has the form of module:attribute
+    name, rest = PROVIDERS.split(spec)
+    code = PROVIDERS.code(spec)
+    slip = _is_slip(code)
     if slip or (code is None and not PROVIDERS.has(name)):
         provider = name.partition(":")[0]
         hint = did_you_mean(provider, PROVIDERS.names())
@@ -75,7 +77,7 @@ def load_model(wanted: str) -> Model:
             f"there is no provider of models {provider!r}{' and no such module' * slip}. {hint}".rstrip()
         )
     found = PROVIDERS.load(name)
-    model = _made(found, name, rest) if _members(found) else found
+    model = _made(found, name, rest) if isinstance(found, Provider) or _members(found) else found
     if model is found and rest:
         raise RegistryError(f"{name} is a ready model, so nothing may follow it: leave out {rest!r}.")
     lack = _members(model)
@@ -84,7 +86,44 @@ def load_model(wanted: str) -> Model:
     return cast(Model, model)
 
 
+def provider_of(spec: str) -> Provider:
+    """What is known of the provider of the model that `wanted` names; nothing of an unknown one, or of plain code.
+
+    Raises:
+        RegistryError: the user's own code cannot be loaded.
+    """
+    name, _ = PROVIDERS.split(spec)
+    code = PROVIDERS.code(spec)
+    found: object = None
+    if (code is not None and not _is_slip(code)) or (code is None and PROVIDERS.has(name)):
+        found = PROVIDERS.load(name)
+    return found if isinstance(found, Provider) else Provider(name=name.partition(":")[0], make=_nothing)
+
+
+def examples() -> tuple[str, ...]:
+    """How models of the bundled providers are named, with the variables of the environment for their keys."""
+    providers = [provider_of(name) for name in PROVIDERS.names() if f"{name}@1" not in PROVIDERS.owners]
+    return tuple(
+        f"{provider.example} (key in {provider.key_names[0]})" if provider.key_names else provider.example
+        for provider in providers
+        if provider.example
+    )
+
+
+def _nothing(provider: Provider, name: str) -> Model:
+    raise RegistryError(f"there is no provider of models {provider.name!r}.")
+
+
+def _is_slip(code: own_code.Reference | None) -> bool:
+    """Whether a name only has the form of code, as `opnai:o3` has that of module:attribute."""
+    return code is not None and not code.is_file and not own_code.findable(code)
+
+
 def _made(provider: object, name: str, rest: str | None) -> object:
+    if isinstance(provider, Provider):
+        if provider.takes_name and not rest:
+            raise _unnamed(name)
+        return provider.make(provider, rest or "")
     assert callable(provider), "the registry has checked it"
     given = (rest,) if rest else ()
     try:
@@ -92,6 +131,10 @@ def _made(provider: object, name: str, rest: str | None) -> object:
     except TypeError as error:
         if rest:
             raise RegistryError(f"{name} cannot be made from {rest!r}: {error}.") from error
-        example = f"{name}:NAME, as in openai:gpt-4.1" if PROVIDERS.has(name) else f"{name}@NAME"
-        raise RegistryError(f"{name!r} names no model: write {example}") from error
+        raise _unnamed(name) from error
     return provider(*given)
+
+
+def _unnamed(name: str) -> RegistryError:
+    example = f"{name}:NAME, as in openai:gpt-4.1" if PROVIDERS.has(name) else f"{name}@NAME"
+    return RegistryError(f"{name!r} names no model: write {example}")

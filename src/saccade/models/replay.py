@@ -42,31 +42,31 @@ class ReplayModel:
         self, request: Request, media: MediaReader, *, on_text: Callable[[str], None] | None = None
     ) -> Completion:
         """What was recorded after these messages. Raises `ModelRefusedError` if they are not those of a turn."""
-        asked = tuple(_seen(message) for message in request.messages)
-        turn = next((turn for seen, turn in self._turns if seen == asked), None)
+        messages = tuple(_seen(message) for message in request.messages)
+        turn = next((turn for seen, turn in self._turns if seen == messages), None)
         if turn is None:
-            raise ModelRefusedError(self._difference(asked))
+            raise ModelRefusedError(self._difference(messages))
         if on_text is not None and turn.text:
             on_text(turn.text)
         return completion_of(turn, self._model)
 
     async def close(self) -> None:
-        """Nothing to give back."""
+        """Holds nothing that needs closing."""
 
-    def _difference(self, asked: tuple[_Seen, ...]) -> str:
+    def _difference(self, messages: tuple[_Seen, ...]) -> str:
         if not self._turns:
             return f"{self.name} has no turns to play: the recorded episode ended before the model spoke."
-        recorded = max((seen for seen, _ in self._turns), key=lambda seen: (_common(seen, asked), -len(seen)))
-        at = _common(recorded, asked)
-        if at < min(len(recorded), len(asked)):
-            place = _first_difference(_plain(asked[at]), _plain(recorded[at]))
+        recorded = max((seen for seen, _ in self._turns), key=lambda seen: (_common(seen, messages), -len(seen)))
+        at = _common(recorded, messages)
+        if at < min(len(recorded), len(messages)):
+            place = _first_difference(_plain(messages[at]), _plain(recorded[at]))
             what = (
-                f"message {at + 1} differs at character {place + 1}: asked {_around(asked[at], place)}, recorded "
+                f"message {at + 1} differs at character {place + 1}: asked {_around(messages[at], place)}, recorded "
                 f"{_around(recorded[at], place)}"
             )
         else:
             known = sorted({len(seen) for seen, _ in self._turns})
-            what = f"it got {len(asked)} messages; the model spoke after {', '.join(map(str, known))}"
+            what = f"it got {len(messages)} messages; the model spoke after {', '.join(map(str, known))}"
         return (
             f"{self.name} was asked with other messages than recorded: {what}. "
             "Replay with the task, dialect and sandbox of the recording."

@@ -94,7 +94,10 @@ async def with_retries(
         wait = float("inf")
         try:
             async with asyncio.timeout(min(end - clock.now(), _AGE)) as bound:
-                return await ask()
+                answer = await ask()
+            if tried > 1:
+                _log.info("Answered by try %d.", tried)
+            return answer
         except OutageError as outage:
             lost = str(outage)
             wait = max(policy.wait(tried, clock.draw()), outage.retry_after or 0.0)
@@ -104,6 +107,7 @@ async def with_retries(
         # Raised out here, the error carries no chain to the client's own exception, which may hold a request.
         advice = _give_up(policy, tried, wait, end - clock.now())
         if advice:
+            _log.info("%s Tried %s; gave up.", lost, _times(tried))
             raise ModelLostError(f"{lost} Tried {_times(tried)}; gave up. {advice}")
         _log.warning("%s Trying again in %s s (%d of %d).", lost, _whole(wait), tried + 1, policy.tries)
         await clock.sleep(wait)

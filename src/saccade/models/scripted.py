@@ -52,7 +52,7 @@ class ScriptedModel:
         return speak(reply, request, self.name, on_text)
 
     async def close(self) -> None:
-        """Nothing to give back."""
+        """Holds nothing that needs closing."""
 
     def _next(self, request: Request) -> Reply:
         if callable(self._script):
@@ -81,7 +81,7 @@ def scripted_from_file(path: Path) -> ScriptedModel:
 
 
 def speak(text: str, request: Request, model: str, on_text: Callable[[str], None] | None = None) -> Completion:
-    """What a backend gives when its model, named `model`, would go on to write `text`: cut and counted as above."""
+    """What a backend gives when its model, named `model`, would write next `text`: cut and counted as above."""
     watch = StopWatch(request.stop)
     limit = request.max_tokens
     finish = FinishReason.STOP

@@ -24,22 +24,22 @@ def recipe_names(kind: Kind) -> tuple[str, ...]:
     return tuple(sorted(path.stem for path in (FOLDER / kind).glob("*.toml")))
 
 
-def find_recipe(kind: Kind, wanted: str | os.PathLike[str]) -> Path:
+def find_recipe(kind: Kind, name: str | os.PathLike[str]) -> Path:
     """The file of a bundled recipe, or the file at a path. A bundled name wins over a file of that very name.
 
     Raises:
         SettingsError: there is neither; suggests the nearest bundled one.
     """
-    path = Path(wanted)
+    path = Path(name)
     names = recipe_names(kind)
-    if str(wanted) in names:
-        return FOLDER / kind / f"{wanted}.toml"
+    if str(name) in names:
+        return FOLDER / kind / f"{name}.toml"
     if path.is_file():
         return path
     known = did_you_mean(path.stem, names) or f"Known: {', '.join(names)}."
-    if path.suffix or path.name != str(wanted):
+    if path.suffix or path.name != str(name):
         raise SettingsError(f"{path} is no file. Check the path, or name a bundled recipe instead. {known}")
-    raise SettingsError(f"there is no recipe {str(wanted)!r} for this, and no such file. {known}")
+    raise SettingsError(f"there is no recipe {str(name)!r} for this, and no such file. {known}")
 
 
 def recipe_list(kind: Kind) -> str:

@@ -42,3 +42,4 @@ class ParseError(Record):
 
 
 Action = Annotated[Code | ToolCall | Answer | ParseError, Field(discriminator="kind")]
+"""What a turn asks for: code to run, a tool call, an answer, or nothing that the dialect knows."""

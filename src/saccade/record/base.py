@@ -8,7 +8,6 @@ is read-only by agreement alone.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from math import isfinite
 from typing import Annotated, Final
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, JsonValue, StringConstraints
@@ -39,22 +38,20 @@ def _storable_text(text: str) -> str:
 
 
 def _storable_json(value: Mapping[str, JsonValue]) -> Mapping[str, JsonValue]:
-    _check_json(dict(value))
+    _check_texts(dict(value))
     return value
 
 
-def _check_json(value: JsonValue) -> None:
+def _check_texts(value: JsonValue) -> None:
     if isinstance(value, str):
         _storable_text(value)
-    elif isinstance(value, float) and not isfinite(value):
-        raise ValueError(f"holds {value}, which JSON cannot give back; use a finite number or null")
     elif isinstance(value, list):
         for item in value:
-            _check_json(item)
+            _check_texts(item)
     elif isinstance(value, dict):
         for key, item in value.items():
             _storable_text(key)
-            _check_json(item)
+            _check_texts(item)
 
 
 Text = Annotated[str, AfterValidator(_storable_text)]
@@ -64,7 +61,7 @@ Name = Annotated[str, StringConstraints(min_length=1, max_length=200), AfterVali
 """A short text that is not empty."""
 
 JsonObject = Annotated[Mapping[str, JsonValue], AfterValidator(_storable_json)]
-"""A JSON object; numbers finite, texts without lone surrogates."""
+"""A JSON object; texts without lone surrogates, and in a `Record` numbers are finite."""
 
 Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 """Lower-case hexadecimal sha256 of the encoded bytes."""

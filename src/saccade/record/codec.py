@@ -19,7 +19,7 @@ from pydantic_core import PydanticSerializationError, from_json
 
 from saccade.errors import RecordError, SchemaVersionError, TornRecordError
 from saccade.record.base import SCHEMA_VERSION, Record
-from saccade.record.disk import writing
+from saccade.record.disk import whole_file, writing
 
 R = TypeVar("R", bound=Record)
 
@@ -92,15 +92,10 @@ def append_lines(path: str | os.PathLike[str], records: Iterable[Record]) -> Non
 def write_lines(path: str | os.PathLike[str], records: Iterable[Record]) -> None:
     """Write a whole file of lines; the file appears complete or not at all."""
     target = Path(path)
-    partial = target.with_name(f".{target.name}.{os.getpid()}.part")
-    try:
-        with writing(target), partial.open("wb") as file:
-            file.writelines(dumps(record).encode() + b"\n" for record in records)
-            file.flush()
-            os.fsync(file.fileno())
-        partial.replace(target)
-    finally:
-        partial.unlink(missing_ok=True)
+    with whole_file(target) as partial, partial.open("wb") as file:
+        file.writelines(dumps(record).encode() + b"\n" for record in records)
+        file.flush()
+        os.fsync(file.fileno())
 
 
 def read_lines(path: str | os.PathLike[str], kind: type[R]) -> Iterator[R]:

@@ -23,16 +23,27 @@ def writing(path: Path, partial: Path | None = None) -> Iterator[None]:
         raise
 
 
-def write_whole(path: Path, text: str) -> None:
-    """Write a file of text, its folder made if missing; it appears complete or not at all. Raises `OSError`."""
+@contextmanager
+def whole_file(path: Path) -> Iterator[Path]:
+    """Another name beside `path`, to write under: it becomes `path` if the block ends well, and is removed if not.
+
+    The file appears complete or not at all; whoever needs it to outlive a power cut syncs it in the block. An `OSError`
+    in the block names `path`.
+    """
     partial = path.with_name(f".{path.name}.{os.getpid()}.part")
     with writing(path, partial):
-        path.parent.mkdir(parents=True, exist_ok=True)
         try:
-            partial.write_text(text, encoding="utf-8")
+            yield partial
             partial.replace(path)
         finally:
             partial.unlink(missing_ok=True)
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Write a file of text, its folder made if missing; it appears complete or not at all. Raises `OSError`."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with whole_file(path) as partial:
+        partial.write_text(text, encoding="utf-8")
 
 
 def disk_words(error: OSError) -> str:

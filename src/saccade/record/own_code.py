@@ -123,6 +123,12 @@ def blame(error: BaseException) -> str:
     return f"{_said(error)}{notes}\nraised through {last.filename}, line {last.lineno}, in {last.name}:{line}"
 
 
+def located(error: BaseException, path: str | None = None) -> str:
+    """`Type: words (file, line n)`: an exception, and the last line on its way in the file `path`, or else in any."""
+    where = _where(error, path)
+    return _said(error) + (f" ({where})" if where else "")
+
+
 def _from_file(code: Reference) -> ModuleType:
     path = code.path
     if path in _modules:
@@ -164,9 +170,8 @@ def _from_module(code: Reference) -> ModuleType:
 
 
 def _broken(code: Reference, error: BaseException, path: str | None) -> str:
-    where = _where(error, path)
     todo = "Install what is missing, or correct it." if isinstance(error, ImportError) else "Correct it."
-    return f"{code.name} cannot be loaded: {_said(error)}{f' ({where})' if where else ''}. {todo}"
+    return f"{code.name} cannot be loaded: {located(error, path)}. {todo}"
 
 
 def _said(error: BaseException) -> str:

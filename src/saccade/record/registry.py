@@ -1,6 +1,6 @@
 """Things found by a versioned id: `id@version` -> `module:attribute`, imported when it is first asked for.
 
-    DIALECTS = Registry("dialects", {"pyvision@1": "saccade.dialects.pyvision:PyVision"})
+    DIALECTS = Registry("dialects", {"pyvision@1": "saccade.dialects.pyvision:PyVisionDialect"})
     dialect = DIALECTS.load("pyvision")          # the highest version; "pyvision@1" names one
     dialect = DIALECTS.load("my_dialect.py:MINE")          # code of the user's own, see `own_code`
 
@@ -242,8 +242,8 @@ def is_a(kind: type | tuple[type, ...], words: str) -> Lacks:
 def is_subclass(kind: type, words: str) -> Lacks:
     """What an object lacks that should be a subclass of `kind`, called `words`."""
 
-    def lacks(found: object) -> str:
-        return "" if isinstance(found, type) and issubclass(found, kind) else f"it is {described(found)}, not {words}"
+    def lacks(value: object) -> str:
+        return "" if isinstance(value, type) and issubclass(value, kind) else f"it is {described(value)}, not {words}"
 
     return lacks
 
@@ -252,22 +252,22 @@ def has_members(names: Iterable[str]) -> Lacks:
     """What an object lacks that should have members of these names."""
     wanted = tuple(names)
 
-    def lacks(found: object) -> str:
-        if isinstance(found, type):
-            return f"it is {described(found)}; name an object of it"
-        missing = [name for name in wanted if not hasattr(found, name)]
-        return f"it is {described(found)} without {', '.join(missing)}" if missing else ""
+    def lacks(value: object) -> str:
+        if isinstance(value, type):
+            return f"it is {described(value)}; name an object of it"
+        missing = [name for name in wanted if not hasattr(value, name)]
+        return f"it is {described(value)} without {', '.join(missing)}" if missing else ""
 
     return lacks
 
 
-def described(found: object) -> str:
+def described(value: object) -> str:
     """What kind of thing an object is, for a message."""
-    if isinstance(found, type):
-        return f"the class {found.__name__}"
-    if callable(found) and hasattr(found, "__name__"):
-        return f"the function {found.__name__}"
-    return f"a value of type {type(found).__name__}"
+    if isinstance(value, type):
+        return f"the class {value.__name__}"
+    if callable(value) and hasattr(value, "__name__"):
+        return f"the function {value.__name__}"
+    return f"a value of type {type(value).__name__}"
 
 
 def _order(entry: str) -> tuple[str, int]:

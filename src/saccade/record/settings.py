@@ -22,15 +22,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, ClassVar, TypeVar, get_args
+from typing import Any, ClassVar, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError, ValidationInfo
 
 from saccade.errors import SettingsError
 from saccade.record.code_notes import code_notes, noted_code
 from saccade.record.disk import write_whole
-from saccade.record.suggest import did_you_mean
-from saccade.record.toml_text import to_toml
+from saccade.record.mistakes import mistaken, mistakes_of, table_in
+from saccade.record.toml_text import to_toml, toml_value
 
 
 class Settings(BaseModel):
@@ -46,7 +46,7 @@ class Settings(BaseModel):
         renewed = {}
         for name, value in data.items():
             new = cls.RENAMED.get(name, name)
-            table = _table(cls, (new,))
+            table = table_in(cls, (new,))
             if isinstance(value, Mapping) and table is not None and issubclass(table, Settings):
                 value = table.renewed(value)
             renewed[new] = value
@@ -105,7 +105,7 @@ def load_settings(
         mistakes += [f"{'.'.join(given)}: is undone by {name}, set after it; leave one out" for given in undone]
         if not equals or not all(steps):
             mistakes.append(f"{override!r} is no override: write name=value or table.name=value")
-        elif not _assign(data, steps, _parse(text)):
+        elif not _assign(data, steps, toml_value(text)):
             mistakes.append(f"{name}: cannot be set, because a part of that path is a plain value")
         else:
             raw[steps] = text
@@ -206,14 +206,6 @@ def _merged(data: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
     return both
 
 
-def _parse(text: str) -> object:
-    try:
-        parsed = tomllib.loads(f"value = {text}")
-    except tomllib.TOMLDecodeError:
-        return text
-    return parsed["value"] if parsed.keys() == {"value"} else text
-
-
 def _assign(data: dict[str, Any], steps: tuple[str, ...], value: object) -> bool:
     for step in steps[:-1]:
         inner = data.setdefault(step, {})
@@ -226,8 +218,8 @@ def _assign(data: dict[str, Any], steps: tuple[str, ...], value: object) -> bool
 
 def _found(settings: S | None, mistakes: list[str], path: str | os.PathLike[str] | None, over: str = "") -> S:
     if settings is None:
-        where = "" if path is None else f" in {path}{over}"
-        raise SettingsError(f"{len(mistakes)} mistake(s){where}:\n" + "\n".join(f"  {line}" for line in mistakes))
+        where = "" if path is None else f"{path}{over}"
+        raise mistaken(mistakes, where)
     return settings
 
 
@@ -245,46 +237,6 @@ def _validate(
             _assign(data, steps, text)  # type: ignore[arg-type]
         if texts:
             return _validate(kind, data, {k: v for k, v in raw.items() if k not in texts}, mistakes)
-        mistakes += [_mistake(kind, p["type"], p["loc"], p["msg"], p["input"]) for p in problems]
+        mistakes += mistakes_of(kind, error)
         return None
     return None if mistakes else settings
-
-
-def _mistake(kind: type[BaseModel], type_: str, where: tuple[int | str, ...], message: str, given: object) -> str:
-    name = ".".join(str(step) for step in where) or "(all settings)"
-    if type_ == "extra_forbidden":
-        return f"{name}: no such setting. {_hint(_table(kind, where[:-1]), where)}".rstrip()
-    if type_ == "missing":
-        return f"{name}: is needed and has no default"
-    if type_ == "value_error":  # a validator's own words, which say what it was given
-        said = message.removeprefix("Value error, ")
-        return f"{name}: {said}" if where else said
-    if type_ in ("tuple_type", "list_type"):
-        return f"{name}: is a list, and got {given!r}. Write [{json.dumps(given)}], in quotes for the shell"
-    return f"{name}: {message[0].lower() + message[1:]}, got {given!r}"
-
-
-def _hint(table: type[BaseModel] | None, where: tuple[int | str, ...]) -> str:
-    """What the unknown setting at `where`, which is in `table`, may be called."""
-    if table is None:
-        return ""
-    unknown = str(where[-1])
-    new = table.RENAMED.get(unknown) if issubclass(table, Settings) else None
-    if new is not None:
-        return f"It has another name now: {'.'.join(map(str, (*where[:-1], new)))}."
-    return did_you_mean(unknown, [field.alias or name for name, field in table.model_fields.items()])
-
-
-def _table(kind: type[BaseModel], where: tuple[int | str, ...]) -> type[BaseModel] | None:
-    """The class of the table at `where`, as far as the annotations tell."""
-    for step in where:
-        field = kind.model_fields.get(str(step))
-        nested = [] if field is None else [a for a in (field.annotation, *get_args(field.annotation)) if _is_model(a)]
-        if not nested:
-            return None
-        kind = nested[0]
-    return kind
-
-
-def _is_model(annotation: object) -> bool:
-    return isinstance(annotation, type) and issubclass(annotation, BaseModel)

@@ -1,4 +1,4 @@
-"""Plain data as TOML text. The standard library reads TOML but does not write it.
+"""Plain data as TOML text, and one value of a command line read as TOML. The standard library does not write TOML.
 
 Holds what settings need: tables, arrays, texts, booleans and finite numbers. TOML has no null: a None in a table is
 left out (so reading gives the default), a None in an array is an error.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+import tomllib
 from collections.abc import Mapping
 from math import isfinite
 
@@ -21,6 +22,15 @@ def to_toml(data: Mapping[str, object]) -> str:
         ValueError: a value has no form in TOML.
     """
     return "\n".join(_table(data, ())).lstrip("\n") + "\n"
+
+
+def toml_value(text: str) -> object:
+    """What `text` says as a value of TOML (`3`, `true`, `[1, 2]`, `"text"`); itself where it is none."""
+    try:
+        parsed = tomllib.loads(f"value = {text}")
+    except tomllib.TOMLDecodeError:
+        return text
+    return parsed["value"] if parsed.keys() == {"value"} else text
 
 
 def _table(data: Mapping[str, object], path: tuple[str, ...]) -> list[str]:

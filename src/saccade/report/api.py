@@ -11,10 +11,10 @@ from saccade.report.runs.open import open_runs
 from saccade.report.site import Written
 from saccade.report.write import write_report
 
-Run = str | os.PathLike[str] | Evaluation
+RunLike = str | os.PathLike[str] | Evaluation
 
 
-def make_report(runs: Run | Sequence[Run], out: str | os.PathLike[str], *, title: str = "") -> Written:
+def make_report(runs: RunLike | Sequence[RunLike], out: str | os.PathLike[str], *, title: str = "") -> Written:
     """Write the report of one or more runs, evaluations or training runs, to the page `out`.
 
     Raises:

@@ -21,12 +21,12 @@ from saccade.report.page import index_html, page_html
 from saccade.report.picture_book import PictureBook, Sources
 from saccade.report.site import CARD, Written
 from saccade.report.stored_run import StoredRun
-from saccade.report.view import Card, Other
+from saccade.report.view import EpisodeCard, Other
 from saccade.report.words import some
 
 
 @dataclass(frozen=True, slots=True)
-class Side:
+class RunSide:
     """One of the runs."""
 
     name: str
@@ -38,12 +38,14 @@ class Side:
         return (trajectory for trajectory in self.run.trajectories() if trajectory.task.id in tasks)
 
 
-def write_differences(found: Comparison, sides: tuple[Side, Side], target: Path, *, budget: int = BUDGET) -> Written:
-    """Write the page `target` with the differences that `found` names; beyond the budget a folder beside it."""
-    tasks = {pair.task: place for place, pair in enumerate(found.differing)}
+def write_differences(
+    comparison: Comparison, sides: tuple[RunSide, RunSide], target: Path, *, budget: int = BUDGET
+) -> Written:
+    """Write the page `target` with the differences that `comparison` names; beyond the budget a folder beside it."""
+    tasks = {pair.task: place for place, pair in enumerate(comparison.differing)}
     anchors, others = _links(sides, tasks)
     episodes = Episodes(target, budget=budget)
-    cards: dict[tuple[int, ...], Card] = {}
+    cards: dict[tuple[int, ...], EpisodeCard] = {}
     thumbnails: dict[str, Sources] = {}
     for number, side in enumerate(sides):
         book = PictureBook(side.run.store)
@@ -58,7 +60,7 @@ def write_differences(found: Comparison, sides: tuple[Side, Side], target: Path,
             cards[order] = card(anchor, named, small)
         thumbnails |= small.sources
     placed = tuple(replace(cards[order], href=episodes.href(cards[order].href)) for order in sorted(cards))
-    body = [index_html(placed, (*_facts(found, sides), *episodes.told)), *(one.body for one in episodes.together)]
+    body = [index_html(placed, (*_facts(comparison, sides), *episodes.notes)), *(one.body for one in episodes.together)]
     problems = tuple(problem for side in sides for problem in dict.fromkeys(side.run.problems))
     title = f"{sides[0].name} against {sides[1].name}"
     write_page(target, page_html(title, Markup("").join(body), thumbnails | episodes.sources, problems))
@@ -66,7 +68,7 @@ def write_differences(found: Comparison, sides: tuple[Side, Side], target: Path,
 
 
 def _links(
-    sides: tuple[Side, Side], tasks: Mapping[str, int]
+    sides: tuple[RunSide, RunSide], tasks: Mapping[str, int]
 ) -> tuple[dict[tuple[int, str], str], dict[str, list[Other]]]:
     """The anchor of each episode by its side and id, and the links to all of a task."""
     anchors: dict[tuple[int, str], str] = {}
@@ -79,11 +81,11 @@ def _links(
     return anchors, others
 
 
-def _facts(found: Comparison, sides: tuple[Side, Side]) -> tuple[str, ...]:
+def _facts(comparison: Comparison, sides: tuple[RunSide, RunSide]) -> tuple[str, ...]:
     first, second = sides
     return (
         f"{first.name} against {second.name}:",
-        f"of {some(len(found.pairs), 'task')} in both, {found.wins:,} are better in the first and {found.losses:,} in "
-        f"the second; {found.test}: p = {found.p:.3g}.",
+        f"of {some(len(comparison.pairs), 'task')} in both, {comparison.wins:,} are better in the first and "
+        f"{comparison.losses:,} in the second; {comparison.test}: p = {comparison.p:.3g}.",
         "Each task stands once for every sample of each run.",
     )

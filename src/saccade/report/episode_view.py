@@ -17,7 +17,7 @@ from saccade.report.picture_book import PictureBook
 from saccade.report.plain_text import cut_end
 from saccade.report.turn_view import talk, turn_view
 from saccade.report.video_strip import video_view
-from saccade.report.view import Card, EpisodeView, Fact, Original, Table, Verdict
+from saccade.report.view import EpisodeCard, EpisodeView, Fact, Original, TableView, VerdictView
 from saccade.report.words import NONE, count, duration, known_sum, money, some, stop_words
 
 
@@ -51,10 +51,10 @@ def episode_view(anchor: str, trajectory: Trajectory, book: PictureBook) -> Epis
     )
 
 
-def card(href: str, trajectory: Trajectory, book: PictureBook) -> Card:
+def card(href: str, trajectory: Trajectory, book: PictureBook) -> EpisodeCard:
     """The episode on an index."""
     pictures = [item.part for item in trajectory.task.media]
-    return Card(
+    return EpisodeCard(
         href=href,
         id=trajectory.id,
         question=trajectory.task.question,
@@ -68,16 +68,16 @@ def card(href: str, trajectory: Trajectory, book: PictureBook) -> Card:
     )
 
 
-def verdict(scores: Iterable[Score]) -> Verdict:
+def verdict(scores: Iterable[Score]) -> VerdictView:
     """Whether the answer is right, by the score `correct`."""
     value = next((score.value for score in scores if score.name == CORRECT), None)
     if value is None:
-        return Verdict("not scored", None)
+        return VerdictView("not scored", None)
     right = True if value >= 1 else False if value <= 0 else None
-    return Verdict({True: "right", False: "wrong", None: f"{CORRECT} {value:g}"}[right], right)
+    return VerdictView({True: "right", False: "wrong", None: f"{CORRECT} {value:g}"}[right], right)
 
 
-def _originals(trajectory: Trajectory, found: tuple[Region, ...], book: PictureBook) -> tuple[Original, ...]:
+def _originals(trajectory: Trajectory, regions: tuple[Region, ...], book: PictureBook) -> tuple[Original, ...]:
     task = trajectory.task
     return tuple(
         Original(
@@ -85,7 +85,7 @@ def _originals(trajectory: Trajectory, found: tuple[Region, ...], book: PictureB
             book.add(item.part),
             boxes(
                 item.part,
-                [region for region in found if region.name == item.name],
+                [region for region in regions if region.name == item.name],
                 [box for box in task.evidence if box.image == item.name],
             ),
             video_view(item.part, trajectory.turns, book) if isinstance(item.part, VideoPart) else None,
@@ -122,7 +122,7 @@ def _chips(trajectory: Trajectory) -> tuple[Fact, ...]:
     return tuple(facts)
 
 
-def _table(turns: tuple[Turn, ...]) -> Table:
+def _table(turns: tuple[Turn, ...]) -> TableView:
     heads = ("turn", "did", "model", "run", "tokens read", "of them visual", "tokens written", "cost")
     rows = tuple(
         (
@@ -148,7 +148,7 @@ def _table(turns: tuple[Turn, ...]) -> Table:
         _summed(turn.tokens.sampled for turn in turns),
         money(known_sum(turn.dollars for turn in turns)),
     )
-    return Table(heads, rows, whole)
+    return TableView(heads, rows, whole)
 
 
 def _summed(values: Iterable[int | None]) -> str:

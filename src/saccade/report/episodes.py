@@ -64,7 +64,7 @@ class Episodes:
         return f"{self.folder.name}/{anchor}.html" if self.apart else f"#{anchor}"
 
     @property
-    def told(self) -> tuple[str, ...]:
+    def notes(self) -> tuple[str, ...]:
         """What a reader of the target should know."""
         if not self.apart:
             return ()

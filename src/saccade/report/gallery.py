@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from saccade.evals.failures import Failure
-from saccade.evals.rows import Row
-from saccade.report.picture_book import Shown
+from saccade.evals.failures import SampleFailure
+from saccade.evals.rows import EvalRow
+from saccade.report.picture_book import ShownMedia
 from saccade.report.plots.figure import clean
 from saccade.report.runs.eval_run import LOST, OUTCOMES, EvalRun
 from saccade.report.sections.results import OUTCOME_COLOURS, title_of
@@ -39,7 +39,7 @@ class Gallery:
         self._cards: dict[int, list[object]] = {}
         self._lost: list[list[object]] = []
 
-    def add(self, number: int, run: EvalRun, row: Row, picture: Shown | None) -> None:
+    def add(self, number: int, run: EvalRun, row: EvalRow, picture: ShownMedia | None) -> None:
         """The card of the episode at anchor `e{number}`, by which cards are sorted."""
         labels = sorted(self._labels.number(name) for name in run.labels[row.id])
         self._cards[number] = [
@@ -61,7 +61,7 @@ class Gallery:
             row.correct,
         ]
 
-    def add_lost(self, run: EvalRun, failure: Failure) -> None:
+    def add_lost(self, run: EvalRun, failure: SampleFailure) -> None:
         """A sample that came to nothing: a card that opens nothing."""
         run_number, lost = self._runs.number(run.name), [self._labels.number(LOST)]
         why = clean(f"{failure.kind.replace('_', ' ')}: {failure.detail}", 300)

@@ -16,7 +16,7 @@ from saccade.errors import SettingsError
 from saccade.evals.benchmarks import BROKEN_ROW
 from saccade.evals.failures import FAILURES, open_failures
 from saccade.evals.merge import run_settings
-from saccade.evals.rows import Row, row_order
+from saccade.evals.rows import EvalRow, row_order
 from saccade.evals.spent import spent, spent_text
 from saccade.evals.summary import SUMMARY, figures
 from saccade.media.store import MediaStore
@@ -100,7 +100,7 @@ class LiveRun:
         except SettingsError:
             settings = None  # made by other means
         self._run = EvalRun(self.name, StoredRun(self._file, None), settings)
-        self._rows: dict[str, Row] = {}
+        self._rows: dict[str, EvalRow] = {}
         self._lines: dict[str, tuple[int, int]] = {}
         """Of each sample where its line begins, and its bytes."""
         self._inode, self._end = 0, 0
@@ -122,13 +122,13 @@ class LiveRun:
                 self._rows[row.id], self._lines[row.id] = row, (self._end, len(line))
                 self._end += len(line)
 
-    def _facts(self, rows: list[Row], failed: int) -> Iterator[str]:
+    def _facts(self, rows: list[EvalRow], failed: int) -> Iterator[str]:
         settings = self._run.settings
         if settings is not None:
             yield f"{settings.asked} · {settings.dialect} · {', '.join(source_name(one) for one in settings.sources)}"
-        told = figures(rows, self._run.k, self._run.seed)
-        ends = f" ({between(told.interval)}, {told.interval_by})" if told.interval is not None else ""
-        yield f"{percent(told.avg)} % right{ends} of {some(told.tasks, 'task')}, {some(len(rows), 'sample')} stored"
+        total = figures(rows, self._run.k, self._run.seed)
+        ends = f" ({between(total.interval)}, {total.interval_by})" if total.interval is not None else ""
+        yield f"{percent(total.avg)} % right{ends} of {some(total.tasks, 'task')}, {some(len(rows), 'sample')} stored"
         if failed:
             yield f"{some(failed, 'sample')} failed"
         yield from spent_text(spent(rows))

@@ -39,17 +39,17 @@ class Viewer:
             if self.single:
                 return HTTPStatus.SEE_OTHER, "/run/this/", ""
             return HTTPStatus.OK, "text/html", runs_page(list_runs(self.folder), lambda run: f"/run/{run.name}/")
-        found = _ROUTE.fullmatch(path)
-        run = None if found is None else self._run(found["run"])
-        if found is None or run is None:
+        match = _ROUTE.fullmatch(path)
+        run = None if match is None else self._run(match["run"])
+        if match is None or run is None:
             return HTTPStatus.NOT_FOUND, "text/plain", "There is no such page."
-        if found["data"]:
+        if match["data"]:
             if query == f"version={run.version}":
                 return HTTPStatus.NO_CONTENT, "application/json", ""
             return HTTPStatus.OK, "application/json", json.dumps(run.data())
-        if found["episode"]:
+        if match["episode"]:
             try:
-                return HTTPStatus.OK, "text/html", run.episode(int(found["episode"]))
+                return HTTPStatus.OK, "text/html", run.episode(int(match["episode"]))
             except KeyError:
                 return HTTPStatus.NOT_FOUND, "text/plain", "There is no such sample any more."
         return HTTPStatus.OK, "text/html", run.page()

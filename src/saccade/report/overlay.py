@@ -9,29 +9,30 @@ from typing import Final
 
 from saccade.looks.regions import Region
 from saccade.looks.views import Xyxy
+from saccade.record.box import area
 from saccade.record.content import MediaPart
 from saccade.record.task import EvidenceBox
 from saccade.report.turn_view import colour
-from saccade.report.view import Box
+from saccade.report.view import BoxView
 
 _TAG: Final = 30
 """A number is this many times smaller than the longer side of its picture."""
 
 
-def boxes(part: MediaPart, found: list[Region], evidence: list[EvidenceBox]) -> tuple[Box, ...]:
+def boxes(part: MediaPart, regions: list[Region], evidence: list[EvidenceBox]) -> tuple[BoxView, ...]:
     """The boxes over one picture, in the order in which they are drawn."""
     height = max(part.width, part.height) / _TAG
-    wanted = [(region.box, str(region.turn + 1), region.turn + 1, _how(region)) for region in found]
+    wanted = [(region.box, str(region.turn + 1), region.turn + 1, _how(region)) for region in regions]
     marks: list[tuple[Xyxy, str, int | None, str]] = [(item.xyxy, "E", None, _evidence(item)) for item in evidence]
     marks += wanted
-    marks.sort(key=lambda mark: -_area(mark[0]))
+    marks.sort(key=lambda mark: -area(mark[0]))
     tags: list[Xyxy] = []
     drawn = []
     for box, number, turn, title in marks:
         tag = _tag(box, (height * (0.55 * len(number) + 0.55), height), (part.width, part.height), tags)
         tags.append(tag)
         hue = "evidence" if turn is None else colour(turn)
-        drawn.append(Box(number, hue, box, tag, _place(box), title, turn))
+        drawn.append(BoxView(number, hue, box, tag, _place(box), title, turn))
     return tuple(drawn)
 
 
@@ -55,10 +56,6 @@ def _tag(box: Xyxy, size: tuple[float, float], room: tuple[int, int], taken: lis
 
 def _meet(one: Xyxy, other: Xyxy) -> bool:
     return one[0] < other[2] and other[0] < one[2] and one[1] < other[3] and other[1] < one[3]
-
-
-def _area(box: Xyxy) -> float:
-    return (box[2] - box[0]) * (box[3] - box[1])
 
 
 def _place(box: Xyxy) -> str:

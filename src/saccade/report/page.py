@@ -20,7 +20,7 @@ from markupsafe import Markup
 from saccade.report.picture_book import Sources
 from saccade.report.plain_text import one_line, readable
 from saccade.report.sections.view import Section
-from saccade.report.view import Card, EpisodeView, Other, RunLine
+from saccade.report.view import EpisodeCard, EpisodeView, Other, RunLine
 
 _MAY_ASK = "connect-src 'self'; "
 _ASSETS = resources.files("saccade.report").joinpath("assets")
@@ -34,7 +34,7 @@ def episode_html(view: EpisodeView, back: str = "", others: tuple[Other, ...] = 
     return _render("episode.html.j2", episode=view, back=back, others=others, root=root)
 
 
-def index_html(cards: tuple[Card, ...], facts: tuple[str, ...]) -> Markup:
+def index_html(cards: tuple[EpisodeCard, ...], facts: tuple[str, ...]) -> Markup:
     """The cards of many episodes as a fragment of a page; `facts` are sentences above them."""
     return _render("index.html.j2", cards=cards, facts=facts)
 
@@ -67,19 +67,18 @@ def page_html(
     gallery: Mapping[str, object] | None = None,
     *,
     live: bool = False,
-    tables: bool = False,
 ) -> str:
     """A whole page around `body`, with the pictures that it names and what could not be read of the run.
 
     A page with a `gallery` is a report: it has that style and script too. A `live` one asks the server that it came
-    from for further data, and may ask nobody else. One with `tables` has some that sort.
+    from for further data, and may ask nobody else.
     """
     style, script = _asset("page.css"), _asset("page.js")
     if gallery is not None:
         style, script = style + _asset("report.css"), script + _asset("report.js")
     if live:
         script += _asset("live.js")
-    if tables:
+    if '<table class="sheet sortable">' in body:
         style, script = style + _asset("report.css"), script + _asset("tables.js")
     # A video is too large for a page: its player reads the file beside it, and only pages with one may.
     plays = "media-src 'self' file:; " if "<video " in body else ""

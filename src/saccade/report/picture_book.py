@@ -33,7 +33,7 @@ _REMEMBERED = 128
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class ShownMedia:
     """A picture or video as a page shows it."""
 
     key: str
@@ -90,13 +90,13 @@ class PictureBook:
         """Longest sides of both copies in pixels; keys of books with other sides differ."""
         self._decoder = None if store is None else Decoder(store)
         self._sides = thumbnail, large
-        self._made: dict[str, tuple[Shown, Sources | None]] = {}
+        self._made: dict[str, tuple[ShownMedia, Sources | None]] = {}
         self.sources: dict[str, Sources] = {}
         """What the page must embed."""
         self.folder: Path | None = None
         """Folder of the page, for files that lie beside it; None if it has none."""
 
-    def add(self, part: ImagePart | VideoPart) -> Shown:
+    def add(self, part: ImagePart | VideoPart) -> ShownMedia:
         """The picture as it is shown; the same for the same bytes."""
         key = f"p{part.sha256[:24]}-{self._sides[0]}"
         if key not in self._made:
@@ -113,12 +113,12 @@ class PictureBook:
         """Where the media lie."""
         return None if self._decoder is None else self._decoder.store
 
-    def add_image(self, image: Image.Image, name: str) -> Shown:
+    def add_image(self, image: Image.Image, name: str) -> ShownMedia:
         """A picture that is in no store, such as a frame of a video; `name` tells it from all others."""
         key = f"f{name}-{self._sides[0]}"
         thumb = _within(image, self._sides[0])
         self.sources[key] = Sources(_url(thumb, exact=False), "")
-        return Shown(key, image.width, image.height)
+        return ShownMedia(key, image.width, image.height)
 
     def smaller(self, side: int) -> PictureBook:
         """Another book over the same store, with copies of one size; pictures are decoded once for both."""
@@ -137,18 +137,18 @@ class PictureBook:
         except (MediaError, OSError):
             return None
 
-    def _copies(self, key: str, part: ImagePart | VideoPart) -> tuple[Shown, Sources | None]:
+    def _copies(self, key: str, part: ImagePart | VideoPart) -> tuple[ShownMedia, Sources | None]:
         try:
             picture, note = self._decoded(part)
         except (MediaError, OSError) as error:
-            return Shown(key, part.width, part.height, problem=_reason(part, error)), None
+            return ShownMedia(key, part.width, part.height, problem=_reason(part, error)), None
         large = _within(picture, self._sides[1])
         thumb = _within(large, self._sides[0])
         exact = picture.width * picture.height <= _SMALL_PIXELS
         sources = Sources(_url(thumb, exact), "" if thumb.size == large.size else _url(large, exact))
         if large.size != picture.size:
             note = ", ".join(filter(None, (note, f"shown at {large.width}×{large.height}")))
-        return Shown(key, part.width, part.height, note=note), sources
+        return ShownMedia(key, part.width, part.height, note=note), sources
 
     def _decoded(self, part: ImagePart | VideoPart) -> tuple[Image.Image, str]:
         if self._decoder is None:

@@ -20,7 +20,7 @@ def runs_page(runs: list[Listed], href: Callable[[Listed], str]) -> str:
     """The page; `href` is where a run is found, empty where it has no page."""
     lines = tuple(_line(run, quote(href(run))) for run in runs)
     problems = tuple(f"{run.name}: {run.problem}" for run in runs if run.problem)
-    return page_html("Evaluations", list_html(HEADS, lines), {}, problems, tables=True)
+    return page_html("Evaluations", list_html(HEADS, lines), {}, problems)
 
 
 def report_beside(folder: Path) -> Callable[[Listed], str]:

@@ -27,7 +27,7 @@ _SHORT = 110
 
 
 @dataclass(frozen=True, slots=True)
-class Segment:
+class TextSegment:
     """A piece of what the model wrote."""
 
     kind: Kind
@@ -37,43 +37,43 @@ class Segment:
     """Name of the tool, for a call."""
 
 
-def segments(turn: Turn) -> tuple[Segment, ...]:
+def segments(turn: Turn) -> tuple[TextSegment, ...]:
     """The pieces of a turn in reading order, none of them empty."""
     return tuple(segment for segment in _segments(turn) if segment.text.strip() or segment.kind in ("call", "answer"))
 
 
-def _segments(turn: Turn) -> Iterator[Segment]:
+def _segments(turn: Turn) -> Iterator[TextSegment]:
     action = turn.action
     match action:
         case Code(code=code):
             yield from _around(turn.text, code)
         case ToolCall(name=name, arguments=arguments):
             yield from _prose(_without(turn.text, "<tool_call>", "</tool_call>"))
-            yield Segment("call", _arguments(arguments), name)
+            yield TextSegment("call", _arguments(arguments), name)
         case Answer(text=text):
             before = _without(turn.text, "<answer>", "</answer>")
             if before.strip() != text.strip():
                 yield from _prose(before)
-            yield Segment("answer", text)
+            yield TextSegment("answer", text)
         case ParseError():
             yield from _prose(turn.text)
         case _:
             assert_never(action)
 
 
-def _around(text: str, code: str) -> Iterator[Segment]:
+def _around(text: str, code: str) -> Iterator[TextSegment]:
     """The code at its last place in the text, and the thoughts before and after it."""
     # The search from the left is linear in every case, the one from the right is not.
     behind = text[::-1].find(code[::-1]) if code else -1
     if behind < 0:  # the dialect read it from JSON, or changed its indent
         yield from _prose(_without(_without(text, "<tool_call>", "</tool_call>"), "```", "```"))
-        yield Segment("code", code)
+        yield TextSegment("code", code)
         return
     start = len(text) - behind - len(code)
     before = _TAGS.sub("", text[:start]).rstrip()
     head, _, last = before.rpartition("\n")
     yield from _prose(head if _FENCE.fullmatch(last) else before)
-    yield Segment("code", code)
+    yield TextSegment("code", code)
     after = _TAGS.sub("", text[start + len(code) :])
     closing = _CLOSING.match(after)
     yield from _prose(after[closing.end() :] if closing else after)
@@ -92,7 +92,7 @@ def _without(text: str, opening: str, closing: str) -> str:
     return "".join([*kept, text[start:]])
 
 
-def _prose(text: str) -> Iterator[Segment]:
+def _prose(text: str) -> Iterator[TextSegment]:
     """Thoughts, and the code that they quote between fences."""
     lines: list[str] = []
     inside = False
@@ -106,9 +106,9 @@ def _prose(text: str) -> Iterator[Segment]:
     yield _piece(lines, inside)
 
 
-def _piece(lines: list[str], quoted: bool) -> Segment:
+def _piece(lines: list[str], quoted: bool) -> TextSegment:
     text = "\n".join(lines)
-    return Segment("quoted", text) if quoted else Segment("thought", text.strip())
+    return TextSegment("quoted", text) if quoted else TextSegment("thought", text.strip())
 
 
 def _arguments(arguments: Mapping[str, JsonValue]) -> str:

@@ -19,7 +19,7 @@ from saccade.report.episode_view import card, episode_view
 from saccade.report.episodes import BUDGET, Episodes, write_page
 from saccade.report.page import episode_html, index_html, page_html
 from saccade.report.picture_book import PictureBook
-from saccade.report.view import Card, Wire
+from saccade.report.view import EpisodeCard, WireView
 from saccade.report.words import some
 
 CARD: Final = 320
@@ -47,9 +47,9 @@ class Site:
         self._book.folder = target.parent
         self._thumbnails = self._book.smaller(CARD)
         self._episodes = Episodes(target, budget=budget)
-        self._cards: list[Card] = []
+        self._cards: list[EpisodeCard] = []
 
-    def add(self, trajectory: Trajectory, wires: tuple[Wire, ...] = ()) -> None:
+    def add(self, trajectory: Trajectory, wires: tuple[WireView, ...] = ()) -> None:
         """One more episode, with what was kept of its requests."""
         number = len(self._cards) + 1
         self._book.new_page()
@@ -65,7 +65,7 @@ class Site:
             write_page(self._target, page_html(only.view.question, episode_html(only.view), only.sources, problems))
             return Written(self._target, 1)
         cards = tuple(replace(own, href=episodes.href(own.href)) for own in self._cards)
-        facts = (*_facts(self._cards), *episodes.told)
+        facts = (*_facts(self._cards), *episodes.notes)
         body = Markup("").join([index_html(cards, facts), *(episode.body for episode in episodes.together)])
         sources = self._thumbnails.sources | episodes.sources
         write_page(self._target, page_html(f"{len(cards)} episodes", body, sources, problems))
@@ -82,7 +82,7 @@ def write_pages(
     return site.finish()
 
 
-def _facts(cards: list[Card]) -> tuple[str, ...]:
+def _facts(cards: list[EpisodeCard]) -> tuple[str, ...]:
     judged = [own.verdict.right for own in cards if own.verdict.right is not None]
     facts = [f"{sum(own.answered for own in cards):,} of {some(len(cards), 'episode')} answered"]
     if judged:

@@ -10,8 +10,8 @@ from saccade.record.turn import FinishReason, TokenCounts, Turn
 from saccade.report.highlight import highlighted
 from saccade.report.picture_book import PictureBook
 from saccade.report.plain_text import cut_end
-from saccade.report.segments import Segment, segments
-from saccade.report.view import Fact, PictureOut, Piece, Ran, Talk, TurnView
+from saccade.report.segments import TextSegment, segments
+from saccade.report.view import ExecutionView, Fact, PictureOut, PieceView, Talk, TurnView
 from saccade.report.words import SOURCES, STATUSES, count, duration, money, some
 
 COLOURS = 8
@@ -52,16 +52,18 @@ def colour(number: int) -> str:
 def talk(title: str, message: Message, book: PictureBook) -> Talk:
     """A message with its texts and pictures in their order."""
     pieces = tuple(
-        Piece("text", cut_end(part.text)) if isinstance(part, TextPart) else Piece("picture", picture=book.add(part))
+        PieceView("text", cut_end(part.text))
+        if isinstance(part, TextPart)
+        else PieceView("picture", picture=book.add(part))
         for part in message.parts
     )
     return Talk(title, message.role, pieces)
 
 
-def _piece(segment: Segment) -> Piece:
+def _piece(segment: TextSegment) -> PieceView:
     language = {"code": "python", "quoted": "python", "call": "json"}.get(segment.kind)
     code = None if language is None else highlighted(segment.text, language)
-    return Piece(segment.kind, cut_end(segment.text), segment.title, code)
+    return PieceView(segment.kind, cut_end(segment.text), segment.title, code)
 
 
 def _deed(turn: Turn) -> str:
@@ -75,9 +77,9 @@ def _deed(turn: Turn) -> str:
     return "wrote no action"
 
 
-def _ran(execution: Execution, book: PictureBook, *, tool: bool) -> Ran:
+def _ran(execution: Execution, book: PictureBook, *, tool: bool) -> ExecutionView:
     wall = execution.timings.wall
-    return Ran(
+    return ExecutionView(
         status=STATUSES[execution.status],
         good=execution.status is Status.OK,
         time=duration(wall) if wall else "",

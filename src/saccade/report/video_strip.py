@@ -26,7 +26,7 @@ _PIXELS: Final = 320 * 240
 
 def video_view(part: VideoPart, turns: Sequence[Turn], book: PictureBook) -> VideoView:
     """The video, with the pictures that came back in `turns`."""
-    told = f"{part.width}×{part.height}, {part.seconds:.1f} s, {part.frames:,} frames"
+    facts = f"{part.width}×{part.height}, {part.seconds:.1f} s, {part.frames:,} frames"
     looked = tuple(
         StripFrame(book.add(picture.image), f"turn {number}", number)
         for number, turn in enumerate(turns, 1)
@@ -35,15 +35,15 @@ def video_view(part: VideoPart, turns: Sequence[Turn], book: PictureBook) -> Vid
     )
     store = book.store
     if store is None:
-        return VideoView(told, (), looked, "", "there is no media folder beside the record")
+        return VideoView(facts, (), looked, "", "there is no media folder beside the record")
     try:
         frames = _sampled(part, store, book)
     except UnavailableError:
-        return VideoView(told, (), looked, _href(part, store, book), "frames need: pip install 'saccade[video]'")
+        return VideoView(facts, (), looked, _href(part, store, book), "frames need: pip install 'saccade[video]'")
     except (MediaError, OSError) as error:
         why = "missing" if not store.path(part.sha256).is_file() else f"cannot be read: {type(error).__name__}"
-        return VideoView(told, (), looked, "", f"{why} ({part.sha256[:12]}…)")
-    return VideoView(told, frames, looked, _href(part, store, book))
+        return VideoView(facts, (), looked, "", f"{why} ({part.sha256[:12]}…)")
+    return VideoView(facts, frames, looked, _href(part, store, book))
 
 
 def _sampled(part: VideoPart, store: MediaStore, book: PictureBook) -> tuple[StripFrame, ...]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from saccade.report.picture_book import Shown
+from saccade.report.picture_book import ShownMedia
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +21,7 @@ class Fact:
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class PieceView:
     """A piece of a model's text, or of a message."""
 
     kind: str
@@ -30,7 +30,7 @@ class Piece:
     title: str = ""
     code: Markup | None = None
     """The text with colours, where it has some."""
-    picture: Shown | None = None
+    picture: ShownMedia | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,19 +39,19 @@ class Talk:
 
     title: str
     role: str
-    pieces: tuple[Piece, ...]
+    pieces: tuple[PieceView, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class PictureOut:
     """A picture that came back."""
 
-    picture: Shown
+    picture: ShownMedia
     caption: str
 
 
 @dataclass(frozen=True, slots=True)
-class Ran:
+class ExecutionView:
     """What running the action gave."""
 
     status: str
@@ -76,7 +76,7 @@ class Ran:
 
 
 @dataclass(frozen=True, slots=True)
-class Box:
+class BoxView:
     """A region drawn over a picture."""
 
     number: str
@@ -99,7 +99,7 @@ class Box:
 class StripFrame:
     """A frame of a video."""
 
-    picture: Shown
+    picture: ShownMedia
     caption: str
     turn: int | None
     """From 1, of the call that gave it back; None for one of the evenly spaced."""
@@ -109,7 +109,7 @@ class StripFrame:
 class VideoView:
     """A video of the task."""
 
-    told: str
+    facts: str
     """Its size and length in words."""
     frames: tuple[StripFrame, ...]
     """Evenly spaced."""
@@ -126,8 +126,8 @@ class Original:
     """A picture of the task, and what is drawn over it."""
 
     name: str
-    picture: Shown
-    boxes: tuple[Box, ...]
+    picture: ShownMedia
+    boxes: tuple[BoxView, ...]
     """In the order in which they are drawn."""
     video: VideoView | None = None
     """If it is a video; then there are no boxes."""
@@ -138,7 +138,7 @@ class Original:
         return self.name.partition("@")[2].partition("s#")[2].isdecimal()
 
     @property
-    def legend(self) -> tuple[Box, ...]:
+    def legend(self) -> tuple[BoxView, ...]:
         """The boxes in the order of their turns, evidence last."""
         return tuple(sorted(self.boxes, key=lambda box: (box.turn is None, box.turn or 0)))
 
@@ -152,14 +152,14 @@ class TurnView:
     colour: str
     deed: str
     """What the model did, in a few words."""
-    pieces: tuple[Piece, ...]
+    pieces: tuple[PieceView, ...]
     exact: str
     """What the model wrote, character for character."""
     problem: str
     """Why the text held no action; empty if it did."""
     warning: str
     """What else a reader should know of the text, such as that it was cut off."""
-    ran: Ran | None
+    ran: ExecutionView | None
     shown: tuple[Talk, ...]
     """What the model was shown afterwards."""
     facts: tuple[Fact, ...]
@@ -168,7 +168,7 @@ class TurnView:
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class TableView:
     """Rows of texts under their heads; the last row sums up."""
 
     heads: tuple[str, ...]
@@ -177,7 +177,7 @@ class Table:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class VerdictView:
     """Whether the answer was right, as far as a score says so."""
 
     word: str
@@ -186,7 +186,7 @@ class Verdict:
 
 
 @dataclass(frozen=True, slots=True)
-class Wire:
+class WireView:
     """One try of a request to the model's server, as it went over the wire."""
 
     title: str
@@ -208,7 +208,7 @@ class EpisodeView:
     """Letter, text, and a class: `chosen`, `gold`, `chosen gold` or nothing."""
     answer: str | None
     gold: str | None
-    verdict: Verdict
+    verdict: VerdictView
     stop: str
     stop_detail: str
     answered: bool
@@ -216,18 +216,18 @@ class EpisodeView:
     chips: tuple[Fact, ...]
     turns: tuple[TurnView, ...]
     prompt: tuple[Talk, ...]
-    table: Table
+    table: TableView
     scores: tuple[tuple[str, str, str, str], ...]
     """Name, value, weight, detail."""
     settings: tuple[Fact, ...]
     resolved: str
     """The settings of the command as TOML; empty if none were kept."""
-    wires: tuple[Wire, ...] = ()
+    wires: tuple[WireView, ...] = ()
     """Every request to the model's server, those that failed included; empty if none were kept."""
 
 
 @dataclass(frozen=True, slots=True)
-class Card:
+class EpisodeCard:
     """An episode on the index."""
 
     href: str
@@ -236,11 +236,11 @@ class Card:
     question: str
     answer: str | None
     gold: str | None
-    verdict: Verdict
+    verdict: VerdictView
     stop: str
     answered: bool
     turns: str
-    picture: Shown | None
+    picture: ShownMedia | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,4 +260,4 @@ class Other:
 
     href: str
     name: str
-    verdict: Verdict
+    verdict: VerdictView

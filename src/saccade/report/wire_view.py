@@ -6,13 +6,13 @@ import json
 from pathlib import Path
 
 from saccade.errors import RecordError
-from saccade.evals.requests import Told, read_requests
+from saccade.evals.requests import RequestTry, read_requests
 from saccade.report.plain_text import cut_end
-from saccade.report.view import Wire
+from saccade.report.view import WireView
 from saccade.report.words import duration
 
 
-def wires_of(run: Path, sample: str, problems: list[str]) -> tuple[Wire, ...]:
+def wires_of(run: Path, sample: str, problems: list[str]) -> tuple[WireView, ...]:
     """What was kept of the requests of `sample` in the folder `run`; what cannot be read is named in `problems`."""
     try:
         return tuple(map(_wire, read_requests(run, sample)))
@@ -21,12 +21,12 @@ def wires_of(run: Path, sample: str, problems: list[str]) -> tuple[Wire, ...]:
         return ()
 
 
-def _wire(told: Told) -> Wire:
-    ended = "no answer" if told.status is None else f"HTTP {told.status}"
-    title = f"{told.number + 1}. {told.path or 'not sent'} · {ended} · {duration(told.seconds)}"
-    response = "\n\n".join(filter(None, (told.error, _indented(told.response))))
-    request = json.dumps(told.request, ensure_ascii=False, indent=2)
-    return Wire(title, not told.error, cut_end(request), cut_end(response))
+def _wire(sent: RequestTry) -> WireView:
+    ended = "no answer" if sent.status is None else f"HTTP {sent.status}"
+    title = f"{sent.number + 1}. {sent.path or 'not sent'} · {ended} · {duration(sent.seconds)}"
+    response = "\n\n".join(filter(None, (sent.error, _indented(sent.response))))
+    request = json.dumps(sent.request, ensure_ascii=False, indent=2)
+    return WireView(title, not sent.error, cut_end(request), cut_end(response))
 
 
 def _indented(text: str) -> str:

@@ -7,22 +7,9 @@ from typing import Final
 
 from saccade.evals.spent import dollars_text
 from saccade.record.status import Status
+from saccade.record.stop_facts import STOPS
 from saccade.record.trajectory import StopReason
 
-STOPS: Final = {
-    StopReason.ANSWERED: "The model gave its answer.",
-    StopReason.TURN_LIMIT: "The limit of turns was reached before an answer.",
-    StopReason.CONTEXT_LIMIT: "The context was full before an answer.",
-    StopReason.IMAGE_LIMIT: "The limit of pictures was reached before an answer.",
-    StopReason.PIXEL_LIMIT: "The limit of pixels was reached before an answer.",
-    StopReason.WALL_LIMIT: "The limit of time was reached before an answer.",
-    StopReason.FAILED_CALL_LIMIT: "More calls failed than the limit allows.",
-    StopReason.NO_ACTION: "The model stopped without code, a call or an answer.",
-    StopReason.CANCELLED: "The episode was cancelled.",
-    StopReason.MODEL_LOST: "The model's backend failed. This is an outage, not a mistake of the model.",
-    StopReason.MODEL_REFUSED: "The model's backend refused the request. This is no mistake of the model.",
-    StopReason.SANDBOX_LOST: "The sandbox failed. This is an outage, not a mistake of the model.",
-}
 STATUSES: Final = {
     Status.OK: "ok",
     Status.ERROR: "error",
@@ -45,7 +32,7 @@ NONE: Final = "–"
 
 def stop_words(stop: StopReason | None) -> str:
     """Why an episode ended, as a sentence."""
-    return "The episode had not ended when it was recorded." if stop is None else STOPS[stop]
+    return "The episode had not ended when it was recorded." if stop is None else STOPS[stop].words
 
 
 def duration(seconds: float) -> str:

@@ -14,7 +14,7 @@ from typing import Final
 
 from markupsafe import Markup
 
-from saccade.evals.rows import Row, natural
+from saccade.evals.rows import EvalRow, natural
 from saccade.report.episode_view import episode_view
 from saccade.report.episodes import Episodes, write_page
 from saccade.report.gallery import Gallery
@@ -31,7 +31,7 @@ from saccade.report.sections.results import results
 from saccade.report.sections.training import training
 from saccade.report.sections.view import Section
 from saccade.report.site import Written
-from saccade.report.view import Other, Verdict
+from saccade.report.view import Other, VerdictView
 from saccade.report.wire_view import wires_of
 from saccade.report.words import some
 
@@ -44,7 +44,7 @@ DIFFERS: Final = "runs differ"
 _OTHERS = 24
 """Most links from one episode to others of its task."""
 
-Watch = Callable[[int, int], None]
+CountCallback = Callable[[int, int], None]
 """Hears how many episodes are written, and of how many."""
 
 
@@ -54,7 +54,7 @@ class _Place:
 
     number: int
     run: EvalRun
-    row: Row
+    row: EvalRow
 
 
 class _Order:
@@ -83,7 +83,7 @@ def write_report(
     *,
     title: str = "",
     budget: int = BUDGET,
-    watch: Watch = lambda done, total: None,
+    watch: CountCallback = lambda done, total: None,
 ) -> Written:
     """Write the report of `runs` to the page `target`.
 
@@ -113,8 +113,10 @@ def write_report(
     return _written(runs, sections, (target, title, budget), watch)
 
 
-def _written(runs: Runs, sections: tuple[Section, ...], told: tuple[Path, str, int], watch: Watch) -> Written:
-    target, title, budget = told
+def _written(
+    runs: Runs, sections: tuple[Section, ...], options: tuple[Path, str, int], watch: CountCallback
+) -> Written:
+    target, title, budget = options
     order = _Order(runs.episodes)
     episodes = Episodes(target, budget=budget)
     gallery = Gallery((DIFFERS, *LABELS, FAILED_CALL))
@@ -127,7 +129,7 @@ def _written(runs: Runs, sections: tuple[Section, ...], told: tuple[Path, str, i
     hrefs = {place.number: episodes.href(f"e{place.number}") for place in order.places.values()}
     names = [run.name for run in runs.evals] + [run.name for run in runs.trainings]
     title = title or clean(" and ".join(names), 120)
-    facts = (*_facts(runs), *episodes.told)
+    facts = (*_facts(runs), *episodes.notes)
     body = report_html(title, sections, facts, gallery.count > 0)
     bodies = (folded(episode.view.anchor, episode.body) for episode in episodes.together)
     problems = [problem for run in runs.episodes for problem in run.stored.problems]
@@ -143,7 +145,9 @@ def _written(runs: Runs, sections: tuple[Section, ...], told: tuple[Path, str, i
     return Written(target, episodes.count, episodes.folder if episodes.apart else None)
 
 
-def _add_episodes(run: EvalRun, order: _Order, into: tuple[Episodes, Gallery], watch: Watch) -> Mapping[str, Sources]:
+def _add_episodes(
+    run: EvalRun, order: _Order, into: tuple[Episodes, Gallery], watch: CountCallback
+) -> Mapping[str, Sources]:
     """Add every episode of a run; the small pictures of the gallery."""
     episodes, gallery = into
     book = PictureBook(run.stored.store)
@@ -167,7 +171,7 @@ def _other(place: _Place) -> Other:
     correct = place.row.correct
     outcome = place.run.outcome(place.row)
     right = None if correct is None or 0 < correct < 1 else correct >= 1
-    return Other(f"#e{place.number}", f"{place.run.name} #{place.row.rollout}", Verdict(outcome, right))
+    return Other(f"#e{place.number}", f"{place.run.name} #{place.row.rollout}", VerdictView(outcome, right))
 
 
 def _facts(runs: Runs) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ from saccade.rl.train.settings import RlSettings, load_rl_settings
 
 PROFILE = "tiny"
 _SEEDS_APART = 1000
-"""Added to the seed of an arm that goes on from another one, so that it draws anew."""
+"""Added to the seed of an arm that continues another one, so that it draws anew."""
 
 
 def arm_settings(settings: Reproduction, arm: Arm, seed: int) -> RlSettings:
@@ -23,23 +23,23 @@ def arm_settings(settings: Reproduction, arm: Arm, seed: int) -> RlSettings:
     """
     drawn = seed + _SEEDS_APART if arm.after else seed
     changes = [*_MACHINE, *settings.every_arm, f"dialect={arm.dialect}", *arm.change]
-    made = load_rl_settings(arm.recipe, PROFILE, changes)
+    run = load_rl_settings(arm.recipe, PROFILE, changes)
     changed: dict[str, object] = {"seed": drawn} | ({} if arm.curriculum else {"curriculum": None})
     if settings.turns is not None:
-        rollout = made.recipe.rollout
+        rollout = run.recipe.rollout
         limits = limits_with(rollout.limits or EpisodeLimits(), turns=settings.turns)
         changed["rollout"] = rollout.model_copy(update={"limits": limits})
-    recipe = made.recipe.model_copy(update=changed)
-    return made.model_copy(update={"recipe": recipe, "threads": settings.threads})
+    recipe = run.recipe.model_copy(update=changed)
+    return run.model_copy(update={"recipe": recipe, "threads": settings.threads})
 
 
-def complete_settings(told: RlSettings, checkpoint: str, tasks: Path, most: int, steps: int) -> RlSettings:
+def complete_settings(settings: RlSettings, checkpoint: str, tasks: Path, most: int, steps: int) -> RlSettings:
     """The settings of an arm, complete."""
-    return told.model_copy(
+    return settings.model_copy(
         update={
-            "recipe": told.recipe.model_copy(update={"steps": steps}),
-            "model": told.model.model_copy(update={"source": checkpoint}),
-            "tasks": told.tasks.model_copy(update={"source": str(tasks), "most": most}),
+            "recipe": settings.recipe.model_copy(update={"steps": steps}),
+            "model": settings.model.model_copy(update={"source": checkpoint}),
+            "tasks": settings.tasks.model_copy(update={"source": str(tasks), "most": most}),
         }
     )
 
@@ -50,7 +50,7 @@ _MACHINE = (
     "keep.checkpoints=1",
     "keep.tensorboard=false",
     "rollouts.every=0",
-    "play.max_concurrency=24",
+    "generation.max_concurrency=24",
 )
 """Held-out tasks are examined afterwards, and rollouts are kept where a claim asks for them. Few programs run at
 once, so that two cores finish them within their limit of time."""

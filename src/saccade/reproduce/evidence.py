@@ -9,7 +9,7 @@ from pathlib import Path
 from statistics import fmean
 
 from saccade.reproduce.exam_answers import ExamAnswer, read_exam
-from saccade.reproduce.finding import Measured
+from saccade.reproduce.finding import MeasuredEffect
 from saccade.reproduce.places import Places
 from saccade.reproduce.settings import Arm, Reproduction
 from saccade.rl.train.settings import RlSettings
@@ -27,7 +27,7 @@ class Evidence:
     """Everything that was measured."""
 
     places: Places
-    told: Mapping[str, RlSettings]
+    arms: Mapping[str, RlSettings]
     """The settings of each arm, by its name, as they are with the first seed."""
     _read: dict[Path, tuple[ExamAnswer, ...]] = field(default_factory=dict, repr=False)
 
@@ -71,27 +71,29 @@ class Evidence:
 
     # -- Paired differences --------------------------------------------------------------------------------------
 
-    def gained(self, arm: Arm, measure: Measure, within: str = "") -> Measured:
+    def gained(self, arm: Arm, measure: Measure, within: str = "") -> MeasuredEffect:
         """An arm minus the start, task by task; `within` is a task set."""
         start = self.start(arm)
-        return Measured(tuple(_paired(self.exam(arm, seed), start, measure, within) for seed in self.settings.seeds))
+        return MeasuredEffect(
+            tuple(_paired(self.exam(arm, seed), start, measure, within) for seed in self.settings.seeds)
+        )
 
-    def of(self, arm: Arm, measure: Measure, within: str = "") -> Measured:
+    def of(self, arm: Arm, measure: Measure, within: str = "") -> MeasuredEffect:
         """An arm by itself, task by task."""
         exams = (self.exam(arm, seed) for seed in self.settings.seeds)
-        return Measured(
+        return MeasuredEffect(
             tuple(
                 {name: measure(item) for name, item in exam.items() if not within or item.set == within}
                 for exam in exams
             )
         )
 
-    def between(self, left: Arm, right: Arm, measure: Measure, within: str = "") -> Measured:
+    def between(self, left: Arm, right: Arm, measure: Measure, within: str = "") -> MeasuredEffect:
         """One arm minus another, task by task."""
         pairs = ((self.exam(left, seed), self.exam(right, seed)) for seed in self.settings.seeds)
-        return Measured(tuple(_paired(ours, theirs, measure, within) for ours, theirs in pairs))
+        return MeasuredEffect(tuple(_paired(ours, theirs, measure, within) for ours, theirs in pairs))
 
-    def between_steps(self, left: Arm, right: Arm, value: str, since: float = 0.0) -> Measured:
+    def between_steps(self, left: Arm, right: Arm, value: str, since: float = 0.0) -> MeasuredEffect:
         """One arm minus another, step by step from the fraction `since` of the steps on, in blocks."""
         made = []
         for seed in self.settings.seeds:
@@ -99,9 +101,9 @@ class Evidence:
             first = int(since * min(len(ours), len(theirs)))
             rows = zip(ours[first:], theirs[first:], strict=False)
             made.append(blocks([a[value] - b[value] if value in a and value in b else None for a, b in rows]))
-        return Measured(tuple(made))
+        return MeasuredEffect(tuple(made))
 
-    def later(self, arm: Arm, value: str) -> Measured:
+    def later(self, arm: Arm, value: str) -> MeasuredEffect:
         """The last third of an arm's steps minus the mean of the third before it, in blocks."""
         made = []
         for seed in self.settings.seeds:
@@ -110,7 +112,7 @@ class Evidence:
             before = [item for item in values[third : 2 * third] if item is not None]
             rest = [None if item is None or not before else item - fmean(before) for item in values[2 * third :]]
             made.append(blocks(rest))
-        return Measured(tuple(made))
+        return MeasuredEffect(tuple(made))
 
 
 def blocks(values: list[float | None]) -> dict[str, float]:

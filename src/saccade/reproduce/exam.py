@@ -1,6 +1,6 @@
 """The examination of a checkpoint: one rollout of every held-out task, kept in a run folder.
 
-Episodes are played by the rollout engine, in the order of the tasks; an examination that was broken off goes on.
+Episodes are played by the rollout engine, in the order of the tasks; an examination that was interrupted continues.
 Imports torch; import this module late.
 """
 
@@ -18,11 +18,11 @@ from saccade.episode.equip import equipped
 from saccade.episode.plan import Plan, limits_with
 from saccade.episode.run_folder import RunFolder
 from saccade.episode.settings import sandbox_at
+from saccade.generate.in_process import TransformersEngine
 from saccade.grading.grade import scored_by_rule
 from saccade.record.trajectory import Sampling
 from saccade.reproduce.settings import ExamSettings
-from saccade.rl.engines.in_process import TransformersEngine
-from saccade.rl.play.rollouts import PlaySettings, RolloutResources, play_rollouts
+from saccade.rl.generation.rollouts import GenerationSettings, RolloutResources, generate_rollouts
 from saccade.rl.train.tasks import open_tasks
 from saccade.tasks.stored import TASKS
 from saccade.training.settings import ModelSettings
@@ -70,6 +70,6 @@ async def _play(checkpoint: str, plans: Sequence[Plan], folder: RunFolder) -> No
         stack.push_async_callback(engine.close)
         stage = RolloutResources(engine, trained.encoder, sandbox, folder.store, tools)
         for first in range(0, len(plans), _AT_ONCE):
-            played, _ = await play_rollouts(plans[first : first + _AT_ONCE], stage, PlaySettings(), 0)
+            played, _ = await generate_rollouts(plans[first : first + _AT_ONCE], stage, GenerationSettings(), 0)
             for made in (item.trajectory for item in played):
                 folder.append(made.with_scores([scored_by_rule(made.answer, made.task)]))

@@ -7,8 +7,7 @@ from functools import partial
 from pathlib import Path
 
 from saccade.episode.run_folder import RunFolder
-from saccade.looks.regions import regions
-from saccade.looks.stored import StoredPixels
+from saccade.looks.regions import StoredPixels, regions
 from saccade.record.codec import read_lines
 from saccade.record.trajectory import Trajectory
 from saccade.reproduce.tasks import set_of

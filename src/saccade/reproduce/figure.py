@@ -63,21 +63,27 @@ def _curve(axes: Axes, evidence: Evidence, value: str, label: str) -> None:
 
 def _smooth(runs: Sequence[Sequence[float | None]]) -> list[tuple[int, float]]:
     """(step, mean over seeds and the last few steps)."""
-    made = []
+    points = []
     for at in range(max(map(len, runs), default=0)):
         near = [item for run in runs for item in run[max(0, at - _SMOOTH + 1) : at + 1] if item is not None]
         if near:
-            made.append((at + 1, fmean(near)))
-    return made
+            points.append((at + 1, fmean(near)))
+    return points
 
 
 def _findings(axes: Axes, findings: Sequence[Finding]) -> None:
     """Estimates with their intervals, and the threshold of each as a mark."""
     labels: list[str] = []
     for at, item in enumerate(reversed(findings)):
-        told, colour = item.expectation, _VERDICTS[item.verdict]
-        labels.append(f"{told.says}\n{item.verdict.value}")
-        axes.plot([told.threshold], [at], marker=">" if told.side == "above" else "<", color="black", markersize=6)
+        expectation, colour = item.expectation, _VERDICTS[item.verdict]
+        labels.append(f"{expectation.says}\n{item.verdict.value}")
+        axes.plot(
+            [expectation.threshold],
+            [at],
+            marker=">" if expectation.side == "above" else "<",
+            color="black",
+            markersize=6,
+        )
         if item.estimate is None or item.interval is None:
             continue
         errors: Any = [[item.estimate - item.interval.low], [item.interval.high - item.estimate]]

@@ -49,7 +49,7 @@ class Expectation:
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class MeasuredEffect:
     """The paired differences of an expectation, or the values of one policy."""
 
     by_seed: tuple[Mapping[str, float], ...]
@@ -73,7 +73,7 @@ class Finding:
     missing: str = ""
 
 
-def judge(expectation: Expectation, measured: Measured) -> Finding:
+def judge(expectation: Expectation, measured: MeasuredEffect) -> Finding:
     """The finding; see the module for the rule."""
     by_pair: dict[str, list[float]] = {}
     for seed in measured.by_seed:

@@ -10,6 +10,7 @@ from statistics import fmean
 
 from saccade.evals.intervals import Interval, of_mean
 from saccade.evals.tables import markdown
+from saccade.record.disk import write_whole
 from saccade.reproduce.claim import Claim
 from saccade.reproduce.evidence import Evidence
 from saccade.reproduce.exam_answers import ExamAnswer
@@ -37,7 +38,7 @@ class PolicyRow:
 
 @dataclass(frozen=True, slots=True)
 class ClaimOutcome:
-    """Everything that is told."""
+    """Everything that is reported."""
 
     claim: str
     says: str
@@ -54,15 +55,15 @@ class ClaimOutcome:
 
 def rows_of(evidence: Evidence) -> tuple[PolicyRow, ...]:
     """The start and every arm, by task set."""
-    made: dict[tuple[str, int | None, str], PolicyRow] = {}
+    rows: dict[tuple[str, int | None, str], PolicyRow] = {}
     for arm in evidence.settings.arms:
         for row in _rows("start", None, tuple(evidence.start(arm).values())):
-            made.setdefault((row.policy, None, row.tasks), row)
+            rows.setdefault((row.policy, None, row.tasks), row)
     for arm in evidence.settings.arms:
         for seed in evidence.settings.seeds:
             for row in _rows(arm.name, seed, tuple(evidence.exam(arm, seed).values())):
-                made[arm.name, seed, row.tasks] = row
-    return tuple(made.values())
+                rows[arm.name, seed, row.tasks] = row
+    return tuple(rows.values())
 
 
 def _rows(policy: str, seed: int | None, answers: Sequence[ExamAnswer]) -> Iterator[PolicyRow]:
@@ -138,18 +139,18 @@ def report(outcome: ClaimOutcome) -> str:
 
 
 def _finding(item: Finding) -> tuple[str, ...]:
-    told = item.expectation
+    expectation = item.expectation
     return (
-        told.says,
-        f"{told.side} {told.threshold:g}",
+        expectation.says,
+        f"{expectation.side} {expectation.threshold:g}",
         "–" if item.estimate is None else f"{item.estimate:+.3f}",
         "–" if item.interval is None else f"{item.interval.low:+.3f} to {item.interval.high:+.3f}",
         str(item.pairs),
-        item.verdict.value + ("" if told.decides else " (shown only)"),
+        item.verdict.value + ("" if expectation.decides else " (shown only)"),
     )
 
 
 def write_outcome(outcome: ClaimOutcome, root: Path) -> None:
     """`report.md` and `result.json`."""
-    (root / "report.md").write_text(report(outcome) + "\n", encoding="utf-8")
-    (root / "result.json").write_text(json.dumps(asdict(outcome), indent=2) + "\n", encoding="utf-8")
+    write_whole(root / "report.md", report(outcome) + "\n")
+    write_whole(root / "result.json", json.dumps(asdict(outcome), indent=2) + "\n")

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from saccade.errors import SettingsError
+from saccade.record.disk import write_whole
 from saccade.reproduce.settings import Reproduction
 from saccade.rl.train.settings import RlSettings
 
@@ -46,10 +47,10 @@ def read_plan(path: Path) -> TrialPlan | None:
 
 def write_plan(path: Path, plan: TrialPlan) -> None:
     """Keep the plan."""
-    path.write_text(json.dumps(asdict(plan)) + "\n", encoding="utf-8")
+    write_whole(path, json.dumps(asdict(plan)) + "\n")
 
 
-def make_plan(settings: Reproduction, told: Mapping[str, RlSettings], spent: TimeSpent) -> TrialPlan:
+def make_plan(settings: Reproduction, arms: Mapping[str, RlSettings], spent: TimeSpent) -> TrialPlan:
     """As many steps of every arm as fit.
 
     Raises:
@@ -58,13 +59,13 @@ def make_plan(settings: Reproduction, told: Mapping[str, RlSettings], spent: Tim
     if not settings.minutes:
         return TrialPlan(settings.steps, settings.steps, spent.per_rollout)
     seeds = len(settings.seeds)
-    per_step = seeds * spent.per_rollout * settings.growth * sum(map(_rollouts, told.values()))
-    only_played = spent.exams + seeds * sum(map(_once, told.values()))
+    per_step = seeds * spent.per_rollout * settings.growth * sum(map(_rollouts, arms.values()))
+    only_played = spent.exams + seeds * sum(map(_once, arms.values()))
     left = 60 * settings.minutes - spent.so_far - only_played * spent.per_exam
     steps = min(settings.steps, int(left / per_step))
     if steps < settings.fewest_steps:
         raise SettingsError(
-            f"{settings.minutes:g} minutes are enough for {max(0, steps)} steps of {len(told)} arms with {seeds} "
+            f"{settings.minutes:g} minutes are enough for {max(0, steps)} steps of {len(arms)} arms with {seeds} "
             f"seed(s), and at least {settings.fewest_steps} are wanted (fewest_steps). Give more --minutes (0: no "
             "limit), fewer seeds, or smaller steps (--set)."
         )
@@ -76,12 +77,14 @@ def seconds_per_rollout(steps: Sequence[Mapping[str, float]]) -> float:
     return max(sum(step.get(name, 0.0) for name in _SECONDS) / max(1.0, step["rollouts"]) for step in steps)
 
 
-def _rollouts(told: RlSettings) -> int:
+def _rollouts(settings: RlSettings) -> int:
     """Rollouts of a step, at most."""
-    rounds = told.recipe.rounds
-    return rounds.tasks * rounds.rounds * told.recipe.rollout.group_size
+    rounds = settings.recipe.rounds
+    return rounds.tasks * rounds.rounds * settings.recipe.rollout.group_size
 
 
-def _once(told: RlSettings) -> int:
+def _once(settings: RlSettings) -> int:
     """Rollouts by which a curriculum chooses."""
-    return (told.tasks.most or 0) * told.recipe.rollout.group_size if told.recipe.curriculum is not None else 0
+    return (
+        (settings.tasks.most or 0) * settings.recipe.rollout.group_size if settings.recipe.curriculum is not None else 0
+    )

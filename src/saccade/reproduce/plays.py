@@ -31,7 +31,7 @@ _MARGIN = 5
 """The play `middle` leaves out one in so many of the picture's pixels at each side: a third of its area remains."""
 
 
-class Player:
+class WeakDemonstrator:
     """A `Model` that plays one plan as a lesson says: the demonstrator, made weaker."""
 
     name = "weak-demonstrator@1"
@@ -79,7 +79,7 @@ class Player:
         return said
 
     async def close(self) -> None:
-        """Nothing to give back."""
+        """Holds nothing that needs closing."""
 
     def _written(self, action: Action, request: Request) -> Completion:
         text = self._plan.dialect.write(action)

@@ -1,7 +1,7 @@
 """`saccade reproduce`: from a claim and its settings to a verdict with a table and a figure.
 
-Start, arms and examinations are folders of their own; what is there is not made again, and what was broken off goes on.
-Imports torch; import this module late.
+Start, arms and examinations are folders of their own; what is there is not made again, and what was interrupted
+continues. Imports torch; import this module late.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from saccade.reproduce.claim import Claim
 from saccade.reproduce.evidence import Evidence
 from saccade.reproduce.exam import examine
 from saccade.reproduce.figure import draw
-from saccade.reproduce.finding import Expectation, Finding, Measured, judge, overall_verdict
+from saccade.reproduce.finding import Expectation, Finding, MeasuredEffect, judge, overall_verdict
 from saccade.reproduce.outcome import ClaimOutcome, expected, rows_of, write_outcome
 from saccade.reproduce.places import Places
 from saccade.reproduce.plan import (
@@ -39,7 +39,7 @@ from saccade.reproduce.tasks import write_tasks
 from saccade.rl.train.metrics import RlCallback
 from saccade.rl.train.run import train
 from saccade.rl.train.settings import RlSettings
-from saccade.sft.train.watch import Watch as SftWatch
+from saccade.sft.train.callback import SftCallback
 from saccade.training.folder import SETTINGS
 from saccade.training.launch import launch
 
@@ -50,7 +50,7 @@ class ReproduceCallback(Protocol):
     def says(self, text: str) -> None:
         """Something that a reader wants to know."""
 
-    def sft(self) -> AbstractContextManager[SftWatch]:
+    def sft(self) -> AbstractContextManager[SftCallback]:
         """Who hears the training of the start."""
 
     def rl(self) -> AbstractContextManager[RlCallback]:
@@ -68,17 +68,17 @@ def reproduce(claim: Claim, settings: Reproduction, out: Path, watch: ReproduceC
         IsolationError: this machine cannot isolate a sandbox.
     """
     began = time.monotonic()
-    told = {arm.name: arm_settings(settings, arm, settings.seeds[0]) for arm in settings.arms}
-    claim.check(settings, told)
+    arms = {arm.name: arm_settings(settings, arm, settings.seeds[0]) for arm in settings.arms}
+    claim.check(settings, arms)
     expectations = claim.expectations(settings)
     watch.says(expected(claim, expectations))
     continued(out, settings, may_differ={"minutes", "processes", "seeds"})
     trial = _Trial(Places(out, settings), watch)
-    plan = trial.prepare(told, began)
+    plan = trial.prepare(arms, began)
     for seed in settings.seeds:
         for arm in settings.arms:
             trial.arm(arm, seed, plan.steps)
-    evidence = Evidence(trial.places, told)
+    evidence = Evidence(trial.places, arms)
     findings = _findings(claim, expectations, evidence, "; ".join(trial.failed) or evidence.busy())
     return _outcome(claim, findings, evidence, plan)
 
@@ -88,7 +88,7 @@ def _findings(
 ) -> tuple[Finding, ...]:
     """The findings; nothing is decided where something is `missing`."""
     measured = claim.measure(evidence)
-    known = {name: Measured(item.by_seed, item.missing or missing) for name, item in measured.items()}
+    known = {name: MeasuredEffect(item.by_seed, item.missing or missing) for name, item in measured.items()}
     return tuple(judge(item, known[item.name]) for item in expectations)
 
 
@@ -96,7 +96,7 @@ def _outcome(claim: Claim, findings: tuple[Finding, ...], evidence: Evidence, pl
     verdict = overall_verdict(findings)
     settings, root = evidence.settings, evidence.places.root
     rows = rows_of(evidence)
-    made = ClaimOutcome(
+    outcome = ClaimOutcome(
         claim=claim.name,
         says=claim.says,
         source=claim.source,
@@ -108,9 +108,9 @@ def _outcome(claim: Claim, findings: tuple[Finding, ...], evidence: Evidence, pl
         model=settings.model,
         weakened=settings.start.steps > 0,
     )
-    write_outcome(made, root)
+    write_outcome(outcome, root)
     draw(claim, evidence, findings, verdict, root)
-    return made
+    return outcome
 
 
 @dataclass
@@ -128,7 +128,7 @@ class _Trial:
     def settings(self) -> Reproduction:
         return self.places.settings
 
-    def prepare(self, told: Mapping[str, RlSettings], began: float) -> TrialPlan:
+    def prepare(self, arms: Mapping[str, RlSettings], began: float) -> TrialPlan:
         """Tasks, start, its examinations, and the number of steps."""
         settings, places = self.settings, self.places
         for arm in settings.arms:
@@ -145,12 +145,12 @@ class _Trial:
         seconds = (time.monotonic() - before) / max(1, played)
         plan = read_plan(places.root / "plan.json")
         if plan is None:
-            plan = self._plan(told, began, seconds)
+            plan = self._plan(arms, began, seconds)
             write_plan(places.root / "plan.json", plan)
         self.watch.says(f"every arm gets {plan.steps} steps" + (f" of {plan.asked}" * (plan.steps < plan.asked)))
         return plan
 
-    def _plan(self, told: Mapping[str, RlSettings], began: float, per_exam: float) -> TrialPlan:
+    def _plan(self, arms: Mapping[str, RlSettings], began: float, per_exam: float) -> TrialPlan:
         settings = self.settings
         per_rollout = 0.0
         if settings.minutes:
@@ -161,7 +161,7 @@ class _Trial:
         sizes = {arm.name: _count(settings, arm, held_out=False) for arm in settings.arms}
         sized = {
             name: item.model_copy(update={"tasks": item.tasks.model_copy(update={"most": sizes[name]})})
-            for name, item in told.items()
+            for name, item in arms.items()
         }
         exams = len(settings.seeds) * sum(_count(settings, arm, held_out=True) for arm in settings.arms)
         return make_plan(settings, sized, TimeSpent(time.monotonic() - began, per_exam, exams, per_rollout))
@@ -185,14 +185,14 @@ class _Trial:
         self._examine(str(out / "model"), arm, self.places.exam(arm, seed))
 
     def _train(self, arm: Arm, seed: int, checkpoint: str, out: Path, steps: int) -> None:
-        told = arm_settings(self.settings, arm, seed)
+        run_settings = arm_settings(self.settings, arm, seed)
         most = _count(self.settings, arm, held_out=False)
-        made = complete_settings(told, checkpoint, self.places.tasks(arm, "train"), most, steps)
-        given = (made, out, (out / SETTINGS).exists(), self.watch)
+        complete = complete_settings(run_settings, checkpoint, self.places.tasks(arm, "train"), most, steps)
+        arguments = (complete, out, (out / SETTINGS).exists(), self.watch)
         if self.settings.processes > 1:
-            launch(_train, given, self.settings.processes)
+            launch(_train, arguments, self.settings.processes)
         else:
-            _train(*given)
+            _train(*arguments)
 
     def _examine(self, checkpoint: str, arm: Arm, out: Path) -> int:
         """How many tasks were played now."""

@@ -14,7 +14,7 @@ from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, Pos
 from saccade.record.settings import Settings
 from saccade.rl.train.settings import renewed_override
 
-Play = Literal["right", "known", "guess", "glance", "middle", "astray", "again", "stumble"]
+DemonstrationKind = Literal["right", "known", "guess", "glance", "middle", "astray", "again", "stumble"]
 """How a demonstration goes: see `saccade.reproduce.plays`."""
 _NAME = r"[a-z0-9-]+"
 
@@ -37,7 +37,7 @@ class Lesson(Settings):
 
     tasks: str
     """Name of the set whose worlds and knobs are drawn."""
-    play: Play = "right"
+    play: DemonstrationKind = "right"
     n: PositiveInt
     """Tasks of each world."""
     dialect: str = "tiny:look"
@@ -145,11 +145,11 @@ class Reproduction(Settings):
         return self
 
     def set_named(self, name: str) -> TaskSet:
-        """The task set. Raises StopIteration for a name that there is not."""
+        """The task set of that name. Raises StopIteration if there is none."""
         return next(item for item in self.task_sets if item.name == name)
 
     def arm(self, name: str) -> Arm:
-        """The arm. Raises StopIteration for a name that there is not."""
+        """The arm of that name. Raises StopIteration if there is none."""
         return next(item for item in self.arms if item.name == name)
 
     def sets_of(self, arm: Arm) -> tuple[str, ...]:

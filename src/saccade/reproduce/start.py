@@ -2,7 +2,7 @@
 
     START/lessons/NUMBER-PLAY-SET/...  sft/...  (as `saccade sft` writes it)
 
-Every part goes on where it was broken off. Imports torch with the training; import this module late.
+Every part continues where it was interrupted. Imports torch with the training; import this module late.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from saccade.errors import SettingsError
 from saccade.media.store import MediaStore
 from saccade.record.task import Task
 from saccade.record.trajectory import EpisodeLimits, Trajectory
-from saccade.reproduce.plays import Player
+from saccade.reproduce.plays import WeakDemonstrator
 from saccade.reproduce.settings import Lesson, Reproduction, StartSettings, TaskSet
 from saccade.sft.synth.in_order import in_order
 from saccade.sft.synth.jobs import Job, jobs
-from saccade.sft.synth.makers import Maker, Stage
+from saccade.sft.synth.makers import Maker, SynthResources
 from saccade.sft.synth.resume import opened
 from saccade.sft.synth.settings import SynthSettings
 from saccade.sft.synth.studio import Studio
+from saccade.sft.train.callback import SftCallback
 from saccade.sft.train.run import train
-from saccade.sft.train.settings import BatchSettings, DataSettings, LossSettings, SftSettings, ValidationSettings
-from saccade.sft.train.watch import Watch
+from saccade.sft.train.settings import BatchSettings, DataSettings, SftLossSettings, SftSettings, SftValidationSettings
 from saccade.tasks.worlds.rng import Rng
 from saccade.training.folder import SETTINGS
 from saccade.training.settings import KeepSettings, ModelSettings, OptimizerSettings
@@ -39,7 +39,7 @@ _FORWARD_TOKENS = 4096
 class PlayMaker:
     """A `Maker` of demonstrations of one kind."""
 
-    stage: Stage
+    stage: SynthResources
     lesson: Lesson
 
     async def make(self, job: Job, task: Task, notes: Mapping[str, str]) -> Trajectory:
@@ -49,10 +49,12 @@ class PlayMaker:
             ExpertStopped: there is none of this task.
         """
         plan = self.stage.plan(job, task)
-        return await self.stage.play(plan, Player(plan, self.lesson, notes, Rng(job.seed(self.stage.settings))))
+        return await self.stage.play(
+            plan, WeakDemonstrator(plan, self.lesson, notes, Rng(job.seed(self.stage.settings)))
+        )
 
     async def close(self) -> None:
-        """Nothing to give back."""
+        """Holds nothing that needs closing."""
 
 
 class PlayStudio(Studio):
@@ -62,28 +64,28 @@ class PlayStudio(Studio):
         super().__init__(settings, store)
         self._lesson = lesson
 
-    def _made_for(self, stage: Stage) -> Maker:
+    def _made_for(self, stage: SynthResources) -> Maker:
         return PlayMaker(stage, self._lesson)
 
 
-def make_start(settings: Reproduction, source: str, root: Path, watch: Watch) -> str:
+def make_start(settings: Reproduction, source: str, root: Path, callback: SftCallback) -> str:
     """The checkpoint that all arms begin from: `source` itself, or what is made of it in `root`.
 
     Raises:
         SettingsError: a play does not fit a world, or `root` was begun with other settings.
         ModelRefusedError: the checkpoint cannot be loaded.
     """
-    told = settings.start
-    if not told.steps:
+    start = settings.start
+    if not start.steps:
         return source
     out = root / "sft"
     if not (out / "model").exists():
-        runs = [root / "lessons" / f"{at}-{item.play}-{item.tasks}" for at, item in enumerate(told.lessons)]
+        runs = [root / "lessons" / f"{at}-{item.play}-{item.tasks}" for at, item in enumerate(start.lessons)]
         first = 0
-        for lesson, run in zip(told.lessons, runs, strict=True):
+        for lesson, run in zip(start.lessons, runs, strict=True):
             asyncio.run(_hold(lesson, settings.set_named(lesson.tasks), first, run, settings.turns))
             first += lesson.n
-        train(_sft(told, source, runs, settings.threads), out, resume=(out / SETTINGS).exists(), watch=watch)
+        train(_sft(start, source, runs, settings.threads), out, resume=(out / SETTINGS).exists(), callback=callback)
     return str(out / "model")
 
 
@@ -119,16 +121,16 @@ async def _hold(lesson: Lesson, tasks: TaskSet, first: int, out: Path, turns: in
         )
 
 
-def _sft(told: StartSettings, source: str, runs: list[Path], threads: int) -> SftSettings:
+def _sft(start: StartSettings, source: str, runs: list[Path], threads: int) -> SftSettings:
     return SftSettings(
         data=DataSettings(runs=tuple(map(str, runs)), sampled_ids="text"),
-        loss=LossSettings(average=told.average),
+        loss=SftLossSettings(average=start.average),
         model=ModelSettings(source=source, vision="full"),
-        optimizer=OptimizerSettings(method=told.method, learning_rate=told.learning_rate, warmup=0.1),
-        batch=BatchSettings(trajectories=told.trajectories, tokens=_FORWARD_TOKENS),
-        validation=ValidationSettings(fraction=0.0, every=0, samples=0),
-        keep=KeepSettings(every=max(1, told.steps // 4), checkpoints=1, tensorboard=False),
-        steps=told.steps,
-        seed=told.seed,
+        optimizer=OptimizerSettings(method=start.method, learning_rate=start.learning_rate, warmup=0.1),
+        batch=BatchSettings(trajectories=start.trajectories, tokens=_FORWARD_TOKENS),
+        validation=SftValidationSettings(fraction=0.0, every=0, samples=0),
+        keep=KeepSettings(every=max(1, start.steps // 4), checkpoints=1, tensorboard=False),
+        steps=start.steps,
+        seed=start.seed,
         threads=threads,
     )

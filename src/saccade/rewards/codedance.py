@@ -26,14 +26,14 @@ from saccade.record.trajectory import Trajectory
 from saccade.record.turn import Turn
 from saccade.rewards.form import tags_in_order
 from saccade.rewards.reading import accuracy, calls, failed, silent, succeeded
-from saccade.rewards.reward import Group, Reward, TurnPart, mean_of, reward_each
+from saccade.rewards.reward import Reward, RewardGroup, TurnPart, mean_of, reward_each
 
 _TAGS: Final = ("think", "code", "answer")
 RIGHT: Final = 0.5
 """Accuracy from which a rollout is right."""
 
 
-class CodeDance(Settings):
+class CodeDanceReward(Settings):
     """Parameters of both levels; the defaults are `paper`."""
 
     accuracy_weight: float = 1.0
@@ -54,7 +54,7 @@ class CodeDance(Settings):
     """Of a failed call."""
     discount: NonNegativeFloat = 0.2
 
-    def __call__(self, group: Group) -> tuple[Reward, ...]:
+    def __call__(self, group: RewardGroup) -> tuple[Reward, ...]:
         """Parts `accuracy`, `format`, `tools`; of the turns: `execution` and its discounted return `returns`.
 
         Observed beside them: `mu`, `success_rate` and `calls`.
@@ -75,9 +75,9 @@ class CodeDance(Settings):
 
     def _reward(self, trajectory: Trajectory, mu: float | None) -> Reward:
         right = accuracy(trajectory)
-        made = calls(trajectory)
-        good = [number for number in made if self._good(trajectory.turns[number])]
-        rate = len(good) / len(made) if made else 0.0
+        call_turns = calls(trajectory)
+        good = [number for number in call_turns if self._good(trajectory.turns[number])]
+        rate = len(good) / len(call_turns) if call_turns else 0.0
         tools = None
         if right is not None and mu is not None:
             tools = (self.base + float(right >= RIGHT)) * rate * adaptive_weight(mu, self.gamma, self.beta)
@@ -91,7 +91,7 @@ class CodeDance(Settings):
                 Score(name="tools", value=tools, weight=self.tool_weight),
                 Score(name="mu", value=mu, weight=0.0),
                 Score(name="success_rate", value=rate, weight=0.0),
-                Score(name="calls", value=float(len(made)), weight=0.0),
+                Score(name="calls", value=float(len(call_turns)), weight=0.0),
             ),
             turns=(
                 TurnPart(name="execution", values=_only(penalties, acted)),
@@ -128,9 +128,9 @@ def _only(values: Sequence[float], turns: Sequence[int]) -> tuple[float | None, 
 _MATH: Final[dict[str, float]] = {"accuracy_weight": 1.2, "format_weight": 0.4, "base": 1.0}
 PRESETS: Final = MappingProxyType(
     {
-        "paper": CodeDance(),
-        "paper-math": CodeDance.model_validate(_MATH),
-        "repo": CodeDance(mu="score"),
-        "repo-math": CodeDance.model_validate({**_MATH, "mu": "score"}),
+        "paper": CodeDanceReward(),
+        "paper-math": CodeDanceReward.model_validate(_MATH),
+        "repo": CodeDanceReward(mu="score"),
+        "repo-math": CodeDanceReward.model_validate({**_MATH, "mu": "score"}),
     }
 )

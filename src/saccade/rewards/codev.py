@@ -20,16 +20,16 @@ from saccade.record.settings import Settings
 from saccade.record.task import Task
 from saccade.record.trajectory import Trajectory
 from saccade.rewards.form import tags_in_order
-from saccade.rewards.judges.verdict import NoVerdict, Verdict
+from saccade.rewards.judges.verdict import JudgeVerdict, NoVerdict
 from saccade.rewards.reading import accuracy, calls, is_call
 from saccade.rewards.redlines import Redline, redlines
-from saccade.rewards.reward import Group, Reward, TurnPart, reward_each
+from saccade.rewards.reward import Reward, RewardGroup, TurnPart, reward_each
 
 _TAGS: Final = ("code", "answer")
 """A turn stops at the end of its code, inside the thought; so thoughts need not be closed."""
 
 
-class CodeV(Settings):
+class CodeVReward(Settings):
     """Weights and redlines; the defaults are `paper`."""
 
     accuracy_weight: float = 1.0
@@ -47,7 +47,7 @@ class CodeV(Settings):
             raise ValueError("tool_weight must be smaller than accuracy_weight, so that the answer decides")
         return self
 
-    def __call__(self, group: Group) -> tuple[Reward, ...]:
+    def __call__(self, group: RewardGroup) -> tuple[Reward, ...]:
         """Parts `accuracy`, `tool` and `format`; of the turns `tool`; observed: `redlines` and `calls`.
 
         Raises:
@@ -68,12 +68,12 @@ class CodeV(Settings):
         """Whether a task asks for visual search."""
         return bool(task.evidence) or not set(self.search_tags).isdisjoint((*task.tags, "*"))
 
-    def _reward(self, trajectory: Trajectory, verdicts: tuple[tuple[Verdict | None, ...], ...]) -> Reward:
+    def _reward(self, trajectory: Trajectory, verdicts: tuple[tuple[JudgeVerdict | None, ...], ...]) -> Reward:
         crossed = redlines(trajectory)
         row = verdicts[0] if verdicts else (None,) * len(trajectory.turns)
         search = self.searches(trajectory.task)
         scores = [
-            self._turn(lines, verdict if search else Verdict(score=0.0))
+            self._turn(lines, verdict if search else JudgeVerdict(score=0.0))
             for turn, lines, verdict in zip(trajectory.turns, crossed, row, strict=True)
             if is_call(turn)
         ]
@@ -99,10 +99,10 @@ class CodeV(Settings):
             turns=(TurnPart(name="tool", values=turns),),
         )
 
-    def _turn(self, lines: tuple[Redline, ...], verdict: Verdict | None) -> Verdict:
+    def _turn(self, lines: tuple[Redline, ...], verdict: JudgeVerdict | None) -> JudgeVerdict:
         if lines:
-            return Verdict(score=self.redline)
-        return Verdict(invalid=NoVerdict.NOT_ASKED) if verdict is None else verdict
+            return JudgeVerdict(score=self.redline)
+        return JudgeVerdict(invalid=NoVerdict.NOT_ASKED) if verdict is None else verdict
 
 
-PRESETS: Final = MappingProxyType({"paper": CodeV(), "with-format": CodeV(format_weight=0.3)})
+PRESETS: Final = MappingProxyType({"paper": CodeVReward(), "with-format": CodeVReward(format_weight=0.3)})

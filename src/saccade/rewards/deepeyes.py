@@ -15,20 +15,20 @@ from saccade.record.settings import Settings
 from saccade.record.trajectory import Trajectory
 from saccade.rewards.form import tags_in_order
 from saccade.rewards.reading import accuracy, calls, returned_pictures
-from saccade.rewards.reward import Group, Reward, reward_each
+from saccade.rewards.reward import Reward, RewardGroup, reward_each
 
 _TAGS: Final = ("think", "tool_call", "code", "answer")
 RIGHT: Final = 0.5
 
 
-class DeepEyes(Settings):
+class DeepEyesReward(Settings):
     """R = 0.8 accuracy + 0.2 format + 1.2 [a picture came back and right]; format is -1 or 0."""
 
     accuracy_weight: float = 0.8
     format_weight: float = 0.2
     tool_weight: float = 1.2
 
-    def __call__(self, group: Group) -> tuple[Reward, ...]:
+    def __call__(self, group: RewardGroup) -> tuple[Reward, ...]:
         """Parts `accuracy`, `format` and `tool`; observed: `calls`."""
         return reward_each(group, self._reward)
 
@@ -48,5 +48,5 @@ class DeepEyes(Settings):
 
 
 PRESETS: Final = MappingProxyType(
-    {"repo": DeepEyes(), "math": DeepEyes(accuracy_weight=1.2, format_weight=0.4, tool_weight=0.0)}
+    {"repo": DeepEyesReward(), "math": DeepEyesReward(accuracy_weight=1.2, format_weight=0.4, tool_weight=0.0)}
 )

@@ -15,10 +15,10 @@ from saccade.record.score import Score
 from saccade.record.settings import Settings
 from saccade.record.trajectory import Trajectory
 from saccade.rewards.reading import accuracy, calls, succeeded
-from saccade.rewards.reward import Group, Reward, mean_of, reward_each
+from saccade.rewards.reward import Reward, RewardGroup, mean_of, reward_each
 
 
-class PixelReasoner(Settings):
+class PixelReasonerReward(Settings):
     """Accuracy, curiosity and a price for each call after the first."""
 
     curiosity_weight: float = 0.5
@@ -26,7 +26,7 @@ class PixelReasoner(Settings):
     """Share of rollouts with a call below which curiosity is paid."""
     redundancy_weight: float = 0.05
 
-    def __call__(self, group: Group) -> tuple[Reward, ...]:
+    def __call__(self, group: RewardGroup) -> tuple[Reward, ...]:
         """Parts `accuracy`, `curiosity` and `redundancy`; observed: `rate`."""
         used = [None if item.lost else float(_valid(item) > 0) for item in group.trajectories]
         rate = mean_of(used)
@@ -49,4 +49,4 @@ def _valid(trajectory: Trajectory) -> int:
     return sum(succeeded(trajectory.turns[number]) for number in calls(trajectory))
 
 
-PRESETS: Final = MappingProxyType({"verl-tool": PixelReasoner()})
+PRESETS: Final = MappingProxyType({"verl-tool": PixelReasonerReward()})

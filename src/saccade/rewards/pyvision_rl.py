@@ -17,10 +17,10 @@ from saccade.record.settings import Settings
 from saccade.record.trajectory import Trajectory
 from saccade.rewards.form import boxed_answer
 from saccade.rewards.reading import accuracy, calls, failed
-from saccade.rewards.reward import Group, Reward, reward_each
+from saccade.rewards.reward import Reward, RewardGroup, reward_each
 
 
-class PyVisionRl(Settings):
+class PyVisionRlReward(Settings):
     """R = accuracy + 0.1 · calls · [right]."""
 
     tool_weight: float = 0.1
@@ -31,7 +31,7 @@ class PyVisionRl(Settings):
     strict_form: bool = False
     """Whether an answer must stand in a box on a line of its own between answer tags."""
 
-    def __call__(self, group: Group) -> tuple[Reward, ...]:
+    def __call__(self, group: RewardGroup) -> tuple[Reward, ...]:
         """Parts `accuracy` and `tool_calls`; observed beside them: `calls`."""
         return reward_each(group, self._reward)
 
@@ -39,15 +39,17 @@ class PyVisionRl(Settings):
         value = accuracy(trajectory)
         gated = value is not None and self.strict_form and not boxed_answer(trajectory)
         value = 0.0 if gated else value
-        made = [turn for turn in calls(trajectory) if self.count_failed or not failed(trajectory.turns[turn])]
-        paid = None if value is None else float(len(made) if value >= self.right_from else 0)
+        counted = [turn for turn in calls(trajectory) if self.count_failed or not failed(trajectory.turns[turn])]
+        paid = None if value is None else float(len(counted) if value >= self.right_from else 0)
         return Reward(
             parts=(
                 Score(name="accuracy", value=value, detail="the answer has not the strict form" if gated else ""),
                 Score(name="tool_calls", value=paid, weight=self.tool_weight),
-                Score(name="calls", value=float(len(made)), weight=0.0),
+                Score(name="calls", value=float(len(counted)), weight=0.0),
             )
         )
 
 
-PRESETS: Final = MappingProxyType({"paper": PyVisionRl(), "repo": PyVisionRl(right_from=0.5, strict_form=True)})
+PRESETS: Final = MappingProxyType(
+    {"paper": PyVisionRlReward(), "repo": PyVisionRlReward(right_from=0.5, strict_form=True)}
+)

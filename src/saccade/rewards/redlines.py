@@ -1,4 +1,4 @@
-"""Misuse of tools that TAPO punishes, told from types alone (CodeV, section 4).
+"""Misuse of tools that TAPO punishes, found by types alone (CodeV, section 4).
 
 What these rules do not see: a crop shifted by one pixel is no repetition, and a copy saved with other pixels is no
 scratch file. An outage of ours, and a tool's own failure, cross no line.

@@ -12,15 +12,15 @@ from typing import Final, cast
 from pydantic import BaseModel, ValidationError
 
 from saccade.errors import SettingsError
+from saccade.record.mistakes import mistaken, mistakes_of
 from saccade.record.registry import PresetRegistry, described
-from saccade.record.suggest import did_you_mean
 from saccade.rewards.reward import RewardPreset
 
 
-def _lacks(found: object) -> str:
-    if isinstance(found, type) or not callable(found):
-        return f"it is {described(found)}, not a function of a Group or an object that is called with one"
-    if hasattr(found, "needs_verdict"):
+def _lacks(value: object) -> str:
+    if isinstance(value, type) or not callable(value):
+        return f"it is {described(value)}, not a function of a Group or an object that is called with one"
+    if hasattr(value, "needs_verdict"):
         return "its needs_verdict is asked by nobody; turns_to_judge names the calls whose verdict counts"
     return ""
 
@@ -40,32 +40,26 @@ REWARDS: Final = PresetRegistry[RewardPreset](
 )
 
 
-def load_reward(wanted: str, parameters: Mapping[str, object] | None = None) -> RewardPreset:
+def load_reward(name: str, parameters: Mapping[str, object] | None = None) -> RewardPreset:
     """The preset that `wanted` names, an id or the user's own code, with `parameters` in the place of its own.
 
     Raises:
         RegistryError: nothing has that id or preset (suggests the nearest), it cannot be imported, or it is no reward.
         SettingsError: a parameter is unknown or wrong; names every mistake.
     """
-    preset = REWARDS.load(wanted)
-    return cast(RewardPreset, _changed(wanted, preset, parameters) if parameters else preset)
+    preset = REWARDS.load(name)
+    return cast(RewardPreset, _changed(name, preset, parameters) if parameters else preset)
 
 
-def presets(wanted: str) -> tuple[str, ...]:
+def presets(name: str) -> tuple[str, ...]:
     """The names of the presets of a family, its default first. Raises `RegistryError`."""
-    return REWARDS.presets(wanted)
+    return REWARDS.presets(name)
 
 
-def _changed(wanted: str, preset: object, parameters: Mapping[str, object]) -> object:
+def _changed(name: str, preset: object, parameters: Mapping[str, object]) -> object:
     if not isinstance(preset, BaseModel):
-        raise SettingsError(f"{wanted} takes no parameters; leave out {', '.join(parameters)}")
+        raise SettingsError(f"{name} takes no parameters; leave out {', '.join(parameters)}")
     try:
         return type(preset).model_validate({**preset.model_dump(), **parameters})
     except ValidationError as error:
-        known = type(preset).model_fields
-        lines = []
-        for problem in error.errors(include_url=False):
-            key = ".".join(map(str, problem["loc"])) or "(all parameters)"
-            hint = did_you_mean(key, known) if problem["type"] == "extra_forbidden" else ""
-            lines.append(f"  {key}: {problem['msg']}. {hint}".rstrip())
-        raise SettingsError(f"parameters of {wanted}:\n" + "\n".join(lines)) from error
+        raise mistaken(mistakes_of(type(preset), error), f"the parameters of {name}") from error

@@ -8,7 +8,7 @@ zero.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
@@ -18,7 +18,7 @@ from saccade.record.base import Name, Record
 from saccade.record.score import Score, total
 from saccade.record.task import Task
 from saccade.record.trajectory import Trajectory
-from saccade.rewards.judges.verdict import Verdict
+from saccade.rewards.judges.verdict import JudgeVerdict
 
 
 class TurnPart(Record):
@@ -61,11 +61,11 @@ def with_reward(trajectory: Trajectory, reward: Reward) -> Trajectory:
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class RewardGroup:
     """Rollouts of one task, in the order in which rewards are returned."""
 
     trajectories: tuple[Trajectory, ...]
-    verdicts: tuple[tuple[Verdict | None, ...], ...] = ()
+    verdicts: tuple[tuple[JudgeVerdict | None, ...], ...] = ()
     """For each trajectory what a judge said of each turn, None where it was not asked; empty if there was no judge."""
 
     def __post_init__(self) -> None:
@@ -80,7 +80,7 @@ class Group:
 class RewardPreset(Protocol):
     """A reward with its parameters."""
 
-    def __call__(self, group: Group) -> tuple[Reward, ...]:
+    def __call__(self, group: RewardGroup) -> tuple[Reward, ...]:
         """A reward for each trajectory, in order."""
 
 
@@ -112,12 +112,12 @@ class SearchesTasks(Protocol):
         """Whether a task is of that kind."""
 
 
-def reward_each(group: Group, reward: Callable[[int, Trajectory], Reward]) -> tuple[Reward, ...]:
+def reward_each(group: RewardGroup, reward: Callable[[int, Trajectory], Reward]) -> tuple[Reward, ...]:
     """`reward` of each trajectory and its number; of a lost one the same parts without values."""
-    made = [reward(number, trajectory) for number, trajectory in enumerate(group.trajectories)]
+    rewards = [reward(number, trajectory) for number, trajectory in enumerate(group.trajectories)]
     return tuple(
         unscored(item, "an outage ended the episode") if trajectory.lost else item
-        for item, trajectory in zip(made, group.trajectories, strict=True)
+        for item, trajectory in zip(rewards, group.trajectories, strict=True)
     )
 
 
@@ -133,3 +133,19 @@ def mean_of(values: Sequence[float | None]) -> float | None:
     """Mean of the values that are known; None if there is none."""
     known = [value for value in values if value is not None]
     return sum(known) / len(known) if known else None
+
+
+@dataclass(frozen=True, slots=True)
+class ByTag:
+    """A reward preset that is another for tasks with one of some tags; their order decides where a task has several."""
+
+    usual: RewardPreset
+    tagged: Mapping[str, RewardPreset]
+
+    def of(self, task: Task) -> RewardPreset:
+        """The preset for a task."""
+        return next((preset for tag, preset in self.tagged.items() if tag in task.tags), self.usual)
+
+    def __call__(self, group: RewardGroup) -> tuple[Reward, ...]:
+        """A reward for each trajectory, in order."""
+        return self.of(group.trajectories[0].task)(group) if group.trajectories else ()

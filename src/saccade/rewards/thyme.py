@@ -15,17 +15,17 @@ from saccade.record.trajectory import Trajectory
 from saccade.rewards.form import one_thought_one_answer
 from saccade.rewards.judges.consistency import CONSISTENT
 from saccade.rewards.reading import accuracy
-from saccade.rewards.reward import Group, Reward, reward_each
+from saccade.rewards.reward import Reward, RewardGroup, reward_each
 
 
-class Thyme(Settings):
+class ThymeReward(Settings):
     """R = accuracy + 0.5 format + 0.5 consistency · [accuracy > 0]."""
 
     accuracy_weight: float = 1.0
     format_weight: float = 0.5
     consistency_weight: float = 0.5
 
-    def __call__(self, group: Group) -> tuple[Reward, ...]:
+    def __call__(self, group: RewardGroup) -> tuple[Reward, ...]:
         """Parts `accuracy`, `format` and `consistency`."""
         return reward_each(group, self._reward)
 
@@ -35,15 +35,15 @@ class Thyme(Settings):
 
     def _reward(self, number: int, trajectory: Trajectory) -> Reward:
         right = accuracy(trajectory)
-        said = next((score for score in trajectory.scores if score.name == CONSISTENT), Score(name=CONSISTENT))
-        agrees = 0.0 if right is not None and right <= 0 else None if right is None else said.value
+        consistency = next((score for score in trajectory.scores if score.name == CONSISTENT), Score(name=CONSISTENT))
+        agrees = 0.0 if right is not None and right <= 0 else None if right is None else consistency.value
         return Reward(
             parts=(
                 Score(name="accuracy", value=right, weight=self.accuracy_weight),
                 Score(name="format", value=float(one_thought_one_answer(trajectory)), weight=self.format_weight),
-                Score(name="consistency", value=agrees, weight=self.consistency_weight, detail=said.detail),
+                Score(name="consistency", value=agrees, weight=self.consistency_weight, detail=consistency.detail),
             )
         )
 
 
-PRESETS: Final = MappingProxyType({"repo": Thyme()})
+PRESETS: Final = MappingProxyType({"repo": ThymeReward()})

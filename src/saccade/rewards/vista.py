@@ -22,12 +22,12 @@ from saccade.record.trajectory import Trajectory
 from saccade.rewards.form import follows_protocol, only_actions
 from saccade.rewards.reading import accuracy
 from saccade.rewards.repetition import DEFAULT_RULE, Repetition, RepetitionRule, repetition
-from saccade.rewards.reward import Group, Reward, mean_of, reward_each
+from saccade.rewards.reward import Reward, RewardGroup, mean_of, reward_each
 
 RIGHT: Final = 1.0
 
 
-class Vista(Settings):
+class VistaReward(Settings):
     """One of the four forms."""
 
     form: Literal["sum", "dense", "sparse", "difficulty"] = "sum"
@@ -40,7 +40,7 @@ class Vista(Settings):
     """`vista`: a thought and a typed call or an answer. `code` is ours, for models that write neither: code or an
     answer alone."""
 
-    def __call__(self, group: Group) -> tuple[Reward, ...]:
+    def __call__(self, group: RewardGroup) -> tuple[Reward, ...]:
         """Parts `repetition`, `format`, `correct`; the dense form has `base` and `format_and_correct` too."""
         plain = reward_each(group, lambda number, trajectory: self._sum(trajectory))
         if self.form == "sum":
@@ -115,9 +115,9 @@ def _scaled(reward: Reward, difficulty: float | None) -> Reward:
 
 PRESETS: Final = MappingProxyType(
     {
-        "paper": Vista(),
-        "dense": Vista(form="dense"),
-        "sparse": Vista(form="sparse"),
-        "difficulty": Vista(form="difficulty"),
+        "paper": VistaReward(),
+        "dense": VistaReward(form="dense"),
+        "sparse": VistaReward(form="sparse"),
+        "difficulty": VistaReward(form="difficulty"),
     }
 )

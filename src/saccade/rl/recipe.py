@@ -21,21 +21,20 @@ from saccade.errors import SettingsError
 from saccade.grading.registry import load_grader
 from saccade.models.retry import DEFAULT_RETRY, RetryPolicy
 from saccade.recipes.find import find_recipe
+from saccade.record.mistakes import mistaken
 from saccade.record.settings import Settings, load_settings
 from saccade.record.suggest import did_you_mean
 from saccade.record.trajectory import EpisodeLimits, Sampling
-from saccade.rewards.by_tag import ByTag
 from saccade.rewards.judges.model import JudgeRules
 from saccade.rewards.judges.registry import JUDGES
 from saccade.rewards.registry import load_reward
-from saccade.rewards.reward import NeedsConsistency, NeedsJudge, RewardPreset
+from saccade.rewards.reward import ByTag, NeedsConsistency, NeedsJudge, RewardPreset
 from saccade.rewards.trial import turn_parts
 from saccade.rl.advantages.rules import Grpo, NamedAdvantage, TurnLevel
-from saccade.rl.losses.settings import LossSettings
+from saccade.rl.losses.settings import RlLossSettings
 from saccade.rl.select.curriculum import Band
 from saccade.rl.select.plain import KeepAll
-from saccade.rl.select.registry import NamedSelection
-from saccade.rl.select.rounds import RoundLimits
+from saccade.rl.select.selection import NamedSelection
 
 
 class RewardSettings(Settings):
@@ -77,6 +76,16 @@ class RolloutSettings(Settings):
     """Those that are set stand in place of the dialect's."""
 
 
+class RoundLimits(Settings):
+    """When a step stops asking for rollouts: with enough groups, or after the last round with what there is."""
+
+    tasks: PositiveInt = 32
+    """Tasks that are rolled out in a round."""
+    groups: PositiveInt = 16
+    """Groups that are enough."""
+    rounds: PositiveInt = 3
+
+
 class RlOptimizerSettings(Settings):
     """AdamW with linear warm-up and then a constant rate."""
 
@@ -105,7 +114,7 @@ class Recipe(Settings):
     curriculum: Band | None = None
     """Which tasks are trained on, by how the last checkpoint did; None for all."""
     advantage: NamedAdvantage = Grpo()
-    loss: LossSettings = LossSettings()
+    loss: RlLossSettings = RlLossSettings()
     optimizer: RlOptimizerSettings = RlOptimizerSettings()
     steps: PositiveInt = 200
     seed: NonNegativeInt = 0
@@ -114,26 +123,28 @@ class Recipe(Settings):
 
     def load_reward(self) -> RewardPreset:
         """The reward with its parameters. Raises `RegistryError` or `SettingsError`."""
-        told = self.reward
-        usual = load_reward(told.preset, told.parameters)
-        if not told.by_tag:
+        reward = self.reward
+        usual = load_reward(reward.preset, reward.parameters)
+        if not reward.by_tag:
             return usual
-        tagged = {tag: load_reward(told.preset, {**told.parameters, **own}) for tag, own in told.by_tag.items()}
+        tagged = {tag: load_reward(reward.preset, {**reward.parameters, **own}) for tag, own in reward.by_tag.items()}
         return ByTag(usual, tagged)
 
 
-def load_recipe(wanted: str | os.PathLike[str], profile: str | None = None, overrides: Sequence[str] = ()) -> Recipe:
+def load_recipe(
+    name_or_path: str | os.PathLike[str], profile: str | None = None, overrides: Sequence[str] = ()
+) -> Recipe:
     """A bundled recipe by its name, or one in a TOML file; then the changes of a profile, then overrides `a.b=value`.
 
     Raises:
         SettingsError: names every mistake, or suggests the nearest recipe or profile.
         RegistryError: the dialect, the reward or the judge does not exist; suggests the nearest.
     """
-    path = find_recipe("rl", wanted)
+    path = find_recipe("rl", name_or_path)
     whole = load_settings(Recipe, path)
     if profile is not None and profile not in whole.profile:
         hint = did_you_mean(profile, whole.profile) or f"It has: {', '.join(whole.profile) or 'none'}."
-        raise SettingsError(f"{wanted} has no profile {profile!r}. {hint}")
+        raise SettingsError(f"{name_or_path} has no profile {profile!r}. {hint}")
     changes = None if profile is None else whole.profile[profile]
     recipe = load_settings(Recipe, path, overrides, given=changes).model_copy(update={"profile": {}})
     load_dialect(recipe.dialect)
@@ -171,7 +182,7 @@ def _check(recipe: Recipe, path: str) -> None:
     if 0 < recipe.loss.dual_clip <= 1:
         mistakes.append(f"loss.dual_clip: must be above 1, or 0 for none, got {recipe.loss.dual_clip}")
     if mistakes:
-        raise SettingsError(f"{len(mistakes)} mistake(s) in {path}:\n" + "\n".join(f"  {line}" for line in mistakes))
+        raise mistaken(mistakes, path)
 
 
 def _unused(reward: RewardSettings, preset: RewardPreset) -> list[str]:

@@ -76,7 +76,7 @@ class SessionOptions(BaseModel):
 
     state: StatePolicy = StatePolicy.ROLLBACK
     repairs: tuple[str, ...] = ()
-    """Names of repair passes, see `saccade.sandbox.repairs`; all off unless named."""
+    """Names of repair passes, see `guest.repairs.PASSES`; all off unless named."""
     path_aliases: Mapping[str, str] = Field(default_factory=dict)
     """For the repair `path_alias`: a path (or prefix) that the model writes -> the path in the workspace."""
     preload: tuple[str, ...] = ()

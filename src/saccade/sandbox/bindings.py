@@ -138,9 +138,9 @@ def bound_all(bindings: Mapping[str, object], files: Mapping[str, bytes], limits
             f"the {len(files)} files have {total:,} bytes together: more than the workspace holds (workspace_bytes "
             f"{limits.workspace_bytes:,}). Give fewer files, or open the sandbox with a larger workspace."
         )
-    given = {item.path for item in items if isinstance(item, BoundFile)}
+    paths = {item.path for item in items if isinstance(item, BoundFile)}
     for item in items:
-        if isinstance(item, BoundVideo) and item.path not in given:
+        if isinstance(item, BoundVideo) and item.path not in paths:
             raise SandboxError(f"{item.name!r} is the video {item.path!r}, which is not among `files`: give its bytes")
     return items
 

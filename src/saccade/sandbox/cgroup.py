@@ -102,18 +102,18 @@ class Cgroups:
             try:
                 if not bases:
                     raise OSError(why)
-                made = cls(version, bases)
+                cgroups = cls(version, bases)
             except OSError as error:
                 reasons.append(f"version {version}: {error}")
                 continue
             try:
                 if version == 2:
-                    enable(made.folders[0])
-                made.create(64 * 1024 * 1024, 16).remove()
-                return made
+                    enable(cgroups.folders[0])
+                cgroups.create(64 * 1024 * 1024, 16).remove()
+                return cgroups
             except (OSError, SandboxError) as error:
                 reasons.append(f"version {version}: {error}")
-                made.close()
+                cgroups.close()
         return "; ".join(reasons) or "no control groups with memory and pids are mounted"
 
     def share_processors(self) -> None:
@@ -163,8 +163,8 @@ class Cgroups:
                     write(f"{memory}/memory.memsw.limit_in_bytes", memory_bytes)
             write(f"{pids}/pids.max", processes)
             events = "memory.events" if self.version == 2 else "memory.oom_control"
-            made = SessionCgroup(self, folders, f"{memory}/{events}", "oom_kill")
-            _ = made.join_fds
+            cgroup = SessionCgroup(self, folders, f"{memory}/{events}", "oom_kill")
+            _ = cgroup.join_fds
         except OSError as error:
             for folder in folders:
                 self.discard(folder)
@@ -172,7 +172,7 @@ class Cgroups:
                 f"a control group for a session could not be made: {error}. Another program may have removed "
                 f"{self.folders[0]}; open a new sandbox."
             ) from error
-        return made
+        return cgroup
 
     def discard(self, folder: str) -> None:
         """Remove an empty group now, or later if processes in it are still dying."""

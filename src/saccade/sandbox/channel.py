@@ -29,7 +29,7 @@ class GuestChannel:
         self._sock = sock
         self._loop: asyncio.AbstractEventLoop | None = None
 
-    def send(self, message: wire.Message, fds: Sequence[int] = ()) -> None:
+    def send(self, message: wire.WireMessage, fds: Sequence[int] = ()) -> None:
         """Send one message without blocking. Raises `GuestFaultError` if the guest does not read or is gone."""
         body, all_fds, big = wire.pack(message, fds)
         try:

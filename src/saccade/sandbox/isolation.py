@@ -76,10 +76,10 @@ class Isolation(BaseModel):
 
     def require(self, layers: Iterable[Layer]) -> None:
         """Raise `IsolationError` unless all of `layers` are on and files are confined; no layers ask for nothing."""
-        wanted = frozenset(layers)
-        if not wanted:
+        required = frozenset(layers)
+        if not required:
             return
-        missing = [state for state in self.layers if state.layer in wanted and not state.on]
+        missing = [state for state in self.layers if state.layer in required and not state.on]
         if missing:
             lines = "\n".join(f"  {state.layer.value}: {state.detail or 'not available'}" for state in missing)
             raise IsolationError(

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import logging
 import math
 import os
 import sys
@@ -22,7 +23,10 @@ from pathlib import Path
 from typing import Any, Self
 
 from saccade.errors import IsolationError, SandboxClosedError, SandboxError, SandboxLostError
+from saccade.guest.preload import PRELOAD
+from saccade.guest.repairs import PASSES
 from saccade.guest.seat import FAMILY_SESSIONS
+from saccade.record.suggest import did_you_mean
 from saccade.sandbox.base import Binding, SessionOptions
 from saccade.sandbox.bindings import Bound, BoundImage, Memfd, bound_all
 from saccade.sandbox.cgroup import Cgroups, sweep
@@ -33,9 +37,10 @@ from saccade.sandbox.isolation import MINIMUM, Isolation, Layer, LayerState
 from saccade.sandbox.limits import Limits
 from saccade.sandbox.link import Link
 from saccade.sandbox.local_session import LocalSession
-from saccade.sandbox.options import check_options
 from saccade.sandbox.shared_images import SharedImages
 from saccade.sandbox.zygote_client import ZygoteClient, default_python
+
+_log = logging.getLogger(__name__)
 
 _DECODED_AHEAD = 25_000_000
 """Pixels of a picture that is decoded when a session is opened, and not when code first looks at it."""
@@ -88,9 +93,9 @@ class LocalSandbox:
         """
         options = options or SessionOptions()
         check_options(options)
-        given = bound_all(bindings or {}, files or {}, self.limits)
+        bound = bound_all(bindings or {}, files or {}, self.limits)
         await self._started()
-        first = [await self._at_hand(item) for item in given]
+        first = [await self._at_hand(item) for item in bound]
         link = self.new_link(options)
         try:
             await link.ready()
@@ -172,6 +177,7 @@ class LocalSandbox:
             if self._zygote is not None and self._zygote.alive:
                 return
             if self._zygote is not None:
+                _log.warning("The sandbox's processes died, with all sessions. They are started again.")
                 await self._stop()
             await self._start()
 
@@ -199,6 +205,7 @@ class LocalSandbox:
             self._release()
             raise
         self._zygote, self._isolation = zygote, isolation
+        _log.info("The sandbox has started. Layers: %s.", ", ".join(isolation.names))
 
     def _share_processors(self, cgroups: Cgroups) -> None:
         if Layer.CPU_SHARES in self._without:
@@ -219,14 +226,14 @@ class LocalSandbox:
         }
 
     def _judged(self, hello: Mapping[str, Any], no_cgroup: str) -> Isolation:
-        told = {state["layer"]: LayerState.model_validate(state) for state in hello["layers"]}
-        told["environment"] = LayerState(layer=Layer.ENVIRONMENT, on=True)
+        layers = {state["layer"]: LayerState.model_validate(state) for state in hello["layers"]}
+        layers["environment"] = LayerState(layer=Layer.ENVIRONMENT, on=True)
         cgroup = self._cgroups is not None
-        told["cgroup"] = LayerState(layer=Layer.CGROUP, on=cgroup, detail="" if cgroup else no_cgroup)
+        layers["cgroup"] = LayerState(layer=Layer.CGROUP, on=cgroup, detail="" if cgroup else no_cgroup)
         shares = self._cgroups is not None and not self._cgroups.no_cpu
         why = self._cgroups.no_cpu if self._cgroups is not None else no_cgroup
-        told["cpu_shares"] = LayerState(layer=Layer.CPU_SHARES, on=shares, detail="" if shares else why)
-        return Isolation(platform=sys.platform, layers=tuple(told[layer.value] for layer in Layer))
+        layers["cpu_shares"] = LayerState(layer=Layer.CPU_SHARES, on=shares, detail="" if shares else why)
+        return Isolation(platform=sys.platform, layers=tuple(layers[layer.value] for layer in Layer))
 
     def _event(self, link_id: int, message: dict[str, Any]) -> None:
         link = self._links.get(link_id)
@@ -271,3 +278,12 @@ class LocalSandbox:
 
     async def __aexit__(self, *exc: object) -> None:
         await self.close()
+
+
+def check_options(options: SessionOptions) -> None:
+    """Raise `SandboxError` for a repair or a preloaded name that does not exist, naming those that do."""
+    for what, names, known in (("repair", options.repairs, PASSES), ("name to preload", options.preload, PRELOAD)):
+        for name in names:
+            if name not in known:
+                hint = did_you_mean(name, known) or f"Known: {', '.join(sorted(known))}."
+                raise SandboxError(f"there is no {what} {name!r}. {hint}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import logging
 import os
 import time
 from collections.abc import Mapping, Sequence
@@ -20,8 +21,11 @@ from saccade.sandbox.limits import Limits
 from saccade.sandbox.link import Link
 from saccade.sandbox.result import RunResult, Timings
 
+_log = logging.getLogger(__name__)
+
 MOST_BRANCHES = 10_000
 """Most branches of one order; whether the machine has room for so many is another question, which is asked first."""
+_LIMITS = frozenset({Status.TIMEOUT, Status.OUT_OF_MEMORY})
 
 
 class Owner(Protocol):
@@ -84,15 +88,18 @@ class LocalSession:
                 result = await self._run(code, wall_seconds)
             except SandboxLostError as error:
                 self._lost = True
+                _log.warning("A session is lost: %s.", error)
                 result = RunResult(status=Status.LOST, traceback=str(error))
             wall = time.perf_counter() - started
+            if result.status in _LIMITS:
+                _log.info("A call reached a limit: %s after %.1f s.", result.status.value, wall)
             # The guest's own clock is a claim: nothing of a call takes longer than the call.
-            told = result.timings
+            claimed = result.timings
             timings = Timings(
                 wall=wall,
-                run=min(told.run, wall),
-                cpu=min(told.cpu, wall * (os.cpu_count() or 1)),
-                capture=min(told.capture, wall),
+                run=min(claimed.run, wall),
+                cpu=min(claimed.cpu, wall * (os.cpu_count() or 1)),
+                capture=min(claimed.capture, wall),
             )
             return dataclasses.replace(result, timings=timings, layers=self._sandbox.layers)
 
@@ -148,6 +155,7 @@ class LocalSession:
 
     async def _restart(self) -> None:
         """A fresh interpreter with nothing but the first bindings."""
+        _log.info("A session starts again after %d calls.", self._calls)
         old, self._link = self._link, self._sandbox.new_link(self._options)
         self._pending = list(self._first)
         self._calls = 0

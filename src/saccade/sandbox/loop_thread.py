@@ -82,6 +82,18 @@ class LoopThread:
             return self._loop
 
 
+def run_apart(work: Coroutine[Any, Any, T]) -> T:
+    """The result of `work`, run on a loop and thread of its own, so inside a running event loop too (a notebook).
+
+    Interrupted, it is cancelled, and its end is waited for.
+    """
+    loop = LoopThread()
+    try:
+        return loop.wait(work)
+    finally:
+        loop.stop()
+
+
 async def _settled() -> None:
     """Return when all tasks that are being cancelled at this moment have ended."""
     await asyncio.sleep(0)  # the cancellation itself is one step behind this in the queue

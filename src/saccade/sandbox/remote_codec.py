@@ -20,7 +20,7 @@ from saccade.errors import ProtocolError, SandboxError
 from saccade.record.status import Status
 from saccade.sandbox import remote_wire as wire
 from saccade.sandbox.base import Binding, LazyImage, VideoFile
-from saccade.sandbox.remote_pixels import Pixels, check_size, lazy_mode, pixels_of, read_png
+from saccade.sandbox.remote_pixels import RawPixels, check_size, lazy_mode, pixels_of, read_png
 from saccade.sandbox.result import Picture, PictureMode, PictureSource, Repair, RunResult, Timings, WrittenFile
 
 _TEXTS = {"status", "stdout", "stderr", "value", "traceback", "notes", "layers"}
@@ -52,7 +52,7 @@ def pack_result(result: RunResult) -> bytes:
         "timings": dict(zip(_TIMINGS, astuple(result.timings), strict=True)),
         "layers": list(result.layers),
     }
-    pictures = [Pixels(shown.mode, shown.width, shown.height, shown.data).png() for shown in result.pictures]
+    pictures = [RawPixels(shown.mode, shown.width, shown.height, shown.data).png() for shown in result.pictures]
     return wire.pack(fields, pictures)
 
 
@@ -118,7 +118,7 @@ class Outgoing:
     """Bindings ready to send: what goes into the message, and the pixels that it names."""
 
     fields: Mapping[str, object] = field(default_factory=dict)
-    pixels: Mapping[str, Pixels] = field(default_factory=dict, repr=False)
+    pixels: Mapping[str, RawPixels] = field(default_factory=dict, repr=False)
     """Name of a picture (sha256) -> its pixels, which are sent only if the server lacks them."""
 
 
@@ -126,20 +126,20 @@ class Outgoing:
 class ArrayPixels:
     """A numpy picture: its pixels and the shape with which it is to arrive."""
 
-    pixels: Pixels
+    pixels: RawPixels
     shape: tuple[int, ...]
 
 
 def prepare(bindings: Mapping[str, Binding]) -> Outgoing:
     """A `snapshot` ready to send. Hashes pixels: call it off the event loop. Lazy images stay undecoded."""
     fields: dict[str, object] = {}
-    pixels: dict[str, Pixels] = {}
+    pixels: dict[str, RawPixels] = {}
     for name, value in bindings.items():
         if isinstance(value, ArrayPixels):
             sha256 = value.pixels.sha256()
             pixels[sha256] = value.pixels
             fields[name] = {"array": sha256, "shape": list(value.shape)}
-        elif isinstance(value, Pixels):
+        elif isinstance(value, RawPixels):
             sha256 = value.sha256()
             pixels[sha256] = value
             fields[name] = {"picture": sha256}

@@ -9,6 +9,7 @@ Proxies named in the environment are not used.
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import random
 import secrets
@@ -27,6 +28,8 @@ from saccade.errors import (
     TooLargeError,
 )
 from saccade.sandbox import remote_wire as wire
+
+_log = logging.getLogger(__name__)
 
 TOKEN_VARIABLE = "SACCADE_SANDBOX_TOKEN"
 _RETRIED = frozenset({500, 502, 503, 504})
@@ -47,13 +50,13 @@ _ERRORS: Mapping[str, type[Exception]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
+class HttpReply:
     """An answer of the server that is no failure: its status code and its body."""
 
     code: int
     body: bytes
 
-    def json(self) -> wire.Fields:
+    def json(self) -> wire.WireFields:
         """The body as a JSON object; raises `ProtocolError` if it is none."""
         value = wire.parse_json(self.body)
         if not isinstance(value, dict):
@@ -108,7 +111,7 @@ class Http:
 
     async def request(
         self, method: str, path: str, body: bytes = b"", *, seconds: float = 60.0, attempts: int | None = None
-    ) -> Reply:
+    ) -> HttpReply:
         """Send a request that may be repeated, for at most `seconds` in all.
 
         Codes 2xx and 409 (the server lacks pictures) with `missing` come back; everything else is raised.
@@ -125,7 +128,11 @@ class Http:
             async with asyncio.timeout(seconds):
                 for attempt in range(tries):
                     if attempt:
-                        await asyncio.sleep(self._retry.wait(attempt - 1))
+                        wait = self._retry.wait(attempt - 1)
+                        _log.info(
+                            "%s: %s. Trying again in %.1f s (%d of %d).", self.url, problem, wait, attempt + 1, tries
+                        )
+                        await asyncio.sleep(wait)
                     try:
                         response = await self._client.request(method, path, content=body, headers=_content(body))
                     except httpx.TransportError as error:
@@ -141,11 +148,11 @@ class Http:
             "Check that `saccade sandbox serve` runs there and can be reached; its sessions may be gone."
         )
 
-    def _checked(self, response: httpx.Response) -> Reply:
+    def _checked(self, response: httpx.Response) -> HttpReply:
         code = response.status_code
         kind = _kind(response)
         if 200 <= code < 300 or kind == "missing_media":
-            return Reply(code, response.content)
+            return HttpReply(code, response.content)
         if code in (401, 403):
             raise SandboxError(
                 f"the sandbox server at {self.url} refuses the token. Pass token=... or set {TOKEN_VARIABLE} "
@@ -153,7 +160,7 @@ class Http:
             )
         if kind is None:
             raise ProtocolError(f"{self.url} answers HTTP {code} as no Saccade sandbox server does. Is the URL right?")
-        message = wire.text(Reply(code, response.content).json(), "message")
+        message = wire.text(HttpReply(code, response.content).json(), "message")
         raise _ERRORS.get(kind, SandboxError)(message)
 
 

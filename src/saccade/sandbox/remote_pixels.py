@@ -28,7 +28,7 @@ _PNG_COLOUR = {"L": 0, "RGB": 2, "RGBA": 6}
 
 
 @dataclass(frozen=True, slots=True)
-class Pixels:
+class RawPixels:
     """Raw pixels: `width * height * len(mode)` bytes, rows from top to bottom."""
 
     mode: PictureMode
@@ -55,7 +55,7 @@ class Pixels:
         return stream.getvalue()
 
 
-def pixels_of(value: object) -> Pixels | None:
+def pixels_of(value: object) -> RawPixels | None:
     """A snapshot of a Pillow image, a numpy uint8 picture or a `Picture`; None if `value` is none of these.
 
     A Pillow image of another mode becomes RGBA if it can be transparent, else RGB.
@@ -67,7 +67,7 @@ def pixels_of(value: object) -> Pixels | None:
     from PIL import Image
 
     if isinstance(value, Picture):
-        pixels = Pixels(value.mode, value.width, value.height, value.data)
+        pixels = RawPixels(value.mode, value.width, value.height, value.data)
         if len(pixels.data) != pixels.width * pixels.height * len(pixels.mode):
             raise SandboxError("a Picture's data does not have width * height * channels bytes.")
     elif isinstance(value, Image.Image):
@@ -86,7 +86,7 @@ def lazy_mode(lazy: LazyImage) -> PictureMode:
     return cast(PictureMode, mode) if mode in _PNG_COLOUR else "RGB"
 
 
-def from_lazy(lazy: LazyImage) -> Pixels:
+def from_lazy(lazy: LazyImage) -> RawPixels:
     """The decoded pixels of a lazy image; whatever its `decode` raises passes through."""
     image = lazy.decode()
     mode = lazy_mode(lazy)
@@ -106,8 +106,8 @@ def check_size(mode: str, width: int, height: int) -> None:
         raise TooLargeError(f"a picture of {width}x{height} pixels is over the limit of {MAX_PIXELS}; scale it down.")
 
 
-def read_png(data: bytes) -> Pixels:
-    """The pixels of a PNG that `Pixels.png` wrote; raises `ProtocolError` for anything else.
+def read_png(data: bytes) -> RawPixels:
+    """The pixels of a PNG that `RawPixels.png` wrote; raises `ProtocolError` for anything else.
 
     The size that the header states is checked before a single pixel is decoded.
     """
@@ -119,7 +119,7 @@ def read_png(data: bytes) -> Pixels:
             image.load()
             if image.mode != mode or image.size != (width, height):
                 raise ProtocolError("a PNG is not what its header says.")
-            return Pixels(mode, width, height, image.tobytes())
+            return RawPixels(mode, width, height, image.tobytes())
     except (OSError, SyntaxError, ValueError, EOFError) as error:
         raise ProtocolError(f"a picture is not a whole PNG: {error}.") from error
 
@@ -139,14 +139,14 @@ def _png_header(data: bytes) -> tuple[PictureMode, int, int]:
     return cast(PictureMode, modes[0]), width, height
 
 
-def _from_image(image: Image) -> Pixels:
+def _from_image(image: Image) -> RawPixels:
     if image.mode not in _PNG_COLOUR:
         transparent = image.mode in ("LA", "PA") or "transparency" in image.info
         image = image.convert("RGBA" if transparent else "RGB")
-    return Pixels(cast(PictureMode, image.mode), image.width, image.height, image.tobytes())
+    return RawPixels(cast(PictureMode, image.mode), image.width, image.height, image.tobytes())
 
 
-def _from_array(array: np.ndarray[tuple[int, ...], np.dtype[np.generic]]) -> Pixels:
+def _from_array(array: np.ndarray[tuple[int, ...], np.dtype[np.generic]]) -> RawPixels:
     modes: dict[int, PictureMode] = {1: "L", 3: "RGB", 4: "RGBA"}
     channels = 1 if array.ndim == 2 else array.shape[-1] if array.ndim == 3 else 0
     if array.dtype != np.uint8 or channels not in modes:
@@ -154,4 +154,4 @@ def _from_array(array: np.ndarray[tuple[int, ...], np.dtype[np.generic]]) -> Pix
             f"an array of type {array.dtype} and shape {array.shape} is no picture; "
             "bind uint8 of shape (height, width), (height, width, 3) or (height, width, 4)."
         )
-    return Pixels(modes[channels], array.shape[1], array.shape[0], array.tobytes())
+    return RawPixels(modes[channels], array.shape[1], array.shape[0], array.tobytes())

@@ -15,8 +15,8 @@ from saccade.errors import ProtocolError, SandboxError
 from saccade.sandbox import remote_wire as wire
 from saccade.sandbox.base import LazyImage
 from saccade.sandbox.remote_codec import Outgoing
-from saccade.sandbox.remote_http import Http, Reply
-from saccade.sandbox.remote_pixels import Pixels, from_lazy
+from saccade.sandbox.remote_http import Http, HttpReply
+from saccade.sandbox.remote_pixels import RawPixels, from_lazy
 
 ROUNDS = 5
 """How often one picture is sent for one request: the server may drop it again to make room for others."""
@@ -31,7 +31,7 @@ class Uploads:
         self._find_lazy = find_lazy
         self._answering: dict[str, asyncio.Task[None]] = {}
 
-    async def send(self, method: str, path: str, body: bytes, outgoing: Outgoing, seconds: float) -> Reply:
+    async def send(self, method: str, path: str, body: bytes, outgoing: Outgoing, seconds: float) -> HttpReply:
         """Send a request, and again whenever pictures were missing; `seconds` bounds each attempt.
 
         Raises what `Http.request` raises, and `SandboxError` if the server drops pictures before they are used.
@@ -83,7 +83,7 @@ class Uploads:
         await self.send("PUT", path, wire.pack({"picture": name}), Outgoing({}, {name: pixels}), UPLOAD_SECONDS)
 
 
-def _decoded(lazy: LazyImage) -> Pixels:
+def _decoded(lazy: LazyImage) -> RawPixels:
     pixels = from_lazy(lazy)
     if (pixels.width, pixels.height) != (lazy.width, lazy.height):
         raise SandboxError(

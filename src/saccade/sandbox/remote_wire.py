@@ -26,10 +26,10 @@ MEDIA_TYPE = "application/x-saccade-frame"
 _PREFIX = len(MAGIC) + 4
 _HEX = re.compile(r"[0-9a-f]+\Z")
 
-Fields = Mapping[str, object]
+WireFields = Mapping[str, object]
 
 
-def pack(fields: Fields, blobs: Sequence[bytes] = ()) -> bytes:
+def pack(fields: WireFields, blobs: Sequence[bytes] = ()) -> bytes:
     """One frame. `fields` must be JSON values; raises `ProtocolError` if they are not or there are too many blobs."""
     if len(blobs) > MAX_BLOBS:
         raise ProtocolError(f"{len(blobs)} blobs in one message, at most {MAX_BLOBS} can be sent; send fewer files.")
@@ -44,7 +44,7 @@ def pack(fields: Fields, blobs: Sequence[bytes] = ()) -> bytes:
     return b"".join((MAGIC, len(raw).to_bytes(4, "big"), raw, *blobs))
 
 
-def unpack(data: bytes) -> tuple[Fields, tuple[bytes, ...]]:
+def unpack(data: bytes) -> tuple[WireFields, tuple[bytes, ...]]:
     """The fields and the blobs of one frame; raises `ProtocolError` unless every byte is accounted for."""
     if len(data) < _PREFIX or data[: len(MAGIC)] != MAGIC:
         raise ProtocolError("the message does not start as a Saccade frame; is the other side a Saccade server?")
@@ -80,7 +80,7 @@ def _split(data: bytes, start: int, lengths: object) -> tuple[bytes, ...]:
     return tuple(blobs)
 
 
-def keys(fields: object, allowed: frozenset[str]) -> Fields:
+def keys(fields: object, allowed: frozenset[str]) -> WireFields:
     """`fields` as an object that holds exactly the `allowed` names."""
     if not isinstance(fields, dict):
         raise ProtocolError("an object was expected.")
@@ -90,7 +90,7 @@ def keys(fields: object, allowed: frozenset[str]) -> Fields:
     return fields
 
 
-def text(fields: Fields, name: str) -> str:
+def text(fields: WireFields, name: str) -> str:
     """The field as a string."""
     value = fields.get(name)
     if not isinstance(value, str):
@@ -98,12 +98,12 @@ def text(fields: Fields, name: str) -> str:
     return value
 
 
-def optional_text(fields: Fields, name: str) -> str | None:
+def optional_text(fields: WireFields, name: str) -> str | None:
     """A string or null."""
     return None if fields.get(name) is None else text(fields, name)
 
 
-def flag(fields: Fields, name: str) -> bool:
+def flag(fields: WireFields, name: str) -> bool:
     """The field as a boolean."""
     value = fields.get(name)
     if not isinstance(value, bool):
@@ -111,7 +111,7 @@ def flag(fields: Fields, name: str) -> bool:
     return value
 
 
-def integer(fields: Fields, name: str, *, low: int = 0, high: int = 1 << 62) -> int:
+def integer(fields: WireFields, name: str, *, low: int = 0, high: int = 1 << 62) -> int:
     """A whole number from `low` to `high`."""
     value = fields.get(name)
     if type(value) is not int or not low <= value <= high:
@@ -119,7 +119,7 @@ def integer(fields: Fields, name: str, *, low: int = 0, high: int = 1 << 62) -> 
     return value
 
 
-def number(fields: Fields, name: str) -> float:
+def number(fields: WireFields, name: str) -> float:
     """A finite number that is not negative."""
     value = fields.get(name)
     if type(value) not in (int, float) or not isinstance(value, int | float):
@@ -129,12 +129,12 @@ def number(fields: Fields, name: str) -> float:
     return float(value)
 
 
-def optional_number(fields: Fields, name: str) -> float | None:
+def optional_number(fields: WireFields, name: str) -> float | None:
     """A finite number that is not negative, or null."""
     return None if fields.get(name) is None else number(fields, name)
 
 
-def items(fields: Fields, name: str, *, most: int = MAX_BLOBS) -> list[object]:
+def items(fields: WireFields, name: str, *, most: int = MAX_BLOBS) -> list[object]:
     """A list of at most `most` values."""
     value = fields.get(name)
     if not isinstance(value, list) or len(value) > most:
@@ -142,7 +142,7 @@ def items(fields: Fields, name: str, *, most: int = MAX_BLOBS) -> list[object]:
     return value
 
 
-def texts(fields: Fields, name: str, *, most: int = MAX_BLOBS) -> tuple[str, ...]:
+def texts(fields: WireFields, name: str, *, most: int = MAX_BLOBS) -> tuple[str, ...]:
     """A list of at most `most` strings."""
     values = items(fields, name, most=most)
     if not all(isinstance(value, str) for value in values):

@@ -56,7 +56,7 @@ class ScriptedSandbox:
         raise SandboxError("a ScriptedSandbox runs nothing, so nothing is isolated; use LocalSandbox")
 
     async def close(self) -> None:
-        """Nothing to end."""
+        """No process has to be ended."""
 
     async def __aenter__(self) -> Self:
         return self

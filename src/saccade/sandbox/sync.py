@@ -5,8 +5,8 @@
 
 Works from any thread, from many at once, and inside a running event loop (a notebook), which it blocks for as long as
 the call takes; a program that has a loop of its own should rather await the provider. A call interrupted by Ctrl-C is
-cancelled, and rolled back, before `KeyboardInterrupt` goes on. A sandbox that is dropped without `close` is closed when
-it is collected or when the interpreter ends.
+cancelled, and rolled back, before `KeyboardInterrupt` is raised further. A sandbox that is dropped without `close` is
+closed when it is collected or when the interpreter ends.
 """
 
 from __future__ import annotations

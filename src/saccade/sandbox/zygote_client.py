@@ -40,7 +40,7 @@ class ZygoteClient:
         self._stderr = -1
         self._control: socket.socket | None = None
         self._said_hello: asyncio.Future[None] | None = None
-        self._backlog: deque[tuple[wire.Message, tuple[int, ...]]] = deque()
+        self._backlog: deque[tuple[wire.WireMessage, tuple[int, ...]]] = deque()
 
     async def start(self, python: str, settings: dict[str, Any], cache: Path, seconds: float = 120.0) -> None:
         """Start the processes and wait until the zygote is ready. Raises `SandboxError` if it does not come up."""

@@ -94,11 +94,11 @@ def _routes() -> APIRouter:
 
 
 def _bearer(token: str | None) -> Callable[[Request], Awaitable[None]]:
-    wanted = None if token is None else f"Bearer {token}".encode()
+    expected = None if token is None else f"Bearer {token}".encode()
 
     async def check(request: Request) -> None:
-        given = request.headers.get("authorization", "").encode("utf-8", "replace")
-        if wanted is not None and not hmac.compare_digest(given, wanted):
+        received = request.headers.get("authorization", "").encode("utf-8", "replace")
+        if expected is not None and not hmac.compare_digest(received, expected):
             raise HTTPException(401, "a bearer token is needed", {"www-authenticate": "Bearer"})
 
     return check

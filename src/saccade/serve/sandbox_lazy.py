@@ -40,7 +40,7 @@ class ClientPicture:
     mode: str
     width: int
     height: int
-    needs: Needs = field(repr=False, compare=False)
+    needs: AwaitedPictures = field(repr=False, compare=False)
 
     @property
     def sha256(self) -> str:
@@ -52,7 +52,7 @@ class ClientPicture:
         return self.needs.ask(self.client, self.name).decode()
 
 
-class Needs:
+class AwaitedPictures:
     """Which pictures are being waited for, by client. Make it on the server's event loop."""
 
     def __init__(self, pictures: PictureStore) -> None:
@@ -77,10 +77,10 @@ class Needs:
             known = self._pictures.find([self._names.get((client, name), "")])
             if known:
                 return next(iter(known.values()))
-            wanted = self._open.setdefault((client, name), Future())
+            waiter = self._open.setdefault((client, name), Future())
         self._loop.call_soon_threadsafe(self._changed.set)
         try:
-            return wanted.result(NEED_SECONDS)
+            return waiter.result(NEED_SECONDS)
         except FutureTimeoutError:
             with self._lock:
                 self._open.pop((client, name), None)
@@ -105,20 +105,20 @@ class Needs:
             self._names[client, name] = picture.sha256
             while len(self._names) > REMEMBERED:
                 self._names.popitem(last=False)
-            wanted = self._open.pop((client, name), None)
-        if wanted is not None:
-            wanted.set_result(picture)
+            waiter = self._open.pop((client, name), None)
+        if waiter is not None:
+            waiter.set_result(picture)
 
     def refuse(self, client: str, name: str, reason: str) -> None:
         """The client cannot decode the picture: all who wait get `DecodeError`."""
         with self._lock:
-            wanted = self._open.pop((client, name), None)
-        if wanted is not None:
-            wanted.set_exception(DecodeError(f"the client cannot decode the picture: {reason}"))
+            waiter = self._open.pop((client, name), None)
+        if waiter is not None:
+            waiter.set_exception(DecodeError(f"the client cannot decode the picture: {reason}"))
 
     def close(self) -> None:
         """Let everybody go who still waits."""
         with self._lock:
             waiting, self._open = list(self._open.values()), {}
-        for wanted in waiting:
-            wanted.set_exception(SandboxError("the server is shutting down."))
+        for waiter in waiting:
+            waiter.set_exception(SandboxError("the server is shutting down."))

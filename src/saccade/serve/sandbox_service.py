@@ -1,7 +1,7 @@
 """What a sandbox server does for each request, without HTTP: frames in, frames out.
 
-Sessions live in `SessionTable`, pictures in `PictureStore`, pictures that stay with the client in `Needs`; this ties
-them to the provider.
+Sessions live in `SessionTable`, pictures in `PictureStore`, pictures that stay with the client in
+`AwaitedPictures`; this ties them to the provider.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from saccade.sandbox.base import Binding, Sandbox, Session, SessionOptions
 from saccade.sandbox.limits import MIB
 from saccade.sandbox.remote_codec import pack_result, picture_names, unpack_bindings
 from saccade.sandbox.result import PictureMode
-from saccade.serve.sandbox_lazy import ClientPicture, Needs
+from saccade.serve.sandbox_lazy import AwaitedPictures, ClientPicture
 from saccade.serve.sandbox_pictures import PictureStore, verified
 from saccade.serve.sandbox_sessions import SessionTable
 
@@ -64,7 +64,7 @@ class SandboxService:
         self._threads = ThreadPoolExecutor(4, "saccade-serve")
 
     async def __aenter__(self) -> Self:
-        self._needs = Needs(self._pictures)
+        self._needs = AwaitedPictures(self._pictures)
         self._reaper = asyncio.create_task(self._table.reap())
         return self
 
@@ -129,7 +129,7 @@ class SandboxService:
     async def run(self, client: str, name: str, number: int, body: bytes) -> bytes:
         """The result frame of a call; the body is a frame of `code`, `wall_seconds` and `bindings`.
 
-        Raises `MissingPicturesError` while the call waits for pixels of this client; the call goes on meanwhile.
+        Raises `MissingPicturesError` while the call waits for pixels of this client; the call continues meanwhile.
         """
         fields, _ = wire.unpack(body)
         wire.keys(fields, frozenset({"code", "wall_seconds", "bindings"}))

@@ -8,6 +8,7 @@ opened again, so a request that arrives late cannot leave a session behind. Know
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass
@@ -15,6 +16,8 @@ from typing import Any, TypeVar
 
 from saccade.errors import SandboxError
 from saccade.sandbox.base import Session
+
+_log = logging.getLogger(__name__)
 
 REMEMBERED = 100_000
 """How many names of closed sessions are kept."""
@@ -114,7 +117,7 @@ class SessionTable:
         return hosted.call
 
     async def answer(self, name: str, call: asyncio.Task[bytes]) -> bytes:
-        """Wait for a call. It goes on if the waiter is cancelled, since another may ask for it again."""
+        """Wait for a call. It continues if the waiter is cancelled, since another may ask for it again."""
         try:
             return await _settled(call)
         finally:
@@ -165,6 +168,8 @@ class SessionTable:
                 if not hosted.busy and now - hosted.last_used > self._idle_seconds
             ]
             reason = f"it was not used for {self._idle_seconds:.0f} s"
+            if idle:
+                _log.info("%d sessions are closed: not used for %.0f s.", len(idle), self._idle_seconds)
             await asyncio.gather(*(self.end(name, reason) for name in idle), return_exceptions=True)
 
     async def close(self) -> None:
@@ -219,7 +224,7 @@ class SessionTable:
 
 
 async def _settled(task: asyncio.Task[T]) -> T:
-    """The task's result. The task goes on if the waiter is cancelled, since another may ask for it."""
+    """The task's result. The task continues if the waiter is cancelled, since another may ask for it."""
     await asyncio.wait({task})
     if task.cancelled():
         raise SessionError("cancelled", "this was cancelled.")

@@ -44,7 +44,7 @@ class Exam(Settings):
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class ExamRow:
     """What came of one exam."""
 
     name: str
@@ -68,7 +68,7 @@ async def hold_exam(
     tell: Callable[[str, int, int], None] = lambda name, done, right: None,
     *,
     start: int = 0,
-) -> Row:
+) -> ExamRow:
     """Ask `n` tasks of the test split of each world of `exam`, from number `start` on; episodes go to run folders under
     `out`.
 
@@ -81,10 +81,10 @@ async def hold_exam(
     total = n * len(exam.worlds)
     right = await _sat(exam.name, settings, model, out / exam.name, tell)
     if "video" in exam.dialect:
-        return Row(exam.name, total, right, None, exam.target)
+        return ExamRow(exam.name, total, right, None, exam.target)
     direct = settings.model_copy(update={"dialect": WITHOUT_CODE})
     guessed = await _sat(f"{exam.name} without code", direct, model, out / f"{exam.name}-without-code", tell)
-    return Row(exam.name, total, right, guessed, exam.target)
+    return ExamRow(exam.name, total, right, guessed, exam.target)
 
 
 async def _sat(

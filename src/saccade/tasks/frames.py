@@ -49,7 +49,7 @@ class FrameSettings(Settings):
         return ", ".join(f"frames.{name}={value}" for name, value in values if value != getattr(default, name))
 
     @property
-    def told(self) -> str:
+    def rate(self) -> str:
         """For a person: `1 fps`, `32 frames`, or nothing."""
         if self.fps is not None:
             return f"{self.fps:g} fps"
@@ -63,7 +63,7 @@ def framed(task: Task, settings: FrameSettings, store: MediaStore) -> Task:
         MediaError: a video cannot be read, or its frames are too many pixels.
         UnavailableError: PyAV is needed and not installed.
     """
-    if not settings.told or not any(isinstance(item.part, VideoPart) for item in task.media):
+    if not settings.rate or not any(isinstance(item.part, VideoPart) for item in task.media):
         return task
     media = [shown for item in task.media for shown in _shown(item, settings, store)]
     return task.model_copy(update={"media": tuple(media)})

@@ -24,7 +24,7 @@ class Brought:
 
 
 def task_from_files(question: str, media: Sequence[OwnMedia], store: MediaStore, choices: Sequence[str] = ()) -> Task:
-    """The task of `brought`, with the usual limits. Raises the same."""
+    """A question about pictures and videos of one's own, which are copied into `store`. Raises as `brought`."""
     return brought(question, media, store, choices).task
 
 

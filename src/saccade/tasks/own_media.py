@@ -6,7 +6,6 @@ file with several pages the first is taken, with a note that says so. Every erro
 
 from __future__ import annotations
 
-import mimetypes
 import os
 import re
 import tempfile
@@ -25,6 +24,7 @@ from saccade.media.decode import MIME_TYPES, header
 from saccade.media.download import download, is_url, name_in
 from saccade.media.settings import OwnMediaSettings
 from saccade.media.store import MediaStore
+from saccade.media.suffixes import named_as
 from saccade.record.content import ImagePart, VideoPart
 
 OwnMedia = str | os.PathLike[str] | bytes | Image.Image | NDArray[Any]
@@ -107,7 +107,7 @@ def _encoded(
     """An encoded file; errors call it `name`."""
     short = short or Path(name).name
     with _calling(name):
-        found = None if _named_as("video", name) else header(source)
+        found = None if named_as("video", name) else header(source)
     if found is not None and not found.moving:
         with _calling(name):
             part = store.put_bytes(source) if isinstance(source, bytes) else store.put_file(source)
@@ -116,9 +116,9 @@ def _encoded(
     try:
         return Taken(short, store.put_video(source, limits=settings.video_limits, name=name))
     except (DecodeError, UnavailableError) as error:
-        if found is not None or _named_as("video", name):
+        if found is not None or named_as("video", name):
             raise
-        if isinstance(error, DecodeError) and not _named_as("image", name):
+        if isinstance(error, DecodeError) and not named_as("image", name):
             raise DecodeError(
                 f"{name} is neither a picture of a known format ({', '.join(MIME_TYPES)}) nor a video that FFmpeg can "
                 "read. Convert it to PNG, JPEG or MP4."
@@ -126,10 +126,6 @@ def _encoded(
         with _calling(name):
             store.put_bytes(source if isinstance(source, bytes) else source.read_bytes()[:1024])
         raise
-
-
-def _named_as(kind: str, name: str) -> bool:
-    return (mimetypes.guess_type(name)[0] or "").startswith(f"{kind}/")
 
 
 @contextmanager

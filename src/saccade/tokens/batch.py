@@ -20,9 +20,15 @@ from saccade.tokens.encoder import Encoder
 from saccade.tokens.pictures import PictureTensors
 from saccade.tokens.segments import PromptPicture, TokenTrajectory
 
+_LENGTH = 3000
+"""Tokens of a row at which its attention costs as much as all else: an estimate for a small model."""
+
+_PASS = 200
+"""Tokens that cost as much as a pass does by itself, however small it is: an estimate."""
+
 
 @dataclass(frozen=True, slots=True)
-class TokenRow:
+class BatchRow:
     """One trajectory, ready to be placed in a batch."""
 
     id: str
@@ -66,7 +72,7 @@ class Collator:
         self._model = model
         self._packed = packed
 
-    def __call__(self, rows: Sequence[TokenRow]) -> Batch:
+    def __call__(self, rows: Sequence[BatchRow]) -> Batch:
         """All `rows` in one batch. Raises what `PictureTensors` raises."""
         pictures = self._pictures([picture for row in rows for picture in row.pictures])
         lengths = [len(row) for row in rows]
@@ -84,12 +90,12 @@ class Collator:
 
     def _positions(
         self,
-        rows: Sequence[TokenRow],
+        rows: Sequence[BatchRow],
         spans: Sequence[tuple[int, int, int]],
         shape: tuple[int, int],
         pictures: dict[str, torch.Tensor],
     ) -> torch.Tensor:
-        text = torch.arange(shape[1]).repeat(shape[0], 1)  # padding goes on counting
+        text = torch.arange(shape[1]).repeat(shape[0], 1)  # padding keeps counting
         if self._packed:
             for _, start, length in spans:
                 text[0, start : start + length] = torch.arange(length)
@@ -105,7 +111,7 @@ class Collator:
                 seen += len(row.pictures)
         return torch.cat([text[None], positions]) if self._packed else positions
 
-    def _rope(self, row: TokenRow, grids: torch.Tensor | None) -> torch.Tensor:
+    def _rope(self, row: BatchRow, grids: torch.Tensor | None) -> torch.Tensor:
         """(3, tokens)."""
         ids = torch.from_numpy(row.ids)[None]
         visual = (ids == self._encoder.placeholder_id).int()
@@ -114,8 +120,33 @@ class Collator:
         return positions[:, 0]
 
 
-def token_row(trajectory: TokenTrajectory, trained_turns: Sequence[int] | None = None) -> TokenRow:
+def token_row(trajectory: TokenTrajectory, trained_turns: Sequence[int] | None = None) -> BatchRow:
     """The row of a trajectory, with the loss on what was sampled in `trained_turns`; None: in every turn."""
     turns = trajectory.turns()
     trained = turns >= 0 if trained_turns is None else np.isin(turns, list(trained_turns))
-    return TokenRow(trajectory.id, trajectory.ids(), trained, trajectory.pictures)
+    return BatchRow(trajectory.id, trajectory.ids(), trained, trajectory.pictures)
+
+
+def forward_passes(lengths: Sequence[int], most_tokens: int, *, packed: bool) -> list[list[int]]:
+    """Rows, as indices into `lengths`, in groups for one forward pass each.
+
+    Grouped by length, longest first, so that little is padded. A group takes at most `most_tokens` tokens, padding
+    included; a row that is longer stands alone.
+    """
+    order = sorted(range(len(lengths)), key=lambda index: (-lengths[index], index))
+    groups: list[list[int]] = []
+    taken = 0
+    for index in order:
+        size = lengths[index] if packed else (lengths[groups[-1][0]] if groups else lengths[index])
+        if groups and taken + size <= most_tokens:
+            groups[-1].append(index)
+            taken += size
+        else:
+            groups.append([index])
+            taken = lengths[index]
+    return groups
+
+
+def work(lengths: Sequence[int], passes: Sequence[Sequence[int]]) -> list[float]:
+    """How much work each of `passes` is, against the others: in tokens, more in a long row, and some for itself."""
+    return [_PASS + sum(lengths[at] * (1 + lengths[at] / _LENGTH) for at in rows) for rows in passes]

@@ -11,13 +11,13 @@ from collections.abc import Iterable, Sequence
 from typing import Literal
 
 from saccade.errors import TrainingError
+from saccade.models.families.base import END_OF_TURN
+from saccade.models.families.pieces import PicturePlaceholder, Piece
 from saccade.record.content import ImagePart, Message, TextPart
 from saccade.record.trajectory import Trajectory
 from saccade.record.turn import FinishReason, Turn
 from saccade.tokens.encoder import Encoder
-from saccade.tokens.families.base import END_OF_TURN
-from saccade.tokens.pieces import PicturePlaceholder, Piece
-from saccade.tokens.segments import Segment, SegmentKind, TokenTrajectory
+from saccade.tokens.segments import SegmentKind, TokenSegment, TokenTrajectory
 
 SampledIds = Literal["recorded", "text"]
 """Where the ids of a turn come from: the record where it has them, or always the turn's text (another tokenizer's
@@ -33,15 +33,15 @@ def token_trajectory(trajectory: Trajectory, encoder: Encoder, ids: SampledIds =
     """
     if not trajectory.turns:
         raise TrainingError(f"{trajectory.id} has no turn, so there is nothing to learn from it; leave it out")
-    segments: list[Segment] = []
-    framing = Framing(encoder, trajectory.id)
+    segments: list[TokenSegment] = []
+    framing = ChatFormatter(encoder, trajectory.id)
     unread: Iterable[Message] = trajectory.prompt
     kind = SegmentKind.PROMPT
     for number, turn in enumerate(trajectory.turns):
         pieces = framing.prompt_pieces(unread, first=number == 0)
         if pieces:
             prompt_ids, pictures = encoder.encode(pieces)
-            segments.append(Segment(kind, prompt_ids, pictures))
+            segments.append(TokenSegment(kind, prompt_ids, pictures))
         follows = [message for message in (turn.observation, turn.request) if message is not None]
         last = number == len(trajectory.turns) - 1
         continues = not last and (not follows or follows[0].role == "assistant")
@@ -50,8 +50,8 @@ def token_trajectory(trajectory: Trajectory, encoder: Encoder, ids: SampledIds =
     return TokenTrajectory(trajectory.id, tuple(segments))
 
 
-class Framing:
-    """What stands around a conversation's texts, as it goes on.
+class ChatFormatter:
+    """What stands around a conversation's texts, as it grows.
 
     Keeps track of whether the assistant's message is still open, and whether its end was written.
     """
@@ -59,42 +59,44 @@ class Framing:
     def __init__(self, encoder: Encoder, name: str) -> None:
         """`name` is the trajectory's, for messages."""
         self._encoder = encoder
-        self._frame = encoder.frame
+        self._family = encoder.family
         self._name = name
         self._open = False
         self._ended = False
 
     def prompt_pieces(self, messages: Iterable[Message], *, first: bool) -> list[Piece]:
-        """What is read before the next turn; an assistant's message goes on where one is open."""
+        """What is read before the next turn; an assistant's message continues where one is open."""
         pieces: list[Piece] = []
         for number, message in enumerate(messages):
             if first and number == 0 and message.role != "system":
                 pieces += self._encoder.preamble
             if not (self._open and message.role == "assistant"):
                 pieces += self._close()
-                pieces += self._frame.head(message.role)
+                pieces += self._family.head(message.role)
             pieces += self._content(message)
             if message.role == "assistant":
                 self._open = True
             else:
-                pieces += self._frame.tail(message.role)
+                pieces += self._family.tail(message.role)
         if not self._open:
-            pieces += self._frame.head("assistant")
+            pieces += self._family.head("assistant")
             self._open = True
         return pieces
 
-    def sampled_segment(self, number: int, turn: Turn, *, continues: bool, ids: SampledIds) -> Segment:
+    def sampled_segment(self, number: int, turn: Turn, *, continues: bool, ids: SampledIds) -> TokenSegment:
         """What was written in a turn; `continues` tells that the message is continued after it."""
         recorded = turn.token_ids if ids == "recorded" else None
         if recorded is None:
             text_ids = self._encoder.text(turn.text)
             ends = not continues and turn.finish_reason is not FinishReason.LENGTH
             self._ended = ends
-            return Segment(SegmentKind.SAMPLED, (*text_ids, self._encoder.end_id) if ends else text_ids, turn=number)
+            return TokenSegment(
+                SegmentKind.SAMPLED, (*text_ids, self._encoder.end_id) if ends else text_ids, turn=number
+            )
         self._check(number, turn, recorded)
         kept = self.kept_length(recorded, continues=continues)
         logprobs = None if turn.logprobs is None else turn.logprobs[:kept]
-        return Segment(SegmentKind.SAMPLED, recorded[:kept], turn=number, logprobs=logprobs)
+        return TokenSegment(SegmentKind.SAMPLED, recorded[:kept], turn=number, logprobs=logprobs)
 
     def kept_length(self, ids: Sequence[int], *, continues: bool) -> int:
         """How many of the sampled `ids` are read by the next turn: its end goes where the message is continued."""
@@ -110,7 +112,7 @@ class Framing:
         if not self._open:
             return ()
         self._open = False
-        tail = self._frame.tail("assistant")
+        tail = self._family.tail("assistant")
         ended, self._ended = self._ended, False
         return tail[1:] if ended and tail[0] == END_OF_TURN else tail
 

@@ -1,7 +1,7 @@
-"""Pieces to ids for one checkpoint: its tokenizer with special tokens disabled, its image processor, its frame.
+"""Pieces to ids for one checkpoint: its tokenizer with special tokens disabled, its image processor, its family.
 
-The frame is checked against the checkpoint's own chat template when the encoder is made, so what is trained is what
-inference will read. Text that spells a special token becomes the plain characters that it is.
+The family's frame is checked against the checkpoint's own chat template when the encoder is made, so what is trained is
+what inference will read. Text that spells a special token becomes the plain characters that it is.
 """
 
 from __future__ import annotations
@@ -12,11 +12,10 @@ from functools import lru_cache
 from typing import Any
 
 from saccade.errors import TrainingError
-from saccade.models.local_families import FAMILIES
+from saccade.models.families.base import END_OF_TURN, ModelFamily
+from saccade.models.families.known import FAMILIES
+from saccade.models.families.pieces import PicturePlaceholder, Piece, SpecialToken, joined
 from saccade.record.content import ImagePart
-from saccade.tokens.families.base import END_OF_TURN, Frame
-from saccade.tokens.families.known import frame_of
-from saccade.tokens.pieces import PicturePlaceholder, Piece, SpecialToken, joined
 from saccade.tokens.segments import PromptPicture
 
 _CACHED_TEXTS = 4096
@@ -40,8 +39,12 @@ class Encoder:
             TrainingError: the family is not supported, or the template does not write its frame.
         """
         self.name = name
-        self.frame: Frame = frame_of(config.model_type, name)
-        self.family = FAMILIES[self.frame.model_type]
+        if config.model_type not in FAMILIES:
+            raise TrainingError(
+                f"{name} is of the family {config.model_type!r}, which has no token form here "
+                f"(known: {', '.join(FAMILIES)}). Take a checkpoint of one of these."
+            )
+        self.family: ModelFamily = FAMILIES[config.model_type]
         self.image_processor = image_processor
         self.config = config
         self.context_tokens = int(config.get_text_config().max_position_embeddings)
@@ -77,7 +80,7 @@ class Encoder:
         for piece in pieces:
             if isinstance(piece, PicturePlaceholder):
                 pictures.append(PromptPicture(piece.part, self.count(piece.part)))
-                framed += self.frame.picture(pictures[-1].tokens)
+                framed += self.family.picture(pictures[-1].tokens)
             else:
                 framed.append(piece)
         ids: list[int] = []
@@ -123,7 +126,7 @@ class Encoder:
 
     def _visual_tokens(self, width: int, height: int) -> int:
         try:
-            return self.frame.visual_tokens(width, height, self.image_processor, self.config)
+            return self.family.visual_tokens(width, height, self.image_processor, self.config)
         except ValueError as error:
             raise TrainingError(
                 f"the image processor of {self.name} refuses a picture of {width}x{height} pixels: {error}. "
@@ -133,15 +136,15 @@ class Encoder:
     def _checked_preamble(self, template: str) -> tuple[Piece, ...]:
         """What the template writes in front of a conversation that has no system message."""
         user = {"role": "user", "content": _QUESTION}
-        body = self._written((self.frame.head("user"), (_QUESTION,), self.frame.tail("user")))
-        opening = self._written((self.frame.head("assistant"),))
+        body = self._written((self.family.head("user"), (_QUESTION,), self.family.tail("user")))
+        opening = self._written((self.family.head("assistant"),))
         rendered = self._rendered([user], template, generation=True)
         answered = self._rendered([user, {"role": "assistant", "content": _REPLY}, user], template, generation=False)
         before = rendered.removesuffix(body + opening)
-        tail = self._written((self.frame.tail("assistant"),))
+        tail = self._written((self.family.tail("assistant"),))
         if before == rendered or answered != before + body + opening + _REPLY + tail + body:
             raise TrainingError(
-                f"the chat template of {self.name} does not write the frame of {self.frame.model_type}, so a model "
+                f"the chat template of {self.name} does not write the frame of {self.family.model_type}, so a model "
                 "trained here would read other tokens than it learned. Take a checkpoint with the family's template."
             )
         marks = re.split("(" + "|".join(map(re.escape, ("<|im_start|>", "<|im_end|>"))) + ")", before)

@@ -37,7 +37,7 @@ class PromptPicture:
 
 
 @dataclass(frozen=True, slots=True)
-class Segment:
+class TokenSegment:
     """A stretch of tokens of one kind."""
 
     kind: SegmentKind
@@ -69,7 +69,7 @@ class TokenTrajectory:
     """The segments of one trajectory, in order. Every array has one entry for each token."""
 
     id: str
-    segments: tuple[Segment, ...]
+    segments: tuple[TokenSegment, ...]
 
     def __post_init__(self) -> None:
         """Raises ValueError unless there is one prompt, at the beginning."""
@@ -112,8 +112,6 @@ def truncate(trajectory: TokenTrajectory, most: int) -> TokenTrajectory:
     Raises:
         TrainingError: not even the prompt and the first turn fit.
     """
-    if len(trajectory) <= most and trajectory.segments[-1].kind is SegmentKind.SAMPLED:
-        return trajectory
     ends = accumulate(len(segment.ids) for segment in trajectory.segments)
     kept = [
         index + 1

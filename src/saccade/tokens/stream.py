@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from saccade.record.base import clean_text
 from saccade.record.content import Message
-from saccade.tokens.build import Framing
+from saccade.tokens.build import ChatFormatter
 from saccade.tokens.encoder import Encoder
 from saccade.tokens.segments import PromptPicture
 
@@ -29,7 +29,7 @@ class PromptDelta:
     pictures: tuple[PromptPicture, ...] = ()
     """In the order of their placeholders in `ids`."""
     dropped: int = 0
-    """Of the tokens that were written last: how many at the end are not read, for the message goes on without them."""
+    """How many of the tokens written last are not read, since the message continues without them."""
 
 
 class TokenStream:
@@ -38,7 +38,7 @@ class TokenStream:
     def __init__(self, encoder: Encoder, name: str) -> None:
         """`name` is the episode's, for messages."""
         self._encoder = encoder
-        self._framing = Framing(encoder, name)
+        self._framing = ChatFormatter(encoder, name)
         self._messages: tuple[Message, ...] = ()
         self._ids: tuple[int, ...] = ()
         self._text = ""

@@ -26,10 +26,10 @@ class ToolModel(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
 
-Model = TypeVar("Model", bound=ToolModel)
+ToolModelT = TypeVar("ToolModelT", bound=ToolModel)
 
 
-def check_arguments(model: type[Model], arguments: object) -> Model:
+def check_arguments(model: type[ToolModelT], arguments: object) -> ToolModelT:
     """`arguments`, which a model wrote, as an object of `model`.
 
     Raises:
@@ -50,7 +50,7 @@ def mistakes(model: type[ToolModel], arguments: object) -> tuple[Problem, ...]:
     return () if isinstance(found, ToolModel) else found
 
 
-def _read(model: type[Model], arguments: object) -> Model | tuple[Problem, ...]:
+def _read(model: type[ToolModelT], arguments: object) -> ToolModelT | tuple[Problem, ...]:
     if not isinstance(arguments, Mapping):
         message = f"Arguments are a JSON object, not {_json_type(arguments)}"
         return (Problem(ProblemKind.SCHEMA, message),)

@@ -26,7 +26,7 @@ from saccade.record.status import Status
 from saccade.tools.arguments import ToolModel, check_arguments, mistakes
 from saccade.tools.context import ToolContext
 from saccade.tools.problem import CallProblem, Problem, ProblemKind
-from saccade.tools.result import Picture, ToolResult, failed
+from saccade.tools.result import ToolPicture, ToolResult, failed
 
 _log = logging.getLogger(__name__)
 
@@ -91,7 +91,7 @@ class ToolDefinition:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome(Generic[R]):
+class ToolOutcome(Generic[R]):
     """What `Tool.run` gives: the value, new pictures as (stem of the name, picture), a summary for the model."""
 
     value: R
@@ -112,7 +112,7 @@ class Tool(ABC, Generic[A, R]):
     cost: Cost = Cost.LIGHT
 
     @abstractmethod
-    def run(self, arguments: A, context: ToolContext) -> Outcome[R]:
+    def run(self, arguments: A, context: ToolContext) -> ToolOutcome[R]:
         """Do the work.
 
         Raises:
@@ -206,7 +206,7 @@ class Tool(ABC, Generic[A, R]):
         mapped.update(alias.given)
         return mapped
 
-    def _finished(self, outcome: Outcome[R], context: ToolContext) -> ToolResult:
+    def _finished(self, outcome: ToolOutcome[R], context: ToolContext) -> ToolResult:
         try:
             # Through JSON: what a caller stores must follow the schema that was promised, whoever wrote the tool.
             value = self.result.model_validate_json(outcome.value.model_dump_json()).model_dump(mode="json")
@@ -215,7 +215,7 @@ class Tool(ABC, Generic[A, R]):
             problem = Problem(ProblemKind.TOOL_FAILURE, message, f"the result breaks its own schema: {error}")
             return failed(self.name, Status.ERROR, problem)
         names = context.fresh_names(stem for stem, _ in outcome.pictures)
-        pictures = tuple(Picture(name, image) for name, (_, image) in zip(names, outcome.pictures, strict=True))
+        pictures = tuple(ToolPicture(name, image) for name, (_, image) in zip(names, outcome.pictures, strict=True))
         lines = [outcome.text or json.dumps(value, ensure_ascii=False)]
         lines += [f"New image {p.name}: {p.image.width} × {p.image.height} pixels." for p in pictures]
         return ToolResult(self.name, Status.OK, value, pictures, "\n".join(lines))

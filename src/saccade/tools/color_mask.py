@@ -9,10 +9,10 @@ import numpy as np
 from pydantic import Field
 
 from saccade.tools.arguments import ToolModel
-from saccade.tools.base import Outcome, Tool
+from saccade.tools.base import Tool, ToolOutcome
 from saccade.tools.context import ToolContext
 from saccade.tools.fields import PixelBox
-from saccade.tools.look import LookArguments, Pixels, fraction, look, picture_of
+from saccade.tools.look import LookArguments, PixelArray, fraction, look, picture_of
 from saccade.tools.problem import wrong_format
 
 Hue = Annotated[float, Field(ge=0, le=360)]
@@ -58,7 +58,7 @@ class ColorMask(Tool[ColorMaskArguments, ColorMaskResult]):
     arguments = ColorMaskArguments
     result = ColorMaskResult
 
-    def run(self, arguments: ColorMaskArguments, context: ToolContext) -> Outcome[ColorMaskResult]:
+    def run(self, arguments: ColorMaskArguments, context: ToolContext) -> ToolOutcome[ColorMaskResult]:
         """Compare in HSV with float precision."""
         for name, (low, high) in (("saturation", arguments.saturation), ("value", arguments.value)):
             if low > high:
@@ -71,16 +71,16 @@ class ColorMask(Tool[ColorMaskArguments, ColorMaskResult]):
         value = ColorMaskResult(
             image=seen.image, pixels=int(np.count_nonzero(mask)), fraction=fraction(mask), box=box, parts=parts
         )
-        return Outcome(value, (("color_mask", picture_of(mask)),))
+        return ToolOutcome(value, (("color_mask", picture_of(mask)),))
 
 
-def _mask(rgb: Pixels, arguments: ColorMaskArguments) -> Pixels:
+def _mask(rgb: PixelArray, arguments: ColorMaskArguments) -> PixelArray:
     # Rows at a time: HSV in floats takes twelve bytes a pixel.
     rows = [_rows(rgb[start : start + 512], arguments) for start in range(0, len(rgb), 512)]
     return np.concatenate(rows)
 
 
-def _rows(rgb: Pixels, arguments: ColorMaskArguments) -> Pixels:
+def _rows(rgb: PixelArray, arguments: ColorMaskArguments) -> PixelArray:
     hsv = cv2.cvtColor(rgb.astype(np.float32) / 255, cv2.COLOR_RGB2HSV)
     hue, saturation, value = hsv[..., 0], hsv[..., 1], hsv[..., 2]
     above, below = hue >= arguments.hue[0] - _EPSILON, hue <= arguments.hue[1] + _EPSILON

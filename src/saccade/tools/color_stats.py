@@ -8,7 +8,7 @@ import numpy as np
 from pydantic import Field
 
 from saccade.tools.arguments import ToolModel
-from saccade.tools.base import Outcome, Tool
+from saccade.tools.base import Tool, ToolOutcome
 from saccade.tools.context import ToolContext
 from saccade.tools.fields import PixelBox
 from saccade.tools.look import LookArguments, look
@@ -43,7 +43,7 @@ class ColorStats(Tool[ColorStatsArguments, ColorStatsResult]):
     arguments = ColorStatsArguments
     result = ColorStatsResult
 
-    def run(self, arguments: ColorStatsArguments, context: ToolContext) -> Outcome[ColorStatsResult]:
+    def run(self, arguments: ColorStatsArguments, context: ToolContext) -> ToolOutcome[ColorStatsResult]:
         """Count 256 levels once; everything follows from the counts."""
         seen = look(arguments, context)
         levels = np.arange(256)
@@ -62,4 +62,4 @@ class ColorStats(Tool[ColorStatsArguments, ColorStatsResult]):
             deviation=(deviations[0], deviations[1], deviations[2]),
             histogram=(histograms[0], histograms[1], histograms[2]),
         )
-        return Outcome(value)
+        return ToolOutcome(value)

@@ -76,23 +76,23 @@ class ToolContext:
         """Names of the videos."""
         return tuple(self._videos)
 
-    def image(self, wanted: str | int | None) -> NamedImage:
+    def image(self, which: str | int | None) -> NamedImage:
         """The image of that name or, for a number, at that place counted from 1; None is the first image.
 
         Raises:
             CallProblem: there is none; the message lists the names.
             MediaError: the picture cannot be decoded.
         """
-        name = self._pick(wanted, self.images, "image")
+        name = self._pick(which, self.images, "image")
         return NamedImage(name, self._images[name].image)
 
-    def video(self, wanted: str | None) -> tuple[str, Path]:
+    def video(self, which: str | None) -> tuple[str, Path]:
         """Name and path of the video of that name; None is the first video.
 
         Raises:
             CallProblem: there is none; the message lists the names.
         """
-        name = self._pick(wanted, self.videos, "video")
+        name = self._pick(which, self.videos, "video")
         return name, self._videos[name]
 
     def fresh_names(self, stems: Iterable[str]) -> tuple[str, ...]:
@@ -124,29 +124,29 @@ class ToolContext:
         bigger._images = {**self._images, **{name: _Slot(image) for name, image in images.items()}}
         return bigger
 
-    def _pick(self, wanted: str | int | None, names: tuple[str, ...], kind: str) -> str:
+    def _pick(self, which: str | int | None, names: tuple[str, ...], kind: str) -> str:
         if not names:
             raise CallProblem(ProblemKind.UNKNOWN_IMAGE, f"This episode has no {kind}. Use a tool that needs none.")
-        if wanted is None:
+        if which is None:
             return names[0]
-        if isinstance(wanted, int):
-            if 1 <= wanted <= len(names):
-                return names[wanted - 1]
+        if isinstance(which, int):
+            if 1 <= which <= len(names):
+                return names[which - 1]
             raise CallProblem(
                 ProblemKind.UNKNOWN_IMAGE,
-                f"There is no {kind} number {_short(wanted)}: numbers go from 1 to {len(names)}. Use one of these.",
+                f"There is no {kind} number {_short(which)}: numbers go from 1 to {len(names)}. Use one of these.",
             )
-        if wanted in names:
-            return wanted
-        hint = did_you_mean(wanted, names) or f"Known: {', '.join(names[:12])}, ..."
-        raise CallProblem(ProblemKind.UNKNOWN_IMAGE, f"There is no {kind} named {_short(wanted)!r}. {hint}")
+        if which in names:
+            return which
+        hint = did_you_mean(which, names) or f"Known: {', '.join(names[:12])}, ..."
+        raise CallProblem(ProblemKind.UNKNOWN_IMAGE, f"There is no {kind} named {_short(which)!r}. {hint}")
 
 
-def _short(wanted: str | int) -> str:
+def _short(which: str | int) -> str:
     # An int of thousands of digits cannot be written as text at all.
-    if isinstance(wanted, int):
-        return str(wanted) if abs(wanted) < 10**9 else "of that size"
-    return wanted if len(wanted) <= 60 else wanted[:60] + "..."
+    if isinstance(which, int):
+        return str(which) if abs(which) < 10**9 else "of that size"
+    return which if len(which) <= 60 else which[:60] + "..."
 
 
 def _rgb(image: Image.Image) -> Image.Image:

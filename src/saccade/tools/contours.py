@@ -12,7 +12,7 @@ import cv2
 from pydantic import Field
 
 from saccade.tools.arguments import ToolModel
-from saccade.tools.base import Outcome, Tool
+from saccade.tools.base import Tool, ToolOutcome
 from saccade.tools.context import ToolContext
 from saccade.tools.fields import Channel, PixelBox
 from saccade.tools.look import Look, LookArguments, look, picture_of
@@ -65,7 +65,7 @@ class Contours(Tool[ContoursArguments, ContoursResult]):
     arguments = ContoursArguments
     result = ContoursResult
 
-    def run(self, arguments: ContoursArguments, context: ToolContext) -> Outcome[ContoursResult]:
+    def run(self, arguments: ContoursArguments, context: ToolContext) -> ToolOutcome[ContoursResult]:
         """Threshold, outline, measure."""
         seen = look(arguments, context)
         kind = cv2.THRESH_BINARY_INV if arguments.things == "dark" else cv2.THRESH_BINARY
@@ -78,7 +78,7 @@ class Contours(Tool[ContoursArguments, ContoursResult]):
         cv2.drawContours(drawn, kept[: arguments.limit], -1, (255, 0, 0), 2)
         listed = tuple(_measured(outline, seen) for outline in kept[: arguments.limit])
         value = ContoursResult(image=seen.image, level=round(used), count=len(kept), contours=listed)
-        return Outcome(value, (("contours", picture_of(drawn)),))
+        return ToolOutcome(value, (("contours", picture_of(drawn)),))
 
 
 def _measured(outline: Any, seen: Look) -> Contour:

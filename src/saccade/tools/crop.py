@@ -12,7 +12,7 @@ from PIL import Image
 from pydantic import Field
 
 from saccade.tools.arguments import ToolModel
-from saccade.tools.base import Alias, Outcome, Tool
+from saccade.tools.base import Alias, Tool, ToolOutcome
 from saccade.tools.context import ToolContext
 from saccade.tools.fields import BoxField, ImageChoice, PixelBox, UnitsField, pixel_box
 from saccade.tools.problem import wrong_format
@@ -69,7 +69,7 @@ class Crop(Tool[CropArguments, CropResult]):
         Alias("image_zoom_in_tool", _BOX_2D, {"units": "pixels", "min_side": 31}, ignored=("label",)),
     )
 
-    def run(self, arguments: CropArguments, context: ToolContext) -> Outcome[CropResult]:
+    def run(self, arguments: CropArguments, context: ToolContext) -> ToolOutcome[CropResult]:
         """Crop, then enlarge with Lanczos."""
         source = context.image(arguments.image)
         box = pixel_box(arguments.box, arguments.units, source.size, arguments.min_side)
@@ -88,7 +88,7 @@ class Crop(Tool[CropArguments, CropResult]):
             piece = piece.resize(size, Image.Resampling.LANCZOS)
         value = CropResult(image=source.name, box=box, clipped=_beyond(arguments, source.size), size=piece.size)
         text = f"Cropped {source.name} to {list(box)} (pixels)" + (", cut at its edge." if value.clipped else ".")
-        return Outcome(value, (("crop", piece),), text)
+        return ToolOutcome(value, (("crop", piece),), text)
 
 
 def _beyond(arguments: CropArguments, size: tuple[int, int]) -> bool:

@@ -13,7 +13,7 @@ from PIL import Image, ImageDraw, ImageFont
 from pydantic import Field
 
 from saccade.tools.arguments import ToolModel
-from saccade.tools.base import Outcome, Tool
+from saccade.tools.base import Tool, ToolOutcome
 from saccade.tools.context import ToolContext
 from saccade.tools.fields import ColorField, ImageChoice, Point, Rgb, Units, UnitsField, Xyxy, pixel_box, pixel_point
 from saccade.tools.problem import wrong_format
@@ -113,13 +113,13 @@ class Draw(Tool[DrawArguments, DrawResult]):
     arguments = DrawArguments
     result = DrawResult
 
-    def run(self, arguments: DrawArguments, context: ToolContext) -> Outcome[DrawResult]:
+    def run(self, arguments: DrawArguments, context: ToolContext) -> ToolOutcome[DrawResult]:
         """Draw in order, on a copy."""
         source = context.image(arguments.image)
         board = _Board(source.image.copy(), arguments.units)
         rulers = tuple(reading for shape in arguments.shapes if (reading := board.add(shape)) is not None)
         value = DrawResult(image=source.name, shapes=len(arguments.shapes), rulers=rulers)
-        return Outcome(value, (("drawn", board.image),))
+        return ToolOutcome(value, (("drawn", board.image),))
 
 
 class _Board:

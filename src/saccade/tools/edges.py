@@ -8,7 +8,7 @@ import cv2
 from pydantic import Field
 
 from saccade.tools.arguments import ToolModel
-from saccade.tools.base import Outcome, Tool
+from saccade.tools.base import Tool, ToolOutcome
 from saccade.tools.context import ToolContext
 from saccade.tools.fields import PixelBox
 from saccade.tools.look import LookArguments, fraction, look, picture_of
@@ -44,11 +44,11 @@ class Edges(Tool[EdgesArguments, EdgesResult]):
     arguments = EdgesArguments
     result = EdgesResult
 
-    def run(self, arguments: EdgesArguments, context: ToolContext) -> Outcome[EdgesResult]:
+    def run(self, arguments: EdgesArguments, context: ToolContext) -> ToolOutcome[EdgesResult]:
         """Canny on the luma."""
         if arguments.low > arguments.high:
             raise wrong_format(f"low ({arguments.low:g}) is above high ({arguments.high:g}). Swap them.")
         seen = look(arguments, context)
         mask = cv2.Canny(seen.grey, arguments.low, arguments.high)
         value = EdgesResult(image=seen.image, box=seen.box, edge_fraction=fraction(mask))  # type: ignore[arg-type]
-        return Outcome(value, (("edges", picture_of(mask)),))
+        return ToolOutcome(value, (("edges", picture_of(mask)),))

@@ -13,7 +13,7 @@ import numpy as np
 from pydantic import Field
 
 from saccade.tools.arguments import ToolModel
-from saccade.tools.base import Cost, Outcome, Tool
+from saccade.tools.base import Cost, Tool, ToolOutcome
 from saccade.tools.context import ToolContext
 from saccade.tools.look import Look, LookArguments, look, picture_of
 from saccade.tools.problem import wrong_format
@@ -60,7 +60,7 @@ class HoughLines(Tool[LinesArguments, LinesResult]):
     result = LinesResult
     cost = Cost.MEDIUM
 
-    def run(self, arguments: LinesArguments, context: ToolContext) -> Outcome[LinesResult]:
+    def run(self, arguments: LinesArguments, context: ToolContext) -> ToolOutcome[LinesResult]:
         """Canny, then the probabilistic transform."""
         seen = look(arguments, context)
         edges = cv2.Canny(seen.grey, 50, 150)
@@ -75,7 +75,7 @@ class HoughLines(Tool[LinesArguments, LinesResult]):
         value = LinesResult(
             image=seen.image, count=len(found), lines=tuple(_segment(line, seen) for line in found[:_LISTED])
         )
-        return Outcome(value, (("lines", picture_of(drawn)),))
+        return ToolOutcome(value, (("lines", picture_of(drawn)),))
 
 
 class CirclesArguments(LookArguments):
@@ -115,7 +115,7 @@ class HoughCircles(Tool[CirclesArguments, CirclesResult]):
     result = CirclesResult
     cost = Cost.MEDIUM
 
-    def run(self, arguments: CirclesArguments, context: ToolContext) -> Outcome[CirclesResult]:
+    def run(self, arguments: CirclesArguments, context: ToolContext) -> ToolOutcome[CirclesResult]:
         """The gradient transform that scores roundness."""
         low, high = arguments.min_radius, arguments.max_radius
         if low > high:
@@ -141,7 +141,7 @@ class HoughCircles(Tool[CirclesArguments, CirclesResult]):
             cv2.circle(drawn, (round(x), round(y)), round(radius), (255, 0, 0), 2)
         circles = tuple(Circle(center=seen.point_of(x, y), radius=round(r, 2)) for x, y, r in found[:_LISTED])
         value = CirclesResult(image=seen.image, count=len(found), circles=circles)
-        return Outcome(value, (("circles", picture_of(drawn)),))
+        return ToolOutcome(value, (("circles", picture_of(drawn)),))
 
 
 def _segment(line: tuple[int, ...], seen: Look) -> Segment:

@@ -18,7 +18,7 @@ from saccade.tools.context import ToolContext
 from saccade.tools.fields import ImageChoice, PixelBox, RegionField, UnitsField, region
 from saccade.tools.problem import wrong_format
 
-Pixels = NDArray[np.uint8]
+PixelArray = NDArray[np.uint8]
 
 MAX_PIXELS: Final = 40_000_000
 """Largest region that is measured: beyond it a call would take seconds and gigabytes."""
@@ -39,11 +39,11 @@ class Look:
     image: str
     box: PixelBox
     """Where it is in the image, in pixels."""
-    rgb: Pixels
+    rgb: PixelArray
     """(height, width, 3), RGB."""
 
     @property
-    def grey(self) -> Pixels:
+    def grey(self) -> PixelArray:
         """(height, width), luma 0..255."""
         return _uint8(cv2.cvtColor(self.rgb, cv2.COLOR_RGB2GRAY))
 
@@ -80,10 +80,10 @@ def picture_of(pixels: Any) -> Image.Image:
     return Image.fromarray(_uint8(pixels)).convert("RGB")
 
 
-def fraction(mask: Pixels) -> float:
+def fraction(mask: PixelArray) -> float:
     """Part of the mask that is not zero, 0..1, to six digits."""
     return round(int(np.count_nonzero(mask)) / mask.size, 6)
 
 
-def _uint8(pixels: Any) -> Pixels:
+def _uint8(pixels: Any) -> PixelArray:
     return np.asarray(pixels, dtype=np.uint8)

@@ -12,10 +12,10 @@ import numpy as np
 from pydantic import Field
 
 from saccade.tools.arguments import ToolModel
-from saccade.tools.base import Cost, Outcome, Tool
+from saccade.tools.base import Cost, Tool, ToolOutcome
 from saccade.tools.context import ToolContext
 from saccade.tools.fields import BoxField, ImageChoice, PixelBox, pixel_box
-from saccade.tools.look import LookArguments, Pixels, look
+from saccade.tools.look import LookArguments, PixelArray, look
 from saccade.tools.problem import wrong_format
 
 _MIN_SIDE: Final = 4
@@ -63,7 +63,7 @@ class MatchTemplate(Tool[MatchTemplateArguments, MatchTemplateResult]):
     result = MatchTemplateResult
     cost = Cost.MEDIUM
 
-    def run(self, arguments: MatchTemplateArguments, context: ToolContext) -> Outcome[MatchTemplateResult]:
+    def run(self, arguments: MatchTemplateArguments, context: ToolContext) -> ToolOutcome[MatchTemplateResult]:
         """Correlate in grey, take peaks."""
         seen = look(arguments, context)
         source = context.image(arguments.template_image)
@@ -78,10 +78,10 @@ class MatchTemplate(Tool[MatchTemplateArguments, MatchTemplateResult]):
             raise wrong_format("The template is of one colour, so it matches anything. Choose one with an edge in it.")
         peaks = _peaks(seen.grey, template, arguments)
         matches = tuple(Match(box=seen.box_of(x, y, width, height), score=score) for x, y, score in peaks)
-        return Outcome(MatchTemplateResult(image=seen.image, template=box, matches=matches))
+        return ToolOutcome(MatchTemplateResult(image=seen.image, template=box, matches=matches))
 
 
-def _peaks(grey: Pixels, template: Pixels, arguments: MatchTemplateArguments) -> list[tuple[int, int, float]]:
+def _peaks(grey: PixelArray, template: PixelArray, arguments: MatchTemplateArguments) -> list[tuple[int, int, float]]:
     scores = np.array(cv2.matchTemplate(grey, template, cv2.TM_CCOEFF_NORMED))
     # Flat parts of the image divide by zero: no match there. A little above 1 is rounding.
     scores[~np.isfinite(scores) | (scores > 1.01)] = -1

@@ -17,10 +17,10 @@ from pydantic import Field
 
 from saccade.errors import UnavailableError
 from saccade.tools.arguments import ToolModel
-from saccade.tools.base import Alias, Cost, Needs, Outcome, Tool
+from saccade.tools.base import Alias, Cost, Needs, Tool, ToolOutcome
 from saccade.tools.context import ToolContext
 from saccade.tools.fields import PixelBox
-from saccade.tools.look import LookArguments, Pixels, look
+from saccade.tools.look import LookArguments, PixelArray, look
 
 _MODELS: Final = ("det", "rec", "cls")
 _LEAST_SIDE: Final = 32
@@ -77,7 +77,7 @@ class Ocr(Tool[OcrArguments, OcrResult]):
         # The engine keeps settings of the running call in itself.
         self._lock = threading.Lock()
 
-    def run(self, arguments: OcrArguments, context: ToolContext) -> Outcome[OcrResult]:
+    def run(self, arguments: OcrArguments, context: ToolContext) -> ToolOutcome[OcrResult]:
         """Detect, turn upright, recognise."""
         seen = look(arguments, context)
         with self._lock:
@@ -93,7 +93,7 @@ class Ocr(Tool[OcrArguments, OcrResult]):
                 box = _around(places, size)
                 lines.append(TextLine(text=text, confidence=round(confidence, 4), box=box, corners=places))
         value = OcrResult(image=seen.image, text="\n".join(line.text for line in lines), lines=tuple(lines))
-        return Outcome(value, text="" if lines else f"No text was found in {seen.image}.")
+        return ToolOutcome(value, text="" if lines else f"No text was found in {seen.image}.")
 
 
 def _load() -> Any:
@@ -110,7 +110,7 @@ def _load() -> Any:
         raise UnavailableError(f"rapidocr cannot load its models: {type(error).__name__}: {error}") from error
 
 
-def _padded(rgb: Pixels) -> Pixels:
+def _padded(rgb: PixelArray) -> PixelArray:
     # The detector enlarges the short side to hundreds of pixels: a strip of 400 × 3 would become one of 100,000.
     # White below and to the right moves no coordinate.
     height, width = rgb.shape[:2]

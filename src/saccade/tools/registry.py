@@ -66,14 +66,14 @@ ELSEWHERE: Final[Mapping[str, str]] = MappingProxyType(
 """Spelling -> one name for each tool of VISTA-Gym that needs weights or a server of its own."""
 
 
-def make_tool(wanted: str) -> Tool[Any, Any]:
+def make_tool(name: str) -> Tool[Any, Any]:
     """A new tool of that name, alias or versioned id, or of the user's own class (`file.py:NAME`, `module:NAME`).
 
     Raises:
         RegistryError: nothing has that name (suggests the nearest), or it is no tool.
         ToolError: the class lacks something that a tool declares.
     """
-    return _made(wanted, TOOLS.load(ALIASES.get(wanted, wanted)))
+    return _made(name, TOOLS.load(ALIASES.get(name, name)))
 
 
 def recorded_tool(name: str) -> Tool[Any, Any]:
@@ -81,13 +81,13 @@ def recorded_tool(name: str) -> Tool[Any, Any]:
     return _made(name, TOOLS.load_recorded(ALIASES.get(name, name)))
 
 
-def _made(wanted: str, kind: type[Tool[Any, Any]]) -> Tool[Any, Any]:
+def _made(spec: str, kind: type[Tool[Any, Any]]) -> Tool[Any, Any]:
     missing = [name for name in ("name", "description", "arguments", "result") if not hasattr(kind, name)]
     if missing:
-        raise ToolError(f"{wanted} is a tool without {', '.join(missing)}: give the class these attributes.")
+        raise ToolError(f"{spec} is a tool without {', '.join(missing)}: give the class these attributes.")
     try:
         return kind()
     except TypeError as error:  # an abstract method, or a constructor with arguments
         raise ToolError(
-            f"{wanted} cannot be made: {error}. A tool has a method `run`, and is made without arguments."
+            f"{spec} cannot be made: {error}. A tool has a method `run`, and is made without arguments."
         ) from error

@@ -13,7 +13,7 @@ from saccade.tools.problem import Problem
 
 
 @dataclass(frozen=True, slots=True)
-class Picture:
+class ToolPicture:
     """A picture that a tool made, under a name that was free in the context."""
 
     name: str
@@ -31,7 +31,7 @@ class ToolResult:
     `OUT_OF_MEMORY`; `LOST` if a picture of the task cannot be decoded."""
     value: Mapping[str, JsonValue] | None = None
     """JSON that follows the tool's result schema; None unless the status is `OK`."""
-    pictures: tuple[Picture, ...] = ()
+    pictures: tuple[ToolPicture, ...] = ()
     text: str = ""
     """What the model reads: a summary of the result, or what went wrong and what to do. Empty if `LOST`."""
     problem: Problem | None = None

@@ -8,7 +8,7 @@ from PIL import Image
 from pydantic import Field
 
 from saccade.tools.arguments import ToolModel
-from saccade.tools.base import Alias, Outcome, Tool
+from saccade.tools.base import Alias, Tool, ToolOutcome
 from saccade.tools.context import ToolContext
 from saccade.tools.fields import ColorField, ImageChoice
 
@@ -50,7 +50,7 @@ class Rotate(Tool[RotateArguments, RotateResult]):
         Alias("image_rotate_tool", given={"direction": "counterclockwise", "expand": False}, ignored=("label",)),
     )
 
-    def run(self, arguments: RotateArguments, context: ToolContext) -> Outcome[RotateResult]:
+    def run(self, arguments: RotateArguments, context: ToolContext) -> ToolOutcome[RotateResult]:
         """Rotate about the centre; quarter turns with `expand` lose no pixel."""
         source = context.image(arguments.image)
         angle = arguments.angle if arguments.direction == "counterclockwise" else -arguments.angle
@@ -58,4 +58,4 @@ class Rotate(Tool[RotateArguments, RotateResult]):
             angle, resample=Image.Resampling.BICUBIC, expand=arguments.expand, fillcolor=arguments.fill
         )
         value = RotateResult(image=source.name, angle=angle, size=turned.size)
-        return Outcome(value, (("rotated", turned),), f"Turned {source.name} by {angle:g}° counterclockwise.")
+        return ToolOutcome(value, (("rotated", turned),), f"Turned {source.name} by {angle:g}° counterclockwise.")

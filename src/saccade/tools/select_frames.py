@@ -16,7 +16,7 @@ from saccade.errors import DecodeError
 from saccade.guest.video_frames import open_frames
 from saccade.guest.video_timeline import Frames, Timeline, VideoError
 from saccade.tools.arguments import ToolModel
-from saccade.tools.base import Cost, Needs, Outcome, Tool
+from saccade.tools.base import Cost, Needs, Tool, ToolOutcome
 from saccade.tools.context import ToolContext
 from saccade.tools.problem import wrong_format
 
@@ -67,7 +67,7 @@ class SelectFrames(Tool[SelectFramesArguments, SelectFramesResult]):
     needs = Needs(modules=("av",), install='pip install "saccade[video]"')
     cost = Cost.MEDIUM
 
-    def run(self, arguments: SelectFramesArguments, context: ToolContext) -> Outcome[SelectFramesResult]:
+    def run(self, arguments: SelectFramesArguments, context: ToolContext) -> ToolOutcome[SelectFramesResult]:
         """Look the frames up in the timeline, and decode each once."""
         if (arguments.frames is None) is (arguments.seconds is None):
             raise wrong_format("Give either frames or seconds, and not both.")
@@ -79,7 +79,7 @@ class SelectFrames(Tool[SelectFramesArguments, SelectFramesResult]):
         starts = frames.timeline.starts
         listed = tuple(SelectedFrame(frame=number, second=round(starts[number], 6)) for number in numbers)
         value = SelectFramesResult(video=name, frames=listed, size=images[0].size)
-        return Outcome(value, tuple(("frame", image) for image in images))
+        return ToolOutcome(value, tuple(("frame", image) for image in images))
 
 
 def _numbers(arguments: SelectFramesArguments, timeline: Timeline) -> list[int]:

@@ -8,7 +8,7 @@ import cv2
 from pydantic import Field
 
 from saccade.tools.arguments import ToolModel
-from saccade.tools.base import Outcome, Tool
+from saccade.tools.base import Tool, ToolOutcome
 from saccade.tools.context import ToolContext
 from saccade.tools.fields import Channel, PixelBox
 from saccade.tools.look import LookArguments, fraction, look, picture_of
@@ -50,7 +50,7 @@ class Threshold(Tool[ThresholdArguments, ThresholdResult]):
     arguments = ThresholdArguments
     result = ThresholdResult
 
-    def run(self, arguments: ThresholdArguments, context: ToolContext) -> Outcome[ThresholdResult]:
+    def run(self, arguments: ThresholdArguments, context: ToolContext) -> ToolOutcome[ThresholdResult]:
         """Threshold the luma."""
         if (arguments.method == "fixed") is (arguments.level is None):
             raise wrong_format('level belongs to method="fixed": give both or neither.')
@@ -67,4 +67,4 @@ class Threshold(Tool[ThresholdArguments, ThresholdResult]):
             used, mask = cv2.threshold(seen.grey, level or 0, 255, kind | otsu)
             level = round(used)
         value = ThresholdResult(image=seen.image, box=seen.box, level=level, white_fraction=fraction(mask))  # type: ignore[arg-type]
-        return Outcome(value, (("threshold", picture_of(mask)),))
+        return ToolOutcome(value, (("threshold", picture_of(mask)),))

@@ -10,6 +10,7 @@ step, and random numbers are seeded anew in every step. Of several processes eac
 from __future__ import annotations
 
 import json
+import logging
 import os
 import re
 import shutil
@@ -24,6 +25,8 @@ from safetensors.torch import save_file
 
 from saccade.errors import TrainingError
 from saccade.training.parallel import Processes
+
+_log = logging.getLogger(__name__)
 
 _NAME = re.compile(r"step-([0-9]{8})")
 _OPTIMIZER = "optimiser"
@@ -41,7 +44,7 @@ class RunState:
     data: str
     """Fingerprint of what is trained on."""
     more: Mapping[str, Any] = field(default_factory=dict)
-    """What else a trainer must know to go on, as JSON has it."""
+    """What else a trainer must know to resume, as JSON has it."""
 
 
 class StoredTensors(Mapping[str, Any]):
@@ -91,6 +94,7 @@ class Checkpoints:
             _sync(self._folder)
             for old in self._found()[: -self._most]:
                 shutil.rmtree(old)
+            _log.info("Checkpoint of step %d in %s.", state.step, target)
         return target
 
     def _write(self, folder: Path, weights: Mapping[str, torch.Tensor], optimizer: Mapping[str, torch.Tensor]) -> None:
@@ -112,10 +116,11 @@ class Checkpoints:
             return None
         try:
             state = RunState(**json.loads((found[-1] / "state.json").read_text(encoding="utf-8")))
+            _log.info("Resumes from %s, after step %d.", found[-1], state.step)
             return state, StoredTensors(found[-1], "weights"), StoredTensors(found[-1], _OPTIMIZER)
         except Exception as error:  # safetensors has an exception type of its own, json and dataclasses others
             raise TrainingError(
-                f"the checkpoint {found[-1]} cannot be read: {error}. Delete that folder to go on from the one before."
+                f"the checkpoint {found[-1]} cannot be read: {error}. Delete that folder to resume from the one before."
             ) from error
 
     def _found(self) -> list[Path]:

@@ -1,4 +1,4 @@
-"""The folder of a training run: begun once, gone on with only by the same settings."""
+"""The folder of a training run: begun once, continued only with the same settings."""
 
 from __future__ import annotations
 

@@ -1,28 +1,28 @@
-"""What a run tells while it goes: metrics.jsonl always, TensorBoard and a tracker where they are wanted.
+"""What a run reports while it works: metrics.jsonl always, TensorBoard and a tracker where they are wanted.
 
-A run that goes on after a kill forgets the lines beyond its checkpoint first, so the file reads as if nothing happened.
+A run that resumes after a kill forgets the lines beyond its checkpoint first, so the file reads as if nothing happened.
 """
 
 from __future__ import annotations
 
 import importlib.util
 import json
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from saccade.errors import UnavailableError
+from saccade.record.disk import write_whole
 from saccade.training.settings import KeepSettings
 
 Values = Mapping[str, float | int | str]
 
 
-class Journal:
+class TrainingJournal:
     """The metrics of one run; one process writes."""
 
     def __init__(self, out: Path, settings: KeepSettings, step: int, config: dict[str, Any]) -> None:
-        """Goes on after `step` steps.
+        """Continues after `step` steps.
 
         Raises:
             UnavailableError: the tracker is not installed.
@@ -70,9 +70,7 @@ def _forget(path: Path, step: int) -> None:
                 kept.append(line)
         except ValueError:
             continue
-    partial = path.with_name(f".{path.name}.{os.getpid()}.part")
-    partial.write_text("".join(kept), encoding="utf-8")
-    partial.replace(path)
+    write_whole(path, "".join(kept))
 
 
 def _tensorboard(folder: Path, step: int) -> Any:

@@ -1,4 +1,4 @@
-"""Starting the processes of a run from one, where no launcher did: they end together, and one error is told.
+"""Starting the processes of a run from one, where no launcher did: they end together, and one error is reported.
 
 launch(train_here, (settings, out), processes=8)
 """
@@ -15,7 +15,7 @@ from typing import Any
 
 from saccade.errors import SaccadeError, TrainingError
 
-_TOLD = 2
+_SAID_WHY = 2
 """Exit code of a process that has said why it ended."""
 
 
@@ -33,19 +33,19 @@ def launch(program: Callable[..., None], arguments: tuple[Any, ...], processes: 
     """Run `program(*arguments)`, which can be pickled, in each of `processes` processes.
 
     Raises:
-        TrainingError: one raised a `SaccadeError`, which is told, or was killed; the others were stopped.
+        TrainingError: one raised a `SaccadeError`, whose text this has, or was killed; the others were stopped.
     """
     from torch.distributed import TCPStore
     from torch.multiprocessing import ProcessExitedException, get_context, start_processes
 
-    told = get_context("spawn").SimpleQueue()
+    errors = get_context("spawn").SimpleQueue()
     # They meet here: a port that the first of them opened later could be taken by then.
     meeting = TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
     try:
         with _interrupts_ignored():
             started = start_processes(
                 _process,
-                (program, arguments, processes, meeting.port, told),
+                (program, arguments, processes, meeting.port, errors),
                 nprocs=processes,
                 join=False,
                 start_method="spawn",
@@ -61,16 +61,16 @@ def launch(program: Callable[..., None], arguments: tuple[Any, ...], processes: 
     except ProcessExitedException as error:
         # Who lost its peer may end before the one whose fault it was is seen.
         reasons = []
-        while not told.empty():
-            reasons.append(told.get())
-        if error.exit_code == _TOLD and reasons:
+        while not errors.empty():
+            reasons.append(errors.get())
+        if error.exit_code == _SAID_WHY and reasons:
             raise TrainingError(reasons[0]) from None
         how = f"ended with exit code {error.exit_code}"
         if error.signal_name is not None:
             how = f"was killed ({error.signal_name})"
         raise TrainingError(
-            f"process {error.error_index} of {processes} {how}, and the others were stopped. The same command goes "
-            "on from the last checkpoint; `saccade sft` and `saccade rl` want --resume for it."
+            f"process {error.error_index} of {processes} {how}, and the others were stopped. The same command "
+            "resumes from the last checkpoint; `saccade sft` and `saccade rl` want --resume for it."
         ) from None
 
 
@@ -88,7 +88,7 @@ def _interrupts_ignored() -> Iterator[None]:
             signal.signal(signal.SIGINT, before)
 
 
-def _process(rank: int, program: Callable[..., None], arguments: Any, processes: int, port: int, told: Any) -> None:
+def _process(rank: int, program: Callable[..., None], arguments: Any, processes: int, port: int, errors: Any) -> None:
     os.environ |= {
         "RANK": str(rank),
         "LOCAL_RANK": str(rank),
@@ -105,8 +105,8 @@ def _process(rank: int, program: Callable[..., None], arguments: Any, processes:
     try:
         complete(program, arguments)
     except SaccadeError as error:
-        told.put(str(error))
-        sys.exit(_TOLD)
+        errors.put(str(error))
+        sys.exit(_SAID_WHY)
 
 
 def complete(program: Callable[..., None], arguments: tuple[Any, ...]) -> None:
@@ -118,7 +118,7 @@ def complete(program: Callable[..., None], arguments: tuple[Any, ...]) -> None:
 
 
 def end_with_parent() -> None:
-    """From now on this process ends when the one that started it is gone: work that was killed must not go on.
+    """From now on this process ends when the one that started it is gone: work that was killed must not continue.
 
     For processes of `multiprocessing`; a pool's take it as their `initializer`.
     """

@@ -27,6 +27,7 @@ class Learner:
     """Every process holds all weights, gradients and optimizer's state, and makes the same update."""
 
     def __init__(self, trained: Trainable, settings: OptimizerSettings, processes: Processes) -> None:
+        self.trained = trained
         self.processes = processes
         """Those that learn together."""
         self._weights = trained.parameters()

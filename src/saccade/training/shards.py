@@ -26,7 +26,7 @@ from saccade.training.weights import Trainable
 
 
 class ShardedLearner(Learner):
-    """See `Learner`; makes the same updates."""
+    """Makes the same updates as `Learner`, with gradients and optimizer's state split over the processes."""
 
     def __init__(self, trained: Trainable, settings: OptimizerSettings, processes: Processes) -> None:
         """In low precision the model's matrices, but for embeddings, are from now on in bfloat16."""
@@ -35,7 +35,7 @@ class ShardedLearner(Learner):
         super().__init__(trained, settings, processes)
 
     def backward(self, loss: torch.Tensor | None) -> None:
-        """See `Learner`; an exchange between processes."""
+        """Each process adds up the gradients of the weights that it keeps; all must call it together."""
         super().backward(loss)
         for name, weight in self._weights.items():
             gradient = torch.zeros_like(weight) if weight.grad is None else weight.grad
@@ -60,7 +60,7 @@ class ShardedLearner(Learner):
         return float(norm)
 
     def step(self, fraction: float) -> None:
-        """See `Learner`; an exchange between processes."""
+        """Each process updates the weights that it keeps and sends them to the others; all must call it together."""
         super().step(fraction)
         with torch.no_grad():
             for name, weight in self._weights.items():
@@ -75,11 +75,11 @@ class ShardedLearner(Learner):
             kept.grad = None
 
     def save(self, checkpoints: Checkpoints, state: RunState) -> Path:
-        """See `Learner`; each process writes what it keeps."""
+        """Each process writes what it keeps."""
         return checkpoints.save(state, self._kept, optimizer_tensors(self._optimizer, self._kept))
 
     def finalize(self) -> None:
-        """See `Learner`; an exchange between processes."""
+        """Give every process all weights in float32; all must call it together."""
         for name, weight in self._weights.items():
             kept = self._kept.get(name)
             value = torch.empty_like(weight, dtype=torch.float32) if kept is None else kept.data

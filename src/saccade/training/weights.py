@@ -45,7 +45,7 @@ class Trainable:
 
     def is_vision(self, name: str) -> bool:
         """Whether the parameter of that name belongs to the vision tower."""
-        return _within(name, self.encoder.frame.vision_parts)
+        return _within(name, self.encoder.family.vision_parts)
 
 
 def load_trainable(settings: ModelSettings, device: torch.device, seed: int) -> Trainable:
@@ -71,13 +71,15 @@ def load_trainable(settings: ModelSettings, device: torch.device, seed: int) -> 
         if settings.vision_attention:
             model.set_attn_implementation({"vision_config": settings.vision_attention})
     except (ValueError, ImportError) as error:
-        asked = f"model.attention = {settings.attention!r}, model.vision_attention = {settings.vision_attention!r}"
-        raise SettingsError(f"{asked} cannot be had here: {error}") from error
+        settings_text = (
+            f"model.attention = {settings.attention!r}, model.vision_attention = {settings.vision_attention!r}"
+        )
+        raise SettingsError(f"{settings_text} cannot be had here: {error}") from error
     model.requires_grad_(settings.language == "full")
     adapter = _adapter(model, settings.lora, seed) if settings.language == "lora" else None
     for name, parameter in model.named_parameters():
-        if _within(name, encoder.frame.vision_parts):
-            parts = encoder.frame.projector_parts if settings.vision == "projector" else encoder.frame.vision_parts
+        if _within(name, encoder.family.vision_parts):
+            parts = encoder.family.projector_parts if settings.vision == "projector" else encoder.family.vision_parts
             parameter.requires_grad_(settings.vision != "frozen" and _within(name, parts))
         if low or parameter.requires_grad:
             parameter.data = parameter.data.to(torch.float32 if parameter.requires_grad else torch.bfloat16)

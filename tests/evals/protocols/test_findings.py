@@ -9,17 +9,21 @@ from typing import TypeVar
 
 import pytest
 from tests.evals.protocols.searches import SCRIPTS, scripted, write_search_tasks
+from tests.evals.protocols.test_numbers import sample, token_rows
 
-from saccade.errors import ModelRefusedError, RecordError, RegistryError, SettingsError
+from saccade.errors import ModelRefusedError, OwnProtocolError, RecordError, RegistryError, SettingsError
+from saccade.evals.protocols.confidence.protocol import findings as confidence
 from saccade.evals.protocols.confidence.records import Confidence
 from saccade.evals.protocols.errors.records import ErrorClass, Errors
 from saccade.evals.protocols.faithfulness.judges import PictureJudge
-from saccade.evals.protocols.faithfulness.records import Faithfulness, Outcome, Shares
-from saccade.evals.protocols.findings import Findings
+from saccade.evals.protocols.faithfulness.records import Faithfulness, OutcomeShares, ToolUseOutcome
+from saccade.evals.protocols.findings import Findings, StudiedRun
+from saccade.evals.protocols.plain import plain_data, plain_grids, plain_lines
 from saccade.evals.protocols.registry import load_protocol, protocol_names
 from saccade.evals.protocols.stored import findings_file, read_findings, write_findings
 from saccade.evals.protocols.study import Study, study
 from saccade.evals.protocols.tables import findings_text
+from saccade.evals.protocols.tokens.protocol import findings as tokens
 from saccade.evals.protocols.tokens.records import TokenEconomy
 from saccade.evals.protocols.tool_use.records import Operation, ToolUse
 from saccade.evals.run import evaluate
@@ -69,7 +73,7 @@ def of(found: dict[str, Findings], kind: type[F]) -> F:
     return one
 
 
-def counts(shares: Shares) -> tuple[int, ...]:
+def counts(shares: OutcomeShares) -> tuple[int, ...]:
     rates = (shares.faithful, shares.unfaithful, shares.no_tool, shares.undecided)
     assert len({rate.of for rate in rates}) == 1
     assert sum(rate.count for rate in rates) == rates[0].of
@@ -98,8 +102,8 @@ def test_faithfulness_by_a_model_is_strict(found: dict[str, Findings]) -> None:
     assert counts(model.any_crop.of_all) == (2, 4, 1, 1)
     assert model.invalid == {"malformed": 1}
     outcomes = {row.id: row.judged[0].any_crop for row in findings.rows}
-    assert outcomes["t7#0"] is Outcome.UNDECIDED
-    assert outcomes["t2#0"] is Outcome.NO_TOOL
+    assert outcomes["t7#0"] is ToolUseOutcome.UNDECIDED
+    assert outcomes["t2#0"] is ToolUseOutcome.NO_TOOL
 
 
 def test_judges_are_compared(found: dict[str, Findings]) -> None:
@@ -221,11 +225,51 @@ def test_findings_are_stored_and_read_again(found: dict[str, Findings], run: Pat
         read_findings(tmp_path, "tokens")
 
 
+def test_tables_to_the_letter(found: dict[str, Findings]) -> None:
+    rows = [
+        *(sample("a", n, "7", 1.0, turns=n + 1, written=10 * n, turn_limit=4) for n in range(4)),
+        *(sample("b", n, said, float(said == "7"), turn_limit=8) for n, said in enumerate(("7", "8", "8", ""))),
+        *(sample("c", n, said, float(said == "7")) for n, said in enumerate(("7", "7", "7", "9"))),
+    ]
+    # Token counts of the run follow every word of a prompt; these are made by hand.
+    about = StudiedRun(run="r", lost=2)
+    made = {"tokens": tokens(token_rows(), about), "several": confidence(rows, about)}
+    shown = {**found, **made}
+    texts = [f"=== {name}\n{findings_text(one)}\n" for name, one in shown.items()]
+    for name, one in shown.items():  # as findings of a protocol of somebody's own are shown
+        data = plain_data(one)
+        texts += [f"=== {name}, plain"] + [f"{what}: {value}" for what, value in plain_lines(data).items()]
+        for grid in plain_grids(data):
+            texts += [f"{grid.title} {grid.heads}", *map(str, grid.rows)]
+    assert "\n".join(texts) == (Path(__file__).parent / "golden" / "findings.md").read_text(encoding="utf-8")
+
+
 def test_estimates_are_marked_in_the_table(found: dict[str, Findings]) -> None:
     text = findings_text(of(found, Errors))
     assert "E4 argument content (estimate)" in text
     assert "E6 reasoning after the tool (estimate)" in text
     assert "E5 tool output (estimate)" not in text
+
+
+OWN = (
+    "from saccade.evals.protocols.base import Protocol\n"
+    "from saccade.evals.protocols.findings import Findings, SampleRow\n"
+    "def fail(*given): raise KeyError('gone')\ndef plain(studied): return SampleRow(**studied.head)\n"
+    "ROW = Protocol('brevity', 'x', Findings, fail, fail)\nFINDINGS = Protocol('brevity', 'x', Findings, plain, fail)\n"
+    "TAKEN = Protocol('tokens', 'x', Findings, fail, fail)\nODD = Protocol('a/b', 'x', Findings, fail, fail)\n"
+)
+
+
+def test_protocols_of_ones_own(run: Path, tmp_path: Path) -> None:
+    file = tmp_path / "brief.py"
+    file.write_text(OWN)
+    for name, said in (("TAKEN", "has the name 'tokens', which is taken"), ("ODD", "use letters, digits")):
+        with pytest.raises(RegistryError, match=said):
+            load_protocol(f"{file}:{name}")
+    for name, where in (("ROW", r"the row of the sample t\d#0"), ("FINDINGS", "the findings of 8 rows")):
+        said = rf"the protocol brevity failed at {where}: KeyError: 'gone' \(brief\.py, line 3\)"
+        with pytest.raises(OwnProtocolError, match=said):
+            asyncio.run(study(run, Study((load_protocol(f"{file}:{name}"),))))
 
 
 def test_wrong_names() -> None:

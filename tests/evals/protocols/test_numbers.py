@@ -11,13 +11,12 @@ from hypothesis import strategies as st
 from saccade.evals.protocols.confidence.agreement import agreements, calibration_error, separation, spans
 from saccade.evals.protocols.confidence.protocol import findings as confidence
 from saccade.evals.protocols.confidence.records import ConfidenceRow
-from saccade.evals.protocols.faithfulness.agreement import agreement
-from saccade.evals.protocols.faithfulness.protocol import outcome
-from saccade.evals.protocols.faithfulness.records import Outcome
-from saccade.evals.protocols.findings import About, SampleRow
+from saccade.evals.protocols.faithfulness.protocol import agreement, outcome
+from saccade.evals.protocols.faithfulness.records import ToolUseOutcome
+from saccade.evals.protocols.findings import SampleRow, StudiedRun
 from saccade.evals.protocols.rates import Rates
 from saccade.evals.protocols.tokens.protocol import findings as tokens
-from saccade.evals.protocols.tokens.records import TokenRow
+from saccade.evals.protocols.tokens.records import TokenUsageRow
 
 
 def row(task: str, rollout: int = 0, correct: float | None = 1.0) -> SampleRow:
@@ -70,18 +69,18 @@ def test_a_rate_lies_in_its_interval(samples: list[tuple[int, bool | None]]) -> 
 @pytest.mark.parametrize(
     ("shown", "any_crop", "every_crop"),
     [
-        ([True], Outcome.FAITHFUL, Outcome.FAITHFUL),
-        ([True, False], Outcome.FAITHFUL, Outcome.UNFAITHFUL),
-        ([True, None], Outcome.FAITHFUL, Outcome.UNDECIDED),
-        ([False, None], Outcome.UNDECIDED, Outcome.UNFAITHFUL),
-        ([None], Outcome.UNDECIDED, Outcome.UNDECIDED),
-        ([], Outcome.UNFAITHFUL, Outcome.UNFAITHFUL),
+        ([True], ToolUseOutcome.FAITHFUL, ToolUseOutcome.FAITHFUL),
+        ([True, False], ToolUseOutcome.FAITHFUL, ToolUseOutcome.UNFAITHFUL),
+        ([True, None], ToolUseOutcome.FAITHFUL, ToolUseOutcome.UNDECIDED),
+        ([False, None], ToolUseOutcome.UNDECIDED, ToolUseOutcome.UNFAITHFUL),
+        ([None], ToolUseOutcome.UNDECIDED, ToolUseOutcome.UNDECIDED),
+        ([], ToolUseOutcome.UNFAITHFUL, ToolUseOutcome.UNFAITHFUL),
     ],
 )
-def test_outcomes(shown: list[bool | None], any_crop: Outcome, every_crop: Outcome) -> None:
+def test_outcomes(shown: list[bool | None], any_crop: ToolUseOutcome, every_crop: ToolUseOutcome) -> None:
     assert outcome(shown, called=True, every=False) is any_crop
     assert outcome(shown, called=True, every=True) is every_crop
-    assert outcome([], called=False, every=False) is Outcome.NO_TOOL
+    assert outcome([], called=False, every=False) is ToolUseOutcome.NO_TOOL
 
 
 def test_kappa() -> None:
@@ -104,6 +103,8 @@ def test_agreement_of_samples() -> None:
     ]
     tasks = {task.task: task for task in agreements(rows)}
     assert set(tasks) == {"a", "b", "c"}
+    (silent,) = agreements([sample("e", n, "", 0.0) for n in range(2)])
+    assert (silent.agreement, silent.distinct, silent.answered) == (0.0, 0, 0)
     assert (tasks["b"].agreement, tasks["b"].distinct, tasks["b"].answered, tasks["b"].majority) == (0.5, 2, 3, 0.0)
     assert (tasks["c"].agreement, tasks["c"].majority, tasks["c"].average) == (0.75, 1.0, 0.75)
     found = tuple(spans(tuple(tasks.values())))
@@ -114,7 +115,7 @@ def test_agreement_of_samples() -> None:
     ]
     assert calibration_error(found) == pytest.approx((0.5 + 0.25 + 0.0) / 3)
     assert separation(tuple(tasks.values())) == 1.0
-    whole = confidence(rows, About(run="r"))
+    whole = confidence(rows, StudiedRun(run="r"))
     assert (whole.unanimous.count, whole.unanimous.of, whole.unanimous_right.count) == (1, 3, 1)
     assert [point.samples for point in whole.with_samples] == [1]
 
@@ -126,7 +127,7 @@ def test_curves_over_turns_and_budgets() -> None:
         sample("c", 0, "8", 0.0, turns=3, written=20, turn_limit=8),
         sample("d", 0, "7", 1.0, turns=5, written=None, turn_limit=8),
     ]
-    found = confidence(rows, About(run="r"))
+    found = confidence(rows, StudiedRun(run="r"))
     exact = [(point.at, point.samples, point.accuracy and point.accuracy.value) for point in found.by_turns.points]
     assert exact == [(1, 1, 1.0), (3, 2, 0.5), (5, 1, 1.0)]
     limits = [(point.at, point.accuracy and point.accuracy.value) for point in found.by_turn_limit.points]
@@ -137,9 +138,9 @@ def test_curves_over_turns_and_budgets() -> None:
     assert [point.accuracy and point.accuracy.value for point in written.points] == pytest.approx([1 / 3, 1 / 3, 2 / 3])
 
 
-def test_tokens_in_quarters() -> None:
-    rows = [
-        TokenRow(
+def token_rows() -> list[TokenUsageRow]:
+    return [
+        TokenUsageRow(
             **row(f"t{number}").model_dump(),
             pictures=1,
             visual=visual,
@@ -150,9 +151,12 @@ def test_tokens_in_quarters() -> None:
         )
         for number, visual in enumerate([10, 20, 20, 20, 30, None])
     ]
-    found = tokens(rows, About(run="r"))
+
+
+def test_tokens_in_quarters() -> None:
+    found = tokens(token_rows(), StudiedRun(run="r"))
     assert [(span.label, span.samples) for span in found.spans] == [("10", 1), ("20", 3), ("30", 1)]
     assert found.total.visual is not None
     assert (found.total.visual.value, found.total.visual.samples, found.estimated) == (20, 5, 5)
     assert found.total.text is None
-    assert tokens([], About(run="r")).total.accuracy is None
+    assert tokens([], StudiedRun(run="r")).total.accuracy is None

@@ -19,7 +19,7 @@ from saccade.evals.protocols.base import Studied
 from saccade.evals.protocols.errors.protocol import row
 from saccade.evals.protocols.errors.reasoning import states
 from saccade.evals.protocols.errors.records import ErrorClass
-from saccade.looks.stored import StoredPixels
+from saccade.looks.regions import StoredPixels
 from saccade.media.store import MediaStore
 from saccade.models.scripted import ScriptedModel
 from saccade.record.action import Answer, Code, ParseError, ToolCall

@@ -7,11 +7,10 @@ from tests.examples.tiny.cases import RECIPE
 
 from saccade.episode.run_folder import RunFolder
 from saccade.errors import SettingsError
-from saccade.models.local import LocalModel
-from saccade.sft.exams import Row, hold_exam
-from saccade.sft.synth.report import Progress
-from saccade.sft.train.watch import NoWatch
-from saccade.sft.train.watch import Watch as TrainWatch
+from saccade.generate.local_model import LocalModel
+from saccade.sft.exams import ExamRow, hold_exam
+from saccade.sft.synth.report import SynthProgress
+from saccade.sft.train.callback import SftCallback
 from saccade_tiny.build import Places, build, stage_settings
 from saccade_tiny.screen import markdown
 from saccade_tiny.settings import Stage
@@ -24,11 +23,11 @@ class Heard:
     def part(self, name: str) -> None:
         self.parts.append(name)
 
-    def lesson(self, name: str, progress: Progress) -> None:
+    def lesson(self, name: str, progress: SynthProgress) -> None:
         pass
 
-    def trainer(self) -> TrainWatch:
-        return NoWatch()
+    def trainer(self) -> SftCallback:
+        return SftCallback()
 
 
 def test_a_stage_that_learns_from_nothing_is_refused(tmp_path: Path) -> None:
@@ -50,7 +49,7 @@ def test_a_stage_is_a_run_of_sft(tmp_path: Path) -> None:
 
 
 def test_the_table_says_how_many_and_how_sure() -> None:
-    text = markdown([Row("look", 100, 90, 25, 0.9), Row("video", 50, 40, None, None)])
+    text = markdown([ExamRow("look", 100, 90, 25, 0.9), ExamRow("video", 50, 40, None, None)])
     assert text.splitlines()[2:] == [
         "| look | 100 | 25% ± 4% | 90% ± 3% | 90% |",
         "| video | 50 | – | 80% ± 6% | – |",

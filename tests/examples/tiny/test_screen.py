@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from saccade.sft.synth.report import Progress
+from saccade.sft.synth.report import SynthProgress
 from saccade_tiny.screen import Screen
 
 
@@ -22,7 +22,7 @@ def test_the_screen_says_when_what_began(monkeypatch: pytest.MonkeyPatch, capsys
 def test_the_screen_tells_every_fifth_of_a_lesson(capsys: pytest.CaptureFixture[str]) -> None:
     screen = Screen()
     for done in range(1, 11):
-        screen.lesson("echo", Progress(total=10, kept=done, right=done - (done > 6)))
+        screen.lesson("echo", SynthProgress(total=10, kept=done, right=done - (done > 6)))
     assert capsys.readouterr().out.splitlines() == [
         "  echo 2/10",
         "  echo 4/10",

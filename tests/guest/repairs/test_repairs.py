@@ -14,9 +14,8 @@ from PIL import Image
 from tests.guest.cells import Guest, Start
 
 from saccade.guest.repairs import PASSES, find_passes, repair_text, repair_tree, repairing
-from saccade.guest.repairs.base import Context, compiles
+from saccade.guest.repairs.base import RepairContext, compiles
 from saccade.guest.repairs.clamp_crop import clip
-from saccade.sandbox.repairs import REPAIRS
 
 
 def text(code: str, *names: str) -> tuple[str, list[str]]:
@@ -25,18 +24,17 @@ def text(code: str, *names: str) -> tuple[str, list[str]]:
     return fixed, log
 
 
-def tree(code: str, name: str, **names: object) -> tuple[str, Context, list[str]]:
+def tree(code: str, name: str, **names: object) -> tuple[str, RepairContext, list[str]]:
     log: list[str] = []
     aliases = {"/mnt/data": "/workspace", "/mnt/data/x.png": "/workspace/images/x.png", "pic": "p"}
-    context = Context(dict(names), aliases)
+    context = RepairContext(dict(names), aliases)
     parsed = ast.parse(code)
     repair_tree(parsed, find_passes([name]), context, lambda _name, note: log.append(note))
     return ast.unparse(parsed), context, log
 
 
 def test_registry() -> None:
-    assert set(REPAIRS) == set(PASSES)
-    assert all(summary.endswith(".") for summary in REPAIRS.values())
+    assert all(item.summary.endswith(".") for item in PASSES.values())
     assert [item.name for item in find_passes(["clamp_crop", "code_fence"])] == ["code_fence", "clamp_crop"]
     with pytest.raises(ValueError, match=r"unknown repairs no_such.*missing_import"):
         find_passes(["no_such"])
@@ -152,7 +150,7 @@ def in_strings(code: str) -> list[bool]:
 def test_numbers_and_formats_are_never_changed(name: str) -> None:
     code = "s = f'{1.5:.2f} {2:>8} {x!r:{w}.{p}}'\nt = '%.3f' % 1e-7\nu = '{:.1f}'.format(0.10)\nv = 1_000.50"
     assert text(code, name) == (code, [])
-    assert tree(code, name) == (ast.unparse(ast.parse(code)), Context({}, tree("", name)[1].path_aliases), [])
+    assert tree(code, name) == (ast.unparse(ast.parse(code)), RepairContext({}, tree("", name)[1].path_aliases), [])
 
 
 def test_missing_import_binds_what_is_used_and_unbound() -> None:

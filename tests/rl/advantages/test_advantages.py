@@ -2,19 +2,43 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.rl.support import group
 
-from saccade.record.score import Score
-from saccade.rewards.reward import Reward, TurnPart
-from saccade.rl.advantages.group_relative import Array, leave_one_out, mean_baseline, standardised
+from saccade.rewards.reward import TurnPart
+from saccade.rl.advantages.estimators import (
+    Array,
+    as_returns,
+    batch_normalised,
+    leave_one_out,
+    mean_baseline,
+    per_token,
+    standardised,
+)
 from saccade.rl.advantages.rules import Grpo, Rloo, Tapo, TurnLevel
-from saccade.rl.advantages.turns import as_returns, batch_normalised, per_token
+from saccade.rl.rollout import Rollout, RolloutGroup
 from saccade.rl.select.oversample import OversampleFilterRank, RepoRank
 from saccade.rl.select.plain import KeepAll
+from saccade.tokens.segments import SegmentKind, TokenSegment, TokenTrajectory
+
+
+def sequences(rollouts: list[Rollout]) -> list[float]:
+    return [item.advantage.sequence for item in rollouts]
+
+
+def with_returns(given: RolloutGroup, part: str, values: list[tuple[float | None, ...]]) -> RolloutGroup:
+    """The group with a part of the turns in each reward."""
+    rollouts = (
+        replace(item, reward=item.reward.model_copy(update={"turns": (TurnPart(name=part, values=row),)}))
+        for item, row in zip(given.rollouts, values, strict=True)
+    )
+    return RolloutGroup(given.id, tuple(rollouts))
+
 
 ESTIMATES = [mean_baseline, standardised, leave_one_out]
 each_estimate = pytest.mark.parametrize("estimate", ESTIMATES)
@@ -104,35 +128,37 @@ def test_tokens_get_the_term_of_their_turn_and_observations_get_nothing() -> Non
 
 def test_rules_name_every_kept_rollout_once() -> None:
     selection = KeepAll()([group("a", [1, 0, 0, 1]), group("b", [2, 0])])
-    made = Tapo()(selection, {})
-    assert [(item.group, item.id) for item in made] == [(k.group.id, name) for k in selection.kept for name in k.ids]
-    assert [item.sequence for item in made] == pytest.approx([0.5, -0.5, -0.5, 0.5, 1, -1])
-    assert [item.sequence for item in Grpo(divide_by_std=False)(selection, {})] == [item.sequence for item in made]
-    assert [item.sequence for item in Rloo()(selection, {})][4:] == pytest.approx([2, -2])
+    made = Tapo()(selection)
+    assert [item.id for item in made] == [item.id for group in selection.kept for item in group.kept]
+    assert sequences(made) == pytest.approx([0.5, -0.5, -0.5, 0.5, 1, -1])
+    assert sequences(Grpo(divide_by_std=False)(selection)) == sequences(made)
+    assert sequences(Rloo()(selection))[4:] == pytest.approx([2, -2])
 
 
 def test_the_full_groups_baseline_counts_what_was_filtered_out() -> None:
     over = group("a", [1, 1, 0], broken=[2])
     selection = RepoRank()([over])
-    values = {
-        name: [a.sequence for a in Grpo(divide_by_std=False, baseline=name)(selection, {})]
-        for name in ("group", "kept")
-    }  # type: ignore[arg-type]
+    values = {name: sequences(Grpo(divide_by_std=False, baseline=name)(selection)) for name in ("group", "kept")}  # type: ignore[arg-type]
     assert values["group"] == pytest.approx([1 / 3, 1 / 3])
     assert values["kept"] == pytest.approx([0, 0])
 
 
 def test_turn_level_adds_a_fifth_of_the_term() -> None:
-    selection = KeepAll()([group("a", [1, 0])])
-    returns = {"a#0": (-0.5, None), "a#1": (0.0, None)}
-    rewards = {
-        name: Reward(parts=(Score(name="x", value=0.0),), turns=(TurnPart(name="returns", values=row),))
-        for name, row in returns.items()
-    }
-    first, second = TurnLevel()(selection, rewards)
-    assert first.turns == pytest.approx([-0.2, 0], abs=1e-5)
-    assert second.turns == pytest.approx([0.2, 0], abs=1e-5)
-    assert first.tokens(np.array([0, -1, 1])) == pytest.approx([0.70711 - 0.2, 0, 0.70711], abs=1e-4)
+    tokens = TokenTrajectory(
+        "a",
+        (
+            TokenSegment(SegmentKind.PROMPT, ()),
+            TokenSegment(SegmentKind.SAMPLED, (1,), turn=0),
+            TokenSegment(SegmentKind.OBSERVATION, (2,)),
+            TokenSegment(SegmentKind.SAMPLED, (3,), turn=1),
+        ),
+    )
+    given = with_returns(group("a", [1, 0]), "returns", [(-0.5, None), (0.0, None)])
+    first, second = TurnLevel()(KeepAll()([given]))
+    assert first.advantage.turns == pytest.approx([-0.2, 0], abs=1e-5)
+    assert second.advantage.turns == pytest.approx([0.2, 0], abs=1e-5)
+    played = replace(first, tokens=tokens)
+    assert played.token_advantages() == pytest.approx([0.70711 - 0.2, 0, 0.70711], abs=1e-4)
 
 
 def test_a_millionth_beside_the_deviation() -> None:
@@ -174,25 +200,22 @@ def test_the_baseline_is_of_what_is_kept_or_of_the_usable_group(
     rule: type[Tapo | Rloo | Grpo], kept: list[float], whole: list[float]
 ) -> None:
     selection = OversampleFilterRank()([group("a", [1, 0, 1, 0, 7, None], broken=[3], lost=[4])])
-    assert selection.kept[0].ids == ("a#0", "a#1", "a#2")
+    assert [item.id for item in selection.rollouts] == ["a#0", "a#1", "a#2"]
     for more, expected in (({}, kept), ({"baseline": "kept"}, kept), ({"baseline": "group"}, whole)):
-        made = rule.model_validate(more)(selection, {})
+        made = rule.model_validate(more)(selection)
         assert [item.id for item in made] == ["a#0", "a#1", "a#2"]
-        assert [item.sequence for item in made] == pytest.approx(expected, abs=1e-4)
-        assert all(item.turns is None for item in made)
+        assert sequences(made) == pytest.approx(expected, abs=1e-4)
+        assert all(item.advantage.turns is None for item in made)
 
 
 def test_turn_level_takes_its_part_weight_and_baseline_from_the_settings() -> None:
-    selection = OversampleFilterRank()([group("a", [2, 0, 0], broken=[2])])
-    rewards = {
-        f"a#{number}": Reward(parts=(), turns=(TurnPart(name="mine", values=(value,)),))
-        for number, value in enumerate([3.0, 1.0])
-    }
+    given = with_returns(group("a", [2, 0, 0], broken=[2]), "mine", [(3.0,), (1.0,), (9.0,)])
+    selection = OversampleFilterRank()([given])
     rule = TurnLevel(weight=0.5, part="mine", divide_by_std=False, baseline="group")
-    first, second = rule(selection, rewards)
-    assert (first.sequence, second.sequence) == pytest.approx((4 / 3, -2 / 3))
-    assert first.turns == pytest.approx([0.5], abs=1e-5)
-    assert second.turns == pytest.approx([-0.5], abs=1e-5)
-    assert rule.model_copy(update={"baseline": "kept"})(selection, rewards)[0].sequence == pytest.approx(1.0)
+    first, second = rule(selection)
+    assert sequences([first, second]) == pytest.approx((4 / 3, -2 / 3))
+    assert first.advantage.turns == pytest.approx([0.5], abs=1e-5)
+    assert second.advantage.turns == pytest.approx([-0.5], abs=1e-5)
+    assert sequences(rule.model_copy(update={"baseline": "kept"})(selection))[0] == pytest.approx(1.0)
     with pytest.raises(KeyError):
-        TurnLevel()(selection, rewards)
+        TurnLevel()(selection)

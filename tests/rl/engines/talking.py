@@ -5,10 +5,10 @@ from __future__ import annotations
 from PIL import Image
 from tests.rl.policies import TinyPolicy, said
 
+from saccade.generate.base import Slot, TurnRequest
 from saccade.media.store import MediaStore
 from saccade.record.content import ImagePart
-from saccade.rl.engines.base import Slot, TurnRequest
-from saccade.tokens.segments import Segment, SegmentKind, TokenTrajectory
+from saccade.tokens.segments import SegmentKind, TokenSegment, TokenTrajectory
 from saccade.tokens.stream import TokenStream
 
 
@@ -32,14 +32,16 @@ def conversations(store: MediaStore) -> list[list[list[object]]]:
 async def episode(slot: Slot, made: TinyPolicy, shown: list[list[object]], heat: float, most: int) -> TokenTrajectory:
     messages = [said("system", "Look.")]
     stream = TokenStream(made.encoder, "test")
-    segments: list[Segment] = []
+    segments: list[TokenSegment] = []
     for number, parts in enumerate(shown):
         messages.append(said("user", *parts))  # type: ignore[arg-type]
         delta = stream.prompt_delta(messages)
         done = await slot.generate(TurnRequest(delta, temperature=heat, max_tokens=most + number))
         stream.add_sampled(done.ids, done.text)
-        segments.append(Segment(SegmentKind.OBSERVATION if segments else SegmentKind.PROMPT, delta.ids, delta.pictures))
-        segments.append(Segment(SegmentKind.SAMPLED, done.ids, turn=number, logprobs=done.logprobs))
+        segments.append(
+            TokenSegment(SegmentKind.OBSERVATION if segments else SegmentKind.PROMPT, delta.ids, delta.pictures)
+        )
+        segments.append(TokenSegment(SegmentKind.SAMPLED, done.ids, turn=number, logprobs=done.logprobs))
         if done.text:
             messages.append(said("assistant", done.text))
     slot.release()

@@ -19,17 +19,18 @@ from tests.rl.policies import Noise, TinyPolicy, full_logprobs, policy, said
 
 from saccade.episode.plan import Plan
 from saccade.errors import ModelLostError, ModelRefusedError, SettingsError
+from saccade.generate.base import ContextFullError, Engine, SampledTurn, TurnRequest
+from saccade.generate.in_process import TransformersEngine
 from saccade.media.store import MediaStore
 from saccade.models.retry import Clock, RetryPolicy
 from saccade.models.tiny import save_tiny
 from saccade.record.task import NamedMedia, Task
 from saccade.record.trajectory import EpisodeLimits, Sampling, StopReason
 from saccade.record.turn import FinishReason
-from saccade.rl.engines.base import ContextFullError, Engine, SampledTurn, TurnRequest
-from saccade.rl.engines.in_process import TransformersEngine
 from saccade.rl.engines.server import ServerEngine
 from saccade.rl.engines.server_http import Connection
-from saccade.rl.play.rollouts import PlayedRollout, PlaySettings, RolloutResources, play_rollouts
+from saccade.rl.generation.rollouts import GenerationSettings, RolloutResources, generate_rollouts
+from saccade.rl.rollout import Rollout
 from saccade.sandbox.local import LocalSandbox
 from saccade.tokens.segments import TokenTrajectory
 from saccade.tokens.stream import PromptDelta, TokenStream
@@ -90,10 +91,10 @@ def plans(store: MediaStore, heat: float) -> list[Plan]:
     return [Plan(task, Noise(), sampling, EpisodeLimits(turns=3), "t", number) for number in range(2)]
 
 
-async def played(engine: Engine, made: TinyPolicy, store: MediaStore, heat: float) -> list[PlayedRollout]:
+async def played(engine: Engine, made: TinyPolicy, store: MediaStore, heat: float) -> list[Rollout]:
     async with LocalSandbox() as sandbox:
         resources = RolloutResources(engine, made.encoder, sandbox, store)
-        return (await play_rollouts(plans(store, heat), resources, PlaySettings(replays=0), 7))[0]
+        return (await generate_rollouts(plans(store, heat), resources, GenerationSettings(replays=0), 7))[0]
 
 
 @pytest.mark.slow

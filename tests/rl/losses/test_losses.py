@@ -10,12 +10,20 @@ torch = pytest.importorskip("torch")
 
 from torch import Tensor  # noqa: E402
 
-from saccade.rl.losses.aggregate import sequence_mean, sequence_sum, token_mean  # noqa: E402
-from saccade.rl.losses.entropy import entropy  # noqa: E402
-from saccade.rl.losses.kl import k3  # noqa: E402
-from saccade.rl.losses.policy import Clip, clipped, clipped_policy_loss  # noqa: E402
-from saccade.rl.losses.settings import LossSettings  # noqa: E402
-from saccade.rl.losses.total import LossInputs, Totals, policy_loss  # noqa: E402
+from saccade.rl.losses.policy import (  # noqa: E402
+    ClipBounds,
+    LossInputs,
+    Totals,
+    clipped,
+    clipped_policy_loss,
+    entropy,
+    k3,
+    policy_loss,
+    sequence_mean,
+    sequence_sum,
+    token_mean,
+)
+from saccade.rl.losses.settings import RlLossSettings  # noqa: E402
 
 MASK = torch.tensor([[1.0, 1.0, 0.0], [1.0, 0.0, 0.0]])
 
@@ -41,14 +49,14 @@ def row(*values: float) -> Tensor:
     ],
 )
 def test_clip_by_hand(ratio: float, advantage: float, loss: float, bounded: bool) -> None:
-    clip = Clip(low=0.2, high=0.28, dual=3.0)
+    clip = ClipBounds(low=0.2, high=0.28, dual=3.0)
     given = (row(math.log(ratio)), row(0.0), row(advantage), clip)
     assert clipped_policy_loss(*given).item() == pytest.approx(loss)
     assert clipped(*given).item() is bounded
 
 
 def test_without_dual_clip_a_far_token_pulls_without_bound() -> None:
-    assert clipped_policy_loss(row(math.log(5)), row(0.0), row(-1.0), Clip(dual=None)).item() == pytest.approx(5)
+    assert clipped_policy_loss(row(math.log(5)), row(0.0), row(-1.0), ClipBounds(dual=None)).item() == pytest.approx(5)
 
 
 def test_the_dual_clip_of_the_settings_reaches_the_loss() -> None:
@@ -56,7 +64,7 @@ def test_the_dual_clip_of_the_settings_reaches_the_loss() -> None:
     for dual, expected, slope in ((0.0, 5.0, 5.0), (3.0, 3.0, 0.0), (10.0, 5.0, 5.0)):
         logprobs = row(math.log(5)).requires_grad_()
         given = LossInputs(logprobs, row(0.0), row(-1.0), row(1.0))
-        loss, sums = policy_loss(given, LossSettings(dual_clip=dual))
+        loss, sums = policy_loss(given, RlLossSettings(dual_clip=dual))
         loss.backward()
         assert loss.item() == pytest.approx(expected)
         assert logprobs.grad is not None
@@ -66,14 +74,23 @@ def test_the_dual_clip_of_the_settings_reaches_the_loss() -> None:
 
 def test_a_pass_of_no_tokens_has_no_gap() -> None:
     nothing = torch.zeros(2, 0)
-    loss, sums = policy_loss(LossInputs(nothing, nothing, nothing, nothing), LossSettings())
+    loss, sums = policy_loss(LossInputs(nothing, nothing, nothing, nothing), RlLossSettings())
     assert (loss.item(), sums.tokens, sums.max_logprob_diff) == (0.0, 0.0, 0.0)
 
 
 @pytest.mark.parametrize("bounds", [{"low": -0.1}, {"high": -0.1}, {"dual": 1.0}, {"low": 1.5}])
 def test_bounds_that_bound_nothing_are_refused(bounds: dict[str, float]) -> None:
     with pytest.raises(ValueError, match="clip needs"):
-        Clip(**bounds)
+        ClipBounds(**bounds)
+
+
+def test_bounds_of_the_settings() -> None:
+    assert (RlLossSettings().clip_low, RlLossSettings().clip_high, RlLossSettings().scale) == (0.2, 0.2, 1)
+    for low in (0.0, 1.0):
+        assert RlLossSettings(clip_low=low).clip_low == low
+    for low in (-0.1, 1.1):
+        with pytest.raises(ValueError, match="clip_low"):
+            RlLossSettings(clip_low=low)
 
 
 def test_aggregation_by_hand() -> None:
@@ -139,7 +156,7 @@ def test_gradient_on_policy_is_reinforce() -> None:
     policy = Policy()
     made = inputs(policy)
     on_policy = LossInputs(made.logprobs, made.logprobs.detach(), ADVANTAGES, SAMPLED)
-    loss, sums = policy_loss(on_policy, LossSettings())
+    loss, sums = policy_loss(on_policy, RlLossSettings())
     direct = -(ADVANTAGES * SAMPLED * policy.logprobs(IDS)).sum() / 4
     assert torch.allclose(gradient(policy, loss), gradient(policy, direct), atol=1e-6)
     assert (sums.tokens, sums.clipped, sums.max_logprob_diff) == (4, 0, 0)
@@ -148,7 +165,7 @@ def test_gradient_on_policy_is_reinforce() -> None:
 @pytest.mark.parametrize("aggregate", ["token-mean", "sequence-mean", "sequence-sum"])
 def test_gradient_is_that_of_a_direct_computation(aggregate: str) -> None:
     policy = Policy()
-    settings = LossSettings.model_validate(
+    settings = RlLossSettings.model_validate(
         {"clip_high": 0.28, "aggregate": aggregate, "scale": 3.0, "kl_weight": 0.1, "entropy_weight": 0.01}
     )
     loss, sums = policy_loss(inputs(policy), settings)
@@ -177,7 +194,7 @@ def test_gradient_is_that_of_a_direct_computation(aggregate: str) -> None:
 @pytest.mark.parametrize("aggregate", ["token-mean", "sequence-mean", "sequence-sum"])
 def test_a_step_cut_into_passes_has_the_gradient_of_the_whole(aggregate: str) -> None:
     policy = Policy()
-    settings = LossSettings.model_validate({"aggregate": aggregate, "scale": 2.0})
+    settings = RlLossSettings.model_validate({"aggregate": aggregate, "scale": 2.0})
     whole = inputs(policy)
     mask = torch.tensor([[1.0, 1.0, 1.0], [1.0, 0.0, 0.0]])
     parts = [
@@ -192,7 +209,7 @@ def test_a_step_cut_into_passes_has_the_gradient_of_the_whole(aggregate: str) ->
 def test_what_is_masked_has_no_gradient() -> None:
     logprobs = torch.zeros(1, 3, requires_grad=True)
     mask = torch.tensor([[1.0, 0.0, 1.0]])
-    loss, _ = policy_loss(LossInputs(logprobs, torch.zeros(1, 3), torch.ones(1, 3), mask), LossSettings())
+    loss, _ = policy_loss(LossInputs(logprobs, torch.zeros(1, 3), torch.ones(1, 3), mask), RlLossSettings())
     loss.backward()
     assert logprobs.grad is not None
     assert logprobs.grad.tolist() == [[-0.5, 0.0, -0.5]]
@@ -200,7 +217,7 @@ def test_what_is_masked_has_no_gradient() -> None:
 
 @pytest.mark.parametrize("rubbish", [float("nan"), -float("inf"), 1e9])
 def test_what_was_not_sampled_may_be_anything(rubbish: float) -> None:
-    policy, settings = Policy(), LossSettings(kl_weight=0.1)
+    policy, settings = Policy(), RlLossSettings(kl_weight=0.1)
     clean = inputs(policy)
     expected, sums = policy_loss(inputs(policy), settings)
     hole = SAMPLED == 0
@@ -219,26 +236,26 @@ def test_what_was_not_sampled_may_be_anything(rubbish: float) -> None:
 def test_a_missing_tensor_is_named(setting: str) -> None:
     made = LossInputs(MASK, MASK, MASK, MASK)
     with pytest.raises(ValueError, match=setting):
-        policy_loss(made, LossSettings.model_validate({setting: 0.1}))
+        policy_loss(made, RlLossSettings.model_validate({setting: 0.1}))
 
 
 def test_bounds_at_their_ends_are_accepted() -> None:
     for low, high, dual in ((0.0, 0.0, None), (1.0, 0.0, 1.001), (0.0, 9.0, 3.0)):
-        assert Clip(low=low, high=high, dual=dual).dual == dual
+        assert ClipBounds(low=low, high=high, dual=dual).dual == dual
     for low, high, dual in ((1.001, 0.2, None), (-0.001, 0.2, None), (0.2, -0.001, None), (0.2, 0.2, 0.5)):
         with pytest.raises(ValueError, match="clip needs"):
-            Clip(low=low, high=high, dual=dual)
+            ClipBounds(low=low, high=high, dual=dual)
 
 
 def test_a_ratio_at_its_bound_and_an_advantage_of_zero_are_not_held() -> None:
     for ratio, advantage, clip in (
-        (1.0, 1.0, Clip(low=0.0, high=0.0)),
-        (1.0, -1.0, Clip(low=0.0, high=0.0)),
-        (5.0, 0.0, Clip()),
-        (0.1, 0.0, Clip()),
-        (9.0, 0.0, Clip(dual=3.0)),
-        (9.0, 1.0, Clip(high=10.0, dual=3.0)),  # the dual bound is for negative advantages
-        (2.0, -1.0, Clip(dual=2.0)),
+        (1.0, 1.0, ClipBounds(low=0.0, high=0.0)),
+        (1.0, -1.0, ClipBounds(low=0.0, high=0.0)),
+        (5.0, 0.0, ClipBounds()),
+        (0.1, 0.0, ClipBounds()),
+        (9.0, 0.0, ClipBounds(dual=3.0)),
+        (9.0, 1.0, ClipBounds(high=10.0, dual=3.0)),  # the dual bound is for negative advantages
+        (2.0, -1.0, ClipBounds(dual=2.0)),
     ):
         log = row(math.log(ratio)) if ratio != 2.0 else torch.tensor([[math.log(2.0)]], dtype=torch.float64)
         assert not clipped(log, torch.zeros_like(log), torch.full_like(log, advantage), clip).item(), (ratio, advantage)
@@ -247,13 +264,15 @@ def test_a_ratio_at_its_bound_and_an_advantage_of_zero_are_not_held() -> None:
 def test_without_bounds_of_their_own_ratios_count_from_four_fifths_to_six_fifths() -> None:
     for ratio, advantage, loss in ((1.5, 1.0, -1.2), (0.5, -1.0, 0.8), (0.5, 1.0, -0.5), (5.0, -1.0, 5.0)):
         given = LossInputs(row(math.log(ratio)), row(0.0), row(advantage), row(1.0))
-        assert clipped_policy_loss(row(math.log(ratio)), row(0.0), row(advantage), Clip()).item() == pytest.approx(loss)
-        assert policy_loss(given, LossSettings())[0].item() == pytest.approx(loss)
+        assert clipped_policy_loss(
+            row(math.log(ratio)), row(0.0), row(advantage), ClipBounds()
+        ).item() == pytest.approx(loss)
+        assert policy_loss(given, RlLossSettings())[0].item() == pytest.approx(loss)
 
 
 def test_far_log_ratios_are_bounded_both_ways() -> None:
     # exp(20) is 4.85e8; half precision ends at 6.55e4 and single precision at exp(88).
-    far = clipped_policy_loss(row(100.0), row(0.0), row(-1.0), Clip())
+    far = clipped_policy_loss(row(100.0), row(0.0), row(-1.0), ClipBounds())
     assert far.item() == pytest.approx(485165195.4, rel=1e-6)
     assert k3(row(-100.0), row(0.0)).item() == pytest.approx(485165195.4 - 21, rel=1e-6)
     assert k3(row(100.0), row(0.0)).item() == pytest.approx(19.0)  # exp(-20) + 20 - 1
@@ -271,7 +290,7 @@ def test_one_token_alone_weighs_its_whole_value() -> None:
 def test_totals_of_the_step_are_what_a_pass_is_divided_by() -> None:
     given = LossInputs(row(0.0, 0.0), row(0.0, 0.0), row(1.0, 3.0), row(1.0, 1.0))
     for aggregate, expected in (("token-mean", -0.4), ("sequence-mean", -0.4), ("sequence-sum", -0.4)):
-        settings = LossSettings.model_validate({"aggregate": aggregate, "scale": 2.0})
+        settings = RlLossSettings.model_validate({"aggregate": aggregate, "scale": 2.0})
         assert policy_loss(given, settings, Totals(tokens=10, sequences=5))[0].item() == pytest.approx(expected)
 
 
@@ -284,7 +303,7 @@ def test_what_a_run_logs_by_hand() -> None:
         reference=row(math.log(2), -1.0, 0.0),
         logits=torch.zeros(1, 3, 4),
     )
-    loss, sums = policy_loss(given, LossSettings(kl_weight=0.5, entropy_weight=0.25))
+    loss, sums = policy_loss(given, RlLossSettings(kl_weight=0.5, entropy_weight=0.25))
     kl = 1 - math.log(2)  # k3 of log 2
     assert sums.tokens == 2
     assert sums.clipped == 1
@@ -296,7 +315,9 @@ def test_what_a_run_logs_by_hand() -> None:
 
 def test_the_policy_alone_learns() -> None:
     logprobs, others = row(0.1).requires_grad_(), [row(0.0).requires_grad_() for _ in range(3)]
-    loss, _ = policy_loss(LossInputs(logprobs, others[0], others[1], row(1.0), others[2]), LossSettings(kl_weight=1.0))
+    loss, _ = policy_loss(
+        LossInputs(logprobs, others[0], others[1], row(1.0), others[2]), RlLossSettings(kl_weight=1.0)
+    )
     loss.backward()
     assert logprobs.grad is not None
     assert [tensor.grad for tensor in others] == [None, None, None]

@@ -11,10 +11,13 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from saccade.rl.advantages.group_relative import leave_one_out, mean_baseline, standardised  # noqa: E402
-from saccade.rl.losses.kl import k3  # noqa: E402
-from saccade.rl.losses.settings import LossSettings  # noqa: E402
-from saccade.rl.losses.total import LossInputs, policy_loss  # noqa: E402
+from saccade.rl.advantages.estimators import leave_one_out, mean_baseline, standardised  # noqa: E402
+from saccade.rl.losses.policy import (  # noqa: E402
+    LossInputs,
+    k3,
+    policy_loss,
+)
+from saccade.rl.losses.settings import RlLossSettings  # noqa: E402
 
 TABLE: dict[str, Any] = json.loads(Path(__file__).with_name("table.json").read_text(encoding="utf-8"))
 ROWS: list[dict[str, Any]] = TABLE["losses"]
@@ -33,7 +36,7 @@ def test_the_table_is_whole() -> None:
 def test_losses_and_gradients(row: dict[str, Any]) -> None:
     fixed = {name: torch.tensor(value, dtype=torch.float64) for name, value in TABLE["tensors"][row["tensors"]].items()}
     low, high, dual = row["clip"]
-    settings = LossSettings.model_validate(
+    settings = RlLossSettings.model_validate(
         {
             "clip_low": low,
             "clip_high": high,

@@ -10,9 +10,9 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from saccade.rl.advantages.group_relative import mean_baseline, standardised  # noqa: E402
-from saccade.rl.losses.settings import LossSettings  # noqa: E402
-from saccade.rl.losses.total import LossInputs, policy_loss  # noqa: E402
+from saccade.rl.advantages.estimators import mean_baseline, standardised  # noqa: E402
+from saccade.rl.losses.policy import LossInputs, policy_loss  # noqa: E402
+from saccade.rl.losses.settings import RlLossSettings  # noqa: E402
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
 
@@ -52,7 +52,7 @@ def test_a_step_of_grpo(loss_type: str, scale: str, tmp_path: Path) -> None:
     from datasets import Dataset
 
     compared: list[float] = []
-    settings = LossSettings.model_validate(
+    settings = RlLossSettings.model_validate(
         {"aggregate": AGGREGATES[loss_type], "scale": LENGTH, "clip_high": 0.28, "kl_weight": 0.05}
     )
 

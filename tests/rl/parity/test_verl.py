@@ -9,11 +9,14 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from saccade.rl.advantages.group_relative import leave_one_out, mean_baseline, standardised  # noqa: E402
-from saccade.rl.losses.entropy import entropy  # noqa: E402
-from saccade.rl.losses.kl import k3  # noqa: E402
-from saccade.rl.losses.settings import LossSettings  # noqa: E402
-from saccade.rl.losses.total import LossInputs, policy_loss  # noqa: E402
+from saccade.rl.advantages.estimators import leave_one_out, mean_baseline, standardised  # noqa: E402
+from saccade.rl.losses.policy import (  # noqa: E402
+    LossInputs,
+    entropy,
+    k3,
+    policy_loss,
+)
+from saccade.rl.losses.settings import RlLossSettings  # noqa: E402
 
 # verl and what it imports warn on the way in.
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
@@ -65,7 +68,7 @@ def test_policy_loss_and_gradient(
     expected, metrics = core.compute_policy_loss_vanilla(
         tensors["behaviour"], theirs, tensors["advantages"], tensors["mask"], AGGREGATES[aggregate], config
     )
-    settings = LossSettings.model_validate(
+    settings = RlLossSettings.model_validate(
         {"clip_low": low, "clip_high": high, "dual_clip": dual, "aggregate": aggregate}
     )
     loss, sums = policy_loss(LossInputs(ours, tensors["behaviour"], tensors["advantages"], tensors["mask"]), settings)

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.rl.support import group, groups
 
-from saccade.rl.groups import RolloutGroup
+from saccade.rl.rollout import RolloutGroup
 from saccade.rl.select.curriculum import TAIL_PATCH, UNSOLVED_MOSTLY, Band, epoch_order, in_band, pass_rates
-from saccade.rl.select.dynamic import DynamicSampling
 from saccade.rl.select.oversample import OversampleFilterRank, RepoRank
-from saccade.rl.select.plain import KeepAll, PassRate
-from saccade.rl.select.rounds import Generate, Ready, RoundLimits, Rounds, Short, decide
+from saccade.rl.select.plain import DynamicSampling, KeepAll, PassRateBand
 from saccade.rl.select.selection import SelectionRule
 
 RULES: list[SelectionRule] = [
     KeepAll(),
-    PassRate(lowest=0.1, highest=0.9),
+    PassRateBand(lowest=0.1, highest=0.9),
     OversampleFilterRank(groups=2),
     OversampleFilterRank(groups=2, broken="rollout", tolerance=0),
     RepoRank(rollouts=5),
@@ -34,20 +34,22 @@ def test_every_rollout_has_one_fate_and_stays_with_its_group(
     rule: SelectionRule, given_groups: list[RolloutGroup]
 ) -> None:
     chosen = rule(given_groups)
-    members = {item.id: group.id for group in given_groups for item in group.rollouts}
-    kept = [(item.group.id, name) for item in chosen.kept for name in item.ids]
-    fates = kept + [(item.group, item.id) for item in chosen.dropped]
-    assert sorted(fates) == sorted((group, name) for name, group in members.items())
+    assert sorted(item.id for item in (*chosen.rollouts, *chosen.dropped)) == sorted(
+        item.id for group in given_groups for item in group.rollouts
+    )
+    unmarked = {group.id: tuple(replace(item, dropped=None) for item in group.rollouts) for group in chosen.groups}
+    assert unmarked == {group.id: group.rollouts for group in given_groups}
 
 
 @each_rule
 @settings(max_examples=60, deadline=None)
 @given(given_groups=groups())
 def test_nothing_lost_or_unscored_is_kept(rule: SelectionRule, given_groups: list[RolloutGroup]) -> None:
-    for item in rule(given_groups).kept:
-        assert item.ids
-        assert all(rollout.usable for rollout in item.rollouts)
-        assert item.group in given_groups
+    chosen = rule(given_groups)
+    assert all(rollout.usable for rollout in chosen.rollouts)
+    for left in chosen.kept:
+        assert left.kept
+        assert all(item in chosen.rollouts for item in left.kept)
 
 
 @each_rule
@@ -83,52 +85,6 @@ def test_epochs_are_shuffled_by_seed_and_epoch_alone() -> None:
     assert first == epoch_order(reversed(tasks), 1, 0)
     assert sorted(first) == sorted(tasks)
     assert len({first, epoch_order(tasks, 1, 1), epoch_order(tasks, 2, 0)}) == 3
-
-
-def test_rounds_go_on_until_there_is_enough() -> None:
-    rule, limits = OversampleFilterRank(groups=2), RoundLimits(tasks=3, groups=2, rounds=4)
-    state = Rounds(limits)
-    assert decide(state, rule) == Generate(3)
-    state = state.with_groups([group("a", [0, 1]), group("b", [1, 1])])
-    assert decide(state, rule) == Generate(3)
-    state = state.with_groups([group("c", [0, 1])])
-    ready = decide(state, rule)
-    assert isinstance(ready, Ready)
-    assert [item.group.id for item in ready.selection.kept] == ["a", "c"]
-
-
-def test_rounds_always_end() -> None:
-    rule, state = OversampleFilterRank(), Rounds(RoundLimits(rounds=3))
-    for number in range(3):
-        assert isinstance(decide(state, rule), Generate)
-        state = state.with_groups([group(str(number), [0, 0])])
-    short = decide(state, rule)
-    assert isinstance(short, Short)
-    assert len(short.selection) == 0
-
-
-def test_a_round_brings_new_tasks() -> None:
-    state = Rounds(RoundLimits()).with_groups([group("a", [0, 1])])
-    with pytest.raises(ValueError, match="before"):
-        state.with_groups([group("a", [0, 1])])
-
-
-def test_the_default_step_asks_for_32_tasks_three_times_until_16_groups_are_enough() -> None:
-    rule, state = DynamicSampling(), Rounds(RoundLimits())
-    for number in range(3):
-        assert decide(state, rule) == Generate(32)
-        state = state.with_groups([group(f"{number}-{n}", [0, 1]) for n in range(5)])
-    short = decide(state, rule)
-    assert isinstance(short, Short)
-    assert len(short.selection.kept) == 15
-    first = Rounds(RoundLimits()).with_groups([group(str(n), [0, 1]) for n in range(16)])
-    assert isinstance(decide(first, rule), Ready)
-
-
-def test_a_single_round_is_enough_or_short() -> None:
-    limits = RoundLimits(groups=1, rounds=1)
-    assert isinstance(decide(Rounds(limits).with_groups([group("a", [0, 1])]), KeepAll()), Ready)
-    assert isinstance(decide(Rounds(limits).with_groups([]), KeepAll()), Short)
 
 
 def test_bands_of_the_curriculum() -> None:

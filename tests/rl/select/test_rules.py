@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
-from tests.rl.support import group
+from tests.rl.support import group, renamed, rollout
 
-from saccade.rl.groups import Broken, RolloutGroup
-from saccade.rl.select.dynamic import DynamicSampling
+from saccade.record.stop_facts import Broken
+from saccade.rl.rollout import DropReason, RolloutGroup
+from saccade.rl.select.curriculum import Band
 from saccade.rl.select.oversample import OversampleFilterRank, RepoRank
-from saccade.rl.select.plain import KeepAll, PassRate
-from saccade.rl.select.selection import Reason, Selection, SelectionRule
+from saccade.rl.select.plain import DynamicSampling, KeepAll, PassRateBand
+from saccade.rl.select.selection import Selection, SelectionRule
 
 
 def names(selection: Selection) -> list[str]:
-    return [item.group.id for item in selection.kept]
+    return [group.id for group in selection.kept]
+
+
+def kept(selection: Selection) -> list[str]:
+    return [item.id for item in selection.rollouts]
 
 
 FLAT = group("flat", [1, 1, 1, 1])
@@ -27,7 +30,7 @@ LEANING = group("leaning", [0, 1, 1, 1])
 def test_paper_ranks_whole_groups_by_spread() -> None:
     chosen = OversampleFilterRank(groups=2)([FLAT, NARROW, LEANING, WIDE])
     assert names(chosen) == ["wide", "leaning"]
-    assert chosen.reasons() == {Reason.NO_SPREAD: 4, Reason.RANKED_OUT: 4}
+    assert chosen.reasons() == {DropReason.NO_SPREAD: 4, DropReason.RANKED_OUT: 4}
     assert len(chosen) == 8
 
 
@@ -37,7 +40,7 @@ def test_without_ranking_the_first_that_pass_are_kept() -> None:
 
 
 def test_paper_keeps_the_given_order_among_equals() -> None:
-    copies = [RolloutGroup(name, tuple(replace(r, id=f"{name}{r.id}") for r in WIDE.rollouts)) for name in "cab"]
+    copies = [RolloutGroup(name, tuple(renamed(r, f"{name}{r.id}") for r in WIDE.rollouts)) for name in "cab"]
     assert names(OversampleFilterRank(groups=2)(copies)) == ["c", "a"]
 
 
@@ -48,45 +51,45 @@ def test_paper_drops_a_group_only_if_all_of_it_is_broken() -> None:
     assert len(OversampleFilterRank(broken="group")([partly])) == 4
     # By default each broken one goes; without it nothing differs any more.
     chosen = OversampleFilterRank()([partly])
-    assert chosen.reasons() == {Reason.BROKEN: 1, Reason.NO_SPREAD: 3}
+    assert chosen.reasons() == {DropReason.BROKEN: 1, DropReason.NO_SPREAD: 3}
 
 
 @pytest.mark.parametrize("rule", [KeepAll(), OversampleFilterRank(), RepoRank()], ids=lambda rule: rule.rule)
 def test_two_groups_of_one_id_are_refused(rule: SelectionRule) -> None:
-    other = RolloutGroup(WIDE.id, tuple(replace(one, id=f"other-{one.id}") for one in WIDE.rollouts))
+    other = RolloutGroup(WIDE.id, tuple(renamed(one, f"other-{one.id}") for one in WIDE.rollouts))
     with pytest.raises(ValueError, match="two groups share an id"):
         rule([WIDE, other])
 
 
 def test_rounding_is_no_spread() -> None:
     rounded = group("rounded", [0.1 + 0.2, 0.3])
-    assert rounded.rollouts[0].reward != rounded.rollouts[1].reward
+    assert rounded.rollouts[0].reward.total != rounded.rollouts[1].reward.total
     assert names(OversampleFilterRank()([rounded])) == []
     assert names(OversampleFilterRank(tolerance=0)([rounded])) == ["rounded"]
 
 
 def test_a_group_that_shrank_to_one_is_gone() -> None:
     shrunk = group("shrunk", [1, None, 0], lost=[2])
-    assert OversampleFilterRank()([shrunk]).reasons() == {Reason.UNUSABLE: 2, Reason.TOO_FEW: 1}
+    assert OversampleFilterRank()([shrunk]).reasons() == {DropReason.UNUSABLE: 2, DropReason.TOO_FEW: 1}
 
 
 def test_repo_filters_rollouts_and_ranks_only_a_surplus() -> None:
-    silent = RolloutGroup("silent", tuple(replace(r, id=f"s{r.id}", pictures=0) for r in WIDE.rollouts))
+    silent = group("silent", [0, 1, 0, 1], pictures=0)
     chosen = RepoRank(rollouts=100)([LEANING, silent, WIDE])
     assert names(chosen) == ["leaning", "wide"]
-    assert chosen.reasons() == {Reason.NO_PICTURES: 4}
+    assert chosen.reasons() == {DropReason.NO_PICTURES: 4}
     cut = RepoRank(rollouts=6)([LEANING, WIDE])
-    assert [(item.group.id, len(item.ids)) for item in cut.kept] == [("wide", 4), ("leaning", 2)]
-    assert cut.reasons() == {Reason.RANKED_OUT: 2}
+    assert [(item.id, len(item.kept)) for item in cut.kept] == [("wide", 4), ("leaning", 2)]
+    assert cut.reasons() == {DropReason.RANKED_OUT: 2}
 
 
 def test_repo_trains_on_errors_and_not_on_overlong_ones() -> None:
-    errors = frozenset({Broken.EXECUTION_ERROR})
-    rollouts = [replace(WIDE.rollouts[0], broken=errors), *group("wide", [0, 1, 0, 1], broken=[1]).rollouts[1:]]
+    failed = rollout("wide#0", 0, broken=Broken.EXECUTION_ERROR)
+    rollouts = [failed, *group("wide", [0, 1, 0, 1], broken=[1]).rollouts[1:]]
     chosen = RepoRank()([RolloutGroup("wide", tuple(rollouts))])
-    assert chosen.kept[0].ids == ("wide#0", "wide#2", "wide#3")
+    assert kept(chosen) == ["wide#0", "wide#2", "wide#3"]
     # Equal rewards are left, but the group had a spread when it was looked at, and keeps its baseline.
-    assert len(chosen.kept[0].group.rollouts) == 4
+    assert len(chosen.kept[0].rollouts) == 4
 
 
 def test_dynamic_sampling_takes_the_first_mixed_groups() -> None:
@@ -97,11 +100,21 @@ def test_dynamic_sampling_takes_the_first_mixed_groups() -> None:
 
 def test_pass_rate_has_both_ends() -> None:
     easy, middle, hard = group("e", [1] * 8), group("m", [1, 1, 1, 0, 0, 0, 0, 0]), group("h", [0] * 8)
-    tail = PassRate(lowest=0.125, highest=0.375)([easy, middle, hard])
+    tail = PassRateBand(lowest=0.125, highest=0.375)([easy, middle, hard])
     assert names(tail) == ["m"]
-    assert tail.reasons() == {Reason.TOO_EASY: 8, Reason.TOO_HARD: 8}
+    assert tail.reasons() == {DropReason.TOO_EASY: 8, DropReason.TOO_HARD: 8}
     with pytest.raises(ValueError, match="above"):
-        PassRate(lowest=0.5, highest=0.4)
+        PassRateBand(lowest=0.5, highest=0.4)
+
+
+@pytest.mark.parametrize("kind", [PassRateBand, Band])
+def test_a_band_is_of_shares(kind: type[PassRateBand | Band]) -> None:
+    assert (kind().lowest, kind().highest) == (0, 1)
+    for wrong in ({"lowest": -0.1}, {"lowest": 1.1, "highest": 2}, {"highest": 1.1}):
+        with pytest.raises(ValueError, match="or equal to"):
+            kind.model_validate(wrong)
+    for end in (0, 1):
+        assert kind(lowest=end, highest=end).highest == end
 
 
 def test_keep_all_keeps_uniform_groups() -> None:
@@ -126,15 +139,15 @@ def test_a_step_has_as_many_as_its_rule_says() -> None:
     assert len(DynamicSampling()(mixed(65)).kept) == 64
     surplus = RepoRank()(mixed(65, size=8))
     assert len(surplus) == 512
-    assert surplus.reasons() == {Reason.RANKED_OUT: 8}
+    assert surplus.reasons() == {DropReason.RANKED_OUT: 8}
     assert len(RepoRank()(mixed(64, size=8))) == 512
 
 
-@pytest.mark.parametrize("rule", [PassRate(), OversampleFilterRank()], ids=lambda rule: rule.rule)
+@pytest.mark.parametrize("rule", [PassRateBand(), OversampleFilterRank()], ids=lambda rule: rule.rule)
 def test_two_rollouts_are_a_group_and_one_is_none(rule: SelectionRule) -> None:
     chosen = rule([group("pair", [1, 0]), group("one", [1]), group("left", [1, None])])
     assert names(chosen) == ["pair"]
-    assert chosen.reasons() == {Reason.UNUSABLE: 1, Reason.TOO_FEW: 2}
+    assert chosen.reasons() == {DropReason.UNUSABLE: 1, DropReason.TOO_FEW: 2}
 
 
 @pytest.mark.parametrize(
@@ -158,41 +171,40 @@ def test_sizes_that_just_fit_are_not_ranked() -> None:
     assert names(RepoRank(rollouts=8)([LEANING, WIDE])) == ["leaning", "wide"]
     assert names(RepoRank(rollouts=7)([LEANING, WIDE])) == ["wide", "leaning"]
     cut = RepoRank(rollouts=4)([LEANING, WIDE, NARROW])
-    assert [(item.group.id, len(item.ids)) for item in cut.kept] == [("wide", 4)]
-    assert [(item.group, item.reason) for item in cut.dropped] == [
-        *[("leaning", Reason.RANKED_OUT)] * 4,
-        *[("narrow", Reason.RANKED_OUT)] * 4,
+    assert [(item.id, len(item.kept)) for item in cut.kept] == [("wide", 4)]
+    assert [(item.id, item.dropped) for item in cut.dropped] == [
+        (f"{name}#{number}", DropReason.RANKED_OUT) for name in ("leaning", "narrow") for number in range(4)
     ]
     one = RepoRank(rollouts=1)([WIDE])
-    assert one.kept[0].ids == ("wide#0",)
+    assert kept(one) == ["wide#0"]
     assert [item.id for item in one.dropped] == ["wide#1", "wide#2", "wide#3"]
 
 
 def test_rollouts_without_pictures_may_stay() -> None:
-    silent = RolloutGroup("silent", tuple(replace(one, pictures=0) for one in WIDE.rollouts))
+    silent = group("silent", [0, 1, 0, 1], pictures=0)
     assert names(RepoRank(need_pictures=False)([silent])) == ["silent"]
     assert names(RepoRank()([silent])) == []
 
 
 def test_what_breaks_a_rollout_of_the_released_code_is_a_setting() -> None:
     kinds = (Broken.OVER_LENGTH, Broken.OVER_IMAGES, Broken.TIMEOUT, Broken.NO_ACTION)
-    broken = [replace(one, broken=frozenset({kind})) for one, kind in zip(WIDE.rollouts, kinds, strict=True)]
+    broken = [rollout(f"wide#{number}", number % 2, broken=kind) for number, kind in enumerate(kinds)]
     given = [RolloutGroup("wide", tuple(broken))]
-    assert RepoRank()(given).kept[0].ids == ("wide#2", "wide#3")
-    assert RepoRank(forbidden=(Broken.TIMEOUT,))(given).kept[0].ids == ("wide#0", "wide#1", "wide#3")
-    assert OversampleFilterRank()(given).reasons() == {Reason.ALL_BROKEN: 4}
+    assert kept(RepoRank()(given)) == ["wide#2", "wide#3"]
+    assert kept(RepoRank(forbidden=(Broken.TIMEOUT,))(given)) == ["wide#0", "wide#1", "wide#3"]
+    assert OversampleFilterRank()(given).reasons() == {DropReason.ALL_BROKEN: 4}
 
 
 def test_a_band_of_one_rate_is_a_band() -> None:
     half = [group("half", [1, 0]), group("third", [1, 0, 0])]
-    assert names(PassRate(lowest=0.5, highest=0.5)(half)) == ["half"]
-    assert names(PassRate(fewest=3)(half)) == ["third"]
-    assert names(PassRate(lowest=0.4)(half)) == ["half"]
-    assert names(PassRate(highest=0.4)(half)) == ["third"]
+    assert names(PassRateBand(lowest=0.5, highest=0.5)(half)) == ["half"]
+    assert names(PassRateBand(fewest=3)(half)) == ["third"]
+    assert names(PassRateBand(lowest=0.4)(half)) == ["half"]
+    assert names(PassRateBand(highest=0.4)(half)) == ["third"]
 
 
 def test_what_is_kept_says_its_rollouts_and_their_spread() -> None:
     shrunk = OversampleFilterRank()([group("a", [1, 0, 5, 0], broken=[2])]).kept[0]
-    assert [item.id for item in shrunk.rollouts] == ["a#0", "a#1", "a#3"]
+    assert [item.id for item in shrunk.kept] == ["a#0", "a#1", "a#3"]
     assert shrunk.spread == pytest.approx(1 / 3**0.5)  # of 1, 0, 0 with one degree of freedom
-    assert len(shrunk.group.rollouts) == 4
+    assert len(shrunk.rollouts) == 4

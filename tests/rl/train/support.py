@@ -17,14 +17,14 @@ from saccade.record.codec import write_lines
 from saccade.record.score import Score
 from saccade.record.task import NamedMedia, Task
 from saccade.record.trajectory import Trajectory
-from saccade.rewards.reward import Group, Reward, reward_each
+from saccade.rewards.reward import Reward, RewardGroup, reward_each
 from saccade.rl.train.settings import RlSettings
 from saccade.training.launch import launch
 
 WANTED = "e"
 
 
-def letters(group: Group) -> tuple[Reward, ...]:
+def letters(group: RewardGroup) -> tuple[Reward, ...]:
     """Share of the sampled tokens that hold the wanted letter."""
 
     def one(number: int, trajectory: Trajectory) -> Reward:

@@ -11,9 +11,9 @@ from saccade.dialects.registry import load_dialect
 from saccade.media.store import MediaStore
 from saccade.models.scripted import ScriptedModel
 from saccade.record.task import Task
-from saccade.rewards.by_tag import ByTag
 from saccade.rewards.judges.answer import AnswerJudge
 from saccade.rewards.registry import load_reward
+from saccade.rewards.reward import ByTag
 from saccade.rl.train.check_tasks import MOST, check_form, check_tasks
 from saccade.rl.train.scoring import AnswerGrading, Scorer
 from saccade.rl.train.tasks import TaskList

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
 from tests.rewards.rollouts import answered, ran, rollout
@@ -11,27 +9,21 @@ from tests.rewards.rollouts import answered, ran, rollout
 from saccade.record.score import total
 from saccade.record.status import Status
 from saccade.rewards.registry import load_reward
-from saccade.rewards.reward import Group
-from saccade.rl.advantages.rules import Advantage, TurnLevel
-from saccade.rl.groups import group_of
-from saccade.rl.play.rollouts import PlayedRollout
+from saccade.rewards.reward import RewardGroup
+from saccade.rl.advantages.estimators import per_token
+from saccade.rl.advantages.rules import TurnLevel
+from saccade.rl.rollout import Rollout, group_of
 from saccade.rl.select.plain import KeepAll
 from saccade.rl.train.rollout_store import ADVANTAGE, with_worth
-from saccade.rl.train.scoring import ScoredRollout
-
-TOKENS: Any = object()
 
 
 def test_the_parts_of_reward_and_advantage_are_on_the_rollout() -> None:
     good = rollout(ran("a", "a"), answered(), id="good")
     bad = rollout(ran("b", status=Status.ERROR), ran("c", "c"), answered("blue"), correct=0.0, id="bad")
-    rewards = load_reward("codedance@1:paper")(Group((good, bad)))
-    scored = [
-        ScoredRollout(PlayedRollout(item, TOKENS), reward) for item, reward in zip((good, bad), rewards, strict=True)
-    ]
-    selection = KeepAll()([group_of([good, bad], rewards)])
-    found = {item.id: item for item in TurnLevel()(selection, {"good": rewards[0], "bad": rewards[1]})}
-    kept = {item.trajectory.id: with_worth(item, found[item.trajectory.id]) for item in scored}
+    rewards = load_reward("codedance@1:paper")(RewardGroup((good, bad)))
+    scored = [Rollout(item, reward=reward) for item, reward in zip((good, bad), rewards, strict=True)]
+    found = {item.id: item for item in TurnLevel()(KeepAll()([group_of(scored)]))}
+    kept = {name: with_worth(item) for name, item in found.items()}
 
     scores = {score.name: score for score in kept["bad"].scores}
     assert total(kept["bad"].scores) == pytest.approx(rewards[1].total)
@@ -40,15 +32,16 @@ def test_the_parts_of_reward_and_advantage_are_on_the_rollout() -> None:
     # Of the returns 0, -0.5 and 0 the mean is -1/6 and the deviation 0.2357: z = -1.4142 and 0.7071, times 0.2.
     assert scores[ADVANTAGE].value == pytest.approx(-0.7071, abs=1e-4)
     assert scores[ADVANTAGE].detail == "turn 1: -0.9899, turn 2: -0.5657, turn 3: -0.7071"
-    tokens = found["bad"].tokens(np.array([0, -1, 1, 2]))
+    advantage = found["bad"].advantage
+    tokens = per_token(advantage.sequence, np.array([0, -1, 1, 2]), advantage.turns)
     assert tokens.round(4).tolist() == [-0.9899, 0.0, -0.5657, -0.7071]
     assert {score.name: score for score in kept["good"].scores}[ADVANTAGE].detail == "turn 1: +0.8485, turn 2: +0.7071"
 
 
 def test_what_was_not_trained_on_has_no_advantage_and_a_sequence_alone_no_turns() -> None:
     item = rollout(ran("a", "a"), answered())
-    [reward] = load_reward("pyvision-rl@1:paper")(Group((item,)))
-    scored = ScoredRollout(PlayedRollout(item, TOKENS), reward)
-    assert ADVANTAGE not in {score.name for score in with_worth(scored, None).scores}
-    plain = with_worth(scored, Advantage("g", "t", 0.25)).scores[-1]
+    [reward] = load_reward("pyvision-rl@1:paper")(RewardGroup((item,)))
+    scored = Rollout(item, reward=reward)
+    assert ADVANTAGE not in {score.name for score in with_worth(scored).scores}
+    plain = with_worth(scored.with_advantage(0.25)).scores[-1]
     assert (plain.name, plain.value, plain.detail) == (ADVANTAGE, 0.25, "")

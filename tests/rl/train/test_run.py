@@ -10,14 +10,15 @@ from saccade.errors import SettingsError, TrainingError
 from saccade.record.codec import read_lines, write_lines
 from saccade.record.task import Task
 from saccade.record.trajectory import Trajectory
-from saccade.rl.train.collector import Collector
+from saccade.rl.train import curriculum
 from saccade.rl.train.curriculum import PASS_RATES, TaskPassRate
-from saccade.rl.train.metrics import NoCallback
+from saccade.rl.train.metrics import RlCallback
 from saccade.rl.train.run import train
+from saccade.rl.train.step import Trainer
 from saccade.rl.train.tasks import TaskList, open_tasks
 
 
-class Stop(NoCallback):
+class Stop(RlCallback):
     """Breaks the run off after a step, before its checkpoint."""
 
     def __init__(self, at: int) -> None:
@@ -137,7 +138,7 @@ def test_other_tasks_are_refused_when_a_run_goes_on(
         train(fewer, tmp_path / "run", resume=True)
 
 
-class Counting(NoCallback):
+class Counting(RlCallback):
     """Hears how many tasks there are."""
 
     def __init__(self) -> None:
@@ -170,7 +171,7 @@ def test_no_task_of_a_large_file_is_left_out_in_silence(tmp_path: Path) -> None:
         open_tasks(str(tmp_path), "train")
 
 
-class StopChoosing(NoCallback):
+class StopChoosing(RlCallback):
     """Breaks the run off while a curriculum chooses."""
 
     def choosing(self, done: int, total: int) -> None:
@@ -182,13 +183,13 @@ def test_tasks_that_were_rolled_out_for_a_curriculum_are_not_rolled_out_again(
 ) -> None:
     toy(monkeypatch, talkative=True)
     asked: list[list[int]] = []
-    pass_rates = Collector.pass_rates
+    measured = curriculum.measure_pass_rates
 
-    async def counted(self: Collector, tasks: TaskList, places: range) -> dict[str, tuple[float | None, int]]:
+    async def counted(trainer: Trainer, tasks: TaskList, places: range) -> dict[str, tuple[float | None, int]]:
         asked.append(list(places))
-        return await pass_rates(self, tasks, places)
+        return await measured(trainer, tasks, places)
 
-    monkeypatch.setattr(Collector, "pass_rates", counted)
+    monkeypatch.setattr(curriculum, "measure_pass_rates", counted)
     settings = rl_settings(tiny, tasks, recipe={"steps": 1, "curriculum": {"highest": 0.5}})
     whole, cut = tmp_path / "whole", tmp_path / "cut"
     train(settings, whole)

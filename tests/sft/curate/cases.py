@@ -20,7 +20,7 @@ from saccade.record.task import NamedMedia, Task
 from saccade.record.trajectory import Provenance, StopReason, Trajectory
 from saccade.record.turn import Turn
 from saccade.sft.curate.pipeline import parse_pipeline
-from saccade.sft.curate.report import CurateReport, Dropped
+from saccade.sft.curate.report import CurateReport, DroppedTrajectory
 from saccade.sft.curate.run import curate
 
 
@@ -93,6 +93,6 @@ class Result:
         self.report = report
         self.kept = list(read_lines(out / "trajectories.jsonl", Trajectory))
         self.ids = [trajectory.id for trajectory in self.kept]
-        self.lines = list(read_lines(out / "dropped.jsonl", Dropped))
+        self.lines = list(read_lines(out / "dropped.jsonl", DroppedTrajectory))
         self.reasons = {line.id: line.reason for line in self.lines}
         self.undecided = [line.id for line in self.lines if line.outcome == "undecided"]

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from hashlib import sha256
 from typing import Any
 
 import pytest
+from tests.models.wire_server import WireServer, chat, slow
 from tests.sft.curate.cases import Runs, blobs, mumbled, ran, said
 
 from saccade.errors import ModelDeniedError, ModelLostError, ModelRefusedError, SettingsError
@@ -14,9 +16,8 @@ from saccade.models.base import Completion, Request
 from saccade.models.scripted import Reply, ScriptedModel
 from saccade.record.content import Message, TextPart, VideoPart
 from saccade.record.task import EvidenceBox, NamedMedia
+from saccade.rewards.judges.client import unfenced
 from saccade.sft.curate import judge as judge_module
-from saccade.sft.curate.filters.box_label import Box, overlap
-from saccade.sft.curate.judge import unfenced
 
 GOOD = json.dumps({"answer_right": True, "steps_sound": True})
 
@@ -207,8 +208,39 @@ def test_a_damaged_reply_on_the_disk_is_named(runs: Runs, judges: Judges) -> Non
     (file,) = (runs.root / "cache").rglob("*.json")
     file.write_text('{"model": "tes', encoding="utf-8")
     runs.out = runs.root / "again"
-    with pytest.raises(SettingsError, match=f"{file.name} is no cached reply of a judge; delete it"):
+    with pytest.raises(SettingsError, match=f"{file.name} is no kept reply of a model; delete it"):
         runs.curate(table("cross-check"))
+
+
+@pytest.mark.parametrize("attempt", [0, 1])
+def test_replies_that_earlier_versions_kept_are_found(runs: Runs, judges: Judges, attempt: int) -> None:
+    judges.says = lambda text: "hm"
+    runs.write(runs.trajectory("a"))
+    runs.curate(table("cross-check"))
+    new = list((runs.root / "cache").rglob("*.json"))
+    assert len(new) == len(judges.asked) == 2
+    for file in new:
+        file.unlink()
+    digest = sha256(json.dumps(["test:judge", judges.asked[0].model_dump_json(), 2048, attempt]).encode()).hexdigest()
+    old = runs.root / "cache" / digest[:2] / f"{digest}.json"
+    old.parent.mkdir(exist_ok=True)
+    old.write_text(json.dumps({"model": "test", "text": GOOD}), encoding="utf-8")
+    runs.out = runs.root / "again"
+    assert runs.curate(table("cross-check")).ids == ["a"]
+    assert len(judges.asked) == 2 + attempt
+
+
+def test_a_judge_that_hangs_ends_the_run_and_loses_nothing(runs: Runs, server: WireServer) -> None:
+    runs.write(*(runs.trajectory(str(number)) for number in range(30)))
+    asked = table("cross-check", judge=f"compatible:judge@{server.url}/v1", seconds=0.5, outages=3, concurrent=2)
+    server.will(chat(GOOD), slow(server))
+    with pytest.raises(ModelLostError, match=r"gave no reply within 0\.5 s|was not asked"):
+        runs.curate(asked)
+    assert len(server.bodies) <= 5
+    assert not runs.out.exists()
+    server.will(chat(GOOD))
+    assert len(runs.curate(asked).ids) == 30
+    assert len(server.bodies) == 29
 
 
 class Recorded(ScriptedModel):
@@ -271,23 +303,6 @@ def test_a_judge_that_refuses_everything_ends_the_run(runs: Runs, judges: Judges
     runs.write(runs.trajectory("a"))
     with pytest.raises(ModelDeniedError, match="no such key"):
         runs.curate(table("cross-check"))
-
-
-@pytest.mark.parametrize(
-    ("one", "other", "expected"),
-    [
-        ((10, 20, 30, 60), (20, 30, 40, 70), 3 / 13),  # 10x30 of 800 + 800 - 300
-        ((5, 7, 9, 10), (5, 7, 9, 10), 1.0),
-        ((0, 0, 10, 10), (2, 3, 7, 5), 0.1),  # one inside the other: 5x2 of 100
-        ((0, 0, 10, 10), (10, 0, 20, 10), 0.0),  # they touch
-        ((0, 0, 10, 10), (0, 10, 10, 20), 0.0),
-        ((0, 0, 4, 4), (6, 0, 8, 4), 0.0),  # side by side, at the same height
-        ((0, 0, 4, 4), (6, 6, 8, 8), 0.0),  # apart both ways: no overlap of two negative sides
-    ],
-)
-def test_overlap_of_boxes(one: Box, other: Box, expected: float) -> None:
-    assert overlap(one, other) == pytest.approx(expected)
-    assert overlap(other, one) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize(("iou", "kept"), [(0.75, ["a"]), (0.76, [])])

@@ -25,7 +25,7 @@ from saccade.sft.curate.fingerprint import Fingerprint, NearIndex, fingerprint
 from saccade.sft.curate.held_out import HeldOut
 from saccade.sft.curate.pipeline import parse_pipeline
 from saccade.sft.curate.sources import SourceRuns
-from saccade.sft.curate.stage import Batch, Drop, Surroundings
+from saccade.sft.curate.stage import BatchStage, Drop, FilterContext
 from saccade.sft.curate.wording import normal_text
 
 
@@ -235,6 +235,8 @@ def test_mixture_of_nothing_is_an_error(runs: Runs) -> None:
     runs.write(runs.trajectory("a", task={"source": "a"}))
     with pytest.raises(SettingsError, match="nothing left"):
         runs.curate({"name": "mixture", "weights": {"a": 1, "b": 1}})
+    runs.out = runs.root / "other"
+    assert runs.curate({"name": "mixture", "weights": {"a": 1, "b": 0}}).ids == ["a"]
 
 
 def test_mixture_refuses_what_cannot_be_meant() -> None:
@@ -399,8 +401,8 @@ def test_duplicates_of_several_pictures_and_of_videos(runs: Runs) -> None:
         ),
     )
     pipeline = parse_pipeline({"filter": [{"name": "duplicates"}]})
-    stage = pipeline.steps[0].settings.start(Surroundings(SourceRuns([runs.root / "run"]), runs.root))
-    assert isinstance(stage, Batch)
+    stage = pipeline.steps[0].settings.start(FilterContext(SourceRuns([runs.root / "run"]), runs.root))
+    assert isinstance(stage, BatchStage)
     outcomes = stage.decide(list(SourceRuns([runs.root / "run"]).trajectories()))
     assert [outcome.detail if isinstance(outcome, Drop) else None for outcome in outcomes] == [
         None,

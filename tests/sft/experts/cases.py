@@ -10,8 +10,8 @@ from saccade.episode.equip import equipped
 from saccade.episode.plan import Plan
 from saccade.media.store import MediaStore
 from saccade.record.trajectory import Trajectory
-from saccade.sft.experts.plays import Part
-from saccade.sft.experts.scene import Scene
+from saccade.sft.experts.plays import ExpertPart
+from saccade.sft.experts.scene import ExpertScene
 from saccade.sft.experts.settings import ExpertSettings
 from saccade.sft.synth.run import synthesise
 from saccade.sft.synth.settings import SynthSettings
@@ -31,11 +31,11 @@ def plan_for(world: str, dialect: str, root: Path, index: int = 0) -> tuple[Plan
     return Plan(task, equipped(load_dialect(dialect))[0]), dict(sample.notes)
 
 
-def part_for(world: str, dialect: str, root: Path, *, index: int = 0, seed: int = 0, **settings: Any) -> Part:
+def part_for(world: str, dialect: str, root: Path, *, index: int = 0, seed: int = 0, **settings: Any) -> ExpertPart:
     """The part of an expert on a sample."""
     plan, notes = plan_for(world, dialect, root, index)
     chosen = ExpertSettings.model_validate(settings)
-    return Part.of(Scene(plan.task, plan.dialect, plan.opening, Rng(seed), chosen, notes))
+    return ExpertPart.of(ExpertScene(plan.task, plan.dialect, plan.opening, Rng(seed), chosen, notes))
 
 
 async def trajectories(out: Path, **settings: Any) -> list[Trajectory]:

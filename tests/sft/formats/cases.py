@@ -20,7 +20,7 @@ from saccade.record.status import Status
 from saccade.record.task import NamedMedia, Task
 from saccade.record.trajectory import Provenance, StopReason, Trajectory
 from saccade.record.turn import FinishReason, Turn
-from saccade.sft.formats.base import Options
+from saccade.sft.formats.base import ConversionOptions
 from saccade.sft.formats.convert import Converted, convert
 from saccade.sft.formats.registry import load_format
 
@@ -101,7 +101,7 @@ class Scene:
     def convert(self, source: Path, from_: str, to: str, **options: Any) -> tuple[Path, Converted]:
         target = self.root / f"{len(list(self.root.iterdir()))}-{to}"
         formats = (load_format(from_), load_format(to))
-        return target, convert(source, target, formats, Options(**options))
+        return target, convert(source, target, formats, ConversionOptions(**options))
 
 
 def acting(dialect_id: str, number: int) -> Action:

@@ -14,7 +14,7 @@ from saccade.record.base import clean_text
 from saccade.record.execution import Execution
 from saccade.record.status import Status
 from saccade.record.trajectory import StopReason, Trajectory
-from saccade.sft.formats.base import Options
+from saccade.sft.formats.base import ConversionOptions
 from saccade.sft.formats.conversation import held
 from saccade.sft.formats.registry import load_format
 from saccade.sft.formats.row_format import RowFormat
@@ -97,8 +97,8 @@ def test_whatever_was_printed_comes_back_or_is_refused(
     for name in [*CONVERSATIONS, "verl", *(["thyme", "thyme-base64"] if dialect.startswith("thyme") else [])]:
         format_ = load_format(name)
         with tempfile.TemporaryDirectory() as folder:
-            refused = format_.write([written], scene.store, Path(folder), Options())
-            back = list(format_.read(Path(folder), Options(), scene.store).rows)
+            refused = format_.write([written], scene.store, Path(folder), ConversionOptions())
+            back = list(format_.read(Path(folder), ConversionOptions(), scene.store).rows)
         assert back == ([] if refused else [held_by(name, written)])
 
 

@@ -20,9 +20,9 @@ from saccade.record.trajectory import Sampling, Trajectory
 from saccade.record.turn import FinishReason, Turn
 from saccade.sft.synth.densify import thought_span, with_thought
 from saccade.sft.synth.made import DiscardedError
-from saccade.sft.synth.report import Progress
+from saccade.sft.synth.report import SynthProgress
 from saccade.sft.synth.run import synthesise
-from saccade.sft.synth.settings import Recipe, SynthSettings, TeacherSettings
+from saccade.sft.synth.settings import SynthRecipe, SynthSettings, TeacherSettings
 
 Reply = Callable[[tuple[Message, ...]], str]
 CALL = '<think>hm</think><tool_call>{"tool": "crop", "image": "image_0", "box": [5, 5, 60, 60]}</tool_call>'
@@ -40,8 +40,8 @@ def thinks_anew(messages: tuple[Message, ...]) -> str:
 
 
 async def run(
-    out: Path, recipe: Recipe, replies: dict[str, Reply], dialect: str = "vista", **more: object
-) -> tuple[Progress, list[Trajectory]]:
+    out: Path, recipe: SynthRecipe, replies: dict[str, Reply], dialect: str = "vista", **more: object
+) -> tuple[SynthProgress, list[Trajectory]]:
     """A run of one world with these scripted models."""
     writer = "writer" if "writer" in replies else ""
     settings = SynthSettings(

@@ -17,7 +17,7 @@ from saccade.record.content import Message as Said
 from saccade.record.trajectory import StopReason, Trajectory
 from saccade.sft.train import examples
 from saccade.sft.train.examples import ManyStores, learned_turns, read_examples
-from saccade.sft.train.settings import LossSettings
+from saccade.sft.train.settings import SftLossSettings
 from saccade.tokens.encoder import Encoder
 
 
@@ -30,11 +30,11 @@ def encoder(tiny: Path) -> Encoder:
 def test_which_turns_are_learned(tmp_path: Path) -> None:
     run = RunFolder(tmp_path)
     three = trajectory(run, 0, looks=3, broken=True)
-    assert learned_turns(three, LossSettings()) == [0, 1, 2, 3]
-    assert learned_turns(three, LossSettings(error_turns="skip")) == [1, 2, 3]
-    assert learned_turns(three, LossSettings(earlier_rounds="skip")) == [2, 3]
+    assert learned_turns(three, SftLossSettings()) == [0, 1, 2, 3]
+    assert learned_turns(three, SftLossSettings(error_turns="skip")) == [1, 2, 3]
+    assert learned_turns(three, SftLossSettings(earlier_rounds="skip")) == [2, 3]
     one = trajectory(run, 1, looks=1)
-    assert learned_turns(one, LossSettings(earlier_rounds="skip")) == [0, 1]
+    assert learned_turns(one, SftLossSettings(earlier_rounds="skip")) == [0, 1]
 
 
 def test_only_the_learned_turns_are_in_the_mask(tmp_path: Path, tiny: Path, encoder: Encoder) -> None:

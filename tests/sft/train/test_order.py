@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from saccade.sft.train.order import step_rows, total_steps
+from saccade.sft.train.run import step_rows, total_steps
+from saccade.tokens.batch import forward_passes
 from saccade.training.optimizer import rate_fraction
-from saccade.training.passes import forward_passes
 from saccade.training.settings import OptimizerSettings
 
 

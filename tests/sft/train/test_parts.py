@@ -17,7 +17,7 @@ from saccade.sft.train.loss import token_loss, token_weights
 from saccade.tokens.batch import Collator
 from saccade.tokens.pictures import PictureTensors
 from saccade.training.checkpoints import Checkpoints, RunState
-from saccade.training.journal import Journal
+from saccade.training.journal import TrainingJournal
 from saccade.training.optimizer import make_optimizer
 from saccade.training.parallel import Processes
 from saccade.training.settings import KeepSettings, OptimizerSettings
@@ -95,13 +95,13 @@ def test_checkpoints_appear_whole_and_the_old_ones_go(tmp_path: Path) -> None:
 
 def test_the_journal_forgets_what_lies_beyond_the_checkpoint(tmp_path: Path) -> None:
     quiet = KeepSettings(tensorboard=False)
-    journal = Journal(tmp_path, quiet, 0, {})
+    journal = TrainingJournal(tmp_path, quiet, 0, {})
     for step in (1, 2, 3):
         journal.metrics(step, {"loss": 1 / step})
     journal.sample(3, {"wrote": "ä"})
     with (tmp_path / "metrics.jsonl").open("a") as file:
         file.write('{"step": 1, "lo')
-    Journal(tmp_path, quiet, 2, {})
+    TrainingJournal(tmp_path, quiet, 2, {})
     lines = (tmp_path / "metrics.jsonl").read_text().splitlines()
     assert [json.loads(line)["step"] for line in lines] == [1, 2]
     assert (tmp_path / "samples.jsonl").read_text() == ""
@@ -116,10 +116,10 @@ def test_a_tracker_hears_the_metrics(tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setitem(sys.modules, "trackio", fake)
     keep = KeepSettings(tensorboard=False, tracker="trackio", project="p")
     (tmp_path / "run").mkdir()
-    journal = Journal(tmp_path / "run", keep, 0, {"seed": 1})
+    journal = TrainingJournal(tmp_path / "run", keep, 0, {"seed": 1})
     journal.metrics(1, {"loss": 2.0})
     journal.close()
     assert heard == [{"project": "p", "name": "run", "config": {"seed": 1}}, (1, {"loss": 2.0}), "finished"]
     monkeypatch.setitem(sys.modules, "wandb", None)
     with pytest.raises(UnavailableError, match="pip install wandb"):
-        Journal(tmp_path / "run", KeepSettings(tensorboard=False, tracker="wandb"), 0, {})
+        TrainingJournal(tmp_path / "run", KeepSettings(tensorboard=False, tracker="wandb"), 0, {})

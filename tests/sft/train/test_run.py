@@ -14,12 +14,12 @@ from safetensors.torch import load_file
 from tests.sft.train.support import said, settings, write_run
 
 from saccade.errors import SettingsError, TrainingError
+from saccade.generate.local_model import LocalModel, LocalSettings
 from saccade.media.store import MediaStore
 from saccade.models.base import Request
-from saccade.models.local import LocalModel, LocalSettings
 from saccade.record.trajectory import Sampling
+from saccade.sft.train.callback import SftCallback
 from saccade.sft.train.run import train
-from saccade.sft.train.watch import NoWatch
 
 # Said by peft 0.21 and transformers 5.23 to each other.
 pytestmark = pytest.mark.filterwarnings("ignore:`is_gradient_checkpointing` is deprecated:FutureWarning")
@@ -29,7 +29,7 @@ class StoppedError(Exception):
     pass
 
 
-class StopAfter(NoWatch):
+class StopAfter(SftCallback):
     def __init__(self, steps: int) -> None:
         self._steps = steps
 
@@ -69,7 +69,7 @@ def test_a_run_that_was_stopped_goes_on_as_if_never_stopped(
 ) -> None:
     out = tmp_path / "out"
     with pytest.raises(StoppedError):
-        train(settings(tiny, run), out, watch=StopAfter(stopped_after))
+        train(settings(tiny, run), out, callback=StopAfter(stopped_after))
     if stopped_after == 3:  # by a version in which the table had another name
         saved = out / "settings.toml"
         saved.write_text(saved.read_text().replace("[optimizer]", "[optimiser]"))
@@ -90,7 +90,7 @@ def test_it_does_not_go_on_with_other_settings_or_data(whole: Path, tiny: Path, 
     moved = tmp_path / "run"
     shutil.copytree(run, moved)
     with pytest.raises(StoppedError):
-        train(settings(tiny, moved), tmp_path / "out", watch=StopAfter(3))
+        train(settings(tiny, moved), tmp_path / "out", callback=StopAfter(3))
     write_run(moved, 1)
     with pytest.raises(TrainingError, match="other data"):
         train(settings(tiny, moved), tmp_path / "out", resume=True)
@@ -155,7 +155,7 @@ def test_adapters_are_trained_merged_and_kept_beside(tiny: Path, run: Path, tmp_
     assert all(name.endswith("q_proj.weight") for name in changed)
     assert (tmp_path / "out" / "model" / "adapter" / "adapter_config.json").exists()
     with pytest.raises(StoppedError):
-        train(plain, tmp_path / "other", watch=StopAfter(1))
+        train(plain, tmp_path / "other", callback=StopAfter(1))
     train(plain, tmp_path / "other", resume=True)
     assert weights(tmp_path / "other") == weights(tmp_path / "out")  # dropout too
     with pytest.raises(SettingsError, match="targets"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from PIL import Image
 
-from saccade.tasks.worlds.base import Sample, draw_sample
+from saccade.tasks.worlds.base import WorldSample, draw_sample
 from saccade.tasks.worlds.registry import load_world
 
 from .running import plain, printed
@@ -13,7 +13,7 @@ from .running import plain, printed
 WORLDS = ("nested-squares", "grid-count", "line-crossings", "shape-count", "touching-circles")
 
 
-def _picture(sample: Sample) -> Image.Image:
+def _picture(sample: WorldSample) -> Image.Image:
     picture = sample.media["image_0"]
     assert isinstance(picture, Image.Image)
     return picture

@@ -9,10 +9,10 @@ from typing import Any
 
 from PIL import Image
 
-from saccade.tasks.worlds.base import Sample
+from saccade.tasks.worlds.base import WorldSample
 
 
-def printed_answer(sample: Sample, **bindings: Any) -> str:
+def printed_answer(sample: WorldSample, **bindings: Any) -> str:
     """The last line that the sample's program prints; `bindings` replace media of the same name."""
     out = io.StringIO()
     with redirect_stdout(out):
@@ -20,7 +20,7 @@ def printed_answer(sample: Sample, **bindings: Any) -> str:
     return out.getvalue().rstrip("\n").rpartition("\n")[2]
 
 
-def pixels_digest(sample: Sample) -> str:
+def pixels_digest(sample: WorldSample) -> str:
     """The first 16 digits of the sha256 of question, answer, and size, mode and raw pixels of every picture."""
     digest = sha256(f"{sample.question}|{sample.answer}".encode())
     for medium in sample.media.values():

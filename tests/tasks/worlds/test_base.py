@@ -9,7 +9,7 @@ from PIL import Image
 from saccade.errors import RegistryError, SettingsError
 from saccade.media.store import MediaStore
 from saccade.record.content import VideoPart
-from saccade.tasks.worlds.base import SPLITS, Clip, Knobs, Sample, World, draw_sample, make_task, seed_of
+from saccade.tasks.worlds.base import SPLITS, Clip, Knobs, World, WorldSample, draw_sample, make_task, seed_of
 from saccade.tasks.worlds.registry import WORLDS, load_world
 from saccade.tasks.worlds.rng import Rng
 
@@ -18,11 +18,11 @@ class SizeKnobs(Knobs):
     side: int = 8
 
 
-def draw(rng: Rng, knobs: SizeKnobs) -> Sample:
+def draw(rng: Rng, knobs: SizeKnobs) -> WorldSample:
     level = rng.integer(0, 255)
     picture = Image.new("L", (knobs.side, knobs.side), level)
     program = "print(image_0.getpixel((0, 0)))"
-    return Sample("How bright?", {"image_0": picture}, str(level), program, tags=("level",))
+    return WorldSample("How bright?", {"image_0": picture}, str(level), program, tags=("level",))
 
 
 WORLD = World("plain@3", "A test.", SizeKnobs, draw)
@@ -85,8 +85,8 @@ def test_a_task_holds_the_sample_and_its_media_lie_in_the_store(tmp_path: Path) 
 
 
 def test_a_clip_becomes_a_video(tmp_path: Path) -> None:
-    def film(rng: Rng, knobs: Knobs) -> Sample:
-        return Sample("When?", {"video_clue_0": Clip(b"bytes", 32, 24, 50, 12.5, "video/webm")}, "1", "print(1)")
+    def film(rng: Rng, knobs: Knobs) -> WorldSample:
+        return WorldSample("When?", {"video_clue_0": Clip(b"bytes", 32, 24, 50, 12.5, "video/webm")}, "1", "print(1)")
 
     store = MediaStore(tmp_path)
     part = make_task(World("film@1", "A test.", Knobs, film), "test", 0, store).media[0].part

@@ -13,7 +13,7 @@ from tests.tasks.worlds.running import pixels_digest, printed_answer
 
 from saccade.record.task import AnswerType, EvidenceBox
 from saccade.tasks.worlds import chart_bars, chart_lines, chart_pie, chart_scatter, geometry, table
-from saccade.tasks.worlds.base import Knobs, Sample, World, draw_sample
+from saccade.tasks.worlds.base import Knobs, World, WorldSample, draw_sample
 from saccade.tasks.worlds.chart_questions import KINDS as CHART_KINDS
 from saccade.tasks.worlds.chart_scatter import ScatterKind
 from saccade.tasks.worlds.reading import number, read_text
@@ -47,17 +47,17 @@ GOLDEN = {
 }
 
 
-def sample_of(world: World[Knobs], kind: str, index: int) -> Sample:
+def sample_of(world: World[Knobs], kind: str, index: int) -> WorldSample:
     return draw_sample(world, "test", index, world.knobs.model_validate({"kinds": (kind,)}))
 
 
-def picture_of(sample: Sample) -> Image.Image:
+def picture_of(sample: WorldSample) -> Image.Image:
     picture = sample.media["image_0"]
     assert isinstance(picture, Image.Image)
     return picture
 
 
-def pixels_in(sample: Sample, box: EvidenceBox) -> np.ndarray:
+def pixels_in(sample: WorldSample, box: EvidenceBox) -> np.ndarray:
     return np.asarray(picture_of(sample).crop(tuple(int(edge) for edge in box.xyxy)))
 
 

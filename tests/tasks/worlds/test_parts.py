@@ -6,14 +6,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from saccade.tasks.worlds.parts import GRIDS, SEARCH, View, holds_middle, parts
+from saccade.tasks.worlds.parts import GRIDS, SEARCH, ViewBox, holds_middle, parts
 
 
 @given(st.integers(90, 2000), st.integers(90, 2000), st.data())
 def test_what_is_no_larger_than_three_twentieths_is_whole_in_a_part(
     width: int, height: int, data: st.DataObject
 ) -> None:
-    view: View = (7, 11, 7 + width, 11 + height)
+    view: ViewBox = (7, 11, 7 + width, 11 + height)
     n = data.draw(st.sampled_from(GRIDS))
     w = data.draw(st.integers(1, 3 * width // 20 - 3))
     h = data.draw(st.integers(1, 3 * height // 20 - 3))

@@ -13,7 +13,7 @@ from PIL import Image
 from tests.tasks.worlds.running import pixels_digest, printed_answer
 
 from saccade.media.store import MediaStore
-from saccade.tasks.worlds.base import Clip, Sample, Split, World, draw_sample, make_task
+from saccade.tasks.worlds.base import Clip, Split, World, WorldSample, draw_sample, make_task
 from saccade.tasks.worlds.registry import load_world
 
 SMALL: dict[str, Any] = {"megapixels": (0.3, 0.6)}
@@ -52,7 +52,7 @@ KINDS = [pytest.param(case, kind, id=f"{case.world}-{kind}") for case in CASES f
 each_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.world)
 
 
-def sample_of(case: Case, kind: str, index: int, split: Split = "test", **turned: Any) -> Sample:
+def sample_of(case: Case, kind: str, index: int, split: Split = "test", **turned: Any) -> WorldSample:
     world = case.loaded()
     small = SMALL if case.world == "visual-search@1" else {}
     kinds = {"kinds": (kind,)} if kind else {}
@@ -114,7 +114,7 @@ def test_answers_cannot_be_guessed(case: Case, kind: str) -> None:
     assert answers.most_common(1)[0][1] <= 30
 
 
-def crop(sample: Sample, name: str, box: tuple[float, ...]) -> np.ndarray[Any, Any]:
+def crop(sample: WorldSample, name: str, box: tuple[float, ...]) -> np.ndarray[Any, Any]:
     medium = sample.media[name]
     assert not isinstance(medium, Clip)
     x0, y0, x1, y1 = (int(value) for value in box)
@@ -154,7 +154,7 @@ def test_a_shrunk_picture_does_not_show_the_detail() -> None:
     assert found["shrunk"] <= 4
 
 
-def number(sample: Sample) -> int:
+def number(sample: WorldSample) -> int:
     return int(sample.answer)
 
 

@@ -12,27 +12,27 @@ from tests.tasks.worlds.running import printed_answer
 
 from saccade.errors import SettingsError, UnavailableError
 from saccade.tasks.worlds import video_reading
-from saccade.tasks.worlds.base import Clip, Sample, Split, draw_sample, seed_of
+from saccade.tasks.worlds.base import Clip, Split, WorldSample, draw_sample, seed_of
 from saccade.tasks.worlds.canvas import overlaps
 from saccade.tasks.worlds.rng import Rng
 from saccade.tasks.worlds.video import WORLD, VideoKnobs, plan
-from saccade.tasks.worlds.video_encode import Codec, encode_clip
+from saccade.tasks.worlds.video_encode import VideoCodec, encode_clip
 from saccade.tasks.worlds.video_questions import KINDS, VideoKind
-from saccade.tasks.worlds.video_scene import SIZE, THING_COLOURS, Scene
+from saccade.tasks.worlds.video_scene import SIZE, THING_COLOURS, VideoScene
 
 # Raw frames, question and answer of index 0. A change needs a new version of the world's id.
 GOLDEN = {"train": "1108bf78dbe9a46d", "test": "a92f9ad777521adc"}
 each_kind = pytest.mark.parametrize("kind", KINDS)
 
 
-def planned(split: Split, index: int, knobs: VideoKnobs | None = None) -> tuple[Scene, str]:
+def planned(split: Split, index: int, knobs: VideoKnobs | None = None) -> tuple[VideoScene, str]:
     """The raw scene of a sample, and question and answer."""
     knobs = knobs or VideoKnobs()
     _, scene, asked = plan(Rng(seed_of(WORLD.id, split, index, knobs)), knobs)
     return scene, f"{asked.question}|{asked.answer}"
 
 
-def reader_of(sample: Sample) -> object:
+def reader_of(sample: WorldSample) -> object:
     pytest.importorskip("av")
     from saccade.guest.video import VideoReader
 
@@ -41,7 +41,7 @@ def reader_of(sample: Sample) -> object:
     return VideoReader(io.BytesIO(clip.data))
 
 
-def answer_of(sample: Sample) -> str:
+def answer_of(sample: WorldSample) -> str:
     return printed_answer(sample, video_clue_0=reader_of(sample))
 
 
@@ -72,7 +72,7 @@ def test_programs_find_the_answer_of_many(kind: VideoKind) -> None:
 
 
 @pytest.mark.parametrize("codec", ["h264", "vp9"])
-def test_encoded_clips_keep_their_frames(codec: Codec) -> None:
+def test_encoded_clips_keep_their_frames(codec: VideoCodec) -> None:
     pytest.importorskip("av")
     knobs = VideoKnobs(most_frames=120, codecs=(codec,))
     sample = draw_sample(WORLD, "train", 1, knobs)
@@ -107,7 +107,7 @@ def test_things_are_slow_enough_to_follow() -> None:
 def test_colours_are_told_apart() -> None:
     for index in range(40):
         scene, _ = planned("validation", index)
-        frame = next(iter(Scene(1, scene.fps, scene.background, ()).draw()))
+        frame = next(iter(VideoScene(1, scene.fps, scene.background, ()).draw()))
         assert not any(video_reading.blobs_of(frame, colour) for colour in THING_COLOURS)
 
 

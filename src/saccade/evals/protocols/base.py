@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Generic, TypeAlias, TypeVar
 
-from saccade.evals.protocols.findings import About, Findings, SampleRow
-from saccade.looks.regions import Pixels, Region, regions
+from saccade.evals.protocols.findings import Findings, SampleRow, StudiedRun
+from saccade.looks.regions import PictureReader, Region, regions
 from saccade.record.score import CORRECT
 from saccade.record.trajectory import Trajectory
-from saccade.rewards.judges.verdict import Verdict
+from saccade.rewards.judges.verdict import JudgeVerdict
 
 R = TypeVar("R", bound=SampleRow)
 F = TypeVar("F", bound=Findings)
@@ -25,8 +25,8 @@ class Studied:
     """One sample, and what protocols may ask about it."""
 
     trajectory: Trajectory
-    book: Pixels
-    verdicts: tuple[tuple[Verdict, ...], ...] | None = None
+    book: PictureReader
+    verdicts: tuple[tuple[JudgeVerdict, ...], ...] | None = None
     """A model's verdicts, for each turn one for each picture; None if no model was asked."""
     budget: str = "qwen2.5-vl"
     """Name of the pixel budget by which visual tokens are estimated."""
@@ -58,7 +58,7 @@ class Protocol(Generic[R, F]):
     kind: type[F]
     """What it finds."""
     row: Callable[[Studied], R]
-    findings: Callable[[Sequence[R], About], F]
+    findings: Callable[[Sequence[R], StudiedRun], F]
     """Of rows in the order of tasks and rollouts."""
 
 

@@ -6,7 +6,8 @@ Intervals are 95%, by bootstrap over tasks: samples of one task are never taken 
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Iterable
+from typing import Final, Literal
 
 from pydantic import Field, FiniteFloat, NonNegativeInt
 
@@ -37,7 +38,7 @@ class Mean(Record):
     high: FiniteFloat
 
 
-class About(Record):
+class StudiedRun(Record):
     """The run that was looked at."""
 
     run: Text
@@ -81,12 +82,25 @@ class Findings(Record):
     """What a protocol found in a run."""
 
     schema_version: Literal[1] = SCHEMA_VERSION
-    about: About
+    about: StudiedRun
 
 
-class Examples(Record):
+class SampleExamples(Record):
     """A few samples of one kind, to be looked at."""
 
     kind: Name
     ids: tuple[Name, ...] = Field(max_length=10)
     """The first ones in the order of the tasks."""
+
+
+MOST_EXAMPLES: Final = 10
+
+
+def examples(named: Iterable[tuple[str, str]]) -> tuple[SampleExamples, ...]:
+    """Kinds and ids of samples as examples, by kind."""
+    found: dict[str, list[str]] = {}
+    for kind, name in named:
+        ids = found.setdefault(kind, [])
+        if len(ids) < MOST_EXAMPLES:
+            ids.append(name)
+    return tuple(SampleExamples(kind=kind, ids=tuple(found[kind])) for kind in sorted(found))

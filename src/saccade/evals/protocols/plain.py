@@ -25,7 +25,7 @@ Data: TypeAlias = Mapping[str, object]
 
 
 @dataclass(frozen=True, slots=True)
-class Grid:
+class TextTable:
     """A table: heads, and rows of as many cells."""
 
     title: str
@@ -33,21 +33,21 @@ class Grid:
     rows: tuple[tuple[str, ...], ...]
 
 
-def plain_data(found: Findings) -> Data:
+def plain_data(findings: Findings) -> Data:
     """Findings as JSON holds them."""
-    data = json.loads(dumps(found))
+    data = json.loads(dumps(findings))
     assert isinstance(data, dict)
     return data
 
 
-def plain_lines(found: Data) -> dict[str, str]:
+def plain_lines(findings: Data) -> dict[str, str]:
     """Name -> value of everything that is one line."""
-    return dict(_lines("", found))
+    return dict(_lines("", findings))
 
 
-def plain_grids(found: Data) -> tuple[Grid, ...]:
+def plain_grids(findings: Data) -> tuple[TextTable, ...]:
     """The lists of records, each as a table."""
-    return tuple(_grid(name, rows) for name, rows in _shown(found) if _is_list_of_records(rows))
+    return tuple(_grid(name, rows) for name, rows in _shown(findings) if _is_list_of_records(rows))
 
 
 def _shown(data: Data) -> Iterator[tuple[str, object]]:
@@ -63,11 +63,11 @@ def _lines(before: str, data: Data) -> Iterator[tuple[str, str]]:
             yield words, _text(value)
 
 
-def _grid(name: str, rows: object) -> Grid:
+def _grid(name: str, rows: object) -> TextTable:
     assert isinstance(rows, Sequence)
     heads = tuple(dict.fromkeys(field for row in rows for field in row if field not in _HIDDEN))
     cells = tuple(tuple(_text(row.get(field)) for field in heads) for row in rows)
-    return Grid(name.replace("_", " "), tuple(head.replace("_", " ") for head in heads), cells)
+    return TextTable(name.replace("_", " "), tuple(head.replace("_", " ") for head in heads), cells)
 
 
 def _is_list_of_records(value: object) -> bool:

@@ -24,19 +24,19 @@ PROTOCOLS: Final = Registry[AnyProtocol](
 )
 
 
-def load_protocol(wanted: str) -> AnyProtocol:
+def load_protocol(name: str) -> AnyProtocol:
     """The protocol that `wanted` names: an id, or code of the user's own (`file.py:NAME`, `module:NAME`).
 
     Raises:
         RegistryError: there is none (suggests the nearest), it cannot be imported, it is no protocol, or a protocol of
             the user's own has a name that is taken or that cannot be a file's.
     """
-    protocol = PROTOCOLS.load(wanted)
-    if PROTOCOLS.code(wanted) is not None:
+    protocol = PROTOCOLS.load(name)
+    if PROTOCOLS.code(name) is not None:
         if PROTOCOLS.has(protocol.name):
-            raise RegistryError(f"{wanted} has the name {protocol.name!r}, which is taken. Give it one of its own.")
+            raise RegistryError(f"{name} has the name {protocol.name!r}, which is taken. Give it one of its own.")
         if not _NAME.fullmatch(protocol.name):
-            raise RegistryError(f"{wanted} has the name {protocol.name!r}; use letters, digits, _ and - alone.")
+            raise RegistryError(f"{name} has the name {protocol.name!r}; use letters, digits, _ and - alone.")
     return protocol
 
 

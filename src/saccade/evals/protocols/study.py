@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import traceback
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,14 +13,15 @@ from saccade.errors import OwnProtocolError, SettingsError
 from saccade.evals.merge import run_settings
 from saccade.evals.protocols.base import AnyProtocol, Studied
 from saccade.evals.protocols.faithfulness.judges import PictureJudge
-from saccade.evals.protocols.findings import About, Findings, SampleRow
+from saccade.evals.protocols.findings import Findings, SampleRow, StudiedRun
 from saccade.evals.rows import natural
-from saccade.looks.stored import StoredPixels
+from saccade.looks.regions import StoredPixels
 from saccade.media.store import MediaStore
 from saccade.record.codec import read_ids, read_lines
+from saccade.record.own_code import located
 from saccade.record.trajectory import StopReason, Trajectory
 
-Watch = Callable[[int, int], None]
+CountCallback = Callable[[int, int], None]
 """Hears how many samples were read, and of how many."""
 
 AT_ONCE = 16
@@ -38,7 +38,7 @@ class Study:
     """Pixel budget by which visual tokens are estimated."""
 
 
-async def study(run: Path, asked: Study, watch: Watch = lambda done, of: None) -> dict[str, Findings]:
+async def study(run: Path, settings: Study, watch: CountCallback = lambda done, of: None) -> dict[str, Findings]:
     """What each protocol finds in the run folder `run`, by its name.
 
     Raises:
@@ -49,9 +49,9 @@ async def study(run: Path, asked: Study, watch: Watch = lambda done, of: None) -
         OwnProtocolError: a protocol of somebody's own raised an exception.
     """
     last = _last_lines(run)
-    rows: dict[str, list[SampleRow]] = {protocol.name: [] for protocol in asked.protocols}
-    about = _Told(run.resolve().name, asked, _frames(run))
-    async for batch in as_done(_samples(run, last), _Reading(run, asked).rows, AT_ONCE):
+    rows: dict[str, list[SampleRow]] = {protocol.name: [] for protocol in settings.protocols}
+    about = _Told(run.resolve().name, settings, _frames(run))
+    async for batch in as_done(_samples(run, last), _Reading(run, settings).rows, AT_ONCE):
         for trajectory, found in batch:
             about.count(trajectory)
             for name, row in found.items():
@@ -59,7 +59,7 @@ async def study(run: Path, asked: Study, watch: Watch = lambda done, of: None) -
         watch(about.seen, len(last))
     return {
         protocol.name: _findings(protocol, sorted(rows[protocol.name], key=_order), about.about())
-        for protocol in asked.protocols
+        for protocol in settings.protocols
     }
 
 
@@ -72,7 +72,7 @@ def _row(protocol: AnyProtocol, studied: Studied) -> SampleRow:
         raise _failed(protocol, f"the row of the sample {studied.trajectory.id}", error) from error
 
 
-def _findings(protocol: AnyProtocol, rows: Sequence[SampleRow], about: About) -> Findings:
+def _findings(protocol: AnyProtocol, rows: Sequence[SampleRow], about: StudiedRun) -> Findings:
     try:
         return cast(Findings, protocol.findings(rows, about))
     except Exception as error:
@@ -87,13 +87,10 @@ def _ours(protocol: AnyProtocol) -> bool:
 
 
 def _failed(protocol: AnyProtocol, what: str, error: Exception) -> OwnProtocolError:
-    frames = traceback.extract_tb(error.__traceback__)
-    own = [frame for frame in frames if frame.filename != __file__]
-    where = f" ({Path(own[0].filename).name}, line {own[0].lineno})" if own else ""
-    said = " ".join(str(error).split())[:300]
+    code = getattr(protocol.row, "__code__", None)
     return OwnProtocolError(
-        f"the protocol {protocol.name} failed at {what}: {type(error).__name__}: {said}{where}. "
-        "Correct it; --only names other protocols."
+        f"the protocol {protocol.name} failed at {what}: {located(error, code and code.co_filename)}. Correct it; "
+        "--only names other protocols."
     )
 
 
@@ -130,8 +127,8 @@ class _Told:
         self._models.add(trajectory.provenance.model)
         self._dialects.add(trajectory.provenance.dialect)
 
-    def about(self) -> About:
-        return About(
+    def about(self) -> StudiedRun:
+        return StudiedRun(
             **self._fixed,
             models=tuple(sorted(self._models)),
             dialects=tuple(sorted(self._dialects)),
@@ -165,6 +162,6 @@ def _order(row: SampleRow) -> tuple[Sequence[tuple[int, str]], int, str]:
 
 def _frames(run: Path) -> str:
     try:
-        return run_settings(run).frames.told
+        return run_settings(run).frames.rate
     except SettingsError:
         return ""  # a run that `saccade eval` did not make

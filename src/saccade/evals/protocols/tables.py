@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from saccade.evals.protocols.confidence.records import Confidence, Curve
 from saccade.evals.protocols.errors.records import Errors
-from saccade.evals.protocols.faithfulness.records import Agreement, Faithfulness, JudgeFindings, Shares
+from saccade.evals.protocols.faithfulness.records import Faithfulness, JudgeAgreement, JudgeFindings, OutcomeShares
 from saccade.evals.protocols.findings import Findings, Mean, Rate
 from saccade.evals.protocols.plain import plain_data, plain_grids, plain_lines
 from saccade.evals.protocols.tokens.records import TokenEconomy, TokenPoint
@@ -17,36 +17,36 @@ _SHOWN = 3
 """Examples of each kind that are listed."""
 
 
-def findings_text(found: Findings) -> str:
+def findings_text(findings: Findings) -> str:
     """The findings; those of a protocol of somebody's own as `plain` shows them."""
-    match found:
+    match findings:
         case Faithfulness():
-            lines = _faithfulness(found)
+            lines = _faithfulness(findings)
         case Errors():
-            lines = _errors(found)
+            lines = _errors(findings)
         case ToolUse():
-            lines = _tool_use(found)
+            lines = _tool_use(findings)
         case TokenEconomy():
-            lines = _tokens(found)
+            lines = _tokens(findings)
         case Confidence():
-            lines = _confidence(found)
+            lines = _confidence(findings)
         case _:
-            lines = _plain(found)
-    lost = [f"{found.about.lost} samples were lost and are left out."] if found.about.lost else []
+            lines = _plain(findings)
+    lost = [f"{findings.about.lost} samples were lost and are left out."] if findings.about.lost else []
     return "\n".join([*lines, *lost])
 
 
-def _plain(found: Findings) -> list[str]:
-    data = plain_data(found)
+def _plain(findings: Findings) -> list[str]:
+    data = plain_data(findings)
     lines = markdown(("what", "value"), plain_lines(data).items())
     for grid in plain_grids(data):
         lines += ["", f"{grid.title}:", "", *markdown(grid.heads, grid.rows)]
     return lines
 
 
-def _faithfulness(found: Faithfulness) -> list[str]:
+def _faithfulness(findings: Faithfulness) -> list[str]:
     lines = []
-    for judge in found.judges:
+    for judge in findings.judges:
         lines += [f"Judged by {judge.name}: {_rate(judge.pictures)} of the pictures show evidence.", ""]
         lines += markdown(("samples", "faithful", "unfaithful", "no tool", "undecided"), _outcomes(judge))
         right = judge.any_crop.faithful_and_correct
@@ -58,7 +58,7 @@ def _faithfulness(found: Faithfulness) -> list[str]:
         if judge.without_picture:
             lines.append(f"{judge.without_picture} samples called something and got no picture: unfaithful")
         lines += [f"{kind.kind}: {', '.join(kind.ids[:_SHOWN])}" for kind in judge.examples] + [""]
-    for name, agreed in (("pictures", found.agreement_pictures), ("samples", found.agreement_samples)):
+    for name, agreed in (("pictures", findings.agreement_pictures), ("samples", findings.agreement_samples)):
         if agreed is not None:
             lines.append(_agreement(name, agreed))
     return lines
@@ -72,11 +72,11 @@ def _outcomes(judge: JudgeFindings) -> Iterable[Sequence[str]]:
         yield _shares(f"{source or '?'}, any picture", rates.of_all)
 
 
-def _shares(name: str, shares: Shares) -> Sequence[str]:
+def _shares(name: str, shares: OutcomeShares) -> Sequence[str]:
     return (name, *map(_rate, (shares.faithful, shares.unfaithful, shares.no_tool, shares.undecided)))
 
 
-def _agreement(name: str, agreed: Agreement) -> str:
+def _agreement(name: str, agreed: JudgeAgreement) -> str:
     kappa = "–" if agreed.kappa is None else f"{agreed.kappa:.2f}"
     table = f"both {agreed.both}, model alone {agreed.only_model}, boxes alone {agreed.only_boxes}"
     return (
@@ -85,7 +85,7 @@ def _agreement(name: str, agreed: Agreement) -> str:
     )
 
 
-def _errors(found: Errors) -> list[str]:
+def _errors(findings: Errors) -> list[str]:
     rows = [
         (
             f"{rate.error} {rate.title}{' (estimate)' if rate.estimated else ''}",
@@ -94,24 +94,24 @@ def _errors(found: Errors) -> list[str]:
             str(rate.steps),
             str(rate.undecided) if rate.estimated else "",
         )
-        for rate in found.rates
+        for rate in findings.rates
     ]
     lines = markdown(("error", "of samples", "of wrong ones", "steps", "undecided"), rows)
-    lines += ["", f"any of E1, E2, E3, E5: {_rate(found.any_error)}; no answer: {_rate(found.format_failures)}"]
-    for rate in found.rates:
+    lines += ["", f"any of E1, E2, E3, E5: {_rate(findings.any_error)}; no answer: {_rate(findings.format_failures)}"]
+    for rate in findings.rates:
         for example in rate.examples[:_SHOWN]:
             step = example.step
             lines.append(f"{rate.error} {example.id}, turn {step.turn}, {step.rule}: {_one_line(step.detail)}")
-    return [*lines, *found.methods]
+    return [*lines, *findings.methods]
 
 
-def _tool_use(found: ToolUse) -> list[str]:
-    groups = [("all", found.total), *(found.sources.items() if len(found.sources) > 1 else ())]
-    names = [share.operation for share in found.total.operations]
+def _tool_use(findings: ToolUse) -> list[str]:
+    groups = [("all", findings.total), *(findings.sources.items() if len(findings.sources) > 1 else ())]
+    names = [share.operation for share in findings.total.operations]
     values = [name.value for name in names]
-    rows = [[name, *(_operation(use, name) for _, use in groups), _label(found, name)] for name in values]
+    rows = [[name, *(_operation(use, name) for _, use in groups), _label(findings, name)] for name in values]
     lines = markdown(("operation, of calls", *(name or "?" for name, _ in groups), "one label a call"), rows)
-    total = found.total
+    total = findings.total
     mean = "–" if total.calls_per_sample is None else f"{total.calls_per_sample:.2f}"
     lines += ["", f"{total.calls} calls, {mean} per sample; {total.failed} failed", ""]
     buckets = [
@@ -127,20 +127,22 @@ def _operation(use: Use, name: str) -> str:
     return next((_rate(share.calls) for share in use.operations if share.operation == name), "0.0")
 
 
-def _label(found: ToolUse, name: str) -> str:
-    share = next((share.labels for share in found.total.operations if share.operation == name), None)
+def _label(findings: ToolUse, name: str) -> str:
+    share = next((share.labels for share in findings.total.operations if share.operation == name), None)
     return "–" if share is None else _rate(share)
 
 
-def _tokens(found: TokenEconomy) -> list[str]:
-    points = [found.total, *(found.sources.values() if len(found.sources) > 1 else ())]
-    points += [span.model_copy(update={"label": f"visual tokens {span.label}"}) for span in found.spans]
+def _tokens(findings: TokenEconomy) -> list[str]:
+    points = [findings.total, *(findings.sources.values() if len(findings.sources) > 1 else ())]
+    points += [span.model_copy(update={"label": f"visual tokens {span.label}"}) for span in findings.spans]
     head = ("samples", "n", "accuracy", "pictures", "visual", "text", "written", "read in all turns")
     lines = markdown(head, map(_point, points))
-    if found.about.frames:
-        lines.append(f"Frames of videos were sampled before: {found.about.frames}.")
-    if found.estimated:
-        lines.append(f"Visual tokens of {found.estimated} samples are estimates by the sizes of {found.about.budget}.")
+    if findings.about.frames:
+        lines.append(f"Frames of videos were sampled before: {findings.about.frames}.")
+    if findings.estimated:
+        lines.append(
+            f"Visual tokens of {findings.estimated} samples are estimates by the sizes of {findings.about.budget}."
+        )
     return lines
 
 
@@ -162,24 +164,26 @@ def _number(mean: Mean | None, samples: int, digits: int) -> str:
     return f"{mean.value:.{digits}f}" + (f" (of {mean.samples})" if mean.samples < samples else "")
 
 
-def _confidence(found: Confidence) -> list[str]:
+def _confidence(findings: Confidence) -> list[str]:
     lines = []
-    if found.tasks:
-        lines.append(f"agreement over {len(found.tasks)} tasks: {_mean(found.agreement)}")
-        lines.append(f"unanimous: {_rate(found.unanimous)} of tasks, of these right: {_rate(found.unanimous_right)}")
-        if found.calibration_error is not None:
-            lines.append(f"calibration error of agreement: {found.calibration_error:.3f}")
-        if found.separation is not None:
-            lines.append(f"a right majority agrees more than a wrong one: {_percent(found.separation)} of pairs")
-        spans = [(f"{s.low:.1f}–{s.high:.1f}", str(s.tasks), _mean(s.accuracy)) for s in found.spans]
+    if findings.tasks:
+        lines.append(f"agreement over {len(findings.tasks)} tasks: {_mean(findings.agreement)}")
+        lines.append(
+            f"unanimous: {_rate(findings.unanimous)} of tasks, of these right: {_rate(findings.unanimous_right)}"
+        )
+        if findings.calibration_error is not None:
+            lines.append(f"calibration error of agreement: {findings.calibration_error:.3f}")
+        if findings.separation is not None:
+            lines.append(f"a right majority agrees more than a wrong one: {_percent(findings.separation)} of pairs")
+        spans = [(f"{s.low:.1f}–{s.high:.1f}", str(s.tasks), _mean(s.accuracy)) for s in findings.spans]
         lines += ["", *markdown(("agreement", "tasks", "majority right"), spans), ""]
-        several = [(str(p.samples), _percent(p.any_right), _percent(p.majority)) for p in found.with_samples]
+        several = [(str(p.samples), _percent(p.any_right), _percent(p.majority)) for p in findings.with_samples]
         lines += [*markdown(("samples of each task", "one right", "majority right"), several), ""]
     else:
         lines += ["Every task has one sample: nothing can be said of agreement (sample more with --k).", ""]
-    lines += _curve("exactly so many turns", found.by_turns)
-    for curve in (found.by_turn_limit, *found.within):
-        name = "turn limit" if curve is found.by_turn_limit else f"within so many {curve.name}"
+    lines += _curve("exactly so many turns", findings.by_turns)
+    for curve in (findings.by_turn_limit, *findings.within):
+        name = "turn limit" if curve is findings.by_turn_limit else f"within so many {curve.name}"
         lines += ["", *_curve(name, curve)] if curve.points else []
     return lines
 

@@ -4,7 +4,7 @@
     repair_tree(tree, passes, context, log)     the syntax tree
     with repairing(passes, log): ...            while the cell runs
 
-`log(name, note)` is told of every repair that was made. Passes run in the order of `PASSES`, however they are named.
+`log(name, note)` is called for every repair that was made. Passes run in the order of `PASSES`, however they are named.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from contextlib import ExitStack
 from functools import partial
 
 from . import clamp_crop, code_fence, cv_for_cv2, missing_import, path_alias, stray_indent
-from .base import Context, RepairPass
+from .base import RepairContext, RepairPass
 
 PASSES: dict[str, RepairPass] = {
     module.PASS.name: module.PASS
@@ -42,7 +42,7 @@ def repair_text(code: str, passes: Iterable[RepairPass], log: NamedLog) -> str:
     return code
 
 
-def repair_tree(tree: ast.Module, passes: Iterable[RepairPass], context: Context, log: NamedLog) -> None:
+def repair_tree(tree: ast.Module, passes: Iterable[RepairPass], context: RepairContext, log: NamedLog) -> None:
     """Apply the passes that work on the syntax tree."""
     for item in passes:
         if item.tree is not None:

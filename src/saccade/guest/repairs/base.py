@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 Log = Callable[[str], None]
-"""Told one sentence for every repair that was made."""
+"""Called with one sentence for every repair that was made."""
 
 
 @dataclass(frozen=True, slots=True)
-class Context:
+class RepairContext:
     """What a pass may look at: the session's variables (it may bind names there) and the path aliases."""
 
     namespace: MutableMapping[str, Any] = field(default_factory=dict)
@@ -28,8 +28,8 @@ class RepairPass:
     name: str
     summary: str
     text: Callable[[str, Log], str] | None = None
-    """The text to go on with; must have as many lines."""
-    tree: Callable[[ast.Module, Context, Log], None] | None = None
+    """The text for the next pass; must have as many lines."""
+    tree: Callable[[ast.Module, RepairContext, Log], None] | None = None
     """Changes the tree in place."""
     during: Callable[[Log], AbstractContextManager[None]] | None = None
 

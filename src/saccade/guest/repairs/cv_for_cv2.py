@@ -7,13 +7,13 @@ import importlib
 import importlib.util
 import sys
 
-from .base import Context, Log, RepairPass
+from .base import Log, RepairContext, RepairPass
 from .names import attributes_of_names, bound_names
 
 WRONG = frozenset({"cv", "cv3", "cv4"})
 
 
-def use_cv2(tree: ast.Module, context: Context, log: Log) -> None:
+def use_cv2(tree: ast.Module, context: RepairContext, log: Log) -> None:
     """Turn imports of a wrong name into imports of cv2, and bind a wrong name that is used as a module."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):

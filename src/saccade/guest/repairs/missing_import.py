@@ -5,11 +5,11 @@ from __future__ import annotations
 import ast
 
 from ..preload import PRELOAD, lookup
-from .base import Context, Log, RepairPass
+from .base import Log, RepairContext, RepairPass
 from .names import attributes_of_names, bound_names, is_builtin
 
 
-def bind_missing(tree: ast.Module, context: Context, log: Log) -> None:
+def bind_missing(tree: ast.Module, context: RepairContext, log: Log) -> None:
     """Bind e.g. `np` if the cell says `np.array` and neither it nor the session has the name."""
     used = attributes_of_names(tree)
     missing = used.keys() & PRELOAD.keys() - context.namespace.keys()

@@ -6,10 +6,10 @@ import ast
 from collections.abc import Mapping
 from typing import Any
 
-from .base import Context, Log, RepairPass
+from .base import Log, RepairContext, RepairPass
 
 
-def replace_paths(tree: ast.Module, context: Context, log: Log) -> None:
+def replace_paths(tree: ast.Module, context: RepairContext, log: Log) -> None:
     """Replace string constants that are an alias, or begin with an alias and a slash."""
     if context.path_aliases:
         _Replacer(context.path_aliases, log).visit(tree)

@@ -2,7 +2,7 @@
 (() => {
   let version = JSON.parse(document.getElementById("gallery-data").textContent).version;
   const state = document.getElementById("state");
-  const told = (facts) => {
+  const showFacts = (facts) => {
     document.getElementById("facts").replaceChildren(...facts.map((fact) => {
       const line = document.createElement("li");
       line.textContent = fact;
@@ -16,7 +16,7 @@
       if (answer.status === 200) {
         const data = await answer.json();
         version = data.version;
-        told(data.facts);
+        showFacts(data.facts);
         saccade.replace(data);
       } else if (answer.status !== 204) throw new Error(await answer.text());
       state.textContent = `looked at ${new Date().toLocaleTimeString()}`;
@@ -26,7 +26,7 @@
       state.classList.add("bad");
     }
   };
-  told(JSON.parse(document.getElementById("gallery-data").textContent).facts);
+  showFacts(JSON.parse(document.getElementById("gallery-data").textContent).facts);
   setInterval(ask, 2000);
   document.addEventListener("visibilitychange", ask);
 })();

@@ -76,7 +76,7 @@
   };
 
   // What is asked for: one of the pressed outcomes, all of the other pressed labels, each chosen field, the text.
-  const told = (item) => item.told ??= [item[QUESTION], item[ANSWER], item[GOLD], item[ID]].join("\n").toLowerCase();
+  const searchText = (item) => item.searchText ??= [item[QUESTION], item[ANSWER], item[GOLD], item[ID]].join("\n").toLowerCase();
   const chosen = () => {
     const wanted = data.labels.map((name, label) => pressed.has(name) ? label : -1).filter((label) => label >= 0);
     const outcomes = wanted.filter((label) => label < data.outcomes);
@@ -87,7 +87,7 @@
       (!outcomes.length || outcomes.some((label) => item[LABELS].includes(label))) &&
       labels.every((label) => item[LABELS].includes(label)) &&
       picked.every(([value, field, values]) => (data[values][item[field]] || "–") === value) &&
-      (!text || told(item).includes(text)));
+      (!text || searchText(item).includes(text)));
   };
   const sorted = (items) => {
     const by = COLUMNS[sort][1];

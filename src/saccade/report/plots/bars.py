@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from saccade.report.plots.figure import Figure, Key, below, clean, drawing, key, number, text
+from saccade.report.plots.figure import Figure, LegendEntry, below, clean, drawing, key, number, text
 from saccade.report.plots.scale import scale
 
 WIDTH = 440.0
@@ -18,7 +18,7 @@ _GAP = 9.0
 
 
 @dataclass(frozen=True, slots=True)
-class Shares:
+class StackedBar:
     """One whole and its parts."""
 
     name: str
@@ -53,7 +53,7 @@ def bars(title: str, says: str, runs: Mapping[str, Mapping[str, float]], label: 
     return Figure(title, says, drawing(WIDTH, height + 38, drawn, title, says), legend)
 
 
-def shares(title: str, says: str, wholes: Sequence[Shares], kinds: Mapping[str, str]) -> Figure | None:
+def shares(title: str, says: str, wholes: Sequence[StackedBar], kinds: Mapping[str, str]) -> Figure | None:
     """For each whole one bar, cut into its parts; `kinds` gives their order and their classes."""
     wholes = [whole for whole in wholes if sum(whole.parts.values()) > 0]
     if not wholes:
@@ -72,10 +72,10 @@ def shares(title: str, says: str, wholes: Sequence[Shares], kinds: Mapping[str, 
             ends = across(before / total), across((before + amount) / total)
             before += amount
             if amount:
-                told = f"{whole.name}: {kind} {number(amount / total, 0, True)} ({number(amount)})"
-                drawn.append(_share(ends, y, (colour, told), number(round(amount / total, 3), 0, True)))
+                tooltip = f"{whole.name}: {kind} {number(amount / total, 0, True)} ({number(amount)})"
+                drawn.append(_share(ends, y, (colour, tooltip), number(round(amount / total, 3), 0, True)))
     used = [kind for kind in kinds if any(whole.parts.get(kind) for whole in wholes)]
-    legend = tuple(Key(kind, kinds[kind], shape="block") for kind in used)
+    legend = tuple(LegendEntry(kind, kinds[kind], shape="block") for kind in used)
     return Figure(title, says, drawing(WIDTH, height + 38, drawn, title, says), legend)
 
 
@@ -84,19 +84,19 @@ def _room(labels: Sequence[str]) -> float:
     return 16 + 7.0 * max(min(len(label), _LABEL) for label in labels)
 
 
-def _bar(start: tuple[float, float], end: float, own: Key, value: float, percent: bool) -> Markup:
-    said = number(value, 0, percent)
+def _bar(start: tuple[float, float], end: float, own: LegendEntry, value: float, percent: bool) -> Markup:
+    label = number(value, 0, percent)
     bar = Markup(
         '<rect class="part {}" x="{}" y="{:.1f}" width="{:.1f}" height="{:.1f}"><title>{}</title></rect>'
-    ).format(own.colour, start[0], start[1], max(0.8, end - start[0]), _BAR - 1.5, clean(f"{own.name}: {said}"))
-    return bar + text((max(start[0], end) + 5, start[1] + _BAR - 3), said, kind="value")
+    ).format(own.colour, start[0], start[1], max(0.8, end - start[0]), _BAR - 1.5, clean(f"{own.name}: {label}"))
+    return bar + text((max(start[0], end) + 5, start[1] + _BAR - 3), label, kind="value")
 
 
-def _share(ends: tuple[float, float], y: float, own: tuple[str, str], said: str) -> Markup:
+def _share(ends: tuple[float, float], y: float, own: tuple[str, str], label: str) -> Markup:
     width = ends[1] - ends[0]
     bar = Markup(
         '<rect class="part {}" x="{}" y="{:.1f}" width="{:.1f}" height="{:.1f}"><title>{}</title></rect>'
     ).format(own[0], ends[0], y, max(0.5, width - 1), 2 * _BAR, clean(own[1]))
-    if width < 9 + 6.5 * len(said):
+    if width < 9 + 6.5 * len(label):
         return bar
-    return bar + text(((ends[0] + ends[1]) / 2, y + _BAR + 4), said, anchor="middle", kind="inside")
+    return bar + text(((ends[0] + ends[1]) / 2, y + _BAR + 4), label, anchor="middle", kind="inside")

@@ -8,8 +8,8 @@ from math import isfinite
 
 from markupsafe import Markup
 
-from saccade.report.plots.figure import Figure, Key, below, beside, clean, drawing, key, number, path
-from saccade.report.plots.scale import Scale, scale, tight
+from saccade.report.plots.figure import Figure, LegendEntry, below, beside, clean, drawing, key, number, path
+from saccade.report.plots.scale import AxisScale, scale, tight
 
 WIDTH, HEIGHT = 440.0, 250.0
 _LEFT, _RIGHT, _TOP, _BOTTOM = 48.0, 14.0, 26.0, 40.0
@@ -86,11 +86,11 @@ def _finite(series: Series) -> Series:
     return Series(series.name, points, series.number, series.marks, intervals)
 
 
-def _legend(series: Sequence[Series]) -> tuple[Key, ...]:
+def _legend(series: Sequence[Series]) -> tuple[LegendEntry, ...]:
     return tuple(dict.fromkeys(key(one.name, one.number, "mark" if one.marks else "line") for one in series))
 
 
-def _drawn(series: Series, across: Scale, up: Scale, axes: Axes) -> Markup:
+def _drawn(series: Series, across: AxisScale, up: AxisScale, axes: Axes) -> Markup:
     own = key(series.name, series.number)
     parts = []
     if series.marks:
@@ -111,7 +111,7 @@ def _drawn(series: Series, across: Scale, up: Scale, axes: Axes) -> Markup:
     return Markup('<g class="{}">{}</g>').format(own.colour, Markup("").join(parts))
 
 
-def _polyline(points: Sequence[Point], across: Scale, up: Scale, kind: str, dash: str) -> Markup:
+def _polyline(points: Sequence[Point], across: AxisScale, up: AxisScale, kind: str, dash: str) -> Markup:
     line = path([(across(x), up(y)) for x, y in points])
     return Markup('<path class="{}" d="{}"{}/>').format(
         kind, line, Markup(' stroke-dasharray="{}"').format(dash) if dash else ""
@@ -119,5 +119,7 @@ def _polyline(points: Sequence[Point], across: Scale, up: Scale, kind: str, dash
 
 
 def _mark(series: Series, point: Point, place: tuple[float, float], axes: Axes) -> Markup:
-    told = f"{series.name}: {number(point[1], 0, axes.percent)} at {number(point[0], 0, axes.percent_x)}"
-    return Markup('<circle class="mark" cx="{}" cy="{}" r="3.6"><title>{}</title></circle>').format(*place, clean(told))
+    tooltip = f"{series.name}: {number(point[1], 0, axes.percent)} at {number(point[0], 0, axes.percent_x)}"
+    return Markup('<circle class="mark" cx="{}" cy="{}" r="3.6"><title>{}</title></circle>').format(
+        *place, clean(tooltip)
+    )

@@ -44,9 +44,9 @@ def dots(title: str, says: str, rows: Sequence[Dot], label: str) -> Figure | Non
         marks = []
         if row.interval is not None:
             marks.append(line((across(row.interval[0]), y), (across(row.interval[1]), y), "whisker"))
-        told = f"{row.name}: {number(row.value, 0, True)}" + (f", {row.why}" if row.why else "")
+        tooltip = f"{row.name}: {number(row.value, 0, True)}" + (f", {row.why}" if row.why else "")
         marks.append(
-            Markup('<circle class="mark" cx="{}" cy="{}" r="5"><title>{}</title></circle>').format(x, y, clean(told))
+            Markup('<circle class="mark" cx="{}" cy="{}" r="5"><title>{}</title></circle>').format(x, y, clean(tooltip))
         )
         drawn.append(Markup('<g class="{}">{}</g>').format(row.colour, Markup("").join(marks)))
         drawn.append(text((WIDTH, y + 4), short_percent(row.value), anchor="end", kind="value"))

@@ -13,15 +13,15 @@ from typing import Literal
 from markupsafe import Markup
 
 from saccade.report.plain_text import one_line, readable
-from saccade.report.plots.scale import Scale, short
+from saccade.report.plots.scale import AxisScale, short
 
 HUES = (1, 3, 2, 4, 5, 6, 0, 7)
 """Colours of series in their order, red late; beyond them lines are dashed."""
-Span = tuple[float, float]
+ValueSpan = tuple[float, float]
 
 
 @dataclass(frozen=True, slots=True)
-class Key:
+class LegendEntry:
     """One entry of a legend."""
 
     name: str
@@ -41,13 +41,13 @@ class Figure:
     says: str
     """What the chart shows, in a sentence: its accessible description and its caption."""
     svg: Markup
-    legend: tuple[Key, ...] = ()
+    legend: tuple[LegendEntry, ...] = ()
     wide: bool = False
 
 
-def key(name: str, number: int, shape: Literal["line", "mark", "block"] = "line") -> Key:
+def key(name: str, number: int, shape: Literal["line", "mark", "block"] = "line") -> LegendEntry:
     """The entry of series `number`, from 0."""
-    return Key(name, hue(number), ("", "6 4", "2 3")[number // len(HUES) % 3], shape)
+    return LegendEntry(name, hue(number), ("", "6 4", "2 3")[number // len(HUES) % 3], shape)
 
 
 def hue(number: int) -> str:
@@ -74,7 +74,7 @@ def line(start: tuple[float, float], end: tuple[float, float], kind: str) -> Mar
     return Markup('<line class="{}" x1="{}" y1="{}" x2="{}" y2="{}"/>').format(kind, *start, *end)
 
 
-def below(axis: Scale, y: Span, percent: bool = False, label: str = "") -> Markup:
+def below(axis: AxisScale, y: ValueSpan, percent: bool = False, label: str = "") -> Markup:
     """The axis below a chart that reaches from `y[0]` to `y[1]`: grid, ticks, label."""
     parts = []
     for tick in axis.ticks:
@@ -87,7 +87,7 @@ def below(axis: Scale, y: Span, percent: bool = False, label: str = "") -> Marku
     return Markup("").join(parts)
 
 
-def beside(axis: Scale, x: Span, percent: bool = False, label: str = "") -> Markup:
+def beside(axis: AxisScale, x: ValueSpan, percent: bool = False, label: str = "") -> Markup:
     """The axis to the left of a chart that reaches from `x[0]` to `x[1]`; the label stands above it."""
     parts = []
     for tick in axis.ticks:

@@ -8,7 +8,7 @@ from math import ceil, floor, isfinite, log10
 
 
 @dataclass(frozen=True, slots=True)
-class Scale:
+class AxisScale:
     """Values of an axis and the pixels at which they stand."""
 
     low: float
@@ -30,7 +30,7 @@ class Scale:
         return self.ticks[1] - self.ticks[0] if len(self.ticks) > 1 else self.high - self.low
 
 
-def scale(values: Iterable[float], span: tuple[float, float], *, zero: bool = False, ticks: int = 5) -> Scale:
+def scale(values: Iterable[float], span: tuple[float, float], *, zero: bool = False, ticks: int = 5) -> AxisScale:
     """An axis over `values` that begins and ends at a tick; `span` is its pixels, `zero` says that 0 is on it."""
     known = [value for value in values if isfinite(value)] + ([0.0] if zero else [])
     low, high = (min(known), max(known)) if known else (0.0, 1.0)
@@ -39,10 +39,10 @@ def scale(values: Iterable[float], span: tuple[float, float], *, zero: bool = Fa
     step = _round_step((high - low) / ticks)
     first, last = floor(low / step + 1e-9), ceil(high / step - 1e-9)
     marks = tuple(step * number for number in range(first, last + 1))
-    return Scale(marks[0], marks[-1], marks, *span)
+    return AxisScale(marks[0], marks[-1], marks, *span)
 
 
-def tight(values: Iterable[float], span: tuple[float, float], *, ticks: int = 6) -> Scale:
+def tight(values: Iterable[float], span: tuple[float, float], *, ticks: int = 6) -> AxisScale:
     """An axis that begins and ends with the values, for steps of a run; ticks lie between."""
     known = [value for value in values if isfinite(value)] or [0.0, 1.0]
     low, high = min(known), max(known)
@@ -50,7 +50,7 @@ def tight(values: Iterable[float], span: tuple[float, float], *, ticks: int = 6)
         low, high = low - 0.5, high + 0.5
     step = max(1.0, _round_step((high - low) / ticks))
     marks = tuple(step * number for number in range(ceil(low / step), floor(high / step) + 1))
-    return Scale(low, high, marks, *span)
+    return AxisScale(low, high, marks, *span)
 
 
 def short(value: float, step: float = 0.0) -> str:

@@ -35,8 +35,8 @@ def stacks(title: str, says: str, parts: Mapping[str, Sequence[Point]], labels: 
         whole = 0.0
         for place, (name, amount) in enumerate(zip(table, column, strict=True)):
             if amount > 0:
-                told = f"{labels[0]} {number(group[0])}: {name} {number(amount)}"
-                drawn.append(_part((left, up(whole + amount)), (right, up(whole)), place, told))
+                tooltip = f"{labels[0]} {number(group[0])}: {name} {number(amount)}"
+                drawn.append(_part((left, up(whole + amount)), (right, up(whole)), place, tooltip))
             whole += amount
     axes = [
         beside(up, (_LEFT, WIDTH - _RIGHT), label=labels[1]),
@@ -46,11 +46,11 @@ def stacks(title: str, says: str, parts: Mapping[str, Sequence[Point]], labels: 
     return Figure(title, says, drawing(WIDTH, HEIGHT, [*axes, *drawn], title, says), legend)
 
 
-def _part(top: tuple[float, float], bottom: tuple[float, float], colour: int, told: str) -> Markup:
+def _part(top: tuple[float, float], bottom: tuple[float, float], colour: int, tooltip: str) -> Markup:
     gap = 0.5 if bottom[0] - top[0] > 3 else 0.0
     return Markup(
         '<rect class="part {}" x="{:.2f}" y="{}" width="{:.2f}" height="{:.2f}"><title>{}</title></rect>'
-    ).format(hue(colour), top[0], top[1], max(0.5, bottom[0] - top[0] - gap), bottom[1] - top[1], clean(told))
+    ).format(hue(colour), top[0], top[1], max(0.5, bottom[0] - top[0] - gap), bottom[1] - top[1], clean(tooltip))
 
 
 def _mean(points: Mapping[float, float], group: Sequence[float]) -> float:

@@ -1,7 +1,7 @@
 """A folder of episodes as a report reads it: rows for figures, labels for filters, the trajectories again for pages.
 
 The trajectories are read once for the rows and once more for the pages, never all kept. Of two of one id the later one
-counts. What cannot be read is told and left out, so a run that is still written can be looked at.
+counts. What cannot be read is reported and left out, so a run that is still written can be looked at.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from pathlib import Path
 
 from saccade.errors import SettingsError
 from saccade.evals.benchmarks import BROKEN_ROW
-from saccade.evals.failures import Failure, open_failures
+from saccade.evals.failures import SampleFailure, open_failures
 from saccade.evals.merge import run_settings
-from saccade.evals.rows import Row, row_of, row_order
+from saccade.evals.rows import EvalRow, row_of, row_order
 from saccade.evals.settings import EvalSettings
 from saccade.record.status import Status
 from saccade.record.trajectory import StopReason, Trajectory
@@ -27,7 +27,7 @@ FAILED_CALL = "a call failed"
 OUTCOMES = (RIGHT, PARTLY, WRONG, NO_ANSWER, NOT_GRADED, LOST)
 """Every sample has one of them."""
 
-Look = Callable[[Trajectory], None]
+TrajectoryCallback = Callable[[Trajectory], None]
 """Is shown every trajectory as it is read for the first time."""
 
 
@@ -39,14 +39,14 @@ class EvalRun:
     stored: StoredRun
     settings: EvalSettings | None
     """None where the folder was not made by an evaluation."""
-    rows: list[Row] = field(default_factory=list)
+    rows: list[EvalRow] = field(default_factory=list)
     """In the order of tasks and rollouts."""
     labels: dict[str, set[str]] = field(default_factory=dict)
     """Of each sample, by its id: its outcome, and whatever else it can be looked up by."""
     dialects: dict[str, str] = field(default_factory=dict)
     """Of each sample."""
     models: Counter[str] = field(default_factory=Counter)
-    failures: list[Failure] = field(default_factory=list)
+    failures: list[SampleFailure] = field(default_factory=list)
     """Samples that came to nothing; rows of the data that gave no task are not among them."""
     broken_rows: int = 0
     _lines: Counter[str] = field(default_factory=Counter)
@@ -61,11 +61,11 @@ class EvalRun:
         """Of the bootstrap."""
         return self.settings.seed if self.settings is not None else 0
 
-    def outcome(self, row: Row) -> str:
+    def outcome(self, row: EvalRow) -> str:
         """Which of `OUTCOMES` a sample has."""
         return next(name for name in OUTCOMES if name in self.labels[row.id])
 
-    def read(self, look: Look = lambda trajectory: None) -> None:
+    def read(self, look: TrajectoryCallback = lambda trajectory: None) -> None:
         """Read everything but the pages."""
         rows = {}
         for trajectory in self.stored.trajectories():
@@ -77,7 +77,7 @@ class EvalRun:
         self.failures = [failure for failure in failures if failure.kind != BROKEN_ROW]
         self.broken_rows = len(failures) - len(self.failures)
 
-    def learn(self, trajectory: Trajectory) -> Row:
+    def learn(self, trajectory: Trajectory) -> EvalRow:
         """The row of a trajectory, once its labels, its dialect and its model are noted; `rows` stays as it is."""
         row = row_of(trajectory)
         self._lines[row.id] += 1
@@ -88,13 +88,13 @@ class EvalRun:
 
     def trajectories(self) -> Iterator[Trajectory]:
         """Those of the rows, read again, in the order of the file."""
-        told = len(self.stored.problems)
+        already = len(self.stored.problems)
         seen: Counter[str] = Counter()
         for trajectory in self.stored.trajectories():
             seen[trajectory.id] += 1
             if seen[trajectory.id] == self._lines[trajectory.id]:
                 yield trajectory
-        del self.stored.problems[told:]  # they were told the first time
+        del self.stored.problems[already:]  # they were reported the first time
 
 
 def open_eval_run(name: str, path: Path) -> EvalRun:
@@ -111,7 +111,7 @@ def open_eval_run(name: str, path: Path) -> EvalRun:
     return EvalRun(name, stored, settings)
 
 
-def _outcome(row: Row, lost: bool) -> str:
+def _outcome(row: EvalRow, lost: bool) -> str:
     if lost:
         return LOST
     if row.correct is not None and row.correct > 0:

@@ -14,7 +14,7 @@ from saccade.evals.protocols.findings import Findings
 from saccade.evals.protocols.plain import Data, plain_data
 from saccade.evals.protocols.registry import PROTOCOLS, protocol_names, recorded_protocol
 from saccade.evals.protocols.stored import FOLDER, read_findings
-from saccade.evals.protocols.study import Study, Watch, study
+from saccade.evals.protocols.study import CountCallback, Study, study
 from saccade.report.runs.eval_run import EvalRun
 
 
@@ -63,16 +63,18 @@ def _read(file: Path, run: EvalRun) -> Data | None:
     if seen == len(run.rows):
         return dict(data)
     if not PROTOCOLS.has(file.stem):
-        told = f"are of {seen:,} of its {len(run.rows):,} samples and are left out; apply the protocol again."
-        run.stored.problems.append(f"The stored findings on {file.stem} of {run.name} {told}")
+        note = f"are of {seen:,} of its {len(run.rows):,} samples and are left out; apply the protocol again."
+        run.stored.problems.append(f"The stored findings on {file.stem} of {run.name} {note}")
     return None
 
 
-def findings_of(run: EvalRun, names: tuple[str, ...], watch: Watch = lambda done, of: None) -> dict[str, Findings]:
+def findings_of(
+    run: EvalRun, names: tuple[str, ...], watch: CountCallback = lambda done, of: None
+) -> dict[str, Findings]:
     """The findings of the protocols `names` in a run that was read, by name.
 
     Stored findings count while they are of as many samples as the run holds; those that a model judged count always,
-    and how many they are of is told. What cannot be found is told among the run's problems and left out.
+    and their number is shown. What cannot be found is listed among the run's problems and left out.
     """
     folder = run.stored.file.parent
     if run.stored.file.name != TRAJECTORIES or not run.rows:
@@ -82,8 +84,8 @@ def findings_of(run: EvalRun, names: tuple[str, ...], watch: Watch = lambda done
         stale = {name: one for name, one in found.items() if one.about.samples + one.about.lost != len(run.rows)}
         for name, one in stale.items():
             if one.about.judge:
-                told = f"{one.about.samples:,} of its {len(run.rows):,} samples; `saccade protocols` judges the others."
-                run.stored.problems.append(f"The stored findings on {name} of {run.name} are of {told}")
+                note = f"{one.about.samples:,} of its {len(run.rows):,} samples; `saccade protocols` judges the others."
+                run.stored.problems.append(f"The stored findings on {name} of {run.name} are of {note}")
             else:
                 del found[name]
         missing = tuple(recorded_protocol(name) for name in names if name not in found)

@@ -10,7 +10,7 @@ from pathlib import Path
 from saccade.episode.run_folder import TRAJECTORIES
 from saccade.errors import SettingsError
 from saccade.report.runs.eval_run import EvalRun, open_eval_run
-from saccade.report.runs.training_run import METRICS, TrainingRun, open_training_run
+from saccade.report.runs.training_run import METRICS, TrainingCurves, open_training_run
 
 ROLLOUTS = "rollouts"
 """Folder of a training run in which some of its episodes lie."""
@@ -21,7 +21,7 @@ class Runs:
     """The runs of a report."""
 
     evals: tuple[EvalRun, ...]
-    trainings: tuple[TrainingRun, ...]
+    trainings: tuple[TrainingCurves, ...]
     rollouts: tuple[EvalRun, ...]
     """Kept episodes of the training runs; shown, and in no figure."""
 

@@ -1,4 +1,4 @@
-"""A folder of `saccade rl` or `saccade sft` as a report reads it: every number that it told, by step."""
+"""A folder of `saccade rl` or `saccade sft` as a report reads it: every number that it logged, by step."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Points = list[tuple[float, float]]
 
 
 @dataclass
-class TrainingRun:
+class TrainingCurves:
     """One folder of a training run."""
 
     name: str
@@ -31,7 +31,7 @@ class TrainingRun:
 
     @property
     def steps(self) -> int:
-        """The last step that was told."""
+        """The last step that was logged."""
         return int(max((points[-1][0] for points in self.points.values()), default=0))
 
     def last(self, name: str) -> float | None:
@@ -40,9 +40,9 @@ class TrainingRun:
         return points[-1][1] if points else None
 
 
-def open_training_run(name: str, path: Path) -> TrainingRun:
-    """The run in the folder `path`. A line that is cut short is told and left out."""
-    run = TrainingRun(name, path)
+def open_training_run(name: str, path: Path) -> TrainingCurves:
+    """The run in the folder `path`. A line that is cut short is reported and left out."""
+    run = TrainingCurves(name, path)
     with (path / METRICS).open("rb") as lines:
         for number, line in enumerate(lines, 1):
             try:
@@ -57,8 +57,8 @@ def open_training_run(name: str, path: Path) -> TrainingRun:
     for points in run.points.values():
         points.sort()
     try:
-        told = tomllib.loads((path / SETTINGS).read_text(encoding="utf-8"))
-        run.settings = dict(flat(told))
+        saved = tomllib.loads((path / SETTINGS).read_text(encoding="utf-8"))
+        run.settings = dict(flat(saved))
     except (OSError, ValueError):
         run.problems.append(f"The settings of {name} cannot be read ({SETTINGS}).")
     return run

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from saccade.evals.spent import Known, Spent, spent
 from saccade.report.plots.figure import hue
 from saccade.report.runs.eval_run import EvalRun
-from saccade.report.runs.training_run import TrainingRun, flat
-from saccade.report.sections.view import Line, Panel, Section, Sheet
+from saccade.report.runs.training_run import TrainingCurves, flat
+from saccade.report.sections.view import Panel, Section, SectionRow, SectionTable
 from saccade.report.words import NONE, money
 
 _PLACES = frozenset({"data", "sandbox", "threads"})
@@ -17,7 +17,7 @@ _MODELS = frozenset({"model", "judge", "model.source"})
 """Settings that may be paths of this machine, of which the page shows no more than tells them apart."""
 
 
-def about(runs: Sequence[EvalRun], trainings: Sequence[TrainingRun]) -> Section:
+def about(runs: Sequence[EvalRun], trainings: Sequence[TrainingCurves]) -> Section:
     """The section that says what is reported."""
     panels = []
     if runs:
@@ -37,18 +37,22 @@ def about(runs: Sequence[EvalRun], trainings: Sequence[TrainingRun]) -> Section:
             "dialect",
         )
         own = {run.name: _settings(run) for run in runs}
-        panels.append(Panel("Evaluations", (), (Sheet("Runs", heads, lines, words=2), *differences(own))))
+        panels.append(Panel("Evaluations", (), (SectionTable("Runs", heads, lines, words=2), *differences(own))))
     if trainings:
         rows = tuple(_trained(run, hue(place)) for place, run in enumerate(trainings))
         training_heads = ("run", "steps", "held out: first", "best", "last", "begun with", "dialect", "tasks")
-        told = {run.name: run.settings for run in trainings}
+        settings = {run.name: run.settings for run in trainings}
         panels.append(
-            Panel("Training runs", (), (Sheet("Training runs", training_heads, rows, words=3), *differences(told)))
+            Panel(
+                "Training runs",
+                (),
+                (SectionTable("Training runs", training_heads, rows, words=3), *differences(settings)),
+            )
         )
     return Section("runs", "Runs", tuple(panels))
 
 
-def _line(run: EvalRun, own: str) -> Line:
+def _line(run: EvalRun, own: str) -> SectionRow:
     rows = run.rows
     cells = (
         run.name,
@@ -62,57 +66,57 @@ def _line(run: EvalRun, own: str) -> Line:
         ", ".join(filter(None, run.models)) or NONE,
         ", ".join(dict.fromkeys(filter(None, run.dialects.values()))) or NONE,
     )
-    return Line(cells, own)
+    return SectionRow(cells, own)
 
 
-def _spent(found: Spent) -> tuple[str, str, str]:
+def _spent(totals: Spent) -> tuple[str, str, str]:
     """Tokens read and written and the cost, each with the number of samples that it is known of where it is not all."""
 
-    def told(known: Known, text: str) -> str:
+    def shown(known: Known, text: str) -> str:
         if not known.samples:
             return NONE
-        return text if known.samples == found.samples else f"{text} (of {known.samples:,})"
+        return text if known.samples == totals.samples else f"{text} (of {known.samples:,})"
 
     return (
-        told(found.read, f"{found.read.amount:,.0f}"),
-        told(found.written, f"{found.written.amount:,.0f}"),
-        told(found.dollars, money(found.dollars.amount)),
+        shown(totals.read, f"{totals.read.amount:,.0f}"),
+        shown(totals.written, f"{totals.written.amount:,.0f}"),
+        shown(totals.dollars, money(totals.dollars.amount)),
     )
 
 
-def _trained(run: TrainingRun, own: str) -> Line:
+def _trained(run: TrainingCurves, own: str) -> SectionRow:
     held = [value for _, value in run.points.get("validation/accuracy", ())]
-    told = run.settings
-    source = told.get("model.source", NONE).strip('"')
+    settings = run.settings
+    source = settings.get("model.source", NONE).strip('"')
     cells = (
         run.name,
         f"{run.steps:,}",
         *(f"{100 * value:.1f}%" for value in ((held[0], max(held), held[-1]) if held else ())),
         *((NONE,) * (0 if held else 3)),
         source.rsplit("/", 1)[-1] or NONE,  # no paths of the machine on a page that is sent on
-        (told.get("recipe.dialect") or told.get("dialect") or NONE).strip('"'),
-        (told.get("tasks.source") or NONE).strip('"').rsplit("/", 1)[-1],
+        (settings.get("recipe.dialect") or settings.get("dialect") or NONE).strip('"'),
+        (settings.get("tasks.source") or NONE).strip('"').rsplit("/", 1)[-1],
     )
-    return Line(cells, own)
+    return SectionRow(cells, own)
 
 
 def _settings(run: EvalRun) -> Mapping[str, str]:
     if run.settings is None:
         return {}
-    told = run.settings.model_copy(update={"model": run.settings.asked, "judge": run.settings.judge_name})
-    return dict(flat(told.model_dump(mode="json")))
+    settings = run.settings.model_copy(update={"model": run.settings.asked, "judge": run.settings.judge_name})
+    return dict(flat(settings.model_dump(mode="json")))
 
 
-def differences(told: Mapping[str, Mapping[str, str]]) -> tuple[Sheet, ...]:
+def differences(runs: Mapping[str, Mapping[str, str]]) -> tuple[SectionTable, ...]:
     """The settings that are not the same in all runs, as a table; nothing for one run."""
-    names = dict.fromkeys(name for settings in told.values() for name in settings)
+    names = dict.fromkeys(name for settings in runs.values() for name in settings)
     lines = [
-        Line((name, *_shown(name, [settings.get(name, NONE) for settings in told.values()])))
+        SectionRow((name, *_shown(name, [settings.get(name, NONE) for settings in runs.values()])))
         for name in sorted(names)
-        if name.split(".")[0] not in _PLACES and len({settings.get(name) for settings in told.values()}) > 1
+        if name.split(".")[0] not in _PLACES and len({settings.get(name) for settings in runs.values()}) > 1
     ]
-    heads = ("setting", *told)
-    return (Sheet("Settings that differ", heads, tuple(lines), words=len(told)),) if lines else ()
+    heads = ("setting", *runs)
+    return (SectionTable("Settings that differ", heads, tuple(lines), words=len(runs)),) if lines else ()
 
 
 def _shown(name: str, values: Sequence[str]) -> Sequence[str]:

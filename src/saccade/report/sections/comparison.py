@@ -8,7 +8,7 @@ from saccade.errors import SettingsError
 from saccade.evals.compare import Comparison, compare
 from saccade.report.runs.eval_run import EvalRun
 from saccade.report.sections.results import title_of
-from saccade.report.sections.view import Line, Panel, Section, Sheet
+from saccade.report.sections.view import Panel, Section, SectionRow, SectionTable
 from saccade.report.words import some
 
 _HEADS = ("", "tasks", "difference", "95% interval", "p", "first better", "second better", "the same")
@@ -56,7 +56,7 @@ def _pair(left: EvalRun, right: EvalRun) -> Panel:
     tests, intervals = _kinds(found.test for found in compared), _kinds(found.interval_by for found in compared)
     notes.append(f"p by {tests}, two-sided; intervals by {intervals}.")
     notes += [f"Not compared: {' and '.join(alone)}."] if alone else []
-    return Panel(title, tuple(notes), (Sheet(title, _HEADS, tuple(lines)),))
+    return Panel(title, tuple(notes), (SectionTable(title, _HEADS, tuple(lines)),))
 
 
 def _kinds(names: Iterable[str]) -> str:
@@ -75,15 +75,15 @@ def _by_source(left: EvalRun, right: EvalRun) -> Iterator[tuple[str, Comparison]
         yield title_of(source), found
 
 
-def _line(name: str, found: Comparison) -> Line:
+def _line(name: str, comparison: Comparison) -> SectionRow:
     cells = (
         name,
-        f"{len(found.pairs):,}",
-        f"{100 * found.difference:+.1f}",
-        f"{100 * found.interval.low:+.1f} to {100 * found.interval.high:+.1f}",
-        f"{found.p:.3g}",
-        f"{found.wins:,}",
-        f"{found.losses:,}",
-        f"{found.ties:,}",
+        f"{len(comparison.pairs):,}",
+        f"{100 * comparison.difference:+.1f}",
+        f"{100 * comparison.interval.low:+.1f} to {100 * comparison.interval.high:+.1f}",
+        f"{comparison.p:.3g}",
+        f"{comparison.wins:,}",
+        f"{comparison.losses:,}",
+        f"{comparison.ties:,}",
     )
-    return Line(tuple(cell.replace("-", "−") if cell[:1] in "+-" else cell for cell in cells))
+    return SectionRow(tuple(cell.replace("-", "−") if cell[:1] in "+-" else cell for cell in cells))

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from saccade.evals.summary import Judged
+from saccade.evals.summary import JudgeSummary
 from saccade.evals.tables import headline_text
-from saccade.report.sections.view import Line, Sheet, percent
+from saccade.report.sections.view import SectionRow, SectionTable, percent
 from saccade.report.words import NONE
 
 HEADS = ("by rule, %", "by judge, %", "headline")
@@ -17,14 +17,14 @@ NOTE = (
 )
 
 
-def cells(found: Judged | None) -> tuple[str, ...]:
+def cells(summary: JudgeSummary | None) -> tuple[str, ...]:
     """What stands under `HEADS`; dashes for a run without a judge."""
-    if found is None:
+    if summary is None:
         return (NONE,) * len(HEADS)
-    return percent(found.by_rule), percent(found.by_judge), headline_text(found)
+    return percent(summary.by_rule), percent(summary.by_judge), headline_text(summary)
 
 
-def agreement(found: Mapping[str, Judged], colours: Mapping[str, str]) -> Sheet:
+def agreement(summaries: Mapping[str, JudgeSummary], colours: Mapping[str, str]) -> SectionTable:
     """How far rule and judge agree in each run that was judged, with the class of its colour."""
     heads = (
         "",
@@ -37,18 +37,18 @@ def agreement(found: Mapping[str, Judged], colours: Mapping[str, str]) -> Sheet:
         "verdicts",
         "without one",
     )
-    return Sheet(
+    return SectionTable(
         "Rule and judge",
         heads,
-        tuple(Line((name, *_counts(judged)), colours[name]) for name, judged in found.items()),
+        tuple(SectionRow((name, *_counts(judged)), colours[name]) for name, judged in summaries.items()),
         words=1,
     )
 
 
-def _counts(found: Judged) -> tuple[str, ...]:
-    missing = ", ".join(f"{reason} {count:,}" for reason, count in found.no_verdict.items())
-    last = (f"{found.samples:,}", missing or "0")
-    agreed = found.agreement
+def _counts(summary: JudgeSummary) -> tuple[str, ...]:
+    missing = ", ".join(f"{reason} {count:,}" for reason, count in summary.no_verdict.items())
+    last = (f"{summary.samples:,}", missing or "0")
+    agreed = summary.agreement
     if agreed is None:
         return (*(NONE,) * 6, *last)
     kappa = NONE if agreed.kappa is None else f"{agreed.kappa:.2f}".replace("-", "−")

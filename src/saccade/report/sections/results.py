@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from saccade.errors import SaccadeError
-from saccade.evals.summary import Figures, Judged, Summary, judged, summarise
-from saccade.report.plots.bars import Shares, shares
+from saccade.evals.summary import Figures, JudgeSummary, Summary, judged, summarise
+from saccade.report.plots.bars import StackedBar, shares
 from saccade.report.plots.dots import Dot, dots
 from saccade.report.plots.figure import hue
 from saccade.report.runs.eval_run import LOST, NO_ANSWER, NOT_GRADED, OUTCOMES, PARTLY, RIGHT, WRONG, EvalRun
 from saccade.report.sections import judged as by_judge
-from saccade.report.sections.view import Line, Panel, Section, Sheet, between, figures, percent
+from saccade.report.sections.view import Panel, Section, SectionRow, SectionTable, between, figures, percent
 from saccade.report.words import NONE
 from saccade.tasks.benchmarks.card import Card
 from saccade.tasks.benchmarks.registry import recorded_card
@@ -37,8 +37,8 @@ def results(runs: Sequence[EvalRun]) -> Section | None:
     sources = list(dict.fromkeys(source for summary in found.values() for source in summary.sources))
     panels = [_overview(found, sources)] if len(sources) > 1 else []
     for source in sources:
-        said = {run.name: judged(row for row in run.rows if row.source == source) for run in runs}
-        panels.append(_benchmark(source, found, {name: one for name, one in said.items() if one is not None}))
+        judgements = {run.name: judged(row for row in run.rows if row.source == source) for run in runs}
+        panels.append(_benchmark(source, found, {name: one for name, one in judgements.items() if one is not None}))
     panels += [_outcomes(runs, sources), *_kinds(found)]
     return Section("results", "Results", tuple(panels))
 
@@ -57,65 +57,71 @@ def title_of(source: str) -> str:
     return card.title if card is not None else source or "tasks without a source"
 
 
-def _overview(found: Mapping[str, Summary], sources: Sequence[str]) -> Panel:
+def _overview(summaries: Mapping[str, Summary], sources: Sequence[str]) -> Panel:
     lines = []
     for source in sources:
-        cells = [_cell(summary.sources.get(source)) for summary in found.values()]
-        lines.append(Line((title_of(source), *cells)))
+        cells = [_cell(summary.sources.get(source)) for summary in summaries.values()]
+        lines.append(SectionRow((title_of(source), *cells)))
     averages = []
-    for summary in found.values():
+    for summary in summaries.values():
         whole = summary.macro if len(summary.sources) == len(sources) else None
         averages.append(NONE if whole is None else percent(whole.mean))
-    lines.append(Line(("mean over benchmarks", *averages)))
+    lines.append(SectionRow(("mean over benchmarks", *averages)))
     return Panel(
         "All benchmarks",
         (),
         (
-            Sheet(
+            SectionTable(
                 "Percent right (avg@k) with its 95% interval; the mean by the numbers that benchmarks are known by",
-                ("benchmark", *found),
+                ("benchmark", *summaries),
                 tuple(lines),
             ),
         ),
     )
 
 
-def _benchmark(source: str, found: Mapping[str, Summary], said: Mapping[str, Judged]) -> Panel:
+def _benchmark(source: str, summaries: Mapping[str, Summary], judgements: Mapping[str, JudgeSummary]) -> Panel:
     card = card_of(source)
     says = f"Percent right on {title_of(source)}: a dot for each score, a line for its 95% interval."
     if card is not None and card.scores:
         says += " Published scores are rings."
-    judges = [by_judge.agreement(said, {name: hue(place) for place, name in enumerate(found)})] if said else []
+    judges = (
+        [by_judge.agreement(judgements, {name: hue(place) for place, name in enumerate(summaries)})]
+        if judgements
+        else []
+    )
     return Panel(
         title_of(source),
-        (*_notes(card, source, found), *((by_judge.NOTE,) if said else ())),
-        (_scores(source, found, said), *judges),
-        figures(dots(f"{title_of(source)}: percent right", says, _drawn(source, found), "percent right")),
+        (*_notes(card, source, summaries), *((by_judge.NOTE,) if judgements else ())),
+        (_scores(source, summaries, judgements), *judges),
+        figures(dots(f"{title_of(source)}: percent right", says, _drawn(source, summaries), "percent right")),
     )
 
 
-def _scores(source: str, found: Mapping[str, Summary], said: Mapping[str, Judged]) -> Sheet:
-    passes = sorted({count for s in found.values() if source in s.sources for count in s.sources[source].pass_at} - {1})
-    heads = ["", "right, %", "95% interval", *(by_judge.HEADS if said else ())]
+def _scores(source: str, summaries: Mapping[str, Summary], judgements: Mapping[str, JudgeSummary]) -> SectionTable:
+    passes = sorted(
+        {count for s in summaries.values() if source in s.sources for count in s.sources[source].pass_at} - {1}
+    )
+    heads = ["", "right, %", "95% interval", *(by_judge.HEADS if judgements else ())]
     heads += [*(f"pass@{count}" for count in passes), "majority", "tasks", "samples", "from"]
     blank = (NONE,) * (len(heads) - 3)
     lines = []
-    for place, (name, summary) in enumerate(found.items()):
+    for place, (name, summary) in enumerate(summaries.items()):
         figures_of = summary.sources.get(source)
         if figures_of is None:
             continue
-        more = by_judge.cells(said.get(name)) if said else ()
+        more = by_judge.cells(judgements.get(name)) if judgements else ()
         more += tuple(percent(figures_of.pass_at.get(count)) for count in passes)
         lines.append(_own_line(name, place, figures_of, more))
         for number, value in summary.card_numbers.get(source, {}).items():
-            lines.append(Line((f"{name}: {number}", percent(value), *blank, _OWN), hue(place)))
-    return Sheet(title_of(source), tuple(heads), (*lines, *_published(card_of(source), blank)), words=1)
+            lines.append(SectionRow((f"{name}: {number}", percent(value), *blank, _OWN), hue(place)))
+    return SectionTable(title_of(source), tuple(heads), (*lines, *_published(card_of(source), blank)), words=1)
 
 
-def _drawn(source: str, found: Mapping[str, Summary]) -> list[Dot]:
+def _drawn(source: str, summaries: Mapping[str, Summary]) -> list[Dot]:
     card = card_of(source)
     drawn = []
-    for place, (name, summary) in enumerate(found.items()):
+    for place, (name, summary) in enumerate(summaries.items()):
         figures_of = summary.sources.get(source)
         if figures_of is not None and figures_of.avg is not None:
             drawn.append(Dot(name, figures_of.avg, hue(place), figures_of.interval, "with its 95% interval"))
@@ -124,32 +130,32 @@ def _drawn(source: str, found: Mapping[str, Summary]) -> list[Dot]:
     return drawn + [Dot(score.model, score.score / 100, why=score.source) for score in (card.scores if card else ())]
 
 
-def _own_line(name: str, place: int, found: Figures, more: Sequence[str]) -> Line:
-    cells = [name, percent(found.avg), between(found.interval), *more]
-    cells += [percent(found.majority), f"{found.tasks:,}", f"{found.samples:,}", _OWN]
-    return Line(tuple(cells), hue(place))
+def _own_line(name: str, place: int, numbers: Figures, more: Sequence[str]) -> SectionRow:
+    cells = [name, percent(numbers.avg), between(numbers.interval), *more]
+    cells += [percent(numbers.majority), f"{numbers.tasks:,}", f"{numbers.samples:,}", _OWN]
+    return SectionRow(tuple(cells), hue(place))
 
 
-def _published(card: Card | None, blank: Sequence[str]) -> list[Line]:
+def _published(card: Card | None, blank: Sequence[str]) -> list[SectionRow]:
     lines = []
     for score in card.scores if card else ():
         part = f" ({score.part})" if score.part else ""
         faithful = f"; faithful and right {score.faithful:g}%" if score.faithful is not None else ""
         cells = (score.model + part, percent(score.score / 100), *blank, score.source + faithful)
-        lines.append(Line(cells, reference=True))
+        lines.append(SectionRow(cells, reference=True))
     return lines
 
 
-def _notes(card: Card | None, source: str, found: Mapping[str, Summary]) -> tuple[str, ...]:
+def _notes(card: Card | None, source: str, summaries: Mapping[str, Summary]) -> tuple[str, ...]:
     if card is None:
         return ()
     notes = []
     if card.metric.note:
         notes.append(f"The benchmark's own number: {card.metric.note}.")
-    tasks = {summary.sources[source].tasks for summary in found.values() if source in summary.sources}
+    tasks = {summary.sources[source].tasks for summary in summaries.values() if source in summary.sources}
     if card.size.tasks and tasks != {card.size.tasks}:
-        told = ", ".join(f"{count:,}" for count in sorted(tasks))
-        notes.append(f"Only {told} of its {card.size.tasks:,} tasks: published scores are of all of them.")
+        counts = ", ".join(f"{count:,}" for count in sorted(tasks))
+        notes.append(f"Only {counts} of its {card.size.tasks:,} tasks: published scores are of all of them.")
     if card.scores:
         notes.append("Published scores are quoted, not measured here, and may stem from other prompts and graders.")
     return tuple(notes)
@@ -165,30 +171,33 @@ def _outcomes(runs: Sequence[EvalRun], sources: Sequence[str]) -> Panel:
             if not source:
                 parts[LOST] += len(run.failures)
             name = f"{run.name}: {title_of(source)}" if source else run.name
-            wholes.append(Shares(name, parts))
-            lines.append(Line((name, *(f"{parts[kind]:.0f}" for kind in OUTCOMES))))
+            wholes.append(StackedBar(name, parts))
+            lines.append(SectionRow((name, *(f"{parts[kind]:.0f}" for kind in OUTCOMES))))
     says = (
         "What became of every sample. Lost ones are outages and no answers of the model; they, and those that could "
         "not be graded, are in no average. Outages of which nothing was kept count in the bar of the whole run."
     )
     return Panel(
         "Outcomes",
-        sheets=(Sheet("Samples by outcome", ("", *OUTCOMES), tuple(lines), folded=True),),
+        sheets=(SectionTable("Samples by outcome", ("", *OUTCOMES), tuple(lines), folded=True),),
         figures=figures(shares("Outcomes", says, wholes, OUTCOME_COLOURS)),
     )
 
 
-def _kinds(found: Mapping[str, Summary]) -> list[Panel]:
-    tags = list(dict.fromkeys(tag for summary in found.values() for tag in summary.tags))
+def _kinds(summaries: Mapping[str, Summary]) -> list[Panel]:
+    tags = list(dict.fromkeys(tag for summary in summaries.values() for tag in summary.tags))
     if not tags:
         return []
-    lines = [Line((tag, *(_cell(summary.tags.get(tag)) for summary in found.values()))) for tag in tags]
+    lines = [SectionRow((tag, *(_cell(summary.tags.get(tag)) for summary in summaries.values()))) for tag in tags]
     return [
-        Panel("By kind of task", sheets=(Sheet("Percent right by tag", ("tag", *found), tuple(lines), folded=True),))
+        Panel(
+            "By kind of task",
+            sheets=(SectionTable("Percent right by tag", ("tag", *summaries), tuple(lines), folded=True),),
+        )
     ]
 
 
-def _cell(found: Figures | None) -> str:
-    if found is None or found.avg is None:
+def _cell(numbers: Figures | None) -> str:
+    if numbers is None or numbers.avg is None:
         return NONE
-    return f"{percent(found.avg)} ({between(found.interval)}) of {found.tasks:,}"
+    return f"{percent(numbers.avg)} ({between(numbers.interval)}) of {numbers.tasks:,}"

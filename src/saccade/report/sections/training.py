@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from saccade.report.plots.curves import Axes, Series, curves
 from saccade.report.plots.figure import Figure
 from saccade.report.plots.stacks import stacks
-from saccade.report.runs.training_run import VALIDATION, TrainingRun
+from saccade.report.runs.training_run import VALIDATION, TrainingCurves
 from saccade.report.sections.view import Panel, Section, figures
 
 _STEP = "step"
 _READING = (
-    "Marks are greedy answers to held-out tasks. From 60 steps on the thin line is what was told, and the bold one "
+    "Marks are greedy answers to held-out tasks. From 60 steps on the thin line is what was logged, and the bold one "
     "its running mean over a twentieth of the steps."
 )
 
@@ -52,7 +52,7 @@ _PER_RUN = ("broken/", "dropped/", "seconds/")
 """Beginnings of names of which one run has several in one figure."""
 
 
-def training(runs: Sequence[TrainingRun]) -> Section | None:
+def training(runs: Sequence[TrainingCurves]) -> Section | None:
     """The section of the curves; None without training runs."""
     if not runs:
         return None
@@ -75,22 +75,22 @@ def training(runs: Sequence[TrainingRun]) -> Section | None:
         _panel("Answers", _ANSWERS, runs),
         _panel("Policy", _POLICY, runs),
         _split(runs),
-        _panel("Everything else that was told", rest, runs),
+        _panel("Everything else that was logged", rest, runs),
     ]
     shown = tuple(panel for panel in panels if panel.figures)
     return Section("training", "Training", (Panel("How to read the curves", (_READING,)), *shown))
 
 
-def _ever(name: str, runs: Sequence[TrainingRun]) -> bool:
+def _ever(name: str, runs: Sequence[TrainingCurves]) -> bool:
     """Whether a number is ever another than zero."""
     return any(value for run in runs for known in (name, VALIDATION + name) for _, value in run.points.get(known, ()))
 
 
-def _panel(title: str, known: dict[str, _Known], runs: Sequence[TrainingRun]) -> Panel:
+def _panel(title: str, known: dict[str, _Known], runs: Sequence[TrainingCurves]) -> Panel:
     return Panel(title, figures=figures(*(_curve(name, own, runs) for name, own in known.items())))
 
 
-def _curve(name: str, known: _Known, runs: Sequence[TrainingRun]) -> Figure | None:
+def _curve(name: str, known: _Known, runs: Sequence[TrainingCurves]) -> Figure | None:
     """The number over the steps, and what held-out tasks gave as marks, where they were asked for it."""
     series = []
     for place, run in enumerate(runs):
@@ -103,7 +103,7 @@ def _curve(name: str, known: _Known, runs: Sequence[TrainingRun]) -> Figure | No
     return curves(known.title, says, series, Axes(_STEP, known.label, percent=known.percent, zero=known.zero))
 
 
-def _split(runs: Sequence[TrainingRun]) -> Panel:
+def _split(runs: Sequence[TrainingCurves]) -> Panel:
     """What is drawn for each run alone: time, broken kinds, reasons of dropped rollouts."""
     found = []
     for run in runs:
@@ -121,7 +121,7 @@ def _split(runs: Sequence[TrainingRun]) -> Panel:
     return Panel("Time and losses", figures=figures(*found))
 
 
-def _named(run: TrainingRun, beginning: str) -> dict[str, list[tuple[float, float]]]:
+def _named(run: TrainingCurves, beginning: str) -> dict[str, list[tuple[float, float]]]:
     """The numbers with that beginning that are ever above zero, by the rest of their names."""
     return {
         name.removeprefix(beginning).replace("_", " "): points

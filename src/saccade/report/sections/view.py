@@ -16,7 +16,7 @@ _WRAPPED = 24
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class SectionRow:
     """A row of a table."""
 
     cells: tuple[str, ...]
@@ -27,12 +27,12 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
-class Sheet:
+class SectionTable:
     """A table. The first column is a name; the `words` last ones are texts, the others numbers."""
 
     title: str
     heads: tuple[str, ...]
-    lines: tuple[Line, ...]
+    lines: tuple[SectionRow, ...]
     words: int = 0
     folded: bool = False
     """Whether it is opened only when it is wanted."""
@@ -52,7 +52,7 @@ class Panel:
 
     title: str
     notes: tuple[str, ...] = ()
-    sheets: tuple[Sheet, ...] = ()
+    sheets: tuple[SectionTable, ...] = ()
     figures: tuple[Figure, ...] = ()
 
     @property

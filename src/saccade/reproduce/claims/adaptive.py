@@ -12,7 +12,7 @@ from typing import Final
 from saccade.reproduce.claim import Claim
 from saccade.reproduce.claims.looking import why_not
 from saccade.reproduce.evidence import Evidence
-from saccade.reproduce.finding import Expectation, Measured
+from saccade.reproduce.finding import Expectation, MeasuredEffect
 from saccade.reproduce.settings import Reproduction
 from saccade.rl.train.settings import RlSettings
 
@@ -32,7 +32,7 @@ LATE: Final = 0.5
 
 
 def _expectations(settings: Reproduction) -> tuple[Expectation, ...]:
-    made = [
+    expectations = [
         Expectation("calls", f"calls on {EASY} tasks: {ADAPTIVE} minus {LUMP}", "below", 0.0),
         Expectation("accuracy", f"accuracy on {EASY} tasks: {ADAPTIVE} minus {LUMP}", "above", AS_GOOD),
         Expectation("kept", f"accuracy on all tasks: {ADAPTIVE} minus its start", "above", AS_GOOD),
@@ -40,23 +40,23 @@ def _expectations(settings: Reproduction) -> tuple[Expectation, ...]:
     ]
     if any(arm.name == SEQUENCE for arm in settings.arms):
         says = f"entropy in the second half of the steps: {ADAPTIVE} minus {SEQUENCE}"
-        made.append(Expectation("entropy", says, "above", 0.0, "blocks of steps"))
-    return tuple(made)
+        expectations.append(Expectation("entropy", says, "above", 0.0, "blocks of steps"))
+    return tuple(expectations)
 
 
-def _wrong(settings: Reproduction, told: Mapping[str, RlSettings]) -> str:
+def _wrong(settings: Reproduction, arms: Mapping[str, RlSettings]) -> str:
     sets = [item.name for item in settings.task_sets]
     missing = [name for name in (EASY, HARD) if name not in sets]
     return f"it needs the task set(s) {', '.join(missing)}, and has {', '.join(sets)}" if missing else ""
 
 
-def _measure(evidence: Evidence) -> Mapping[str, Measured]:
+def _measure(evidence: Evidence) -> Mapping[str, MeasuredEffect]:
     settings = evidence.settings
     adaptive, lump = settings.arm(ADAPTIVE), settings.arm(LUMP)
     calls = evidence.between(adaptive, lump, lambda item: item.calls, EASY)
     found = {
         # Without pictures that come back the DeepEyes reward pays for no call.
-        "calls": Measured(calls.by_seed, why_not(evidence, adaptive)),
+        "calls": MeasuredEffect(calls.by_seed, why_not(evidence, adaptive)),
         "accuracy": evidence.between(adaptive, lump, lambda item: item.right, EASY),
         "kept": evidence.gained(adaptive, lambda item: item.right),
         "called": evidence.of(adaptive, lambda item: float(item.calls > 0), HARD),

@@ -8,7 +8,7 @@ from typing import Final
 from saccade.reproduce.claim import Claim
 from saccade.reproduce.claims.looking import why_not
 from saccade.reproduce.evidence import Evidence
-from saccade.reproduce.finding import Expectation, Measured
+from saccade.reproduce.finding import Expectation, MeasuredEffect
 from saccade.reproduce.settings import Reproduction
 
 TAPO: Final = "tapo"
@@ -22,11 +22,11 @@ def _expectations(settings: Reproduction) -> tuple[Expectation, ...]:
     )
 
 
-def _measure(evidence: Evidence) -> Mapping[str, Measured]:
+def _measure(evidence: Evidence) -> Mapping[str, MeasuredEffect]:
     tapo, accuracy = evidence.settings.arm(TAPO), evidence.settings.arm(ACCURACY)
     faithful = evidence.between(tapo, accuracy, lambda item: item.faithful)
     return {
-        "faithful": Measured(faithful.by_seed, why_not(evidence, tapo, lambda item: item.boxed)),
+        "faithful": MeasuredEffect(faithful.by_seed, why_not(evidence, tapo, lambda item: item.boxed)),
         "accuracy": evidence.between(tapo, accuracy, lambda item: item.right),
     }
 

@@ -11,7 +11,7 @@ from typing import Final
 from saccade.reproduce.claim import Claim
 from saccade.reproduce.claims.looking import why_not
 from saccade.reproduce.evidence import Evidence
-from saccade.reproduce.finding import Expectation, Measured
+from saccade.reproduce.finding import Expectation, MeasuredEffect
 from saccade.reproduce.settings import Reproduction
 
 LIFT: Final = 0.20
@@ -30,11 +30,11 @@ def _expectations(settings: Reproduction) -> tuple[Expectation, ...]:
     )
 
 
-def _measure(evidence: Evidence) -> Mapping[str, Measured]:
+def _measure(evidence: Evidence) -> Mapping[str, MeasuredEffect]:
     found = {}
     for arm in evidence.settings.arms:
         gained = evidence.gained(arm, lambda item: item.right)
-        found[arm.name] = Measured(gained.by_seed, why_not(evidence, arm))
+        found[arm.name] = MeasuredEffect(gained.by_seed, why_not(evidence, arm))
     return found
 
 

@@ -18,11 +18,11 @@ from saccade.record.codec import read_lines
 from saccade.record.trajectory import Trajectory
 from saccade.reproduce.claim import Claim
 from saccade.reproduce.evidence import Evidence, blocks
-from saccade.reproduce.finding import Expectation, Measured
+from saccade.reproduce.finding import Expectation, MeasuredEffect
 from saccade.reproduce.settings import Arm, Reproduction
-from saccade.rewards.reward import Group
+from saccade.rewards.reward import Reward, RewardGroup
 from saccade.rl.advantages.rules import Grpo
-from saccade.rl.groups import RolloutGroup, group_of
+from saccade.rl.rollout import Rollout, RolloutGroup, group_of
 from saccade.rl.select.oversample import OversampleFilterRank
 from saccade.rl.select.selection import Selection
 from saccade.rl.train.settings import RlSettings
@@ -34,18 +34,18 @@ _SHARE: Final = "right_with_negative_advantage"
 
 
 def _expectations(settings: Reproduction) -> tuple[Expectation, ...]:
-    made = [
+    expectations = [
         Expectation("share", "right rollouts with a negative advantage: ranked minus not ranked", "below", 0.0, _STEPS),
         Expectation("variance", "variance of advantages: divided by std minus not divided", "above", 0.0, _STEPS),
     ]
     if any(arm.name == UNSORTED for arm in settings.arms):
         says = f"the same share over training: {SORTED} minus {UNSORTED}"
-        made.append(Expectation("training", says, "below", 0.0, _STEPS, decides=False))
-    return tuple(made)
+        expectations.append(Expectation("training", says, "below", 0.0, _STEPS, decides=False))
+    return tuple(expectations)
 
 
-def _wrong(settings: Reproduction, told: Mapping[str, RlSettings]) -> str:
-    recipe = told[SORTED].recipe
+def _wrong(settings: Reproduction, arms: Mapping[str, RlSettings]) -> str:
+    recipe = arms[SORTED].recipe
     if not isinstance(recipe.selection, OversampleFilterRank):
         return f"arm {SORTED} must select by oversample-filter-rank, and selects by {recipe.selection.rule}"
     if recipe.selection.groups >= recipe.rounds.tasks or recipe.rounds.rounds != 1:
@@ -53,10 +53,10 @@ def _wrong(settings: Reproduction, told: Mapping[str, RlSettings]) -> str:
             f"arm {SORTED} needs rounds.rounds=1 and fewer selection.groups ({recipe.selection.groups}) than "
             f"rounds.tasks ({recipe.rounds.tasks}), else nothing is ranked out"
         )
-    return "" if told[SORTED].rollouts.every == 1 else f"arm {SORTED} must keep its rollouts: rollouts.every=1"
+    return "" if arms[SORTED].rollouts.every == 1 else f"arm {SORTED} must keep its rollouts: rollouts.every=1"
 
 
-def _measure(evidence: Evidence) -> Mapping[str, Measured]:
+def _measure(evidence: Evidence) -> Mapping[str, MeasuredEffect]:
     settings = evidence.settings
     arm = settings.arm(SORTED)
     share, variance = [], []
@@ -64,7 +64,7 @@ def _measure(evidence: Evidence) -> Mapping[str, Measured]:
         both = [_of_step(step, evidence, arm) for step in recorded(evidence, arm, seed)]
         share.append(blocks([item[0] for item in both]))
         variance.append(blocks([item[1] for item in both]))
-    found = {"share": Measured(tuple(share)), "variance": Measured(tuple(variance))}
+    found = {"share": MeasuredEffect(tuple(share)), "variance": MeasuredEffect(tuple(variance))}
     if any(item.name == UNSORTED for item in settings.arms):
         found["training"] = evidence.between_steps(arm, settings.arm(UNSORTED), _SHARE)
     return found
@@ -76,16 +76,20 @@ def recorded(evidence: Evidence, arm: Arm, seed: int) -> Iterator[list[RolloutGr
     Raises:
         RecordError: they cannot be read.
     """
-    recipe = evidence.told[arm.name].recipe
+    recipe = evidence.arms[arm.name].recipe
     reward = recipe.load_reward()
     path = evidence.places.arm(arm, seed) / "rollouts" / TRAJECTORIES
     if not path.exists():  # the arm could not be trained
         return
     rollouts = sorted(read_lines(path, Trajectory), key=lambda item: (_place(item), item.id))
     groups = [tuple(item) for _, item in groupby(rollouts, _place)]
-    numbered = [(_place(item[0]), group_of(item, reward(Group(item)))) for item in groups]
+    numbered = [(_place(item[0]), _scored(item, reward(RewardGroup(item)))) for item in groups]
     for _, step in groupby(numbered, lambda item: item[0] // recipe.rounds.tasks):
         yield [group for _, group in step]
+
+
+def _scored(trajectories: Sequence[Trajectory], rewards: Sequence[Reward]) -> RolloutGroup:
+    return group_of([Rollout(item, reward=reward) for item, reward in zip(trajectories, rewards, strict=True)])
 
 
 def _place(trajectory: Trajectory) -> int:
@@ -94,7 +98,7 @@ def _place(trajectory: Trajectory) -> int:
 
 def _of_step(groups: Sequence[RolloutGroup], evidence: Evidence, arm: Arm) -> tuple[float | None, float | None]:
     """Difference of the share, and of the variance; None where nothing was selected."""
-    rule = evidence.told[arm.name].recipe.selection
+    rule = evidence.arms[arm.name].recipe.selection
     assert isinstance(rule, OversampleFilterRank), "checked before anything was run"
     ranked, plain = rule(groups), rule.model_copy(update={"rank": False})(groups)
     shares = share(ranked), share(plain)
@@ -106,13 +110,14 @@ def _of_step(groups: Sequence[RolloutGroup], evidence: Evidence, arm: Arm) -> tu
 
 def share(selection: Selection) -> float | None:
     """Right rollouts with a negative advantage among the right ones that are trained on; None without any."""
-    right = {rollout.id for item in selection.kept for rollout in item.rollouts if rollout.right}
-    signs = [item.sequence < 0 for item in Grpo(divide_by_std=False)(selection, {}) if item.id in right]
+    compared = Grpo(divide_by_std=False)(selection)
+    signs = [item.advantage.sequence < 0 for item in compared if item.right and item.advantage is not None]
     return sum(signs) / len(signs) if signs else None
 
 
 def _variance(selection: Selection, *, divide: bool) -> float:
-    return float(np.var([item.sequence for item in Grpo(divide_by_std=divide)(selection, {})]))
+    compared = Grpo(divide_by_std=divide)(selection)
+    return float(np.var([item.advantage.sequence for item in compared if item.advantage is not None]))
 
 
 CLAIM: Final = Claim(

@@ -1,6 +1,6 @@
 """Going on with the hard but learnable tasks alone lifts accuracy after the plateau.
 
-Compared with where the plateau was, and with going on for as long over all tasks: else any further training would do.
+Compared with where the plateau was, and with training for as long over all tasks: else any further training would do.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Final
 
 from saccade.reproduce.claim import Claim
 from saccade.reproduce.evidence import Evidence
-from saccade.reproduce.finding import Expectation, Measured
+from saccade.reproduce.finding import Expectation, MeasuredEffect
 from saccade.reproduce.settings import Reproduction
 
 BASE: Final = "plateau"
@@ -33,7 +33,7 @@ def _expectations(settings: Reproduction) -> tuple[Expectation, ...]:
     )
 
 
-def _measure(evidence: Evidence) -> Mapping[str, Measured]:
+def _measure(evidence: Evidence) -> Mapping[str, MeasuredEffect]:
     base, tail, further = (evidence.settings.arm(name) for name in (BASE, TAIL, FURTHER))
     return {
         "lift": evidence.between(tail, base, lambda item: item.right),

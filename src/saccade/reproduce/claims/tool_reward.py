@@ -7,7 +7,7 @@ from typing import Final
 
 from saccade.reproduce.claim import Claim
 from saccade.reproduce.evidence import Evidence
-from saccade.reproduce.finding import Expectation, Measured
+from saccade.reproduce.finding import Expectation, MeasuredEffect
 from saccade.reproduce.settings import Reproduction
 
 OUTCOME: Final = "outcome-only"
@@ -32,7 +32,7 @@ def _expectations(settings: Reproduction) -> tuple[Expectation, ...]:
     )
 
 
-def _measure(evidence: Evidence) -> Mapping[str, Measured]:
+def _measure(evidence: Evidence) -> Mapping[str, MeasuredEffect]:
     outcome, accumulative = evidence.settings.arm(OUTCOME), evidence.settings.arm(ACCUMULATIVE)
     return {
         "fall": evidence.gained(outcome, lambda item: item.calls),

@@ -14,14 +14,13 @@ from typing import Protocol
 
 from pydantic import Field
 
+from saccade.record.box import Box, area, overlap
 from saccade.record.content import ImagePart
 from saccade.record.settings import Settings
 from saccade.record.task import EvidenceBox, Task
 from saccade.record.trajectory import Trajectory
-from saccade.rewards.judges.verdict import NoVerdict, Verdict
+from saccade.rewards.judges.verdict import JudgeVerdict, NoVerdict
 from saccade.rewards.reading import is_call
-
-Box = tuple[float, float, float, float]
 
 
 class Looked(Protocol):
@@ -62,15 +61,15 @@ class BoxJudge:
     find: Callable[[Trajectory], Sequence[Looked]]
     rule: BoxRule = field(default_factory=BoxRule)
 
-    async def judge(self, trajectory: Trajectory, turns: Collection[int]) -> tuple[Verdict | None, ...]:
+    async def judge(self, trajectory: Trajectory, turns: Collection[int]) -> tuple[JudgeVerdict | None, ...]:
         """A verdict for each of the `turns`."""
         made = self.verdicts(trajectory)
         return tuple(verdict if number in turns else None for number, verdict in enumerate(made))
 
-    def verdicts(self, trajectory: Trajectory) -> tuple[Verdict | None, ...]:
+    def verdicts(self, trajectory: Trajectory) -> tuple[JudgeVerdict | None, ...]:
         """A verdict for each turn that called something, without an event loop."""
         if not trajectory.task.evidence:
-            none = Verdict(invalid=NoVerdict.NO_EVIDENCE)
+            none = JudgeVerdict(invalid=NoVerdict.NO_EVIDENCE)
             return tuple(none if is_call(turn) else None for turn in trajectory.turns)
         found = self.find(trajectory)
         return tuple(
@@ -78,14 +77,14 @@ class BoxJudge:
             for number, turn in enumerate(trajectory.turns)
         )
 
-    def _verdict(self, trajectory: Trajectory, number: int, found: Sequence[Looked]) -> Verdict:
+    def _verdict(self, trajectory: Trajectory, number: int, regions: Sequence[Looked]) -> JudgeVerdict:
         run = trajectory.turns[number].execution
         if run is None or not run.pictures:
-            return Verdict(score=0.0, detail="no picture came back")
-        looked = [item for item in found if item.turn == number]
+            return JudgeVerdict(score=0.0, detail="no picture came back")
+        looked = [item for item in regions if item.turn == number]
         if not looked:
-            return Verdict(score=self.rule.miss, detail="no part of a picture was cut out")
-        return Verdict(score=max(self.level(trajectory.task, item) for item in looked))
+            return JudgeVerdict(score=self.rule.miss, detail="no part of a picture was cut out")
+        return JudgeVerdict(score=max(self.level(trajectory.task, item) for item in looked))
 
     def level(self, task: Task, looked: Looked) -> float:
         """`whole`, `part` or `miss` of the rule for one region."""
@@ -96,23 +95,6 @@ class BoxJudge:
         if held >= self.rule.contained:
             return self.rule.whole
         return self.rule.part if held >= self.rule.touched else self.rule.miss
-
-
-def area(box: Box) -> float:
-    """Pixels inside a box; 0 for an empty or reversed one."""
-    return max(box[2] - box[0], 0.0) * max(box[3] - box[1], 0.0)
-
-
-def overlap(one: Box, other: Box) -> float:
-    """Pixels that both boxes hold."""
-    return area((max(one[0], other[0]), max(one[1], other[1]), min(one[2], other[2]), min(one[3], other[3])))
-
-
-def iou(one: Box, other: Box) -> float:
-    """Intersection over union, 0 to 1; 0 if both are empty."""
-    shared = overlap(one, other)
-    union = area(one) + area(other) - shared
-    return shared / union if union > 0 else 0.0
 
 
 def containment(gold: EvidenceBox, looked: Looked) -> float:

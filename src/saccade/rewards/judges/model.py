@@ -1,58 +1,32 @@
 """A model that judges what calls gave back: it sees the question and the pictures of one call, and nothing else.
 
 Neither code nor thoughts nor printed text reach the judge, so none of them can talk to it; a picture with text in it
-can. A reply that is not exactly the asked JSON is no verdict; the question is put again, warmer, and after
-the last attempt the verdict is `malformed`. An outage is a verdict of its own too, and so is the refusal of this one
-question (a picture that is too thin, a filter of content); only what would be refused whatever is asked ends a run. To
-keep replies, give it a `saccade.models.kept.KeptModel`.
+can. A question without a usable reply has the verdict `malformed`, `outage` or `refused` (a picture that is too thin, a
+filter of content), and never a zero; only what would be refused whatever is asked ends a run. How the model is asked is
+`saccade.rewards.judges.client`; to keep replies, give it a `JudgeClient` with a folder.
 """
 
 from __future__ import annotations
 
 import asyncio
-import logging
-import re
 from collections.abc import Collection
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Final
 
-from pydantic import Field, FiniteFloat, PositiveInt, ValidationError
+from pydantic import Field, FiniteFloat
 
-from saccade.errors import MissingMediaError, ModelDeniedError, ModelLostError, ModelRefusedError, PromptFileError
-from saccade.models.base import MediaReader, Model, Request
-from saccade.models.limited import LimitedModel
-from saccade.models.retry import DEFAULT_RETRY, RetryPolicy
-from saccade.record.base import Record, clean_text
+from saccade.errors import PromptFileError
+from saccade.models.base import MediaReader, Model
+from saccade.record.base import Record
 from saccade.record.content import Message, TextPart
-from saccade.record.settings import Settings
-from saccade.record.trajectory import Sampling, Trajectory
+from saccade.record.trajectory import Trajectory
 from saccade.record.turn import Turn
-from saccade.rewards.judges.verdict import NoVerdict, Verdict
+from saccade.rewards.judges.client import AskRules, JudgeClient, NoReply, client_of, strict_verdict
+from saccade.rewards.judges.verdict import JudgeVerdict
 
 _REPLY: Final = 'Reply with JSON and nothing else: {"score": <one of the three numbers>}'
-_FENCE: Final = re.compile(r"\s*```(?:json)?\n(.*)\n```\s*", re.DOTALL)
-
-
-_log = logging.getLogger(__name__)
-
-
-class AskRules(Settings):
-    """How a model that judges is asked."""
-
-    attempts: PositiveInt = 3
-    """How often a question is put until the reply is a verdict."""
-    max_tokens: PositiveInt = 1024
-    """Of a reply, thoughts included."""
-    concurrent: PositiveInt = 8
-    """Requests at once, of the whole run."""
-
-
-class PatientRules(AskRules):
-    """The same, and how often and how long one request is tried."""
-
-    retry: RetryPolicy = DEFAULT_RETRY
 
 
 class JudgeRules(AskRules):
@@ -83,34 +57,29 @@ class ModelJudge:
             object.__setattr__(self, "_prompt", read_prompt(self.rules.prompt_file))
 
     @cached_property
-    def _asked(self) -> Model:
-        return limited(self.model, self.rules)
+    def _client(self) -> JudgeClient:
+        return client_of(self.model, self.rules)
 
-    async def judge(self, trajectory: Trajectory, turns: Collection[int]) -> tuple[Verdict | None, ...]:
+    async def judge(self, trajectory: Trajectory, turns: Collection[int]) -> tuple[JudgeVerdict | None, ...]:
         """A verdict for each of the `turns`.
 
         Raises:
             ModelDeniedError: whatever is asked would be refused.
         """
 
-        async def one(number: int, turn: Turn) -> Verdict | None:
+        async def one(number: int, turn: Turn) -> JudgeVerdict | None:
             return await self._verdict(trajectory, turn) if number in turns else None
 
         return tuple(await asyncio.gather(*(one(number, turn) for number, turn in enumerate(trajectory.turns))))
 
-    async def _verdict(self, trajectory: Trajectory, turn: Turn) -> Verdict:
+    async def _verdict(self, trajectory: Trajectory, turn: Turn) -> JudgeVerdict:
         pictures = tuple(picture.image for picture in turn.execution.pictures) if turn.execution is not None else ()
         if not pictures:
-            return Verdict(score=0.0, detail="no picture came back")
+            return JudgeVerdict(score=0.0, detail="no picture came back")
         question, levels = trajectory.task.question, self.rules.levels
         text = _filled(self._prompt, question, levels) if self._prompt else _instruction(question, levels)
         message = Message(role="user", parts=(*pictures, TextPart(text=text)))
-        return await ask_for_score(self._asked, self.media, message, levels, self.rules)
-
-
-def limited(model: Model, rules: AskRules) -> Model:
-    """The model, asked no more at once than the rules allow; one that has a limit already keeps it."""
-    return model if isinstance(model, LimitedModel) else LimitedModel(model, rules.concurrent)
+        return await ask_for_score(self._client, self.media, message, levels)
 
 
 def read_prompt(file: str) -> str:
@@ -132,47 +101,23 @@ def read_prompt(file: str) -> str:
 
 
 async def ask_for_score(
-    model: Model, media: MediaReader, message: Message, levels: tuple[float, ...], rules: AskRules
-) -> Verdict:
-    """One of `levels` from `model`, asked again, each time warmer, while its reply is none of them.
+    client: JudgeClient, media: MediaReader, message: Message, levels: tuple[float, ...]
+) -> JudgeVerdict:
+    """One of `levels`, or why there is none.
 
     Raises:
         ModelDeniedError: whatever is asked would be refused.
     """
-    said = ""
-    for attempt in range(rules.attempts):
-        # The first attempt is greedy; a second greedy one would say the same again. No seed: not every backend has one.
-        sampling = Sampling(temperature=0.6 + attempt / 10 if attempt else 0.0, max_tokens=rules.max_tokens)
-        try:
-            completion = await model.complete(Request((message,), sampling=sampling), media)
-        except ModelLostError as error:
-            return _none(model, NoVerdict.OUTAGE, str(error))
-        except ModelDeniedError:
-            raise
-        except ModelRefusedError as error:
-            return _none(model, NoVerdict.REFUSED, str(error))
-        except MissingMediaError as error:
-            return Verdict(invalid=NoVerdict.UNSEEN, detail=clean_text(str(error)))
-        said = completion.text
-        score = read_score(said, levels)
-        if score is not None:
-            return Verdict(score=score)
-    return _none(model, NoVerdict.MALFORMED, said[:300])
-
-
-def _none(model: Model, invalid: NoVerdict, detail: str) -> Verdict:
-    _log.warning("The judge %s gave no verdict (%s): %s", model.name, invalid.value, detail)
-    return Verdict(invalid=invalid, detail=clean_text(detail))
+    said = await client.ask(message, lambda reply: read_score(reply, levels), media)
+    return (
+        JudgeVerdict(invalid=said.reason, detail=said.detail) if isinstance(said, NoReply) else JudgeVerdict(score=said)
+    )
 
 
 def read_score(reply: str, levels: tuple[float, ...]) -> float | None:
     """The score of a reply that is exactly `{"score": x}` with one of `levels`, fenced or not; None for all else."""
-    fenced = _FENCE.fullmatch(reply)
-    try:
-        score = _Reply.model_validate_json(fenced[1] if fenced else reply, strict=True).score
-    except ValidationError:
-        return None
-    return score if score in levels else None
+    read = strict_verdict(reply, _Reply)
+    return read.score if read is not None and read.score in levels else None
 
 
 def _instruction(question: str, levels: tuple[float, ...]) -> str:

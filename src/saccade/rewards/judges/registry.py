@@ -12,8 +12,7 @@ from functools import partial
 from typing import Final, cast
 
 from saccade.errors import RegistryError, SettingsError
-from saccade.looks.regions import Region, regions
-from saccade.looks.stored import StoredPixels
+from saccade.looks.regions import Region, StoredPixels, regions
 from saccade.media.store import MediaStore
 from saccade.models.base import Model
 from saccade.record.registry import Registry, has_members
@@ -58,18 +57,18 @@ JUDGES: Final = Registry[object](
 )
 
 
-def make_judge(wanted: str, context: JudgeContext) -> Judge:
+def make_judge(name: str, context: JudgeContext) -> Judge:
     """The judge that `wanted` names: an id, or code of the user's own (`file.py:NAME`, `module:NAME`).
 
     Raises:
         RegistryError: nothing has that name (suggests the nearest), or what it names makes no judge.
         SettingsError: it needs a model, and none is named.
     """
-    found = JUDGES.load(wanted)
+    found = JUDGES.load(name)
     judge = found(context) if callable(found) and _members(found) else found
     lack = _members(judge)
     if lack:
-        raise RegistryError(f"{wanted} made no judge: {lack.replace('it is', 'it gave', 1)}. See docs/extending.md.")
+        raise RegistryError(f"{name} made no judge: {lack.replace('it is', 'it gave', 1)}. See docs/extending.md.")
     return cast(Judge, judge)
 
 

@@ -32,7 +32,7 @@ class NoVerdict(StrEnum):
     """The pictures of the call could not be read or placed."""
 
 
-class Verdict(Record):
+class JudgeVerdict(Record):
     """A score from 0 to 1, or why there is none."""
 
     score: FiniteFloat | None = None
@@ -50,5 +50,5 @@ class Verdict(Record):
 class Judge(Protocol):
     """Judges the calls of a trajectory by what they gave back."""
 
-    async def judge(self, trajectory: Trajectory, turns: Collection[int]) -> tuple[Verdict | None, ...]:
+    async def judge(self, trajectory: Trajectory, turns: Collection[int]) -> tuple[JudgeVerdict | None, ...]:
         """A verdict for each of the `turns`, which are calls, by their numbers; None for every other turn."""

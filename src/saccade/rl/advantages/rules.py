@@ -6,8 +6,8 @@ group, what a filter left out included (`group`, as PyVision-RL's code does).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from abc import abstractmethod
+from collections.abc import Callable
 from typing import Annotated, Final, Literal, TypeAlias
 
 import numpy as np
@@ -15,38 +15,28 @@ from numpy.typing import NDArray
 from pydantic import BeforeValidator, NonNegativeFloat, SerializeAsAny
 
 from saccade.record.registry import Registry, is_subclass
-from saccade.rewards.reward import Reward
-from saccade.rl.advantages.group_relative import Array, leave_one_out, mean_baseline, standardised
-from saccade.rl.advantages.turns import as_returns, batch_normalised, per_token
-from saccade.rl.groups import Rollout
+from saccade.rl.advantages.estimators import (
+    Array,
+    as_returns,
+    batch_normalised,
+    leave_one_out,
+    mean_baseline,
+    standardised,
+)
+from saccade.rl.rollout import Rollout
 from saccade.rl.rules import Rule, named
-from saccade.rl.select.selection import Kept, Selection
+from saccade.rl.select.selection import Selection
 
 Estimate: TypeAlias = Callable[[Array, NDArray[np.int64]], Array]
 Baseline = Literal["kept", "group"]
 
 
-@dataclass(frozen=True, slots=True)
-class Advantage:
-    """The advantage of one rollout."""
-
-    group: str
-    id: str
-    sequence: float
-    turns: Array | None = None
-    """Terms of the turns, (turns,), weight included; None without a turn term."""
-
-    def tokens(self, turn_of_token: NDArray[np.int64]) -> Array:
-        """The advantage of each token, (tokens,); see `per_token`."""
-        return per_token(self.sequence, turn_of_token, self.turns)
-
-
 class AdvantageRule(Rule):
-    """Base of all advantage rules: settings, called with a selection and the rewards of its rollouts by their ids."""
+    """Base of all advantage rules: settings, called with a selection."""
 
-    def __call__(self, selection: Selection, rewards: Mapping[str, Reward]) -> list[Advantage]:
-        """For each rollout that is trained on, in the selection's order."""
-        raise NotImplementedError
+    @abstractmethod
+    def __call__(self, selection: Selection) -> list[Rollout]:
+        """Each rollout that is trained on, with its advantage (`Rollout.with_advantage`), in the selection's order."""
 
 
 class Grpo(AdvantageRule):
@@ -57,9 +47,8 @@ class Grpo(AdvantageRule):
     """False: PyVision-RL and Dr. GRPO."""
     baseline: Baseline = "kept"
 
-    def __call__(self, selection: Selection, rewards: Mapping[str, Reward]) -> list[Advantage]:
-        """For each rollout that is trained on, in the selection's order."""
-        return _sequences(selection, standardised if self.divide_by_std else mean_baseline, self.baseline)
+    def __call__(self, selection: Selection) -> list[Rollout]:
+        return _with_advantages(selection, standardised if self.divide_by_std else mean_baseline, self.baseline)
 
 
 class Rloo(AdvantageRule):
@@ -68,9 +57,8 @@ class Rloo(AdvantageRule):
     rule: Literal["rloo"] = "rloo"
     baseline: Baseline = "kept"
 
-    def __call__(self, selection: Selection, rewards: Mapping[str, Reward]) -> list[Advantage]:
-        """For each rollout that is trained on, in the selection's order."""
-        return _sequences(selection, leave_one_out, self.baseline)
+    def __call__(self, selection: Selection) -> list[Rollout]:
+        return _with_advantages(selection, leave_one_out, self.baseline)
 
 
 class Tapo(AdvantageRule):
@@ -79,9 +67,8 @@ class Tapo(AdvantageRule):
     rule: Literal["tapo"] = "tapo"
     baseline: Baseline = "kept"
 
-    def __call__(self, selection: Selection, rewards: Mapping[str, Reward]) -> list[Advantage]:
-        """For each rollout that is trained on, in the selection's order."""
-        return _sequences(selection, mean_baseline, self.baseline)
+    def __call__(self, selection: Selection) -> list[Rollout]:
+        return _with_advantages(selection, mean_baseline, self.baseline)
 
 
 class TurnLevel(AdvantageRule):
@@ -94,13 +81,14 @@ class TurnLevel(AdvantageRule):
     divide_by_std: bool = True
     baseline: Baseline = "kept"
 
-    def __call__(self, selection: Selection, rewards: Mapping[str, Reward]) -> list[Advantage]:
-        """For each rollout that is trained on; `rewards` are found by its id. Raises KeyError for a missing part."""
-        plain = _sequences(selection, standardised if self.divide_by_std else mean_baseline, self.baseline)
-        terms = batch_normalised([as_returns(rewards[item.id].turn_part(self.part)) for item in plain])
+    def __call__(self, selection: Selection) -> list[Rollout]:
+        """Each rollout that is trained on, with its advantage. Raises KeyError for a missing part."""
+        estimate = standardised if self.divide_by_std else mean_baseline
+        compared = _compared(selection, estimate, self.baseline)
+        terms = batch_normalised([as_returns(item.reward.turn_part(self.part)) for item, _ in compared])
         return [
-            Advantage(item.group, item.id, item.sequence, self.weight * term)
-            for item, term in zip(plain, terms, strict=True)
+            item.with_advantage(sequence, self.weight * term)
+            for (item, sequence), term in zip(compared, terms, strict=True)
         ]
 
 
@@ -122,19 +110,17 @@ NamedAdvantage = Annotated[SerializeAsAny[AdvantageRule], BeforeValidator(named(
 """What a recipe holds: a table that names a rule."""
 
 
-def _sequences(selection: Selection, estimate: Estimate, baseline: Baseline) -> list[Advantage]:
-    advantages: list[Advantage] = []
-    for kept in selection.kept:
-        members = kept.rollouts if baseline == "kept" else _usable(kept)
-        rewards = np.array([item.reward for item in members], np.float64)
+def _with_advantages(selection: Selection, estimate: Estimate, baseline: Baseline) -> list[Rollout]:
+    return [item.with_advantage(sequence) for item, sequence in _compared(selection, estimate, baseline)]
+
+
+def _compared(selection: Selection, estimate: Estimate, baseline: Baseline) -> list[tuple[Rollout, float]]:
+    """Every rollout that is trained on, and how much better it was than its group."""
+    compared: list[tuple[Rollout, float]] = []
+    for group in selection.kept:
+        members = group.kept if baseline == "kept" else group.usable
+        rewards = np.array([item.reward.total for item in members], np.float64)
         values = estimate(rewards, np.zeros(len(members), np.int64))
-        advantages += [
-            Advantage(kept.group.id, item.id, float(value))
-            for item, value in zip(members, values, strict=True)
-            if item.id in kept.ids
-        ]
-    return advantages
-
-
-def _usable(kept: Kept) -> tuple[Rollout, ...]:
-    return tuple(item for item in kept.group.rollouts if item.usable)
+        pairs = zip(members, values, strict=True)
+        compared += [(item, float(value)) for item, value in pairs if item.dropped is None]
+    return compared

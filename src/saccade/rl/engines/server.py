@@ -12,6 +12,7 @@ tokens depends on the server.
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -23,18 +24,19 @@ from pathlib import Path
 import torch
 
 from saccade.errors import ModelRefusedError, SettingsError
+from saccade.generate.base import ContextFullError, SampledTurn, Slot, TurnRequest
+from saccade.generate.turn import start_turn
 from saccade.models.base import MediaReader
+from saccade.models.families.known import FAMILIES
 from saccade.models.pictures import decoded_picture, saved_picture
 from saccade.record.content import ImagePart
-from saccade.rl.engines.base import ContextFullError, SampledTurn, Slot, TurnRequest
-from saccade.rl.engines.sequences import Policy
-from saccade.rl.engines.server_check import CheckedServer, check_server
+from saccade.rl.engines.server_check import CheckedServer, EncodedPolicy, check_server
 from saccade.rl.engines.server_http import Connection
-from saccade.rl.engines.turn import start_turn
 from saccade.rl.engines.wire import SampleOutput, SampleRequest
 from saccade.tokens.segments import PromptPicture
 
-_FAMILIES = frozenset({"qwen2_5_vl", "qwen3_vl"})
+_log = logging.getLogger(__name__)
+
 _BANNED = -1e9
 _KEPT_PICTURES = 256
 
@@ -42,7 +44,7 @@ _KEPT_PICTURES = 256
 class ServerEngine:
     """A `base.Engine` that samples at a server, which reads new weights from a folder."""
 
-    def __init__(self, connection: Connection, policy: Policy, media: MediaReader, weights: Path) -> None:
+    def __init__(self, connection: Connection, policy: EncodedPolicy, media: MediaReader, weights: Path) -> None:
         """Reaches for nothing yet.
 
         Args:
@@ -54,10 +56,11 @@ class ServerEngine:
         Raises:
             SettingsError: the family's pictures are written in another way by servers.
         """
-        if policy.encoder.frame.model_type not in _FAMILIES:
+        if policy.encoder.family.own_marks:
+            served = [name for name, family in FAMILIES.items() if not family.own_marks]
             raise SettingsError(
-                f"{policy.encoder.frame.model_type} has no server engine: its pictures are tiles, around which servers "
-                f"write marks of their own. Leave out --engine, or take one of {', '.join(sorted(_FAMILIES))}."
+                f"{policy.encoder.family.model_type} has no server engine: its pictures are tiles, around which "
+                f"servers write marks of their own. Leave out --engine, or take one of {', '.join(served)}."
             )
         self.name = f"server:{connection.address}"
         self.policy = policy
@@ -85,9 +88,10 @@ class ServerEngine:
         Raises:
             ModelError: the server cannot be reached, or does not take the weights.
         """
-        wire = (await self.checked()).wire
+        wire, began = (await self.checked()).wire, time.perf_counter()
         await asyncio.to_thread(save, self._weights)
         await wire.reload(self._connection, self._weights.resolve())
+        _log.info("%s has read the new weights, %.1f s.", self.name, time.perf_counter() - began)
 
     async def close(self) -> None:
         """Close the connection."""
@@ -119,7 +123,7 @@ class ServerEngine:
     def _encoded(self, part: ImagePart) -> str:
         """A picture at the size that the policy sees, so that the server has nothing to resize."""
         encoder = self.policy.encoder
-        image = encoder.frame.prepared(decoded_picture(part, self._media), encoder.image_processor)
+        image = encoder.family.prepared(decoded_picture(part, self._media), encoder.image_processor)
         return saved_picture(image, "PNG").url
 
     @contextmanager

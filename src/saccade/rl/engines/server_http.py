@@ -11,7 +11,7 @@ import httpx
 
 from saccade.errors import ModelError, ModelRefusedError, SettingsError
 from saccade.models.failures import retry_after
-from saccade.models.keys import Key, find_key
+from saccade.models.keys import ApiKey, find_key
 from saccade.models.retry import ENGINE_RETRY, Clock, OutageError, RetryPolicy, with_retries
 
 T = TypeVar("T")
@@ -46,7 +46,7 @@ class Connection:
         self.address = checked_address(address)
         self._retry = retry
         self._clock = clock
-        self._key: Key = find_key("engine", needed=False)
+        self._key: ApiKey = find_key("engine", needed=False)
         secret = self._key.reveal()
         self._client = httpx.AsyncClient(
             base_url=self.address,

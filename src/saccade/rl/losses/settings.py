@@ -9,7 +9,7 @@ from pydantic import Field, NonNegativeFloat, PositiveFloat
 from saccade.record.settings import Settings
 
 
-class LossSettings(Settings):
+class RlLossSettings(Settings):
     """Clipped policy gradient, distance to a reference, entropy."""
 
     clip_low: Annotated[float, Field(ge=0, le=1)] = 0.2

@@ -12,7 +12,7 @@ import numpy as np
 from pydantic import Field, PositiveInt, model_validator
 
 from saccade.record.settings import Settings
-from saccade.rl.groups import RolloutGroup
+from saccade.rl.rollout import RolloutGroup
 
 
 class Band(Settings):
@@ -38,7 +38,7 @@ UNSOLVED_MOSTLY: Final = Band(highest=0.9, fewest=8)
 
 def pass_rates(groups: Iterable[RolloutGroup]) -> dict[str, tuple[float, int]]:
     """For each group its share of right rollouts and the number of usable ones; groups without any are left out."""
-    counted = ((group.id, group.pass_rate, sum(item.usable for item in group.rollouts)) for group in groups)
+    counted = ((group.id, group.pass_rate, len(group.usable)) for group in groups)
     return {name: (rate, usable) for name, rate, usable in counted if rate is not None}
 
 

@@ -9,16 +9,15 @@ advantage that belongs to it takes its baseline from the full group, what was fi
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import count
 from typing import Literal
 
 from pydantic import NonNegativeFloat, PositiveInt
 
-from saccade.rl.groups import Broken, RolloutGroup
+from saccade.record.stop_facts import Broken
+from saccade.rl.rollout import DropReason, RolloutGroup
 from saccade.rl.select.selection import (
     TOLERANCE,
-    Dropped,
-    Kept,
-    Reason,
     Selection,
     SelectionRule,
     best,
@@ -46,13 +45,14 @@ class OversampleFilterRank(SelectionRule):
     def __call__(self, groups: Sequence[RolloutGroup]) -> Selection:
         """At most `groups` groups, largest spread first."""
         chosen = keep_usable(groups)
-        chosen = keep_groups(chosen, Reason.ALL_BROKEN, lambda item: any(not one.broken for one in item.rollouts))
+        chosen = keep_groups(chosen, DropReason.ALL_BROKEN, lambda item: any(not one.broken for one in item.kept))
         if self.broken == "rollout":
-            chosen = keep_rollouts(chosen, Reason.BROKEN, lambda one: not one.broken)
-        chosen = keep_groups(chosen, Reason.TOO_FEW, lambda item: len(item.ids) >= self.fewest)
-        chosen = keep_groups(chosen, Reason.NO_SPREAD, lambda item: item.spread > self.tolerance)
-        ranked = sorted(chosen.kept, key=lambda item: -item.spread if self.rank else 0.0)
-        return best(Selection(tuple(ranked), chosen.dropped), self.groups)
+            chosen = keep_rollouts(chosen, DropReason.BROKEN, lambda one: not one.broken)
+        chosen = keep_groups(chosen, DropReason.TOO_FEW, lambda item: len(item.kept) >= self.fewest)
+        chosen = keep_groups(chosen, DropReason.NO_SPREAD, lambda item: item.spread > self.tolerance)
+        if self.rank:
+            chosen = Selection(tuple(sorted(chosen.groups, key=lambda item: item.spread, reverse=True)))
+        return best(chosen, self.groups)
 
 
 class RepoRank(SelectionRule):
@@ -70,24 +70,13 @@ class RepoRank(SelectionRule):
     def __call__(self, groups: Sequence[RolloutGroup]) -> Selection:
         """At most `rollouts` rollouts; ranked by the spread of their group only if there are more."""
         chosen = keep_usable(groups)
-        chosen = keep_groups(chosen, Reason.NO_SPREAD, lambda item: item.spread > self.tolerance)
-        spreads = {item.group.id: item.spread for item in chosen.kept}
+        chosen = keep_groups(chosen, DropReason.NO_SPREAD, lambda item: item.spread > self.tolerance)
+        spreads = {group.id: group.spread for group in chosen.groups}
         if self.need_pictures:
-            chosen = keep_rollouts(chosen, Reason.NO_PICTURES, lambda one: one.pictures > 0)
-        chosen = keep_rollouts(chosen, Reason.BROKEN, lambda one: one.broken.isdisjoint(self.forbidden))
+            chosen = keep_rollouts(chosen, DropReason.NO_PICTURES, lambda one: one.pictures > 0)
+        chosen = keep_rollouts(chosen, DropReason.BROKEN, lambda one: one.broken.isdisjoint(self.forbidden))
         if len(chosen) <= self.rollouts:
             return chosen
-        ranked = sorted(chosen.kept, key=lambda item: -spreads[item.group.id])
-        return _cut(Selection(tuple(ranked), chosen.dropped), self.rollouts)
-
-
-def _cut(selection: Selection, most: int) -> Selection:
-    """The first `most` rollouts; the last group may lose some of its own."""
-    kept, dropped = [], list(selection.dropped)
-    for item in selection.kept:
-        ids = item.ids[:most]
-        most -= len(ids)
-        dropped += [Dropped(item.group.id, name, Reason.RANKED_OUT) for name in item.ids[len(ids) :]]
-        if ids:
-            kept.append(Kept(item.group, ids))
-    return Selection(tuple(kept), tuple(dropped))
+        ranked = Selection(tuple(sorted(chosen.groups, key=lambda group: spreads[group.id], reverse=True)))
+        place = count()
+        return keep_rollouts(ranked, DropReason.RANKED_OUT, lambda _: next(place) < self.rollouts)

@@ -1,4 +1,4 @@
-"""What a selection says: the groups to train on, which of their rollouts, and why everything else was left out.
+"""What a selection says: the groups of a step, and of each rollout whether it is trained on or why it was dropped.
 
 Rules are pure: the same groups in the same order give the same selection, ties keep that order, rollouts of two groups
 are never mixed, and one that is lost or has no reward is never kept.
@@ -6,89 +6,79 @@ are never mixed, and one that is lost or has no reward is never kept.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
-from typing import Final
+from typing import Annotated, Final
 
-from saccade.rl.groups import Rollout, RolloutGroup, spread
-from saccade.rl.rules import Rule
+from pydantic import BeforeValidator, SerializeAsAny
+
+from saccade.record.registry import Registry, is_subclass
+from saccade.rl.rollout import DropReason, Rollout, RolloutGroup
+from saccade.rl.rules import Rule, named
 
 TOLERANCE: Final = 1e-6
 """Spread of rewards up to which a group has none: equal sums of parts differ by rounding."""
 
 
-class Reason(StrEnum):
-    """Why a group or a rollout was left out."""
-
-    UNUSABLE = "unusable"
-    """Lost, or without a reward."""
-    ALL_BROKEN = "all_broken"
-    BROKEN = "broken"
-    NO_SPREAD = "no_spread"
-    """All rewards are equal: no advantage differs from zero."""
-    NO_PICTURES = "no_pictures"
-    TOO_FEW = "too_few"
-    """Fewer rollouts left than a group needs."""
-    TOO_EASY = "too_easy"
-    TOO_HARD = "too_hard"
-    RANKED_OUT = "ranked_out"
-    """There were enough better ones."""
-
-
-@dataclass(frozen=True, slots=True)
-class Kept:
-    """A group that is trained on."""
-
-    group: RolloutGroup
-    """With all its rollouts: a baseline may be that of the whole group."""
-    ids: tuple[str, ...]
-    """The rollouts that enter the loss, in the order of the group."""
-
-    @property
-    def rollouts(self) -> tuple[Rollout, ...]:
-        """The rollouts that enter the loss."""
-        return tuple(item for item in self.group.rollouts if item.id in self.ids)
-
-    @property
-    def spread(self) -> float:
-        """Sample standard deviation of their rewards."""
-        return spread(self.rollouts)
-
-
-@dataclass(frozen=True, slots=True)
-class Dropped:
-    """A rollout that is not trained on."""
-
-    group: str
-    id: str
-    reason: Reason
-
-
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """What a rule decided; every rollout is in it once."""
+    """What a rule decided: every group that it was given, with the rollouts that it dropped marked."""
 
-    kept: tuple[Kept, ...]
+    groups: tuple[RolloutGroup, ...] = ()
     """Best first where the rule ranks, else in the given order."""
-    dropped: tuple[Dropped, ...] = ()
 
     def __len__(self) -> int:
         """Rollouts that enter the loss."""
-        return sum(len(item.ids) for item in self.kept)
+        return len(self.rollouts)
 
-    def reasons(self) -> dict[Reason, int]:
+    @property
+    def kept(self) -> tuple[RolloutGroup, ...]:
+        """The groups of which something is trained on. A baseline may be that of the whole group."""
+        return tuple(group for group in self.groups if group.kept)
+
+    @property
+    def rollouts(self) -> tuple[Rollout, ...]:
+        """Those that enter the loss."""
+        return tuple(item for group in self.groups for item in group.kept)
+
+    @property
+    def dropped(self) -> tuple[Rollout, ...]:
+        """Those that do not."""
+        return tuple(item for group in self.groups for item in group.rollouts if item.dropped is not None)
+
+    def reasons(self) -> dict[DropReason, int]:
         """How many rollouts were left out for each reason."""
-        return dict(Counter(item.reason for item in self.dropped))
+        counts = Counter(item.dropped for item in self.dropped)
+        return {reason: counts[reason] for reason in DropReason if reason in counts}
 
 
 class SelectionRule(Rule):
     """Base of all rules that select: settings, called with groups of rollouts."""
 
+    @abstractmethod
     def __call__(self, groups: Sequence[RolloutGroup]) -> Selection:
-        """The selection. Raises `ValueError` if two groups share an id."""
-        raise NotImplementedError
+        """The rollouts that are trained on. Raises `ValueError` if two groups share an id."""
+
+
+_HERE = "saccade.rl.select"
+
+SELECTIONS: Final = Registry[type[SelectionRule]](
+    "selections",
+    {
+        "none@1": f"{_HERE}.plain:KeepAll",
+        "pass-rate@1": f"{_HERE}.plain:PassRate",
+        "oversample-filter-rank@1": f"{_HERE}.oversample:OversampleFilterRank",
+        "oversample-filter-rank-repo@1": f"{_HERE}.oversample:RepoRank",
+        "dynamic-sampling@1": f"{_HERE}.plain:DynamicSampling",
+    },
+    is_subclass(SelectionRule, f"a subclass of {_HERE}.selection.SelectionRule"),
+)
+"""Other packages add rules by the entry point group `saccade.selections`."""
+
+NamedSelection = Annotated[SerializeAsAny[SelectionRule], BeforeValidator(named(SELECTIONS, "none"))]
+"""What a recipe holds: a table that names a rule."""
 
 
 def keep_usable(groups: Sequence[RolloutGroup]) -> Selection:
@@ -102,32 +92,25 @@ def keep_usable(groups: Sequence[RolloutGroup]) -> Selection:
     ids = [item.id for group in groups for item in group.rollouts]
     if len(set(ids)) < len(ids):
         raise ValueError("two rollouts of different groups share an id; ids must be unique in a step")
-    everything = Selection(tuple(Kept(group, tuple(item.id for item in group.rollouts)) for group in groups))
-    return keep_rollouts(everything, Reason.UNUSABLE, lambda rollout: rollout.usable)
+    return keep_rollouts(Selection(tuple(groups)), DropReason.UNUSABLE, lambda rollout: rollout.usable)
 
 
-def keep_rollouts(selection: Selection, reason: Reason, wanted: Callable[[Rollout], bool]) -> Selection:
+def keep_rollouts(selection: Selection, reason: DropReason, wanted: Callable[[Rollout], bool]) -> Selection:
     """The selection with only the rollouts that are `wanted`; a group that loses all of them is gone."""
-    kept, dropped = [], list(selection.dropped)
-    for item in selection.kept:
-        left = tuple(rollout.id for rollout in item.rollouts if wanted(rollout))
-        dropped += [Dropped(item.group.id, name, reason) for name in item.ids if name not in left]
-        if left:
-            kept.append(Kept(item.group, left))
-    return Selection(tuple(kept), tuple(dropped))
+    return Selection(tuple(group.dropping(reason, lambda one: not wanted(one)) for group in selection.groups))
 
 
-def keep_groups(selection: Selection, reason: Reason, wanted: Callable[[Kept], bool]) -> Selection:
-    """The selection with only the groups that are `wanted`."""
-    kept: list[Kept] = []
-    gone: list[Kept] = []
-    for item in selection.kept:
-        (kept if wanted(item) else gone).append(item)
-    dropped = [Dropped(item.group.id, name, reason) for item in gone for name in item.ids]
-    return Selection(tuple(kept), (*selection.dropped, *dropped))
+def keep_groups(selection: Selection, reason: DropReason, wanted: Callable[[RolloutGroup], bool]) -> Selection:
+    """The selection with only the groups that are `wanted`; of one that is gone already nothing is asked."""
+    return Selection(
+        tuple(
+            group if not group.kept or wanted(group) else group.dropping(reason, lambda _: True)
+            for group in selection.groups
+        )
+    )
 
 
 def best(selection: Selection, groups: int) -> Selection:
     """The first `groups` groups; the others were ranked out."""
-    first = {item.group.id for item in selection.kept[:groups]}
-    return keep_groups(selection, Reason.RANKED_OUT, lambda item: item.group.id in first)
+    first = {group.id for group in selection.kept[:groups]}
+    return keep_groups(selection, DropReason.RANKED_OUT, lambda group: group.id in first)

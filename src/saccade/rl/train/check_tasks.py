@@ -11,8 +11,7 @@ import logging
 from saccade.dialects.base import Dialect
 from saccade.grading.grade import JUDGED
 from saccade.media.store import MediaStore
-from saccade.rewards.by_tag import ByTag
-from saccade.rewards.reward import RewardPreset, SearchesTasks
+from saccade.rewards.reward import ByTag, RewardPreset, SearchesTasks
 from saccade.rewards.trial import fines_form
 from saccade.rl.train.scoring import Scorer
 from saccade.rl.train.tasks import TaskList

@@ -3,11 +3,12 @@
     OUT/pass-rates.jsonl
 
 Rolling out every task may take longer than training on what is left, so rates are kept as they are found: a run that
-is killed meanwhile goes on with the rest, and a person can see what a band would leave.
+is killed meanwhile continues with the rest, and a person can see what a band would leave.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -16,9 +17,11 @@ from pydantic import Field, NonNegativeInt
 from saccade.errors import TrainingError
 from saccade.record.base import Record, Text
 from saccade.record.codec import append_lines, read_lines, recover_lines
-from saccade.rl.select.curriculum import Band, in_band
-from saccade.rl.train.collector import Collector
-from saccade.rl.train.metrics import RlCallback
+from saccade.rl.rollout import RolloutGroup
+from saccade.rl.select.curriculum import Band, in_band, pass_rates
+from saccade.rl.train.metrics import RlCallback, StepTiming
+from saccade.rl.train.scoring import accuracy_alone
+from saccade.rl.train.step import Trainer, check_lost
 from saccade.rl.train.tasks import TaskList
 
 PASS_RATES = "pass-rates.jsonl"
@@ -36,7 +39,7 @@ class TaskPassRate(Record):
 
 
 async def choose_tasks(
-    tasks: TaskList, band: Band, collector: Collector, out: Path, callback: RlCallback
+    tasks: TaskList, band: Band, trainer: Trainer, out: Path, callback: RlCallback
 ) -> tuple[str, ...]:
     """The ids of `tasks` whose pass rate lies in the band, in their order; every process calls it.
 
@@ -44,14 +47,14 @@ async def choose_tasks(
         TrainingError: there is none.
         RecordError: OUT/pass-rates.jsonl is damaged.
     """
-    path, processes = out / PASS_RATES, collector.processes
+    path, processes = out / PASS_RATES, trainer.processes
     stored = processes.all_gather(_read_pass_rates(path) if processes.is_main else [])[0]
     rates = {item.id: item for item in stored}
-    size, total = collector.recipe.rounds.tasks, len(tasks.ids)
+    size, total = trainer.recipe.rounds.tasks, len(tasks.ids)
     for start in range(0, total, size):
         part = range(start, min(start + size, total))
         if any(tasks.ids[place] not in rates for place in part):
-            measured = await collector.pass_rates(tasks, part)
+            measured = await measure_pass_rates(trainer, tasks, part)
             unknown = {name: found for name, found in measured.items() if name not in rates}
             new = [TaskPassRate(id=name, rate=rate, usable=usable) for name, (rate, usable) in unknown.items()]
             if processes.is_main:
@@ -67,6 +70,25 @@ async def choose_tasks(
         )
     callback.chose(len(chosen), total)
     return chosen
+
+
+async def measure_pass_rates(
+    trainer: Trainer, tasks: TaskList, places: Sequence[int]
+) -> dict[str, tuple[float | None, int]]:
+    """Of the tasks at `places` in their list the share of right rollouts, None where none is usable, and the number
+    of usable ones, from one group of rollouts each.
+
+    Raises:
+        TrainingError: every rollout was lost.
+    """
+    store, timing = trainer.resources.store, StepTiming()
+    own = {place: tasks.make(tasks.ids[place], store) for place in trainer.processes.share(places)}
+    scored = await trainer.score(await trainer.roll_out(own, timing), timing, trained_on=False)
+    check_lost(scored)
+    groups = (RolloutGroup(group.id, tuple(map(accuracy_alone, group.rollouts))) for group in scored)
+    measured = pass_rates(groups)
+    names = [tasks.ids[place] for place in places]
+    return {name: measured.get(f"{name}@{place}", (None, 0)) for name, place in zip(names, places, strict=True)}
 
 
 def _read_pass_rates(path: Path) -> list[TaskPassRate]:

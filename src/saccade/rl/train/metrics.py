@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
-from typing import Protocol
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
+from saccade.record.stop_facts import Broken
 from saccade.record.trajectory import Trajectory
-from saccade.rewards.reading import accuracy, calls, returned_pictures
-from saccade.rl.groups import Broken
-from saccade.rl.train.collector import RolloutBatch
-from saccade.rl.train.scoring import ScoredRollout
-from saccade.rl.train.update import UpdateMetrics
-
-Metrics = Mapping[str, float | int]
+from saccade.rewards.reading import accuracy, calls
+from saccade.rl.rollout import Rollout
+from saccade.rl.select.selection import Selection
+from saccade.training.callback import TrainingCallback
 
 
-class RlCallback(Protocol):
-    """Hears what a run does; decides nothing."""
+class RlCallback(TrainingCallback):
+    """What a run of reinforcement learning tells besides; each method does nothing until it is overridden."""
 
     def takes(self, tasks: int, total: int | None) -> None:
         """The run takes `tasks` of the `total` that its source has; None: it has no end."""
@@ -29,45 +26,57 @@ class RlCallback(Protocol):
     def chose(self, tasks: int, total: int) -> None:
         """It leaves `tasks` of `total`."""
 
-    def begins(self, done: int, total: int) -> None:
-        """Training begins after `done` of `total` steps."""
 
-    def step(self, number: int, values: Metrics) -> None:
-        """Step `number` (from 1) is done."""
+@dataclass
+class UpdateMetrics:
+    """Sums over forward passes, and over the updates of a step."""
 
-    def validated(self, number: int, values: Metrics) -> None:
-        """Held-out tasks were answered after `number` steps."""
+    loss: float = 0.0
+    """Of a step: mean over updates."""
+    gradient_norm: float = 0.0
+    """Of a step: mean over updates."""
+    tokens: float = 0.0
+    clipped: float = 0.0
+    kl: float = 0.0
+    entropy: float = 0.0
+    max_logprob_diff: float = 0.0
+    """Largest difference of log-probability between sampling and training; of a step: before any update."""
+    updates: int = 0
 
-    def saved(self, path: Path) -> None:
-        """A checkpoint, or the trained model, was written there."""
-
-
-class NoCallback:
-    """Hears and says nothing."""
-
-    def takes(self, tasks: int, total: int | None) -> None: ...
-
-    def choosing(self, done: int, total: int) -> None: ...
-
-    def chose(self, tasks: int, total: int) -> None: ...
-
-    def begins(self, done: int, total: int) -> None: ...
-
-    def step(self, number: int, values: Metrics) -> None: ...
-
-    def validated(self, number: int, values: Metrics) -> None: ...
-
-    def saved(self, path: Path) -> None: ...
+    def add(self, other: UpdateMetrics) -> None:
+        """These and those of `other`."""
+        self.loss += other.loss
+        self.gradient_norm += other.gradient_norm
+        self.tokens += other.tokens
+        self.clipped += other.clipped
+        self.kl += other.kl
+        self.entropy += other.entropy
+        self.max_logprob_diff = max(self.max_logprob_diff, other.max_logprob_diff)
+        self.updates += other.updates
 
 
-def rollout_metrics(scored: Sequence[ScoredRollout]) -> dict[str, float]:
+@dataclass
+class StepTiming:
+    """Where the time of a step went, in seconds, and how often a lost rollout was played again."""
+
+    decoding: float = 0.0
+    sandbox: float = 0.0
+    """No decoding: sandboxes and tools were waited for."""
+    scoring: float = 0.0
+    update: float = 0.0
+    others: float = 0.0
+    """Other processes were waited for."""
+    replayed: int = 0
+
+
+def rollout_metrics(rollouts: Sequence[Rollout]) -> dict[str, float]:
     """Means over rollouts that were not lost: reward and its parts, accuracy, calls, lengths."""
-    completed = [item for item in scored if not item.trajectory.lost]
-    values = {"lost": len(scored) - len(completed), "reward": _mean(item.reward.total for item in completed)}
+    completed = [item for item in rollouts if not item.lost]
+    values = {"lost": len(rollouts) - len(completed), "reward": _mean(item.reward.total for item in completed)}
     values["accuracy"] = _mean(accuracy(item.trajectory) for item in completed)
     values["tool_calls"] = _mean(len(calls(item.trajectory)) for item in completed)
     values["turns"] = _mean(len(item.trajectory.turns) for item in completed)
-    values["pictures"] = _mean(returned_pictures(item.trajectory) for item in completed)
+    values["pictures"] = _mean(item.pictures for item in completed)
     values["response_length"] = _mean(_written(item.trajectory) for item in completed)
     names = dict.fromkeys(part.name for item in completed for part in item.reward.parts)
     for name in names:
@@ -76,16 +85,14 @@ def rollout_metrics(scored: Sequence[ScoredRollout]) -> dict[str, float]:
     return {name: value for name, value in values.items() if value is not None}
 
 
-def step_metrics(batch: RolloutBatch, sums: UpdateMetrics, rate: float) -> dict[str, float]:
-    """Everything that is told of a step."""
-    scored = list(batch.scored.values())
-    values = rollout_metrics(scored)
-    rollouts = [rollout for group in batch.groups for rollout in group.rollouts]
-    broken = Counter(kind for rollout in rollouts for kind in rollout.broken)
+def step_metrics(
+    rollouts: Sequence[Rollout], selection: Selection, sums: UpdateMetrics, timing: StepTiming, rate: float
+) -> dict[str, float]:
+    """Everything that is logged of a step: its `rollouts` as they ended, its update, its time, its learning rate."""
+    values = rollout_metrics(rollouts)
+    broken = Counter(kind for item in rollouts for kind in item.broken)
     values |= {f"broken/{kind.value}": broken[kind] / len(rollouts) for kind in Broken}
-    values |= {f"dropped/{reason.value}": count for reason, count in batch.selection.reasons().items()}
-    right = {rollout.id for rollout in rollouts if rollout.right}
-    signs = [item.sequence < 0 for item in batch.advantages if item.id in right]
+    values |= {f"dropped/{reason.value}": count for reason, count in selection.reasons().items()}
     if sums.updates:  # without one these have no value
         values |= {
             "loss": sums.loss,
@@ -95,23 +102,24 @@ def step_metrics(batch: RolloutBatch, sums: UpdateMetrics, rate: float) -> dict[
             "entropy": sums.entropy / sums.tokens,
             "logprob_gap": sums.max_logprob_diff,
         }
+    trained = [(item, item.advantage) for item in rollouts if item.advantage is not None]
+    signs = [advantage.sequence < 0 for item, advantage in trained if item.right]
     if signs:
         values["right_with_negative_advantage"] = sum(signs) / len(signs)
-    seconds = batch.seconds
-    sampled = sum(_written(item.trajectory) for item in scored)
+    sampled = sum(_written(item.trajectory) for item in rollouts)
     return values | {
         "rollouts": len(rollouts),
-        "trained_rollouts": len(batch.advantages),
-        "replayed": batch.replayed,
+        "trained_rollouts": len(trained),
+        "replayed": timing.replayed,
         "updates": sums.updates,
         "learning_rate": rate,
         "sampled_tokens": sampled,
-        "sampled_tokens_per_second": sampled / max(1e-9, seconds.decoding + seconds.sandbox),
-        "seconds/decoding": seconds.decoding,
-        "seconds/sandbox": seconds.sandbox,
-        "seconds/scoring": seconds.scoring,
-        "seconds/update": seconds.update,
-        "seconds/others": seconds.others,
+        "sampled_tokens_per_second": sampled / max(1e-9, timing.decoding + timing.sandbox),
+        "seconds/decoding": timing.decoding,
+        "seconds/sandbox": timing.sandbox,
+        "seconds/scoring": timing.scoring,
+        "seconds/update": timing.update,
+        "seconds/others": timing.others,
     }
 
 

@@ -13,15 +13,14 @@ from saccade.record.codec import read_lines, recover_lines, write_lines
 from saccade.record.score import Score
 from saccade.record.trajectory import Trajectory
 from saccade.rewards.reward import with_reward
-from saccade.rl.advantages.rules import Advantage
-from saccade.rl.train.scoring import ScoredRollout
+from saccade.rl.rollout import Rollout
 
 ADVANTAGE = "advantage"
 """Name of the score that holds the advantage of a sequence; its detail tells that of each turn's tokens."""
 
 
 def open_rollout_store(root: Path, cursor: int) -> RunFolder:
-    """The folder, with only the rollouts of tasks before `cursor` in the row of epochs.
+    """The folder, with only the rollouts of tasks before `cursor` in the sequence of epochs.
 
     Raises:
         RecordError: it cannot be read.
@@ -33,16 +32,16 @@ def open_rollout_store(root: Path, cursor: int) -> RunFolder:
     return RunFolder(root)
 
 
-def with_worth(item: ScoredRollout, advantage: Advantage | None) -> Trajectory:
-    """The rollout with its reward's parts, those of its turns, and its advantage (None: not trained on) as scores."""
-    made = with_reward(item.trajectory, item.reward)
+def with_worth(item: Rollout) -> Trajectory:
+    """The rollout with its reward's parts, those of its turns, and where it has one its advantage as scores."""
+    trajectory = with_reward(item.trajectory, item.reward)
     more = [
         Score(name=f"reward.{part.name}.turns", weight=0.0, detail=_by_turn(part.values)) for part in item.reward.turns
     ]
-    if advantage is not None:
+    if (advantage := item.advantage) is not None:
         turns = () if advantage.turns is None else tuple(advantage.sequence + term for term in advantage.turns.tolist())
         more.append(Score(name=ADVANTAGE, value=advantage.sequence, weight=0.0, detail=_by_turn(turns)))
-    return made.with_scores(more)
+    return trajectory.with_scores(more)
 
 
 def _by_turn(values: Sequence[float | None]) -> str:

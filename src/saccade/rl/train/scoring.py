@@ -4,47 +4,27 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from saccade.grading.grade import JUDGED, scored_by_rule
 from saccade.media.store import MediaStore
 from saccade.models.base import Model
 from saccade.models.hosted import patient
-from saccade.models.kept import KeptModel
-from saccade.models.limited import LimitedModel
 from saccade.models.registry import load_model
 from saccade.record.score import CORRECT, Score
 from saccade.record.task import Task
 from saccade.record.trajectory import Trajectory
 from saccade.rewards.judges.answer import RIGHT, AnswerJudge, judged_score
+from saccade.rewards.judges.client import JudgeClient
 from saccade.rewards.judges.consistency import ConsistencyJudge
 from saccade.rewards.judges.group import judged, unjudged
 from saccade.rewards.judges.registry import JudgeContext, make_judge
 from saccade.rewards.judges.verdict import Judge
 from saccade.rewards.reading import LONGEST_ANSWER, accuracy
-from saccade.rewards.reward import Group, NeedsConsistency, NeedsJudge, Reward, RewardPreset, unscored
-from saccade.rl.play.rollouts import PlayedRollout
+from saccade.rewards.reward import NeedsConsistency, NeedsJudge, Reward, RewardGroup, RewardPreset, unscored
 from saccade.rl.recipe import RewardSettings
-
-
-@dataclass(frozen=True, slots=True)
-class ScoredRollout:
-    """A rollout and what it is worth."""
-
-    played: PlayedRollout
-    reward: Reward
-
-    @property
-    def trajectory(self) -> Trajectory:
-        """With its score `correct`."""
-        return self.played.trajectory
-
-    @property
-    def accuracy_alone(self) -> Reward:
-        """What it is worth where only right or wrong is asked."""
-        right = Reward(parts=(Score(name=CORRECT, value=accuracy(self.trajectory)),))
-        return unscored(right, "it has no turn to be trained on") if self.played.tokens is None else right
+from saccade.rl.rollout import Rollout
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +72,7 @@ class Scorer:
         for model in self.models:
             await model.close()
 
-    async def __call__(self, group: Sequence[PlayedRollout], *, trained_on: bool = True) -> list[ScoredRollout]:
+    async def __call__(self, group: Sequence[Rollout], *, trained_on: bool = True) -> list[Rollout]:
         """The rollouts of one task with their rewards; one that cannot be trained on has none.
 
         What is not `trained_on` (validation, a curriculum's pass rates) is not put before a model that judges calls or
@@ -101,10 +81,7 @@ class Scorer:
         graded = await asyncio.gather(*(self._graded(item.trajectory, trained_on) for item in group))
         rewards = self.preset(await self._judged(graded, trained_on))
         return [
-            ScoredRollout(
-                PlayedRollout(trajectory, item.tokens),
-                unscored(reward, "it has no turn to be trained on") if item.tokens is None else reward,
-            )
+            _scored(replace(item, trajectory=trajectory), reward)
             for item, trajectory, reward in zip(group, graded, rewards, strict=True)
         ]
 
@@ -113,13 +90,23 @@ class Scorer:
         needs = isinstance(self.preset, NeedsConsistency) and self.preset.needs_consistency(graded)
         return await self.consistency.scored(graded) if needs and trained_on and self.consistency else graded
 
-    async def _judged(self, graded: Sequence[Trajectory], trained_on: bool) -> Group:
+    async def _judged(self, graded: Sequence[Trajectory], trained_on: bool) -> RewardGroup:
         preset = self.preset
         if not isinstance(preset, NeedsJudge):
-            return Group(tuple(graded))
+            return RewardGroup(tuple(graded))
         if self.asks and not trained_on:
             return unjudged(graded)
         return await judged(self.judge, graded, preset.turns_to_judge)
+
+
+def accuracy_alone(rollout: Rollout) -> Rollout:
+    """A graded rollout, worth its accuracy: where only right or wrong is asked."""
+    return _scored(rollout, Reward(parts=(Score(name=CORRECT, value=accuracy(rollout.trajectory)),)))
+
+
+def _scored(rollout: Rollout, reward: Reward) -> Rollout:
+    without = rollout.tokens is None
+    return replace(rollout, reward=unscored(reward, "it has no turn to be trained on") if without else reward)
 
 
 def load_scorer(settings: RewardSettings, preset: RewardPreset, store: MediaStore, kept: Path) -> Scorer:
@@ -132,10 +119,10 @@ def load_scorer(settings: RewardSettings, preset: RewardPreset, store: MediaStor
         SettingsError: the judge needs a model, and none is named.
         PromptFileError: the judge's prompt file cannot be used.
     """
-    rules, models = settings.judge_rules, dict[str, Model]()
+    rules, models = settings.judge_rules, dict[str, JudgeClient]()
     judge_model = "" if settings.judge in ("none", "boxes") else settings.judge_model
     for name in {judge_model, settings.answer_judge, settings.consistency_judge} - {""}:
-        models[name] = LimitedModel(KeptModel(patient(load_model(name), settings.retry), kept), rules.concurrent)
+        models[name] = JudgeClient(patient(load_model(name), settings.retry), rules, kept)
     thoughts = settings.consistency_judge
     context = JudgeContext(store, models.get(judge_model), rules)
     return Scorer(

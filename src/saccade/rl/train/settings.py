@@ -13,8 +13,9 @@ from saccade.episode.session_limits import SessionLimits
 from saccade.errors import SettingsError
 from saccade.models.retry import ENGINE_RETRY, RETRY_SETTINGS, RetryPolicy
 from saccade.record.settings import Settings, load_settings
+from saccade.rewards.judges.client import ASK_LIMITS
 from saccade.rl.engines.server_http import checked_address
-from saccade.rl.play.rollouts import PlaySettings
+from saccade.rl.generation.rollouts import GenerationSettings
 from saccade.rl.recipe import Recipe, load_recipe
 from saccade.training.settings import KeepSettings, ModelSettings
 
@@ -28,7 +29,7 @@ class TaskSettings(Settings):
     """Tasks of it, the first; None: all of a file, and `WORLD_TASKS` of a world, which has no end."""
 
 
-class ValidationSettings(Settings):
+class RlValidationSettings(Settings):
     """How the run is watched: greedy answers to tasks that are not trained on."""
 
     source: str = ""
@@ -48,13 +49,17 @@ class RolloutStoreSettings(Settings):
 class RlSettings(Settings):
     """The settings of `saccade rl`."""
 
-    RENAMED: ClassVar = {"forward_tokens": "max_tokens_per_batch", "largest_gap": "max_logprob_diff"}
+    RENAMED: ClassVar = {
+        "forward_tokens": "max_tokens_per_batch",
+        "largest_gap": "max_logprob_diff",
+        "play": "generation",
+    }
     recipe: Recipe
     model: ModelSettings = ModelSettings()
     """LoRA's dropout counts as 0: the policy that learns must be the one that sampled."""
     tasks: TaskSettings = TaskSettings()
-    validation: ValidationSettings = ValidationSettings()
-    play: PlaySettings = PlaySettings()
+    validation: RlValidationSettings = RlValidationSettings()
+    generation: GenerationSettings = GenerationSettings()
     keep: KeepSettings = KeepSettings(every=10)
     rollouts: RolloutStoreSettings = RolloutStoreSettings()
     max_tokens_per_batch: PositiveInt = 16_384
@@ -79,7 +84,7 @@ class RlSettings(Settings):
 
 
 def load_rl_settings(
-    wanted: str | os.PathLike[str], profile: str | None = None, overrides: Sequence[str] = ()
+    name_or_path: str | os.PathLike[str], profile: str | None = None, overrides: Sequence[str] = ()
 ) -> RlSettings:
     """A recipe, by name or path, with its profile, and overrides `a.b=value` of it and of everything else.
 
@@ -89,7 +94,7 @@ def load_rl_settings(
     """
     machine = _MACHINE | RlSettings.RENAMED.keys()
     own = [item for item in overrides if item.partition("=")[0].split(".")[0].strip() in machine]
-    recipe = load_recipe(wanted, profile, [item for item in overrides if item not in own])
+    recipe = load_recipe(name_or_path, profile, [item for item in overrides if item not in own])
     settings = load_settings(_Machine, None, own)
     return RlSettings(recipe=recipe, **{name: getattr(settings, name) for name in _MACHINE})
 
@@ -114,7 +119,11 @@ class _Machine(RlSettings):
     recipe: Recipe | None = None  # type: ignore[assignment]
 
 
-MAY_DIFFER = (*RETRY_SETTINGS, *(f"recipe.reward.{name}" for name in RETRY_SETTINGS))
+MAY_DIFFER = (
+    *RETRY_SETTINGS,
+    *(f"recipe.reward.{name}" for name in RETRY_SETTINGS),
+    *(f"recipe.reward.judge_rules.{name}" for name in ASK_LIMITS),
+)
 """Settings that a run may be resumed with in place of its own: they decide nothing of what is trained."""
 _MACHINE = frozenset(RlSettings.model_fields) - {"recipe"}
 

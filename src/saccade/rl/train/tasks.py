@@ -35,7 +35,7 @@ class TaskList:
     """Tasks of the source; None: it has no end."""
 
     def at(self, place: int, seed: int) -> str:
-        """The id of the task at `place` (from 0) of an endless row of epochs."""
+        """The id of the task at `place` (from 0) of an endless sequence of epochs."""
         return _order(self.ids, seed, place // len(self.ids))[place % len(self.ids)]
 
 

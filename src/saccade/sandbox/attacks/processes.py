@@ -111,7 +111,7 @@ if made >= 2000:
     Attack(
         "thread_left_behind",
         "processes",
-        "leave a thread running that goes on after the call",
+        "leave a thread running that keeps running after the call",
         """
 import threading, time
 def work():

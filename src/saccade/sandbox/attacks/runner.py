@@ -13,7 +13,7 @@ from typing import Self
 from saccade.errors import SaccadeError
 from saccade.sandbox.attacks.attack import BREACH, PREAMBLE, STOPPED, Attack
 from saccade.sandbox.attacks.evidence import Held, busy_seconds, malformed
-from saccade.sandbox.attacks.surroundings import MEMORY_SLACK, Surroundings, descendants, resident_bytes, strays
+from saccade.sandbox.attacks.surroundings import MEMORY_SLACK, Canaries, descendants, resident_bytes, strays
 from saccade.sandbox.base import Sandbox, Session
 from saccade.sandbox.isolation import Layer
 from saccade.sandbox.limits import MIB, Limits
@@ -73,7 +73,7 @@ class AttackRunner:
 
     def __init__(self, open_sandbox: Callable[[], Sandbox]) -> None:
         self._open_sandbox = open_sandbox
-        self._surroundings = Surroundings()
+        self._surroundings = Canaries()
         self._stack = AsyncExitStack()
         self._sandbox: Sandbox | None = None
         self._neighbour: Session | None = None

@@ -30,7 +30,7 @@ MEMORY_SLACK = 768 << 20
 """Bytes by which the host's resident memory may grow during one attack: results are bounded by the limits."""
 
 
-class Surroundings:
+class Canaries:
     """Canaries around a sandbox; enter before the sandbox is started, so that it could inherit the secrets."""
 
     def __init__(self) -> None:

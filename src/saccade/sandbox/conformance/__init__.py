@@ -35,7 +35,7 @@ from saccade.sandbox.conformance import (
 )
 from saccade.sandbox.conformance.check import LIMITS, Check, ConformanceError
 
-__all__ = ["CHECKS", "LIMITS", "Check", "ConformanceError", "Outcome", "run_all"]
+__all__ = ["CHECKS", "LIMITS", "Check", "CheckResult", "ConformanceError", "run_all"]
 
 CHECKS: tuple[Check, ...] = tuple(
     check
@@ -48,7 +48,7 @@ CHECKS: tuple[Check, ...] = tuple(
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class CheckResult:
     """What one check found. `message` is empty if it passed; `seconds` is wall time."""
 
     check: Check
@@ -57,14 +57,14 @@ class Outcome:
     seconds: float
 
 
-async def run_all(open_sandbox: Callable[[], Sandbox], names: Collection[str] | None = None) -> list[Outcome]:
+async def run_all(open_sandbox: Callable[[], Sandbox], names: Collection[str] | None = None) -> list[CheckResult]:
     """Run the checks (those of `names`, or all) and tell what each found; a failing check does not stop the rest.
 
     `open_sandbox` gives a fresh sandbox that is not yet entered. One is shared by all checks but those that close
     theirs; after a failure the next check gets a fresh one. Raises `SettingsError` for an unknown name.
     """
     chosen = _choose(names)
-    outcomes: list[Outcome] = []
+    outcomes: list[CheckResult] = []
     shared = [check for check in chosen if not check.closes]
     while shared:
         async with open_sandbox() as sandbox:
@@ -90,7 +90,7 @@ def _choose(names: Collection[str] | None) -> list[Check]:
     return [check for check in CHECKS if check.name in names]
 
 
-async def _run_one(check: Check, sandbox: Sandbox) -> Outcome:
+async def _run_one(check: Check, sandbox: Sandbox) -> CheckResult:
     started = time.monotonic()
     message = ""
     try:
@@ -99,4 +99,4 @@ async def _run_one(check: Check, sandbox: Sandbox) -> Outcome:
         message = str(error)
     except Exception as error:  # a provider that raises has failed the check, whatever it raises
         message = f"the provider raised {type(error).__name__}: {error}"
-    return Outcome(check, not message, message, time.monotonic() - started)
+    return CheckResult(check, not message, message, time.monotonic() - started)

@@ -8,9 +8,9 @@ from contextlib import asynccontextmanager
 
 from saccade.record.status import Status
 from saccade.sandbox.base import Sandbox, Session
-from saccade.sandbox.conformance.check import Group, expect, expect_equal, expect_output, opened, run
+from saccade.sandbox.conformance.check import CheckGroup, expect, expect_equal, expect_output, opened, run
 
-GROUP = Group("branches")
+GROUP = CheckGroup("branches")
 
 
 @asynccontextmanager

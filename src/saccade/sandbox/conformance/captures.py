@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from saccade.record.status import Status
 from saccade.sandbox.base import Sandbox
-from saccade.sandbox.conformance.check import Group, describe, expect, expect_equal, opened, run
+from saccade.sandbox.conformance.check import CheckGroup, describe, expect, expect_equal, opened, run
 from saccade.sandbox.conformance.images import noise
 from saccade.sandbox.result import Picture, RunResult
 
-GROUP = Group("captures")
+GROUP = CheckGroup("captures")
 
 IMPORTS = """
 import numpy as np

@@ -61,7 +61,7 @@ class Check:
 CheckFunction = Callable[[Sandbox], Awaitable[None]]
 
 
-class Group:
+class CheckGroup:
     """The checks of one file, in the order in which they are written."""
 
     def __init__(self, name: str) -> None:
@@ -94,9 +94,9 @@ def expect(condition: bool, message: str) -> None:
         raise ConformanceError(message)
 
 
-def expect_equal(got: object, wanted: object, what: str) -> None:
+def expect_equal(got: object, expected: object, what: str) -> None:
     """Raise `ConformanceError` unless both are equal."""
-    expect(got == wanted, f"{what}: expected {wanted!r}, got {got!r}")
+    expect(got == expected, f"{what}: expected {expected!r}, got {got!r}")
 
 
 def describe(result: RunResult) -> str:
@@ -141,14 +141,14 @@ async def run(
     return result
 
 
-async def expect_output(session: Session, code: str, wanted: str) -> None:
+async def expect_output(session: Session, code: str, expected: str) -> None:
     """Run `code`, which must end well and print exactly `wanted` (white space at the ends aside)."""
     result = await run(session, code)
-    expect_equal(result.stdout.strip(), wanted, f"output of {dedent(code).strip()!r}")
+    expect_equal(result.stdout.strip(), expected, f"output of {dedent(code).strip()!r}")
 
 
 async def expect_rolled_back(session: Session, code: str, status: Status, *, wall_seconds: float | None = None) -> None:
-    """`code` sets `marker` and fails with `status`: nothing of it may stay, and the session must go on."""
+    """`code` sets `marker` and fails with `status`: nothing of it may stay, and the session must continue."""
     await run(session, "marker = 'before'\nbox = [1]")
     result = await run(session, "marker = 'after'\nbox.append(2)\n" + dedent(code), status, wall_seconds=wall_seconds)
     expect(not result.committed, f"a failed call was committed: {describe(result)}")

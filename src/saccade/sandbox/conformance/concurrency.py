@@ -10,7 +10,7 @@ from saccade.record.status import Status
 from saccade.sandbox.base import Sandbox, Session
 from saccade.sandbox.conformance.check import (
     PATIENCE,
-    Group,
+    CheckGroup,
     describe,
     expect,
     expect_equal,
@@ -20,7 +20,7 @@ from saccade.sandbox.conformance.check import (
 )
 from saccade.sandbox.result import RunResult
 
-GROUP = Group("concurrency")
+GROUP = CheckGroup("concurrency")
 
 SPAN = "import time\nt0 = time.monotonic()\ntime.sleep(0.3)\nprint(t0, time.monotonic())"
 
@@ -89,7 +89,7 @@ async def cancelled_run(sandbox: Sandbox) -> None:
 
 @GROUP.check
 async def cancelled_while_waiting(sandbox: Sandbox) -> None:
-    """Cancelling a call that still waits for its turn means that it never runs; the one before it goes on."""
+    """Cancelling a call that still waits for its turn means that it never runs; the one before it continues."""
     async with opened(sandbox) as session:
         first = asyncio.create_task(session.run("import time\nx = 1\ntime.sleep(0.5)"))
         await asyncio.sleep(0.1)

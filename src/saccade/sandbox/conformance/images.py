@@ -10,9 +10,9 @@ from PIL import Image
 from saccade.record.status import Status
 from saccade.sandbox.base import Sandbox
 from saccade.sandbox.conformance.branches import branched
-from saccade.sandbox.conformance.check import Group, expect, expect_equal, expect_output, opened, run
+from saccade.sandbox.conformance.check import CheckGroup, expect, expect_equal, expect_output, opened, run
 
-GROUP = Group("images")
+GROUP = CheckGroup("images")
 
 HASH = "import hashlib\nprint(im.mode, im.size, hashlib.sha256(im.tobytes()).hexdigest())"
 
@@ -91,8 +91,8 @@ async def numpy_pictures(sandbox: Sandbox) -> None:
         array = np.random.default_rng(1).integers(0, 256, shape, dtype=np.uint8)
         async with opened(sandbox, {"a": array}) as session:
             code = "print(type(a).__name__, a.shape, a.dtype, int((a.astype(int) * 3 % 251).sum()))\na[0, 0] = 7"
-            wanted = f"ndarray {shape} uint8 {int((array.astype(int) * 3 % 251).sum())}"
-            await expect_output(session, code, wanted)
+            expected = f"ndarray {shape} uint8 {int((array.astype(int) * 3 % 251).sum())}"
+            await expect_output(session, code, expected)
 
 
 @GROUP.check

@@ -9,7 +9,7 @@ from saccade.record.status import Status
 from saccade.sandbox.base import Sandbox
 from saccade.sandbox.conformance.check import (
     PATIENCE,
-    Group,
+    CheckGroup,
     describe,
     expect,
     expect_output,
@@ -18,7 +18,7 @@ from saccade.sandbox.conformance.check import (
     run,
 )
 
-GROUP = Group("limits")
+GROUP = CheckGroup("limits")
 
 
 async def ends_on_time(sandbox: Sandbox, code: str) -> None:

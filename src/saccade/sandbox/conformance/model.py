@@ -16,10 +16,10 @@ from dataclasses import dataclass
 
 from saccade.record.status import Status
 from saccade.sandbox.base import Sandbox, Session
-from saccade.sandbox.conformance.check import ConformanceError, Group, describe
+from saccade.sandbox.conformance.check import CheckGroup, ConformanceError, describe
 from saccade.sandbox.conformance.world import OBSERVE, OPERATIONS, PREPARE, Operation, World, described
 
-GROUP = Group("model")
+GROUP = CheckGroup("model")
 MOST_SESSIONS = 4
 STEPS = 40
 """Steps of the check; tests draw many more."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 from saccade.record.status import Status
 from saccade.sandbox.base import Sandbox, SessionOptions
 from saccade.sandbox.conformance.captures import IMPORTS
-from saccade.sandbox.conformance.check import Group, describe, expect, expect_equal, expect_output, opened, run
+from saccade.sandbox.conformance.check import CheckGroup, describe, expect, expect_equal, expect_output, opened, run
 
-GROUP = Group("output")
+GROUP = CheckGroup("output")
 
 SLACK = 512
 """Bytes by which a text may exceed its cap, for the sentence that states the cut."""
@@ -92,7 +92,7 @@ async def value_is_capped(sandbox: Sandbox) -> None:
 
 @GROUP.check
 async def flood(sandbox: Sandbox) -> None:
-    """A flood of a gigabyte is cut, harms nobody, and the session goes on."""
+    """A flood of a gigabyte is cut, harms nobody, and the session continues."""
     cap = sandbox.limits.output_bytes
     async with opened(sandbox) as session:
         code = "import os\nblock = b'x' * (1 << 20)\nfor _ in range(1024):\n    os.write(1, block)"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from saccade.record.status import Status
 from saccade.sandbox.base import Sandbox
 from saccade.sandbox.conformance.check import (
-    Group,
+    CheckGroup,
     describe,
     expect,
     expect_equal,
@@ -15,7 +15,7 @@ from saccade.sandbox.conformance.check import (
     run,
 )
 
-GROUP = Group("rollback")
+GROUP = CheckGroup("rollback")
 
 
 @GROUP.check
@@ -72,7 +72,7 @@ async def open_file_offset(sandbox: Sandbox) -> None:
 
 @GROUP.check
 async def open_file_for_writing(sandbox: Sandbox) -> None:
-    """What a failed call wrote to a file that was open before is gone, and writing goes on where it stood."""
+    """What a failed call wrote to a file that was open before is gone, and writing continues where it stood."""
     async with opened(sandbox) as session:
         await run(session, "f = open('log.txt', 'w')\nf.write('one ')\n_ = f.flush()")
         await run(session, "f.write('bad ')\nf.flush()\n1 / 0", Status.ERROR)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from saccade.record.status import Status
 from saccade.sandbox.base import Sandbox, SessionOptions, StatePolicy
-from saccade.sandbox.conformance.check import Group, expect, expect_output, opened, run
+from saccade.sandbox.conformance.check import CheckGroup, expect, expect_output, opened, run
 
-GROUP = Group("state")
+GROUP = CheckGroup("state")
 
 
 @GROUP.check

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from saccade.record.status import Status
 from saccade.sandbox.base import Sandbox, SessionOptions
-from saccade.sandbox.conformance.check import Group, describe, expect, expect_equal, expect_output, opened, run
+from saccade.sandbox.conformance.check import CheckGroup, describe, expect, expect_equal, expect_output, opened, run
 
-GROUP = Group("statuses")
+GROUP = CheckGroup("statuses")
 
 ENDINGS = (
     ("x = 1", Status.OK),

@@ -12,9 +12,9 @@ from PIL import Image
 from saccade.record.status import Status
 from saccade.sandbox.base import Sandbox, SessionOptions, VideoFile
 from saccade.sandbox.conformance.branches import branched
-from saccade.sandbox.conformance.check import Group, expect, expect_output, opened, run
+from saccade.sandbox.conformance.check import CheckGroup, expect, expect_output, opened, run
 
-GROUP = Group("videos")
+GROUP = CheckGroup("videos")
 
 LEVELS = tuple(range(0, 240, 20))
 """Grey level of each frame."""

@@ -1,147 +1,134 @@
 """A model that is asked about trajectories: several questions side by side, replies kept on the disk.
 
-A reply that does not follow the asked form exactly is no verdict: the question is put again, and after the last attempt
-the filter is undecided, as it is where the judge's server refuses this one question. An outage is none either; it ends
-the run with a `ModelError`, and what was answered so far need not be asked again. A cached reply is found by model
-name, messages and attempt, so a changed prompt asks anew; that a provider changes a model under the same name is not
-noticed. Replies without a verdict are cached too: delete the cache to ask again.
+A question without a verdict leaves the filter undecided: the last reply does not follow the asked form exactly, or the
+judge's server refuses this one question. An outage is no verdict either; it ends the run with a `ModelError`, and what
+was answered so far need not be asked again. A kept reply is found by model name, messages and attempt, so a changed
+prompt asks anew; that a provider changes a model under the same name is not noticed. Replies without a verdict are kept
+too: delete the cache to ask again. How the model is asked is `saccade.rewards.judges.client`.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
-import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from hashlib import sha256
-from pathlib import Path
-from typing import TypeVar
 
-from pydantic import PositiveInt, ValidationError
+from pydantic import PositiveInt
 
-from saccade.errors import ModelDeniedError, ModelRefusedError, SettingsError
-from saccade.models.base import MediaReader, Model, Request
+from saccade.models.base import Completion, MediaReader, Model, Request
 from saccade.models.hosted import patient
 from saccade.models.registry import load_model
-from saccade.models.retry import DEFAULT_RETRY, RetryPolicy
-from saccade.record.base import Record, clean_text
 from saccade.record.content import Message, TextPart
-from saccade.record.trajectory import Sampling, Trajectory
-from saccade.sft.curate.stage import Batch, FilterSettings, Outcome, Stage, Surroundings, Undecided, task_pictures
-
-V = TypeVar("V", bound=Record)
-
-
-class Reply(Record):
-    """A cached reply."""
-
-    model: str
-    text: str
+from saccade.record.trajectory import Trajectory
+from saccade.rewards.judges.client import JudgeClient, NoReply, PatientRules
+from saccade.rewards.judges.verdict import NoVerdict
+from saccade.sft.curate.stage import (
+    BatchStage,
+    FilterContext,
+    FilterOutcome,
+    FilterSettings,
+    FilterStage,
+    Undecided,
+    task_pictures,
+)
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class JudgeQuestion:
     """What a judge is asked, and how its reply is read."""
 
     message: Message
-    read: Callable[[str], Outcome | None]
+    read: Callable[[str], FilterOutcome | None]
     """The outcome that a reply says; None for a reply that is no verdict."""
 
 
-class JudgedSettings(FilterSettings):
+class JudgedSettings(PatientRules, FilterSettings):
     """Base of filters that ask a model."""
 
     judge: str
     """A model, as `saccade ask --model` names it."""
     attempts: PositiveInt = 2
-    """How often a question is put until the reply is a verdict."""
-    concurrent: PositiveInt = 8
-    """Questions that are asked side by side."""
     max_tokens: PositiveInt = 2048
-    """Of a reply, thoughts included."""
-    retry: RetryPolicy = DEFAULT_RETRY
-    """How often a request is tried, and for how long."""
 
-    def start(self, around: Surroundings) -> Stage:
-        """The stage; the model is made when the first question has no reply in the cache."""
-        judge = Judge(self, around)
-        return Batch(lambda batch: judge.decide([self.question(trajectory) for trajectory in batch]), judge.close)
+    def start(self, around: FilterContext) -> FilterStage:
+        """The stage; the model is made when the first question has no kept reply."""
+        judge = CurationJudge(self, around)
+        return BatchStage(lambda batch: judge.decide([self.question(trajectory) for trajectory in batch]), judge.close)
 
-    def question(self, trajectory: Trajectory) -> Question | Outcome:
+    def question(self, trajectory: Trajectory) -> JudgeQuestion | FilterOutcome:
         """What to ask about a trajectory, or the outcome where there is nothing to ask."""
         raise NotImplementedError
 
 
-class Judge:
+class CurationJudge:
     """Asks one model. Not for use inside a running event loop."""
 
-    def __init__(self, settings: JudgedSettings, around: Surroundings) -> None:
-        self._settings = settings
+    def __init__(self, settings: JudgedSettings, around: FilterContext) -> None:
         self._media: MediaReader = around.media
-        self._cache = around.cache
-        self._model: Model | None = None
+        name = settings.judge
+        later = _LaterModel(name, lambda: patient(load_model(name), settings.retry))
+        self._client = JudgeClient(later, settings, around.cache, lambda request: _kept_before(name, request))
         self._runner = asyncio.Runner()
 
-    def decide(self, questions: Sequence[Question | Outcome]) -> list[Outcome]:
+    def decide(self, questions: Sequence[JudgeQuestion | FilterOutcome]) -> list[FilterOutcome]:
         """An outcome for each question. Raises `ModelError` when the judge cannot be asked."""
         return self._runner.run(self._decide(questions))
 
     def close(self) -> None:
         """Give back connections."""
-        if self._model is not None:
-            self._runner.run(self._model.close())
+        self._runner.run(self._client.close())
         self._runner.close()
 
-    async def _decide(self, questions: Sequence[Question | Outcome]) -> list[Outcome]:
-        room = asyncio.Semaphore(self._settings.concurrent)
-
-        async def one(question: Question | Outcome) -> Outcome:
-            if not isinstance(question, Question):
-                return question
-            async with room:
-                return await self._verdict(question)
-
+    async def _decide(self, questions: Sequence[JudgeQuestion | FilterOutcome]) -> list[FilterOutcome]:
         # All are waited for, so that what was answered is in the cache when one of them fails.
-        settled = await asyncio.gather(*map(one, questions), return_exceptions=True)
-        outcomes: list[Outcome] = []
+        settled = await asyncio.gather(*map(self._outcome, questions), return_exceptions=True)
+        outcomes: list[FilterOutcome] = []
         for item in settled:
             if isinstance(item, BaseException):
                 raise item
             outcomes.append(item)
         return outcomes
 
-    async def _verdict(self, question: Question) -> Outcome:
-        text = ""
-        for attempt in range(self._settings.attempts):
-            try:
-                text = await self._reply(question.message, attempt)
-            except ModelDeniedError:
-                raise
-            except ModelRefusedError as error:
-                return Undecided("the judge refused the question", str(error))
-            outcome = question.read(text)
-            if outcome is not None:
-                return outcome
-        return Undecided("no verdict in the reply", text[:300])
+    async def _outcome(self, question: JudgeQuestion | FilterOutcome) -> FilterOutcome:
+        if not isinstance(question, JudgeQuestion):
+            return question
+        said: FilterOutcome | NoReply = await self._client.ask(question.message, question.read, self._media)
+        if not isinstance(said, NoReply):
+            return said
+        if said.reason is NoVerdict.REFUSED:
+            return Undecided("the judge refused the question", said.detail)
+        if said.error is not None:
+            raise said.error
+        return Undecided("no verdict in the reply", said.detail)
 
-    async def _reply(self, message: Message, attempt: int) -> str:
-        asked = [self._settings.judge, message.model_dump_json(), self._settings.max_tokens, attempt]
-        digest = sha256(json.dumps(asked).encode()).hexdigest()
-        file = self._cache / digest[:2] / f"{digest}.json"
-        try:
-            return Reply.model_validate_json(file.read_bytes()).text
-        except FileNotFoundError:
-            pass
-        except ValidationError as error:
-            raise SettingsError(f"{file} is no cached reply of a judge; delete it: {error}") from error
-        if self._model is None:
-            self._model = patient(load_model(self._settings.judge), self._settings.retry)
-        # The first attempt is greedy; a second one would say the same again.
-        sampling = Sampling(temperature=0.7 if attempt else 0.0, max_tokens=self._settings.max_tokens)
-        completion = await self._model.complete(Request((message,), sampling=sampling), self._media)
-        _keep(file, Reply(model=completion.model, text=clean_text(completion.text)))
-        return clean_text(completion.text)
+
+class _LaterModel:
+    """The model `name`, made when it is first asked: replies that are kept need no key and no server."""
+
+    def __init__(self, name: str, make: Callable[[], Model]) -> None:
+        self.name = name
+        self._make = make
+        self._made: Model | None = None
+
+    async def complete(
+        self, request: Request, media: MediaReader, *, on_text: Callable[[str], None] | None = None
+    ) -> Completion:
+        """What the model says. Raises what it raises, and as making it does."""
+        self._made = self._made or self._make()
+        return await self._made.complete(request, media, on_text=on_text)
+
+    async def close(self) -> None:
+        """Close the model if it was made."""
+        if self._made is not None:
+            await self._made.close()
+
+
+def _kept_before(judge: str, request: Request) -> str:
+    """What the first versions of curation took the digest of."""
+    warmth = request.sampling.temperature or 0.0
+    attempt = round((warmth - 0.6) * 10) if warmth else 0
+    return json.dumps([judge, request.messages[0].model_dump_json(), request.sampling.max_tokens, attempt])
 
 
 def ask_about(trajectory: Trajectory, text: str) -> Message | Undecided:
@@ -150,26 +137,3 @@ def ask_about(trajectory: Trajectory, text: str) -> Message | Undecided:
     if len(pictures) < len(trajectory.task.media):
         return Undecided("the task has a video, which judges are not shown")
     return Message(role="user", parts=(*pictures, TextPart(text=text)))
-
-
-def strict_verdict(reply: str, kind: type[V]) -> V | None:
-    """The reply as a JSON object with exactly the fields of `kind`, fenced or not; None for anything else."""
-    try:
-        return kind.model_validate_json(unfenced(reply), strict=True)
-    except ValidationError:
-        return None
-
-
-def unfenced(reply: str) -> str:
-    """The reply without the Markdown fence that models like to put around JSON."""
-    text = reply.strip()
-    if text.startswith("```") and text.endswith("```") and "\n" in text:
-        return text.partition("\n")[2][:-3].strip()
-    return text
-
-
-def _keep(file: Path, reply: Reply) -> None:
-    file.parent.mkdir(parents=True, exist_ok=True)
-    partial = file.with_name(f".{file.name}.{os.getpid()}.part")
-    partial.write_text(reply.model_dump_json(), encoding="utf-8")
-    partial.replace(file)

@@ -26,15 +26,16 @@ from pydantic import ValidationError
 from saccade.errors import RegistryError, SettingsError
 from saccade.recipes.find import find_recipe
 from saccade.record.code_notes import code_notes
+from saccade.record.mistakes import mistaken, mistakes_of
 from saccade.record.suggest import did_you_mean
-from saccade.record.toml_text import to_toml
+from saccade.record.toml_text import to_toml, toml_value
 from saccade.sft.curate.categories import CategoryRule
 from saccade.sft.curate.registry import FILTERS, load_filter
 from saccade.sft.curate.stage import FilterSettings
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class FilterStep:
     """One filter of a pipeline."""
 
     label: str
@@ -48,7 +49,7 @@ class Step:
 class Pipeline:
     """Filters in their order."""
 
-    steps: tuple[Step, ...]
+    steps: tuple[FilterStep, ...]
     category: CategoryRule = "source"
     """What the report counts by."""
 
@@ -61,13 +62,13 @@ class Pipeline:
         return notes + to_toml({"category": self.category, "filter": filters})
 
 
-def load_pipeline(wanted: str | os.PathLike[str], overrides: Sequence[str] = ()) -> Pipeline:
+def load_pipeline(name_or_path: str | os.PathLike[str], overrides: Sequence[str] = ()) -> Pipeline:
     """The bundled pipeline of a name, or the one in a file, with overrides.
 
     Raises:
         SettingsError: it is not there or cannot be read, or something in it is wrong; names every mistake.
     """
-    path = find_recipe("curate", wanted)
+    path = find_recipe("curate", name_or_path)
     try:
         data = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
@@ -96,7 +97,7 @@ def parse_pipeline(data: Mapping[str, Any], overrides: Sequence[str] = (), *, wh
     twice = sorted({label for label in labels if labels.count(label) > 1})
     mistakes += [f"{label}: comes twice; give each a label of its own" for label in twice]
     if mistakes:
-        raise SettingsError(f"{len(mistakes)} mistake(s) in {where}:\n" + "\n".join(f"  {line}" for line in mistakes))
+        raise mistaken(mistakes, where)
     return Pipeline(tuple(steps), category)
 
 
@@ -110,7 +111,7 @@ def _override(tables: list[dict[str, Any]], overrides: Sequence[str], mistakes: 
         elif names.count(name) != 1:
             mistakes.append(f"{name}: no filter of this pipeline, or several. {did_you_mean(name, names)}".rstrip())
         else:
-            tables[names.index(name)][parameter] = _value(text)
+            tables[names.index(name)][parameter] = toml_value(text)
 
 
 def _label(name: str) -> str:
@@ -119,16 +120,7 @@ def _label(name: str) -> str:
     return name.partition("@")[0] if code is None else code.attribute
 
 
-def _value(text: str) -> object:
-    """`text` as TOML, or itself where it is none."""
-    try:
-        parsed = tomllib.loads(f"value = {text}")
-    except tomllib.TOMLDecodeError:
-        return text
-    return parsed["value"] if parsed.keys() == {"value"} else text
-
-
-def _step(table: dict[str, Any], mistakes: list[str]) -> Step | None:
+def _step(table: dict[str, Any], mistakes: list[str]) -> FilterStep | None:
     name = table.pop("name", None)
     if not isinstance(name, str):
         mistakes.append(f"filter: a table has no name: {table}")
@@ -136,15 +128,9 @@ def _step(table: dict[str, Any], mistakes: list[str]) -> Step | None:
     label = str(table.pop("label", _label(name)))
     try:
         kind = load_filter(name)
-        return Step(label, FILTERS.full_name(name), kind.model_validate(table))
+        return FilterStep(label, FILTERS.full_name(name), kind.model_validate(table))
     except RegistryError as error:
         mistakes.append(f"{label}: {error}")
     except ValidationError as error:
-        for problem in error.errors(include_url=False, include_context=False):
-            where = ".".join(str(part) for part in problem["loc"]) or "(all settings)"
-            if problem["type"] == "extra_forbidden":
-                hint = did_you_mean(where, kind.model_fields)
-                mistakes.append(f"{label}.{where}: no such setting. {hint}".rstrip())
-            else:
-                mistakes.append(f"{label}.{where}: {problem['msg']}, got {problem['input']!r}")
+        mistakes += mistakes_of(kind, error, label)
     return None

@@ -19,7 +19,7 @@ FILTERS: Final = Registry[type[FilterSettings]](
         "errors@1": f"{_HERE}.errors:ErrorTurns",
         "budget@1": f"{_HERE}.budget:Budget",
         "well-formed@1": f"{_HERE}.well_formed:WellFormed",
-        "pass-rate@1": f"{_HERE}.pass_rate:PassRate",
+        "pass-rate@1": f"{_HERE}.pass_rate:PassRateFilter",
         "strata@1": f"{_HERE}.strata:Strata",
         "duplicates@1": f"{_HERE}.duplicates:Duplicates",
         "contamination@1": f"{_HERE}.contamination:Contamination",
@@ -28,16 +28,16 @@ FILTERS: Final = Registry[type[FilterSettings]](
         "image-informative@1": f"{_HERE}.image_informative:ImageInformative",
         "box-label@1": f"{_HERE}.box_label:BoxLabel",
         "mixture@1": f"{_HERE}.mixture:Mixture",
-        "split@1": f"{_HERE}.split:Split",
+        "split@1": f"{_HERE}.split:SplitFilter",
     },
     is_subclass(FilterSettings, "a subclass of saccade.sft.curate.stage.FilterSettings"),
 )
 
 
-def load_filter(wanted: str) -> type[FilterSettings]:
+def load_filter(name: str) -> type[FilterSettings]:
     """The filter that `wanted` names: an id, or code of the user's own (`file.py:NAME`, `module:NAME`).
 
     Raises:
         RegistryError: nothing has that name (suggests the nearest), or it is no filter.
     """
-    return FILTERS.load(wanted)
+    return FILTERS.load(name)

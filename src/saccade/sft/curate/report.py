@@ -10,13 +10,13 @@ from pydantic import NonNegativeInt
 from saccade.record.base import SCHEMA_VERSION, Name, Record, Text
 from saccade.record.trajectory import Trajectory
 from saccade.sft.curate.categories import CategoryRule, categories
-from saccade.sft.curate.stage import Drop, Outcome, Undecided
+from saccade.sft.curate.stage import Drop, FilterOutcome, Undecided
 
 EXAMPLES = 5
 """Ids that are kept for each reason; all of them are in `dropped.jsonl`."""
 
 
-class Dropped(Record):
+class DroppedTrajectory(Record):
     """A line of `dropped.jsonl`: a trajectory that a filter left out, or could not decide about."""
 
     id: Name
@@ -24,7 +24,7 @@ class Dropped(Record):
     filter: Text
     outcome: Literal["dropped", "undecided"]
     kept: bool = False
-    """Whether it went on nevertheless, because the filter keeps what it cannot decide about."""
+    """Whether it was kept nevertheless, because the filter keeps what it cannot decide about."""
     reason: Text
     detail: Text = ""
 
@@ -87,7 +87,7 @@ class Tally:
         self._category_seen: Counter[str] = Counter()
         self._category_kept: Counter[str] = Counter()
 
-    def count(self, trajectory: Trajectory, outcome: Outcome, kept: bool) -> Dropped | None:
+    def count(self, trajectory: Trajectory, outcome: FilterOutcome, kept: bool) -> DroppedTrajectory | None:
         """Count an outcome; the line of `dropped.jsonl` for it, None for one that simply stays."""
         among = categories(trajectory, self._rule)
         self._seen += 1
@@ -102,7 +102,7 @@ class Tally:
         examples = self._examples[name, outcome.reason]
         if len(examples) < EXAMPLES:
             examples.append(trajectory.id)
-        return Dropped(
+        return DroppedTrajectory(
             id=trajectory.id,
             task=trajectory.task.id,
             filter=self._label,

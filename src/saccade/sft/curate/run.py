@@ -20,10 +20,10 @@ from saccade.media.store import MediaStore
 from saccade.record.codec import dumps, read_lines
 from saccade.record.trajectory import Trajectory
 from saccade.sft.curate.output import link_into, new_folder
-from saccade.sft.curate.pipeline import Pipeline, Step
+from saccade.sft.curate.pipeline import FilterStep, Pipeline
 from saccade.sft.curate.report import CurateReport, FilterReport, Tally
 from saccade.sft.curate.sources import SourceRuns
-from saccade.sft.curate.stage import KEEP, Batch, Drop, Keep, Outcome, Stage, Surroundings, Undecided
+from saccade.sft.curate.stage import KEEP, BatchStage, Drop, FilterContext, FilterOutcome, FilterStage, Keep, Undecided
 
 BATCH = 32
 """Trajectories that pass through the filters together."""
@@ -55,12 +55,12 @@ def curate(
     """
     source = SourceRuns(runs)
     with new_folder(out) as folder, ExitStack() as open_things:
-        around = Surroundings(source, cache)
+        around = FilterContext(source, cache)
         played = _Run(folder, open_things.enter_context((folder / "dropped.jsonl").open("w", encoding="utf-8")))
         played.add(Tally(LOST, LOST, pipeline.category))
         for step in pipeline.steps:
             stage = step.settings.start(around)
-            if isinstance(stage, Batch):
+            if isinstance(stage, BatchStage):
                 open_things.callback(stage.close)
             played.add(Tally(step.label, step.filter, pipeline.category), step, stage)
         kept = played.play(_noticed(source.trajectories(), on_read))
@@ -87,9 +87,9 @@ class _Run:
     folder: Path
     log: IO[str]
     tallies: list[Tally] = field(default_factory=list)
-    stages: list[tuple[Tally, Step, Stage]] = field(default_factory=list)
+    stages: list[tuple[Tally, FilterStep, FilterStage]] = field(default_factory=list)
 
-    def add(self, tally: Tally, step: Step | None = None, stage: Stage | None = None) -> None:
+    def add(self, tally: Tally, step: FilterStep | None = None, stage: FilterStage | None = None) -> None:
         self.tallies.append(tally)
         if step is not None and stage is not None:
             self.stages.append((tally, step, stage))
@@ -100,9 +100,9 @@ class _Run:
     def play(self, trajectories: Iterable[Trajectory]) -> Path:
         """Play all stages; the file of what is left. A stage of whole sets ends a pass over the stream."""
         stream = self._not_lost(trajectories)
-        batches: list[tuple[Tally, Step, Batch]] = []
+        batches: list[tuple[Tally, FilterStep, BatchStage]] = []
         for number, (tally, step, stage) in enumerate(self.stages):
-            if isinstance(stage, Batch):
+            if isinstance(stage, BatchStage):
                 batches.append((tally, step, stage))
                 continue
             file = self.folder / f".pass-{number}.jsonl"
@@ -116,7 +116,7 @@ class _Run:
     def _pass(
         self,
         stream: Iterator[Trajectory],
-        stages: Sequence[tuple[Tally, Step, Batch]],
+        stages: Sequence[tuple[Tally, FilterStep, BatchStage]],
         file: Path,
         note: Callable[[Trajectory], Any],
     ) -> list[Any]:
@@ -133,7 +133,9 @@ class _Run:
                     notes.append(note(trajectory))
         return notes
 
-    def _chosen(self, file: Path, outcomes: Sequence[Outcome], tally: Tally, step: Step) -> Iterator[Trajectory]:
+    def _chosen(
+        self, file: Path, outcomes: Sequence[FilterOutcome], tally: Tally, step: FilterStep
+    ) -> Iterator[Trajectory]:
         for trajectory, outcome in zip(read_lines(file, Trajectory), outcomes, strict=True):
             left = self._left(trajectory, outcome, tally, step)
             if left is not None:
@@ -146,8 +148,10 @@ class _Run:
             if self._left(trajectory, outcome, self.tallies[0], None) is not None:
                 yield trajectory
 
-    def _left(self, trajectory: Trajectory, outcome: Outcome, tally: Tally, step: Step | None) -> Trajectory | None:
-        """The trajectory as it goes on, or None; counted either way."""
+    def _left(
+        self, trajectory: Trajectory, outcome: FilterOutcome, tally: Tally, step: FilterStep | None
+    ) -> Trajectory | None:
+        """The trajectory for the next filter, or None; counted either way."""
         keeps = step is not None and step.settings.undecided == "keep"
         stays = isinstance(outcome, Keep) or (isinstance(outcome, Undecided) and keeps)
         line = tally.count(trajectory, outcome, stays)

@@ -1,7 +1,7 @@
 """What a filter is: settings that make a stage, and a stage that says of every trajectory whether it stays.
 
-A filter that looks at one trajectory at a time is a `Batch` (it sees them in order, some at once, so that a judge can
-ask about several side by side); one that must know the whole set is a `Whole`: it keeps a small note of each
+A filter that looks at one trajectory at a time is a `BatchStage` (it sees them in order, some at once, so that a judge
+can ask about several side by side); one that must know the whole set is a `WholeStage`: it keeps a small note of each
 trajectory and chooses at the end. A filter never reads a gold answer to a model that is curated, and never edits what a
 model wrote; a trajectory that stays may get tags, a split or evidence boxes.
 """
@@ -54,38 +54,41 @@ class Undecided:
     detail: str = ""
 
 
-Outcome: TypeAlias = Keep | Drop | Undecided
+FilterOutcome: TypeAlias = Keep | Drop | Undecided
+"""What a filter decides about a trajectory."""
 KEEP = Keep()
+"""The decision to keep a trajectory, with nothing to say."""
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
+class BatchStage:
     """Decides in order, one outcome for each trajectory; never called again once the set has ended."""
 
-    decide: Callable[[Sequence[Trajectory]], Sequence[Outcome]]
+    decide: Callable[[Sequence[Trajectory]], Sequence[FilterOutcome]]
     close: Callable[[], None] = field(default=lambda: None)
 
 
 @dataclass(frozen=True, slots=True)
-class Whole:
+class WholeStage:
     """Decides when all have been seen."""
 
     note: Callable[[Trajectory], Any]
     """What to remember of a trajectory; small, since it is kept for all of them."""
-    choose: Callable[[Sequence[Any]], Sequence[Outcome]]
+    choose: Callable[[Sequence[Any]], Sequence[FilterOutcome]]
     """An outcome for each note; a `Keep` without a trajectory."""
 
 
-Stage: TypeAlias = Batch | Whole
+FilterStage: TypeAlias = BatchStage | WholeStage
+"""A filter at work in a pipeline."""
 
 
-def each(decide: Callable[[Trajectory], Outcome]) -> Batch:
+def each(decide: Callable[[Trajectory], FilterOutcome]) -> BatchStage:
     """The stage of a rule that looks at one trajectory alone."""
-    return Batch(lambda batch: [decide(trajectory) for trajectory in batch])
+    return BatchStage(lambda batch: [decide(trajectory) for trajectory in batch])
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class FilterContext:
     """What a stage may use beside its settings."""
 
     media: Media
@@ -99,7 +102,7 @@ class FilterSettings(Settings):
     undecided: Literal["leave_out", "keep"] = "leave_out"
     """What becomes of a trajectory that the filter could not decide about; either way it is counted as undecided."""
 
-    def start(self, around: Surroundings) -> Stage:
+    def start(self, around: FilterContext) -> FilterStage:
         """The stage for one run over a set.
 
         Raises:

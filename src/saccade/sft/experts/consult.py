@@ -11,13 +11,13 @@ import json
 from pydantic import JsonValue
 
 from saccade.record.action import Answer, ToolCall
-from saccade.sft.experts.plays import ExpertStopped, Move, Part, Play
+from saccade.sft.experts.plays import ExpertPart, ExpertStopped, Move, Play
 from saccade.sft.experts.seen import Seen
 
 _COLOURS, _READER = "color_stats", "ocr"
 
 
-def tool_for(part: Part) -> str | None:
+def tool_for(part: ExpertPart) -> str | None:
     """The tool of the dialect that answers this kind of question; None if there is none."""
     scene = part.scene
     if part.hand.codes:
@@ -28,7 +28,7 @@ def tool_for(part: Part) -> str | None:
     return _READER if written and _READER in part.hand.tools else None
 
 
-def consult(part: Part, left: int) -> Play:
+def consult(part: ExpertPart, left: int) -> Play:
     """Call the tool and answer."""
     scene = part.scene
     tool = tool_for(part)
@@ -41,7 +41,7 @@ def consult(part: Part, left: int) -> Play:
     yield Move(Answer(text=answer), part.voice.say("consulted", answer=answer))
 
 
-def _arguments(part: Part, tool: str) -> dict[str, JsonValue]:
+def _arguments(part: ExpertPart, tool: str) -> dict[str, JsonValue]:
     if tool == _READER:
         return {}
     (name, (x0, y0, x1, y1), _), *_ = part.scene.evidence

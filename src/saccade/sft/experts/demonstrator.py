@@ -25,7 +25,7 @@ from saccade.sft.experts.plays import ExpertStopped
 from saccade.sft.experts.seen import Seen, observed, read
 from saccade.tasks.solvers.questions import solver_for
 from saccade.tasks.worlds.canvas import Box
-from saccade.tasks.worlds.parts import GRIDS, SEARCH, View, holds_middle, parts
+from saccade.tasks.worlds.parts import GRIDS, SEARCH, ViewBox, holds_middle, parts
 from saccade.tasks.worlds.sign_colours import found_line
 from saccade.tasks.worlds.signs import PLATES
 
@@ -71,7 +71,7 @@ class Demonstrator:
         return Completion(text, FinishReason.STOP_STRING if ended else FinishReason.STOP, model=self.name)
 
     async def close(self) -> None:
-        """Nothing to give back."""
+        """Holds nothing that needs closing."""
 
     def _seen(self, messages: tuple[Message, ...]) -> Seen | None:
         if len(messages) == 1:
@@ -137,9 +137,9 @@ def seen_on_the_way(size: tuple[int, int], notes: Mapping[str, str]) -> list[set
     """
     colour, signs = notes["plate"], sign_places(notes["signs"])
     if sum(name == colour for name, _ in signs) != 1:
-        raise ExpertStopped(f"there are several {colour} signs, and signs are told by their colours alone")
+        raise ExpertStopped(f"there are several {colour} signs, and only its colour names a sign")
     made = []
-    view: View = (0, 0, *size)
+    view: ViewBox = (0, 0, *size)
     for n in GRIDS:
         for shown in parts(view, n):
             made.append({name for name, box in signs if holds_middle(shown, box)})

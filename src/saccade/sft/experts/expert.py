@@ -13,20 +13,23 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Self
 
+from saccade.dialects.base import Dialect, FunctionDialect
+from saccade.dialects.thyme import ThymeDialect
 from saccade.episode.plan import Plan
 from saccade.models.base import Completion, MediaReader, Request
+from saccade.record.action import Action, Code, ToolCall
 from saccade.record.content import Message
+from saccade.record.turn import FinishReason
 from saccade.sft.experts.consult import consult
-from saccade.sft.experts.plays import Move, Part, Play, compute, crop, direct
-from saccade.sft.experts.scene import Scene
+from saccade.sft.experts.plays import ExpertPart, Move, Play, compute, crop, direct
+from saccade.sft.experts.scene import ExpertScene
 from saccade.sft.experts.seen import Seen, observed, read
 from saccade.sft.experts.settings import ExpertSettings, Style
 from saccade.sft.experts.slips import mistake
 from saccade.sft.experts.styles import choose
-from saccade.sft.experts.writing import completion
 from saccade.tasks.worlds.rng import Rng
 
-_PLAYS: Mapping[Style, Callable[[Part, int], Play]] = {
+_PLAYS: Mapping[Style, Callable[[ExpertPart, int], Play]] = {
     "crop": crop,
     "compute": compute,
     "consult": consult,
@@ -38,7 +41,7 @@ _PLAYS: Mapping[Style, Callable[[Part, int], Play]] = {
 class Expert:
     """Plays one style through one episode."""
 
-    def __init__(self, part: Part, style: Style) -> None:
+    def __init__(self, part: ExpertPart, style: Style) -> None:
         self.name = f"expert:{style}@1"
         self.style = style
         self._dialect = part.scene.dialect
@@ -62,8 +65,8 @@ class Expert:
             SettingsError: the dialect cannot show the task.
             UnfitSampleError: it can, but no style fits.
         """
-        scene = Scene(plan.task, plan.dialect, plan.opening, Rng(seed), settings or ExpertSettings(), notes or {})
-        part = Part.of(scene)
+        scene = ExpertScene(plan.task, plan.dialect, plan.opening, Rng(seed), settings or ExpertSettings(), notes or {})
+        part = ExpertPart.of(scene)
         return cls(part, choose(part) if style is None else style)
 
     async def complete(
@@ -78,7 +81,7 @@ class Expert:
         return turn
 
     async def close(self) -> None:
-        """Nothing to give back."""
+        """Holds nothing that needs closing."""
 
     def _next(self, messages: tuple[Message, ...]) -> Move:
         if not self._begun:
@@ -90,3 +93,22 @@ class Expert:
         seen = read(self._dialect, observed(self._dialect, messages).text, shown - self._shown, self._shown)
         self._shown = shown
         return seen
+
+
+def completion(dialect: Dialect, action: Action, thought: str, *, first: bool, model: str) -> Completion:
+    """The turn that thinks `thought` and does `action`; `first` tells whether it is the episode's first.
+
+    Raises:
+        ValueError: the dialect cannot say this.
+    """
+    if isinstance(dialect, FunctionDialect) and isinstance(action, Code | ToolCall):
+        call = ToolCall(name="python", arguments={"code": action.code}) if isinstance(action, Code) else action
+        return Completion(thought, FinishReason.TOOL_CALL, (call,), model=model)
+    # There alone, a later turn continues a message that is open already.
+    text = (
+        dialect.write(action, thought, first=first)
+        if isinstance(dialect, ThymeDialect)
+        else dialect.write(action, thought)
+    )
+    ended = any(text.endswith(mark) for mark in dialect.stop)
+    return Completion(text, FinishReason.STOP_STRING if ended else FinishReason.STOP, model=model)

@@ -12,7 +12,7 @@ from saccade.dialects.base import ToolDialect
 from saccade.dialects.thyme import OUTPUT_FOLDER
 from saccade.record.action import Code, ToolCall
 from saccade.record.source import parse
-from saccade.sft.experts.scene import Box, Scene
+from saccade.sft.experts.scene import Box, ExpertScene
 from saccade.sft.experts.windows import zoom
 
 _CUTTERS = ("crop", "image_zoom_in_tool")
@@ -29,7 +29,7 @@ _SAVING = ("thyme", "codev")
 class Hand:
     """Writes for one scene."""
 
-    def __init__(self, scene: Scene) -> None:
+    def __init__(self, scene: ExpertScene) -> None:
         self.scene = scene
         tools = scene.dialect.tools if isinstance(scene.dialect, ToolDialect) else ()
         self.tools = frozenset(tool.name for tool in tools)
@@ -150,7 +150,7 @@ def cells(program: str, cut: int) -> tuple[str, ...]:
     return head, "\n".join([*future, tail])
 
 
-def weighted_index(scene: Scene, weights: tuple[float, ...]) -> int:
+def weighted_index(scene: ExpertScene, weights: tuple[float, ...]) -> int:
     """A place in `weights`, each as often as its weight says. At least one is above 0."""
     whole = [round(1000 * weight) for weight in weights]
     drawn = scene.rng.integer(1, max(1, sum(whole)))

@@ -29,9 +29,9 @@ NOUNS = {
 }
 """Kind of question -> what is asked for; `answer` for others."""
 
-Voice = dict[str, tuple[str, ...]]
+PhraseTable = dict[str, tuple[str, ...]]
 
-SHORT: Voice = {
+SHORT: PhraseTable = {
     "consult": ("[Use|Call] {tool}[ here| for the {noun}|].", "[Let|Have] {tool} [find|tell] the {noun}."),
     "consulted": ("It [returns|gives] {answer}.", "The {noun} is {answer}.", "[So|Hence] {answer}."),
     "overview": ("[Look at|Show] the [whole|full] picture.", "[First|Start with] the [whole|full] picture."),
@@ -78,7 +78,7 @@ SHORT: Voice = {
     "direct": ("[I see|It is|Clearly] {answer}.", "The {noun} is {answer}.", "[No code needed|Easy]: {answer}."),
 }
 
-LONG: Voice = {
+LONG: PhraseTable = {
     "consult": (
         "[I need exact values, and my eye does not give them|This should not be guessed]: the tool {tool} [can tell me|"
         "gives me] what I need for the {noun}.",

@@ -13,7 +13,7 @@ from saccade.errors import ModelRefusedError
 from saccade.record.action import Action, Answer, Code
 from saccade.record.content import ImagePart, VideoPart
 from saccade.sft.experts.hand import Hand, cells
-from saccade.sft.experts.scene import Box, Scene, area, union
+from saccade.sft.experts.scene import Box, ExpertScene, area, union
 from saccade.sft.experts.seen import Seen
 from saccade.sft.experts.voice import Voice
 from saccade.sft.experts.windows import around, groups
@@ -34,19 +34,19 @@ LOOKED = frozenset({"visual-search", "circled-letter", "touching-circles", "nest
 
 
 class ExpertStopped(ModelRefusedError):  # noqa: N818 - it is no fault of a backend
-    """What came back is not what the expert can go on with; its trajectory is not used."""
+    """What came back is not what the expert can continue with; its trajectory is not used."""
 
 
 @dataclass(frozen=True)
-class Part:
+class ExpertPart:
     """The scene, and how it is written and spoken of."""
 
-    scene: Scene
+    scene: ExpertScene
     hand: Hand
     voice: Voice
 
     @classmethod
-    def of(cls, scene: Scene) -> Part:
+    def of(cls, scene: ExpertScene) -> ExpertPart:
         """The part of an expert in `scene`."""
         return cls(scene, Hand(scene), Voice(scene))
 
@@ -61,7 +61,7 @@ class Window:
     label: str
 
 
-def can_crop(part: Part, left: int) -> bool:
+def can_crop(part: ExpertPart, left: int) -> bool:
     """Whether looking at the evidence answers the question, within `left` turns."""
     scene = part.scene
     places = windows(part, left - 1 - unseen(part))
@@ -71,14 +71,14 @@ def can_crop(part: Part, left: int) -> bool:
     return shows and bool(places) and all(_is_part(place, scene.pictures[place.name]) for place in places)
 
 
-def can_compute(part: Part, left: int) -> bool:
+def can_compute(part: ExpertPart, left: int) -> bool:
     """Whether the task's program can be run, within `left` turns."""
     program = part.scene.task.program
     short = program is not None and len(program) <= part.scene.settings.longest_program
     return part.hand.codes and short and left >= 2
 
 
-def unseen(part: Part) -> bool:
+def unseen(part: ExpertPart) -> bool:
     """Whether the dialect shows no picture before the program does: then a crop needs a look at the whole first."""
     return part.scene.opening.pictures == 0
 
@@ -88,7 +88,7 @@ def _is_part(place: Window, picture: ImagePart) -> bool:
     return 2 * area(place.target) <= picture.width * picture.height
 
 
-def windows(part: Part, most: int) -> list[Window]:
+def windows(part: ExpertPart, most: int) -> list[Window]:
     """The evidence as at most `most` windows; empty if it cannot be looked at so."""
     found: list[Window] = []
     evidence = part.scene.evidence
@@ -107,7 +107,7 @@ def windows(part: Part, most: int) -> list[Window]:
     return found if len(found) <= most else []
 
 
-def crop(part: Part, left: int, opening: str | None = None) -> Play:
+def crop(part: ExpertPart, left: int, opening: str | None = None) -> Play:
     """Look at the evidence, sometimes first too widely, and say what it shows; `opening` is the first thought."""
     places = windows(part, left - 1 - unseen(part))
     rng = part.scene.rng
@@ -133,7 +133,7 @@ def crop(part: Part, left: int, opening: str | None = None) -> Play:
     yield Move(Answer(text=part.scene.answer), part.voice.say("read", answer=part.scene.answer))
 
 
-def compute(part: Part, left: int, opening: str | None = None) -> Play:
+def compute(part: ExpertPart, left: int, opening: str | None = None) -> Play:
     """Run the world's program in one cell or two and answer what it printed; `opening` is the first thought."""
     scene = part.scene
     pieces = program_cells(part, left - 1)
@@ -153,12 +153,12 @@ def compute(part: Part, left: int, opening: str | None = None) -> Play:
     yield Move(Answer(text=seen.last), part.voice.say("result", answer=seen.last))
 
 
-def direct(part: Part, left: int) -> Play:
+def direct(part: ExpertPart, left: int) -> Play:
     """Answer at once."""
     yield Move(Answer(text=part.scene.answer), part.voice.say("direct", answer=part.scene.answer))
 
 
-def program_cells(part: Part, most: int) -> tuple[str, ...]:
+def program_cells(part: ExpertPart, most: int) -> tuple[str, ...]:
     """The task's program in one cell, or in two where that is allowed and drawn."""
     scene = part.scene
     program = part.hand.program(scene.task.program or "")
@@ -167,7 +167,7 @@ def program_cells(part: Part, most: int) -> tuple[str, ...]:
     return (program,)
 
 
-def frames_code(part: Part) -> str | None:
+def frames_code(part: ExpertPart) -> str | None:
     """A cell that shows frames from all over the task's video; None without one."""
     video = next((item for item in part.scene.task.media if isinstance(item.part, VideoPart)), None)
     if video is None:
@@ -188,7 +188,7 @@ def frames_code(part: Part) -> str | None:
     )
 
 
-def _picture(part: Part, seen: Seen) -> None:
+def _picture(part: ExpertPart, seen: Seen) -> None:
     if seen.error is not None or seen.pictures == 0:
         said = seen.error or "no picture came back"
         raise ExpertStopped(f"a look at {part.scene.task.id} failed in {part.scene.dialect.id}: {said}")

@@ -34,7 +34,7 @@ _PHRASES = {
 
 
 @dataclass(frozen=True)
-class Scene:
+class ExpertScene:
     """Everything that a style may use."""
 
     task: Task

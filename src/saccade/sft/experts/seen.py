@@ -68,8 +68,8 @@ def _error_in(text: str) -> str | None:
     headed = _HEADED.search(text)
     if headed is not None:
         return f"{headed['kind']}: {headed['message'].strip()}"
-    found = _ERROR.search(text)
-    return None if found is None else found[0].strip()
+    match = _ERROR.search(text)
+    return None if match is None else match[0].strip()
 
 
 def _says_nothing(dialect: Dialect, text: str, before: int) -> bool:

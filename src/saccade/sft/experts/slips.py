@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from saccade.record.action import Action, Code, ToolCall
 from saccade.sft.experts.hand import rename
 from saccade.sft.experts.plays import (
+    ExpertPart,
     ExpertStopped,
     Move,
-    Part,
     Play,
     Window,
     can_compute,
@@ -45,8 +45,8 @@ class Slip:
     """What it should have shown; None for a program."""
 
 
-def mistake(part: Part, left: int) -> Play:
-    """Slip, notice, repair, and go on as one of the other styles."""
+def mistake(part: ExpertPart, left: int) -> Play:
+    """Slip, notice, repair, and continue as one of the other styles."""
     slips = possible_slips(part, left)
     if not slips:
         raise ExpertStopped(f"no mistake fits {part.scene.task.id} in {part.scene.dialect.id}")
@@ -66,7 +66,7 @@ def mistake(part: Part, left: int) -> Play:
     yield from (compute if window is None else crop)(part, left - 1, thought)
 
 
-def possible_slips(part: Part, left: int) -> list[Slip]:
+def possible_slips(part: ExpertPart, left: int) -> list[Slip]:
     """Every kind of slip that leaves turns enough to repair it, once each."""
     scene = part.scene
     may_fail = scene.dialect.limits.failed_calls is None or scene.dialect.limits.failed_calls > 0
@@ -81,7 +81,7 @@ def possible_slips(part: Part, left: int) -> list[Slip]:
     return found
 
 
-def _wrong_place(part: Part, window: Window) -> list[Slip]:
+def _wrong_place(part: ExpertPart, window: Window) -> list[Slip]:
     picture = part.scene.pictures[window.name]
     size = (picture.width, picture.height)
     target = around(part.scene.rng, window.target, size)
@@ -92,7 +92,7 @@ def _wrong_place(part: Part, window: Window) -> list[Slip]:
     return [Slip(part.hand.look(window.name, box), thought, fails=False, window=window)]
 
 
-def _wrong_crops(part: Part, window: Window) -> list[Slip]:
+def _wrong_crops(part: ExpertPart, window: Window) -> list[Slip]:
     scene = part.scene
     picture = scene.pictures[window.name]
     size = (picture.width, picture.height)
@@ -115,7 +115,7 @@ def _wrong_crops(part: Part, window: Window) -> list[Slip]:
     return [Slip(action, thought, fails=True, window=window) for action in actions]
 
 
-def _wrong_programs(part: Part) -> list[Slip]:
+def _wrong_programs(part: ExpertPart) -> list[Slip]:
     """The program over a wrong name, or without one of its imports where nothing brings that back."""
     session = part.scene.dialect.session
     program = program_cells(part, 1)[0]
@@ -134,7 +134,7 @@ def _wrong_programs(part: Part) -> list[Slip]:
     return [Slip(Code(code=text), thought, fails=True) for text in found]
 
 
-def _call(part: Part, name: str, box: Box) -> ToolCall:
+def _call(part: ExpertPart, name: str, box: Box) -> ToolCall:
     action = part.hand.look(name, (0, 0, 1, 1))
     assert isinstance(action, ToolCall)
     key = "bbox_2d" if "bbox_2d" in action.arguments else "box"
@@ -142,7 +142,7 @@ def _call(part: Part, name: str, box: Box) -> ToolCall:
     return action.model_copy(update={"arguments": {**kept, key: list(box)}})
 
 
-def _wrong_name(part: Part) -> str:
+def _wrong_name(part: ExpertPart) -> str:
     bound = part.scene.opening.bindings
     return part.scene.rng.choice([name for name in _WRONG_NAMES if name not in bound])
 

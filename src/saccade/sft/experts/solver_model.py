@@ -11,8 +11,8 @@ from collections.abc import Callable
 from saccade.episode.plan import Plan
 from saccade.models.base import Completion, MediaReader, Request
 from saccade.record.action import Action, Answer, Code
+from saccade.sft.experts.expert import completion
 from saccade.sft.experts.seen import read
-from saccade.sft.experts.writing import completion
 from saccade.tasks.solvers.questions import solver_for
 
 UNKNOWN = "unknown"
@@ -40,7 +40,7 @@ class SolverModel:
         return turn
 
     async def close(self) -> None:
-        """Nothing to give back."""
+        """Holds nothing that needs closing."""
 
     def _program(self) -> str | None:
         """The program, or None if there is none for this question in this dialect."""

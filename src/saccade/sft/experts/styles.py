@@ -5,7 +5,7 @@ from __future__ import annotations
 from saccade.errors import SettingsError
 from saccade.sft.experts.consult import tool_for
 from saccade.sft.experts.hand import weighted_index
-from saccade.sft.experts.plays import Part, can_compute, can_crop
+from saccade.sft.experts.plays import ExpertPart, can_compute, can_crop
 from saccade.sft.experts.settings import STYLES, Style
 from saccade.sft.experts.slips import possible_slips
 
@@ -17,7 +17,7 @@ class UnfitSampleError(SettingsError):
     """No style of an expert fits the sample in the dialect, as the settings are."""
 
 
-def fitting(part: Part) -> dict[Style, float]:
+def fitting(part: ExpertPart) -> dict[Style, float]:
     """The styles that fit, with their weights.
 
     Raises:
@@ -46,14 +46,14 @@ def fitting(part: Part) -> dict[Style, float]:
     return fits
 
 
-def choose(part: Part) -> Style:
+def choose(part: ExpertPart) -> Style:
     """One of the fitting styles, as often as its weight says. Raises as `fitting`."""
     fits = fitting(part)
     weights = tuple(fits.get(style, 0.0) for style in STYLES)
     return STYLES[weighted_index(part.scene, weights)]
 
 
-def _plain(part: Part) -> bool:
+def _plain(part: ExpertPart) -> bool:
     scene = part.scene
     pixels = sum(picture.width * picture.height for picture in scene.pictures.values())
     difficulty = scene.task.difficulty

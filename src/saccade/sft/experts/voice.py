@@ -1,11 +1,23 @@
-"""The thoughts of an expert: the templates of its verbosity, filled with what the scene knows."""
+"""The thoughts of an expert: the templates of its verbosity, filled with what the scene knows.
+
+    say(rng, "[I see|There is] {what}[ here|][.|!]", what="a sign")
+
+Of the alternatives in brackets a seeded stream chooses. They may be nested; an empty one leaves the piece out. Slots in
+braces are filled last, so that what fills them is never read as a template.
+"""
 
 from __future__ import annotations
 
-from saccade.sft.experts.phrases import LONG, NOUNS, SHORT
-from saccade.sft.experts.scene import Box, Scene
-from saccade.sft.experts.speech import say
+import re
+from collections.abc import Sequence
 
+from saccade.sft.experts.phrases import LONG, NOUNS, SHORT
+from saccade.sft.experts.scene import Box, ExpertScene
+from saccade.tasks.worlds.rng import Rng
+
+_INNERMOST = re.compile(r"\[([^\[\]]*)\]")
+_START = re.compile(r"(?:^|(?<=[.!?] ))[a-z]")
+_SLOT = re.compile(r"\{(\w+)\}")
 _ROWS = ("at the top", "in the middle", "at the bottom")
 _COLUMNS = ("on the left", "", "on the right")
 
@@ -13,7 +25,7 @@ _COLUMNS = ("on the left", "", "on the right")
 class Voice:
     """Says something in one scene."""
 
-    def __init__(self, scene: Scene) -> None:
+    def __init__(self, scene: ExpertScene) -> None:
         self._scene = scene
         self._voice = LONG if scene.long else SHORT
 
@@ -37,3 +49,16 @@ class Voice:
         column = min(2, 3 * (box[0] + box[2]) // (2 * part.width))
         row = min(2, 3 * (box[1] + box[3]) // (2 * part.height))
         return f"{_ROWS[row]} {_COLUMNS[column]}".strip()
+
+
+def say(rng: Rng, templates: str | Sequence[str], **slots: object) -> str:
+    """One of the sentences that the templates allow, with capitals where sentences begin.
+
+    Raises:
+        KeyError: a template has a slot that is not given.
+    """
+    text = templates if isinstance(templates, str) else rng.choice(templates)
+    while match := _INNERMOST.search(text):
+        text = text[: match.start()] + rng.choice(match[1].split("|")) + text[match.end() :]
+    text = _SLOT.sub(lambda slot: str(slots[slot[1]]), " ".join(text.split()))
+    return _START.sub(lambda start: start[0].upper(), text)

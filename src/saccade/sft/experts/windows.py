@@ -5,12 +5,12 @@ from __future__ import annotations
 from saccade.sft.experts.scene import Box, area, union
 from saccade.tasks.worlds.rng import Rng
 
-Size = tuple[int, int]
+PixelSize = tuple[int, int]
 LEAST = 32
 """Shortest side of a window in pixels, where the picture has as many."""
 
 
-def around(rng: Rng, box: Box, size: Size, *, widen: int = 1) -> Box:
+def around(rng: Rng, box: Box, size: PixelSize, *, widen: int = 1) -> Box:
     """A box around `box` inside a picture of `size`: margins of its own size or so, times `widen`, each for itself."""
     # Small things are not hit exactly: the least margin is a hundredth of the picture.
     least = max(size) // 100 + 4
@@ -33,7 +33,7 @@ def _inside(low: int, high: int, size: int) -> tuple[int, int]:
     return max(0, min(low, high - LEAST)), high
 
 
-def elsewhere(rng: Rng, box: Box, size: Size) -> Box | None:
+def elsewhere(rng: Rng, box: Box, size: PixelSize) -> Box | None:
     """A box of the same size that shows nothing of `box`; None where the picture has no room for one."""
     width, height = box[2] - box[0], box[3] - box[1]
     if width > size[0] // 2 or height > size[1] // 2:

@@ -30,8 +30,8 @@ class Refused(Record):
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
-    """What a conversion may be told."""
+class ConversionOptions:
+    """The options of a conversion."""
 
     dialect: str | None = None
     """Dialect in which the turns of rows are read that name none."""
@@ -42,7 +42,7 @@ class Options:
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class TrajectorySource:
     """Trajectories that can be read, and where their media lie once they were read."""
 
     rows: Iterator[Trajectory | Refused]
@@ -52,7 +52,7 @@ class Source:
 class Format(Protocol):
     """A file format for trajectories, read and written."""
 
-    def read(self, path: Path, options: Options, store: MediaStore) -> Source:
+    def read(self, path: Path, options: ConversionOptions, store: MediaStore) -> TrajectorySource:
         """The trajectories of a file or folder; media that are not in a store yet are put into `store`.
 
         Raises:
@@ -61,5 +61,7 @@ class Format(Protocol):
             UnavailableError: what reads the file is not installed.
         """
 
-    def write(self, trajectories: Iterable[Trajectory], media: Media, folder: Path, options: Options) -> list[Refused]:
+    def write(
+        self, trajectories: Iterable[Trajectory], media: Media, folder: Path, options: ConversionOptions
+    ) -> list[Refused]:
         """Write to an existing, empty folder; the rows that the format cannot hold, by their number."""

@@ -38,7 +38,7 @@ _MARK = "\ufffc"
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class RoleMessage:
     """What one role said."""
 
     role: Role
@@ -47,7 +47,7 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
-class About:
+class ConversationFacts:
     """What a row says beside the conversation."""
 
     id: str
@@ -65,8 +65,8 @@ class About:
 class Conversation:
     """A trajectory as lines."""
 
-    about: About
-    lines: tuple[Line, ...]
+    about: ConversationFacts
+    lines: tuple[RoleMessage, ...]
     media: tuple[ImagePart | VideoPart, ...] = field(default=())
     """One for each placeholder, in order."""
 
@@ -83,8 +83,8 @@ def flatten(trajectory: Trajectory) -> Conversation:
     messages = conversation(held_.prompt, held_.turns)
     task = held_.task
     return Conversation(
-        About(held_.id, held_.provenance.dialect, task.id, task.question, task.answer, task.source),
-        tuple(Line(message.role, _as_text(message.parts)) for message in messages),
+        ConversationFacts(held_.id, held_.provenance.dialect, task.id, task.question, task.answer, task.source),
+        tuple(RoleMessage(message.role, _as_text(message.parts)) for message in messages),
         tuple(part for message in messages for part in message.media),
     )
 
@@ -122,11 +122,11 @@ def held(trajectory: Trajectory) -> Trajectory:
     turns = []
     for turn in trajectory.turns:
         text = dialect.transcribe(turn.text, turn.calls) if isinstance(dialect, FunctionDialect) else turn.text
-        told = [message for message in (turn.observation, turn.request) if message is not None]
-        parts = join_texts([part for message in told for part in message.parts])
-        shown = Message(role=told[0].role, parts=parts) if parts else None
+        messages = [message for message in (turn.observation, turn.request) if message is not None]
+        parts = join_texts([part for message in messages for part in message.parts])
+        shown = Message(role=messages[0].role, parts=parts) if parts else None
         turns.append(Turn(text=text, action=turn.action, observation=shown))
-    about = About(trajectory.id, dialect.id, task.id, task.question, task.answer, task.source)
+    about = ConversationFacts(trajectory.id, dialect.id, task.id, task.question, task.answer, task.source)
     return Trajectory(
         id=trajectory.id,
         task=_task(about, prompt),
@@ -138,7 +138,7 @@ def held(trajectory: Trajectory) -> Trajectory:
 
 
 def dialect_of(name: str) -> Dialect:
-    """The dialect. Raises `RecordError` for one that there is not, or none at all."""
+    """The dialect of that id. Raises `RecordError` for one that there is not, or none at all."""
     if not name:
         raise RecordError("it names no dialect; give one with --dialect")
     try:
@@ -147,7 +147,7 @@ def dialect_of(name: str) -> Dialect:
         raise RecordError(f"its turns cannot be read: {error}") from error
 
 
-def _task(about: About, prompt: Sequence[Message]) -> Task:
+def _task(about: ConversationFacts, prompt: Sequence[Message]) -> Task:
     media = list(dict.fromkeys(part for message in prompt for part in message.media))
     asked = next((message.text for message in reversed(prompt) if message.role == "user"), "")
     return Task(
@@ -172,9 +172,9 @@ def _as_text(parts: Sequence[Part]) -> str:
     pieces = []
     for part in parts:
         if isinstance(part, TextPart):
-            found = _PLACEHOLDER.search(part.text)
-            if found:
-                raise RecordError(f"a text holds {found[0]} itself, which could not be told from a picture's place")
+            match = _PLACEHOLDER.search(part.text)
+            if match:
+                raise RecordError(f"a text holds {match[0]} itself, which would be taken for a picture's place")
             pieces.append(part.text)
         else:
             pieces.append(IMAGE if isinstance(part, ImagePart) else VIDEO)
@@ -231,9 +231,9 @@ def _check_action(number: int, turn: Turn, dialect: Dialect) -> None:
     """Refuse a turn without an action, unless the model was told so in the dialect's words."""
     if not isinstance(turn.action, ParseError):
         return
-    told = dialect.correct(turn.action.reason, 0)
+    correction = dialect.correct(turn.action.reason, 0)
     shown = turn.observation
-    if told is None or shown is None or not shown.text.startswith(told.message.text):
+    if correction is None or shown is None or not shown.text.startswith(correction.message.text):
         raise RecordError(f"turn {number} holds no action of {dialect.id}: {turn.action.reason}")
 
 

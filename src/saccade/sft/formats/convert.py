@@ -11,7 +11,7 @@ from saccade.media.store import MediaStore
 from saccade.record.codec import write_lines
 from saccade.record.trajectory import Trajectory
 from saccade.sft.curate.output import new_folder
-from saccade.sft.formats.base import Format, Options, Refused
+from saccade.sft.formats.base import ConversionOptions, Format, Refused
 
 REFUSED = "refused.jsonl"
 _SCRATCH = ".media-read"
@@ -32,7 +32,7 @@ def convert(
     source: Path,
     target: Path,
     formats: tuple[Format, Format],
-    options: Options,
+    options: ConversionOptions,
     on_row: Callable[[], None] = lambda: None,
 ) -> Converted:
     """Write what `source` holds to `target`, a new folder, from the first of `formats` to the second.

@@ -11,20 +11,12 @@ from typing import Any
 
 from saccade.errors import MediaError, RecordError
 from saccade.media.store import MediaStore
+from saccade.media.suffixes import suffix_of
 from saccade.record.content import ImagePart, VideoPart
 from saccade.sft.curate.output import link_or_copy
 from saccade.sft.curate.stage import Media
 
 FOLDER = "media"
-_SUFFIXES = {
-    "image/png": ".png",
-    "image/jpeg": ".jpg",
-    "image/webp": ".webp",
-    "image/gif": ".gif",
-    "image/bmp": ".bmp",
-    "video/mp4": ".mp4",
-    "video/webm": ".webm",
-}
 _LONGEST_PATH = 1024
 _SHORT = 80
 
@@ -87,7 +79,7 @@ class MediaOut:
 
     def path(self, part: ImagePart | VideoPart) -> str:
         """Link the file into the folder; its path as rows write it."""
-        name = f"{FOLDER}/{part.sha256[:32]}{_SUFFIXES.get(part.mime, '')}"
+        name = f"{FOLDER}/{part.sha256[:32]}{suffix_of(part.mime)}"
         target = self.folder / name
         if not target.exists():
             target.parent.mkdir(exist_ok=True)

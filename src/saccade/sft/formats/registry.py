@@ -23,10 +23,10 @@ FORMATS: Final = Registry[Format](
 )
 
 
-def load_format(wanted: str) -> Format:
+def load_format(name: str) -> Format:
     """The format that `wanted` names: an id, or code of the user's own (`file.py:NAME`, `module:NAME`).
 
     Raises:
         RegistryError: nothing has that name (suggests the nearest), or it is no format.
     """
-    return FORMATS.load(wanted)
+    return FORMATS.load(name)

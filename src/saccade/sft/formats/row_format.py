@@ -17,8 +17,8 @@ from saccade.record.content import ImagePart, VideoPart
 from saccade.record.trajectory import Trajectory
 from saccade.sft.curate.stage import Media
 from saccade.sft.formats import conversation
-from saccade.sft.formats.base import Options, Refused, Source
-from saccade.sft.formats.conversation import About
+from saccade.sft.formats.base import ConversionOptions, Refused, TrajectorySource
+from saccade.sft.formats.conversation import ConversationFacts
 from saccade.sft.formats.media_refs import MediaIn, MediaOut
 from saccade.sft.formats.row_files import Row, find_rows, read_rows, write_jsonl
 
@@ -47,7 +47,7 @@ class Codec(Protocol):
     def read_media(self, row: Mapping[str, Any], into: MediaIn) -> Parts:
         """The media that a row names. Raises `RecordError` or `MediaError`."""
 
-    def decode(self, row: Mapping[str, Any], parts: Parts, about: About) -> Trajectory:
+    def decode(self, row: Mapping[str, Any], parts: Parts, about: ConversationFacts) -> Trajectory:
         """The trajectory of a row. Raises `RecordError`."""
 
 
@@ -71,7 +71,7 @@ class ConversationCodec:
 
 
 def _no_files(folder: Path) -> None:
-    """Nothing stands beside the rows."""
+    """Write no file beside the rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,19 +84,21 @@ class RowFormat:
     beside: Callable[[Path], None] = _no_files
     """Writes further files into the folder."""
 
-    def read(self, path: Path, options: Options, store: MediaStore) -> Source:
+    def read(self, path: Path, options: ConversionOptions, store: MediaStore) -> TrajectorySource:
         file = find_rows(path)
         media = MediaIn(options.images or file.parent, store)
-        return Source(self._read(file, options, media), store)
+        return TrajectorySource(self._read(file, options, media), store)
 
-    def write(self, trajectories: Iterable[Trajectory], media: Media, folder: Path, options: Options) -> list[Refused]:
+    def write(
+        self, trajectories: Iterable[Trajectory], media: Media, folder: Path, options: ConversionOptions
+    ) -> list[Refused]:
         refused: list[Refused] = []
         out = MediaOut(media, folder, options.root)
         self.save(folder / self.file, self._rows(trajectories, out, refused))
         self.beside(folder)
         return refused
 
-    def _read(self, file: Path, options: Options, media: MediaIn) -> Iterator[Trajectory | Refused]:
+    def _read(self, file: Path, options: ConversionOptions, media: MediaIn) -> Iterator[Trajectory | Refused]:
         ids: set[str] = set()
         for number, row in enumerate(read_rows(file)):
             if isinstance(row, str):
@@ -142,10 +144,10 @@ def labels(trajectory: Trajectory) -> Row:
     }
 
 
-def _about(row: Mapping[str, Any], name: str, dialect: str) -> About:
+def _about(row: Mapping[str, Any], name: str, dialect: str) -> ConversationFacts:
     """What the fields of `labels` say; rows of other projects may lack all of them."""
     question, answer = row.get("question"), row.get("answer")
-    return About(
+    return ConversationFacts(
         id=name,
         dialect=dialect,
         task=_text(row, "task"),

@@ -13,21 +13,23 @@ from saccade.record.codec import read_lines, write_lines
 from saccade.record.trajectory import Trajectory
 from saccade.sft.curate.output import link_into
 from saccade.sft.curate.stage import Media
-from saccade.sft.formats.base import Options, Refused, Source
+from saccade.sft.formats.base import ConversionOptions, Refused, TrajectorySource
 
 
 @dataclass(frozen=True, slots=True)
 class RunFormat:
     """The format; see the module's head."""
 
-    def read(self, path: Path, options: Options, store: MediaStore) -> Source:
+    def read(self, path: Path, options: ConversionOptions, store: MediaStore) -> TrajectorySource:
         """See `Format`. A run that is broken is refused as a whole, with `RecordError`."""
         file = path if path.is_file() else path / TRAJECTORIES
         if not file.is_file():
             raise RecordError(f"{path} is no run folder: it has no {TRAJECTORIES}. Name the folder of a run.")
-        return Source(iter(read_lines(file, Trajectory)), _Store(MediaStore(file.parent / MEDIA)))
+        return TrajectorySource(iter(read_lines(file, Trajectory)), _Store(MediaStore(file.parent / MEDIA)))
 
-    def write(self, trajectories: Iterable[Trajectory], media: Media, folder: Path, options: Options) -> list[Refused]:
+    def write(
+        self, trajectories: Iterable[Trajectory], media: Media, folder: Path, options: ConversionOptions
+    ) -> list[Refused]:
         store = MediaStore(folder / MEDIA)
         write_lines(folder / TRAJECTORIES, _with_media(trajectories, media, store))
         return []

@@ -20,7 +20,7 @@ from typing import Any
 from saccade.errors import RecordError
 from saccade.record.content import ImagePart, Role
 from saccade.record.trajectory import Trajectory
-from saccade.sft.formats.conversation import About, Conversation, Line, flatten, unflatten
+from saccade.sft.formats.conversation import Conversation, ConversationFacts, RoleMessage, flatten, unflatten
 from saccade.sft.formats.media_refs import MediaIn, MediaOut, listed
 from saccade.sft.formats.row_files import Row
 from saccade.sft.formats.row_format import ConversationCodec, Parts, RowFormat, labels
@@ -39,11 +39,11 @@ _ROLES: dict[str, Role] = {
 
 
 @dataclass(frozen=True, slots=True)
-class ShareGPT(ConversationCodec):
+class ShareGPTCodec(ConversationCodec):
     """The codec; see the module's head."""
 
     def encode(self, trajectory: Trajectory, out: MediaOut) -> Row:
-        """The row. Raises `RecordError` for a conversation that does not alternate."""
+        """The conversation as a row. Raises `RecordError` for a conversation that does not alternate."""
         talk = flatten(trajectory)
         system = [line.text for line in talk.lines if line.role == "system"]
         lines = [line for line in talk.lines if line.role != "system"]
@@ -59,16 +59,16 @@ class ShareGPT(ConversationCodec):
         """Pictures, then videos."""
         return read_columns(row, into)
 
-    def decode(self, row: Mapping[str, Any], parts: Parts, about: About) -> Trajectory:
+    def decode(self, row: Mapping[str, Any], parts: Parts, about: ConversationFacts) -> Trajectory:
         lines = read_lines(row.get("conversations"), ("value", "content"), ("from", "role"))
         system = row.get("system")
         if isinstance(system, str) and system:
-            lines = (Line("system", system), *lines)
+            lines = (RoleMessage("system", system), *lines)
         return unflatten(Conversation(about, lines, parts))
 
 
 def media_columns(talk: Conversation, out: MediaOut) -> Row:
-    """The columns `images` and `videos`; both in every row, since trainers look for the columns they were told of."""
+    """The columns `images` and `videos`; both in every row, since trainers look for the columns in their settings."""
     images = [out.path(part) for part in talk.media if isinstance(part, ImagePart)]
     videos = [out.path(part) for part in talk.media if not isinstance(part, ImagePart)]
     return {"images": images, "videos": videos}
@@ -80,7 +80,7 @@ def read_columns(row: Mapping[str, Any], into: MediaIn) -> Parts:
     return (*images, *(into.video(named) for named in listed(row, "videos", "video")))
 
 
-def read_lines(said: object, texts: Sequence[str], roles: Sequence[str]) -> tuple[Line, ...]:
+def read_lines(said: object, texts: Sequence[str], roles: Sequence[str]) -> tuple[RoleMessage, ...]:
     """The lines of a list of messages; without roles they alternate, the user first. Raises `RecordError`."""
     if not isinstance(said, list | tuple) or not said:
         raise RecordError("there is no list of messages")
@@ -94,11 +94,11 @@ def read_lines(said: object, texts: Sequence[str], roles: Sequence[str]) -> tupl
         tag = next((message[name] for name in roles if message.get(name)), ("human", "gpt")[number % 2])
         if tag not in _ROLES:
             raise RecordError(f"message {number} is of the unknown role {tag!r}")
-        lines.append(Line(_ROLES[tag], text))
+        lines.append(RoleMessage(_ROLES[tag], text))
     return tuple(lines)
 
 
-def _check_alternates(all_lines: Sequence[Line], lines: Sequence[Line]) -> None:
+def _check_alternates(all_lines: Sequence[RoleMessage], lines: Sequence[RoleMessage]) -> None:
     if [line.role == "assistant" for line in lines] != [bool(number % 2) for number in range(len(lines))]:
         raise RecordError("messages do not alternate between the model and others, as this format must")
     if not lines or len(lines) % 2:
@@ -113,4 +113,4 @@ def _dataset_info(folder: Path) -> None:
     (folder / "dataset_info.json").write_text(json.dumps(info, indent=2) + "\n", encoding="utf-8")
 
 
-FORMAT = RowFormat(ShareGPT(), beside=_dataset_info)
+FORMAT = RowFormat(ShareGPTCodec(), beside=_dataset_info)

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from saccade.record.trajectory import Trajectory
-from saccade.sft.formats.conversation import About, Conversation, flatten, unflatten
+from saccade.sft.formats.conversation import Conversation, ConversationFacts, flatten, unflatten
 from saccade.sft.formats.media_refs import MediaIn, MediaOut
 from saccade.sft.formats.row_files import Row
 from saccade.sft.formats.row_format import ConversationCodec, Parts, RowFormat, labels
@@ -23,7 +23,7 @@ from saccade.sft.formats.sharegpt import media_columns, read_columns, read_lines
 
 
 @dataclass(frozen=True, slots=True)
-class Swift(ConversationCodec):
+class SwiftCodec(ConversationCodec):
     """The codec; see the module's head."""
 
     def encode(self, trajectory: Trajectory, out: MediaOut) -> Row:
@@ -35,8 +35,8 @@ class Swift(ConversationCodec):
         """Pictures, then videos."""
         return read_columns(row, into)
 
-    def decode(self, row: Mapping[str, Any], parts: Parts, about: About) -> Trajectory:
+    def decode(self, row: Mapping[str, Any], parts: Parts, about: ConversationFacts) -> Trajectory:
         return unflatten(Conversation(about, read_lines(row.get("messages"), ("content",), ("role",)), parts))
 
 
-FORMAT = RowFormat(Swift())
+FORMAT = RowFormat(SwiftCodec())

@@ -23,7 +23,7 @@ from saccade.errors import RecordError
 from saccade.record.content import ImagePart
 from saccade.record.task import NamedMedia, Task
 from saccade.record.trajectory import Trajectory
-from saccade.sft.formats.conversation import About, Conversation, Line, flatten, held, unflatten
+from saccade.sft.formats.conversation import Conversation, ConversationFacts, RoleMessage, flatten, held, unflatten
 from saccade.sft.formats.media_refs import MediaIn, MediaOut, listed
 from saccade.sft.formats.row_files import Row
 from saccade.sft.formats.row_format import ConversationCodec, Parts, RowFormat, labels
@@ -33,7 +33,7 @@ _FAMILY = "thyme@"
 
 
 @dataclass(frozen=True, slots=True)
-class Thyme(ConversationCodec):
+class ThymeCodec(ConversationCodec):
     """The codec; see the module's head."""
 
     dialect: str = "thyme"
@@ -49,7 +49,7 @@ class Thyme(ConversationCodec):
         return kept.model_copy(update={"task": kept.task.model_copy(update={"question": asked.strip()})})
 
     def encode(self, trajectory: Trajectory, out: MediaOut) -> Row:
-        """The row. Raises `RecordError` for more than a system message, a question and a response."""
+        """The conversation as a row. Raises `RecordError` for more than a system message, a question and a response."""
         talk = flatten(trajectory)
         roles = [line.role for line in talk.lines]
         if roles not in (["user", "assistant"], ["system", "user", "assistant"]):
@@ -69,19 +69,19 @@ class Thyme(ConversationCodec):
         """The pictures, inline or not."""
         return tuple(into.image(named) for named in listed(row, "image", "images"))
 
-    def decode(self, row: Mapping[str, Any], parts: Parts, about: About) -> Trajectory:
+    def decode(self, row: Mapping[str, Any], parts: Parts, about: ConversationFacts) -> Trajectory:
         """The trajectory, its pictures under the dialect's names."""
         question, response, system = row.get("question"), row.get("response"), row.get("system")
         if not isinstance(question, str) or not isinstance(response, str):
             raise RecordError("it has no texts `question` and `response`")
         named = _NAMED.findall(question)
         names = dict(zip(named, _names(parts[: len(named)]), strict=False))
-        lines: tuple[Line, ...] = (
-            Line("user", _renamed(question, names)),
-            Line("assistant", _renamed(response, names)),
+        lines: tuple[RoleMessage, ...] = (
+            RoleMessage("user", _renamed(question, names)),
+            RoleMessage("assistant", _renamed(response, names)),
         )
         if isinstance(system, str):
-            lines = (Line("system", system), *lines)
+            lines = (RoleMessage("system", system), *lines)
         return unflatten(Conversation(replace(about, question=None), lines, parts))
 
 
@@ -101,5 +101,5 @@ def _renamed(text: str, names: Mapping[str, str]) -> str:
     return re.sub(whole, lambda match: names[match.group()], text)
 
 
-CONVERTED = RowFormat(Thyme())
-RAW = RowFormat(Thyme(inline=True))
+CONVERTED = RowFormat(ThymeCodec())
+RAW = RowFormat(ThymeCodec(inline=True))

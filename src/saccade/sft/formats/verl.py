@@ -20,7 +20,7 @@ from saccade.errors import RecordError
 from saccade.record.base import clean_text
 from saccade.record.content import ImagePart
 from saccade.record.trajectory import Trajectory
-from saccade.sft.formats.conversation import About, Conversation, flatten, held, unflatten
+from saccade.sft.formats.conversation import Conversation, ConversationFacts, flatten, held, unflatten
 from saccade.sft.formats.media_refs import MediaIn, MediaOut, listed
 from saccade.sft.formats.row_files import Row, load_pyarrow, write_parquet
 from saccade.sft.formats.row_format import ConversationCodec, Parts, RowFormat
@@ -35,7 +35,7 @@ _ENVIRONMENTS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Verl(ConversationCodec):
+class VerlCodec(ConversationCodec):
     """The codec; see the module's head."""
 
     def labels(self, row: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -82,7 +82,7 @@ class Verl(ConversationCodec):
         """The pictures, as bytes or by their path."""
         return tuple(into.image(named) for named in listed(row, "images"))
 
-    def decode(self, row: Mapping[str, Any], parts: Parts, about: About) -> Trajectory:
+    def decode(self, row: Mapping[str, Any], parts: Parts, about: ConversationFacts) -> Trajectory:
         """The trajectory, without turns."""
         lines = read_lines(row.get("prompt"), ("content",), ("role",))
         if any(line.role == "assistant" for line in lines):
@@ -118,4 +118,4 @@ def _save(file: Path, rows: Iterable[Row]) -> None:
     write_parquet(file, numbered, schema)
 
 
-FORMAT = RowFormat(Verl(), file="data.parquet", save=_save)
+FORMAT = RowFormat(VerlCodec(), file="data.parquet", save=_save)

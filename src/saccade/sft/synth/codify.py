@@ -18,15 +18,15 @@ from saccade.record.content import Message, TextPart
 from saccade.record.status import Status
 from saccade.record.task import Task
 from saccade.record.trajectory import Sampling, Trajectory
-from saccade.sft.experts.writing import completion
+from saccade.sft.experts.expert import completion
 from saccade.sft.synth.jobs import Job
 from saccade.sft.synth.made import DiscardedError
-from saccade.sft.synth.makers import Stage
+from saccade.sft.synth.makers import SynthResources
 from saccade.sft.synth.prompts import (
     CODIFY,
     CONCLUDE,
     REASON,
-    Step,
+    CodeStep,
     conclusion_in,
     invalid,
     names_of,
@@ -42,7 +42,7 @@ R = TypeVar("R")
 class CodifyMaker:
     """Trajectories out of reasoning in words."""
 
-    stage: Stage
+    stage: SynthResources
     teacher: Model
     writer: Model
 
@@ -64,7 +64,7 @@ class CodifyMaker:
 class Codified:
     """Two models as one, for one episode."""
 
-    def __init__(self, stage: Stage, plan: Plan, teacher: Model, writer: Model) -> None:
+    def __init__(self, stage: SynthResources, plan: Plan, teacher: Model, writer: Model) -> None:
         self.name = f"{teacher.name}+{writer.name}"
         self.discarded: DiscardedError | None = None
         """Why the episode must not be kept."""
@@ -72,7 +72,7 @@ class Codified:
         self._plan = plan
         self._teacher = teacher
         self._writer = writer
-        self._steps: list[Step] | None = None
+        self._steps: list[CodeStep] | None = None
         self._turn = 0
 
     async def complete(
@@ -103,7 +103,7 @@ class Codified:
         thought, answer = await self._ask(self._writer, (*request.messages, last), media, conclusion_in)
         return Answer(text=answer), thought
 
-    async def _planned(self, media: MediaReader) -> tuple[Step, ...]:
+    async def _planned(self, media: MediaReader) -> tuple[CodeStep, ...]:
         question = question_of(self._plan.task)
         reasoning = await self._ask(self._teacher, (self._message(f"{REASON}\n{question}"),), media, reasoning_in)
         asked = f"{CODIFY}\n{names_of(self._plan.opening)}\n\n{question}\n\nReasoning:\n{reasoning}"

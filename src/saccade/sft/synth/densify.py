@@ -19,7 +19,7 @@ from saccade.record.trajectory import Trajectory
 from saccade.record.turn import FinishReason, TokenCounts, Turn
 from saccade.sft.synth.jobs import Job
 from saccade.sft.synth.made import DiscardedError
-from saccade.sft.synth.makers import Maker, Stage
+from saccade.sft.synth.makers import Maker, SynthResources
 from saccade.sft.synth.prompts import DENSIFY, invalid, question_of, thoughts_in
 
 _ENDS = re.compile(r"\n*(?:</think>|<code>|<tool_call|<answer>|```)")
@@ -29,7 +29,7 @@ _ENDS = re.compile(r"\n*(?:</think>|<code>|<tool_call|<answer>|```)")
 class DensifyMaker:
     """Another maker's trajectories, with thoughts of a second model."""
 
-    stage: Stage
+    stage: SynthResources
     base: Maker
     writer: Model
 
@@ -74,8 +74,8 @@ def with_thought(turn: Turn, dialect: Dialect, thought: str) -> Turn:
     """The turn with another thought; its token ids and counts are no longer known."""
     start, end = thought_span(turn.text)
     text = turn.text[:start] + thought + turn.text[end:]
-    told = dialect.transcribe(text, turn.calls) if isinstance(dialect, FunctionDialect) else text
-    action = dialect.parse(told, turn.finish_reason or FinishReason.STOP)
+    spoken = dialect.transcribe(text, turn.calls) if isinstance(dialect, FunctionDialect) else text
+    action = dialect.parse(spoken, turn.finish_reason or FinishReason.STOP)
     if action != turn.action or not text.endswith(turn.text[end:]):
         raise invalid("a thought changed what its turn does")
     update = {"text": text, "token_ids": None, "logprobs": None, "tokens": TokenCounts()}

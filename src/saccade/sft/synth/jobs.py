@@ -9,8 +9,7 @@ from hashlib import sha256
 
 from saccade.sft.synth.settings import SynthSettings
 from saccade.tasks.worlds.base import Knobs, Split
-from saccade.tasks.worlds.chosen_knobs import chosen_knobs
-from saccade.tasks.worlds.registry import load_world
+from saccade.tasks.worlds.registry import chosen_knobs, load_world
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,7 +38,7 @@ class Maker(Protocol):
 
 
 @dataclass(frozen=True)
-class Stage:
+class SynthResources:
     """Where episodes are played."""
 
     settings: SynthSettings
@@ -72,7 +72,7 @@ class Stage:
 class ExpertMaker:
     """An expert for every task."""
 
-    stage: Stage
+    stage: SynthResources
 
     async def make(self, job: Job, task: Task, notes: Mapping[str, str]) -> Trajectory:
         plan = self.stage.plan(job, task)
@@ -88,12 +88,12 @@ class ExpertMaker:
 class TeacherMaker:
     """One model for all tasks, asked in the dialect's own prompt (PyVision-RL)."""
 
-    stage: Stage
+    stage: SynthResources
     model: Model
 
     async def make(self, job: Job, task: Task, notes: Mapping[str, str]) -> Trajectory:
-        given = self.stage.settings.teacher.sampling
-        seeded = given if given.seed is None else given.model_copy(update={"seed": given.seed + job.sample})
+        sampling = self.stage.settings.teacher.sampling
+        seeded = sampling if sampling.seed is None else sampling.model_copy(update={"seed": sampling.seed + job.sample})
         return await self.stage.play(self.stage.plan(job, task, seeded), self.model)
 
     async def close(self) -> None:

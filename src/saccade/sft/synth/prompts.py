@@ -64,7 +64,7 @@ _STEP = re.compile(r"<step>\s*<thought>(.*?)</thought>\s*<code>(.*?)</code>\s*</
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class CodeStep:
     """A thought and the code that follows from it."""
 
     thought: str
@@ -91,12 +91,12 @@ def conclusion_in(text: str) -> tuple[str, str]:
     return _pair(_CONCLUDED, text)
 
 
-def steps_in(text: str) -> tuple[Step, ...]:
+def steps_in(text: str) -> tuple[CodeStep, ...]:
     """The steps; at least one."""
     found = _STEP.findall(text)
     if not found or _STEP.sub("", text).strip():
         raise invalid("no step" if not found else "text outside of the steps")
-    return tuple(Step(_inside(thought), _code(code)) for thought, code in found)
+    return tuple(CodeStep(_inside(thought), _code(code)) for thought, code in found)
 
 
 def names_of(opening: Opening) -> str:

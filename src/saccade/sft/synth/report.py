@@ -26,7 +26,7 @@ def may_pass(made: Made) -> bool:
 
 
 @dataclass
-class Progress:
+class SynthProgress:
     """Counts so far."""
 
     total: int

@@ -1,6 +1,6 @@
 """A run of synthesis: every job that is not there yet, made side by side, kept in the order of the jobs.
 
-A trajectory is on the disk when it is counted. A run that is killed or broken off goes on where it stood when it is
+A trajectory is on the disk when it is counted. A run that is killed or interrupted continues where it stood when it is
 started again with the same settings, and ends as if it had never stopped; jobs that came to nothing are tried again.
 """
 
@@ -14,12 +14,12 @@ from saccade.media.store import MediaStore
 from saccade.models.registry import load_model
 from saccade.sft.synth.in_order import in_order
 from saccade.sft.synth.jobs import job_count, jobs
-from saccade.sft.synth.report import Progress
+from saccade.sft.synth.report import SynthProgress
 from saccade.sft.synth.resume import opened
 from saccade.sft.synth.settings import SynthSettings
-from saccade.sft.synth.studio import Loader, Studio
+from saccade.sft.synth.studio import ModelLoader, Studio
 
-Watch = Callable[[Progress], None]
+SynthCallback = Callable[[SynthProgress], None]
 """Hears the counts after every job."""
 
 
@@ -28,9 +28,9 @@ async def synthesise(
     out: Path,
     *,
     workers: int = 4,
-    models: Loader = load_model,
-    watch: Watch = lambda progress: None,
-) -> Progress:
+    models: ModelLoader = load_model,
+    watch: SynthCallback = lambda progress: None,
+) -> SynthProgress:
     """Make what is missing in the run folder `out`, `workers` jobs at once, and say what came of it.
 
     Raises:
@@ -41,7 +41,7 @@ async def synthesise(
     # Before anything is written: the names in the settings must mean something.
     studio = Studio(settings, MediaStore(out / MEDIA), models=models)
     run = opened(out, settings)
-    progress = Progress(job_count(settings), skipped=sum(job.id in run.done for job in jobs(settings)))
+    progress = SynthProgress(job_count(settings), skipped=sum(job.id in run.done for job in jobs(settings)))
     missing = [job for job in jobs(settings) if job.id not in run.done]
     watch(progress)
     if not missing:

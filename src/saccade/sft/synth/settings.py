@@ -12,7 +12,7 @@ from saccade.record.settings import Settings
 from saccade.record.trajectory import EpisodeLimits, Sampling
 from saccade.sft.experts.settings import ExpertSettings
 
-Recipe = Literal["solve", "densify", "codify"]
+SynthRecipe = Literal["solve", "densify", "codify"]
 
 
 class TeacherSettings(Settings):
@@ -20,7 +20,7 @@ class TeacherSettings(Settings):
 
     model: str = ""
     """As `saccade ask --model` takes it; empty: experts."""
-    recipe: Recipe = "solve"
+    recipe: SynthRecipe = "solve"
     """`solve`: the teacher plays the dialect (PyVision-RL). `densify`: then a writer rewrites its thoughts (VISTA).
     `codify`: the teacher reasons in text, and a writer turns its calculations into code, which is run (CodeDance)."""
     writer: str = ""

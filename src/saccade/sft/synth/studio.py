@@ -32,19 +32,19 @@ from saccade.sft.synth.codify import CodifyMaker
 from saccade.sft.synth.densify import DensifyMaker
 from saccade.sft.synth.jobs import Job, knobs_by_world
 from saccade.sft.synth.made import DiscardedError, Made, graded
-from saccade.sft.synth.makers import ExpertMaker, Maker, Stage, TeacherMaker
+from saccade.sft.synth.makers import ExpertMaker, Maker, SynthResources, TeacherMaker
 from saccade.sft.synth.settings import SynthSettings
-from saccade.tasks.worlds.base import Sample, World, draw_sample, store_sample
+from saccade.tasks.worlds.base import World, WorldSample, draw_sample, store_sample
 from saccade.tasks.worlds.registry import load_world
 
-Loader = Callable[[str], Model]
+ModelLoader = Callable[[str], Model]
 """A model by its name."""
 
 
 class Studio:
     """Makes the trajectories of jobs."""
 
-    def __init__(self, settings: SynthSettings, store: MediaStore, *, models: Loader = load_model) -> None:
+    def __init__(self, settings: SynthSettings, store: MediaStore, *, models: ModelLoader = load_model) -> None:
         """Nothing is started before it is entered.
 
         Raises:
@@ -55,7 +55,7 @@ class Studio:
         check_sampling(settings.teacher.model, settings.teacher.sampling)
         check_sampling(settings.teacher.writer or settings.teacher.model, settings.teacher.writer_sampling)
         self._store = store
-        self._models: Loader = lambda name: patient(models(name), settings.retry)
+        self._models: ModelLoader = lambda name: patient(models(name), settings.retry)
         spoken = settings.session.applied(load_dialect(settings.dialect), settings.sandbox)
         self._dialect, self._tools = equipped(spoken, settings.tools)
         self._worlds: dict[str, World[Any]] = {world.id: world for world in map(load_world, settings.worlds)}
@@ -66,7 +66,9 @@ class Studio:
     async def __aenter__(self) -> Self:
         async with AsyncExitStack() as stack:
             sandbox = await stack.enter_async_context(sandbox_at(self.settings.sandbox, self._dialect.sandbox))
-            self._maker = self._made_for(Stage(self.settings, self._dialect, self._tools, sandbox, self._store))
+            self._maker = self._made_for(
+                SynthResources(self.settings, self._dialect, self._tools, sandbox, self._store)
+            )
             stack.push_async_callback(self._maker.close)
             self._stack = stack.pop_all()
         return self
@@ -98,10 +100,10 @@ class Studio:
             return Made(None, str(played.stop), played.stop_detail)
         return Made(graded(played))
 
-    def _check(self, job: Job, sample: Sample) -> None:
+    def _check(self, job: Job, sample: WorldSample) -> None:
         """Raise `ExpertStopped` for a sample that need not be stored, since nothing would come of it."""
 
-    def _made_for(self, stage: Stage) -> Maker:
+    def _made_for(self, stage: SynthResources) -> Maker:
         teacher = self.settings.teacher
         if not teacher.model:
             return ExpertMaker(stage)
@@ -125,5 +127,5 @@ def _check_writes_code(dialect: Dialect) -> None:
         ) from error
 
 
-def _stored(sample: Sample, store: MediaStore, job: Job) -> Task:
+def _stored(sample: WorldSample, store: MediaStore, job: Job) -> Task:
     return store_sample(sample, store, task_id=job.task_id, split=job.split)

@@ -20,8 +20,8 @@ from saccade.record.action import ParseError
 from saccade.record.codec import read_lines
 from saccade.record.status import Status
 from saccade.record.trajectory import Trajectory
-from saccade.sft.train.settings import DataSettings, LossSettings, SftSettings
-from saccade.tokens.batch import TokenRow, token_row
+from saccade.sft.train.settings import DataSettings, SftLossSettings, SftSettings
+from saccade.tokens.batch import BatchRow, token_row
 from saccade.tokens.build import token_trajectory
 from saccade.tokens.encoder import Encoder
 from saccade.tokens.segments import truncate
@@ -30,11 +30,11 @@ _NO_TOKENS = "without a token form"
 
 
 @dataclass(frozen=True, slots=True)
-class Examples:
+class TrainingExamples:
     """What a run learns from and is watched on."""
 
-    train: tuple[TokenRow, ...]
-    validation: tuple[TokenRow, ...]
+    train: tuple[BatchRow, ...]
+    validation: tuple[BatchRow, ...]
     left_out: dict[str, int]
     """How many trajectories were not used, by reason."""
     refusal: str = ""
@@ -73,7 +73,9 @@ def check_runs(runs: Iterable[str]) -> None:
             raise TrainingError(f"{run} is no run folder: there is no {TRAJECTORIES} in it. Name the folder of a run.")
 
 
-def read_examples(settings: SftSettings, encoder: Encoder, tell: Callable[[int], None] = lambda _: None) -> Examples:
+def read_examples(
+    settings: SftSettings, encoder: Encoder, tell: Callable[[int], None] = lambda _: None
+) -> TrainingExamples:
     """The rows of `settings.data.runs`, in the order of the files.
 
     Args:
@@ -85,8 +87,8 @@ def read_examples(settings: SftSettings, encoder: Encoder, tell: Callable[[int],
         RecordError: a run folder cannot be read.
         TrainingError: nothing is left to learn from.
     """
-    train: list[TokenRow] = []
-    held: list[TokenRow] = []
+    train: list[BatchRow] = []
+    held: list[BatchRow] = []
     left_out: Counter[str] = Counter()
     dialects: Counter[str] = Counter()
     refusal = ""
@@ -105,12 +107,12 @@ def read_examples(settings: SftSettings, encoder: Encoder, tell: Callable[[int],
     if not train:
         reasons = "; ".join(f"{count} {reason}" for reason, count in left_out.most_common()) or "the folders are empty"
         raise TrainingError(f"there is no trajectory to learn from: {reasons}. {refusal}".rstrip())
-    return Examples(
+    return TrainingExamples(
         tuple(train), tuple(held), dict(left_out), refusal, {name: dialects[name] for name in dialects if name}
     )
 
 
-def learned_turns(trajectory: Trajectory, settings: LossSettings) -> list[int]:
+def learned_turns(trajectory: Trajectory, settings: SftLossSettings) -> list[int]:
     """The numbers of the turns that enter the loss."""
     observations = [number for number, turn in enumerate(trajectory.turns) if turn.observation is not None]
     last = observations[-2] if settings.earlier_rounds == "skip" and len(observations) >= 2 else -1
@@ -127,7 +129,7 @@ class _Read:
 
     task: str
     """Its id."""
-    row: TokenRow | None
+    row: BatchRow | None
     reason: str = ""
     """Why there is no row."""
     refusal: str = ""
@@ -161,15 +163,13 @@ def _trajectories(run: str) -> Iterator[Trajectory]:
 def _read(trajectory: Trajectory, settings: SftSettings, encoder: Encoder) -> _Read:
     task = trajectory.task.id
     try:
-        made = _row(trajectory, settings, encoder)
+        row = _row(trajectory, settings, encoder)
     except TrainingError as error:
         return _Read(task, None, _NO_TOKENS, str(error))
-    return (
-        _Read(task, None, made) if isinstance(made, str) else _Read(task, made, dialect=trajectory.provenance.dialect)
-    )
+    return _Read(task, None, row) if isinstance(row, str) else _Read(task, row, dialect=trajectory.provenance.dialect)
 
 
-def _row(trajectory: Trajectory, settings: SftSettings, encoder: Encoder) -> TokenRow | str:
+def _row(trajectory: Trajectory, settings: SftSettings, encoder: Encoder) -> BatchRow | str:
     """The row, or the reason why there is none."""
     data: DataSettings = settings.data
     if trajectory.lost or any(_status(trajectory, turn) is Status.LOST for turn in range(len(trajectory.turns))):

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from saccade.tokens.batch import Batch, TokenRow
+from saccade.tokens.batch import Batch, BatchRow
 
 Weights: TypeAlias = NDArray[np.float32]
 """Of the tokens of a trajectory."""
@@ -53,17 +53,17 @@ def token_loss(
         input_ids=batch.ids.to(device), position_ids=batch.positions.to(device), use_cache=False, **pictures
     ).last_hidden_state
     before = trained[:, 1:].to(device)  # a token is predicted at the position in front of it
-    wanted = batch.ids[:, 1:].to(device)[before]
+    targets = batch.ids[:, 1:].to(device)[before]
     logits = model.get_output_embeddings()(hidden[:, :-1][before]).float()
     logits = logits.masked_fill(forbidden, -torch.inf)
-    losses = torch.nn.functional.cross_entropy(logits, wanted, reduction="none")
+    losses = torch.nn.functional.cross_entropy(logits, targets, reduction="none")
     total = losses.sum() if weights is None else (losses * weights[:, 1:].to(device)[before]).sum()
     with torch.no_grad():
-        right = int((logits.argmax(-1) == wanted).sum())
-    return TokenLoss(total, right, len(wanted))
+        right = int((logits.argmax(-1) == targets).sum())
+    return TokenLoss(total, right, len(targets))
 
 
-def token_weights(rows: Sequence[TokenRow], average: Literal["tokens", "trajectories"]) -> list[Weights]:
+def token_weights(rows: Sequence[BatchRow], average: Literal["tokens", "trajectories"]) -> list[Weights]:
     """What each learned token of a step counts in its loss; 0 for the others, 1 in sum."""
     learned = [int(row.trained.sum()) for row in rows]
     shares = [sum(learned)] * len(rows) if average == "tokens" else [own * len(rows) for own in learned]

@@ -1,41 +1,36 @@
-"""A training run: from settings to the exported checkpoint.
+"""Supervised training: from settings and run folders to the exported checkpoint.
 
-    OUT/settings.toml  metrics.jsonl  samples.jsonl  tensorboard/  checkpoints/  model/
-
-A run that was killed at any moment and goes on with `resume` ends with the same weights as one that was not, to the bit
-on one machine's CPU with the same number of threads; on a GPU as far as its kernels are deterministic. One machine.
+A run that was killed at any moment and continues with `resume` ends with the same weights as one that was not, to the
+bit on one machine's CPU with the same number of threads; on a GPU as far as its kernels are deterministic. One machine.
 """
 
 from __future__ import annotations
 
-import os
+import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TypeAlias, TypeVar
 
+import numpy as np
 import torch
 
 from saccade.errors import TrainingError
-from saccade.record.settings import save_settings
-from saccade.sft.train.examples import Examples, ManyStores, check_runs, read_examples
+from saccade.sft.train.callback import SftCallback
+from saccade.sft.train.examples import ManyStores, TrainingExamples, check_runs, read_examples
 from saccade.sft.train.loss import Weights, token_loss, token_weights
-from saccade.sft.train.order import step_rows, total_steps
 from saccade.sft.train.settings import SftSettings
 from saccade.sft.train.validate import greedy_samples, held_out_loss
-from saccade.sft.train.watch import NoWatch, Watch
-from saccade.tokens.batch import Batch, Collator, TokenRow
+from saccade.tokens.batch import Batch, BatchRow, Collator, forward_passes, work
 from saccade.tokens.pictures import PictureTensors
-from saccade.training.checkpoints import Checkpoints, RunState
-from saccade.training.folder import SETTINGS, check_folder
-from saccade.training.journal import Journal
+from saccade.training.checkpoints import RunState
+from saccade.training.folder import check_folder
 from saccade.training.learner import Learner
 from saccade.training.optimizer import rate_fraction
-from saccade.training.parallel import Processes
-from saccade.training.passes import forward_passes, work
+from saccade.training.run import ActiveRun, begin_run, join_processes
 from saccade.training.shards import make_learner
-from saccade.training.weights import Trainable, export, load_trainable
+from saccade.training.weights import load_trainable
 
 A = TypeVar("A")
 B = TypeVar("B")
@@ -43,109 +38,60 @@ Batches: TypeAlias = list[tuple[Batch, torch.Tensor, torch.Tensor] | None]
 """Each with its learned tokens and their weights; None where other processes have one more."""
 
 
-def train(settings: SftSettings, out: Path, *, resume: bool = False, watch: Watch | None = None) -> Path:
+def train(settings: SftSettings, out: Path, *, resume: bool = False, callback: SftCallback | None = None) -> Path:
     """Train as `settings` say, in the folder `out`; the folder of the trained checkpoint.
 
     Raises:
         SettingsError: `out` holds a run already, or one with other settings.
-        TrainingError: there is nothing to learn from, or the data are not those of the run that goes on.
+        TrainingError: there is nothing to learn from, or the data are not those of the run that is resumed.
         ModelRefusedError: the checkpoint cannot be loaded.
     """
-    processes = Processes()
-    if processes.device.type == "cpu":
-        torch.set_num_threads(settings.threads or os.cpu_count() or 1)
     check_folder(settings, out, resume)
     check_runs(settings.data.runs)
-    processes.barrier()
+    processes = join_processes(settings.threads)
+    callback = callback if callback is not None and processes.is_main else SftCallback()
     trained = load_trainable(settings.model, processes.device, settings.seed)
-    heard = watch if watch is not None and processes.is_main else NoWatch()
-    examples = read_examples(settings, trained.encoder, heard.reading)
-    if processes.is_main:  # not before the data and the checkpoint are known to be there
-        out.mkdir(parents=True, exist_ok=True)
-        save_settings(settings, out / SETTINGS)
-    processes.barrier()
+    examples = read_examples(settings, trained.encoder, callback.reading)
+    begin_run(settings, out, processes)
+    callback.learns_from(examples)
     learner = make_learner(trained, settings.optimizer, processes, settings.model.shard)
-    run = _Run(settings, out, trained, examples, learner)
-    run.go_on()
-    run.to_the_end(heard)
-    learner.finalize()
-    folder = out / "model"
-    if processes.is_main:
-        export(trained, folder, settings.keep.dtype, examples.dialects)
-        heard.saved(folder)
-    processes.barrier()
-    return folder
+    total = total_steps(len(examples.train), settings.batch.trajectories, settings.epochs, settings.steps)
+    run = ActiveRun(settings, out, learner, examples.fingerprint, total, callback)
+    run.resume(
+        "the run was begun with other data: the trajectories of its run folders, or how they become tokens, have "
+        "changed. Put the old ones back, or begin anew in another folder."
+    )
+    steps = _Steps(settings, examples, learner, total)
+    trained.model.train()
+    with run.writing(), ThreadPoolExecutor(1, thread_name_prefix="batches") as thread:
+        for step, batches in _ahead(thread, steps.batches, run.steps()):
+            values = steps.update(step, batches, run.state.tokens)
+            run.record(RunState(step + 1, int(values["tokens"]), run.state.data), values)
+            if examples.validation and run.due(settings.validation.every):
+                run.record_validation(steps.held_out(), steps.samples())
+            run.save_if_due()
+    return run.export(examples.dialects)
 
 
-class _Run:
-    """The state of a run between two steps."""
+class _Steps:
+    """What a step does; nothing of it is kept until the next but the weights."""
 
-    def __init__(
-        self, settings: SftSettings, out: Path, trained: Trainable, examples: Examples, learner: Learner
-    ) -> None:
+    def __init__(self, settings: SftSettings, examples: TrainingExamples, learner: Learner, total: int) -> None:
         self._settings = settings
-        self._out = out
-        self._trained = trained
         self._examples = examples
         self._learner = learner
-        self._processes = learner.processes
-        batch = settings.batch
+        self._trained = trained = learner.trained
+        self._total = total
         flash = settings.model.attention.startswith("flash")
-        self._packed = batch.layout == "packed" or (batch.layout == "auto" and flash)
-        media = ManyStores(settings.data.runs)
+        self._packed = settings.batch.layout == "packed" or (settings.batch.layout == "auto" and flash)
+        self._media = media = ManyStores(settings.data.runs)
         pictures = PictureTensors(trained.encoder, media, settings.data.picture_cache_mib * 2**20)
         looked_at = PictureTensors(trained.encoder, media, 2**26)
         self._collate = Collator(trained.encoder, pictures, trained.model, packed=self._packed)
         self._collate_held = Collator(trained.encoder, looked_at, trained.model, packed=False)
-        self._checkpoints = Checkpoints(out / "checkpoints", settings.keep.checkpoints, self._processes)
-        self._total = total_steps(len(examples.train), batch.trajectories, settings.epochs, settings.steps)
-        self._state = RunState(0, 0, examples.fingerprint)
 
-    def go_on(self) -> None:
-        """From the last checkpoint, where there is one."""
-        found = self._checkpoints.latest()
-        if found is None:
-            return
-        state, weights, tensors = found
-        if state.data != self._state.data:
-            raise TrainingError(
-                "the run was begun with other data: the trajectories of its run folders, or how they become tokens, "
-                "have changed. Put the old ones back, or begin anew in another folder."
-            )
-        self._learner.restore(weights, tensors)
-        self._state = state
-
-    def to_the_end(self, watch: Watch) -> None:
-        """Every step that is left."""
-        journal = None
-        if self._processes.is_main:
-            config = self._settings.model_dump(mode="json")
-            journal = Journal(self._out, self._settings.keep, self._state.step, config)
-        watch.begins(self._examples, self._state.step, self._total)
-        self._trained.model.train()
-        steps = range(self._state.step, self._total)
-        try:
-            with ThreadPoolExecutor(1, thread_name_prefix="batches") as thread:
-                for step, batches in _ahead(thread, self._batches, steps):
-                    self._one(step, batches, journal, watch)
-        finally:
-            if journal is not None:
-                journal.close()
-
-    def _one(self, step: int, batches: Batches, journal: Journal | None, watch: Watch) -> None:
-        number = step + 1
-        values = self._step(step, batches)
-        if journal is not None:
-            journal.metrics(number, values)
-            watch.step(number, values)
-        every, last = self._settings.validation.every, number == self._total
-        if self._examples.validation and every and (last or number % every == 0):
-            self._look(number, journal, watch)
-        if last or number % self._settings.keep.every == 0:
-            watch.saved(self._learner.save(self._checkpoints, self._state))
-
-    def _step(self, step: int, batches: Batches) -> dict[str, float | int]:
-        """One update of the weights; what to tell of it."""
+    def update(self, step: int, batches: Batches, tokens_before: int) -> dict[str, float | int]:
+        """One update of the weights; the metrics of it."""
         began = time.perf_counter()
         torch.manual_seed(self._settings.seed * 1_000_003 + step)  # dropout, and nothing else
         rows = self._rows(step)
@@ -161,7 +107,7 @@ class _Run:
             self._learner.backward(found.total)
             loss, right = loss + float(found.total.detach()), right + found.right
         norm = self._learner.gradient_norm(self._settings.optimizer.clip)
-        loss, right = self._processes.all_sum([loss, right])
+        loss, right = self._learner.processes.all_sum([loss, right])
         if not (norm < float("inf") and loss < float("inf")):
             raise TrainingError(
                 f"step {step + 1} gave a loss of {loss} and a gradient of norm {norm}; the weights are as "
@@ -170,7 +116,6 @@ class _Run:
         fraction = rate_fraction(step, self._total, self._settings.optimizer)
         self._learner.step(fraction)
         tokens = sum(len(row) for row in rows)
-        self._state = RunState(step + 1, self._state.tokens + tokens, self._state.data)
         seconds = time.perf_counter() - began
         return {
             "loss": loss,
@@ -178,16 +123,16 @@ class _Run:
             "learning_rate": self._settings.optimizer.learning_rate * fraction,
             "gradient_norm": norm,
             "learned_tokens": learned,
-            "tokens": self._state.tokens,
+            "tokens": tokens_before + tokens,
             "tokens_per_second": tokens / seconds,
             "epoch": (step + 1) * len(rows) / len(self._examples.train),
         }
 
-    def _rows(self, step: int) -> list[TokenRow]:
+    def _rows(self, step: int) -> list[BatchRow]:
         rows = self._examples.train
         return [rows[i] for i in step_rows(step, len(rows), self._settings.batch.trajectories, self._settings.seed)]
 
-    def _batches(self, step: int) -> Batches:
+    def batches(self, step: int) -> Batches:
         """This process's forward passes of a step."""
         rows = self._rows(step)
         weights = token_weights(rows, self._settings.loss.average)
@@ -195,23 +140,23 @@ class _Run:
         groups = forward_passes(lengths, self._settings.batch.tokens, packed=self._packed)
         return [
             None if group is None else self._batch([rows[at] for at in group], [weights[at] for at in group])
-            for group in self._processes.balanced_shares(groups, work(lengths, groups))
+            for group in self._learner.processes.balanced_shares(groups, work(lengths, groups))
         ]
 
-    def _batch(self, rows: Sequence[TokenRow], weights: Sequence[Weights]) -> tuple[Batch, torch.Tensor, torch.Tensor]:
+    def _batch(self, rows: Sequence[BatchRow], weights: Sequence[Weights]) -> tuple[Batch, torch.Tensor, torch.Tensor]:
         batch = self._collate(rows)
         return batch, batch.lay_out([row.trained for row in rows], False), batch.lay_out(weights, 0.0)
 
-    def _look(self, number: int, journal: Journal | None, watch: Watch) -> None:
-        held: Sequence[TokenRow] = self._examples.validation
-        values = held_out_loss(self._trained, held, self._collate_held, self._settings.batch.tokens, self._processes)
-        if journal is None:
-            return
-        journal.metrics(number, values)
-        watch.validated(number, values)
-        shown = held[: self._settings.validation.samples]
-        for sample in greedy_samples(self._trained, shown, self._collate_held, self._settings.validation.sample_tokens):
-            journal.sample(number, sample)
+    def held_out(self) -> dict[str, float]:
+        """Loss and accuracy on the held-out rows."""
+        rows, most = self._examples.validation, self._settings.batch.tokens
+        return held_out_loss(self._trained, rows, self._collate_held, most, self._learner.processes)
+
+    def samples(self) -> Iterator[dict[str, str]]:
+        """What the model writes greedily to some of them."""
+        validation = self._settings.validation
+        rows = self._examples.validation[: validation.samples]
+        return greedy_samples(self._trained, rows, self._media, validation.sample_tokens)
 
 
 def _ahead(thread: ThreadPoolExecutor, make: Callable[[A], B], items: Iterable[A]) -> Iterator[tuple[A, B]]:
@@ -224,3 +169,20 @@ def _ahead(thread: ThreadPoolExecutor, make: Callable[[A], B], items: Iterable[A
         waiting = following
     if waiting is not None:
         yield waiting[0], waiting[1].result()
+
+
+def total_steps(rows: int, per_step: int, epochs: float, steps: int) -> int:
+    """Steps of a run: `steps`, or as many as see every row `epochs` times; at least one."""
+    return steps or max(1, math.ceil(epochs * rows / per_step))
+
+
+def step_rows(step: int, rows: int, per_step: int, seed: int) -> list[int]:
+    """The numbers of the rows of step `step` (from 0).
+
+    Every epoch is a permutation of its own; epochs follow each other without a gap, so a step can hold the end of one
+    and the beginning of the next.
+    """
+    positions = range(step * per_step, (step + 1) * per_step)
+    epochs = {number // rows for number in positions}
+    orders = {epoch: np.random.default_rng((seed, epoch)).permutation(rows) for epoch in epochs}
+    return [int(orders[number // rows][number % rows]) for number in positions]

@@ -25,7 +25,7 @@ class DataSettings(Settings):
     """Memory for pictures that were read once."""
 
 
-class LossSettings(Settings):
+class SftLossSettings(Settings):
     """Which turns are learned, and what each counts. Observations never are learned."""
 
     average: Literal["tokens", "trajectories"] = "tokens"
@@ -49,7 +49,7 @@ class BatchSettings(Settings):
     """`packed`: trajectories end to end, seeing themselves alone. `auto`: packed with flash attention, else padded."""
 
 
-class ValidationSettings(Settings):
+class SftValidationSettings(Settings):
     """How the run is watched."""
 
     fraction: Fraction = 0.02
@@ -69,10 +69,10 @@ class SftSettings(Settings):
     RENAMED: ClassVar = {"optimiser": "optimizer"}
     data: DataSettings = DataSettings()
     model: ModelSettings = ModelSettings()
-    loss: LossSettings = LossSettings()
+    loss: SftLossSettings = SftLossSettings()
     optimizer: OptimizerSettings = OptimizerSettings()
     batch: BatchSettings = BatchSettings()
-    validation: ValidationSettings = ValidationSettings()
+    validation: SftValidationSettings = SftValidationSettings()
     keep: KeepSettings = KeepSettings()
     epochs: PositiveFloat = 1.0
     steps: NonNegativeInt = 0

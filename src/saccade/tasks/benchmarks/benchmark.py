@@ -1,4 +1,5 @@
-"""A benchmark that lies on the disk: its card, its folder, and its tasks as a stream.
+"""A benchmark that lies on the disk: its card, its folder, its tasks as a stream, and variants of
+them that a protocol asks for.
 
     benchmark = open_benchmark(load_card("blindtest"), Path("data"))
     for item in benchmark.tasks(store):      # a Task, or a RowProblem in the place of one
@@ -20,11 +21,10 @@ from saccade.record.task import Task
 from saccade.tasks.benchmarks.card import Card
 from saccade.tasks.benchmarks.loaders.registry import load_loader
 from saccade.tasks.benchmarks.make_task import make_task
-from saccade.tasks.benchmarks.pictures import MediaReader
+from saccade.tasks.benchmarks.pictures import RowMediaReader
 from saccade.tasks.benchmarks.problem import FieldError, RowProblem
-from saccade.tasks.benchmarks.row_files import Row
+from saccade.tasks.benchmarks.row_files import SourceRow
 from saccade.tasks.benchmarks.values import matches
-from saccade.tasks.benchmarks.variants import cycled
 
 VARIABLE = "SACCADE_DATA"
 """Environment variable that names the folder of the data sets."""
@@ -67,26 +67,26 @@ def open_benchmark(card: Card, data: Path | None = None) -> Benchmark:
     Raises:
         DataError: it is not there; says what to download, from where, and into which folder.
     """
-    given = data if data is not None else Path(os.environ[VARIABLE]) if os.environ.get(VARIABLE) else None
+    place = data if data is not None else Path(os.environ[VARIABLE]) if os.environ.get(VARIABLE) else None
     loader = load_loader(card.loader.id)
-    for folder in () if given is None else (given / card.name, given):
+    for folder in () if place is None else (place / card.name, place):
         files = loader.find(folder, card)
         if files:
             return Benchmark(card, folder, files)
-    raise DataError(_missing(card, given))
+    raise DataError(_missing(card, place))
 
 
 def tasks_of_rows(
-    rows: Iterable[Row | RowProblem | Mapping[str, Any]], card: Card, folder: Path, store: MediaStore
+    rows: Iterable[SourceRow | RowProblem | Mapping[str, Any]], card: Card, folder: Path, store: MediaStore
 ) -> Iterator[Task | RowProblem]:
     """Tasks of rows that are at hand, as those of a Hugging Face data set; paths in them are relative to `folder`.
 
     A mapping stands for a row of no file. Otherwise as `Benchmark.tasks`.
     """
-    media = MediaReader(folder, card.loader.media, store)
+    media = RowMediaReader(folder, card.loader.media, store)
     seen: set[str] = set()
     for number, given in enumerate(rows):
-        row = Row("", number, {**given, "_row": number}) if isinstance(given, Mapping) else given
+        row = SourceRow("", number, {**given, "_row": number}) if isinstance(given, Mapping) else given
         if isinstance(row, RowProblem):
             yield row
             continue
@@ -114,3 +114,20 @@ def _missing(card: Card, data: Path | None) -> str:
         f"{card.source.get.replace('{folder}', str(folder))}. "
         f"Then name the folder above it with --data or {VARIABLE}."
     )
+
+
+def cycled(task: Task) -> Iterator[Task]:
+    """A task once for every rotation of its choices, so that its gold answer stands in every place once.
+
+    HR-Bench's protocol of four cycles, for four choices. Variants share the tag `group` and are told apart by the tag
+    `variant`; a task with fewer than two choices has itself as its only variant.
+    """
+    count = max(1, len(task.choices))
+    for turn in range(count):
+        yield task.model_copy(
+            update={
+                "id": f"{task.id}/cycle-{turn}",
+                "choices": (*task.choices[turn:], *task.choices[:turn]),
+                "tags": (*task.tags, f"group={task.id}", f"variant=cycle-{turn}"),
+            }
+        )

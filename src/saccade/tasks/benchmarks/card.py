@@ -38,7 +38,7 @@ SAME_QUESTION: Final = "@question"
 """In place of a field in `Fields.group`: rows with the same question about the same media are one group."""
 
 
-class Source(Settings):
+class DataSource(Settings):
     """Where the data come from."""
 
     name: str
@@ -126,8 +126,8 @@ class GraderChoice(Settings):
     @property
     def spec(self) -> str:
         """Id and parameters as `saccade.grading.registry.load_grader` reads them."""
-        given = ",".join(f"{name}={json.dumps(value)}" for name, value in sorted(self.parameters.items()))
-        return f"{self.id}:{given}" if given else self.id
+        parameters = ",".join(f"{name}={json.dumps(value)}" for name, value in sorted(self.parameters.items()))
+        return f"{self.id}:{parameters}" if parameters else self.id
 
 
 class Metric(Settings):
@@ -156,7 +156,7 @@ class PaperSettings(Settings):
     context_tokens: PositiveInt | None = None
 
 
-class Score(Settings):
+class PublishedScore(Settings):
     """A published result."""
 
     model: str
@@ -190,7 +190,7 @@ class Card(Settings):
     """Style of the question, for a person and for dialects that have several; it adds nothing to the text."""
     answer_type: AnswerType
     """Of rows without choices for which no case says otherwise; rows with choices are `choice`."""
-    source: Source
+    source: DataSource
     loader: Reading
     fields: Fields
     only: Mapping[str, Names] = {}
@@ -200,7 +200,7 @@ class Card(Settings):
     graders: Mapping[AnswerType, Annotated[GraderChoice, BeforeValidator(_as_table)]]
     metric: Metric = Metric()
     settings: tuple[PaperSettings, ...] = ()
-    scores: tuple[Score, ...] = ()
+    scores: tuple[PublishedScore, ...] = ()
     size: Size = Size()
     notes: str = ""
 

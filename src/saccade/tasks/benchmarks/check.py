@@ -16,7 +16,7 @@ _MOST_VALUES = 12
 
 
 @dataclass(frozen=True, slots=True)
-class Findings:
+class DataSetCheck:
     """Counts over all rows of a data set."""
 
     card: Card
@@ -62,7 +62,7 @@ class Findings:
         return f"  ({same}, {self.card.size.source})"
 
 
-def survey(card: Card, items: Iterable[Task | RowProblem]) -> Findings:
+def survey(card: Card, items: Iterable[Task | RowProblem]) -> DataSetCheck:
     """Count over what `Benchmark.tasks` gives."""
     problems: list[RowProblem] = []
     types: Counter[str] = Counter()
@@ -80,7 +80,7 @@ def survey(card: Card, items: Iterable[Task | RowProblem]) -> Findings:
         for tag in item.tags:
             name, _, value = tag.partition("=")
             tags.setdefault(name, Counter())[value] += 1
-    return Findings(card, types.total(), tuple(problems), types, counts, gold, tags)
+    return DataSetCheck(card, types.total(), tuple(problems), types, counts, gold, tags)
 
 
 def _counts(values: Mapping[str, int]) -> str:

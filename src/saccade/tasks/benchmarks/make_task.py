@@ -15,7 +15,7 @@ from saccade.record.task import AnswerType, NamedMedia, Task
 from saccade.tasks.benchmarks.boxes import evidence
 from saccade.tasks.benchmarks.card import SAME_QUESTION, Card
 from saccade.tasks.benchmarks.options import choices_of, split_question
-from saccade.tasks.benchmarks.pictures import MediaReader
+from saccade.tasks.benchmarks.pictures import RowMediaReader
 from saccade.tasks.benchmarks.problem import FieldError, short
 from saccade.tasks.benchmarks.values import as_list, as_text, found, matches
 
@@ -24,7 +24,7 @@ _PLACEHOLDERS = ("<image>", "<video>")
 _TIGHT_PLACEHOLDER = re.compile(r"<image(\d{1,4})>")
 
 
-def make_task(row: Mapping[str, Any], card: Card, media: MediaReader) -> Task:
+def make_task(row: Mapping[str, Any], card: Card, media: RowMediaReader) -> Task:
     """The task of a row. The same row, card and media give an equal task.
 
     Raises:
@@ -142,7 +142,7 @@ def _by_letter(text: str, choices: Sequence[str], or_text: bool) -> str:
     return gold
 
 
-def _media(row: Mapping[str, Any], card: Card, media: MediaReader) -> tuple[NamedMedia, ...]:
+def _media(row: Mapping[str, Any], card: Card, media: RowMediaReader) -> tuple[NamedMedia, ...]:
     parts: list[NamedMedia] = []
     if card.fields.images:
         images: tuple[ImagePart, ...] = media.images(_needed(row, card.fields.images, "images"))

@@ -30,7 +30,7 @@ _SUFFIXES = (".png", ".jpg", ".jpeg", ".webp")
 
 
 @dataclass(frozen=True, slots=True)
-class MediaReader:
+class RowMediaReader:
     """Reads what rows name into `store`."""
 
     folder: Path

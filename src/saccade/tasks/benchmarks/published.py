@@ -28,11 +28,11 @@ def published_answers(benchmark: Benchmark) -> dict[str, dict[str, bool]]:
     for row in load_loader(card.loader.id).rows(benchmark.files):
         if isinstance(row, RowProblem):
             continue
-        own, told = found(row.fields, card.fields.id), found(row.fields, card.fields.published)
-        if own is not None and isinstance(told, Mapping):
-            said = {str(model): right for model, right in told.items() if isinstance(right, bool)}
+        own, published = found(row.fields, card.fields.id), found(row.fields, card.fields.published)
+        if own is not None and isinstance(published, Mapping):
+            by_model = {str(model): right for model, right in published.items() if isinstance(right, bool)}
             answers[task_id(card, as_text(own, "id"))] = {
-                spelled.setdefault(_plain(model), model): right for model, right in said.items()
+                spelled.setdefault(_plain(model), model): right for model, right in by_model.items()
             }
     return answers
 

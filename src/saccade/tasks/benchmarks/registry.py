@@ -22,16 +22,16 @@ def card_ids() -> tuple[str, ...]:
     return cards().ids()
 
 
-def load_card(wanted: str) -> Card:
+def load_card(name: str) -> Card:
     """The card of an id, with or without its version, in the TOML file at a path that ends in `.toml`, or in code.
 
     Raises:
         RegistryError: there is no such card (suggests the nearest), or it is no card.
         SettingsError: the file is no card; names every mistake.
     """
-    if wanted.endswith(".toml"):
-        return load_settings(Card, wanted)
-    return _by_id(wanted) if cards().code(wanted) is None else cards().load(wanted)
+    if name.endswith(".toml"):
+        return load_settings(Card, name)
+    return _by_id(name) if cards().code(name) is None else cards().load(name)
 
 
 def recorded_card(source: str) -> Card:
@@ -47,8 +47,8 @@ def cards() -> Registry[Card]:
     return Registry("cards", dict.fromkeys(_shipped(), f"{__name__}:load_card"), is_a(Card, "a card"))
 
 
-def _by_id(wanted: str) -> Card:
-    entry = cards().resolve(wanted)
+def _by_id(name: str) -> Card:
+    entry = cards().resolve(name)
     card = _shipped()[entry] if entry in _shipped() else cards().load(entry)
     if card.id != entry:
         raise RegistryError(f"{entry} of cards is the card {card.id}; correct its target")

@@ -23,7 +23,7 @@ _LONGEST_CELL = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class SourceRow:
     """One row of a source."""
 
     file: str
@@ -35,7 +35,7 @@ class Row:
         return RowProblem(self.file, self.number, field, reason)
 
 
-def read_rows(file: Path) -> Iterator[Row | RowProblem]:
+def read_rows(file: Path) -> Iterator[SourceRow | RowProblem]:
     """The rows of a file by its suffix: `.tsv`, `.jsonl`, `.json` or `.parquet`, in their order.
 
     Raises:
@@ -46,7 +46,7 @@ def read_rows(file: Path) -> Iterator[Row | RowProblem]:
         if isinstance(raw, str):
             yield RowProblem(file.name, number, "row", raw)
         else:
-            yield Row(file.name, number, {**raw, "_row": number, "_file": file.stem, "_folder": file.parent.name})
+            yield SourceRow(file.name, number, {**raw, "_row": number, "_file": file.stem, "_folder": file.parent.name})
 
 
 def count_rows(file: Path) -> int:

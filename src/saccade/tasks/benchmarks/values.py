@@ -75,9 +75,9 @@ def list_in_text(text: str) -> list[Any] | None:
     return None
 
 
-def matches(fields: RowFields, wanted: Mapping[str, Sequence[str]]) -> bool:
+def matches(fields: RowFields, conditions: Mapping[str, Sequence[str]]) -> bool:
     """Whether each named field has one of its wanted values, as texts; an empty one stands for no value."""
-    for name, values in wanted.items():
+    for name, values in conditions.items():
         value = found(fields, (name,))
         try:
             text = "" if value is None else as_text(value, name)

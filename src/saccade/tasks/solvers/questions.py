@@ -1,4 +1,4 @@
-"""From a question's wording to its solver.
+"""From a question's wording to its solver: a program, and what the wording settles in it.
 
 Any wording of the right kind is understood, not only published ones. A question that asks for more than its family
 has, e.g. for shapes of one colour, gets no solver: better none than a wrong number.
@@ -7,10 +7,41 @@ has, e.g. for shapes of one colour, gets no solver: better none than a wrong num
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from PIL import ImageColor
 
-from saccade.tasks.solvers.solver import Solver
+from saccade.tasks.solvers.template import program_text
+
+
+@dataclass(frozen=True, slots=True)
+class Solver:
+    """A program for one question."""
+
+    family: str
+    """The kind of question: `counting`, `line-crossings`, `nested-squares`, `rows-columns` or `two-circles`."""
+    source: str
+    """Name of the program file."""
+    parameters: Mapping[str, object] = field(default_factory=dict)
+    """What the wording settles, by the name that the program uses: strings, numbers, and tuples of them."""
+
+    def program(self, image_name: str = "image_clue_0") -> str:
+        """Python that finds a Pillow image under `image_name` and prints the answer as its last line.
+
+        It needs NumPy, OpenCV and Pillow. The answer is plain: `5`, `Yes`; for rows and columns in the form that the
+        question asks for.
+        """
+        given = {name: _literal(value) for name, value in self.parameters.items()}
+        return program_text(self.source, {"image": image_name, **given})
+
+
+def _literal(value: object) -> str:
+    """`repr` with double quotes around strings, as the programs write them."""
+    if isinstance(value, tuple):
+        return f"({', '.join(map(_literal, value))})"
+    return f'"{value}"' if isinstance(value, str) else repr(value)
+
 
 SIDES = {"circle": 0, "ring": 0, "triangle": 3, "pentagon": 5, "hexagon": 6, "heptagon": 7, "octagon": 8}
 """Shapes that can be counted wherever they lie; squares are counted where they do not cross."""

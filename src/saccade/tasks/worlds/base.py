@@ -56,7 +56,7 @@ class Clip:
 
 
 @dataclass(frozen=True, slots=True)
-class Sample:
+class WorldSample:
     """A task whose media are still in memory."""
 
     question: str
@@ -90,7 +90,7 @@ class World(Generic[K]):
     description: str
     """One line: what is asked about what."""
     knobs: type[K]
-    draw: Callable[[Rng, K], Sample]
+    draw: Callable[[Rng, K], WorldSample]
     """A pure function of its arguments."""
 
 
@@ -106,7 +106,7 @@ def seed_of(world_id: str, split: Split, index: int, knobs: Knobs) -> int:
     return int.from_bytes(digest[:16], "little") << 2 | SPLITS.index(split)
 
 
-def draw_sample(world: World[K], split: Split, index: int, knobs: K | None = None) -> Sample:
+def draw_sample(world: World[K], split: Split, index: int, knobs: K | None = None) -> WorldSample:
     """Sample number `index` (from 0) of a split; knobs at their defaults if none are given.
 
     Raises:
@@ -126,7 +126,7 @@ def make_task(world: World[K], split: Split, index: int, store: MediaStore, knob
     return store_sample(sample, store, task_id=f"{world.id}/{split}/{index}", split=split)
 
 
-def store_sample(sample: Sample, store: MediaStore, *, task_id: str, split: str) -> Task:
+def store_sample(sample: WorldSample, store: MediaStore, *, task_id: str, split: str) -> Task:
     """The task of a sample, under an id `source/...`; its media go into `store`."""
     media = tuple(_stored(name, medium, store) for name, medium in sample.media.items())
     return Task(

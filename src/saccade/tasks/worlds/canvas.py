@@ -1,11 +1,14 @@
-"""What the drawings of all worlds share: fonts that are equal everywhere, named colours, text in boxes, places.
+"""What the drawings of all worlds share: fonts that are equal everywhere, named colours, text in boxes and rows,
+places, and regular polygons in whole pixels.
 
 Fonts are the DejaVu files that matplotlib brings along, laid out without Raqm, whose presence differs by machine.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cache
+from math import cos, pi, sin
 from pathlib import Path
 from typing import Literal
 
@@ -103,3 +106,48 @@ def blank(size: tuple[int, int], colour: Colour) -> tuple[Image.Image, ImageDraw
     """A picture of one colour, and the pen for it."""
     picture = Image.new("RGB", size, colour)
     return picture, ImageDraw.Draw(picture)
+
+
+def sixteen_bits(degrees: int) -> tuple[int, int]:
+    """Cosine and sine of whole degrees, times 65536."""
+    return round(cos(degrees * pi / 180) * 65536), round(sin(degrees * pi / 180) * 65536)
+
+
+def turned(x: int, y: int, degrees: int) -> tuple[int, int]:
+    """The offset (x, y) turned clockwise on the screen by whole degrees, in whole pixels."""
+    c, s = sixteen_bits(degrees)
+    return (x * c - y * s + 32768) >> 16, (x * s + y * c + 32768) >> 16
+
+
+def polygon_points(centre: tuple[int, int], radius: int, corners: int, turn: int = 0) -> list[tuple[int, int]]:
+    """Corners of a regular polygon in a circle, the first at the top, turned clockwise by `turn` degrees."""
+    points = []
+    for number in range(corners):
+        x, y = turned(0, -radius, turn + round(360 * number / corners))
+        points.append((centre[0] + x, centre[1] + y))
+    return points
+
+
+@dataclass(frozen=True, slots=True)
+class Lettering:
+    """How a label is printed."""
+
+    face: ImageFont.FreeTypeFont
+    ink: Colour
+
+
+def put_label(
+    pen: ImageDraw.ImageDraw,
+    at: tuple[int, int],
+    text: str,
+    lettering: Lettering,
+    align: Literal["left", "middle", "right"] = "middle",
+) -> Box:
+    """Print a line with its left end, middle or right end at column `at[0]`; returns the box of the ink."""
+    face = lettering.face
+    left, top, right, bottom = (int(edge) for edge in face.getbbox(text))
+    _, capital_top, _, capital_bottom = (int(edge) for edge in face.getbbox("H"))
+    x = at[0] - {"left": 0, "middle": (right - left) // 2, "right": right - left}[align]
+    y = at[1] - (capital_bottom - capital_top) // 2 - capital_top
+    pen.text((x - left, y), text, font=face, fill=lettering.ink)
+    return x, y + top, x + right - left, y + bottom

@@ -6,11 +6,11 @@ from PIL import Image, ImageDraw
 from pydantic import Field
 
 from saccade.tasks.worlds import chart_reading, reading
-from saccade.tasks.worlds.base import Knobs, Sample, World
-from saccade.tasks.worlds.canvas import Box, Colour, blank
+from saccade.tasks.worlds.base import Knobs, World, WorldSample
+from saccade.tasks.worlds.canvas import Box, Colour, blank, put_label
 from saccade.tasks.worlds.chart_frame import (
     MARKS,
-    Scale,
+    ChartScale,
     Theme,
     draw_bottom_axis,
     draw_left_axis,
@@ -23,7 +23,6 @@ from saccade.tasks.worlds.chart_frame import (
     title_room,
 )
 from saccade.tasks.worlds.chart_questions import KINDS, TOPICS, Drawn, Kind, ask, pick_values
-from saccade.tasks.worlds.labels import put_label
 from saccade.tasks.worlds.program import compose
 from saccade.tasks.worlds.rng import Rng
 
@@ -41,7 +40,7 @@ class ChartBarKnobs(Knobs):
 Key = tuple[str, str]
 
 
-def draw(rng: Rng, knobs: ChartBarKnobs) -> Sample:
+def draw(rng: Rng, knobs: ChartBarKnobs) -> WorldSample:
     """One bar chart and a question about it."""
     theme, scale, topic = random_theme(rng), random_scale(rng, 2), rng.choice(TOPICS)
     count = rng.integer(3, min(knobs.categories, len(topic.labels)))
@@ -62,7 +61,7 @@ def draw(rng: Rng, knobs: ChartBarKnobs) -> Sample:
         f"marks = chart_marks(rgb, {drawn.series!r})\n"
         "values = lambda labels: by_label(rgb, marks, labels)\n"
     )
-    return Sample(
+    return WorldSample(
         question=asked.question,
         media={"image_0": picture},
         answer=asked.answer,
@@ -97,7 +96,7 @@ def _legend(pen: ImageDraw.ImageDraw, theme: Theme, at: tuple[int, int], bars: B
         draw_legend(pen, theme, at, [(name, bars[1][labels[0], name]) for name in series])
 
 
-def _standing(rng: Rng, theme: Theme, scale: Scale, title: str, bars: Bars) -> tuple[Image.Image, dict[Key, Box]]:
+def _standing(rng: Rng, theme: Theme, scale: ChartScale, title: str, bars: Bars) -> tuple[Image.Image, dict[Key, Box]]:
     labels, series = _names(bars)
     bar = rng.integer(12, 30) if len(series) > 1 else rng.integer(20, 46)
     slot = max(bar * len(series) + rng.integer(12, 30), label_room(labels, theme) + 14)
@@ -123,14 +122,16 @@ def _standing(rng: Rng, theme: Theme, scale: Scale, title: str, bars: Bars) -> t
     return picture, marks
 
 
-def _lying(rng: Rng, theme: Theme, scale: Scale, title: str, bars: Bars) -> tuple[Image.Image, dict[Key, Box]]:
+def _lying(rng: Rng, theme: Theme, scale: ChartScale, title: str, bars: Bars) -> tuple[Image.Image, dict[Key, Box]]:
     labels, series = _names(bars)
     bar = rng.integer(10, 20) if len(series) > 1 else rng.integer(16, 34)
     slot = max(bar * len(series) + rng.integer(10, 24), theme.text_size + 10)
     left = 20 + label_room(labels, theme)
     # Labels of the value axis need room beside each other.
     least = label_room([scale.text(scale.top)], theme) + 12
-    wide = Scale(scale.step, scale.decimals, max(scale.px, -(-least // scale.per_tick)), scale.per_tick, scale.ticks)
+    wide = ChartScale(
+        scale.step, scale.decimals, max(scale.px, -(-least // scale.per_tick)), scale.per_tick, scale.ticks
+    )
     plot = (left, 60, left + wide.top * wide.px, 60 + slot * len(labels) + 8)
     legend = legend_size(theme, series)[0] + 24 if len(series) > 1 else 40
     size = (max(plot[2] + legend, title_room(theme, title)), plot[3] + theme.text_size + 32)

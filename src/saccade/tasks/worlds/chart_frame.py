@@ -10,8 +10,7 @@ from dataclasses import dataclass
 
 from PIL import Image, ImageDraw
 
-from saccade.tasks.worlds.canvas import Box, Colour, font, put_text_centred, text_size
-from saccade.tasks.worlds.labels import Lettering, put_label
+from saccade.tasks.worlds.canvas import Box, Colour, Lettering, font, put_label, put_text_centred, text_size
 from saccade.tasks.worlds.rng import Rng
 
 
@@ -34,7 +33,7 @@ class Theme:
 
 
 @dataclass(frozen=True, slots=True)
-class Scale:
+class ChartScale:
     """Values `n * step / 10**decimals` for n = 0 .. ticks * per_tick, each `px` pixels from the next."""
 
     step: int
@@ -89,7 +88,7 @@ def random_theme(rng: Rng) -> Theme:
     return Theme(paper, plot, ink, grid if rng.chance(60) else None, rng.integer(14, 18))
 
 
-def random_scale(rng: Rng, least_px: int) -> Scale:
+def random_scale(rng: Rng, least_px: int) -> ChartScale:
     """A scale of 180 to 480 pixels whose steps are at least `least_px` pixels wide."""
     decimals = 1 if rng.chance(15) else 0
     step = rng.choice((1, 2, 5)) if decimals else rng.choice((1, 1, 2, 5, 10, 20, 50, 100))
@@ -97,10 +96,10 @@ def random_scale(rng: Rng, least_px: int) -> Scale:
         per_tick, ticks = rng.choice((5, 10)), rng.integer(4, 7)
         least, most = max(least_px, -(-180 // (per_tick * ticks))), 480 // (per_tick * ticks)
         if least <= most:
-            return Scale(step, decimals, rng.integer(least, most), per_tick, ticks)
+            return ChartScale(step, decimals, rng.integer(least, most), per_tick, ticks)
 
 
-def draw_left_axis(pen: ImageDraw.ImageDraw, theme: Theme, plot: Box, scale: Scale) -> None:
+def draw_left_axis(pen: ImageDraw.ImageDraw, theme: Theme, plot: Box, scale: ChartScale) -> None:
     """Ticks, labels, grid and spine of a value axis at the left; n = 0 lies on the row `plot[3]`."""
     for tick in range(scale.ticks + 1):
         n = tick * scale.per_tick
@@ -112,7 +111,7 @@ def draw_left_axis(pen: ImageDraw.ImageDraw, theme: Theme, plot: Box, scale: Sca
     pen.line((plot[0], plot[1], plot[0], plot[3]), fill=theme.ink)
 
 
-def draw_bottom_axis(pen: ImageDraw.ImageDraw, theme: Theme, plot: Box, scale: Scale) -> None:
+def draw_bottom_axis(pen: ImageDraw.ImageDraw, theme: Theme, plot: Box, scale: ChartScale) -> None:
     """As `draw_left_axis` at the bottom; n = 0 lies on the column `plot[0]`."""
     for tick in range(scale.ticks + 1):
         n = tick * scale.per_tick

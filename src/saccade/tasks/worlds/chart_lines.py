@@ -11,11 +11,11 @@ from PIL import Image, ImageDraw
 from pydantic import Field
 
 from saccade.tasks.worlds import chart_reading, reading
-from saccade.tasks.worlds.base import Knobs, Sample, World
-from saccade.tasks.worlds.canvas import Box, Colour, blank
+from saccade.tasks.worlds.base import Knobs, World, WorldSample
+from saccade.tasks.worlds.canvas import Box, Colour, blank, put_label
 from saccade.tasks.worlds.chart_frame import (
     MARKS,
-    Scale,
+    ChartScale,
     Theme,
     draw_left_axis,
     draw_legend,
@@ -27,7 +27,6 @@ from saccade.tasks.worlds.chart_frame import (
     title_room,
 )
 from saccade.tasks.worlds.chart_questions import KINDS, TOPICS, Drawn, Kind, Topic, ask, pick_values
-from saccade.tasks.worlds.labels import put_label
 from saccade.tasks.worlds.program import compose
 from saccade.tasks.worlds.rng import Rng
 
@@ -50,7 +49,7 @@ Lines = dict[str, list[int]]
 """The values of each series, in the order of the labels, as n of the scale."""
 
 
-def draw(rng: Rng, knobs: ChartLineKnobs) -> Sample:
+def draw(rng: Rng, knobs: ChartLineKnobs) -> WorldSample:
     """One line chart and a question about it."""
     theme, topic = random_theme(rng), rng.choice(_ORDERED)
     scale, radius = random_scale(rng, 3), rng.integer(4, 6)
@@ -70,7 +69,7 @@ def draw(rng: Rng, knobs: ChartLineKnobs) -> Sample:
         f"marks = chart_marks(rgb, {drawn.series!r})\n"
         "values = lambda labels: by_label(rgb, marks, labels)\n"
     )
-    return Sample(
+    return WorldSample(
         question=asked.question,
         media={"image_0": picture},
         answer=asked.answer,
@@ -83,7 +82,7 @@ def draw(rng: Rng, knobs: ChartLineKnobs) -> Sample:
     )
 
 
-def _values(rng: Rng, series: list[str], count: int, scale: Scale, reach: int) -> Lines:
+def _values(rng: Rng, series: list[str], count: int, scale: ChartScale, reach: int) -> Lines:
     """Values of every series, different within it, so that markers of `reach` pixels touch neither axis nor marker."""
     apart_px = 2 * reach + 2
     while True:
@@ -94,7 +93,7 @@ def _values(rng: Rng, series: list[str], count: int, scale: Scale, reach: int) -
 
 
 def _chart(
-    rng: Rng, theme: Theme, scale: Scale, words: tuple[Topic, tuple[str, ...]], drawn: tuple[Lines, int]
+    rng: Rng, theme: Theme, scale: ChartScale, words: tuple[Topic, tuple[str, ...]], drawn: tuple[Lines, int]
 ) -> tuple[Image.Image, dict[tuple[str, str], Box]]:
     (topic, labels), (lines, radius) = words, drawn
     slot = max(rng.integer(40, 72), label_room(list(labels), theme) + 14)

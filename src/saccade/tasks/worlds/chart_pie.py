@@ -12,7 +12,7 @@ from pydantic import Field
 
 from saccade.record.task import AnswerType, EvidenceBox
 from saccade.tasks.worlds import chart_reading, reading
-from saccade.tasks.worlds.base import Knobs, Sample, World
+from saccade.tasks.worlds.base import Knobs, World, WorldSample
 from saccade.tasks.worlds.canvas import Box, blank
 from saccade.tasks.worlds.chart_frame import (
     MARKS,
@@ -42,7 +42,7 @@ _LEAST = 3
 _NAMED = "shares = named_shares(rgb, {names})\nprint(shares)\n"
 
 
-def draw(rng: Rng, knobs: ChartPieKnobs) -> Sample:
+def draw(rng: Rng, knobs: ChartPieKnobs) -> WorldSample:
     """One pie chart and a question about it."""
     theme, topic = random_theme(rng), rng.choice(TOPICS)
     labels = rng.sample(topic.labels, rng.integer(3, min(knobs.slices, len(topic.labels))))
@@ -51,7 +51,7 @@ def draw(rng: Rng, knobs: ChartPieKnobs) -> Sample:
     kind = rng.choice(knobs.kinds)
     question, answer, lines, used = _ask(rng, kind, shares)
     whole = EvidenceBox(image="image_0", xyxy=pie, label="pie")
-    return Sample(
+    return WorldSample(
         question=question,
         media={"image_0": picture},
         answer=answer,

@@ -10,7 +10,7 @@ from typing import Final, Literal, get_args
 
 from saccade.record.task import AnswerType, EvidenceBox
 from saccade.tasks.worlds.canvas import Box
-from saccade.tasks.worlds.chart_frame import Scale
+from saccade.tasks.worlds.chart_frame import ChartScale
 from saccade.tasks.worlds.rng import Rng
 from saccade.tasks.worlds.words import ANIMALS, BOOKS, DAYS, FOODS, MONTHS, PEOPLE, PLACES, THINGS
 
@@ -51,7 +51,7 @@ TOPICS: Final = (
 class Drawn:
     """What stands in a drawn chart. Marks are keyed by (label, series), the series being empty if there is one only."""
 
-    scale: Scale
+    scale: ChartScale
     values: dict[tuple[str, str], int]
     """As n of the scale."""
     marks: dict[tuple[str, str], Box]
@@ -61,7 +61,7 @@ class Drawn:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ChartQuestion:
     """A question with its answer and the end of the program that finds it."""
 
     question: str
@@ -73,7 +73,7 @@ class Asked:
     evidence: tuple[EvidenceBox, ...]
 
 
-def pick_values(rng: Rng, count: int, scale: Scale, apart_px: int, above_px: int = 1) -> list[int]:
+def pick_values(rng: Rng, count: int, scale: ChartScale, apart_px: int, above_px: int = 1) -> list[int]:
     """`count` values up to the top of the scale, at least `above_px` pixels above zero and `apart_px` from each other.
 
     ValueError if they do not fit.
@@ -86,7 +86,7 @@ def pick_values(rng: Rng, count: int, scale: Scale, apart_px: int, above_px: int
     return rng.shuffled([lowest + offset + apart * index for index, offset in enumerate(offsets)])
 
 
-def ask(rng: Rng, kind: Kind, drawn: Drawn) -> Asked:
+def ask(rng: Rng, kind: Kind, drawn: Drawn) -> ChartQuestion:
     """A question of a kind about one series of a chart."""
     return {"value": _value, "difference": _difference, "extreme": _extreme, "count": _count}[kind](rng, drawn)
 
@@ -100,7 +100,7 @@ def _of(series: str) -> str:
     return f" of {series}" if series else ""
 
 
-def _value(rng: Rng, drawn: Drawn) -> Asked:
+def _value(rng: Rng, drawn: Drawn) -> ChartQuestion:
     label = rng.choice(drawn.labels)
     wordings = ("What is the value{of} for {label}?", "How large is the value{of} for {label} in this chart?")
     return _numeric(
@@ -112,7 +112,7 @@ def _value(rng: Rng, drawn: Drawn) -> Asked:
     )
 
 
-def _difference(rng: Rng, drawn: Drawn) -> Asked:
+def _difference(rng: Rng, drawn: Drawn) -> ChartQuestion:
     a, b = sorted(rng.sample(drawn.labels, 2), key=lambda label: -drawn.values[label, drawn.series])
     wordings = (
         "By how much is the value{of} for {a} larger than for {b}?",
@@ -127,12 +127,12 @@ def _difference(rng: Rng, drawn: Drawn) -> Asked:
     )
 
 
-def _extreme(rng: Rng, drawn: Drawn) -> Asked:
+def _extreme(rng: Rng, drawn: Drawn) -> ChartQuestion:
     largest = rng.chance(50)
     answer = (max if largest else min)(drawn.labels, key=lambda label: drawn.values[label, drawn.series])
     word = "largest" if largest else "smallest"
     wordings = ("For which category is the value{of} {word}?", "Which category has the {word} value{of}?")
-    return Asked(
+    return ChartQuestion(
         rng.choice(wordings).format(of=_of(drawn.series), word=word),
         answer,
         f"found = values({list(drawn.labels)!r})\nprint(found)\n" + extreme_of("found", word),
@@ -142,14 +142,14 @@ def _extreme(rng: Rng, drawn: Drawn) -> Asked:
     )
 
 
-def _count(rng: Rng, drawn: Drawn) -> Asked:
+def _count(rng: Rng, drawn: Drawn) -> ChartQuestion:
     of_series = [drawn.values[label, drawn.series] for label in drawn.labels]
     # No mark stands on the threshold.
     free = [n for n in range(min(of_series), max(of_series)) if n not in of_series]
     limit = rng.choice(free)
     above = tuple(label for label in drawn.labels if drawn.values[label, drawn.series] > limit)
     text = drawn.scale.text(limit)
-    return Asked(
+    return ChartQuestion(
         f"For how many categories is the value{_of(drawn.series)} above {text}?",
         str(len(above)),
         f"print(len(marks), 'marks')\nprint(sum(value > {text} for _, value in marks))",
@@ -159,8 +159,8 @@ def _count(rng: Rng, drawn: Drawn) -> Asked:
     )
 
 
-def _numeric(drawn: Drawn, question: str, n: int, labels: tuple[str, ...], lines: str) -> Asked:
-    return Asked(question, drawn.scale.text(n), lines, AnswerType.NUMBER, (), _evidence(drawn, labels))
+def _numeric(drawn: Drawn, question: str, n: int, labels: tuple[str, ...], lines: str) -> ChartQuestion:
+    return ChartQuestion(question, drawn.scale.text(n), lines, AnswerType.NUMBER, (), _evidence(drawn, labels))
 
 
 def _evidence(drawn: Drawn, labels: tuple[str, ...]) -> tuple[EvidenceBox, ...]:

@@ -13,11 +13,11 @@ from pydantic import Field
 
 from saccade.record.task import AnswerType, EvidenceBox
 from saccade.tasks.worlds import chart_reading, reading
-from saccade.tasks.worlds.base import Knobs, Sample, World
+from saccade.tasks.worlds.base import Knobs, World, WorldSample
 from saccade.tasks.worlds.canvas import blank
 from saccade.tasks.worlds.chart_frame import (
     MARKS,
-    Scale,
+    ChartScale,
     Theme,
     draw_bottom_axis,
     draw_left_axis,
@@ -55,18 +55,18 @@ Point = tuple[int, int]
 class _Cloud:
     """Points of every series as n of the two scales."""
 
-    across: Scale
-    up: Scale
+    across: ChartScale
+    up: ChartScale
     radius: int
     points: dict[str, list[Point]]
 
 
-def draw(rng: Rng, knobs: ChartScatterKnobs) -> Sample:
+def draw(rng: Rng, knobs: ChartScatterKnobs) -> WorldSample:
     """One scatter chart and a question about it."""
     theme = random_theme(rng)
     up, across, radius = random_scale(rng, 3), random_scale(rng, 3), rng.integer(4, 6)
     least = label_room([across.text(across.top)], theme) + 12
-    across = Scale(
+    across = ChartScale(
         across.step, across.decimals, max(across.px, -(-least // across.per_tick)), across.per_tick, across.ticks
     )
     names = list(_SERIES[: rng.integer(1, knobs.series)])
@@ -77,7 +77,7 @@ def draw(rng: Rng, knobs: ChartScatterKnobs) -> Sample:
     kind = rng.choice(knobs.kinds)
     question, answer, lines, used = _ask(rng, kind, cloud, name)
     start = f'rgb = np.asarray(image_0.convert("RGB"))\npoints = disc_points(rgb, {name!r})\nprint(points)\n'
-    return Sample(
+    return WorldSample(
         question=question,
         media={"image_0": picture},
         answer=answer,
@@ -89,7 +89,9 @@ def draw(rng: Rng, knobs: ChartScatterKnobs) -> Sample:
     )
 
 
-def _points(rng: Rng, series: list[str], scales: tuple[Scale, Scale], sizes: tuple[int, int]) -> dict[str, list[Point]]:
+def _points(
+    rng: Rng, series: list[str], scales: tuple[ChartScale, ChartScale], sizes: tuple[int, int]
+) -> dict[str, list[Point]]:
     radius, most = sizes
     reach = 2 * radius + 4
     taken: list[Point] = []

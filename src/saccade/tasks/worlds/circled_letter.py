@@ -9,7 +9,7 @@ from PIL import ImageDraw
 from pydantic import Field
 
 from saccade.record.task import AnswerType, EvidenceBox
-from saccade.tasks.worlds.base import Knobs, Sample, World
+from saccade.tasks.worlds.base import Knobs, World, WorldSample
 from saccade.tasks.worlds.canvas import COLOURS, Box, Face, blank, font, put_text
 from saccade.tasks.worlds.rng import Rng
 
@@ -72,7 +72,7 @@ class CircledLetterKnobs(Knobs):
     """Blank between two letters in per cent of the em; small ones put more of the oval on the neighbours."""
 
 
-def draw(rng: Rng, knobs: CircledLetterKnobs) -> Sample:
+def draw(rng: Rng, knobs: CircledLetterKnobs) -> WorldSample:
     """One picture of a word with an oval round one letter."""
     size = rng.integer(knobs.smallest, max(knobs.smallest, knobs.largest))
     face = font(size, rng.choice(_FACES))
@@ -90,7 +90,7 @@ def draw(rng: Rng, knobs: CircledLetterKnobs) -> Sample:
         boxes.append(box)
         x = box[2] + space
     _oval(pen, boxes[chosen], colour, max(2, size // 16))
-    return Sample(
+    return WorldSample(
         question=rng.choice(QUESTIONS).format(colour=colour),
         media={"image_0": picture},
         answer=word[chosen],

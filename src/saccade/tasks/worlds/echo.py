@@ -11,7 +11,7 @@ from dataclasses import replace
 from PIL import Image
 
 from saccade.record.task import AnswerType
-from saccade.tasks.worlds.base import Knobs, Sample, World
+from saccade.tasks.worlds.base import Knobs, World, WorldSample
 from saccade.tasks.worlds.rng import Rng
 from saccade.tasks.worlds.video_scene import SHAPES, THING_COLOURS
 from saccade.tasks.worlds.words import ANIMALS, BOOKS, DAYS, FOODS, MONTHS, PEOPLE, PLACES, THINGS
@@ -30,18 +30,18 @@ class EchoKnobs(Knobs):
     """There is nothing to set."""
 
 
-def draw(rng: Rng, knobs: EchoKnobs) -> Sample:
+def draw(rng: Rng, knobs: EchoKnobs) -> WorldSample:
     """A text in quotes, names in a sentence, or one of several choices."""
     shade = rng.integer(60, 220)
     kind = rng.choice((_quoted, _quoted, _listed, _chosen))
     return replace(kind(rng), media={"image_0": Image.new("RGB", (_SIDE, _SIDE), (shade, shade, shade))})
 
 
-def _sample(question: str, answer: str, program: str) -> Sample:
-    return Sample(question=question, media={}, answer=answer, program=program, difficulty=0.0, tags=("echo",))
+def _sample(question: str, answer: str, program: str) -> WorldSample:
+    return WorldSample(question=question, media={}, answer=answer, program=program, difficulty=0.0, tags=("echo",))
 
 
-def _quoted(rng: Rng) -> Sample:
+def _quoted(rng: Rng) -> WorldSample:
     """Numbers, words, names of charts and tables, or several of them, with and without signs between them."""
     few = (_whole, _numbers, _decimal, _fraction, _words, _list, _mixed, _braces, _braces)
     kinds = (*few, _names, _names, _names, _names, _seen, _seen, _seen, _seen)
@@ -49,7 +49,7 @@ def _quoted(rng: Rng) -> Sample:
     return _sample(rng.choice(_QUOTED).format(text=f'"{text}"'), text, f'print("{text}")')
 
 
-def _listed(rng: Rng) -> Sample:
+def _listed(rng: Rng) -> WorldSample:
     """Names without quotes, as questions about charts and tables have them."""
     names = rng.sample(_ALL_NAMES, rng.integer(1, 3))
     text = " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
@@ -57,7 +57,7 @@ def _listed(rng: Rng) -> Sample:
     return _sample(rng.choice(_LISTED).format(text=text), " ".join(names), program)
 
 
-def _chosen(rng: Rng) -> Sample:
+def _chosen(rng: Rng) -> WorldSample:
     """One of some choices, known by its letter."""
     names = tuple(rng.sample(_ALL_NAMES, rng.integer(3, len(_LETTERS))))
     at = rng.integer(0, len(names) - 1)

@@ -12,7 +12,7 @@ from pydantic import Field
 
 from saccade.record.task import AnswerType, EvidenceBox
 from saccade.tasks.worlds import geometry_angles, geometry_lengths, geometry_reading, reading
-from saccade.tasks.worlds.base import Knobs, Sample, World
+from saccade.tasks.worlds.base import Knobs, World, WorldSample
 from saccade.tasks.worlds.canvas import grow
 from saccade.tasks.worlds.geometry_draw import Sheet, new_sheet
 from saccade.tasks.worlds.program import compose
@@ -51,7 +51,7 @@ class GeometryKnobs(Knobs):
     kinds: tuple[GeometryKind, ...] = KINDS
 
 
-def draw(rng: Rng, knobs: GeometryKnobs) -> Sample:
+def draw(rng: Rng, knobs: GeometryKnobs) -> WorldSample:
     """One diagram and a question about it."""
     kind = rng.choice(knobs.kinds)
     while True:
@@ -63,7 +63,7 @@ def draw(rng: Rng, knobs: GeometryKnobs) -> Sample:
             continue
         break
     start = 'labels, lines = diagram(np.asarray(image_0.convert("RGB")))\nprint(labels)\n'
-    return Sample(
+    return WorldSample(
         question=question,
         media={"image_0": sheet.picture},
         answer=answer,

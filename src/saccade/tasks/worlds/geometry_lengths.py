@@ -15,9 +15,9 @@ _UNITS = ("cm", "m", "inches", "feet")
 def right_triangle(rng: Rng, sheet: Sheet) -> Asked:
     """Two sides of a right triangle are given; the third is asked."""
     legs, sides = _right_triangle(rng, sheet)
-    asked = rng.integer(0, 2)
+    unknown = rng.integer(0, 2)
     for index, (a, b) in enumerate(sides):
-        _label_side(sheet, "x" if index == asked else str(legs[index]), (a, b), sheet.picture.size)
+        _label_side(sheet, "x" if index == unknown else str(legs[index]), (a, b), sheet.picture.size)
     lines = (
         "edges = sides(corners(lines))\nlong = edges[0][1]\n"
         "given = known(labels)\nprint(given)\n"
@@ -26,7 +26,7 @@ def right_triangle(rng: Rng, sheet: Sheet) -> Asked:
         "print(show((sum(squares) if at(unknown(labels)) == long else abs(squares[0] - squares[1])) ** 0.5))"
     )
     question = rng.choice(("How long is the side x of the right triangle?", "Find x in this right triangle."))
-    return question, str(legs[asked]), lines
+    return question, str(legs[unknown]), lines
 
 
 def triangle_area(rng: Rng, sheet: Sheet) -> Asked:

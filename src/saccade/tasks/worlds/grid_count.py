@@ -11,7 +11,7 @@ from PIL import ImageFont
 from pydantic import Field
 
 from saccade.record.task import AnswerType, EvidenceBox
-from saccade.tasks.worlds.base import Knobs, Sample, World
+from saccade.tasks.worlds.base import Knobs, World, WorldSample
 from saccade.tasks.worlds.canvas import blank, font, put_text_centred, text_size
 from saccade.tasks.worlds.rng import Rng
 
@@ -95,7 +95,7 @@ class GridCountKnobs(Knobs):
     """Per cent of the pictures that have words in their cells."""
 
 
-def draw(rng: Rng, knobs: GridCountKnobs) -> Sample:
+def draw(rng: Rng, knobs: GridCountKnobs) -> WorldSample:
     """One picture of a grid."""
     most = max(knobs.fewest, knobs.most)
     rows, columns = rng.integer(knobs.fewest, most), rng.integer(knobs.fewest, most)
@@ -120,7 +120,7 @@ def draw(rng: Rng, knobs: GridCountKnobs) -> Sample:
                 centre = (xs[column] + xs[column + 1] + line) // 2, (ys[row] + ys[row + 1] + line) // 2
                 put_text_centred(pen, centre, rng.choice(WORDS), face, ink)
     kind = rng.choice(knobs.kinds)
-    return Sample(
+    return WorldSample(
         question=rng.choice(_QUESTIONS[kind]),
         media={"image_0": picture},
         answer={"rows": str(rows), "columns": str(columns), "both": f"{rows}, {columns}"}[kind],

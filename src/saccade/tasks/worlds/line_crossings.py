@@ -9,7 +9,7 @@ from __future__ import annotations
 from pydantic import Field
 
 from saccade.record.task import AnswerType, EvidenceBox
-from saccade.tasks.worlds.base import Knobs, Sample, World
+from saccade.tasks.worlds.base import Knobs, World, WorldSample
 from saccade.tasks.worlds.canvas import COLOURS, blank
 from saccade.tasks.worlds.rng import Rng
 
@@ -50,7 +50,7 @@ class LineCrossingsKnobs(Knobs):
     """Least distance of the lines at a bend or an end, in per cent of the picture's side."""
 
 
-def draw(rng: Rng, knobs: LineCrossingsKnobs) -> Sample:
+def draw(rng: Rng, knobs: LineCrossingsKnobs) -> WorldSample:
     """One picture of two lines."""
     side = rng.choice((384, 512, 768, 1000))
     width = rng.integer(2, max(3, side // 120))
@@ -74,7 +74,7 @@ def draw(rng: Rng, knobs: LineCrossingsKnobs) -> Sample:
         for step in range(1, len(above))
         if above[step] != above[step - 1]
     )
-    return Sample(
+    return WorldSample(
         question=rng.choice(QUESTIONS).format(a=names[0], b=names[1]),
         media={"image_0": picture},
         answer=str(count),

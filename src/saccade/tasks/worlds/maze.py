@@ -12,7 +12,7 @@ from PIL import Image
 from pydantic import Field
 
 from saccade.record.task import AnswerType, EvidenceBox
-from saccade.tasks.worlds.base import Knobs, Sample, World
+from saccade.tasks.worlds.base import Knobs, World, WorldSample
 from saccade.tasks.worlds.canvas import COLOURS, Box, blank
 from saccade.tasks.worlds.maze_programs import LENGTH, REACH
 from saccade.tasks.worlds.rng import Rng
@@ -45,7 +45,7 @@ class MazeKnobs(Knobs):
     """Side of a cell."""
 
 
-def draw(rng: Rng, knobs: MazeKnobs) -> Sample:
+def draw(rng: Rng, knobs: MazeKnobs) -> WorldSample:
     """One picture of a maze with dots."""
     most = max(knobs.fewest, knobs.most)
     columns, rows = rng.integer(knobs.fewest, most), rng.integer(knobs.fewest, most)
@@ -62,7 +62,7 @@ def draw(rng: Rng, knobs: MazeKnobs) -> Sample:
     picture, boxes = _picture(
         rng, knobs.pixels, (columns, rows), opened, dict(zip([start, *shown], ["green", *inks], strict=False))
     )
-    return Sample(
+    return WorldSample(
         question=rng.choice(_QUESTIONS[kind]).format(target=inks[0]),
         media={"image_0": picture},
         choices=tuple(sorted(inks)) if kind == "reach" else (),

@@ -8,7 +8,7 @@ from __future__ import annotations
 from pydantic import Field
 
 from saccade.record.task import AnswerType, EvidenceBox
-from saccade.tasks.worlds.base import Knobs, Sample, World
+from saccade.tasks.worlds.base import Knobs, World, WorldSample
 from saccade.tasks.worlds.canvas import COLOURS, blank
 from saccade.tasks.worlds.rng import Rng
 
@@ -44,7 +44,7 @@ class NestedSquaresKnobs(Knobs):
     """Least distance in pixels between the lines of two squares."""
 
 
-def draw(rng: Rng, knobs: NestedSquaresKnobs) -> Sample:
+def draw(rng: Rng, knobs: NestedSquaresKnobs) -> WorldSample:
     """One picture of nested squares."""
     canvas = rng.choice(_SIDES)
     count = rng.integer(knobs.fewest, max(knobs.fewest, knobs.most))
@@ -64,7 +64,7 @@ def draw(rng: Rng, knobs: NestedSquaresKnobs) -> Sample:
         x += width + knobs.gap + rng.integer(0, room - inner)
         y += width + knobs.gap + rng.integer(0, room - inner)
         side = inner
-    return Sample(
+    return WorldSample(
         question=rng.choice(QUESTIONS),
         media={"image_0": picture},
         answer=str(count),

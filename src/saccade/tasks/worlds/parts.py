@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-View = tuple[int, int, int, int]
+ViewBox = tuple[int, int, int, int]
 """`xyxy` in the picture's pixels."""
 
 GRIDS: Final = (6, 4)
@@ -40,13 +40,13 @@ def show(view):
     view.resize((round(factor * view.width), round(factor * view.height))).show()""".replace(
     "GRIDS", ", ".join(map(str, GRIDS))
 )
-"""The same as a program: it is told of each part which colours were seen in it, and goes closer where the asked one is;
+"""The same as a program: it learns of each part which colours were seen in it, and goes closer where the asked one is;
 in a part of a part it says `here`, and shows that part once more. `show` leaves what is neither small nor large as it
 is, so that it can be found again in the picture, and brings all else to the 112 pixels that `examples/tiny/tiny.toml`
 lets through (`most_pixels`)."""
 
 
-def parts(view: View, n: int) -> list[View]:
+def parts(view: ViewBox, n: int) -> list[ViewBox]:
     """The n times n parts in the order in which they are looked at."""
     width, height = view[2] - view[0], view[3] - view[1]
     w, h = 7 * width // (4 * n), 7 * height // (4 * n)
@@ -55,7 +55,7 @@ def parts(view: View, n: int) -> list[View]:
     return [(x, y, x + w, y + h) for y in down for x in across]
 
 
-def holds_middle(view: View, box: tuple[float, float, float, float]) -> bool:
+def holds_middle(view: ViewBox, box: tuple[float, float, float, float]) -> bool:
     """Whether the middle half of `box` lies in the view: what stands in the middle of a sign can then be read."""
     width, height = (box[2] - box[0]) / 4, (box[3] - box[1]) / 4
     across = view[0] <= box[0] + width and box[2] - width <= view[2]

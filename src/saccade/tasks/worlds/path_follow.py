@@ -12,7 +12,7 @@ from PIL import ImageDraw
 from pydantic import Field
 
 from saccade.record.task import AnswerType, EvidenceBox
-from saccade.tasks.worlds.base import Knobs, Sample, World
+from saccade.tasks.worlds.base import Knobs, World, WorldSample
 from saccade.tasks.worlds.canvas import COLOURS, Box, Colour, blank, font, put_text_centred
 from saccade.tasks.worlds.rng import Rng
 
@@ -62,7 +62,7 @@ bends = []
 while x + width + 2 < min(box[0] for box in ends):
     ahead = line[y + dy * (width + 1), x + dx * (width + 1)]
     if not ahead:
-        # The end of a straight piece: stand on the middle of the bend, then take the side that goes on.
+        # The end of a straight piece: stand on the middle of the bend, then take the side that continues.
         while line[y + dy, x + dx]:
             x, y = x + dx, y + dy
         x, y = x - dx * (width // 2), y - dy * (width // 2)
@@ -88,7 +88,7 @@ class PathFollowKnobs(Knobs):
     """Per cent of the pictures in which all lines have one colour."""
 
 
-def draw(rng: Rng, knobs: PathFollowKnobs) -> Sample:
+def draw(rng: Rng, knobs: PathFollowKnobs) -> WorldSample:
     """One picture of lines from letters to numbers."""
     count, width = knobs.lines, rng.integer(3, 5)
     inner = knobs.stages * (count + 1) * _COLUMN
@@ -100,7 +100,7 @@ def draw(rng: Rng, knobs: PathFollowKnobs) -> Sample:
     letters = rng.shuffled("ABCDEFGH"[:count])
     numbers = rng.shuffled([str(number) for number in range(1, count + 1)])
     paths = [_path(rows, start_x, end_x) for rows in _rows(rng, count, knobs.stages, top)]
-    asked = rng.integer(0, count - 1)
+    target = rng.integer(0, count - 1)
     for index, points in enumerate(paths):
         _line(pen, points, COLOURS[inks[index]], width)
     # Line `index` starts at the letter of its first row and ends at the number of its last.
@@ -110,16 +110,16 @@ def draw(rng: Rng, knobs: PathFollowKnobs) -> Sample:
         last = _label(pen, points[-1], numbers[index])
         ends.append((first, last))
     choices = tuple(sorted(numbers))
-    return Sample(
-        question=rng.choice(QUESTIONS).format(start=letters[asked]),
+    return WorldSample(
+        question=rng.choice(QUESTIONS).format(start=letters[target]),
         media={"image_0": picture},
         choices=choices,
-        answer=numbers[asked],
+        answer=numbers[target],
         answer_type=AnswerType.CHOICE,
-        program=f'START = "{letters[asked]}"\nCHOICES = {list(choices)}\n' + PROGRAM,
+        program=f'START = "{letters[target]}"\nCHOICES = {list(choices)}\n' + PROGRAM,
         evidence=tuple(
             EvidenceBox(image="image_0", xyxy=box, label=label)
-            for box, label in zip(ends[asked], ("start", "end"), strict=True)
+            for box, label in zip(ends[target], ("start", "end"), strict=True)
         ),
         difficulty=min(1.0, count * knobs.stages / 40),
         tags=("follow", "one colour" if len(set(inks)) == 1 else "colours"),

@@ -13,7 +13,7 @@ from PIL import Image
 from pydantic import Field
 
 from saccade.record.task import AnswerType, EvidenceBox
-from saccade.tasks.worlds.base import Knobs, Sample, World
+from saccade.tasks.worlds.base import Knobs, World, WorldSample
 from saccade.tasks.worlds.canvas import COLOURS, Box, Colour, blank
 from saccade.tasks.worlds.rng import Rng
 
@@ -72,11 +72,11 @@ class _Drawn:
     choices: tuple[str, ...] = ()
 
 
-def draw(rng: Rng, knobs: PixelColourKnobs) -> Sample:
+def draw(rng: Rng, knobs: PixelColourKnobs) -> WorldSample:
     """One picture of patches or of a mosaic."""
     kind = rng.choice(knobs.kinds)
     drawn = {"same": _same, "value": _value, "lightest": _lightest, "share": _share, "most": _most}[kind](rng, knobs)
-    return Sample(
+    return WorldSample(
         question=drawn.question,
         media={"image_0": drawn.picture},
         choices=drawn.choices,

@@ -14,9 +14,8 @@ from PIL import Image, ImageDraw
 from pydantic import Field
 
 from saccade.record.task import AnswerType, EvidenceBox
-from saccade.tasks.worlds.base import Knobs, Sample, World
-from saccade.tasks.worlds.canvas import Box, Colour, blank, font
-from saccade.tasks.worlds.polygons import sixteen_bits, turned
+from saccade.tasks.worlds.base import Knobs, World, WorldSample
+from saccade.tasks.worlds.canvas import Box, Colour, blank, font, sixteen_bits, turned
 from saccade.tasks.worlds.rng import Rng
 from saccade.tasks.worlds.textures import grain
 
@@ -106,7 +105,7 @@ class RotatedDarkTextKnobs(Knobs):
     """Least contrast of kind `dark`, in levels of 255; the greatest is 6 more."""
 
 
-def draw(rng: Rng, knobs: RotatedDarkTextKnobs) -> Sample:
+def draw(rng: Rng, knobs: RotatedDarkTextKnobs) -> WorldSample:
     """One picture of a word."""
     kind = rng.choice(knobs.kinds)
     word = rng.choice(WORDS)
@@ -123,7 +122,7 @@ def draw(rng: Rng, knobs: RotatedDarkTextKnobs) -> Sample:
     picture, _ = blank(canvas, paper)
     picture.paste(ink, (left, top), Image.fromarray(cover))
     picture = grain(rng, picture, 1 if kind == "dark" else rng.integer(0, 8))
-    return Sample(
+    return WorldSample(
         question=rng.choice(_QUESTIONS[kind]),
         media={"image_0": picture},
         answer=word,

@@ -12,9 +12,8 @@ from PIL import Image, ImageDraw
 from pydantic import Field
 
 from saccade.record.task import AnswerType, EvidenceBox
-from saccade.tasks.worlds.base import Knobs, Sample, World
-from saccade.tasks.worlds.canvas import COLOURS, Box, Colour, blank, free_place
-from saccade.tasks.worlds.polygons import polygon_points
+from saccade.tasks.worlds.base import Knobs, World, WorldSample
+from saccade.tasks.worlds.canvas import COLOURS, Box, Colour, blank, free_place, polygon_points
 from saccade.tasks.worlds.rng import Rng
 
 Kind = Literal["scatter", "overlap"]
@@ -94,7 +93,7 @@ class ShapeCountKnobs(Knobs):
     """Most shapes of other kinds, in kind `scatter`."""
 
 
-def draw(rng: Rng, knobs: ShapeCountKnobs) -> Sample:
+def draw(rng: Rng, knobs: ShapeCountKnobs) -> WorldSample:
     """One picture of shapes, and the question how many there are of one kind."""
     kind = rng.choice(knobs.kinds)
     count = rng.integer(knobs.fewest, max(knobs.fewest, knobs.most))
@@ -106,7 +105,7 @@ def draw(rng: Rng, knobs: ShapeCountKnobs) -> Sample:
         wanted = rng.choice(("circle", "pentagon"))
         picture, boxes = _overlap(rng, wanted, count)
         program = _INK + f'WANTED = "{wanted}"\n' + OVERLAP
-    return Sample(
+    return WorldSample(
         question=rng.choice(QUESTIONS).format(shapes=f"{wanted}s"),
         media={"image_0": picture},
         answer=str(len(boxes)),
@@ -118,11 +117,11 @@ def draw(rng: Rng, knobs: ShapeCountKnobs) -> Sample:
     )
 
 
-def _scatter(rng: Rng, wanted: str, count: int, others: int) -> tuple[Image.Image, list[Box]]:
+def _scatter(rng: Rng, kind: str, count: int, others: int) -> tuple[Image.Image, list[Box]]:
     side = rng.choice((400, 600, 800, 1100))
     picture, pen = blank((side, side), (255, 255, 255))
-    rest = [shape for shape in _CORNERS if shape != wanted]
-    shapes = [wanted] * count + [rng.choice(rest) for _ in range(others)]
+    rest = [shape for shape in _CORNERS if shape != kind]
+    shapes = [kind] * count + [rng.choice(rest) for _ in range(others)]
     taken: list[Box] = []
     boxes: list[Box] = []
     width = max(2, side // rng.integer(120, 240))
@@ -136,12 +135,12 @@ def _scatter(rng: Rng, wanted: str, count: int, others: int) -> tuple[Image.Imag
         colour = COLOURS[rng.choice(_INKS)]
         turn = rng.integer(0, 359)
         box = _put(pen, shape, place, turn, colour if filled else None, (colour, width))
-        if shape == wanted:
+        if shape == kind:
             boxes.append(box)
     return picture, boxes
 
 
-def _overlap(rng: Rng, wanted: str, count: int) -> tuple[Image.Image, list[Box]]:
+def _overlap(rng: Rng, kind: str, count: int) -> tuple[Image.Image, list[Box]]:
     side = rng.choice((400, 600, 800, 1100))
     picture, pen = blank((side, side), (255, 255, 255))
     radius = rng.integer(side // 18, side // 9)
@@ -164,7 +163,7 @@ def _overlap(rng: Rng, wanted: str, count: int) -> tuple[Image.Image, list[Box]]
     for x, y in centres:
         colour = COLOURS[ink if one_colour else rng.choice(_INKS)]
         place = (x - radius, y - radius, x + radius + 1, y + radius + 1)
-        boxes.append(_put(pen, wanted, place, 0, None, (colour, width)))
+        boxes.append(_put(pen, kind, place, 0, None, (colour, width)))
     return picture, boxes
 
 

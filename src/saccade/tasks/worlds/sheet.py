@@ -10,7 +10,7 @@ from textwrap import wrap
 
 from PIL import Image, ImageDraw
 
-from saccade.tasks.worlds.base import Clip, Sample
+from saccade.tasks.worlds.base import Clip, WorldSample
 from saccade.tasks.worlds.canvas import font
 
 TILE = (420, 340)
@@ -21,7 +21,7 @@ _COLUMNS = 4
 _GOLD = (255, 40, 200)
 
 
-def contact_sheet(samples: Sequence[Sample]) -> Image.Image:
+def contact_sheet(samples: Sequence[WorldSample]) -> Image.Image:
     """All samples on one sheet, four in a row."""
     columns = min(_COLUMNS, max(1, len(samples)))
     rows = -(-len(samples) // columns)
@@ -36,7 +36,7 @@ def contact_sheet(samples: Sequence[Sample]) -> Image.Image:
     return sheet
 
 
-def _tile(sample: Sample) -> Image.Image:
+def _tile(sample: WorldSample) -> Image.Image:
     tile = Image.new("RGB", TILE, (250, 250, 250))
     width = TILE[0] // max(1, len(sample.media))
     for number, (name, medium) in enumerate(sample.media.items()):
@@ -46,7 +46,7 @@ def _tile(sample: Sample) -> Image.Image:
     return tile
 
 
-def _with_evidence(sample: Sample, name: str, picture: Image.Image, most: tuple[int, int]) -> Image.Image:
+def _with_evidence(sample: WorldSample, name: str, picture: Image.Image, most: tuple[int, int]) -> Image.Image:
     """The picture scaled down to `most` pixels, and the evidence boxes that lie in it, of one line's width."""
     shown = picture.convert("RGB")
     shown.thumbnail(most, Image.Resampling.LANCZOS)
@@ -71,7 +71,7 @@ def _four_frames(clip: Clip, most: tuple[int, int]) -> Image.Image:
     return page
 
 
-def _caption(sample: Sample) -> list[str]:
+def _caption(sample: WorldSample) -> list[str]:
     question = wrap(f"[{sample.tags[0] if sample.tags else ''}] {sample.question}", 62)[: _LINES - 2]
     choices = " | ".join(sample.choices)
     return [*question, *wrap(choices, 62)[:1], f"= {sample.answer}"]

@@ -13,20 +13,20 @@ from PIL import Image
 from pydantic import Field
 
 from saccade.record.task import EvidenceBox
-from saccade.tasks.worlds.base import Knobs, Sample, World
+from saccade.tasks.worlds.base import Knobs, World, WorldSample
 from saccade.tasks.worlds.rng import Rng
 from saccade.tasks.worlds.visual_search import VisualSearchKnobs
 from saccade.tasks.worlds.visual_search import draw as draw_search
 
 Kind = Literal["letter", "number", "dot"]
-Window = Annotated[int, Field(ge=12, le=120)]
+WindowPixels = Annotated[int, Field(ge=12, le=120)]
 
 
 class SignCloseUpKnobs(Knobs):
     """What is asked, and how the sign is cut out."""
 
     kinds: tuple[Kind, ...] = Field(("letter", "number", "dot"), min_length=1)
-    window: tuple[Window, Window] = (56, 56)
+    window: tuple[WindowPixels, WindowPixels] = (56, 56)
     """Least and greatest side in pixels of what is cut out; a letter is 9 pixels high."""
     sharpness: int = Field(1, ge=1, le=6)
     """How many times larger all of that is drawn before it is cut out."""
@@ -40,7 +40,7 @@ class SignCloseUpKnobs(Knobs):
     """As in world `visual-search`."""
 
 
-def draw(rng: Rng, knobs: SignCloseUpKnobs) -> Sample:
+def draw(rng: Rng, knobs: SignCloseUpKnobs) -> WorldSample:
     """One sign, cut out of a small scene of signs."""
     sample = draw_search(rng, _scene(knobs))
     (evidence,) = sample.evidence

@@ -12,9 +12,9 @@ from typing import Annotated
 from pydantic import Field
 
 from saccade.record.task import EvidenceBox
-from saccade.tasks.worlds.base import Knobs, Sample, World
+from saccade.tasks.worlds.base import Knobs, World, WorldSample
 from saccade.tasks.worlds.canvas import Box
-from saccade.tasks.worlds.parts import View, holds_middle
+from saccade.tasks.worlds.parts import ViewBox, holds_middle
 from saccade.tasks.worlds.rng import Rng
 from saccade.tasks.worlds.signs import PLATES
 from saccade.tasks.worlds.small_signs import FIND, put_signs
@@ -47,7 +47,7 @@ def found_line(asked: Collection[str], inside: Collection[str]) -> str:
     return ", ".join(sorted(colour for colour in asked if colour in inside)) or "none"
 
 
-def draw(rng: Rng, knobs: SignColoursKnobs) -> Sample:
+def draw(rng: Rng, knobs: SignColoursKnobs) -> WorldSample:
     """A window into a scene with signs of different colours and about one size."""
     side = rng.integer(*knobs.side)
     margin = side // 6
@@ -58,7 +58,7 @@ def draw(rng: Rng, knobs: SignColoursKnobs) -> Sample:
     inside = {colour: box for colour, box in placed.items() if holds_middle(window, box)}
     asked = _asked(rng, list(inside), rng.integer(*knobs.asked))
     shown = {colour: _within(box, window) for colour, box in inside.items()}
-    return Sample(
+    return WorldSample(
         question=_QUESTION.format(colours=", ".join(asked)),
         media={"image_0": scene.crop(window)},
         answer=found_line(asked, inside),
@@ -76,7 +76,7 @@ def _asked(rng: Rng, inside: list[str], count: int) -> list[str]:
     return rng.shuffled([first, *rng.sample([colour for colour in PLATES if colour != first], count - 1)])
 
 
-def _is_clear(box: Box, window: View) -> bool:
+def _is_clear(box: Box, window: ViewBox) -> bool:
     """Whether it is out of question if the sign counts: cut on one side at most, and not by about a quarter."""
     size = box[2] - box[0]
     cut = [(window[0] - box[0]) / size, (window[1] - box[1]) / size]
@@ -87,7 +87,7 @@ def _is_clear(box: Box, window: View) -> bool:
     return len(partly) == 1 and (partly[0] < 0.12 or partly[0] > 0.42)
 
 
-def _within(box: Box, window: View) -> Box:
+def _within(box: Box, window: ViewBox) -> Box:
     x0, y0, side = window[0], window[1], window[2] - window[0]
     x, y, right, bottom = (min(max(value - start, 0), side) for value, start in zip(box, (x0, y0, x0, y0), strict=True))
     return x, y, right, bottom

@@ -13,9 +13,8 @@ from PIL import Image, ImageDraw
 from pydantic import Field
 
 from saccade.record.task import AnswerType, EvidenceBox
-from saccade.tasks.worlds.base import Knobs, Sample, World
-from saccade.tasks.worlds.canvas import COLOURS, Box, free_place
-from saccade.tasks.worlds.polygons import polygon_points
+from saccade.tasks.worlds.base import Knobs, World, WorldSample
+from saccade.tasks.worlds.canvas import COLOURS, Box, free_place, polygon_points
 from saccade.tasks.worlds.rng import Rng
 from saccade.tasks.worlds.textures import backdrop, grain
 
@@ -82,7 +81,7 @@ class SpotDifferenceKnobs(Knobs):
     """Side of a thing in pixels; the largest is twice that."""
 
 
-def draw(rng: Rng, knobs: SpotDifferenceKnobs) -> Sample:
+def draw(rng: Rng, knobs: SpotDifferenceKnobs) -> WorldSample:
     """A pair of pictures."""
     kind = rng.choice(knobs.kinds)
     size = rng.choice(((640, 480), (800, 600), (720, 720), (960, 640)))
@@ -100,7 +99,7 @@ def draw(rng: Rng, knobs: SpotDifferenceKnobs) -> Sample:
         "colour": changed[picked[0]].ink,
     }
     colours = f"COLOURS = { ({name: COLOURS[name] for name in _INKS}) }\n" if kind == "colour" else ""
-    return Sample(
+    return WorldSample(
         question=rng.choice(_QUESTIONS[kind]),
         media={"image_0": pictures[0], "image_1": pictures[1]},
         choices=_PLACES if kind == "where" else (),

@@ -6,7 +6,7 @@ from pydantic import Field
 
 from saccade.record.task import EvidenceBox
 from saccade.tasks.worlds import reading, table_reading
-from saccade.tasks.worlds.base import Knobs, Sample, World
+from saccade.tasks.worlds.base import Knobs, World, WorldSample
 from saccade.tasks.worlds.program import compose
 from saccade.tasks.worlds.rng import Rng
 from saccade.tasks.worlds.table_draw import draw_table
@@ -21,13 +21,13 @@ class TableKnobs(Knobs):
     kinds: tuple[TableKind, ...] = KINDS
 
 
-def draw(rng: Rng, knobs: TableKnobs) -> Sample:
+def draw(rng: Rng, knobs: TableKnobs) -> WorldSample:
     """One table and a question about it."""
     kind = rng.choice(knobs.kinds)
     asked = table_question(rng, kind, knobs.rows)
     picture, boxes = draw_table(rng, asked.grid)
     start = 'grey = grey_of(np.asarray(image_0.convert("RGB")))\n'
-    return Sample(
+    return WorldSample(
         question=asked.question,
         media={"image_0": picture},
         answer=asked.answer,

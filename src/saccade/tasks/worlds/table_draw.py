@@ -7,13 +7,12 @@ from typing import Literal
 
 from PIL import Image, ImageDraw
 
-from saccade.tasks.worlds.canvas import Box, Colour, blank, font, text_size
-from saccade.tasks.worlds.labels import Lettering, put_label
+from saccade.tasks.worlds.canvas import Box, Colour, Lettering, blank, font, put_label, text_size
 from saccade.tasks.worlds.rng import Rng
 
 
 @dataclass(frozen=True, slots=True)
-class Grid:
+class TableTexts:
     """The texts of a table."""
 
     title: str
@@ -45,7 +44,7 @@ _SHADES: tuple[tuple[Colour, Colour, Colour], ...] = (
 )
 
 
-def draw_table(rng: Rng, grid: Grid) -> tuple[Image.Image, list[list[Box]]]:
+def draw_table(rng: Rng, grid: TableTexts) -> tuple[Image.Image, list[list[Box]]]:
     """The picture, and the boxes of the cells of `grid.rows` in their order."""
     style = _style(rng)
     face = font(style.text_size)

@@ -13,7 +13,7 @@ from typing import Final, Literal, get_args
 
 from saccade.record.task import AnswerType
 from saccade.tasks.worlds.rng import Rng
-from saccade.tasks.worlds.table_draw import Grid
+from saccade.tasks.worlds.table_draw import TableTexts
 from saccade.tasks.worlds.words import ANIMALS, BOOKS, DAYS, FOODS, MONTHS, PEOPLE, PLACES, THINGS
 
 TableKind = Literal[
@@ -26,7 +26,7 @@ KINDS: Final[tuple[TableKind, ...]] = get_args(TableKind)
 class TableQuestion:
     """A table, a question about it, and where the answer stands."""
 
-    grid: Grid
+    grid: TableTexts
     question: str
     answer: str
     answer_type: AnswerType
@@ -99,10 +99,10 @@ def _fill(rng: Rng, log: _Log, most_rows: int) -> tuple[tuple[str, ...], list[in
     return labels, rng.sample(range(log.low, log.high + 1), count)
 
 
-def _grid(rng: Rng, log: _Log, labels: tuple[str, ...], values: list[int]) -> Grid:
+def _grid(rng: Rng, log: _Log, labels: tuple[str, ...], values: list[int]) -> TableTexts:
     commas = rng.chance(60)
     rows = zip(labels, (_number_text(commas, value) for value in values), strict=True)
-    return Grid(log.title, (log.head, log.value), tuple(rows))
+    return TableTexts(log.title, (log.head, log.value), tuple(rows))
 
 
 def _pair(rng: Rng, most_rows: int, *, total: bool) -> TableQuestion:
@@ -214,7 +214,7 @@ def _probability(rng: Rng, most_rows: int) -> TableQuestion:
         f"{rows[i]} and the column {columns[j]}? Give a fraction in lowest terms."
     )
     lines = f"{_ALL}part = value_at(grey, {rows[i]!r}, {columns[j]!r})\nprint(ratio(part, sum(numbers)))"
-    grid = Grid(
+    grid = TableTexts(
         title, ("Kind", *columns), tuple((name, *map(str, line)) for name, line in zip(rows, values, strict=True))
     )
     used = tuple((row, column + 1) for row in range(len(rows)) for column in range(len(columns)))
@@ -222,7 +222,7 @@ def _probability(rng: Rng, most_rows: int) -> TableQuestion:
 
 
 def _ratio(
-    rng: Rng, ratio: Fraction, question: str, lines: str, table: tuple[Grid, tuple[tuple[int, int], ...]]
+    rng: Rng, ratio: Fraction, question: str, lines: str, table: tuple[TableTexts, tuple[tuple[int, int], ...]]
 ) -> TableQuestion:
     """A question whose answer is a fraction, free or with three wrong choices."""
     grid, used = table
@@ -250,7 +250,7 @@ def _purchase(rng: Rng, most_rows: int) -> TableQuestion:
         f'print(a, b)\nprint(format({pieces} * a + b, ".2f"))'
     )
     rows = tuple((item, f"${price // 100}.{price % 100:02d}") for item, price in zip(items, cents, strict=True))
-    grid = Grid(rng.choice(_SHOPS), ("Item", "Price"), rows)
+    grid = TableTexts(rng.choice(_SHOPS), ("Item", "Price"), rows)
     answer = f"{total // 100}.{total % 100:02d}"
     return TableQuestion(grid, question, answer, AnswerType.NUMBER, lines, ((i, 1), (j, 1)))
 

@@ -1,6 +1,6 @@
 """Backgrounds: layered noise, gradients and muted clutter, so that a drawn scene is as busy as a photograph.
 
-Colours stay greyish (channels within 60 of each other), so that what a world asks about can be told from them.
+Colours stay greyish (channels within 60 of each other), so that what a world asks about stands out from them.
 """
 
 from __future__ import annotations

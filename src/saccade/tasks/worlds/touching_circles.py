@@ -13,9 +13,8 @@ from typing import Literal
 from pydantic import Field
 
 from saccade.record.task import AnswerType, EvidenceBox
-from saccade.tasks.worlds.base import Knobs, Sample, World
-from saccade.tasks.worlds.canvas import COLOURS, blank
-from saccade.tasks.worlds.polygons import turned
+from saccade.tasks.worlds.base import Knobs, World, WorldSample
+from saccade.tasks.worlds.canvas import COLOURS, blank, turned
 from saccade.tasks.worlds.rng import Rng
 
 _INKS = ("red", "orange", "green", "blue", "purple", "pink")
@@ -71,7 +70,7 @@ class TouchingCirclesKnobs(Knobs):
     """Least gap or overlap in pixels."""
 
 
-def draw(rng: Rng, knobs: TouchingCirclesKnobs) -> Sample:
+def draw(rng: Rng, knobs: TouchingCirclesKnobs) -> WorldSample:
     """One picture of two circles."""
     side = rng.choice((384, 512, 768, 1100))
     picture, pen = blank((side, side), (255, 255, 255))
@@ -98,7 +97,7 @@ def draw(rng: Rng, knobs: TouchingCirclesKnobs) -> Sample:
     ys = [value for _, py, radius in places for value in (py - radius, py + radius + 1)]
     box = (min(xs), min(ys), max(xs), max(ys))
     kind = rng.choice(knobs.kinds)
-    return Sample(
+    return WorldSample(
         question=rng.choice(_QUESTIONS[kind]),
         media={"image_0": picture},
         answer="yes" if touching else "no",

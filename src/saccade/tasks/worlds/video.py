@@ -9,12 +9,12 @@ from pydantic import Field
 
 from saccade.errors import SettingsError
 from saccade.tasks.worlds import reading, video_reading
-from saccade.tasks.worlds.base import Knobs, Sample, World
+from saccade.tasks.worlds.base import Knobs, World, WorldSample
 from saccade.tasks.worlds.program import compose
 from saccade.tasks.worlds.rng import Rng
-from saccade.tasks.worlds.video_encode import Codec, encode_clip
+from saccade.tasks.worlds.video_encode import VideoCodec, encode_clip
 from saccade.tasks.worlds.video_questions import KINDS, Length, VideoKind, VideoQuestion, video_question
-from saccade.tasks.worlds.video_scene import Scene, random_background
+from saccade.tasks.worlds.video_scene import VideoScene, random_background
 
 _RATES = (10, 12, 20, 24, 30)
 
@@ -27,10 +27,10 @@ class VideoKnobs(Knobs):
     things: int = Field(5, ge=3, le=5)
     """Most things; three more where things are counted."""
     kinds: tuple[VideoKind, ...] = KINDS
-    codecs: tuple[Codec, ...] = ("h264", "vp9")
+    codecs: tuple[VideoCodec, ...] = ("h264", "vp9")
 
 
-def plan(rng: Rng, knobs: VideoKnobs) -> tuple[VideoKind, Scene, VideoQuestion]:
+def plan(rng: Rng, knobs: VideoKnobs) -> tuple[VideoKind, VideoScene, VideoQuestion]:
     """Kind of question, raw scene and question of a clip: all of it but the encoding.
 
     Raises:
@@ -49,11 +49,11 @@ def plan(rng: Rng, knobs: VideoKnobs) -> tuple[VideoKind, Scene, VideoQuestion]:
     length = rng.choice(lengths)
     kind = rng.choice(knobs.kinds)
     asked = video_question(rng, kind, length, knobs.things)
-    scene = Scene(length.halves * length.half, length.fps, random_background(rng), asked.things)
+    scene = VideoScene(length.halves * length.half, length.fps, random_background(rng), asked.things)
     return kind, scene, asked
 
 
-def draw(rng: Rng, knobs: VideoKnobs) -> Sample:
+def draw(rng: Rng, knobs: VideoKnobs) -> WorldSample:
     """One clip and a question about it. Raises as `plan` and `encode_clip`."""
     kind, scene, asked = plan(rng, knobs)
     codec = rng.choice(knobs.codecs)
@@ -64,7 +64,7 @@ def draw(rng: Rng, knobs: VideoKnobs) -> Sample:
             "first frame": str(asked.target.first),
             "end frame": str(asked.target.end),
         }
-    return Sample(
+    return WorldSample(
         question=asked.question,
         media={"video_clue_0": encode_clip(scene.draw(), scene.fps, codec)},
         answer=asked.answer,

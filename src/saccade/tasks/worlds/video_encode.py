@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from av import VideoStream
     from av.container import OutputContainer
 
-Codec = Literal["h264", "vp9"]
+VideoCodec = Literal["h264", "vp9"]
 
-_CODECS: dict[Codec, tuple[str, str, str, dict[str, str]]] = {
+_CODECS: dict[VideoCodec, tuple[str, str, str, dict[str, str]]] = {
     "h264": ("libx264", "mp4", "video/mp4", {"crf": "20", "preset": "veryfast", "threads": "1"}),
     "vp9": (
         "libvpx-vp9",
@@ -33,7 +33,7 @@ _CODECS: dict[Codec, tuple[str, str, str, dict[str, str]]] = {
 }
 
 
-def encode_clip(frames: Iterable[NDArray[np.uint8]], fps: int, codec: Codec) -> Clip:
+def encode_clip(frames: Iterable[NDArray[np.uint8]], fps: int, codec: VideoCodec) -> Clip:
     """A clip of RGB frames (H×W×3, at least one, all of one size with even sides) at a constant rate.
 
     Raises:

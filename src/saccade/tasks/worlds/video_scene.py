@@ -53,7 +53,7 @@ class Thing:
 
 
 @dataclass(frozen=True, slots=True)
-class Scene:
+class VideoScene:
     """A background and the things before it."""
 
     frames: int

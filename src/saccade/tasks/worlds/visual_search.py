@@ -16,7 +16,7 @@ from PIL import Image, ImageDraw
 from pydantic import Field
 
 from saccade.record.task import AnswerType, EvidenceBox
-from saccade.tasks.worlds.base import Knobs, Sample, World
+from saccade.tasks.worlds.base import Knobs, World, WorldSample
 from saccade.tasks.worlds.canvas import Box, free_place, overlaps
 from saccade.tasks.worlds.rng import Rng
 from saccade.tasks.worlds.signs import (
@@ -94,7 +94,7 @@ class _Scene:
     """The asked signs first."""
 
 
-def draw(rng: Rng, knobs: VisualSearchKnobs) -> Sample:
+def draw(rng: Rng, knobs: VisualSearchKnobs) -> WorldSample:
     """One picture and a question of one of `knobs.kinds`."""
     kind = rng.choice(knobs.kinds)
     if kind == "side-by-colour" or kind == "side-by-letter":
@@ -102,7 +102,7 @@ def draw(rng: Rng, knobs: VisualSearchKnobs) -> Sample:
     return _attribute(rng, knobs, kind)
 
 
-def _attribute(rng: Rng, knobs: VisualSearchKnobs, detail: Detail) -> Sample:
+def _attribute(rng: Rng, knobs: VisualSearchKnobs, detail: Detail) -> WorldSample:
     letters = rng.choice(LOOK_ALIKES)
     target = _random_sign(rng, knobs, detail, tuple(PLATES), letters)
     by_shape = rng.chance(knobs.conjunction)
@@ -116,7 +116,7 @@ def _attribute(rng: Rng, knobs: VisualSearchKnobs, detail: Detail) -> Sample:
     scene = _scene(rng, knobs, signs)
     choices = _choices(rng, signs, letters)
     name = target.name if by_shape else f"{target.colour} sign"
-    return Sample(
+    return WorldSample(
         question=rng.choice(_ASK[detail]).format(sign=name),
         media={"image_0": scene.picture},
         choices=choices,
@@ -130,7 +130,7 @@ def _attribute(rng: Rng, knobs: VisualSearchKnobs, detail: Detail) -> Sample:
     )
 
 
-def _side(rng: Rng, knobs: VisualSearchKnobs, *, by_letter: bool) -> Sample:
+def _side(rng: Rng, knobs: VisualSearchKnobs, *, by_letter: bool) -> WorldSample:
     colours = rng.shuffled(tuple(PLATES))
     letters = rng.shuffled(LETTERS)
     signs = []
@@ -144,7 +144,7 @@ def _side(rng: Rng, knobs: VisualSearchKnobs, *, by_letter: bool) -> Sample:
     less, more, phrase = _SIDES[axis]
     names = [f"sign with the letter {s.content}" if by_letter else f"{s.colour} sign" for s in signs[:2]]
     program = letters_program if by_letter else colours_program
-    return Sample(
+    return WorldSample(
         question=f"Is the {names[0]} {phrase} the {names[1]}?",
         media={"image_0": scene.picture},
         choices=(less, more),

@@ -40,12 +40,12 @@ def spans(tasks: Sequence[TaskAgreement]) -> Iterator[AgreementSpan]:
             )
 
 
-def calibration_error(found: Sequence[AgreementSpan]) -> float | None:
+def calibration_error(spans: Sequence[AgreementSpan]) -> float | None:
     """Expected calibration error (Naeini et al., 2015) of agreement as the chance that the majority is right."""
-    tasks = sum(span.tasks for span in found)
+    tasks = sum(span.tasks for span in spans)
     if not tasks:
         return None
-    return sum(span.tasks * abs(span.agreement - span.accuracy.value) for span in found) / tasks
+    return sum(span.tasks * abs(span.agreement - span.accuracy.value) for span in spans) / tasks
 
 
 def separation(tasks: Sequence[TaskAgreement]) -> float | None:

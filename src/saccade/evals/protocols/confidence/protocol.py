@@ -10,8 +10,8 @@ from typing import Final
 from saccade.evals.metrics import majority, pass_at
 from saccade.evals.protocols.base import Protocol, Studied
 from saccade.evals.protocols.confidence.agreement import agreements, calibration_error, mean, separation, spans
-from saccade.evals.protocols.confidence.records import Confidence, ConfidenceRow, Curve, Point, SamplesPoint
-from saccade.evals.protocols.findings import About, Rate
+from saccade.evals.protocols.confidence.records import Confidence, ConfidenceRow, Curve, CurvePoint, SamplesPoint
+from saccade.evals.protocols.findings import Rate, StudiedRun
 from saccade.evals.protocols.rates import Rates
 from saccade.grading.grade import grade_of
 from saccade.record.base import clean_text
@@ -41,7 +41,7 @@ def row(studied: Studied) -> ConfidenceRow:
     )
 
 
-def findings(rows: Sequence[ConfidenceRow], about: About) -> Confidence:
+def findings(rows: Sequence[ConfidenceRow], about: StudiedRun) -> Confidence:
     """The findings of all rows."""
     tasks = agreements(rows)
     unanimous = [task for task in tasks if task.distinct == 1 and task.answered == task.samples]
@@ -76,7 +76,9 @@ def _exactly(name: str, rows: Sequence[ConfidenceRow], number: Number) -> Curve:
     means = Rates(rows).credits(columns)
     return Curve(
         name=name,
-        points=tuple(Point(at=at, samples=n, accuracy=one) for at, n, one in zip(values, counts, means, strict=True)),
+        points=tuple(
+            CurvePoint(at=at, samples=n, accuracy=one) for at, n, one in zip(values, counts, means, strict=True)
+        ),
     )
 
 
@@ -93,7 +95,9 @@ def _within(name: str, rows: Sequence[ConfidenceRow], number: Number) -> Curve:
     means = Rates(known).credits(columns)
     return Curve(
         name=name,
-        points=tuple(Point(at=at, samples=n, accuracy=one) for at, n, one in zip(budgets, counts, means, strict=True)),
+        points=tuple(
+            CurvePoint(at=at, samples=n, accuracy=one) for at, n, one in zip(budgets, counts, means, strict=True)
+        ),
     )
 
 

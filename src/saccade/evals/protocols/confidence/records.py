@@ -57,7 +57,7 @@ class AgreementSpan(Record):
     """Of the most frequent answer."""
 
 
-class Point(Record):
+class CurvePoint(Record):
     """Accuracy at one number of turns, or within one budget."""
 
     at: NonNegativeFloat
@@ -80,7 +80,7 @@ class Curve(Record):
     """Points in ascending order."""
 
     name: Name
-    points: tuple[Point, ...]
+    points: tuple[CurvePoint, ...]
 
 
 class Confidence(Findings):

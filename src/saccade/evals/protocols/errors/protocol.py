@@ -15,8 +15,7 @@ from saccade.evals.protocols.errors.content import content_errors
 from saccade.evals.protocols.errors.form import form_errors
 from saccade.evals.protocols.errors.reasoning import reasoning_errors
 from saccade.evals.protocols.errors.records import ErrorClass, ErrorExample, ErrorRate, ErrorRow, Errors, StepError
-from saccade.evals.protocols.examples import MOST
-from saccade.evals.protocols.findings import About
+from saccade.evals.protocols.findings import MOST_EXAMPLES, StudiedRun
 from saccade.evals.protocols.rates import Rates
 from saccade.record.action import Code, ToolCall
 from saccade.record.trajectory import Trajectory
@@ -45,7 +44,7 @@ def row(studied: Studied) -> ErrorRow:
     )
 
 
-def findings(rows: Sequence[ErrorRow], about: About) -> Errors:
+def findings(rows: Sequence[ErrorRow], about: StudiedRun) -> Errors:
     """The findings of all rows."""
     rates = Rates(rows)
     return Errors(
@@ -93,7 +92,7 @@ def _rate(error: ErrorClass, rows: Sequence[ErrorRow], rates: Rates) -> ErrorRat
         steps=len(steps),
         undecided=hits.count(None),
         rules=tuple(Counter(step.rule for _, step in steps).most_common()),
-        examples=tuple(ErrorExample(id=name, step=step) for name, step in steps[:MOST]),
+        examples=tuple(ErrorExample(id=name, step=step) for name, step in steps[:MOST_EXAMPLES]),
     )
 
 

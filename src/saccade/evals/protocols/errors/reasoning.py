@@ -15,7 +15,7 @@ from typing import Final
 
 from saccade.evals.protocols.base import Studied
 from saccade.evals.protocols.errors.records import ErrorClass, StepError
-from saccade.evals.protocols.faithfulness.judges import Verdicts, box_verdicts
+from saccade.evals.protocols.faithfulness.judges import JudgeVerdicts, box_verdicts
 from saccade.grading.clean import folded
 from saccade.record.execution import Execution
 from saccade.record.score import CORRECT
@@ -44,13 +44,13 @@ def reasoning_errors(studied: Studied) -> tuple[tuple[StepError, ...], bool]:
 
 def states(text: str, gold: str) -> bool:
     """Whether a line of `text` is `gold`, ends with it as a result (`total = 7`), or holds it as a long enough word."""
-    wanted = folded(gold)
-    if not wanted:
+    target = folded(gold)
+    if not target:
         return False
-    words = re.compile(rf"(?<!\w){re.escape(wanted)}(?!\w)") if _is_wordy(wanted) else None
+    words = re.compile(rf"(?<!\w){re.escape(target)}(?!\w)") if _is_wordy(target) else None
     for line in map(folded, text.splitlines()):
         result = _RESULT.search(line)
-        if _same(line, wanted) or (result is not None and _same(result["result"].strip(" ."), wanted)):
+        if _same(line, target) or (result is not None and _same(result["result"].strip(" ."), target)):
             return True
         if words is not None and words.search(line):
             return True
@@ -75,7 +75,7 @@ def _signals(studied: Studied, steps: list[int]) -> Iterator[StepError]:
         )
 
 
-def _shows(verdicts: Verdicts, number: int) -> bool:
+def _shows(verdicts: JudgeVerdicts, number: int) -> bool:
     return any(verdict.score is not None and verdict.score >= 1 for verdict in verdicts[number])
 
 

@@ -1,6 +1,6 @@
 """What the error protocol finds: VISTA's classes E1 to E6 (appendix, error definitions; table 1).
 
-E1, E2, E3 and E5 are told by rules from what was written and what came back. E4 and E6 are estimates: no rule can see
+E1, E2, E3 and E5 are found by rules from what was written and what came back. E4 and E6 are estimates: no rule can see
 all wrong contents or all wrong reasoning. One sample may have several errors.
 """
 
@@ -53,7 +53,7 @@ class StepError(Record):
     turn: NonNegativeInt
     """From 0."""
     rule: Name
-    """What told it, e.g. `unclosed_tag`, `unknown_argument`, `gold_box`."""
+    """What showed it, e.g. `unclosed_tag`, `unknown_argument`, `gold_box`."""
     detail: Text = ""
     """A sentence for a person, with the nearest known names where a name was wrong."""
 
@@ -94,7 +94,7 @@ class ErrorRate(Record):
     undecided: NonNegativeInt = 0
     """Samples that nothing here could tell."""
     rules: tuple[tuple[Name, NonNegativeInt], ...] = ()
-    """What told the errors, and how many each, most first."""
+    """What showed the errors, and how many each, most first."""
     examples: tuple[ErrorExample, ...] = Field(default=(), max_length=10)
 
 
@@ -107,7 +107,7 @@ class Errors(Findings):
     rates: tuple[ErrorRate, ...]
     """E1 to E6."""
     any_error: Rate
-    """Samples with at least one error that a rule told."""
+    """Samples with at least one error that a rule found."""
     format_failures: Rate
     """Samples that ended without an answer: no reasoning error, and counted apart."""
     rows: tuple[ErrorRow, ...]

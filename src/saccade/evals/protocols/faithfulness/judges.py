@@ -18,49 +18,50 @@ from saccade.record.content import ImagePart, Message, TextPart
 from saccade.record.trajectory import Trajectory
 from saccade.record.turn import Turn
 from saccade.rewards.judges.box import BoxJudge, BoxRule
-from saccade.rewards.judges.model import AskRules, ask_for_score, limited
-from saccade.rewards.judges.verdict import NoVerdict, Verdict
+from saccade.rewards.judges.client import AskRules, JudgeClient, client_of
+from saccade.rewards.judges.model import ask_for_score
+from saccade.rewards.judges.verdict import JudgeVerdict, NoVerdict
 
 YES: Final = 1.0
 NO: Final = 0.0
 
-Verdicts = tuple[tuple[Verdict, ...], ...]
+JudgeVerdicts = tuple[tuple[JudgeVerdict, ...], ...]
 """For each turn one for each picture that came back in it."""
 
 
 @dataclass(frozen=True)
 class PictureJudge:
-    """Asks `model`; to keep replies, give it a `saccade.models.kept.KeptModel`."""
+    """Asks `model`; to keep replies, give it a `JudgeClient` with a folder."""
 
     model: Model
     media: MediaReader
     rules: AskRules = field(default_factory=AskRules)
 
     @cached_property
-    def _asked(self) -> Model:
-        return limited(self.model, self.rules)
+    def _client(self) -> JudgeClient:
+        return client_of(self.model, self.rules)
 
-    async def verdicts(self, trajectory: Trajectory) -> Verdicts:
+    async def verdicts(self, trajectory: Trajectory) -> JudgeVerdicts:
         """Score 1 for a picture that shows what the question asks about, else 0; the same picture is asked once.
 
         Raises:
             ModelDeniedError: whatever is asked would be refused.
         """
-        known: dict[str, Verdict] = {}
+        known: dict[str, JudgeVerdict] = {}
         for part in (part for turn in trajectory.turns for part in pictures(turn)):
             if part.sha256 not in known:
                 known[part.sha256] = await self._verdict(trajectory.task.question, part)
         return tuple(tuple(known[part.sha256] for part in pictures(turn)) for turn in trajectory.turns)
 
-    async def _verdict(self, question: str, part: ImagePart) -> Verdict:
+    async def _verdict(self, question: str, part: ImagePart) -> JudgeVerdict:
         message = Message(role="user", parts=(part, TextPart(text=_instruction(question))))
-        return await ask_for_score(self._asked, self.media, message, (YES, NO), self.rules)
+        return await ask_for_score(self._client, self.media, message, (YES, NO))
 
 
-def box_verdicts(trajectory: Trajectory, regions: Sequence[Region], rule: BoxRule | None = None) -> Verdicts:
+def box_verdicts(trajectory: Trajectory, regions: Sequence[Region], rule: BoxRule | None = None) -> JudgeVerdicts:
     """Score 1 for a picture that holds most of a gold box and is not much larger than it, else 0."""
     if not trajectory.task.evidence:
-        none = Verdict(invalid=NoVerdict.NO_EVIDENCE)
+        none = JudgeVerdict(invalid=NoVerdict.NO_EVIDENCE)
         return tuple(tuple(none for _ in pictures(turn)) for turn in trajectory.turns)
     judge = _Boxes(trajectory, regions, rule or BoxRule())
     return tuple(judge.turn(number, pictures(turn)) for number, turn in enumerate(trajectory.turns))
@@ -79,7 +80,7 @@ class _Boxes:
         self.seen = {region.picture: region for region in regions if region.picture}
         self.whole = {item.part.sha256 for item in trajectory.task.media}
 
-    def turn(self, number: int, parts: Sequence[ImagePart]) -> tuple[Verdict, ...]:
+    def turn(self, number: int, parts: Sequence[ImagePart]) -> tuple[JudgeVerdict, ...]:
         """The verdicts on the pictures of one turn."""
         said = [region for region in self.regions if region.turn == number and region.said and not region.picture]
         loose = [part for part in parts if part.sha256 not in self.seen and part.sha256 not in self.whole]
@@ -88,19 +89,19 @@ class _Boxes:
         by_name = {part.sha256: found for part, found in zip(loose, named, strict=True)}
         return tuple(self._verdict(part, by_name.get(part.sha256, [])) for part in parts)
 
-    def _verdict(self, part: ImagePart, said: Sequence[Region]) -> Verdict:
+    def _verdict(self, part: ImagePart, said: Sequence[Region]) -> JudgeVerdict:
         if part.sha256 in self.whole:
-            return Verdict(score=NO, detail="the whole picture")
+            return JudgeVerdict(score=NO, detail="the whole picture")
         seen = self.seen.get(part.sha256)
         if seen is not None:
-            return Verdict(score=self._shows([seen]), detail="seen")
+            return JudgeVerdict(score=self._shows([seen]), detail="seen")
         if said:
-            return Verdict(score=self._shows(said), detail="named by the code")
-        return Verdict(invalid=NoVerdict.UNSEEN, detail="where the picture was cut out is not known")
+            return JudgeVerdict(score=self._shows(said), detail="named by the code")
+        return JudgeVerdict(invalid=NoVerdict.UNSEEN, detail="where the picture was cut out is not known")
 
-    def _shows(self, found: Sequence[Region]) -> float:
+    def _shows(self, regions: Sequence[Region]) -> float:
         rule = self.judge.rule
-        return YES if any(self.judge.level(self.task, region) >= rule.whole for region in found) else NO
+        return YES if any(self.judge.level(self.task, region) >= rule.whole for region in regions) else NO
 
 
 def _instruction(question: str) -> str:

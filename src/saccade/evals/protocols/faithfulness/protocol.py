@@ -6,22 +6,22 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
+from saccade.evals.agreement import table
 from saccade.evals.protocols.base import Protocol, Studied
-from saccade.evals.protocols.examples import examples
-from saccade.evals.protocols.faithfulness.agreement import agreement
-from saccade.evals.protocols.faithfulness.judges import Verdicts, box_verdicts, pictures
+from saccade.evals.protocols.faithfulness.judges import JudgeVerdicts, box_verdicts, pictures
 from saccade.evals.protocols.faithfulness.records import (
     Faithfulness,
     FaithfulnessRates,
     FaithfulnessRow,
+    JudgeAgreement,
     JudgedSample,
     JudgeFindings,
     JudgeKind,
-    Outcome,
+    OutcomeShares,
     PictureVerdict,
-    Shares,
+    ToolUseOutcome,
 )
-from saccade.evals.protocols.findings import About, Rate
+from saccade.evals.protocols.findings import Rate, StudiedRun, examples
 from saccade.evals.protocols.rates import Rates
 from saccade.evals.rows import natural
 from saccade.record.trajectory import Trajectory
@@ -41,7 +41,7 @@ def row(studied: Studied) -> FaithfulnessRow:
     return FaithfulnessRow(**studied.head, calls=len(calls(trajectory)), judged=tuple(judged))
 
 
-def findings(rows: Sequence[FaithfulnessRow], about: About) -> Faithfulness:
+def findings(rows: Sequence[FaithfulnessRow], about: StudiedRun) -> Faithfulness:
     """The findings of all rows."""
     kinds: list[JudgeKind] = ["model"] if about.judge else []
     if not about.judge or _some_verdict(rows, "boxes"):
@@ -57,21 +57,27 @@ def findings(rows: Sequence[FaithfulnessRow], about: About) -> Faithfulness:
     )
 
 
-def outcome(shown: Iterable[bool | None], called: bool, every: bool) -> Outcome:
+def outcome(shown: Iterable[bool | None], called: bool, every: bool) -> ToolUseOutcome:
     """The outcome of a sample whose pictures were judged as `shown`, None where there was no verdict."""
     listed = list(shown)
     if not called:
-        return Outcome.NO_TOOL
+        return ToolUseOutcome.NO_TOOL
     if not listed:
-        return Outcome.UNFAITHFUL
+        return ToolUseOutcome.UNFAITHFUL
     if every:
-        decided, other = (Outcome.UNFAITHFUL, Outcome.FAITHFUL) if False in listed else (None, Outcome.FAITHFUL)
+        decided, other = (
+            (ToolUseOutcome.UNFAITHFUL, ToolUseOutcome.FAITHFUL) if False in listed else (None, ToolUseOutcome.FAITHFUL)
+        )
     else:
-        decided, other = (Outcome.FAITHFUL, Outcome.UNFAITHFUL) if True in listed else (None, Outcome.UNFAITHFUL)
-    return decided or (Outcome.UNDECIDED if None in listed else other)
+        decided, other = (
+            (ToolUseOutcome.FAITHFUL, ToolUseOutcome.UNFAITHFUL)
+            if True in listed
+            else (None, ToolUseOutcome.UNFAITHFUL)
+        )
+    return decided or (ToolUseOutcome.UNDECIDED if None in listed else other)
 
 
-def _judged(kind: JudgeKind, trajectory: Trajectory, verdicts: Verdicts) -> JudgedSample:
+def _judged(kind: JudgeKind, trajectory: Trajectory, verdicts: JudgeVerdicts) -> JudgedSample:
     found = tuple(
         PictureVerdict(
             turn=number,
@@ -113,7 +119,7 @@ def _of_judge(kind: JudgeKind, rows: Sequence[FaithfulnessRow], rates: Rates, ju
 
 
 def _rates(
-    rows: Sequence[FaithfulnessRow], outcomes: Sequence[Outcome], rates: Rates, source: str | None = None
+    rows: Sequence[FaithfulnessRow], outcomes: Sequence[ToolUseOutcome], rates: Rates, source: str | None = None
 ) -> FaithfulnessRates:
     pairs = list(zip(rows, outcomes, strict=True))
     inside = [source is None or row.source == source for row in rows]
@@ -121,22 +127,22 @@ def _rates(
     graded = [here and row.correct is not None for row, here in zip(rows, inside, strict=True)]
 
     def columns(among: Sequence[bool]) -> Iterator[list[bool | None]]:
-        for wanted in Outcome:
+        for wanted in ToolUseOutcome:
             yield [found is wanted if here else None for found, here in zip(outcomes, among, strict=True)]
 
     both = [
-        row.right and found is Outcome.FAITHFUL if here else None
+        row.right and found is ToolUseOutcome.FAITHFUL if here else None
         for (row, found), here in zip(pairs, graded, strict=True)
     ]
     found = rates.rates([*columns(inside), *columns(right), both])
-    count = len(Outcome)
+    count = len(ToolUseOutcome)
     return FaithfulnessRates(
         of_all=_shares(found[:count]), of_correct=_shares(found[count:-1]), faithful_and_correct=found[-1]
     )
 
 
-def _shares(found: Sequence[Rate]) -> Shares:
-    return Shares(**{outcome.value: rate for outcome, rate in zip(Outcome, found, strict=True)})
+def _shares(rates: Sequence[Rate]) -> OutcomeShares:
+    return OutcomeShares(**{outcome.value: rate for outcome, rate in zip(ToolUseOutcome, rates, strict=True)})
 
 
 def _sample(row: FaithfulnessRow, kind: JudgeKind) -> JudgedSample:
@@ -150,7 +156,7 @@ def _picture_pairs(rows: Sequence[FaithfulnessRow]) -> Iterator[tuple[bool | Non
 
 
 def _sample_pairs(rows: Sequence[FaithfulnessRow]) -> Iterator[tuple[bool | None, bool | None]]:
-    said = {Outcome.FAITHFUL: True, Outcome.UNFAITHFUL: False}
+    said = {ToolUseOutcome.FAITHFUL: True, ToolUseOutcome.UNFAITHFUL: False}
     for row in rows:
         yield said.get(_sample(row, "model").any_crop), said.get(_sample(row, "boxes").any_crop)
 
@@ -160,3 +166,16 @@ def _some_verdict(rows: Sequence[FaithfulnessRow], kind: JudgeKind) -> bool:
 
 
 PROTOCOL: Final = Protocol("faithfulness", "Faithfulness of tool use (CodeV)", Faithfulness, row, findings)
+
+
+def agreement(pairs: Iterable[tuple[bool | None, bool | None]]) -> JudgeAgreement:
+    """Verdicts of the model and of the boxes on the same things; pairs with a None are left out."""
+    found = table(pairs)
+    return JudgeAgreement(
+        both=found.both,
+        only_model=found.only_first,
+        only_boxes=found.only_second,
+        neither=found.neither,
+        same=Rate(count=found.same, of=found.of),
+        kappa=found.kappa,
+    )

@@ -13,20 +13,20 @@ from typing import Literal
 
 from pydantic import FiniteFloat, NonNegativeInt
 
-from saccade.evals.protocols.findings import Examples, Findings, Rate, SampleRow
+from saccade.evals.protocols.findings import Findings, Rate, SampleExamples, SampleRow
 from saccade.record.base import Record, Sha256, Text
 from saccade.rewards.judges.verdict import NoVerdict
 
 JudgeKind = Literal["model", "boxes"]
 
 
-class Outcome(StrEnum):
+class ToolUseOutcome(StrEnum):
     """What a sample's tool use was."""
 
     FAITHFUL = "faithful"
     UNFAITHFUL = "unfaithful"
     NO_TOOL = "no_tool"
-    """Nothing was called."""
+    """The sample has no call."""
     UNDECIDED = "undecided"
     """The judge gave no verdict on a picture that would decide."""
 
@@ -47,8 +47,8 @@ class JudgedSample(Record):
     """One judge on one sample."""
 
     judge: JudgeKind
-    any_crop: Outcome
-    every_crop: Outcome
+    any_crop: ToolUseOutcome
+    every_crop: ToolUseOutcome
     pictures: tuple[PictureVerdict, ...] = ()
 
 
@@ -60,7 +60,7 @@ class FaithfulnessRow(SampleRow):
     """One for each judge."""
 
 
-class Shares(Record):
+class OutcomeShares(Record):
     """The four outcomes of some samples; they add up to all."""
 
     faithful: Rate
@@ -72,9 +72,9 @@ class Shares(Record):
 class FaithfulnessRates(Record):
     """The rates with both denominators."""
 
-    of_all: Shares
+    of_all: OutcomeShares
     """Over all samples, right or wrong (figure 5)."""
-    of_correct: Shares
+    of_correct: OutcomeShares
     """Over the samples with a right answer (figure 2)."""
     faithful_and_correct: Rate
     """Right and faithful, over all samples (algorithm 1 and table 5)."""
@@ -96,11 +96,11 @@ class JudgeFindings(Record):
     """Pictures without a verdict, by the reason."""
     without_picture: NonNegativeInt
     """Samples that called something and got no picture back."""
-    examples: tuple[Examples, ...]
+    examples: tuple[SampleExamples, ...]
     """By outcome of any crop."""
 
 
-class Agreement(Record):
+class JudgeAgreement(Record):
     """Two judges on the same things, those without a verdict by both left out."""
 
     both: NonNegativeInt
@@ -118,8 +118,8 @@ class Faithfulness(Findings):
 
     protocol: Literal["faithfulness"] = "faithfulness"
     judges: tuple[JudgeFindings, ...]
-    agreement_pictures: Agreement | None
+    agreement_pictures: JudgeAgreement | None
     """Between the model and the boxes; None unless both judged."""
-    agreement_samples: Agreement | None
+    agreement_samples: JudgeAgreement | None
     """Any crop; samples that are faithful or unfaithful to both."""
     rows: tuple[FaithfulnessRow, ...]

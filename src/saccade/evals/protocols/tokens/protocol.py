@@ -7,9 +7,9 @@ from typing import Final
 
 from saccade.errors import MediaError
 from saccade.evals.protocols.base import Protocol, Studied
-from saccade.evals.protocols.findings import About
+from saccade.evals.protocols.findings import StudiedRun
 from saccade.evals.protocols.rates import Rates
-from saccade.evals.protocols.tokens.records import TokenEconomy, TokenPoint, TokenRow
+from saccade.evals.protocols.tokens.records import TokenEconomy, TokenPoint, TokenUsageRow
 from saccade.evals.rows import natural
 from saccade.media.budget import policy
 from saccade.record.content import ImagePart, VideoPart
@@ -19,28 +19,28 @@ from saccade.record.trajectory import Trajectory
 _SPANS: Final = 4
 
 
-def row(studied: Studied) -> TokenRow:
+def row(studied: Studied) -> TokenUsageRow:
     """One sample. Raises `RegistryError` for an unknown pixel budget."""
     trajectory = studied.trajectory
     turns = trajectory.turns
     shown = [part for message in conversation(trajectory.prompt, turns[:-1]) for part in message.media]
     last = turns[-1].tokens if turns else None
-    told = None if last is None else last.context_visual
-    visual = _estimated(shown, studied.budget) if told is None else told
+    reported = None if last is None else last.context_visual
+    visual = _estimated(shown, studied.budget) if reported is None else reported
     sampled = [turn.tokens.sampled for turn in turns]
     contexts = [turn.tokens.context for turn in turns]
-    return TokenRow(
+    return TokenUsageRow(
         **studied.head,
         pictures=len(shown),
         visual=visual,
-        estimated=told is None,
+        estimated=reported is None,
         text=_text(trajectory, visual),
         written=_sum(sampled),
         processed=_sum(contexts),
     )
 
 
-def findings(rows: Sequence[TokenRow], about: About) -> TokenEconomy:
+def findings(rows: Sequence[TokenUsageRow], about: StudiedRun) -> TokenEconomy:
     """The findings of all rows."""
     sources = sorted({row.source for row in rows}, key=natural)
     return TokenEconomy(
@@ -53,7 +53,7 @@ def findings(rows: Sequence[TokenRow], about: About) -> TokenEconomy:
     )
 
 
-def point(label: str, rows: Sequence[TokenRow]) -> TokenPoint:
+def point(label: str, rows: Sequence[TokenUsageRow]) -> TokenPoint:
     """Some samples as a point."""
     rates = Rates(rows)
     accuracy = rates.credits([[row.correct for row in rows]])[0]
@@ -103,7 +103,7 @@ def _sum(numbers: Sequence[int | None]) -> int | None:
     return sum(known) if known and len(known) == len(numbers) else None
 
 
-def _spans(rows: Sequence[TokenRow]) -> list[TokenPoint]:
+def _spans(rows: Sequence[TokenUsageRow]) -> list[TokenPoint]:
     """Quarters by visual tokens; samples of one number stay together."""
     known = sorted((row.visual, row.id) for row in rows if row.visual is not None)
     bounds = sorted({known[len(known) * part // _SPANS - 1][0] for part in range(1, _SPANS + 1)}) if known else []

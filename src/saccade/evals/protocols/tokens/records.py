@@ -15,7 +15,7 @@ from saccade.evals.protocols.findings import Findings, Mean, SampleRow
 from saccade.record.base import Name, Record
 
 
-class TokenRow(SampleRow):
+class TokenUsageRow(SampleRow):
     """One sample and the tokens that it used."""
 
     pictures: NonNegativeInt
@@ -56,4 +56,4 @@ class TokenEconomy(Findings):
     """By benchmark."""
     spans: tuple[TokenPoint, ...]
     """Samples in quarters by visual tokens, from few to many; fewer where numbers tie."""
-    rows: tuple[TokenRow, ...]
+    rows: tuple[TokenUsageRow, ...]

@@ -1,7 +1,7 @@
 """What code does to pictures, read from its syntax tree without running it.
 
 Functions count where they are called, so code that is defined and never used does nothing. Imports, functions and
-names live on from cell to cell. What an object is cannot be told for sure: names of methods decide.
+names live on from cell to cell. What an object is is never certain: names of methods decide.
 """
 
 from __future__ import annotations
@@ -223,7 +223,7 @@ class _Walk:
         last = method or name.rpartition(".")[2]
         axes = self._is_axes(node.func)
         several = last == "imshow" and ("shows" in self.did.facts or self.loops > 0)
-        told = {
+        facts = {
             "marks": name in known.CV_MARKS or name == "PIL.ImageDraw.Draw" or (axes and last in known.MARKS),
             "charts": axes and last in known.CHARTS,
             "canvas": name in known.CANVASES,
@@ -234,7 +234,7 @@ class _Walk:
             "panels": last in ("subplots", "subplot", "add_subplot"),
             "tells": name == "print" and any(map(self.is_computed, node.args)),
         }
-        return {fact for fact, yes in told.items() if yes}
+        return {fact for fact, yes in facts.items() if yes}
 
     def _differ(self, left: ast.expr, right: ast.expr) -> bool:
         """Whether both are pictures, and not the same one (channels of a picture are it)."""

@@ -88,7 +88,7 @@ METHODS: Final[Mapping[str, Operation]] = {
     **_named(Operation.OCR, "", "readtext image_to_string"),
     **_named(Operation.COMPARE, "", "paste"),
 }
-"""By name alone: what the object is cannot be told from the code."""
+"""By name alone: what the object is cannot be known from the code."""
 EDGE_FILTERS: Final = _words("FIND_EDGES CONTOUR EDGE_ENHANCE EDGE_ENHANCE_MORE EMBOSS")
 
 MARKS: Final = _words("annotate text axhline axvline hlines vlines add_patch add_artist add_line arrow axline grid")

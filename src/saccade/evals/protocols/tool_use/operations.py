@@ -45,27 +45,29 @@ def call_uses(studied: Studied) -> Iterator[CallUse]:
         )
 
 
-def _corrected(found: set[Operation], number: int, turn: Turn, studied: Studied, *, narrowed: bool) -> set[Operation]:
+def _corrected(
+    operations: set[Operation], number: int, turn: Turn, studied: Studied, *, narrowed: bool
+) -> set[Operation]:
     """`narrowed`: the axes of a picture show a part of it, which a figure of any size enlarges."""
     run, task = turn.execution, studied.trajectory.task
     assert run is not None
     shown = [picture.image for picture in run.pictures]
     if not (run.stdout.strip() or run.value):
-        found.discard(Operation.NUMERICAL_ANALYSIS)
+        operations.discard(Operation.NUMERICAL_ANALYSIS)
     # Regions are sought in pixels, so only where something came back that the code does not explain.
-    needed = shown and (Operation.ZOOM in found or not found - {Operation.OTHER})
+    needed = shown and (Operation.ZOOM in operations or not operations - {Operation.OTHER})
     looked = [region for region in studied.regions if region.turn == number] if needed else []
     if any(region.seen and not _is_whole(region, studied.trajectory) for region in looked):
-        found.add(Operation.CROP)
-    cut_somewhere = Operation.CROP in found and not looked
+        operations.add(Operation.CROP)
+    cut_somewhere = Operation.CROP in operations and not looked
     if not shown or not (narrowed or cut_somewhere or _enlarged(shown, looked, studied.trajectory)):
-        found.discard(Operation.ZOOM)
+        operations.discard(Operation.ZOOM)
     video = any(isinstance(item.part, VideoPart) for item in task.media)
-    if video and shown and not found - {Operation.OTHER}:
-        found.add(Operation.FRAME_FETCH)
-    if len(found) > 1:
-        found.discard(Operation.OTHER)
-    return found or {Operation.NO_OPERATION}
+    if video and shown and not operations - {Operation.OTHER}:
+        operations.add(Operation.FRAME_FETCH)
+    if len(operations) > 1:
+        operations.discard(Operation.OTHER)
+    return operations or {Operation.NO_OPERATION}
 
 
 def _enlarged(shown: list[ImagePart], looked: list[Region], trajectory: Trajectory) -> bool:

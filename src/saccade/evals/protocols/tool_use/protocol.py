@@ -8,7 +8,7 @@ from statistics import fmean
 from typing import Final
 
 from saccade.evals.protocols.base import Protocol, Studied
-from saccade.evals.protocols.findings import About
+from saccade.evals.protocols.findings import StudiedRun
 from saccade.evals.protocols.rates import Rates
 from saccade.evals.protocols.tool_use.operations import call_uses
 from saccade.evals.protocols.tool_use.records import (
@@ -31,7 +31,7 @@ def row(studied: Studied) -> ToolUseRow:
     return ToolUseRow(**studied.head, calls=tuple(call_uses(studied)))
 
 
-def findings(rows: Sequence[ToolUseRow], about: About) -> ToolUse:
+def findings(rows: Sequence[ToolUseRow], about: StudiedRun) -> ToolUse:
     """The findings of all rows."""
     sources = sorted({row.source for row in rows}, key=natural)
     groups = {source: [row for row in rows if row.source == source] for source in sources}

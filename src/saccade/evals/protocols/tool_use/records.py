@@ -34,7 +34,7 @@ class Operation(StrEnum):
     HISTOGRAM = "histogram"
     """Of colours or brightness."""
     NUMERICAL_ANALYSIS = "numerical_analysis"
-    """Numbers are computed and told."""
+    """Numbers are computed and printed."""
     OCR = "ocr"
     DRAW = "draw"
     """Marks on a picture: boxes, points, lines, labels, a grid."""

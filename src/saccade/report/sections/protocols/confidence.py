@@ -8,35 +8,35 @@ from functools import partial
 from saccade.evals.protocols.confidence.records import Confidence, Curve
 from saccade.report.plots.curves import Axes, Series, curves
 from saccade.report.plots.figure import Figure, hue
-from saccade.report.sections.view import Line, Panel, Sheet, figures, mean, rate
+from saccade.report.sections.view import Panel, SectionRow, SectionTable, figures, mean, rate
 from saccade.report.words import NONE
 
 _BUDGETS = {"turns": "turns allowed", "calls": "calls allowed", "written": "written tokens allowed"}
 
 
-def confidence(found: Mapping[str, Confidence]) -> Panel | None:
+def confidence(findings: Mapping[str, Confidence]) -> Panel | None:
     """The panel; None without findings."""
-    if not found:
+    if not findings:
         return None
-    several = {run: one for run, one in found.items() if one.agreement is not None}
-    lines = tuple(_line(run, one, place) for place, (run, one) in enumerate(found.items()) if run in several)
+    several = {run: one for run, one in findings.items() if one.agreement is not None}
+    lines = tuple(_line(run, one, place) for place, (run, one) in enumerate(findings.items()) if run in several)
     notes = (
         "Within a budget a sample counts as right if it was, and had ended, within it; a model that knows its budget "
         "may do better.",
     )
     budgets = [
-        _curves(found, f"Accuracy within a budget of {name}", label, partial(_within, name))
+        _curves(findings, f"Accuracy within a budget of {name}", label, partial(_within, name))
         for name, label in _BUDGETS.items()
     ]
     return Panel(
         "Confidence",
         notes,
-        (Sheet("Agreement of the samples of a task", _HEADS, lines),) if lines else (),
+        (SectionTable("Agreement of the samples of a task", _HEADS, lines),) if lines else (),
         figures(
             _reliability(several),
             _samples(several),
-            _curves(found, "Accuracy by turns taken", "turns", lambda one: one.by_turns),
-            _curves(found, "Accuracy by turns allowed", "limit of turns", lambda one: one.by_turn_limit),
+            _curves(findings, "Accuracy by turns taken", "turns", lambda one: one.by_turns),
+            _curves(findings, "Accuracy by turns allowed", "limit of turns", lambda one: one.by_turn_limit),
             *budgets,
         ),
     )
@@ -53,7 +53,7 @@ _HEADS = (
 )
 
 
-def _line(run: str, one: Confidence, place: int) -> Line:
+def _line(run: str, one: Confidence, place: int) -> SectionRow:
     cells = (
         run,
         f"{len(one.tasks):,}",
@@ -63,18 +63,18 @@ def _line(run: str, one: Confidence, place: int) -> Line:
         NONE if one.calibration_error is None else f"{one.calibration_error:.3f}",
         NONE if one.separation is None else f"{one.separation:.3f}",
     )
-    return Line(cells, hue(place))
+    return SectionRow(cells, hue(place))
 
 
-def _within(name: str, found: Confidence) -> Curve:
-    return next((curve for curve in found.within if curve.name == name), Curve(name=name, points=()))
+def _within(name: str, findings: Confidence) -> Curve:
+    return next((curve for curve in findings.within if curve.name == name), Curve(name=name, points=()))
 
 
 def _curves(
-    found: Mapping[str, Confidence], title: str, label: str, pick: Callable[[Confidence], Curve]
+    findings: Mapping[str, Confidence], title: str, label: str, pick: Callable[[Confidence], Curve]
 ) -> Figure | None:
     series = []
-    for place, (run, one) in enumerate(found.items()):
+    for place, (run, one) in enumerate(findings.items()):
         known = [(point.at, point.accuracy) for point in pick(one).points if point.accuracy is not None]
         ends = tuple((own.low, own.high) for _, own in known)
         if known:
@@ -86,7 +86,7 @@ def _curves(
     return curves(title, says, series, Axes(label, "right", percent=True, amounts_x=True))
 
 
-def _reliability(found: Mapping[str, Confidence]) -> Figure | None:
+def _reliability(findings: Mapping[str, Confidence]) -> Figure | None:
     series = [
         Series(
             run,
@@ -95,16 +95,16 @@ def _reliability(found: Mapping[str, Confidence]) -> Figure | None:
             marks=True,
             intervals=tuple((span.accuracy.low, span.accuracy.high) for span in one.spans if span.tasks),
         )
-        for place, (run, one) in enumerate(found.items())
+        for place, (run, one) in enumerate(findings.items())
     ]
     says = "Of tasks of like agreement the mean agreement and the accuracy of the most frequent answer."
     axes = Axes("agreement", "majority right", percent=True, percent_x=True)
     return curves("Agreement and accuracy", says, series, axes)
 
 
-def _samples(found: Mapping[str, Confidence]) -> Figure | None:
+def _samples(findings: Mapping[str, Confidence]) -> Figure | None:
     series = []
-    for place, (run, one) in enumerate(found.items()):
+    for place, (run, one) in enumerate(findings.items()):
         if len(one.with_samples) > 1:
             points = one.with_samples
             series.append(Series(f"{run}, any right", tuple((p.samples, p.any_right) for p in points), 2 * place, True))

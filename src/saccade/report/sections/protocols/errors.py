@@ -1,4 +1,4 @@
-"""Errors (VISTA's classes E1 to E6): how often each occurs, and what told it."""
+"""Errors (VISTA's classes E1 to E6): how often each occurs, and what showed it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from saccade.evals.protocols.errors.records import ErrorClass, Errors
 from saccade.report.plots.bars import bars
 from saccade.report.plots.figure import hue
-from saccade.report.sections.view import Line, Panel, Sheet, figures, rate
+from saccade.report.sections.view import Panel, SectionRow, SectionTable, figures, rate
 from saccade.report.words import NONE
 
 ERRORS = tuple(f"{error} {error.words}" for error in ErrorClass)
@@ -19,7 +19,7 @@ def errors(found: Mapping[str, Errors]) -> Panel | None:
     if not found:
         return None
     lines = [
-        Line(
+        SectionRow(
             (
                 f"{run}: {one.error} {one.title}" + (" (estimate)" if one.estimated else ""),
                 rate(one.samples),
@@ -33,10 +33,10 @@ def errors(found: Mapping[str, Errors]) -> Panel | None:
         for place, (run, findings) in enumerate(found.items())
         for one in findings.rates
     ]
-    heads = ("class", "of samples, %", "of wrong ones, %", "errors", "undecided", "told by")
+    heads = ("class", "of samples, %", "of wrong ones, %", "errors", "undecided", "found by")
     notes = list(dict.fromkeys(method for findings in found.values() for method in findings.methods))
     notes += [
-        f"{run}: {rate(one.any_error)}% of samples have an error that a rule told; {rate(one.format_failures)}% ended "
+        f"{run}: {rate(one.any_error)}% of samples have an error that a rule found; {rate(one.format_failures)}% ended "
         "without an answer, which is none of the classes."
         for run, one in found.items()
     ]
@@ -48,13 +48,13 @@ def errors(found: Mapping[str, Errors]) -> Panel | None:
     return Panel(
         "Errors",
         tuple(notes),
-        (Sheet("Errors by class", heads, tuple(lines), words=1),),
+        (SectionTable("Errors by class", heads, tuple(lines), words=1),),
         figures(bars("Errors by class", says, drawn, "share of samples", True)),
     )
 
 
-def error_labels(found: Errors) -> Iterator[tuple[str, str]]:
+def error_labels(findings: Errors) -> Iterator[tuple[str, str]]:
     """Of each sample its id and a class of error that it has, each once."""
-    for row in found.rows:
+    for row in findings.rows:
         for error in sorted({step.error for step in row.errors}):
             yield row.id, f"{error} {error.words}"

@@ -8,22 +8,22 @@ from saccade.evals.protocols.tool_use.records import ToolUse, Use
 from saccade.report.plots.bars import bars
 from saccade.report.plots.figure import hue
 from saccade.report.sections.results import title_of
-from saccade.report.sections.view import Line, Panel, Sheet, figures, mean, rate
+from saccade.report.sections.view import Panel, SectionRow, SectionTable, figures, mean, rate
 from saccade.report.words import NONE
 
 
-def tool_use(found: Mapping[str, ToolUse]) -> Panel | None:
+def tool_use(findings: Mapping[str, ToolUse]) -> Panel | None:
     """The panel; None without findings."""
-    if not found:
+    if not findings:
         return None
-    named = {run: (place, one.total) for place, (run, one) in enumerate(found.items())}
-    for place, (run, one) in enumerate(found.items()):
+    named = {run: (place, one.total) for place, (run, one) in enumerate(findings.items())}
+    for place, (run, one) in enumerate(findings.items()):
         if len(one.sources) > 1:
             named |= {_name(run, source): (place, use) for source, use in one.sources.items()}
-    operations = {run: _operations(one.total) for run, one in found.items()}
-    labels = {run: shares for run, one in found.items() if (shares := _labels(one.total))}
-    buckets = {run: _buckets(one.total) for run, one in found.items()}
-    calls = {run: {str(n): float(c) for n, c in sorted(one.total.histogram.items())} for run, one in found.items()}
+    operations = {run: _operations(one.total) for run, one in findings.items()}
+    labels = {run: shares for run, one in findings.items() if (shares := _labels(one.total))}
+    buckets = {run: _buckets(one.total) for run, one in findings.items()}
+    calls = {run: {str(n): float(c) for n, c in sorted(one.total.histogram.items())} for run, one in findings.items()}
     done = "Share of the calls that ended well which do this; a call may do several things."
     one_each = "Share of the calls that ended well which have this as their one label; these shares add up to 1."
     right = "Accuracy of the samples with so many calls."
@@ -31,9 +31,9 @@ def tool_use(found: Mapping[str, ToolUse]) -> Panel | None:
     return Panel(
         "Tool use",
         sheets=(
-            Sheet("Calls", _CALLS, tuple(_line(name, *use) for name, use in named.items())),
-            Sheet("By number of calls", _BUCKETS, _bucket_lines(named), folded=True),
-            *_benchmarks(found),
+            SectionTable("Calls", _CALLS, tuple(_line(name, *use) for name, use in named.items())),
+            SectionTable("By number of calls", _BUCKETS, _bucket_lines(named), folded=True),
+            *_benchmarks(findings),
         ),
         figures=figures(
             bars("What calls did", done, operations, "share of calls", True),
@@ -48,7 +48,7 @@ _CALLS = ("run", "samples", "calls", "per sample", "failed", "most often")
 _BUCKETS = ("run and calls", "of samples, %", "right in the bucket, %", "of all graded: right and here, %")
 
 
-def _line(name: str, place: int, use: Use) -> Line:
+def _line(name: str, place: int, use: Use) -> SectionRow:
     most = sorted(use.operations, key=lambda one: -one.calls.count)[:3]
     cells = (
         name,
@@ -58,7 +58,7 @@ def _line(name: str, place: int, use: Use) -> Line:
         f"{use.failed:,}",
         ", ".join(one.operation.value.replace("_", " ") for one in most) or NONE,
     )
-    return Line(cells, hue(place))
+    return SectionRow(cells, hue(place))
 
 
 def _operations(use: Use) -> dict[str, float]:
@@ -80,9 +80,9 @@ def _buckets(use: Use) -> dict[str, float]:
     return {one.label: one.accuracy.value for one in use.buckets if one.accuracy is not None}
 
 
-def _bucket_lines(named: Mapping[str, tuple[int, Use]]) -> tuple[Line, ...]:
+def _bucket_lines(named: Mapping[str, tuple[int, Use]]) -> tuple[SectionRow, ...]:
     return tuple(
-        Line(
+        SectionRow(
             (f"{name}: {one.label}", rate(one.samples), mean(one.accuracy, share=True), rate(one.correct)),
             hue(place),
         )
@@ -91,20 +91,20 @@ def _bucket_lines(named: Mapping[str, tuple[int, Use]]) -> tuple[Line, ...]:
     )
 
 
-def _benchmarks(found: Mapping[str, ToolUse]) -> tuple[Sheet, ...]:
+def _benchmarks(findings: Mapping[str, ToolUse]) -> tuple[SectionTable, ...]:
     """What calls did on each benchmark, where there are several."""
     columns = {
         _name(run, source): _operations(use)
-        for run, one in found.items()
+        for run, one in findings.items()
         for source, use in (one.sources.items() if len(one.sources) > 1 else ())
     }
     names = dict.fromkeys(name for column in columns.values() for name in column)
     lines = [
-        Line((name, *(f"{100 * column[name]:.1f}" if name in column else NONE for column in columns.values())))
+        SectionRow((name, *(f"{100 * column[name]:.1f}" if name in column else NONE for column in columns.values())))
         for name in names
     ]
     title = "What calls did, by benchmark, percent of calls"
-    return (Sheet(title, ("operation", *columns), tuple(lines), folded=True),) if lines else ()
+    return (SectionTable(title, ("operation", *columns), tuple(lines), folded=True),) if lines else ()
 
 
 def _name(run: str, source: str) -> str:

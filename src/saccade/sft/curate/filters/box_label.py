@@ -10,13 +10,13 @@ from pydantic import Field, FiniteFloat, TypeAdapter, ValidationError
 
 from saccade.dialects.question import question_text
 from saccade.record.base import Record, Text
+from saccade.record.box import iou
 from saccade.record.content import ImagePart
 from saccade.record.task import EvidenceBox, NamedMedia
 from saccade.record.trajectory import Trajectory
-from saccade.sft.curate.judge import JudgedSettings, Question, ask_about, unfenced
-from saccade.sft.curate.stage import KEEP, Drop, Keep, Outcome, Undecided
-
-Box = tuple[FiniteFloat, FiniteFloat, FiniteFloat, FiniteFloat]
+from saccade.rewards.judges.client import unfenced
+from saccade.sft.curate.judge import JudgedSettings, JudgeQuestion, ask_about
+from saccade.sft.curate.stage import KEEP, Drop, FilterOutcome, Keep, Undecided
 
 _PROMPT = """\
 The picture above is {width} pixels wide and {height} high. Find in it what this question asks about:
@@ -49,7 +49,7 @@ class BoxLabel(JudgedSettings):
     iou: float = Field(default=0.5, gt=0, le=1)
     """Intersection over union that a box and a piece of evidence need, at least once."""
 
-    def question(self, trajectory: Trajectory) -> Question | Outcome:
+    def question(self, trajectory: Trajectory) -> JudgeQuestion | FilterOutcome:
         """What the judge is asked."""
         media = trajectory.task.media
         if len(media) != 1 or not isinstance(media[0].part, ImagePart):
@@ -59,9 +59,9 @@ class BoxLabel(JudgedSettings):
         message = ask_about(trajectory, text)
         if isinstance(message, Undecided):
             return message
-        return Question(message, lambda reply: self._read(reply, trajectory, named, part))
+        return JudgeQuestion(message, lambda reply: self._read(reply, trajectory, named, part))
 
-    def _read(self, reply: str, trajectory: Trajectory, named: NamedMedia, part: ImagePart) -> Outcome | None:
+    def _read(self, reply: str, trajectory: Trajectory, named: NamedMedia, part: ImagePart) -> FilterOutcome | None:
         boxes = _boxes(reply, named.name, part)
         if boxes is None:
             return None
@@ -69,24 +69,10 @@ class BoxLabel(JudgedSettings):
             return Drop("judge finds nothing that fits the question")
         known = trajectory.task.evidence
         if known:
-            best = max(overlap(box.xyxy, evidence.xyxy) for box in boxes for evidence in known)
+            best = max(iou(box.xyxy, evidence.xyxy) for box in boxes for evidence in known)
             return KEEP if best >= self.iou else Drop("judge's boxes miss the evidence", f"best overlap {best:.2f}")
         task = trajectory.task.model_copy(update={"evidence": boxes})
         return Keep(trajectory.model_copy(update={"task": task}))
-
-
-def overlap(one: Box, other: Box) -> float:
-    """Intersection over union of two boxes, `xyxy`."""
-    width = min(one[2], other[2]) - max(one[0], other[0])
-    height = min(one[3], other[3]) - max(one[1], other[1])
-    if width <= 0 or height <= 0:
-        return 0.0
-    both = width * height
-    return both / (_area(one) + _area(other) - both)
-
-
-def _area(box: Box) -> float:
-    return (box[2] - box[0]) * (box[3] - box[1])
 
 
 def _boxes(reply: str, image: str, part: ImagePart) -> tuple[EvidenceBox, ...] | None:

@@ -12,7 +12,7 @@ from saccade.media.budget import policy
 from saccade.record.content import ImagePart, Message
 from saccade.record.conversation import conversation
 from saccade.record.trajectory import Trajectory
-from saccade.sft.curate.stage import KEEP, Drop, FilterSettings, Outcome, Stage, Surroundings, each
+from saccade.sft.curate.stage import KEEP, Drop, FilterContext, FilterOutcome, FilterSettings, FilterStage, each
 
 
 class Budget(FilterSettings):
@@ -33,14 +33,14 @@ class Budget(FilterSettings):
     picture_budget: str = "qwen2.5-vl"
     """Name of a pixel budget, as `saccade.media.budget` has them."""
 
-    def start(self, around: Surroundings) -> Stage:
-        """The stage. Raises `SettingsError` for a tokenizer or a pixel budget that cannot be had."""
+    def start(self, around: FilterContext) -> FilterStage:
+        """A stage for one run. Raises `SettingsError` for a tokenizer or a pixel budget that cannot be had."""
         pixels = policy(self.picture_budget)
         if pixels is None:
             raise SettingsError("the picture budget none has no tokens; name one with a size for a token")
         count = self._counter()
 
-        def decide(trajectory: Trajectory) -> Outcome:
+        def decide(trajectory: Trajectory) -> FilterOutcome:
             messages = conversation(trajectory.prompt, trajectory.turns)
             pictures = _pictures(messages)
             if self.images is not None and len(pictures) > self.images:

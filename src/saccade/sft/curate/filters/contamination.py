@@ -10,7 +10,16 @@ from saccade.record.content import ImagePart
 from saccade.record.trajectory import Trajectory
 from saccade.sft.curate.fingerprint import BITS, Fingerprints, NearIndex, fingerprint
 from saccade.sft.curate.held_out import HeldOut
-from saccade.sft.curate.stage import KEEP, Drop, FilterSettings, Outcome, Stage, Surroundings, each, task_pictures
+from saccade.sft.curate.stage import (
+    KEEP,
+    Drop,
+    FilterContext,
+    FilterOutcome,
+    FilterSettings,
+    FilterStage,
+    each,
+    task_pictures,
+)
 from saccade.sft.curate.wording import normal_text
 
 
@@ -29,7 +38,7 @@ class Contamination(FilterSettings):
     color: NonNegativeFloat = 8.0
     """Mean difference of colour, of 255, that near pictures may have."""
 
-    def start(self, around: Surroundings) -> Stage:
+    def start(self, around: FilterContext) -> FilterStage:
         """The stage, which has read all test sets. Raises `SettingsError` for one that cannot be read."""
         pictures = NearIndex(self.bits, self.color)
         questions: dict[str, set[str]] = {}
@@ -45,7 +54,7 @@ class Contamination(FilterSettings):
 
         prints = Fingerprints(around.media)
 
-        def decide(trajectory: Trajectory) -> Outcome:
+        def decide(trajectory: Trajectory) -> FilterOutcome:
             words = normal_text(trajectory.task.question)
             shown = {part.sha256: part for part in task_pictures(trajectory)}
             shown |= {part.sha256: part for part in _prompt_pictures(trajectory)}

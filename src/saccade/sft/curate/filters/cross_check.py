@@ -7,8 +7,9 @@ from saccade.dialects.tags import TagGuard
 from saccade.record.base import Record
 from saccade.record.content import Message
 from saccade.record.trajectory import Trajectory
-from saccade.sft.curate.judge import JudgedSettings, Question, ask_about, strict_verdict
-from saccade.sft.curate.stage import KEEP, Drop, Outcome, Undecided
+from saccade.rewards.judges.client import strict_verdict
+from saccade.sft.curate.judge import JudgedSettings, JudgeQuestion, ask_about
+from saccade.sft.curate.stage import KEEP, Drop, FilterOutcome, Undecided
 
 _GUARD = TagGuard(("solution",))
 _PROMPT = """\
@@ -31,7 +32,7 @@ Reply with one JSON object and nothing else: {{"answer_right": true or false, "s
 """
 
 
-class Verdict(Record):
+class CrossCheckReply(Record):
     """The form of a reply."""
 
     answer_right: bool
@@ -46,7 +47,7 @@ class CrossCheck(JudgedSettings):
     show_gold: bool = True
     """Whether the judge is told the gold answer, where it is known."""
 
-    def question(self, trajectory: Trajectory) -> Question | Outcome:
+    def question(self, trajectory: Trajectory) -> JudgeQuestion | FilterOutcome:
         """What the judge is asked; a trajectory without an answer goes unasked."""
         if trajectory.answer is None:
             return Drop("no answer")
@@ -57,10 +58,10 @@ class CrossCheck(JudgedSettings):
             solution=_GUARD.escape(_solution(trajectory)),
         )
         message = ask_about(trajectory, text)
-        return message if isinstance(message, Undecided) else Question(message, self._read)
+        return message if isinstance(message, Undecided) else JudgeQuestion(message, self._read)
 
-    def _read(self, reply: str) -> Outcome | None:
-        verdict = strict_verdict(reply, Verdict)
+    def _read(self, reply: str) -> FilterOutcome | None:
+        verdict = strict_verdict(reply, CrossCheckReply)
         if verdict is None:
             return None
         if not verdict.answer_right:

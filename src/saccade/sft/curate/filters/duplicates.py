@@ -8,7 +8,16 @@ from pydantic import Field, NonNegativeFloat, PositiveInt
 
 from saccade.record.trajectory import Trajectory
 from saccade.sft.curate.fingerprint import BITS, Fingerprints, NearIndex
-from saccade.sft.curate.stage import KEEP, Drop, FilterSettings, Outcome, Stage, Surroundings, each, task_pictures
+from saccade.sft.curate.stage import (
+    KEEP,
+    Drop,
+    FilterContext,
+    FilterOutcome,
+    FilterSettings,
+    FilterStage,
+    each,
+    task_pictures,
+)
 from saccade.sft.curate.wording import normal_text
 
 
@@ -28,14 +37,14 @@ class Duplicates(FilterSettings):
     color: NonNegativeFloat = 8.0
     """Mean difference of colour, of 255, that near pictures may have."""
 
-    def start(self, around: Surroundings) -> Stage:
+    def start(self, around: FilterContext) -> FilterStage:
         return each(_Seen(self, around).decide)
 
 
 class _Seen:
     """What came before."""
 
-    def __init__(self, settings: Duplicates, around: Surroundings) -> None:
+    def __init__(self, settings: Duplicates, around: FilterContext) -> None:
         self._settings, self._prints = settings, Fingerprints(around.media)
         self._indices: dict[tuple[str, ...], NearIndex] = {}
         """One for each wording, number of pictures, and set of videos."""
@@ -43,7 +52,7 @@ class _Seen:
         self._alone: dict[tuple[str, ...], str] = {}
         """The first trajectory of those without pictures to compare."""
 
-    def decide(self, trajectory: Trajectory) -> Outcome:
+    def decide(self, trajectory: Trajectory) -> FilterOutcome:
         first = self._first_like(trajectory)
         self._counts[first] = self._counts.get(first, 0) + 1
         if self._counts[first] <= self._settings.keep:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydantic import PositiveInt
 
 from saccade.record.trajectory import StopReason, Trajectory
-from saccade.sft.curate.stage import KEEP, Drop, FilterSettings, Outcome, Stage, Surroundings, each
+from saccade.sft.curate.stage import KEEP, Drop, FilterContext, FilterOutcome, FilterSettings, FilterStage, each
 
 
 class Ended(FilterSettings):
@@ -15,10 +15,10 @@ class Ended(FilterSettings):
     turns: PositiveInt | None = None
     """Most turns, the answer included."""
 
-    def start(self, around: Surroundings) -> Stage:
+    def start(self, around: FilterContext) -> FilterStage:
         return each(self._decide)
 
-    def _decide(self, trajectory: Trajectory) -> Outcome:
+    def _decide(self, trajectory: Trajectory) -> FilterOutcome:
         if trajectory.stop not in self.stops:
             return Drop(f"ended as {trajectory.stop or 'not yet'}", trajectory.stop_detail)
         if self.turns is not None and len(trajectory.turns) > self.turns:

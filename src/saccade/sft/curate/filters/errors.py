@@ -8,7 +8,7 @@ from saccade.record.action import ParseError
 from saccade.record.status import Status
 from saccade.record.trajectory import Trajectory
 from saccade.record.turn import Turn
-from saccade.sft.curate.stage import KEEP, Drop, FilterSettings, Outcome, Stage, Surroundings, each
+from saccade.sft.curate.stage import KEEP, Drop, FilterContext, FilterOutcome, FilterSettings, FilterStage, each
 
 
 class ErrorTurns(FilterSettings):
@@ -23,10 +23,10 @@ class ErrorTurns(FilterSettings):
     """Whether a failed call must be followed, at once or later, by one that ended well, and a text without an action
     by one with an action."""
 
-    def start(self, around: Surroundings) -> Stage:
+    def start(self, around: FilterContext) -> FilterStage:
         return each(self._decide)
 
-    def _decide(self, trajectory: Trajectory) -> Outcome:
+    def _decide(self, trajectory: Trajectory) -> FilterOutcome:
         errors = [number for number, turn in enumerate(trajectory.turns) if is_error(turn)]
         if self.at_most is not None and len(errors) > self.at_most:
             return Drop(f"more than {self.at_most} error turns", f"turns {errors}")

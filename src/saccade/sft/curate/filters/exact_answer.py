@@ -8,7 +8,16 @@ from string import ascii_uppercase
 
 from saccade.record.task import Task
 from saccade.record.trajectory import Trajectory
-from saccade.sft.curate.stage import KEEP, Drop, FilterSettings, Outcome, Stage, Surroundings, Undecided, each
+from saccade.sft.curate.stage import (
+    KEEP,
+    Drop,
+    FilterContext,
+    FilterOutcome,
+    FilterSettings,
+    FilterStage,
+    Undecided,
+    each,
+)
 
 _LETTER = re.compile(r"\(?([A-Z])\)?[.:)]?")
 
@@ -24,10 +33,10 @@ class ExactAnswer(FilterSettings):
     letters: bool = True
     """Whether the letter of a choice counts as the choice."""
 
-    def start(self, around: Surroundings) -> Stage:
+    def start(self, around: FilterContext) -> FilterStage:
         return each(self._decide)
 
-    def _decide(self, trajectory: Trajectory) -> Outcome:
+    def _decide(self, trajectory: Trajectory) -> FilterOutcome:
         gold, answer = trajectory.task.answer, trajectory.answer
         if gold is None:
             return Undecided("no gold answer")

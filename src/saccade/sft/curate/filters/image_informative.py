@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from saccade.record.base import Record
 from saccade.record.trajectory import Trajectory
-from saccade.sft.curate.judge import JudgedSettings, Question, ask_about, strict_verdict
-from saccade.sft.curate.stage import KEEP, Drop, Outcome, Undecided, task_pictures
+from saccade.rewards.judges.client import strict_verdict
+from saccade.sft.curate.judge import JudgedSettings, JudgeQuestion, ask_about
+from saccade.sft.curate.stage import KEEP, Drop, FilterOutcome, Undecided, task_pictures
 
 _PROMPT = """\
 Look at the whole picture above and say whether questions about its details are worth asking. Judge four things:
@@ -21,7 +22,7 @@ Reply with one JSON object and nothing else:
 """
 
 
-class Verdict(Record):
+class InformativeReply(Record):
     """The form of a reply."""
 
     varied: bool
@@ -36,16 +37,16 @@ class ImageInformative(JudgedSettings):
     All four conditions must hold. A task with several pictures is judged by all of them together.
     """
 
-    def question(self, trajectory: Trajectory) -> Question | Outcome:
+    def question(self, trajectory: Trajectory) -> JudgeQuestion | FilterOutcome:
         """What the judge is asked."""
         if not task_pictures(trajectory):
             return Undecided("the task has no picture")
         message = ask_about(trajectory, _PROMPT)
-        return message if isinstance(message, Undecided) else Question(message, _read)
+        return message if isinstance(message, Undecided) else JudgeQuestion(message, _read)
 
 
-def _read(reply: str) -> Outcome | None:
-    verdict = strict_verdict(reply, Verdict)
+def _read(reply: str) -> FilterOutcome | None:
+    verdict = strict_verdict(reply, InformativeReply)
     if verdict is None:
         return None
     failed = [name for name, holds in verdict.model_dump().items() if not holds]

@@ -12,7 +12,7 @@ from saccade.errors import SettingsError
 from saccade.record.trajectory import Trajectory
 from saccade.sft.curate.categories import CategoryRule, categories
 from saccade.sft.curate.filters.split import unit_hash
-from saccade.sft.curate.stage import KEEP, Drop, FilterSettings, Outcome, Stage, Surroundings, Whole
+from saccade.sft.curate.stage import KEEP, Drop, FilterContext, FilterOutcome, FilterSettings, FilterStage, WholeStage
 
 Note = tuple[str, str | None]
 """Id of a trajectory, and its category among those that have a weight."""
@@ -44,15 +44,15 @@ class Mixture(FilterSettings):
             raise ValueError(f"caps names categories without a weight: {', '.join(unknown)}")
         return self
 
-    def start(self, around: Surroundings) -> Stage:
+    def start(self, around: FilterContext) -> FilterStage:
         """The stage; it raises `SettingsError` if a category that has a weight is empty."""
-        return Whole(self._note, self._choose)
+        return WholeStage(self._note, self._choose)
 
     def _note(self, trajectory: Trajectory) -> Note:
         own = categories(trajectory, self.by)
         return trajectory.id, next((name for name in self.weights if name in own), None)
 
-    def _choose(self, notes: Sequence[Note]) -> Sequence[Outcome]:
+    def _choose(self, notes: Sequence[Note]) -> Sequence[FilterOutcome]:
         there = Counter(category for _, category in notes if category is not None)
         room = {name: min(there[name], self.caps.get(name, there[name])) for name in self.weights}
         missing = [name for name, weight in self.weights.items() if weight > 0 and not room[name]]
@@ -61,7 +61,7 @@ class Mixture(FilterSettings):
                 f"the mixture gives weight to {', '.join(missing)}, of which there is nothing left to draw. "
                 "Give them weight 0, or look into the report of the filters before it."
             )
-        wanted = quotas(self.weights, room, self.size)
+        quota = quotas(self.weights, room, self.size)
         by_category: defaultdict[str, list[str]] = defaultdict(list)
         for id_, category in notes:
             if category is not None:
@@ -69,11 +69,11 @@ class Mixture(FilterSettings):
         drawn = {
             id_
             for category, ids in by_category.items()
-            for id_ in sorted(ids, key=lambda id_: (unit_hash(self.seed, id_), id_))[: wanted[category]]
+            for id_ in sorted(ids, key=lambda id_: (unit_hash(self.seed, id_), id_))[: quota[category]]
         }
         return [self._outcome(note, drawn) for note in notes]
 
-    def _outcome(self, note: Note, drawn: set[str]) -> Outcome:
+    def _outcome(self, note: Note, drawn: set[str]) -> FilterOutcome:
         id_, category = note
         if id_ in drawn:
             return KEEP
@@ -91,16 +91,16 @@ def quotas(weights: Mapping[str, float], room: Mapping[str, int], size: int | No
     bound = min(int((room[name] + 1) / share) for name, share in shares.items() if share > 0)
     total = min(bound, sum(room.values()), bound if size is None else size)
     while total > 0:
-        given = _rounded(shares, total)
-        if all(given[name] <= room[name] for name in shares):
-            return given
+        counts = _rounded(shares, total)
+        if all(counts[name] <= room[name] for name in shares):
+            return counts
         total -= 1
     return dict.fromkeys(weights, 0)
 
 
 def _rounded(shares: Mapping[str, float], total: int) -> dict[str, int]:
-    given = {name: int(share * total) for name, share in shares.items()}
-    remainders = sorted(shares, key=lambda name: given[name] - shares[name] * total)
-    for name in remainders[: total - sum(given.values())]:
-        given[name] += 1
-    return given
+    counts = {name: int(share * total) for name, share in shares.items()}
+    remainders = sorted(shares, key=lambda name: counts[name] - shares[name] * total)
+    for name in remainders[: total - sum(counts.values())]:
+        counts[name] += 1
+    return counts

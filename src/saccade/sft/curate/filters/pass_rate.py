@@ -16,11 +16,20 @@ from saccade.errors import SettingsError
 from saccade.record.codec import read_lines
 from saccade.record.trajectory import Trajectory
 from saccade.sft.curate.filters.score import score_of
-from saccade.sft.curate.stage import KEEP, Drop, FilterSettings, Outcome, Stage, Surroundings, Undecided, each
+from saccade.sft.curate.stage import (
+    KEEP,
+    Drop,
+    FilterContext,
+    FilterOutcome,
+    FilterSettings,
+    FilterStage,
+    Undecided,
+    each,
+)
 
 
 @dataclass(frozen=True, slots=True)
-class Rate:
+class ModelPassRate:
     """How a model fared on one task."""
 
     right: int
@@ -44,7 +53,7 @@ class Rollouts(FilterSettings):
     at_least: PositiveInt = 8
     """Scored rollouts that a task needs; with fewer it is undecided."""
 
-    def rates(self) -> dict[str, Rate]:
+    def rates(self) -> dict[str, ModelPassRate]:
         """Task id -> its rate. Raises `SettingsError` if there is no such run, `RecordError` if it is broken."""
         file = self.rollouts / TRAJECTORIES
         if not file.is_file():
@@ -56,9 +65,9 @@ class Rollouts(FilterSettings):
             if value is not None:
                 count[trajectory.task.id] += 1
                 right[trajectory.task.id] += value >= self.right_from
-        return {task: Rate(right[task], total) for task, total in count.items()}
+        return {task: ModelPassRate(right[task], total) for task, total in count.items()}
 
-    def rate_of(self, trajectory: Trajectory, rates: dict[str, Rate]) -> Rate | Undecided:
+    def rate_of(self, trajectory: Trajectory, rates: dict[str, ModelPassRate]) -> ModelPassRate | Undecided:
         """The rate of the trajectory's task, if enough rollouts give one."""
         rate = rates.get(trajectory.task.id)
         if rate is None:
@@ -68,7 +77,7 @@ class Rollouts(FilterSettings):
         return rate
 
 
-class PassRate(Rollouts):
+class PassRateFilter(Rollouts):
     """Leaves out tasks that a weak model, whose rollouts are in another run, finds too easy or too hard.
 
     A task's rate must lie within both bounds.
@@ -77,11 +86,11 @@ class PassRate(Rollouts):
     lowest: NonNegativeFloat = 0.0
     highest: NonNegativeFloat = 0.9
 
-    def start(self, around: Surroundings) -> Stage:
-        """The stage. Raises as `rates`."""
+    def start(self, around: FilterContext) -> FilterStage:
+        """A stage for one run over a set. Raises as `rates`."""
         rates = self.rates()
 
-        def decide(trajectory: Trajectory) -> Outcome:
+        def decide(trajectory: Trajectory) -> FilterOutcome:
             rate = self.rate_of(trajectory, rates)
             if isinstance(rate, Undecided):
                 return rate

@@ -5,13 +5,14 @@ from __future__ import annotations
 from saccade.dialects.question import question_text
 from saccade.record.base import Record
 from saccade.record.trajectory import Trajectory
-from saccade.sft.curate.judge import JudgedSettings, Question, ask_about, strict_verdict
-from saccade.sft.curate.stage import KEEP, Drop, Outcome, Undecided
+from saccade.rewards.judges.client import strict_verdict
+from saccade.sft.curate.judge import JudgedSettings, JudgeQuestion, ask_about
+from saccade.sft.curate.stage import KEEP, Drop, FilterOutcome, Undecided
 
 _PROMPT = """\
 Check a question about the picture above, together with the answer that is taken for correct.
 
-Question: {question}
+JudgeQuestion: {question}
 Answer taken for correct: {answer}
 
 Judge two things:
@@ -23,7 +24,7 @@ Reply with one JSON object and nothing else: {{"answer_right": true or false, "n
 """
 
 
-class Verdict(Record):
+class QualityReply(Record):
     """The form of a reply."""
 
     answer_right: bool
@@ -36,17 +37,17 @@ class QuestionQuality(JudgedSettings):
     A task without a gold answer is undecided.
     """
 
-    def question(self, trajectory: Trajectory) -> Question | Outcome:
+    def question(self, trajectory: Trajectory) -> JudgeQuestion | FilterOutcome:
         """What the judge is asked."""
         gold = trajectory.task.answer
         if gold is None:
             return Undecided("no gold answer")
         message = ask_about(trajectory, _PROMPT.format(question=question_text(trajectory.task), answer=gold))
-        return message if isinstance(message, Undecided) else Question(message, _read)
+        return message if isinstance(message, Undecided) else JudgeQuestion(message, _read)
 
 
-def _read(reply: str) -> Outcome | None:
-    verdict = strict_verdict(reply, Verdict)
+def _read(reply: str) -> FilterOutcome | None:
+    verdict = strict_verdict(reply, QualityReply)
     if verdict is None:
         return None
     if not verdict.answer_right:

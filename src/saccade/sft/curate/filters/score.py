@@ -5,7 +5,16 @@ from __future__ import annotations
 from pydantic import FiniteFloat
 
 from saccade.record.trajectory import Trajectory
-from saccade.sft.curate.stage import KEEP, Drop, FilterSettings, Outcome, Stage, Surroundings, Undecided, each
+from saccade.sft.curate.stage import (
+    KEEP,
+    Drop,
+    FilterContext,
+    FilterOutcome,
+    FilterSettings,
+    FilterStage,
+    Undecided,
+    each,
+)
 
 
 class MinimumScore(FilterSettings):
@@ -17,10 +26,10 @@ class MinimumScore(FilterSettings):
     score: str = "correct"
     at_least: FiniteFloat = 1.0
 
-    def start(self, around: Surroundings) -> Stage:
+    def start(self, around: FilterContext) -> FilterStage:
         return each(self._decide)
 
-    def _decide(self, trajectory: Trajectory) -> Outcome:
+    def _decide(self, trajectory: Trajectory) -> FilterOutcome:
         value = score_of(trajectory, self.score)
         if value is None:
             names = ", ".join(score.name for score in trajectory.scores if score.value is not None) or "none"

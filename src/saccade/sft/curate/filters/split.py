@@ -9,10 +9,18 @@ from typing import Literal, Self
 from pydantic import Field, PositiveFloat, model_validator
 
 from saccade.record.trajectory import Trajectory
-from saccade.sft.curate.stage import FilterSettings, Keep, Outcome, Stage, Surroundings, each, task_pictures
+from saccade.sft.curate.stage import (
+    FilterContext,
+    FilterOutcome,
+    FilterSettings,
+    FilterStage,
+    Keep,
+    each,
+    task_pictures,
+)
 
 
-class Split(FilterSettings):
+class SplitFilter(FilterSettings):
     """Gives every task a split by a seeded hash of its id or of its pictures; leaves out nothing.
 
     Shares are met on average, not exactly. All rollouts of one task fall into one split; with `picture`, all tasks
@@ -30,10 +38,10 @@ class Split(FilterSettings):
             raise ValueError("shares names no split")
         return self
 
-    def start(self, around: Surroundings) -> Stage:
+    def start(self, around: FilterContext) -> FilterStage:
         return each(self._decide)
 
-    def _decide(self, trajectory: Trajectory) -> Outcome:
+    def _decide(self, trajectory: Trajectory) -> FilterOutcome:
         task = trajectory.task
         pictures = [part.sha256 for part in task_pictures(trajectory)] if self.by == "picture" else []
         point = unit_hash(self.seed, *(pictures or [task.id])) * sum(self.shares.values())

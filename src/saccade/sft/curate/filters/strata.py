@@ -13,7 +13,7 @@ from pydantic import NonNegativeFloat, model_validator
 from saccade.record.trajectory import Trajectory
 from saccade.sft.curate.filters.pass_rate import Rollouts
 from saccade.sft.curate.filters.tool_turns import tool_turns
-from saccade.sft.curate.stage import Drop, Keep, Outcome, Stage, Surroundings, Undecided, each
+from saccade.sft.curate.stage import Drop, FilterContext, FilterOutcome, FilterStage, Keep, Undecided, each
 
 Style = Literal["direct", "tools", "any", "leave_out"]
 """Answered without a call; with one at least; either; or not wanted at all."""
@@ -38,17 +38,17 @@ class Strata(Rollouts):
             raise ValueError("hard_below must not be above easy_from")
         return self
 
-    def start(self, around: Surroundings) -> Stage:
-        """The stage. Raises as `rates`."""
+    def start(self, around: FilterContext) -> FilterStage:
+        """A stage for one run over a set. Raises as `rates`."""
         rates = self.rates()
 
-        def decide(trajectory: Trajectory) -> Outcome:
+        def decide(trajectory: Trajectory) -> FilterOutcome:
             rate = self.rate_of(trajectory, rates)
             return rate if isinstance(rate, Undecided) else self._place(trajectory, rate.value)
 
         return each(decide)
 
-    def _place(self, trajectory: Trajectory, rate: float) -> Outcome:
+    def _place(self, trajectory: Trajectory, rate: float) -> FilterOutcome:
         if rate >= self.easy_from:
             name, style = "easy", self.easy
         elif rate < self.hard_below:

@@ -7,7 +7,7 @@ from pydantic import NonNegativeInt
 from saccade.record.action import Code, ToolCall
 from saccade.record.status import Status
 from saccade.record.trajectory import Trajectory
-from saccade.sft.curate.stage import KEEP, Drop, FilterSettings, Outcome, Stage, Surroundings, each
+from saccade.sft.curate.stage import KEEP, Drop, FilterContext, FilterOutcome, FilterSettings, FilterStage, each
 
 
 class ToolTurns(FilterSettings):
@@ -18,10 +18,10 @@ class ToolTurns(FilterSettings):
     successful: bool = False
     """Whether only calls that ended well count; data of other projects hold no executions, so none of theirs do."""
 
-    def start(self, around: Surroundings) -> Stage:
+    def start(self, around: FilterContext) -> FilterStage:
         return each(self._decide)
 
-    def _decide(self, trajectory: Trajectory) -> Outcome:
+    def _decide(self, trajectory: Trajectory) -> FilterOutcome:
         count = tool_turns(trajectory, successful=self.successful)
         if count < self.at_least:
             return Drop(f"fewer than {self.at_least} tool turns", str(count))

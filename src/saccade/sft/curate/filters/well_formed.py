@@ -8,7 +8,16 @@ from saccade.errors import RegistryError
 from saccade.record.action import Action, ParseError
 from saccade.record.trajectory import Trajectory
 from saccade.record.turn import FinishReason, Turn
-from saccade.sft.curate.stage import KEEP, Drop, FilterSettings, Outcome, Stage, Surroundings, Undecided, each
+from saccade.sft.curate.stage import (
+    KEEP,
+    Drop,
+    FilterContext,
+    FilterOutcome,
+    FilterSettings,
+    FilterStage,
+    Undecided,
+    each,
+)
 
 
 class WellFormed(FilterSettings):
@@ -22,13 +31,13 @@ class WellFormed(FilterSettings):
     parse_errors: bool = False
     """Whether a turn that was recorded as a parse error, and is one, may stay."""
 
-    def start(self, around: Surroundings) -> Stage:
-        """The stage. Raises `RegistryError` for a dialect that there is not."""
+    def start(self, around: FilterContext) -> FilterStage:
+        """A stage for one run over a set. Raises `RegistryError` for a dialect that there is not."""
         if self.dialect is not None:
             load_dialect(self.dialect)
         return each(self._decide)
 
-    def _decide(self, trajectory: Trajectory) -> Outcome:
+    def _decide(self, trajectory: Trajectory) -> FilterOutcome:
         name = self.dialect or trajectory.provenance.dialect
         try:
             dialect = load_dialect(name) if self.dialect else recorded_dialect(name)
@@ -47,5 +56,5 @@ class WellFormed(FilterSettings):
 
 def reads_as(dialect: Dialect, turn: Turn) -> Action:
     """What `dialect` reads in a turn."""
-    told = dialect.transcribe(turn.text, turn.calls) if isinstance(dialect, FunctionDialect) else turn.text
-    return dialect.parse(told, turn.finish_reason or FinishReason.STOP)
+    spoken = dialect.transcribe(turn.text, turn.calls) if isinstance(dialect, FunctionDialect) else turn.text
+    return dialect.parse(spoken, turn.finish_reason or FinishReason.STOP)

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from saccade.tasks.benchmarks.card import Card
 from saccade.tasks.benchmarks.problem import RowProblem
-from saccade.tasks.benchmarks.row_files import Row
+from saccade.tasks.benchmarks.row_files import SourceRow
 
 
 class Loader(Protocol):
@@ -18,7 +18,7 @@ class Loader(Protocol):
         """The files of the data set in `folder`, in the order in which they are read; none if it is not there."""
         ...
 
-    def rows(self, files: tuple[Path, ...]) -> Iterator[Row | RowProblem]:
+    def rows(self, files: tuple[Path, ...]) -> Iterator[SourceRow | RowProblem]:
         """Their rows, always in the same order; a row that cannot be read is a problem in its place.
 
         Raises:

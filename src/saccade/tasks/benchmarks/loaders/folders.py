@@ -16,11 +16,11 @@ from typing import Any
 from saccade.tasks.benchmarks.card import Card
 from saccade.tasks.benchmarks.loaders.base import first_match
 from saccade.tasks.benchmarks.problem import FieldError, RowProblem
-from saccade.tasks.benchmarks.row_files import Row
+from saccade.tasks.benchmarks.row_files import SourceRow
 
 _PICTURES = (".jpg", ".jpeg", ".png", ".webp")
 
-Beside = Callable[[Path], Mapping[str, Any]]
+SidecarReader = Callable[[Path], Mapping[str, Any]]
 """What lies beside a question's file, as further fields."""
 
 
@@ -28,13 +28,13 @@ Beside = Callable[[Path], Mapping[str, Any]]
 class FolderLoader:
     """One question for each file that the card's pattern matches."""
 
-    beside: Beside
+    beside: SidecarReader
 
     def find(self, folder: Path, card: Card) -> tuple[Path, ...]:
         """See `Loader.find`; numbered names are in the order of their numbers."""
         return tuple(sorted(first_match(folder, card.loader.files), key=_natural))
 
-    def rows(self, files: tuple[Path, ...]) -> Iterator[Row | RowProblem]:
+    def rows(self, files: tuple[Path, ...]) -> Iterator[SourceRow | RowProblem]:
         for number, file in enumerate(files):
             name = f"{file.parent.name}/{file.name}"
             try:
@@ -42,7 +42,7 @@ class FolderLoader:
             except FieldError as error:
                 yield RowProblem(name, number, error.field, error.reason)
                 continue
-            yield Row(name, number, {**fields, "_row": number, "_file": file.stem, "_folder": file.parent.name})
+            yield SourceRow(name, number, {**fields, "_row": number, "_file": file.stem, "_folder": file.parent.name})
 
     def count(self, files: tuple[Path, ...]) -> int:
         return len(files)

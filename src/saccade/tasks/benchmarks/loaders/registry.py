@@ -23,10 +23,10 @@ LOADERS: Final = Registry[Loader](
 )
 
 
-def load_loader(wanted: str) -> Loader:
+def load_loader(name: str) -> Loader:
     """The loader that `wanted` names: an id, or code of the user's own (`file.py:NAME`, `module:NAME`).
 
     Raises:
         RegistryError: nothing has that id (suggests the nearest), it cannot be imported, or it is no loader.
     """
-    return LOADERS.load(wanted)
+    return LOADERS.load(name)

@@ -14,7 +14,7 @@ from typing import Any
 from saccade.tasks.benchmarks.card import Card
 from saccade.tasks.benchmarks.loaders.base import first_match
 from saccade.tasks.benchmarks.problem import FieldError, RowProblem
-from saccade.tasks.benchmarks.row_files import Row, count_rows, read_rows
+from saccade.tasks.benchmarks.row_files import SourceRow, count_rows, read_rows
 
 Adapt = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 """Adds plain fields to a row. Raises `FieldError` if the row is not as the format says."""
@@ -34,7 +34,7 @@ class RowLoader:
     def find(self, folder: Path, card: Card) -> tuple[Path, ...]:
         return first_match(folder, card.loader.files)
 
-    def rows(self, files: tuple[Path, ...]) -> Iterator[Row | RowProblem]:
+    def rows(self, files: tuple[Path, ...]) -> Iterator[SourceRow | RowProblem]:
         for file in files:
             for row in read_rows(file):
                 yield row if isinstance(row, RowProblem) else self._adapted(row)
@@ -42,7 +42,7 @@ class RowLoader:
     def count(self, files: tuple[Path, ...]) -> int:
         return sum(map(count_rows, files))
 
-    def _adapted(self, row: Row) -> Row | RowProblem:
+    def _adapted(self, row: SourceRow) -> SourceRow | RowProblem:
         try:
             return replace(row, fields=self.adapt(row.fields))
         except FieldError as error:

@@ -14,7 +14,7 @@ from typing import Any
 from saccade.tasks.benchmarks.card import Card
 from saccade.tasks.benchmarks.loaders.base import first_match
 from saccade.tasks.benchmarks.problem import RowProblem
-from saccade.tasks.benchmarks.row_files import Row, count_rows, read_rows
+from saccade.tasks.benchmarks.row_files import SourceRow, count_rows, read_rows
 
 _LONGEST_INDEX = 64
 
@@ -25,11 +25,11 @@ class VlmEvalKit:
     def find(self, folder: Path, card: Card) -> tuple[Path, ...]:
         return first_match(folder, card.loader.files)
 
-    def rows(self, files: tuple[Path, ...]) -> Iterator[Row | RowProblem]:
+    def rows(self, files: tuple[Path, ...]) -> Iterator[SourceRow | RowProblem]:
         for file in files:
             shared: dict[str, str] | None = None
             for row in read_rows(file):
-                if isinstance(row, Row) and (wanted := _reference(row.fields)) is not None:
+                if isinstance(row, SourceRow) and (wanted := _reference(row.fields)) is not None:
                     shared = _shared_images(file) if shared is None else shared
                     yield _resolved(row, wanted, shared)
                 else:
@@ -46,7 +46,7 @@ def _reference(fields: Mapping[str, Any]) -> str | None:
     return image if short and isinstance(image, str) and image.isalnum() else None
 
 
-def _resolved(row: Row, wanted: str, shared: Mapping[str, str]) -> Row | RowProblem:
+def _resolved(row: SourceRow, wanted: str, shared: Mapping[str, str]) -> SourceRow | RowProblem:
     image = shared.get(wanted)
     if image is None:
         return row.problem("image", f"it is that of row {wanted!r}, which is not there or has none of its own")
@@ -55,9 +55,9 @@ def _resolved(row: Row, wanted: str, shared: Mapping[str, str]) -> Row | RowProb
 
 def _shared_images(file: Path) -> dict[str, str]:
     """The pictures to which other rows refer, by the index of the row that has them."""
-    rows = (row.fields for row in read_rows(file) if isinstance(row, Row))
+    rows = (row.fields for row in read_rows(file) if isinstance(row, SourceRow))
     wanted = {reference for fields in rows if (reference := _reference(fields)) is not None}
-    again = (row.fields for row in read_rows(file) if isinstance(row, Row))
+    again = (row.fields for row in read_rows(file) if isinstance(row, SourceRow))
     return {
         str(fields["index"]): fields["image"]
         for fields in again

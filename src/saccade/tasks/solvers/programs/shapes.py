@@ -1,7 +1,7 @@
 """Circles or regular polygons of one kind: how many are there, alone (filled or not) or as overlapping outlines?
 
-A shape alone is told by its area. For the others an outline of every size is laid over the lines: where a shape is,
-lines run under all of it. Not for filled shapes that overlap, nor for shapes cut by the edge of the picture.
+A shape alone is recognised by its area. For the others an outline of every size is laid over the lines: where a shape
+is, lines run under all of it. Not for filled shapes that overlap, nor for shapes cut by the edge of the picture.
 """
 
 # ruff: noqa: T201

@@ -1,0 +1,85 @@
+"""Qwen2.5-VL and Qwen3-VL: a picture is its placeholders between `<|vision_start|>` and `<|vision_end|>`.
+
+In Qwen3-VL, what a tool gave is said by the user between `<tool_response>` tags, and the tower has further mergers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from PIL import Image
+
+from saccade.models.families.base import ModelFamily
+from saccade.models.families.pieces import Piece, SpecialToken
+from saccade.record.content import Role
+
+RESERVED: Final = (
+    "<|im_start|>",
+    "<|vision_start|>",
+    "<|vision_end|>",
+    "<|vision_pad|>",
+    "<|image_pad|>",
+    "<|video_pad|>",
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class QwenVl(ModelFamily):
+    """A family whose processor merges squares of patches, and whose positions have three axes."""
+
+    placeholder: str = "<|image_pad|>"
+    reserved: tuple[str, ...] = RESERVED
+    vision_parts: tuple[str, ...] = ("visual",)
+    projector_parts: tuple[str, ...] = ("visual.merger",)
+    tensor_names: tuple[str, ...] = ("pixel_values", "image_grid_thw")
+    rope_axes: int = 3
+    tool_response: bool = False
+    """A tool speaks as the user, between tags. They are ordinary text in the vocabulary's eyes: no special tokens."""
+
+    def head(self, role: Role) -> tuple[Piece, ...]:
+        if role == "tool" and self.tool_response:
+            return (*super().head("user"), "<tool_response>\n")
+        return super().head(role)
+
+    def tail(self, role: Role) -> tuple[Piece, ...]:
+        closing = ("\n</tool_response>",) if role == "tool" and self.tool_response else ()
+        return (*closing, *super().tail(role))
+
+    def picture(self, tokens: int) -> tuple[Piece, ...]:
+        """One placeholder for each 2 by 2 patches."""
+        return (
+            SpecialToken("<|vision_start|>"),
+            *(SpecialToken(self.placeholder),) * tokens,
+            SpecialToken("<|vision_end|>"),
+        )
+
+    def visual_tokens(self, width: int, height: int, image_processor: Any, config: Any) -> int:
+        """From the size alone; no pixel is read."""
+        patches = int(image_processor.get_number_of_image_patches(height, width))
+        return patches // int(image_processor.merge_size) ** 2
+
+    def prepared(self, image: Image.Image, image_processor: Any) -> Image.Image:
+        """At the size to which the processor would bring it before it cuts patches."""
+        from transformers.models.qwen2_vl.image_processing_pil_qwen2_vl import smart_resize
+
+        height, width = smart_resize(
+            image.height,
+            image.width,
+            factor=image_processor.patch_size * image_processor.merge_size,
+            min_pixels=image_processor.size["shortest_edge"],
+            max_pixels=image_processor.size["longest_edge"],
+        )
+        return image.resize((width, height), resample=image_processor.resample)
+
+    def features(self, made: Mapping[str, Any], config: Any) -> tuple[int, ...]:
+        """From the grids."""
+        merged = config.vision_config.spatial_merge_size**2
+        return tuple(int(patches) // merged for patches in made["image_grid_thw"].prod(-1))
+
+
+QWEN2_5_VL = QwenVl(model_type="qwen2_5_vl")
+QWEN3_VL = QwenVl(
+    model_type="qwen3_vl", projector_parts=("visual.merger", "visual.deepstack_merger_list"), tool_response=True
+)

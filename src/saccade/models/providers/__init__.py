@@ -1,0 +1,1 @@
+"""The providers that Saccade brings: one file each, with everything that is known of it."""

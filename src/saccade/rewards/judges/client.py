@@ -1,0 +1,246 @@
+"""The one way to a model that judges, for curation, evaluations and rewards: replies kept, requests bounded.
+
+    client = JudgeClient(load_model("openai:gpt-4.1-mini"), AskRules(seconds=60, dollars=2.0), kept=Path("judge"))
+    said = await client.ask(message, read)          # what `read` makes of the reply, or a `NoReply`
+
+A reply in which `read` finds nothing is asked for again, each time warmer. One request has `seconds`, whatever the
+backend does: its tries, and the waits between them, are inside. After `outages` lost requests in a row no other is made
+for `seconds`, so that a judge that hangs costs a step of training about `seconds`, and not that for every rollout.
+What a missing reply means is for the caller to say; only what would be refused whatever is asked is raised.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from time import monotonic
+from typing import TypeVar
+
+from pydantic import PositiveFloat, PositiveInt, ValidationError
+
+from saccade.errors import MissingMediaError, ModelDeniedError, ModelLostError, ModelRefusedError, SettingsError
+from saccade.models.base import Completion, MediaReader, Model, Request
+from saccade.models.hosted import HostedModel
+from saccade.models.kept import KeptModel
+from saccade.models.retry import DEFAULT_RETRY, RetryPolicy
+from saccade.record.base import Record, clean_text
+from saccade.record.content import Message
+from saccade.record.settings import Settings
+from saccade.record.trajectory import Sampling
+from saccade.rewards.judges.verdict import NoVerdict
+
+T = TypeVar("T")
+R = TypeVar("R", bound=Record)
+
+_log = logging.getLogger(__name__)
+
+
+class AskRules(Settings):
+    """How a model that judges is asked."""
+
+    attempts: PositiveInt = 3
+    """How often a question is put until the reply is a verdict."""
+    max_tokens: PositiveInt = 1024
+    """Of a reply, thoughts included."""
+    concurrent: PositiveInt = 8
+    """Requests at once, of the whole run."""
+    seconds: PositiveFloat = 600.0
+    """Of one request, all its tries and the waits between them included."""
+    outages: PositiveInt = 8
+    """After so many lost requests in a row those that wait are lost too, and none is made for `seconds`."""
+    dollars: PositiveFloat | None = None
+    """Most that the judge may cost, from when the command starts; requests under way are still paid. None: no limit."""
+
+
+ASK_LIMITS = ("concurrent", "seconds", "outages", "dollars")
+"""Those that decide nothing that a run holds, so a run may be continued with others."""
+
+
+class PatientRules(AskRules):
+    """The same, and how often and how long one request is tried."""
+
+    retry: RetryPolicy = DEFAULT_RETRY
+
+
+@dataclass(frozen=True, slots=True)
+class NoReply:
+    """That a question has no usable reply, and why."""
+
+    reason: NoVerdict
+    detail: str
+    error: Exception | None = None
+    """The error behind it; None for a reply that was there and could not be read."""
+
+
+class JudgeClient:
+    """Asks `model` within `rules`; a `Model` itself, whose requests are bounded and kept. For one event loop."""
+
+    def __init__(
+        self,
+        model: Model,
+        rules: AskRules | None = None,
+        kept: Path | None = None,
+        kept_before: Callable[[Request], str] | None = None,
+    ) -> None:
+        """`kept` is the folder of replies; `kept_before` as `KeptModel` takes it.
+
+        Raises:
+            SettingsError: the rules bound dollars, and nobody knows what the model costs.
+        """
+        self.name = model.name
+        self.rules = rules or AskRules()
+        bounded = _Bounded(model, self.rules)
+        self._model: Model = bounded if kept is None else KeptModel(bounded, kept, before=kept_before)
+
+    async def ask(self, message: Message, read: Callable[[str], T | None], media: MediaReader) -> T | NoReply:
+        """What `read` makes of a reply to `message`, whose pictures `media` has; it gives None for a reply to be had
+        anew.
+
+        Raises:
+            ModelDeniedError: whatever is asked would be refused, or the dollars are spent.
+        """
+        said = ""
+        for attempt in range(self.rules.attempts):
+            request = Request((message,), sampling=_sampling(attempt, self.rules.max_tokens))
+            try:
+                completion = await self._model.complete(request, media)
+            except ModelLostError as error:
+                return self._none(NoVerdict.OUTAGE, error)
+            except ModelDeniedError:
+                raise
+            except ModelRefusedError as error:
+                return self._none(NoVerdict.REFUSED, error)
+            except MissingMediaError as error:
+                return NoReply(NoVerdict.UNSEEN, clean_text(str(error)), error)
+            said = clean_text(completion.text)
+            found = read(said)
+            if found is not None:
+                return found
+        return self._none(NoVerdict.MALFORMED, said[:300])
+
+    def _none(self, reason: NoVerdict, why: str | Exception) -> NoReply:
+        detail = clean_text(str(why))
+        level = logging.DEBUG if isinstance(why, _NotAskedError) else logging.WARNING
+        said = "its reply is not the JSON that was asked for" if reason is NoVerdict.MALFORMED else detail
+        _log.log(level, "The judge %s gave no verdict (%s): %s", self.name, reason.value, said)
+        return NoReply(reason, detail, why if isinstance(why, Exception) else None)
+
+    async def complete(
+        self, request: Request, media: MediaReader, *, on_text: Callable[[str], None] | None = None
+    ) -> Completion:
+        """One reply, kept and bounded. Raises what the model raises, and as `ask`."""
+        return await self._model.complete(request, media, on_text=on_text)
+
+    async def close(self) -> None:
+        """Close the model."""
+        await self._model.close()
+
+
+def client_of(model: Model, rules: AskRules) -> JudgeClient:
+    """The model as a client with these rules; one that is a client already keeps its own."""
+    return model if isinstance(model, JudgeClient) else JudgeClient(model, rules)
+
+
+def _sampling(attempt: int, max_tokens: int) -> Sampling:
+    # The first attempt is greedy; a second greedy one would say the same again. No seed: not every backend has one.
+    return Sampling(temperature=0.6 + attempt / 10 if attempt else 0.0, max_tokens=max_tokens)
+
+
+def strict_verdict(reply: str, kind: type[R]) -> R | None:
+    """The reply as a JSON object with exactly the fields of `kind`, fenced or not; None for anything else."""
+    try:
+        return kind.model_validate_json(unfenced(reply), strict=True)
+    except ValidationError:
+        return None
+
+
+def unfenced(reply: str) -> str:
+    """The reply without the Markdown fence that models like to put around JSON."""
+    text = reply.strip()
+    if text.startswith("```") and text.endswith("```") and "\n" in text:
+        return text.partition("\n")[2][:-3].strip()
+    return text
+
+
+class _NotAskedError(ModelLostError):
+    """Earlier requests were lost one after the other, so this one was not made."""
+
+
+class _Bounded:
+    """The model, within the limits of requests at once, seconds, outages in a row and dollars."""
+
+    def __init__(self, model: Model, rules: AskRules) -> None:
+        if rules.dollars is not None and isinstance(model, HostedModel) and not model.has_price:
+            raise SettingsError(
+                f"the judge may cost {rules.dollars:g} dollars, and what {model.name} costs is not known: it is in no "
+                "table of prices. Leave `dollars` out, or name a model with a price."
+            )
+        self.name = model.name
+        self._model = model
+        self._rules = rules
+        self._room = asyncio.Semaphore(rules.concurrent)
+        self._lost, self._why, self._again = 0, "", 0.0
+        self._spent = 0.0
+
+    async def complete(
+        self, request: Request, media: MediaReader, *, on_text: Callable[[str], None] | None = None
+    ) -> Completion:
+        """What the model says. Raises what it raises.
+
+        Raises:
+            ModelLostError: time is up, or earlier requests were lost one after the other.
+            ModelDeniedError: the dollars are spent.
+        """
+        async with self._room:
+            self._check()
+            try:
+                completion = await self._in_time(request, media, on_text)
+            except ModelLostError as error:
+                self._lost, self._why = self._lost + 1, str(error)
+                self._again = monotonic() + self._rules.seconds
+                if self._lost == self._rules.outages:
+                    _log.warning("%s lost %d requests in a row; it is left alone for a while.", self.name, self._lost)
+                raise
+            self._lost = 0
+            self._pay(completion)
+            return completion
+
+    async def close(self) -> None:
+        """Close the model."""
+        await self._model.close()
+
+    def _check(self) -> None:
+        if self._rules.dollars is not None and self._spent >= self._rules.dollars:
+            raise ModelDeniedError(
+                f"{self.name} has cost {self._spent:.4f} dollars, and may cost {self._rules.dollars:g} (`dollars` of "
+                "the judge). Its replies are kept: raise the limit, and run the same command again."
+            )
+        if self._lost >= self._rules.outages and monotonic() < self._again:
+            raise _NotAskedError(
+                f"{self.name} was not asked, for the last {self._lost} requests to it were lost (`outages` of the "
+                f"judge), the last one so: {self._why}"
+            )
+
+    async def _in_time(self, request: Request, media: MediaReader, on_text: Callable[[str], None] | None) -> Completion:
+        try:
+            async with asyncio.timeout(self._rules.seconds) as bound:
+                return await self._model.complete(request, media, on_text=on_text)
+        except TimeoutError:
+            if not bound.expired():
+                raise
+        raise ModelLostError(
+            f"{self.name} gave no reply within {self._rules.seconds:g} s, all tries included (`seconds` of the judge)."
+        )
+
+    def _pay(self, completion: Completion) -> None:
+        if self._rules.dollars is None:
+            return
+        if completion.usage.dollars is None:
+            raise SettingsError(
+                f"the judge may cost {self._rules.dollars:g} dollars, and a reply of {self.name} came without its "
+                "price, so nobody can keep count. Leave `dollars` out, or name a model with a price."
+            )
+        self._spent += completion.usage.dollars

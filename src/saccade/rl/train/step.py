@@ -1,0 +1,282 @@
+"""A step of reinforcement learning, from top to bottom.
+
+    tasks → rollouts → rewards → selection → advantages → rows → loss → update → metrics
+
+`Trainer.step` is the step; what it calls stands below it in this order. A rollout is one frozen `Rollout` all the way:
+each stage replaces it by one that knows more. Of several processes each plays its share of the tasks and computes its
+share of the update's forward passes; what was played is known to all, so that each makes the same selection.
+
+Log-probabilities before the first update must be those of the sampling. Imports torch; import this module late.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from saccade.dialects.base import Dialect
+from saccade.episode.plan import Plan, limits_with
+from saccade.errors import TrainingError
+from saccade.grading.grade import grade_of
+from saccade.record.task import Task
+from saccade.record.trajectory import EpisodeLimits
+from saccade.rewards.judges.verdict import NoVerdict
+from saccade.rl.generation.rollouts import GenerationSettings, RolloutResources, generate_rollouts
+from saccade.rl.losses.policy import LossInputs, Totals, entropy, policy_loss
+from saccade.rl.recipe import Recipe, RlOptimizerSettings
+from saccade.rl.rollout import Rollout, RolloutGroup, group_of
+from saccade.rl.select.selection import Selection
+from saccade.rl.train.forward import reference_logprobs, sampled_logprobs
+from saccade.rl.train.make_engine import sync_weights
+from saccade.rl.train.metrics import StepTiming, UpdateMetrics, step_metrics
+from saccade.rl.train.scoring import Scorer
+from saccade.rl.train.tasks import TaskList
+from saccade.tokens.batch import BatchRow, Collator, forward_passes, token_row, work
+from saccade.training.learner import Learner
+from saccade.training.parallel import Processes
+from saccade.training.weights import Trainable
+
+
+@dataclass(frozen=True, slots=True)
+class StepResult:
+    """What came of a step."""
+
+    rollouts: list[Rollout]
+    """Every rollout in the order of the tasks, with its reward; those that were trained on with their advantage."""
+    cursor: int
+    """Of the next task in the sequence of epochs."""
+    tokens: int
+    """Sampled tokens that entered the update."""
+    metrics: dict[str, float]
+
+
+@dataclass(frozen=True)
+class Trainer:
+    """Makes steps. Every process has one, and calls it alike."""
+
+    recipe: Recipe
+    dialect: Dialect
+    resources: RolloutResources
+    generation: GenerationSettings
+    scorer: Scorer
+    updater: Updater
+
+    @property
+    def processes(self) -> Processes:
+        """Those that make a step together."""
+        return self.updater.learner.processes
+
+    async def step(self, number: int, tasks: TaskList, cursor: int) -> StepResult:
+        """Step `number` (from 0), whose first task is at `cursor` in the sequence of epochs.
+
+        Raises:
+            TrainingError: every rollout was lost, no question to a judge had a verdict, or the update failed.
+        """
+        trained, limits, timing = self.updater.learner.trained, self.recipe.rounds, StepTiming()
+        trained.model.eval()
+        groups: list[RolloutGroup] = []
+        selection = Selection()
+        for _ in range(limits.rounds):
+            places = range(cursor, cursor + limits.tasks)
+            cursor = places.stop
+            own = await self.take(tasks, places)
+            groups += await self.score(await self.roll_out(own, timing), timing)
+            check_judged(groups)
+            selection = self.recipe.selection(groups)
+            if len(selection.kept) >= limits.groups:
+                break
+        check_lost(groups)
+        compared = self.recipe.advantage(selection)
+
+        began = time.perf_counter()
+        sums = await asyncio.to_thread(self.updater.update, compared, number)
+        if sums.updates:
+            await sync_weights(self.resources.engine, trained, self.processes)
+        timing.update = time.perf_counter() - began
+
+        timing.replayed = int(self.processes.all_sum([timing.replayed])[0])
+        played = (item for group in groups for item in group.rollouts)
+        rollouts = list({item.id: item for item in (*played, *compared)}.values())  # in the order of `played`
+        metrics = step_metrics(rollouts, selection, sums, timing, self.updater.learner.learning_rate)
+        return StepResult(rollouts, cursor, int(sums.tokens), metrics)
+
+    async def take(self, tasks: TaskList, places: Sequence[int]) -> dict[int, Task]:
+        """This process's share of the tasks at `places` in the sequence of epochs."""
+        own, seed, store = self.processes.share(places), self.recipe.seed, self.resources.store
+        return await asyncio.to_thread(lambda: {place: tasks.make(tasks.at(place, seed), store) for place in own})
+
+    async def roll_out(self, tasks: Mapping[int, Task], timing: StepTiming) -> list[list[Rollout]]:
+        """A group of rollouts of each task; `tasks` are those of this process by their places."""
+        size = self.recipe.rollout.group_size
+        plans = [
+            self.plan(task, place * size + number, f"{task.id}@{place}")
+            for place, task in tasks.items()
+            for number in range(size)
+        ]
+        played, took = await generate_rollouts(plans, self.resources, self.generation, self.recipe.seed)
+        timing.decoding += took.decoding
+        timing.sandbox += took.waiting
+        timing.replayed += took.replayed
+        return [played[start : start + size] for start in range(0, len(played), size)]
+
+    async def score(
+        self, own: Sequence[Sequence[Rollout]], timing: StepTiming, *, trained_on: bool = True
+    ) -> list[RolloutGroup]:
+        """The groups of every process with their rewards, from those of this one."""
+        began = time.perf_counter()
+        scored = await asyncio.gather(*(self.scorer(group, trained_on=trained_on) for group in own))
+        ended = time.perf_counter()
+        timing.scoring += ended - began
+        everyones = await asyncio.to_thread(self.processes.gather_shares, scored)
+        timing.others += time.perf_counter() - ended
+        return [group_of(group) for group in everyones]
+
+    def plan(self, task: Task, rollout: int, group: str, *, greedy: bool = False) -> Plan:
+        """One episode; a `rollout` number is used once in a run."""
+        sampling, limits = self.recipe.rollout.sampling, self.recipe.rollout.limits or EpisodeLimits()
+        return Plan(
+            task,
+            self.dialect,
+            sampling.model_copy(update={"temperature": 0.0}) if greedy else sampling,
+            limits_with(self.dialect.limits, **limits.model_dump()),
+            group,
+            rollout,
+        )
+
+
+@dataclass(frozen=True)
+class Updater:
+    """Updates the weights with rollouts that have their advantages."""
+
+    learner: Learner
+    collate: Collator
+    recipe: Recipe
+    reference: Trainable | None
+    """The policy to stay near, where that is not the policy without its adapter."""
+    max_tokens: int
+    """Of a forward pass, padding included."""
+    max_logprob_diff: float
+    """Largest difference of a log-probability between sampling and training before any update, in nats."""
+    train_mode: bool = False
+    """Of the model in forward passes: transformers recomputes activations in this mode alone."""
+
+    def update(self, rollouts: Sequence[Rollout], number: int) -> UpdateMetrics:
+        """The updates of step `number`; none without rollouts.
+
+        Raises:
+            TrainingError: the loss or the gradient is no number, or sampling and training disagree; the weights are
+                as they were before that update.
+        """
+        self.learner.trained.model.train(self.train_mode)
+        sums = UpdateMetrics()
+        for minibatch in _minibatches(rollouts, self.recipe.optimizer, (self.recipe.seed, number)):
+            metrics = self.gradient(minibatch)
+            if sums.updates:
+                metrics.max_logprob_diff = 0.0  # the policy is not the one that sampled any more
+            self.check(metrics)
+            self.learner.step(min(1.0, (number + 1) / max(1, self.recipe.optimizer.warmup_steps)))
+            sums.add(metrics)
+        sums.loss /= max(1, sums.updates)
+        sums.gradient_norm /= max(1, sums.updates)
+        return sums
+
+    def gradient(self, rollouts: Sequence[Rollout]) -> UpdateMetrics:
+        """That of one update, added up over forward passes and processes."""
+        rows = [token_row(item.trained_tokens()) for item in rollouts]
+        totals = Totals(float(sum(row.trained.sum() for row in rows)), float(len(rows)))
+        lengths = [len(row) for row in rows]
+        passes = forward_passes(lengths, self.max_tokens, packed=False)
+        own = UpdateMetrics()
+        for group in self.learner.processes.balanced_shares(passes, work(lengths, passes)):
+            loss = None  # where another process has one pass more
+            if group is not None:
+                loss, metrics = self.loss([rollouts[at] for at in group], [rows[at] for at in group], totals)
+                own.add(metrics)
+            self.learner.backward(loss)
+        total = UpdateMetrics(gradient_norm=self.learner.gradient_norm(self.recipe.optimizer.clip), updates=1)
+        for metrics in self.learner.processes.all_gather(own):
+            total.add(metrics)
+        return total
+
+    def loss(
+        self, rollouts: Sequence[Rollout], rows: Sequence[BatchRow], totals: Totals
+    ) -> tuple[torch.Tensor, UpdateMetrics]:
+        """That of one forward pass, whose share of the whole update follows from `totals`."""
+        trained, settings = self.learner.trained, self.recipe.loss
+        temperature = self.recipe.rollout.sampling.temperature
+        batch = self.collate(rows)
+        output = sampled_logprobs(trained, batch, rows, temperature)
+        reference, device = None, output.mask.device
+        if settings.kl_weight:
+            reference = reference_logprobs(trained, self.reference, batch, rows, temperature)
+        inputs = LossInputs(
+            logprobs=output.logprobs,
+            behaviour=batch.lay_out([item.behaviour_logprobs() for item in rollouts], 0.0).to(device),
+            advantages=batch.lay_out([item.token_advantages() for item in rollouts], 0.0).to(device),
+            mask=output.mask.float(),
+            reference=reference,
+            logits=output.dense_logits() if settings.entropy_weight else None,
+        )
+        loss, sums = policy_loss(inputs, settings, totals)
+        with torch.no_grad():
+            spread = float(entropy(output.logits.detach()).sum())
+        value = float(loss.detach())
+        return loss, UpdateMetrics(value, 0.0, sums.tokens, sums.clipped, sums.kl, spread, sums.max_logprob_diff)
+
+    def check(self, metrics: UpdateMetrics) -> None:
+        """Raises `TrainingError` for an update that must not be made, and forgets its gradient."""
+        if metrics.max_logprob_diff > self.max_logprob_diff:
+            self.learner.zero_grad()
+            raise TrainingError(
+                f"a token's log-probability differs by {metrics.max_logprob_diff:.2g} between sampling and training, "
+                f"and at most {self.max_logprob_diff:.2g} is allowed (max_logprob_diff): the policy that "
+                "learns would not be the one that sampled. Nothing was updated."
+            )
+        if not (np.isfinite(metrics.gradient_norm) and np.isfinite(metrics.loss)):
+            self.learner.zero_grad()
+            raise TrainingError(
+                f"an update had a loss of {metrics.loss} and a gradient of norm {metrics.gradient_norm}; the weights "
+                "are as they were before. Lower the learning rate, or train in float32."
+            )
+
+
+def _minibatches(
+    rollouts: Sequence[Rollout], settings: RlOptimizerSettings, seed: tuple[int, int]
+) -> Iterator[Sequence[Rollout]]:
+    """The rollouts of each update; shuffled only where there is more than one."""
+    if not rollouts:
+        return
+    if settings.updates == settings.epochs == 1:
+        yield rollouts
+        return
+    for epoch in range(settings.epochs):
+        order = np.random.default_rng([*seed, epoch]).permutation(len(rollouts))
+        for part in np.array_split(order, settings.updates):
+            if len(part):
+                yield [rollouts[index] for index in part]
+
+
+def check_lost(groups: Sequence[RolloutGroup]) -> None:
+    """Raise `TrainingError` if every rollout was lost."""
+    rollouts = [item for group in groups for item in group.rollouts]
+    if all(item.lost for item in rollouts):
+        detail = rollouts[0].trajectory.stop_detail
+        raise TrainingError(f"every rollout of a step was lost to outages, the first to this one: {detail}")
+
+
+def check_judged(groups: Sequence[RolloutGroup]) -> None:
+    """Raise `TrainingError` if a judge was asked about the rollouts of a step, and gave no verdict on any."""
+    rollouts = [item for group in groups for item in group.rollouts]
+    details = [part.detail for item in rollouts for part in item.reward.parts if part.value is None]
+    details += [grade_of(score.detail).invalid for item in rollouts for score in item.trajectory.scores]
+    failed = {NoVerdict.OUTAGE.value, NoVerdict.REFUSED.value, NoVerdict.MALFORMED.value} & set(details)
+    if failed and all(item.reward.total is None for item in rollouts):
+        raise TrainingError(
+            f"no rollout of a step has a reward, for the judge gave no verdict ({', '.join(sorted(failed))}); the "
+            "warnings above say why. Correct the cause, and continue with --resume."
+        )

@@ -1,1 +1,0 @@
-"""How each family of checkpoints frames a conversation; one file each."""

@@ -1,0 +1,154 @@
+"""The shell of a training run, supervised or by reinforcement: begun or resumed, step by step, to a checkpoint.
+
+    OUT/settings.toml  metrics.jsonl  samples.jsonl  tensorboard/  checkpoints/  model/
+
+    check_folder(settings, out, resume)            # refused where `out` holds another run
+    processes = join_processes(settings.threads)
+    ...                                            # the trainer reads its data and loads its checkpoint
+    begin_run(settings, out, processes)
+    run = ActiveRun(settings, out, learner, fingerprint, steps, callback)
+    run.resume("the run was begun with other data. ...")
+    with run.writing():
+        for step in run.steps():
+            ...                                    # one update
+            run.record(state, metrics)
+            run.save_if_due()
+    return run.export(dialects)
+
+What a step does, and what is done between two of them, is the trainer's. Imports torch; import this module late.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Protocol
+
+import torch
+
+from saccade.errors import TrainingError
+from saccade.record.settings import Settings, save_settings
+from saccade.training.callback import Metrics, TrainingCallback
+from saccade.training.checkpoints import Checkpoints, RunState
+from saccade.training.folder import SETTINGS
+from saccade.training.journal import TrainingJournal
+from saccade.training.learner import Learner
+from saccade.training.parallel import Processes
+from saccade.training.settings import KeepSettings
+from saccade.training.weights import export
+
+
+def join_processes(threads: int, *, cpu: bool = False) -> Processes:
+    """This process among those of the run; on a CPU torch gets so many `threads` (0: one for each core).
+
+    `cpu` leaves GPUs alone.
+    """
+    processes = Processes(cpu=cpu)
+    if processes.device.type == "cpu":
+        torch.set_num_threads(threads or os.cpu_count() or 1)
+    return processes
+
+
+def begin_run(settings: Settings, out: Path, processes: Processes) -> None:
+    """Save the settings: once every process has checked the folder, and data and checkpoint are known to be there."""
+    processes.barrier()
+    if processes.is_main:
+        out.mkdir(parents=True, exist_ok=True)
+        save_settings(settings, out / SETTINGS)
+
+
+class RunSettings(Protocol):
+    """What the shell reads in the settings of a trainer."""
+
+    @property
+    def keep(self) -> KeepSettings:
+        """What is written."""
+
+    def model_dump(self, *, mode: str) -> dict[str, Any]:
+        """All of them, for a tracker."""
+
+
+class ActiveRun:
+    """A run between two steps: where it stands, and what it writes. Every process has one and calls it alike."""
+
+    def __init__(
+        self, settings: RunSettings, out: Path, learner: Learner, data: str, total: int, callback: TrainingCallback
+    ) -> None:
+        """`data` is the fingerprint of what is trained on; `total` is the number of steps."""
+        self.state = RunState(0, 0, data)
+        self.total = total
+        self._settings = settings
+        self._out = out
+        self._learner = learner
+        self._callback = callback
+        self._journal: TrainingJournal | None = None
+        self._checkpoints = Checkpoints(out / "checkpoints", settings.keep.checkpoints, learner.processes)
+
+    def resume(self, refusal: str) -> None:
+        """Continue from the last checkpoint, where there is one.
+
+        Raises:
+            TrainingError: it was trained on other data (`refusal`), or it cannot be read.
+        """
+        checkpoint = self._checkpoints.latest()
+        if checkpoint is None:
+            return
+        state, weights, tensors = checkpoint
+        if state.data != self.state.data:
+            raise TrainingError(refusal)
+        self._learner.restore(weights, tensors)
+        self.state = state
+
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """The journal is open, in the process that writes; lines beyond the checkpoint are forgotten."""
+        if self._learner.processes.is_main:
+            config = self._settings.model_dump(mode="json")
+            self._journal = TrainingJournal(self._out, self._settings.keep, self.state.step, config)
+        self._callback.begins(self.state.step, self.total)
+        try:
+            yield
+        finally:
+            if self._journal is not None:
+                self._journal.close()
+
+    def steps(self) -> range:
+        """The numbers (from 0) of the steps that are left."""
+        return range(self.state.step, self.total)
+
+    def due(self, every: int) -> bool:
+        """Whether what is done every so many steps is due now: after the last step always, for 0 never."""
+        return bool(every) and (self.state.step == self.total or self.state.step % every == 0)
+
+    def record(self, state: RunState, values: Metrics) -> None:
+        """A step is done, after which the run stands at `state`."""
+        self.state = state
+        if self._journal is not None:
+            self._journal.metrics(state.step, values)
+            self._callback.step(state.step, values)
+
+    def record_validation(self, values: Metrics, samples: Iterable[Mapping[str, str]]) -> None:
+        """Held-out data were looked at; `samples` are written out, and made in the process that writes alone."""
+        if self._journal is None:
+            return
+        self._journal.metrics(self.state.step, values)
+        self._callback.validated(self.state.step, values)
+        for sample in samples:
+            self._journal.sample(self.state.step, sample)
+
+    def save_if_due(self) -> None:
+        """Write a checkpoint, where it is time for one."""
+        if self.due(self._settings.keep.every):
+            self._callback.saved(self._learner.save(self._checkpoints, self.state))
+
+    def export(self, dialects: Mapping[str, int]) -> Path:
+        """Write the trained checkpoint, which learned these `dialects`; its folder. The learner is used up."""
+        self._learner.finalize()
+        folder = self._out / "model"
+        if self._learner.processes.is_main:
+            export(self._learner.trained, folder, self._settings.keep.dtype, dialects)
+            self._callback.saved(folder)
+        self._learner.processes.barrier()
+        return folder

@@ -1,0 +1,59 @@
+"""What is printed is printed whole: brackets, errors in few lines."""
+
+from __future__ import annotations
+
+import ast
+import re
+from io import StringIO
+from pathlib import Path
+
+import pytest
+from rich.table import Table
+
+import saccade
+from saccade.cli.main import main
+from saccade.cli.plain import error_text, plain_column, plain_console
+
+SOURCE = Path(saccade.__file__).parent
+HINT = re.compile(r"saccade\[[a-z,]+\]")
+
+
+def hints() -> list[tuple[str, str]]:
+    found = [(path, text) for path in SOURCE.rglob("*.py") for text in HINT.findall(path.read_text(encoding="utf-8"))]
+    return sorted({(str(path.relative_to(SOURCE)), text) for path, text in found})
+
+
+def test_no_install_hint_loses_its_extra() -> None:
+    assert len(hints()) > 10
+    page = StringIO()
+    console = plain_console(file=page, width=200)
+    table = Table("hint")
+    for _, hint in hints():
+        console.print(f"Run: pip install '{hint}'", style="yellow")
+        table.add_row(hint)
+    console.print(table)
+    with console.status("x"):
+        pass
+    for _, hint in hints():
+        assert page.getvalue().count(hint) >= 2, hint
+    assert plain_column("{task.description}").markup is False
+
+
+def test_every_console_of_the_commands_prints_brackets() -> None:
+    """rich's own take them for styles, so none is made but in `plain`."""
+    for path in (SOURCE / "cli").glob("*.py"):
+        if path.name == "plain.py":
+            continue
+        called = [node.func for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call)]
+        names = {func.id for func in called if isinstance(func, ast.Name)}
+        assert not names & {"Console", "TextColumn"}, path.name
+
+
+def test_an_error_has_three_lines_and_loses_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    assert error_text("one") == "one"
+    assert error_text("a:\n  b\n  c\n  d\n\n  e") == "a:\n  b\n  c; d; e"
+    mistakes = [f"--set=sampling.t{number}=1" for number in range(5)]
+    assert main(["ask", "x.png", "What?", "--model", "scripted:none.json", *mistakes]) == 2
+    told = capsys.readouterr().err.splitlines()
+    assert len(told) == 3
+    assert all(f"sampling.t{number}" in "\n".join(told) for number in range(5))

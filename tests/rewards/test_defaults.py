@@ -1,0 +1,97 @@
+"""The numbers of the rewards as papers and released code have them, and where a setting ends."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from saccade.record.settings import Settings
+from saccade.rewards import codedance, codev, deepeyes, pixel_reasoner, pyvision_rl, thyme, vista
+from saccade.rewards.judges.box import BoxRule
+from saccade.rewards.judges.client import AskRules
+from saccade.rewards.judges.model import JudgeRules
+from saccade.rewards.repetition import RepetitionRule
+
+CODEDANCE = {
+    "accuracy_weight": 1.0,
+    "format_weight": 0.2,
+    "base": 0.5,
+    "gamma": 4.0,
+    "beta": 0.2,
+    "tool_weight": 1.0,
+    "penalty": -0.5,
+    "discount": 0.2,
+}
+SHARES = (
+    (BoxRule, "contained"),
+    (BoxRule, "touched"),
+    (BoxRule, "largest"),
+    (vista.VistaReward, "right_from"),
+    (pyvision_rl.PyVisionRlReward, "right_from"),
+)
+MATH = {"accuracy_weight": 1.2, "format_weight": 0.4}
+
+
+@pytest.mark.parametrize(
+    ("settings", "numbers"),
+    [
+        (codedance.PRESETS["paper"], CODEDANCE),
+        (codedance.PRESETS["paper-math"], CODEDANCE | MATH | {"base": 1.0}),
+        (codedance.PRESETS["repo-math"], CODEDANCE | MATH | {"base": 1.0}),
+        (codev.PRESETS["paper"], {"accuracy_weight": 1.0, "tool_weight": 0.5, "redline": -1.0, "format_weight": 0.0}),
+        (codev.PRESETS["with-format"], {"format_weight": 0.3}),
+        (deepeyes.PRESETS["repo"], {"accuracy_weight": 0.8, "format_weight": 0.2, "tool_weight": 1.2}),
+        (deepeyes.PRESETS["math"], MATH | {"tool_weight": 0.0}),
+        (pixel_reasoner.PixelReasonerReward(), {"curiosity_weight": 0.5, "target": 0.3, "redundancy_weight": 0.05}),
+        (pyvision_rl.PRESETS["paper"], {"tool_weight": 0.1, "right_from": 1.0}),
+        (pyvision_rl.PRESETS["repo"], {"tool_weight": 0.1, "right_from": 0.5}),
+        (thyme.ThymeReward(), {"accuracy_weight": 1.0, "format_weight": 0.5, "consistency_weight": 0.5}),
+        (vista.VistaReward(), {"penalties": (-1.5, -2.0, -3.0), "right_from": 1.0}),
+        (
+            RepetitionRule(),
+            {
+                "characters": (32, 64, 128),
+                "digits": (128, 256, 512),
+                "words": (8, 16, 32),
+                "phrases": (4, 8, 16),
+                "numbers": (32, 64, 128),
+                "turns": (4, 8, 16),
+            },
+        ),
+        (BoxRule(), {"whole": 1, "part": 0.5, "miss": 0.25, "contained": 0.75, "touched": 0.25, "largest": 0.5}),
+        (
+            JudgeRules(),
+            {
+                "attempts": 3,
+                "max_tokens": 1024,
+                "concurrent": 8,
+                "seconds": 600,
+                "outages": 8,
+                "levels": (1.0, 0.5, 0.25),
+            },
+        ),
+    ],
+    ids=lambda given: type(given).__name__,
+)
+def test_published_numbers(settings: Settings, numbers: dict[str, Any]) -> None:
+    assert {name: settings.model_dump()[name] for name in numbers} == numbers
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "last", "first_wrong"),
+    [
+        *((*share, 1, 1.1) for share in SHARES),
+        *((*share, 0.01, 0) for share in SHARES),
+        (JudgeRules, "levels", (3, 2, 1), (3, 2)),
+        (JudgeRules, "levels", (3, 2, 1), (4, 3, 2, 1)),
+        (AskRules, "attempts", 1, 0),
+        (codedance.CodeDanceReward, "gamma", 0.1, 0),
+        (codedance.CodeDanceReward, "discount", 0, -0.1),
+    ],
+)
+def test_where_a_setting_ends(kind: type[Settings], name: str, last: object, first_wrong: object) -> None:
+    assert getattr(kind.model_validate({name: last}), name) == last
+    with pytest.raises(ValidationError, match=name):
+        kind.model_validate({name: first_wrong})

@@ -1,0 +1,153 @@
+"""The one client of judges: a server that hangs, a price that runs out, replies that earlier versions kept."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.models.wire_server import WireServer, chat, slow
+
+from saccade.errors import ModelDeniedError, SettingsError
+from saccade.models.base import Completion, MediaReader, Request, Usage
+from saccade.models.registry import load_model
+from saccade.models.scripted import ScriptedModel
+from saccade.record.content import Message, TextPart
+from saccade.record.trajectory import Sampling
+from saccade.record.turn import FinishReason
+from saccade.rewards.judges.answer import NO_MEDIA
+from saccade.rewards.judges.client import AskRules, JudgeClient, NoReply, strict_verdict
+from saccade.rewards.judges.model import read_score
+from saccade.rewards.judges.verdict import JudgeVerdict, NoVerdict
+
+HANGS = 120
+"""Seconds after which a test that is held up by a judge fails."""
+
+
+def about(text: str) -> Message:
+    return Message(role="user", parts=(TextPart(text=text),))
+
+
+def score(reply: str) -> float | None:
+    return read_score(reply, (1.0, 0.0))
+
+
+async def ask(client: JudgeClient, text: str = "?") -> float | NoReply:
+    return await client.ask(about(text), score, NO_MEDIA)
+
+
+class Priced:
+    """Says yes for so many dollars each time."""
+
+    name = "own.py:Priced"
+
+    def __init__(self, dollars: float | None = None) -> None:
+        self.dollars = dollars
+        self.asked = 0
+
+    async def complete(
+        self, request: Request, media: MediaReader, *, on_text: Callable[[str], None] | None = None
+    ) -> Completion:
+        self.asked += 1
+        return Completion('{"score": 1}', FinishReason.STOP, usage=Usage(dollars=self.dollars))
+
+    async def close(self) -> None:
+        pass
+
+
+class Stuck(Priced):
+    """Never answers, and knows no time limit of its own."""
+
+    async def complete(self, request: Request, media: MediaReader, **more: Any) -> Completion:
+        self.asked += 1
+        await asyncio.sleep(HANGS * 10)
+        raise AssertionError("nobody waits so long")
+
+
+async def test_a_judge_that_hangs_costs_a_few_requests_and_not_one_for_each_question(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    stuck = Stuck()
+    client = JudgeClient(stuck, AskRules(seconds=0.2, concurrent=2, outages=4))
+    async with asyncio.timeout(HANGS):
+        said = await asyncio.gather(*(ask(client, str(number)) for number in range(500)))
+    none = [item for item in said if isinstance(item, NoReply)]
+    assert (len(none), {item.reason for item in none}) == (500, {NoVerdict.OUTAGE})
+    assert 4 <= stuck.asked <= 5  # one more may be under way
+    assert "gave no reply within 0.2 s" in none[0].detail
+    assert "was not asked, for the last 4 requests" in none[-1].detail
+    assert caplog.text.count("lost 4 requests in a row") == caplog.text.count("requests in a row; it") == 1
+
+
+async def test_it_is_asked_again_after_a_while(server: WireServer) -> None:
+    server.will(slow(server), chat('{"score": 1}'))
+    client = JudgeClient(load_model(f"compatible:judge@{server.url}/v1"), AskRules(seconds=0.3, outages=1))
+    first, second = await ask(client), await ask(client)
+    assert isinstance(first, NoReply)
+    assert isinstance(second, NoReply)
+    assert len(server.bodies) == 1
+    async with asyncio.timeout(HANGS):
+        while (found := await ask(client)) != 1.0:
+            assert isinstance(found, NoReply)
+            await asyncio.sleep(0.05)
+    assert await ask(client) == 1.0
+    await client.close()
+    assert len(server.bodies) == 3
+
+
+async def test_an_answer_in_between_begins_the_count_anew(server: WireServer) -> None:
+    server.will(slow(server), chat('{"score": 1}'), slow(server), chat('{"score": 0}'))
+    client = JudgeClient(load_model(f"compatible:judge@{server.url}/v1"), AskRules(seconds=0.3, outages=2))
+    said = [await ask(client) for _ in range(4)]
+    await client.close()
+    assert [item if isinstance(item, float) else item.reason for item in said] == [
+        NoVerdict.OUTAGE,
+        1.0,
+        NoVerdict.OUTAGE,
+        0.0,
+    ]
+
+
+async def test_dollars_are_a_limit_and_kept_replies_cost_none(tmp_path: Path) -> None:
+    model = Priced(dollars=0.25)
+    client = JudgeClient(model, AskRules(dollars=0.6), tmp_path)
+    assert [await ask(client, text) for text in ("a", "b", "a", "c")] == [1.0] * 4
+    with pytest.raises(ModelDeniedError, match=r"cost 0\.7500 dollars, and may cost 0\.6 .*raise the limit"):
+        await ask(client, "d")
+    assert await ask(client, "b") == 1.0
+    assert model.asked == 3
+    again = JudgeClient(model, AskRules(dollars=0.6), tmp_path)
+    assert [await ask(again, text) for text in ("a", "b", "c", "d")] == [1.0] * 4
+    assert model.asked == 4
+
+
+async def test_dollars_without_a_price_are_refused(server: WireServer) -> None:
+    with pytest.raises(SettingsError, match=r"what compatible:judge costs is not known"):
+        JudgeClient(load_model(f"compatible:judge@{server.url}/v1"), AskRules(dollars=1))
+    client = JudgeClient(Priced(), AskRules(dollars=1))
+    with pytest.raises(SettingsError, match=r"came without its price"):
+        await ask(client)
+    assert await ask(JudgeClient(Priced(), AskRules())) == 1.0
+
+
+async def test_each_attempt_is_warmer_and_as_long_as_set() -> None:
+    heard: list[Sampling] = []
+
+    class Heard(ScriptedModel):
+        async def complete(self, request: Request, media: MediaReader, **more: Any) -> Completion:
+            heard.append(request.sampling)
+            return await super().complete(request, media, **more)
+
+    said = await ask(JudgeClient(Heard(["a", "b", "c", "d"]), AskRules(attempts=4, max_tokens=9)))
+    assert isinstance(said, NoReply)
+    assert (said.reason, said.detail) == (NoVerdict.MALFORMED, "d")
+    assert [item.temperature for item in heard] == pytest.approx([0.0, 0.7, 0.8, 0.9])
+    assert {item.max_tokens for item in heard} == {9}
+
+
+def test_only_the_asked_form_is_read() -> None:
+    assert strict_verdict('```json\n{"score": 1}\n```', JudgeVerdict) == JudgeVerdict(score=1)
+    for reply in ('{"score": "1"}', '{"score": 1, "more": 2}', 'I say {"score": 1}', "", "[]"):
+        assert strict_verdict(reply, JudgeVerdict) is None
