@@ -228,6 +228,8 @@ def test_more_ways_to_one_place(code: str, box: tuple[float, ...]) -> None:
         "for x in range(0, 9, 0):\n    image.crop((x, 20, 30, 40))",
         "for x in range(1, 9, 2, 3):\n    image.crop((x, 20, 30, 40))",
         "for (x,) in zip([10], others):\n    image.crop((x, 20, 30, 40))",
+        "for x in range(1.5, 9):\n    image.crop((x, 20, 30, 40))",
+        "x = 10\nfor y in others:\n    x = y\nimage.crop((x, 20, 30, 40))",
         "for (x,) in others([10]):\n    image.crop((x, 20, 30, 40))",
         "for x in range(65):\n    image.crop((x, 20, 90, 90))",
         "[image.crop((x, 20, 30, 40)) for x in (1, 2) if x > 1]",
