@@ -4,8 +4,8 @@
         await play(sandbox, draw(random.Random(7), 200))
 
 Each step is a call of one of several sessions, or a branch. After it the session is asked for all it can observe, and
-that must be what `world.SessionModel` says. `play` raises `ConformanceError` at the first difference, with the steps that led
-there. Steps are plain data, so that hypothesis can draw and shrink them, too.
+that must be what `world.SessionModel` says. `play` raises `ConformanceError` at the first difference, with the steps
+that led there. Steps are plain data, so that hypothesis can draw and shrink them, too.
 """
 
 from __future__ import annotations
