@@ -28,10 +28,11 @@ VISTA_IN = """
     clevr aokvqa
 """
 VISTA_OUT = "tabmwp ai2d plotqa clevr-math iconqa mathvista"
-TRAINING = """
+TRAINING_SETS = """
     pyvision-image-rl pyvision-video-rl pyvision-image-sft pyvision-video-sft deepeyes-47k vstar-train deepeyes-charts
     deepeyes-thinklite thyme-sft thyme-rl thinklite-vl mmk12 spacer longvila mmpr geoqa-plus
-""".split()
+"""
+TRAINING = TRAINING_SETS.split()
 VISTA = f"{VISTA_IN} {VISTA_OUT}".split()
 
 

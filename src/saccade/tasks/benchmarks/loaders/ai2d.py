@@ -7,7 +7,7 @@ from pathlib import Path
 
 from saccade.tasks.benchmarks.card import Card
 from saccade.tasks.benchmarks.loaders.base import first_match
-from saccade.tasks.benchmarks.loaders.folders import natural, read_object
+from saccade.tasks.benchmarks.loaders.folders import read_object
 from saccade.tasks.benchmarks.problem import FieldError, RowProblem
 from saccade.tasks.benchmarks.row_files import SourceRow
 
@@ -16,7 +16,7 @@ class Ai2d:
     """Reads such files. Questions whose options are labels in the picture have `abcLabel`."""
 
     def find(self, folder: Path, card: Card) -> tuple[Path, ...]:
-        return tuple(sorted(first_match(folder, card.loader.files), key=natural))
+        return first_match(folder, card.loader.files)
 
     def rows(self, files: tuple[Path, ...]) -> Iterator[SourceRow | RowProblem]:
         number = 0

@@ -32,7 +32,7 @@ class FolderLoader:
 
     def find(self, folder: Path, card: Card) -> tuple[Path, ...]:
         """See `Loader.find`; numbered names are in the order of their numbers."""
-        return tuple(sorted(first_match(folder, card.loader.files), key=natural))
+        return tuple(sorted(first_match(folder, card.loader.files), key=_natural))
 
     def rows(self, files: tuple[Path, ...]) -> Iterator[SourceRow | RowProblem]:
         for number, file in enumerate(files):
@@ -73,8 +73,7 @@ def read_object(file: Path) -> dict[str, Any]:
     return data
 
 
-def natural(path: Path) -> tuple[tuple[int, str], ...]:
-    """A key by which numbered names are in the order of their numbers."""
+def _natural(path: Path) -> tuple[tuple[int, str], ...]:
     return tuple((int(part), "") if part.isdecimal() else (-1, part) for part in path.parts)
 
 
