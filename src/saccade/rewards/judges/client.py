@@ -21,7 +21,7 @@ from typing import TypeVar
 
 from pydantic import PositiveFloat, PositiveInt, ValidationError
 
-from saccade.errors import MissingMediaError, ModelDeniedError, ModelLostError, ModelRefusedError, SettingsError
+from saccade.errors import MissingMediaError, ModelDeniedError, ModelLostError, ModelRefusedError
 from saccade.models.base import Completion, MediaReader, Model, Request
 from saccade.models.kept import KeptModel
 from saccade.models.retry import DEFAULT_RETRY, RetryPolicy

@@ -7,7 +7,6 @@ reached are still paid.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from saccade.errors import ModelDeniedError, SettingsError
 from saccade.models.base import Completion, MediaReader, Model, Request
@@ -24,8 +23,7 @@ class Purse:
         """Dollars so far; 0 without a limit, for then nobody counts."""
         self._who, self._kept = who, kept
 
-    @property
-    def empty(self) -> bool:
+    def is_empty(self) -> bool:
         """Whether the limit is reached."""
         return self.dollars is not None and self.spent >= self.dollars
 
@@ -39,7 +37,7 @@ class Purse:
 
     def check(self, name: str) -> None:
         """Raise `ModelDeniedError` if nothing is left for the model of that name."""
-        if self.empty:
+        if self.is_empty():
             raise ModelDeniedError(self.refusal(name))
 
     def refusal(self, name: str) -> str:
@@ -61,28 +59,23 @@ class Purse:
         self.spent += completion.usage.dollars
 
 
-@dataclass(frozen=True)
 class PaidModel:
     """A model that is paid from a purse, and not asked when that is empty."""
 
-    model: Model
-    purse: Purse
-
-    def __post_init__(self) -> None:
+    def __init__(self, model: Model, purse: Purse) -> None:
         """Raises `SettingsError` for a model that cannot be paid."""
-        self.purse.admit(self.model)
-
-    @property
-    def name(self) -> str:
-        return self.model.name
+        purse.admit(model)
+        self.name = model.name
+        self.model = model
+        self._purse = purse
 
     async def complete(
         self, request: Request, media: MediaReader, *, on_text: Callable[[str], None] | None = None
     ) -> Completion:
         """What the model says. Raises what it raises, and `ModelDeniedError` when the purse is empty."""
-        self.purse.check(self.name)
+        self._purse.check(self.name)
         completion = await self.model.complete(request, media, on_text=on_text)
-        self.purse.pay(self.name, completion)
+        self._purse.pay(self.name, completion)
         return completion
 
     async def close(self) -> None:
