@@ -26,7 +26,7 @@ def held_out_loss(
     """Mean loss and accuracy over the learned tokens of `rows`."""
     sums = [0.0, 0.0, 0.0]
     groups = forward_passes([len(row) for row in rows], most_tokens, packed=False)
-    with _looking(trained), torch.no_grad(), trained.autocast():
+    with evaluating(trained), torch.no_grad(), trained.autocast():
         for group in processes.share(groups):
             chosen = [rows[index] for index in group]
             batch = collate(chosen)
@@ -42,7 +42,7 @@ def greedy_samples(
 ) -> Iterator[dict[str, str]]:
     """For each row, what the model writes where its first learned turn begins, beside what was written there."""
     decode = trained.encoder.decode
-    with _looking(trained), trained.autocast():
+    with evaluating(trained), trained.autocast():
         for row in rows:
             start = int(row.trained.argmax())
             stop = start + int(np.argmin(np.append(row.trained[start:], False)))
@@ -68,7 +68,7 @@ def _prompt(row: BatchRow, end: int, collate: Collator, trained: Trainable) -> P
 
 
 @contextmanager
-def _looking(trained: Trainable) -> Iterator[None]:
+def evaluating(trained: Trainable) -> Iterator[None]:
     """Without dropout and gradient checkpointing."""
     trained.model.eval()
     try:
