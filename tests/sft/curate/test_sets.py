@@ -235,6 +235,8 @@ def test_mixture_of_nothing_is_an_error(runs: Runs) -> None:
     runs.write(runs.trajectory("a", task={"source": "a"}))
     with pytest.raises(SettingsError, match="nothing left"):
         runs.curate({"name": "mixture", "weights": {"a": 1, "b": 1}})
+    runs.out = runs.root / "other"
+    assert runs.curate({"name": "mixture", "weights": {"a": 1, "b": 0}}).ids == ["a"]
 
 
 def test_mixture_refuses_what_cannot_be_meant() -> None:

@@ -20,19 +20,18 @@ from saccade.episode.equip import equipped
 from saccade.episode.plan import Plan
 from saccade.episode.run_folder import RunFolder
 from saccade.errors import SettingsError
+from saccade.generate.local_model import completion_of
+from saccade.generate.prompt import build_prompt
+from saccade.generate.scheduler import Scheduler, write_alone
 from saccade.grading.grade import scored_by_rule
-from saccade.models.base import Completion, MediaReader, Request, Usage
-from saccade.models.local_generate import Listening, generate
-from saccade.models.local_prompt import build_prompt
-from saccade.models.local_weights import Checkpoint
+from saccade.models.base import Completion, MediaReader, Request
 from saccade.record.trajectory import Trajectory
 from saccade.sandbox.local import LocalSandbox
 from saccade.sft.train.settings import SftSettings
 from saccade.tasks.sources.resolve import SourceDefaults
 from saccade.tasks.sources.task_set import TaskPool, open_tasks
 from saccade.training.parallel import Processes
-
-_UNHEARD = Listening(tell=lambda _: None, is_cancelled=lambda: False)
+from saccade.training.weights import Trainable
 
 
 class CheckpointModel:
@@ -40,24 +39,16 @@ class CheckpointModel:
 
     name = "trained"
 
-    def __init__(self, checkpoint: Checkpoint) -> None:
-        self._checkpoint = checkpoint
+    def __init__(self, trained: Trainable) -> None:
+        self._checkpoint = trained.checkpoint
+        self._scheduler = Scheduler(trained, most_sequences=1)
 
     async def complete(
         self, request: Request, media: MediaReader, *, on_text: Callable[[str], None] | None = None
     ) -> Completion:
         """The next message; nothing else of this process runs meanwhile."""
-        prompt = build_prompt(request, media, self._checkpoint)
-        sampling = request.sampling.model_copy(update={"max_tokens": request.max_tokens})
-        made = generate(self._checkpoint, prompt, request.stop, sampling, _UNHEARD, request.context_tokens)
-        return Completion(
-            text=made.text,
-            finish=made.finish,
-            token_ids=made.token_ids,
-            logprobs=made.logprobs,
-            usage=Usage(prompt_tokens=prompt.ids.shape[1], sampled_tokens=len(made.token_ids)),
-            model=self.name,
-        )
+        prompt = build_prompt(request, self._checkpoint)
+        return completion_of(write_alone(self._scheduler, request, prompt, media), self.name)
 
     async def close(self) -> None:
         """The weights stay."""
@@ -72,23 +63,23 @@ class ValidationTasks:
         self._settings = settings.validation
         self._out = out / "validation"
 
-    def play(self, checkpoint: Checkpoint, step: int) -> tuple[dict[str, float], list[dict[str, str]]]:
+    def play(self, trained: Trainable, step: int) -> tuple[dict[str, float], list[dict[str, str]]]:
         """The figures after `step` steps, and what was written to the first tasks.
 
         What a run that was killed has played of it already is played again.
         """
         shutil.rmtree(self._out / str(step), ignore_errors=True)
         folder = RunFolder(self._out / str(step))
-        played = asyncio.run(self._played(checkpoint, folder))
+        played = asyncio.run(self._played(trained, folder))
         values = [score.value for item in played for score in item.scores if score.value is not None]
         samples = [_sample(item) for item in played[: self._settings.samples]]
         turns = fmean(len(item.turns) for item in played) if played else 0.0
         right = {"played_accuracy": fmean(values)} if values else {}
         return {**right, "played_turns": turns, "played": len(played)}, samples
 
-    async def _played(self, checkpoint: Checkpoint, folder: RunFolder) -> list[Trajectory]:
+    async def _played(self, trained: Trainable, folder: RunFolder) -> list[Trajectory]:
         dialect, tools = equipped(self._dialect)
-        model = CheckpointModel(checkpoint)
+        model = CheckpointModel(trained)
         played = []
         async with LocalSandbox(limits=dialect.sandbox) as sandbox:
             for plan in self._plans(dialect, folder):

@@ -87,7 +87,7 @@ class _Steps:
         self._total = total
         flash = settings.model.attention.startswith("flash")
         self._packed = settings.batch.layout == "packed" or (settings.batch.layout == "auto" and flash)
-        media = ManyStores(settings.data.runs)
+        self._media = media = ManyStores(settings.data.runs)
         pictures = PictureTensors(trained.encoder, media, settings.data.picture_cache_mib * 2**20)
         looked_at = PictureTensors(trained.encoder, media, 2**26)
         self._collate = Collator(trained.encoder, pictures, trained.model, packed=self._packed)
@@ -163,8 +163,8 @@ class _Steps:
             values, samples = self.held_out(), self.samples()
         if tasks is not None:
             if self._learner.processes.is_main:
-                with evaluating(self._trained), self._trained.autocast():
-                    figures, answers = tasks.play(self._trained.checkpoint, step)
+                with evaluating(self._trained):
+                    figures, answers = tasks.play(self._trained, step)
                 values, samples = {**values, **figures}, chain(samples, answers)
             self._learner.processes.barrier()
         return values, samples
@@ -173,7 +173,7 @@ class _Steps:
         """What the model writes greedily to some of them."""
         validation = self._settings.validation
         rows = self._examples.validation[: validation.samples]
-        return greedy_samples(self._trained, rows, self._collate_held, validation.sample_tokens)
+        return greedy_samples(self._trained, rows, self._media, validation.sample_tokens)
 
 
 def _ahead(thread: ThreadPoolExecutor, make: Callable[[A], B], items: Iterable[A]) -> Iterator[tuple[A, B]]:

@@ -32,6 +32,13 @@ class RaggedCache:
         self._end = 0
         self._at: torch.Tensor | None = None
 
+    def add_row(self) -> None:
+        """One more row, empty."""
+        self.lengths.append(0)
+        for buffers in (self._keys, self._values):
+            for number, old in enumerate(buffers):
+                buffers[number] = torch.cat([old, old.new_zeros((1, *old.shape[1:]))])
+
     def begin(self, rows: Sequence[int], counts: Sequence[int], device: torch.device, dtype: torch.dtype) -> Any:
         """The mask (rows, 1, queries, places) of a pass that appends `counts[i]` places to row `rows[i]`.
 

@@ -6,20 +6,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from tests.generate.support import answered
 from tests.rl.engines.talking import conversations, episode, picture
 from tests.rl.policies import TinyPolicy, full_logprobs, policy, said
 
+from saccade.generate.base import ContextFullError, SampledTurn, TurnRequest
+from saccade.generate.in_process import TransformersEngine
+from saccade.generate.scheduler import PlainPolicy, Scheduler
 from saccade.media.store import MediaStore
-from saccade.models.local_generate import Listening, generate
-from saccade.models.local_prompt import Prompt
+from saccade.models.base import Request
 from saccade.models.tiny import save_tiny
 from saccade.record.trajectory import Sampling
 from saccade.record.turn import FinishReason
-from saccade.rl.engines.base import ContextFullError, SampledTurn, TurnRequest
-from saccade.rl.engines.in_process import TransformersEngine
-from saccade.tokens.batch import Collator, token_row
-from saccade.tokens.pictures import PictureTensors
-from saccade.tokens.segments import SegmentKind, TokenSegment, TokenTrajectory
+from saccade.tokens.segments import TokenTrajectory
 from saccade.tokens.stream import PromptDelta, TokenStream
 
 FAMILIES = ("qwen2_5_vl", "qwen3_vl", "internvl")
@@ -72,18 +71,15 @@ async def test_same_seeds_same_tokens_and_small_passes_change_nothing(qwen: Tiny
 
 
 async def test_greedy_is_what_a_single_answer_is(qwen: TinyPolicy, store: MediaStore) -> None:
-    stream = TokenStream(qwen.encoder, "test")
-    delta = stream.prompt_delta([said("user", picture(store, 0), "Which colour?")])
+    messages = (said("user", picture(store, 0), "Which colour?"),)
+    delta = TokenStream(qwen.encoder, "test").prompt_delta(messages)
     engine = TransformersEngine(qwen, store)
     (slot,) = engine.slots([0])
     made = await slot.generate(TurnRequest(delta, temperature=0.0, max_tokens=24))
     await engine.close()
-    row = token_row(TokenTrajectory("test", (TokenSegment(SegmentKind.PROMPT, delta.ids, delta.pictures),)))
-    batch = Collator(qwen.encoder, PictureTensors(qwen.encoder, store), qwen.checkpoint.model, packed=False)([row])
-    prompt = Prompt(batch.ids, batch.positions, batch.pictures, 0)
-    unheard = Listening(lambda _: None, lambda: False)
-    wanted = generate(qwen.checkpoint, prompt, (), Sampling(max_tokens=24), unheard)
-    assert (made.ids, made.text, made.finish) == (wanted.token_ids, wanted.text, wanted.finish)
+    request = Request(messages, sampling=Sampling(max_tokens=24))
+    (wanted,) = answered(Scheduler(PlainPolicy(qwen.checkpoint), most_sequences=1), store, request)
+    assert (made.ids, made.text, made.finish) == (wanted.ids, wanted.text, wanted.finish)
     np.testing.assert_allclose(made.logprobs, wanted.logprobs, atol=1e-5)
 
 

@@ -1,8 +1,8 @@
-"""Messages as one checkpoint reads them: token ids by its chat template, and the pictures as tensors.
+"""Messages as one checkpoint reads them: token ids by its own chat template, and where its pictures stand in them.
 
 A text cannot forge a turn or a picture: where it spells a reserved or a turn's last token (`<|im_end|>`, say), that
 stretch is tokenised as the plain characters it is. Each picture's place is found by its placeholder in the rendered
-prompt, and expanded to as many visual tokens as its tensor has features, so the two always agree.
+prompt, and expanded to as many visual tokens as the picture has features, counted from its size.
 
 When the last message is the assistant's, the prompt ends inside it, and the model continues it.
 """
@@ -15,16 +15,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import jinja2
-import torch
-from PIL import Image
 
 from saccade.errors import ModelRefusedError
-from saccade.models.base import MediaReader, Request
+from saccade.models.base import Request
 from saccade.models.families.base import ModelFamily
 from saccade.models.families.pieces import SpecialToken
 from saccade.models.local_weights import Checkpoint
-from saccade.models.pictures import PictureRules, decoded_picture
+from saccade.models.pictures import PictureRules, fitting_size
 from saccade.record.content import ImagePart, Message, TextPart
+from saccade.tokens.segments import PromptPicture
 
 _OPEN, _CLOSE = "\ue000", "\ue001"
 """Around a stand-in in a rendered prompt: private-use characters; the first is itself replaced where a text has it."""
@@ -36,43 +35,29 @@ _END = f"{_OPEN}end{_CLOSE}"
 class Prompt:
     """What the model reads."""
 
-    ids: torch.Tensor
-    """int64 (1, tokens)."""
-    positions: torch.Tensor
-    """int64 (1, tokens), or (3, 1, tokens) for a family with three axes."""
-    pictures: dict[str, torch.Tensor]
-    """Further arguments of the model's forward pass; empty without pictures."""
-    visual: int
-    """Visual tokens among `ids`."""
+    ids: tuple[int, ...]
+    pictures: tuple[PromptPicture, ...] = ()
+    """In the order of their placeholders in `ids`."""
+    places: tuple[int, ...] = ()
+    """Index of the first placeholder of each."""
 
     @property
-    def next_position(self) -> int:
-        """Position of the first token that is sampled; below the number of tokens where pictures take fewer."""
-        return int(self.positions.max()) + 1
+    def visual(self) -> int:
+        """Visual tokens among `ids`."""
+        return sum(picture.tokens for picture in self.pictures)
 
 
-def build_prompt(request: Request, media: MediaReader, checkpoint: Checkpoint) -> Prompt:
-    """The prompt of `request`, on the checkpoint's device.
+def build_prompt(request: Request, checkpoint: Checkpoint) -> Prompt:
+    """The prompt of `request`.
 
     Raises:
         ModelRefusedError: the checkpoint cannot take what is asked for.
-        MediaError: a picture cannot be read.
     """
     _check(request)
     rendered, plain = _rendered(request.messages, checkpoint)
     ids = _tokens(rendered, plain, checkpoint.tokenizer)
     parts = [part for message in request.messages for part in message.parts if isinstance(part, ImagePart)]
-    pictures, counts = _pictures(parts, media, checkpoint)
-    expanded = torch.tensor([_expanded(ids, counts, checkpoint)])
-    placeholder = checkpoint.tokenizer.convert_tokens_to_ids(checkpoint.family.placeholder)
-    visual = (expanded == placeholder).int()
-    device = checkpoint.device
-    return Prompt(
-        ids=expanded.to(device),
-        positions=_positions(expanded, visual, pictures, checkpoint).to(device),
-        pictures={name: _placed(tensor, checkpoint) for name, tensor in pictures.items()},
-        visual=int(visual.sum()),
-    )
+    return _expanded(ids, [PromptPicture(part, _count(part, checkpoint)) for part in parts], checkpoint)
 
 
 def _check(request: Request) -> None:
@@ -140,61 +125,37 @@ def _pieces(rendered: str, plain: Sequence[str], tokenizer: Any) -> Iterator[lis
     yield tokenizer.encode(rendered[at:], add_special_tokens=False)
 
 
-def _pictures(
-    parts: Sequence[ImagePart], media: MediaReader, checkpoint: Checkpoint
-) -> tuple[dict[str, torch.Tensor], list[int]]:
-    """Tensors for the forward pass, and the number of visual tokens of each picture."""
-    if not parts:
-        return {}, []
-    rules = PictureRules(pixels=checkpoint.max_pixels)
-    images: list[Image.Image] = [decoded_picture(part, media, rules) for part in parts]
+def _count(part: ImagePart, checkpoint: Checkpoint) -> int:
+    """Features of a picture, from its size alone."""
+    width, height = fitting_size((part.width, part.height), PictureRules(pixels=checkpoint.max_pixels))
     try:
-        made = checkpoint.image_processor(images=images, return_tensors="pt", **dict(checkpoint.family.picture_options))
+        return checkpoint.family.visual_tokens(width, height, checkpoint.image_processor, checkpoint.config)
     except ValueError as error:
         raise ModelRefusedError(
             f"the image processor of {checkpoint.name} refuses a picture: {error}. Show another crop of it."
         ) from error
-    config = checkpoint.model.config
-    if "image_grid_thw" in made:
-        merged = config.vision_config.spatial_merge_size**2
-        counts = [int(count) // merged for count in made["image_grid_thw"].prod(-1)]
-        return {name: made[name] for name in ("pixel_values", "image_grid_thw")}, counts
-    counts = [int(patches) * config.image_seq_length for patches in made["num_patches"]]
-    return {"pixel_values": made["pixel_values"]}, counts
 
 
-def _expanded(ids: Sequence[int], counts: Sequence[int], checkpoint: Checkpoint) -> list[int]:
-    ids_of = checkpoint.tokenizer.convert_tokens_to_ids
-    placeholder = ids_of(checkpoint.family.placeholder)
+def _expanded(ids: Sequence[int], pictures: Sequence[PromptPicture], checkpoint: Checkpoint) -> Prompt:
+    """With as many placeholders for each picture as it has features."""
+    placeholder = checkpoint.placeholder_id
     found = ids.count(placeholder)
-    if found != len(counts):
+    if found != len(pictures):
         raise ModelRefusedError(
-            f"the chat template of {checkpoint.name} wrote {found} of {len(counts)} pictures. "
+            f"the chat template of {checkpoint.name} wrote {found} of {len(pictures)} pictures. "
             "It does not take pictures in every role; use a dialect that shows them as the user's."
         )
-    left = iter(counts)
+    left = iter(pictures)
     expanded: list[int] = []
+    places: list[int] = []
     for token in ids:
-        expanded += ids_of(_around(checkpoint.family, next(left))) if token == placeholder else [token]
-    return expanded
-
-
-def _positions(
-    ids: torch.Tensor, visual: torch.Tensor, pictures: dict[str, torch.Tensor], checkpoint: Checkpoint
-) -> torch.Tensor:
-    """Explicit, for the model would otherwise take them from what it remembers of the prompt before."""
-    if checkpoint.family.rope_axes == 1:
-        return torch.arange(ids.shape[1])[None]
-    grid = pictures.get("image_grid_thw")
-    positions: torch.Tensor
-    positions, _ = checkpoint.model.model.get_rope_index(ids, mm_token_type_ids=visual, image_grid_thw=grid)
-    return positions
-
-
-def _placed(tensor: torch.Tensor, checkpoint: Checkpoint) -> torch.Tensor:
-    if tensor.is_floating_point():
-        return tensor.to(checkpoint.device, checkpoint.model.dtype)
-    return tensor.to(checkpoint.device)
+        if token != placeholder:
+            expanded.append(token)
+            continue
+        written = checkpoint.tokenizer.convert_tokens_to_ids(_around(checkpoint.family, next(left).tokens))
+        places.append(len(expanded) + written.index(placeholder))
+        expanded += written
+    return Prompt(tuple(expanded), tuple(pictures), tuple(places))
 
 
 def _around(family: ModelFamily, visual: int) -> list[str]:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Set
+from collections.abc import Callable, Set
 from dataclasses import dataclass, field
 
+from saccade.generate.base import ContextFullError, SampledTurn, TurnRequest
+from saccade.generate.sequences import Policy
 from saccade.models.local_text import TextOfTokens
 from saccade.models.stops import StopWatch
 from saccade.record.turn import FinishReason
-from saccade.rl.engines.base import ContextFullError, SampledTurn, TurnRequest
-from saccade.rl.engines.sequences import Policy
+
+
+def _unheard(piece: str) -> None:
+    pass
 
 
 @dataclass
@@ -27,6 +31,8 @@ class TurnState:
     ids: list[int] = field(default_factory=list)
     logprobs: list[float] = field(default_factory=list)
     finish: FinishReason | None = None
+    tell: Callable[[str], None] = _unheard
+    """Hears each piece of the text."""
 
     def take(self, token: int, logprob: float) -> None:
         """One more token."""
@@ -36,7 +42,7 @@ class TurnState:
         if token in self.ends:
             self.finish = FinishReason.STOP
             return
-        self.watch.feed(self.text.add(token))
+        self.tell(self.watch.feed(self.text.add(token)))
         if self.watch.stopped is not None:
             self.finish = FinishReason.STOP_STRING
         elif self.left < 1:
@@ -44,7 +50,7 @@ class TurnState:
 
     def done(self) -> SampledTurn:
         """What came of it."""
-        self.watch.feed(self.text.end())
+        self.tell(self.watch.feed(self.text.end()))
         finish = self.finish or FinishReason.LENGTH
         return SampledTurn(tuple(self.ids), tuple(self.logprobs), self.watch.text, finish, self.context)
 
@@ -61,7 +67,7 @@ def start_turn(policy: Policy, request: TurnRequest, context: int, most: int | N
     Raises:
         ContextFullError: no room is left.
     """
-    limits = (policy.encoder.context_tokens, most, request.context_tokens)
+    limits = (policy.checkpoint.context_tokens, most, request.context_tokens)
     most = min(limit for limit in limits if limit is not None)
     if context >= most:
         raise ContextFullError(f"{context} tokens are to be read, and at most {most} can be")

@@ -16,7 +16,7 @@ from saccade.tokens.stream import PromptDelta
 
 
 class ContextFullError(Exception):
-    """What is to be read leaves no room for a token; the episode ends at its context limit. Never leaves `rl`."""
+    """What is to be read leaves no room for a token; the episode ends at its context limit. Never leaves Saccade."""
 
 
 @dataclass(frozen=True, slots=True)

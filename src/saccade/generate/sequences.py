@@ -1,4 +1,4 @@
-"""The sequences of a batch: their tokens, their cached keys and values, and the forward passes that extend them.
+"""Sequences that are decoded together: tokens, cached keys and values, and the forward passes that extend them.
 
 Only new tokens are computed, and equal prompts once. Positions are explicit, M-RoPE included, so a sequence has the
 positions that it has alone. To be used in one thread at a time, and always under `torch.inference_mode`.
@@ -14,9 +14,8 @@ from typing import Any, Protocol
 import numpy as np
 import torch
 
+from saccade.generate.ragged_cache import RaggedCache
 from saccade.models.local_weights import Checkpoint
-from saccade.rl.engines.ragged_cache import RaggedCache
-from saccade.tokens.encoder import Encoder
 from saccade.tokens.pictures import PictureTensors
 from saccade.tokens.segments import PromptPicture
 from saccade.tokens.stream import PromptDelta
@@ -28,10 +27,6 @@ class Policy(Protocol):
     @property
     def checkpoint(self) -> Checkpoint:
         """Weights, and which ids are forbidden."""
-
-    @property
-    def encoder(self) -> Encoder:
-        """Its tokens."""
 
     def autocast(self) -> AbstractContextManager[Any]:
         """The context of a forward pass."""
@@ -50,6 +45,8 @@ class TokenSequence:
     """Those with placeholders among the unread ids."""
     position: int = 0
     """Of the first unread token."""
+    positions: list[int] = field(default_factory=list)
+    """Of each token in the cache; on the axis of time where there are three."""
 
     @property
     def unread_ids(self) -> tuple[int, ...]:
@@ -63,6 +60,14 @@ class TokenSequence:
         self.unread += len(delta.ids) - delta.dropped
         self.ids += delta.ids
         self.pictures = delta.pictures
+
+    def cut(self, length: int) -> None:
+        """Only the first `length` tokens stay, all of them in the cache; none of those after is within a picture."""
+        del self.ids[length:]
+        if length < len(self.positions):
+            self.position = self.positions[length]
+        del self.positions[length:]
+        self.unread, self.pictures = 0, ()
 
 
 class SequenceBatch:
@@ -78,6 +83,23 @@ class SequenceBatch:
         self._cache = RaggedCache(len(sequences))
         self.sequences = list(sequences)
 
+    def add(self, sequence: TokenSequence) -> None:
+        """One more sequence, at the last place."""
+        self._cache.add_row()
+        self.sequences.append(sequence)
+
+    def cut(self, place: int, length: int) -> None:
+        """The sequence at `place` keeps its first `length` tokens, all of which are in the cache."""
+        self.sequences[place].cut(length)
+        self._cache.lengths[place] = length
+
+    def copy(self, source: int, target: int, length: int) -> None:
+        """The sequence at `target` becomes the first `length` tokens of that at `source`, which are in the cache."""
+        known, sequence = self.sequences[source], self.sequences[target]
+        self._cache.copy(source, target)
+        sequence.ids, sequence.positions, sequence.position = known.ids[:], known.positions[:], known.position
+        self.cut(target, length)
+
     def swap(self, one: int, other: int) -> None:
         """Sequences change places."""
         self._cache.swap(one, other)
@@ -87,23 +109,29 @@ class SequenceBatch:
         """Read what the first `count` sequences have not read; logits (count, vocabulary) of what follows."""
         if all(sequence.unread == 1 < len(sequence.ids) for sequence in self.sequences[:count]):
             return self._logits(self._forward(range(count))[:, 0])
+        return self.read_places(range(count))
+
+    def read_places(self, places: Sequence[int]) -> torch.Tensor:
+        """The same for the sequences at `places`."""
         hidden: dict[int, torch.Tensor] = {}
-        twins = self._twins(count)
-        for part in self._parts([place for place in range(count) if place not in twins]):
+        twins = self._twins(places)
+        for part in self._parts([place for place in places if place not in twins]):
             ends = [self.sequences[place].unread - 1 for place in part]
             hidden |= {place: row[end] for place, row, end in zip(part, self._forward(part), ends, strict=True)}
         for place, leader in twins.items():
             sequence, known = self.sequences[place], self.sequences[leader]
             self._cache.copy(leader, place)
-            sequence.position, sequence.unread, sequence.pictures = known.position, 0, ()
+            sequence.position, sequence.positions = known.position, known.positions[:]
+            sequence.unread, sequence.pictures = 0, ()
             hidden[place] = hidden[leader]
-        return self._logits(torch.stack([hidden[place] for place in range(count)]))
+        return self._logits(torch.stack([hidden[place] for place in places]))
 
-    def _twins(self, count: int) -> dict[int, int]:
+    def _twins(self, places: Sequence[int]) -> dict[int, int]:
         """Sequences whose whole prompt another reads too, and that other."""
         leaders: dict[tuple[Any, ...], int] = {}
         twins = {}
-        for place, sequence in enumerate(self.sequences[:count]):
+        for place in places:
+            sequence = self.sequences[place]
             if sequence.unread == len(sequence.ids):
                 key = (sequence.unread_ids, tuple(picture.part.sha256 for picture in sequence.pictures))
                 if leaders.setdefault(key, place) != place:
@@ -125,14 +153,14 @@ class SequenceBatch:
 
     def _forward(self, places: Sequence[int]) -> torch.Tensor:
         """Hidden states (sequences, tokens, size) of what those at `places` had not read; padded on the right."""
-        checkpoint, encoder = self._policy.checkpoint, self._policy.encoder
+        checkpoint = self._policy.checkpoint
         sequences = [self.sequences[place] for place in places]
         counts = [sequence.unread for sequence in sequences]
         pictures = self._pictures([picture for sequence in sequences for picture in sequence.pictures])
         ids, positions = (
             self._last_tokens(sequences) if max(counts) == 1 else self._pad(sequences, pictures.get("image_grid_thw"))
         )
-        axes = encoder.family.rope_axes
+        axes = checkpoint.family.rope_axes
         device, dtype = checkpoint.device, next(checkpoint.model.parameters()).dtype
         tensors = {
             name: value.to(device, dtype) if value.is_floating_point() else value.to(device)
@@ -155,15 +183,16 @@ class SequenceBatch:
         ids = torch.tensor([sequence.ids[-1:] for sequence in sequences])
         at = torch.tensor([[sequence.position] for sequence in sequences])
         for sequence in sequences:
+            sequence.positions.append(sequence.position)
             sequence.position += 1
             sequence.unread = 0
-        return ids, at.expand(self._policy.encoder.family.rope_axes, *at.shape)
+        return ids, at.expand(self._policy.checkpoint.family.rope_axes, *at.shape)
 
     def _pad(self, sequences: Sequence[TokenSequence], grids: torch.Tensor | None) -> tuple[torch.Tensor, torch.Tensor]:
         """Unread ids (sequences, tokens) and positions (axes, sequences, tokens), padded on the right; now read."""
         longest = max(sequence.unread for sequence in sequences)
-        ids = torch.full((len(sequences), longest), self._policy.encoder.pad_id)
-        positions = torch.zeros((self._policy.encoder.family.rope_axes, len(sequences), longest), dtype=torch.int64)
+        ids = torch.full((len(sequences), longest), min(self._policy.checkpoint.end_ids))
+        positions = torch.zeros((self._policy.checkpoint.family.rope_axes, len(sequences), longest), dtype=torch.int64)
         seen = 0
         for number, sequence in enumerate(sequences):
             unread_ids = torch.tensor(sequence.unread_ids)
@@ -172,6 +201,7 @@ class SequenceBatch:
             seen += len(sequence.pictures)
             rope = sequence.position + self._rope(unread_ids, own)
             positions[:, number, : len(unread_ids)] = rope
+            sequence.positions += rope[0].tolist()
             sequence.position = int(rope.max()) + 1
             sequence.unread, sequence.pictures = 0, ()
         return ids, positions
@@ -182,10 +212,10 @@ class SequenceBatch:
 
     def _rope(self, unread_ids: torch.Tensor, grids: torch.Tensor | None) -> torch.Tensor:
         """Positions (axes, tokens) of unread tokens, from 0."""
-        axes = self._policy.encoder.family.rope_axes
+        axes = self._policy.checkpoint.family.rope_axes
         if axes == 1 or grids is None:
             return torch.arange(len(unread_ids)).repeat(axes, 1)
-        visual = (unread_ids == self._policy.encoder.placeholder_id).int()[None]
+        visual = (unread_ids == self._policy.checkpoint.placeholder_id).int()[None]
         model = self._policy.checkpoint.model.model
         rope: torch.Tensor
         rope, _ = model.get_rope_index(unread_ids[None], mm_token_type_ids=visual, image_grid_thw=grids)

@@ -10,10 +10,10 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from saccade.generate.base import Slot
+from saccade.generate.batch_decoder import BatchDecoder
+from saccade.generate.sequences import Policy, SequenceBatch, TokenSequence
 from saccade.models.base import MediaReader
-from saccade.rl.engines.base import Slot
-from saccade.rl.engines.batch_decoder import BatchDecoder
-from saccade.rl.engines.sequences import Policy, SequenceBatch, TokenSequence
 from saccade.tokens.pictures import PictureTensors
 
 
@@ -24,7 +24,7 @@ class TransformersEngine:
         """`media` has the pictures; `most_tokens` bounds a forward pass that reads, padding included."""
         self.name = f"local:{policy.checkpoint.name}"
         self._policy = policy
-        self._pictures = PictureTensors(policy.encoder, media)
+        self._pictures = PictureTensors(policy.checkpoint, media)
         self._most = most_tokens
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="engine")
         self.busy_seconds = 0.0

@@ -15,10 +15,10 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from saccade.rl.engines.base import SampledTurn, TurnRequest
-from saccade.rl.engines.sample_tokens import sample_tokens
-from saccade.rl.engines.sequences import Policy, SequenceBatch, TokenSequence
-from saccade.rl.engines.turn import TurnState, start_turn
+from saccade.generate.base import SampledTurn, TurnRequest
+from saccade.generate.sample_tokens import sample_tokens
+from saccade.generate.sequences import Policy, SequenceBatch, TokenSequence
+from saccade.generate.turn import TurnState, start_turn
 from saccade.tokens.stream import PromptDelta
 
 
