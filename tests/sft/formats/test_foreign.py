@@ -302,12 +302,11 @@ def test_typed_calls_are_read(foreign: Foreign) -> None:
 
 def hinted(dialect: str, part: ImagePart | VideoPart, name: str) -> Trajectory:
     """A task that nobody played, with its prompt."""
-    task = Task(
-        id=id, question="How long?", media=(NamedMedia(name="m", part=part),), answer="5", source="s", split="train"
-    )
-    opening = load_dialect(dialect).open(task)
+    media = (NamedMedia(name="m", part=part),)
+    task = Task(id=name, question="How long?", media=media, answer="5", source="s", split="train")
+    spoken = load_dialect(dialect)
     return Trajectory(
-        id=f"{name}#0", task=task, provenance=Provenance(dialect=load_dialect(dialect).id), prompt=opening.messages
+        id=f"{name}#0", task=task, provenance=Provenance(dialect=spoken.id), prompt=spoken.open(task).messages
     )
 
 
