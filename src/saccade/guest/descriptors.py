@@ -44,7 +44,7 @@ class Kept:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class HeldDescriptors:
     """What a process holds beside its memory at the end of a kept call."""
 
     files: dict[int, Kept]
@@ -116,7 +116,7 @@ def _in_workspace(path: str) -> str | None:
     return path[len(real) + 1 :] if path.startswith(real + "/") else None
 
 
-def standing() -> Standing:
+def standing() -> HeldDescriptors:
     """What is open now, and where this process stands."""
     files = {}
     for fd in program_fds():
@@ -124,10 +124,10 @@ def standing() -> Standing:
             flags = fcntl.fcntl(fd, fcntl.F_GETFL) & _OPENING
             position = -1 if flags & _PATH else os.lseek(fd, 0, os.SEEK_CUR)
             files[fd] = Kept(flags, position, _in_workspace(os.readlink(f"/proc/self/fd/{fd}")))
-    return Standing(files, inside())
+    return HeldDescriptors(files, inside())
 
 
-def put_back(kept: Standing) -> None:
+def put_back(kept: HeldDescriptors) -> None:
     """Make open files, their positions and flags, and the current folder what they were; after the files themselves.
 
     A file that was removed meanwhile is another one now, under the same name: it is opened again.
@@ -193,7 +193,7 @@ def _open(path: str, flags: int) -> int:
             os.chmod(path, mode, dir_fd=wire.WORKSPACE_FD)
 
 
-def take_along(kept: Standing) -> None:
+def take_along(kept: HeldDescriptors) -> None:
     """In a branch, whose workspace is another folder: open every file again, so that nothing is shared with the origin.
 
     Descriptors that were opened since are closed.

@@ -24,7 +24,7 @@ from typing import Any, NoReturn
 from . import wire
 from .fork import Forker
 from .namespaces import NAMESPACES, Standing, id_range, ladder, usable, write_maps
-from .template import Step
+from .template import NextStep
 from .zygote import zygote
 
 REFUSED = 77
@@ -115,13 +115,13 @@ def main_of_zygote() -> None:
     memory for ever. What a process does next it begins from here, so that no frame of an earlier part lies below a
     program.
     """
-    step: Step | None = partial(_zygote, int(sys.argv[1]), int(sys.argv[2]))
+    step: NextStep | None = partial(_zygote, int(sys.argv[1]), int(sys.argv[2]))
     sys.argv[:] = sys.orig_argv[:] = [""]
     while step is not None:
         step = step()
 
 
-def _zygote(control: int, memfd: int) -> Step:
+def _zygote(control: int, memfd: int) -> NextStep:
     with os.fdopen(memfd, "rb") as file:
         file.seek(0)
         orders = json.loads(file.read())

@@ -74,6 +74,10 @@ class Jobs:
                     light = self.tasks.parts[source].lights[place]
                     yield Job(light.id, sample, source, place)
 
+    def lines(self) -> tuple[str, ...]:
+        """For each source how many tasks are taken, and what is left out and why."""
+        return self.tasks.lines()
+
     def drawn(self, job: Job) -> WorldSample | None:
         """What a world draws for the job; None for a task of another source."""
         reader = self._of(job).reader

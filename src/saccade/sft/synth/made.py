@@ -19,6 +19,8 @@ class Made:
     discarded: str = ""
     """The kind of reason for which there is nothing to keep: `invalid output`, `code failed`, a stop reason, ..."""
     detail: str = ""
+    final: bool = False
+    """Whether it is of no use to try again: the episode was played to its end, and what came of it is not wanted."""
 
 
 class DiscardedError(SaccadeError):

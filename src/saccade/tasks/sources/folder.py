@@ -80,8 +80,13 @@ def _grouped(folder: Path) -> dict[str, list[Path]]:
 
 
 def _has_rows(path: Path) -> bool:
-    hidden = path.name.startswith(".") or path.name in _NO_ROWS
+    hidden = path.name.startswith(".") or path.name in _NO_ROWS or _is_annotation(path)
     return not hidden and path.suffix.lower() in SUFFIXES and path.is_file()
+
+
+def _is_annotation(path: Path) -> bool:
+    """Whether a JSON file tells of one picture that lies beside it under the same name, as in SA-1B."""
+    return path.suffix.lower() == ".json" and any(path.with_suffix(suffix).is_file() for suffix in PICTURES)
 
 
 def _split_names(groups: dict[str, list[Path]]) -> dict[str, str]:
