@@ -13,9 +13,11 @@ from saccade.errors import SettingsError
 from saccade.evals.benchmarks import headline_of
 from saccade.evals.failures import open_failures
 from saccade.evals.run import evaluate
+from saccade.media.store import MediaStore
 from saccade.record.codec import read_lines
 from saccade.record.task import Task
 from saccade.record.trajectory import Trajectory
+from saccade.tasks.sources.task_set import open_tasks
 
 
 @pytest.fixture
@@ -103,3 +105,22 @@ def test_of_an_open_task_the_judges_verdict_counts() -> None:
     headline = headline_of(settings("maze", n=1))
     assert headline(Task(id="a", question="?", grader="judge|relaxed@1")) == "judge"
     assert headline(Task(id="a", question="?", grader="relaxed@1")) == "rule"
+
+
+async def test_the_tasks_that_a_run_keeps_of_a_card_are_a_source_with_their_media(tmp_path: Path) -> None:
+    picture(tmp_path / "data" / "signs" / "a.png")
+    jsonl(tmp_path / "data" / "signs" / "rows.jsonl", [{"n": 1, "ask": "?", "right": "x", "shot": "a.png"}])
+    card = tmp_path / "signs.toml"
+    card.write_text(
+        'id = "signs@1"\ntitle = "Signs"\nsplit = "test"\nmedia = "image"\nprompt = "short"\nanswer_type = "text"\n'
+        'source = { name = "", url = "", get = "" }\nloader = { id = "rows@1", files = ["rows.jsonl"] }\n'
+        'fields = { id = "n", question = "ask", images = "shot", answer = "right" }\n'
+        'graders = { text = "relaxed@1" }\n',
+        encoding="utf-8",
+    )
+    given = settings("", data=str(tmp_path / "data")).model_copy(update={"sources": (str(card),)})
+    await evaluate(given, tmp_path / "run", player=oracle)
+    (kept,) = (tmp_path / "run" / "tasks").glob("*.jsonl")
+    for source in (kept, tmp_path / "run"):
+        (task,) = open_tasks([str(source)]).tasks(MediaStore(tmp_path / "store"))
+        assert (task.id, len(task.media)) == ("signs@1/1", 1)

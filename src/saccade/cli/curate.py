@@ -27,7 +27,10 @@ SetOption = Annotated[
 
 @app.command()
 def curate(
-    runs: Annotated[list[Path] | None, typer.Argument(help="Folders of runs, read in this order.")] = None,
+    runs: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="RUN...", help="Folders of runs, or sources of tasks, read in this order."),
+    ] = None,
     pipeline: Annotated[
         str | None, typer.Option(help="Name of a pipeline (`list` names them), or a TOML file with [[filter]] tables.")
     ] = None,
@@ -50,10 +53,15 @@ def curate(
     from saccade.sft.curate.sources import SourceRuns
 
     chosen = load_pipeline(pipeline, change or ())
-    with _bar(SourceRuns(runs).count()) as advance:
+    opened = SourceRuns(runs)
+    for line in opened.lines():
+        print(f"from {line}")
+    with _bar(opened.count()) as advance:
         report = run.curate(runs, chosen, out, cache=cache, on_read=advance)
     _table(report)
     print(f"{report.kept} of {report.read} trajectories: {out}")
+    if report.broken:
+        print(f"{len(report.broken)} rows gave no task, the first: {report.broken[0]}", file=sys.stderr)
     print(f"What was left out, and why: {out / 'dropped.jsonl'}, {out / 'report.json'}")
 
 

@@ -180,7 +180,7 @@ class LocalModel:
             elif isinstance(outcome, BaseException):
                 question.end(outcome)
             else:
-                question.end(_completion(outcome, scheduler.checkpoint.name))
+                question.end(completion_of(outcome, scheduler.checkpoint.name))
 
         cancelled = question.cancelled.is_set
         scheduler.admit(PendingAnswer(question.request, prompt, question.media, question.tell, cancelled, end))
@@ -198,7 +198,8 @@ class LocalModel:
         return self._scheduler
 
 
-def _completion(turn: SampledTurn, name: str) -> Completion:
+def completion_of(turn: SampledTurn, name: str) -> Completion:
+    """What a turn is to those who asked for it."""
     return Completion(
         text=turn.text,
         finish=turn.finish,

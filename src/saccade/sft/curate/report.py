@@ -74,6 +74,8 @@ class CurateReport(Record):
     renamed: NonNegativeInt
     """Trajectories whose id an earlier run had, and that therefore got their run's name before it."""
     filters: tuple[FilterReport, ...]
+    broken: tuple[Text, ...] = ()
+    """Why rows of sources of tasks gave none."""
 
 
 class Tally:

@@ -32,7 +32,7 @@ LOST = "lost"
 
 
 def curate(
-    runs: Sequence[Path],
+    runs: Sequence[str | Path],
     pipeline: Pipeline,
     out: Path,
     *,
@@ -42,7 +42,7 @@ def curate(
     """Write what `pipeline` leaves of `runs` to `out`, a new folder, which appears complete or not at all.
 
     Args:
-        runs: run folders, read in this order.
+        runs: run folders, or sources of tasks, read in this order.
         pipeline: the filters.
         out: must not exist, or be empty.
         cache: folder in which judges keep their verdicts.
@@ -73,6 +73,7 @@ def curate(
             read=filters[0].seen,
             kept=filters[-1].kept,
             renamed=source.renamed,
+            broken=tuple(source.broken),
             filters=filters,
         )
         (folder / "report.json").write_text(report.model_dump_json(indent=2) + "\n", encoding="utf-8")

@@ -24,7 +24,7 @@ def held_out_loss(
     """Mean loss and accuracy over the learned tokens of `rows`."""
     sums = [0.0, 0.0, 0.0]
     groups = forward_passes([len(row) for row in rows], most_tokens, packed=False)
-    with _looking(trained), torch.no_grad(), trained.autocast():
+    with evaluating(trained), torch.no_grad(), trained.autocast():
         for group in processes.share(groups):
             chosen = [rows[index] for index in group]
             batch = collate(chosen)
@@ -41,7 +41,7 @@ def greedy_samples(
     """For each row, what the model writes where its first learned turn begins, beside what was written there."""
     decode = trained.encoder.decode
     request = Request((), sampling=Sampling(max_tokens=most_tokens))
-    with _looking(trained):
+    with evaluating(trained):
         scheduler = Scheduler(trained, most_sequences=1)
         for row in rows:
             start = int(row.trained.argmax())
@@ -60,7 +60,7 @@ def _prompt(row: BatchRow, end: int, trained: Trainable) -> Prompt:
 
 
 @contextmanager
-def _looking(trained: Trainable) -> Iterator[None]:
+def evaluating(trained: Trainable) -> Iterator[None]:
     """Without dropout and gradient checkpointing."""
     trained.model.eval()
     try:
