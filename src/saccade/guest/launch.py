@@ -24,7 +24,7 @@ from typing import Any, NoReturn
 from . import wire
 from .fork import Forker
 from .namespaces import NAMESPACES, Standing, id_range, ladder, usable, write_maps
-from .template import Step
+from .template import NextStep
 from .zygote import zygote
 
 REFUSED = 77
@@ -115,20 +115,23 @@ def main_of_zygote() -> None:
     memory for ever. What a process does next it begins from here, so that no frame of an earlier part lies below a
     program.
     """
-    step: Step | None = partial(_zygote, int(sys.argv[1]), int(sys.argv[2]))
+    step: NextStep | None = partial(_zygote, int(sys.argv[1]), int(sys.argv[2]))
     sys.argv[:] = sys.orig_argv[:] = [""]
     while step is not None:
         step = step()
 
 
-def _zygote(control: int, memfd: int) -> Step:
+def _zygote(control: int, memfd: int) -> NextStep:
     with os.fdopen(memfd, "rb") as file:
         file.seek(0)
         orders = json.loads(file.read())
-    told = orders["standing"]
-    standing = Standing(tuple(told["namespaces"]), told["first_uid"], told["uids"], told["reasons"])
+    found = orders["standing"]
+    standing = Standing(tuple(found["namespaces"]), found["first_uid"], found["uids"], found["reasons"])
     if "ipc_namespace" in standing.namespaces:
         socket.sethostname(HOST_NAME)
+    if group := orders["settings"]["zygote_cgroup"]:
+        with contextlib.suppress(OSError), open(f"{group}/cgroup.procs", "wb", 0) as procs:
+            procs.write(b"0")
     return zygote(socket.socket(fileno=control), orders["settings"], standing)
 
 

@@ -27,7 +27,7 @@ from .namespaces import NAMESPACES, Standing
 from .preload import warm_up
 from .root import WORKSPACE, build_private_root, plan_root
 from .seat import FAMILY_SESSIONS, Seat
-from .template import Step
+from .template import NextStep
 from .workspaces import Keeper, PlainWorkspaces, WorkspaceFamily
 
 PLAIN_WORKSPACE = f"/proc/self/fd/{wire.WORKSPACE_FD}"
@@ -99,7 +99,7 @@ class Nursery:
         return family.new_workspace(self.limits["workspace_bytes"], self.limits["workspace_files"], owner)
 
 
-def become_session(plan: JailPlan, forker: Forker, workspace: str, fds: list[int]) -> Step:
+def become_session(plan: JailPlan, forker: Forker, workspace: str, fds: list[int]) -> NextStep:
     """Turn a fresh fork of the template into the keeper of a session; what it does next.
 
     `fds`: socket, outbox, stdout, stderr, folder of the workspace, and the memfd that `Nursery.setup` was written to.
@@ -143,7 +143,7 @@ def take_descriptors(fds: list[int]) -> None:
 
 def prepare(
     settings: dict[str, Any], standing: Standing, forker: Forker
-) -> tuple[Nursery, dict[str, Any], Callable[[list[int]], Step]]:
+) -> tuple[Nursery, dict[str, Any], Callable[[list[int]], NextStep]]:
     """Import and warm up everything, build the private root, try every step of the jail once, and freeze memory.
 
     Returns the nursery, what the host is told (layers, with the reason for each that is missing, and versions), and

@@ -20,7 +20,7 @@ from .fork import CLONE_PARENT, Forker
 FORK = b"fork"
 _ALL = frozenset(int(number) for number in signal.valid_signals())
 
-Step = Callable[[], Any]
+NextStep = Callable[[], Any]
 """What a process does next, once the frames of what it did before are gone; returns a further step, or None to end."""
 
 
@@ -43,7 +43,7 @@ class Template:
         return pid
 
 
-def serve(sock: socket.socket, forker: Forker, become: Callable[[list[int]], Step]) -> Step:
+def serve(sock: socket.socket, forker: Forker, become: Callable[[list[int]], NextStep]) -> NextStep:
     """Fork whenever the zygote says so, until it is gone. Returns in each child, with what that is to do."""
     signal.pthread_sigmask(signal.SIG_BLOCK, _ALL)
     while True:

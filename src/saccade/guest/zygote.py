@@ -21,9 +21,9 @@ from typing import TYPE_CHECKING, Any
 
 from . import groups, inspection, wire
 from .fork import Forker
-from .registry import Registry
+from .registry import SessionBooks
 from .seat import Seat
-from .template import Step, Template, serve
+from .template import NextStep, Template, serve
 
 if TYPE_CHECKING:
     from .namespaces import Standing
@@ -35,7 +35,7 @@ RECHECK_SECONDS = 0.002
 WATCH_SECONDS = 0.1
 
 
-class Zygote(Registry):
+class Zygote(SessionBooks):
     """Serves the host's orders until the control socket closes."""
 
     def serve(self) -> None:
@@ -258,7 +258,7 @@ def _drain(sock: socket.socket) -> None:
         pass
 
 
-def zygote(control: socket.socket, settings: dict[str, Any], standing: Standing) -> Step:
+def zygote(control: socket.socket, settings: dict[str, Any], standing: Standing) -> NextStep:
     """Become the zygote: import, build the private root, report, and serve until the host is gone.
 
     Returns in the template, with what that does next.
