@@ -27,6 +27,8 @@ _PATH = getattr(os, "O_PATH", 0)
 _OPENING = os.O_ACCMODE | os.O_DIRECTORY | _FLAGS | _PATH
 _PUNCH_HOLE_KEEP_SIZE = 3
 _GONE = " (deleted)"
+_BOUND = ("/memfd:saccade-image", "/memfd:saccade-array")
+"""Beginnings of the names of pictures and arrays of the host."""
 _STANDARD = (0, 1, 2)
 _OWN = frozenset((*_STANDARD, *range(wire.WORKSPACE_FD, wire.FIRST_FREE_FD)))
 """Descriptors of the session itself."""
@@ -68,13 +70,22 @@ def close_what_cannot_be_kept() -> list[str]:
             what = _why_not(fd)
         except OSError:
             continue
-        if what is not None:
-            _bury(fd)
+        if what is None:
+            continue
+        # What `mmap` keeps open of a mapped picture is no doing of the program; the mapping needs no descriptor.
+        mapped = _is_bound(fd)
+        _bury(fd)
+        if not mapped:
             notes.append(
                 f"{what} was closed when the code ended (descriptor {fd}): what it holds could not be put back after "
                 "a call that fails. Open it in the call that uses it."
             )
     return notes
+
+
+def _is_bound(fd: int) -> bool:
+    """Whether `fd` holds pixels that the host has bound; they are sealed."""
+    return os.readlink(f"/proc/self/fd/{fd}").startswith(_BOUND)
 
 
 def _why_not(fd: int) -> str | None:
