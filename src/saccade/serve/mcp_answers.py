@@ -11,12 +11,12 @@ from saccade.media.store import MediaStore
 from saccade.record.content import ImagePart
 from saccade.record.execution import Execution
 from saccade.record.status import Status
-from saccade.serve.vision_session import Looked
+from saccade.serve.vision_session import SessionCall
 
 _LOST = "The sandbox failed, through no fault of the code. Call again without `session`, which opens a new one."
 
 
-def answer(looked: Looked, store: MediaStore, most_pixels: int, *, opened: str = "") -> types.CallToolResult:
+def answer(looked: SessionCall, store: MediaStore, most_pixels: int, *, opened: str = "") -> types.CallToolResult:
     """A call's outcome; `opened` is the name of the session if the call opened it."""
     execution = looked.execution
     content: list[types.ContentBlock] = [*_opened(opened)]

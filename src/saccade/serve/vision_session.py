@@ -68,7 +68,7 @@ class SessionMedia:
 
 
 @dataclass(frozen=True, slots=True)
-class Looked:
+class SessionCall:
     """What a call gave back, and the names of its pictures in their order."""
 
     execution: Execution
@@ -88,7 +88,7 @@ class VisionSession:
         self._session: Session | None = None
         self._lock = asyncio.Lock()
 
-    async def run(self, code: str) -> Looked:
+    async def run(self, code: str) -> SessionCall:
         """Run a cell of Python.
 
         Raises:
@@ -99,9 +99,9 @@ class VisionSession:
             self._check_room()
             session = await self._opened()
             execution = await of_run(await session.run(code), self.store)
-            return Looked(execution, self._keep([picture.image for picture in execution.pictures]))
+            return SessionCall(execution, self._keep([picture.image for picture in execution.pictures]))
 
-    async def call(self, name: str, arguments: object) -> Looked:
+    async def call(self, name: str, arguments: object) -> SessionCall:
         """Call a typed tool; a wrong call is an execution too. Raises `CallRefusedError` as `run` does."""
         async with self._lock:
             self._check_room()
@@ -112,7 +112,7 @@ class VisionSession:
             # In a thread: a tool computes for as long as it needs, and does not await.
             result = await asyncio.to_thread(self._tools.call, name, arguments, context)
             execution = await of_tool(result, self.store)
-            return Looked(execution, self._keep([picture.image for picture in execution.pictures]))
+            return SessionCall(execution, self._keep([picture.image for picture in execution.pictures]))
 
     async def upload(self, media: OwnMedia, settings: OwnMediaSettings) -> tuple[str, Taken]:
         """Take a picture or a video; gives its name here.

@@ -43,6 +43,9 @@ class DataSetCheck:
             yield f"form is from  {self.card.loader.known_from}"
         yield f"tasks         {self.tasks}{self._against_expected()}"
         yield f"broken rows   {len(self.problems)}"
+        if lost := [problem for problem in self.problems if problem.field in ("images", "videos", "media")]:
+            places = ", ".join(["the folder", *self.card.loader.media])
+            yield f"media         {len(lost)} rows name none that can be used (looked for in {places})"
         yield f"answer types  {_counts(self.answer_types)}"
         if self.gold_positions:
             yield f"choices       {_counts({f'{count} choices': tasks for count, tasks in self.choice_counts.items()})}"
