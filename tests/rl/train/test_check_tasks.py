@@ -97,5 +97,5 @@ def test_tasks_that_no_reward_can_be_paid_for_are_refused_before_the_first_step(
         check_rewards(open_tasks([str(rows)]), RewardSettings(preset="codedance@1"))
     check_rewards(open_tasks([str(rows)]), RewardSettings(preset="my_reward.py:PAY"))  # may need none
     own = SourceSettings(name="maze", most=2, reward={"accuracy_wieght": 1.2})
-    with pytest.raises(SettingsError, match=r"of maze \(.*accuracy_wieght.*accuracy_weight"):
+    with pytest.raises(SettingsError, match=r"(?s)of maze \(.*accuracy_wieght.*accuracy_weight"):
         check_rewards(open_tasks([own]), RewardSettings(preset="codedance@1"))
