@@ -19,7 +19,6 @@ from pathlib import Path
 import torch
 
 from saccade.dialects.registry import load_dialect
-from saccade.episode.equip import equipped
 from saccade.episode.run_folder import MEDIA
 from saccade.episode.settings import sandbox_at
 from saccade.media.store import MediaStore
@@ -125,7 +124,7 @@ class _RlRun:
 
     async def _make_trainer(self, stack: AsyncExitStack, tasks: TaskList, reference: Trainable | None) -> Trainer:
         settings, recipe, trained = self._settings, self._recipe, self._learner.trained
-        dialect, tools = equipped(settings.session.applied(load_dialect(recipe.dialect), settings.sandbox))
+        dialect, tools = recipe.equipped(settings.session.applied(load_dialect(recipe.dialect), settings.sandbox))
         sandbox = await stack.enter_async_context(sandbox_at(settings.sandbox, dialect.sandbox))
         engine = make_engine(settings, trained, self._store, self._out / "served")
         stack.push_async_callback(engine.close)
