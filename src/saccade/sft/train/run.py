@@ -53,7 +53,7 @@ def train(settings: SftSettings, out: Path, *, resume: bool = False, callback: S
         TrainingError: there is nothing to learn from, or the data are not those of the run that is resumed.
         ModelRefusedError: the checkpoint cannot be loaded.
     """
-    check_folder(settings, out, resume, may_grow=dict.fromkeys(("steps", "epochs"), _LONGER))
+    check_folder(settings, out, resume, may_grow={"steps": _LONGER})
     check_runs(settings.data.runs)
     processes = join_processes(settings.threads)
     callback = callback if callback is not None and processes.is_main else SftCallback()
