@@ -31,8 +31,8 @@ _LONGEST = 100_000
 """Bytes of a decision."""
 _ASSETS = {"/review.js": "text/javascript", "/review.css": "text/css"}
 _POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; media-src 'self'; connect-src 'self'; "
-    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; media-src 'self'; "
+    "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
 
 
@@ -85,6 +85,8 @@ class Reviewer:
             return _text(HTTPStatus.NOT_FOUND, "There is no such item.")
         try:
             data = json.loads(body)
+            if not isinstance(data, dict):
+                raise ValueError("it is no JSON object")
             with self._lock:
                 self.log.add(self._read(int(match[1]), data))
         except (ValueError, TypeError, ValidationError, SaccadeError) as error:

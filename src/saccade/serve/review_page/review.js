@@ -29,7 +29,9 @@ function picture(part, boxes) {
   shown.height = part.height;
   if (part.kind === "video") shown.controls = true;
   else shown.alt = part.name || "picture that came back";
-  figure.append(shown);
+  const frame = make("div", undefined, "frame");
+  frame.append(shown);
+  figure.append(frame);
   if (boxes.length) {
     const drawn = document.createElementNS("http://www.w3.org/2000/svg", "svg");
     drawn.setAttribute("viewBox", `0 0 ${part.width} ${part.height}`);
@@ -40,7 +42,7 @@ function picture(part, boxes) {
       for (const [name, value] of Object.entries(edges)) rect.setAttribute(name, value);
       drawn.append(rect);
     }
-    figure.append(drawn);
+    frame.append(drawn);
   }
   figure.append(make("figcaption", `${part.name || ""} ${part.width}×${part.height}`));
   return figure;

@@ -43,8 +43,8 @@ class ReviewItems:
         file = folder / (TASKS if tasks else TRAJECTORIES)
         if not file.is_file():
             raise SettingsError(
-                f"{folder} holds nothing to review: no {TRAJECTORIES} and no {TASKS}. Name a run, or write tasks of any "
-                f"source into a folder first: saccade tasks write SOURCE --out {folder}"
+                f"{folder} holds nothing to review: no {TRAJECTORIES} and no {TASKS}. Name a run, or write tasks of "
+                f"any source into a folder first: saccade tasks write SOURCE --out {folder}"
             )
         names = tuple(read_ids(file, Task if tasks else Trajectory))
         if len(set(names)) < len(names):
