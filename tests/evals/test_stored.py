@@ -221,6 +221,8 @@ def test_a_table_of_nothing(tmp_path: Path) -> None:
     assert table([]) == []
     export([], tmp_path / "a.csv")
     assert (tmp_path / "a.csv").read_text().startswith("index,question,answer")
+    export(ROWS[:1], tmp_path / "one.csv")
+    assert (tmp_path / "one.csv").read_text().startswith("index,question,A,B,answer")
 
 
 async def test_rows_are_read_strictly(tmp_path: Path) -> None:

@@ -298,3 +298,11 @@ def test_everything_is_on_the_disk_before_it_has_its_name(store: MediaStore, mon
     monkeypatch.setattr("saccade.media.store.os.fsync", note)
     store.put_blob(b"data")
     assert synced == ["partial: b'data'", "folder"]
+
+
+@pytest.mark.parametrize(("mode", "mime"), [("RGB", "image/jpeg"), ("RGBA", "image/png")])
+def test_a_smaller_picture_keeps_its_transparency(tmp_path: Path, mode: str, mime: str) -> None:
+    store = MediaStore(tmp_path)
+    large = store.put_image(Image.new(mode, (80, 60)))
+    small = store.put_smaller(large, 1200)
+    assert (small.mime, small.width, small.height) == (mime, 40, 30)

@@ -54,7 +54,13 @@ def test_an_unknown_name_is_a_result(context: ToolContext, name: str) -> None:
     assert result.problem is not None
     assert result.problem.kind is ProblemKind.SCHEMA
     assert "crop" in result.text
+    assert ("Did you mean 'crop'" in result.text) is (name == "corp")
+    assert ("Known: crop," in result.text) is (name != "corp")
     assert len(result.text.encode()) < 400
+
+
+def test_far_from_every_name_all_tools_are_named(context: ToolContext) -> None:
+    assert Toolbox.of().call("zzzz", {}, context).text.endswith(f"Known: {', '.join(NAMES)}.")
 
 
 def test_known_tools_that_need_weights_are_unavailable(context: ToolContext) -> None:

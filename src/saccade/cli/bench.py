@@ -123,6 +123,28 @@ def rollout(
 
 
 @app.command()
+def local(
+    model: Annotated[
+        str, typer.Option(help="Checkpoint: a folder, or `tiny`; without, a small one with random weights.")
+    ] = "",
+    turns: Annotated[int, typer.Option(min=1, help="Turns of an episode; with --quick fewer.")] = 6,
+    threads: Annotated[int, typer.Option(min=1, help="Threads of torch on a CPU.")] = 1,
+    quick: Annotated[bool, typer.Option("--quick", help="Fewer and shorter turns: some seconds.")] = False,
+    json_file: Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write the figures there.")] = None,
+) -> None:
+    """A checkpoint in this process (local:FOLDER): one episode of several turns, and eight side by side."""
+    for package in ("torch", "transformers"):
+        if importlib.util.find_spec(package) is None:
+            raise UnavailableError(f"the package `{package}` is not installed. Run: pip install 'saccade[local]'")
+    from saccade.bench.local import FULL_LOCAL, QUICK_LOCAL, measure_local
+    from saccade.models.tiny_weights import tiny_weights
+
+    scale = QUICK_LOCAL if quick else replace(FULL_LOCAL, turns=turns)
+    source = str(tiny_weights()) if model == "tiny" else model
+    _measured("saccade bench local", partial(measure_local, scale, source, threads), json_file)
+
+
+@app.command()
 def grading(
     folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="Stored answers with official verdicts.")],
     shown: Annotated[int, typer.Option("--examples", min=0, help="Examples of each kind.")] = 5,

@@ -50,20 +50,21 @@ def curate(
         raise SettingsError("curate needs a run or more, --pipeline NAME and --out FOLDER (or --list for the filters)")
     from saccade.sft.curate import run
     from saccade.sft.curate.pipeline import load_pipeline
-    from saccade.sft.curate.sources import curate_source
+    from saccade.sft.curate.sources import SourceRuns
 
     chosen = load_pipeline(pipeline, change or ())
-    with curate_source(sources) as source:
-        count, what = source.count(), "tasks" if source.of_tasks else "trajectories"
-    with _bar(count) as advance:
+    opened = SourceRuns(sources)
+    for line in opened.lines():
+        print(f"from {line}")
+    with _bar(opened.count()) as advance:
         report = run.curate(sources, chosen, out, cache=cache, on_read=advance)
     _table(report)
     for item in report.filters:
         if item.seen and item.beside == item.seen:
             print(f"{item.label} saw none of them: all are of other sources and tags than it is for.")
-    if report.left_out:
-        print(f"{report.left_out} rows gave no task; why: {out / 'left-out.jsonl'}")
-    print(f"{report.kept} of {report.read} {what}: {out}")
+    print(f"{report.kept} of {report.read} {'tasks' if opened.of_tasks else 'trajectories'}: {out}")
+    if report.broken:
+        print(f"{len(report.broken)} rows gave no task, the first: {report.broken[0]}", file=sys.stderr)
     print(f"What was left out, and why: {out / 'dropped.jsonl'}, {out / 'report.json'}")
 
 

@@ -21,13 +21,13 @@ SOLVER = "solver"
 """Name of the baseline that writes programs from the question's wording."""
 
 EPILOG = (
-    "SOURCE is a benchmark (`saccade cards list`), a card of your own (.toml), a folder or file of tasks (as "
-    "`saccade worlds sample` writes) or a generated world. Ctrl-C keeps what is finished; the same command resumes "
-    "the run and refuses other settings (--n and --k may grow). Outages are not wrong answers and are tried again. "
-    "--dialect direct asks without tools. --model solver is a baseline without a model. With --shard 1/4 to 4/4 on "
-    "four hosts, `saccade merge` puts the run together. Exit codes: 0 done; 1 done, but some samples failed; 2 a "
-    "name or a setting is wrong, or a backend failed; 3 the disk cannot be read or written; 130 interrupted (Ctrl-C, "
-    "SIGTERM)."
+    "SOURCE is a benchmark (`saccade cards list`), a card of your own (.toml), a file or folder of tasks "
+    "(docs/your-data.md), a generated world, or any of them with a weight: NAME=0.3. Ctrl-C keeps what is finished; "
+    "the same command resumes the run and refuses other settings (--n and --k may grow). Outages are not wrong "
+    "answers and are tried again. --dialect direct asks without tools. --model solver is a baseline without a model. "
+    "With --shard 1/4 to 4/4 on four hosts, `saccade merge` puts the run together. Exit codes: 0 done; 1 done, but "
+    "some samples failed; 2 a name or a setting is wrong, or a backend failed; 3 the disk cannot be read or written; "
+    "130 interrupted (Ctrl-C, SIGTERM)."
 )
 
 

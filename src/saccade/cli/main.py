@@ -49,6 +49,7 @@ VERBS: dict[str, Verb] = {
     "eval": Verb("saccade.cli.eval:app", "Play a benchmark with a model, and grade it."),
     "export": Verb("saccade.cli.export:app", "Write a run's samples as a table: jsonl, csv, parquet, xlsx."),
     "list": Verb("saccade.cli.list:app", "List tools, dialects, graders and everything else by name."),
+    "mcp": Verb("saccade.cli.mcp:app", "Give agents a Python sandbox that shows pictures, over MCP."),
     "merge": Verb("saccade.cli.merge:app", "Put the shards of an evaluation together."),
     "protocols": Verb("saccade.cli.protocols:app", "Show how a run used its tools, what went wrong, what it cost."),
     "regrade": Verb("saccade.cli.regrade:app", "Grade a stored run again, without the model."),

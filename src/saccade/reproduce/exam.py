@@ -18,10 +18,10 @@ from saccade.episode.equip import equipped
 from saccade.episode.plan import Plan, limits_with
 from saccade.episode.run_folder import RunFolder
 from saccade.episode.settings import sandbox_at
+from saccade.generate.in_process import TransformersEngine
 from saccade.grading.grade import scored_by_rule
 from saccade.record.trajectory import Sampling
 from saccade.reproduce.settings import ExamSettings
-from saccade.rl.engines.in_process import TransformersEngine
 from saccade.rl.generation.rollouts import GenerationSettings, RolloutResources, generate_rollouts
 from saccade.rl.train.tasks import as_list
 from saccade.tasks.sources.resolve import SourceDefaults

@@ -24,15 +24,14 @@ from pathlib import Path
 import torch
 
 from saccade.errors import ModelRefusedError, SettingsError
+from saccade.generate.base import ContextFullError, SampledTurn, Slot, TurnRequest
+from saccade.generate.turn import start_turn
 from saccade.models.base import MediaReader
 from saccade.models.families.known import FAMILIES
 from saccade.models.pictures import decoded_picture, saved_picture
 from saccade.record.content import ImagePart
-from saccade.rl.engines.base import ContextFullError, SampledTurn, Slot, TurnRequest
-from saccade.rl.engines.sequences import Policy
-from saccade.rl.engines.server_check import CheckedServer, check_server
+from saccade.rl.engines.server_check import CheckedServer, EncodedPolicy, check_server
 from saccade.rl.engines.server_http import Connection
-from saccade.rl.engines.turn import start_turn
 from saccade.rl.engines.wire import SampleOutput, SampleRequest
 from saccade.tokens.segments import PromptPicture
 
@@ -45,7 +44,7 @@ _KEPT_PICTURES = 256
 class ServerEngine:
     """A `base.Engine` that samples at a server, which reads new weights from a folder."""
 
-    def __init__(self, connection: Connection, policy: Policy, media: MediaReader, weights: Path) -> None:
+    def __init__(self, connection: Connection, policy: EncodedPolicy, media: MediaReader, weights: Path) -> None:
         """Reaches for nothing yet.
 
         Args:

@@ -7,9 +7,9 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+from saccade.generate.base import Engine
+from saccade.generate.in_process import TransformersEngine
 from saccade.media.store import MediaStore
-from saccade.rl.engines.base import Engine
-from saccade.rl.engines.in_process import TransformersEngine
 from saccade.rl.engines.server import ServerEngine
 from saccade.rl.engines.server_http import Connection
 from saccade.rl.train.settings import RlSettings

@@ -73,11 +73,11 @@ class CurateReport(Record):
     """What categories are."""
     read: NonNegativeInt
     kept: NonNegativeInt
-    left_out: NonNegativeInt = 0
-    """Rows of a source that gave no task; `left-out.jsonl` says why."""
     renamed: NonNegativeInt
     """Trajectories whose id an earlier run had, and that therefore got their run's name before it."""
     filters: tuple[FilterReport, ...]
+    broken: tuple[Text, ...] = ()
+    """Why rows of sources of tasks gave none."""
 
 
 class Tally:

@@ -10,7 +10,6 @@ always left out. It cannot be resumed, but judges keep their verdicts on the dis
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
 from contextlib import AsyncExitStack, aclosing
 from dataclasses import dataclass, field
@@ -26,7 +25,7 @@ from saccade.sft.curate.asked import asked_in_order
 from saccade.sft.curate.output import link_into, new_folder
 from saccade.sft.curate.pipeline import FilterStep, Pipeline
 from saccade.sft.curate.report import CurateReport, FilterReport, Tally
-from saccade.sft.curate.sources import CurateSource, curate_source
+from saccade.sft.curate.sources import SourceRuns
 from saccade.sft.curate.stage import (
     KEEP,
     AskStage,
@@ -40,7 +39,6 @@ from saccade.sft.curate.stage import (
     WholeStage,
 )
 from saccade.tasks.sources.folder import TASKS
-from saccade.tasks.sources.write import LEFT_OUT
 
 LOST = "lost"
 """Label under which outages of ours are reported, before all filters."""
@@ -68,13 +66,13 @@ def curate(
         SettingsError: a filter's settings name something that is not there, or it needs episodes and there are tasks.
         ModelError: a judge cannot be asked; its verdicts so far are kept.
     """
-    with curate_source(sources) as source:
-        check_about(pipeline, source)
-        with new_folder(out) as folder:
-            return asyncio.run(_curated(source, pipeline, folder, cache, on_read))
+    source = SourceRuns(sources)
+    check_about(pipeline, source)
+    with new_folder(out) as folder:
+        return asyncio.run(_curated(source, pipeline, folder, cache, on_read))
 
 
-def check_about(pipeline: Pipeline, source: CurateSource) -> None:
+def check_about(pipeline: Pipeline, source: SourceRuns) -> None:
     """Raise `SettingsError` for filters of what a model did, where nobody has played the tasks yet."""
     wrong = [step.label for step in pipeline.steps if source.of_tasks and not step.settings.ABOUT_TASKS]
     if wrong:
@@ -85,7 +83,7 @@ def check_about(pipeline: Pipeline, source: CurateSource) -> None:
 
 
 async def _curated(
-    source: CurateSource, pipeline: Pipeline, folder: Path, cache: Path, on_read: Callable[[], None]
+    source: SourceRuns, pipeline: Pipeline, folder: Path, cache: Path, on_read: Callable[[], None]
 ) -> CurateReport:
     async with AsyncExitStack() as open_things:
         around = FilterContext(source, cache)
@@ -105,22 +103,19 @@ async def _curated(
             _write_tasks(kept, folder / TASKS)
         else:
             kept.replace(folder / TRAJECTORIES)
-        if source.left_out:
-            rows = (json.dumps({"reason": reason}, ensure_ascii=False) + "\n" for reason in source.left_out)
-            (folder / LEFT_OUT).write_text("".join(rows), encoding="utf-8")
         report = _report(source, pipeline, played.reports())
         (folder / "report.json").write_text(report.model_dump_json(indent=2) + "\n", encoding="utf-8")
         (folder / "pipeline.toml").write_text(pipeline.to_toml(), encoding="utf-8")
     return report
 
 
-def _report(source: CurateSource, pipeline: Pipeline, filters: tuple[FilterReport, ...]) -> CurateReport:
+def _report(source: SourceRuns, pipeline: Pipeline, filters: tuple[FilterReport, ...]) -> CurateReport:
     return CurateReport(
         runs=source.names,
         category=pipeline.category,
         read=filters[0].seen,
         kept=filters[-1].kept,
-        left_out=len(source.left_out),
+        broken=tuple(source.broken),
         renamed=source.renamed,
         filters=filters,
     )
@@ -248,7 +243,7 @@ def _write_tasks(kept: Path, file: Path) -> None:
     kept.unlink()
 
 
-def _link_media(kept: Path, store: MediaStore, source: CurateSource) -> None:
+def _link_media(kept: Path, store: MediaStore, source: SourceRuns) -> None:
     for trajectory in read_lines(kept, Trajectory):
         for part in trajectory.media():
             link_into(store, source, part.sha256)

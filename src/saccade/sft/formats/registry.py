@@ -18,6 +18,7 @@ FORMATS: Final = Registry[Format](
         "thyme@1": f"{_HERE}.thyme:CONVERTED",
         "thyme-base64@1": f"{_HERE}.thyme:RAW",
         "verl@1": f"{_HERE}.verl:FORMAT [data]",
+        "pyvision-rl@1": f"{_HERE}.verl:PYVISION_RL",
     },
     has_members(name for name in vars(Format) if not name.startswith("_")),
 )

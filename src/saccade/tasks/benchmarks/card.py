@@ -59,6 +59,8 @@ class Reading(Settings):
     """Glob patterns relative to the data set's folder; all files of the first pattern that matches any."""
     media: tuple[str, ...] = ()
     """Further folders, relative to the data set's, where media that rows name may lie."""
+    known_from: str = ""
+    """Where the form of the rows is known from, and when it was read; empty where files of the source were read."""
 
 
 class Fields(Settings):
@@ -73,6 +75,8 @@ class Fields(Settings):
     answer: Names = ()
     answer_is: Literal["text", "letter", "letter-or-text", "index-0", "index-1", "first-choice"] = "text"
     """How the gold answer of a row with choices names its choice."""
+    answer_names: Mapping[str, str] = {}
+    """What a gold answer that is written as a code stands for, as in `{ 0 = "no", 1 = "yes" }`."""
     without_answers: bool = False
     """Whether rows may have no gold answer; else one without is broken."""
     choices: Names = ()
@@ -192,6 +196,26 @@ class Size(Settings):
     """None where no source gives an exact number."""
     source: str = ""
     """Where the number is from, or what is known without one."""
+    taken: PositiveInt | None = None
+    """How many of them the paper took, where nobody says which."""
+
+
+class Form(Settings):
+    """Another form in which the data of a card are published, as by their own source."""
+
+    title: str
+    """Who publishes it so, in a few words."""
+    loader: Reading
+    fields: Fields
+    only: Mapping[str, Names] = {}
+    cases: tuple[Case, ...] = ()
+    media: Literal["image", "images", "video", "text"] | None = None
+    """As the card's, where it is another: `text` where rows may have no picture."""
+    answer_type: AnswerType | None = None
+    """As the card's, where it is another."""
+    size: Size = Size()
+    splits: Mapping[str, SplitFiles] = {}
+    """Of this form; a split whose files are named like the card's own needs no entry."""
 
 
 class Card(Settings):
@@ -222,6 +246,10 @@ class Card(Settings):
     settings: tuple[PaperSettings, ...] = ()
     scores: tuple[PublishedScore, ...] = ()
     size: Size = Size()
+    forms: tuple[Form, ...] = ()
+    """Other forms of the same data, looked for where the card's own files are not there."""
+    form: str = ""
+    """The title of the form that was found, where it is not the card's own."""
     notes: str = ""
 
     @property
@@ -236,8 +264,12 @@ class Card(Settings):
     @model_validator(mode="after")
     def _graders_for_all(self) -> Self:
         needed = {self.answer_type, *(case.answer_type for case in self.cases)}
-        if self.fields.choices or self.fields.default_choices or self.fields.choices_from != "field":
-            needed.add(AnswerType.CHOICE)
+        needed |= {
+            kind for form in self.forms for kind in (form.answer_type, *(c.answer_type for c in form.cases)) if kind
+        }
+        for fields in (self.fields, *(form.fields for form in self.forms)):
+            if fields.choices or fields.default_choices or fields.choices_from != "field":
+                needed.add(AnswerType.CHOICE)
         missing = sorted(needed - self.graders.keys())
         if missing:
             raise ValueError(f"tasks may be of type {', '.join(missing)}, for which `graders` names none")

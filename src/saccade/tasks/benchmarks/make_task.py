@@ -130,7 +130,8 @@ def _answer(row: Mapping[str, Any], card: Card, choices: Sequence[str]) -> str |
         return None
     value = _needed(row, card.fields.answer, "answer")
     if not choices or card.fields.answer_is == "text":
-        return as_text(value, "answer").strip()
+        text = as_text(value, "answer").strip()
+        return card.fields.answer_names.get(text, text)
     if card.fields.answer_is in ("index-0", "index-1"):
         return _by_index(value, 1 if card.fields.answer_is == "index-1" else 0, choices)
     return _by_letter(as_text(value, "answer").strip(), choices, card.fields.answer_is == "letter-or-text")

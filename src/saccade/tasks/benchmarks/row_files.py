@@ -48,7 +48,8 @@ def read_rows(file: Path) -> Iterator[SourceRow | RowProblem]:
         if isinstance(raw, str):
             yield RowProblem(file.name, number, "row", raw)
         else:
-            yield SourceRow(file.name, number, {**raw, "_row": number, "_file": file.stem, "_folder": file.parent.name})
+            place = {"_file": file.stem, "_folder": file.parent.name, "_above": file.parent.parent.name}
+            yield SourceRow(file.name, number, {**raw, "_row": number, **place})
 
 
 def count_rows(file: Path) -> int:

@@ -54,11 +54,11 @@ UNREAD: Final = _Unread()
 
 
 @lru_cache(64)
-def _about(file: Path) -> tuple[str, str, str]:
-    return file.name, file.stem, file.parent.name
+def _about(file: Path) -> tuple[str, str, str, str]:
+    return file.name, file.stem, file.parent.name, file.parent.parent.name
 
 
 def as_row(file: Path, number: int, fields: Mapping[str, Any]) -> SourceRow:
     """A row with what `read_rows` adds to it."""
-    name, stem, folder = _about(file)
-    return SourceRow(name, number, {**fields, "_row": number, "_file": stem, "_folder": folder})
+    name, stem, folder, above = _about(file)
+    return SourceRow(name, number, {**fields, "_row": number, "_file": stem, "_folder": folder, "_above": above})
