@@ -55,6 +55,7 @@ VERBS: dict[str, Verb] = {
     "regrade": Verb("saccade.cli.regrade:app", "Grade a stored run again, without the model."),
     "report": Verb("saccade.cli.report:app", "Make a page of evaluations and training runs, with figures."),
     "reproduce": Verb("saccade.cli.reproduce:app", "Test a paper's claim on a tiny model."),
+    "review": Verb("saccade.cli.review:app", "Keep, drop or correct items of a run by hand, in the browser."),
     "rl": Verb("saccade.cli.rl:app", "Train a model by reinforcement learning on its own rollouts."),
     "runs": Verb("saccade.cli.runs:app", "List the evaluations in a folder."),
     "sandbox": Verb("saccade.cli.sandbox:app", "Serve sandboxes to other hosts."),

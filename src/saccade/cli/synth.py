@@ -106,7 +106,7 @@ def _made(settings: SynthSettings, out: Path, workers: int) -> SynthProgress:
             lines += [f"estimate: {progress.estimate}"] if progress.estimate else []
             for line in (line for line in lines if line not in said):
                 said.add(line)
-                bar.console.print(line, markup=False, highlight=False)
+                bar.console.print(line, markup=False, highlight=False, soft_wrap=True)
             share = f"{100 * progress.right / progress.kept:.0f}% right" if progress.kept else ""
             lost = sum(progress.discarded.values())
             description = share + (f", {lost} failed" if lost else "")

@@ -16,14 +16,14 @@ from saccade.record.codec import loads
 from saccade.sft.curate.pipeline import load_pipeline, parse_pipeline
 from saccade.sft.curate.registry import FILTERS, load_filter
 from saccade.sft.curate.report import EXAMPLES, CurateReport
-from saccade.sft.curate.run import BATCH, curate
+from saccade.sft.curate.run import curate
 from saccade.sft.curate.sources import SourceRuns
 from saccade.tasks.sources.task_set import open_tasks
 
 
 def test_order_is_kept_and_media_are_linked(runs: Runs) -> None:
     pictures = [runs.put(blobs(seed)) for seed in range(2)]
-    count = 2 * BATCH + 3
+    count = 67
     runs.write(*(runs.trajectory(f"{n:03}", picture=pictures[n % 2], correct=float(n % 3 > 0)) for n in range(count)))
     result = runs.curate({"name": "score"})
     assert result.ids == [f"{n:03}" for n in range(count) if n % 3]

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from saccade.episode.run_folder import MEDIA, TRAJECTORIES
-from saccade.errors import DataError, MediaError, MissingMediaError, RecordError
+from saccade.errors import DataError, MediaError, MissingMediaError, RecordError, SettingsError
 from saccade.media.store import MediaStore
 from saccade.record.codec import read_lines
 from saccade.record.trajectory import Trajectory
@@ -29,12 +29,18 @@ class SourceRuns:
 
         Raises:
             RecordError: one is named twice.
-            SettingsError, RegistryError, DataError: as `open_tasks`, for what is no run folder.
+            SettingsError, RegistryError, DataError: as `open_tasks`, for what is no run folder; or runs and tasks are
+                named together.
         """
         self.names = tuple(map(str, names))
         if len({Path(name).resolve() for name in self.names}) < len(self.names):
             raise RecordError("a run folder is named twice; name each once")
         self._tasks = {name: open_tasks([name]) for name in self.names if not _is_run(name)}
+        if self._tasks and len(self._tasks) < len(self.names):
+            raise SettingsError(
+                f"{next(iter(self._tasks))} holds tasks and no episodes, and other names are runs: trajectories and "
+                "tasks are not curated together. Name one kind."
+            )
         runs = [MediaStore(Path(name) / MEDIA) for name in self.names if _is_run(name)]
         self._made: MediaStore | None = None
         if self._tasks:
@@ -45,6 +51,11 @@ class SourceRuns:
         self.renamed = 0
         self.broken: list[str] = []
         """Why rows of sources gave no task."""
+
+    @property
+    def of_tasks(self) -> bool:
+        """Whether these are tasks that nobody has played."""
+        return bool(self._tasks)
 
     def lines(self) -> tuple[str, ...]:
         """What is taken of sources of tasks and what is not."""
