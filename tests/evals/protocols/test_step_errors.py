@@ -16,6 +16,7 @@ from saccade.episode.drive import run_episode
 from saccade.episode.equip import equipped
 from saccade.episode.plan import Plan
 from saccade.evals.protocols.base import Studied
+from saccade.evals.protocols.errors.calls import _mistakes
 from saccade.evals.protocols.errors.protocol import row
 from saccade.evals.protocols.errors.reasoning import states
 from saccade.evals.protocols.errors.records import ErrorClass
@@ -84,6 +85,14 @@ def test_hints_name_what_is_near(vista: Studied) -> None:
     assert "Did you mean 'box'" in details[1, "argument_name"]
     assert "Did you mean 'scale'" in details[2, "argument_name"]
     assert "Did you mean 'crop'" in details[4, "schema"]
+
+
+@pytest.mark.parametrize(
+    ("name", "argument", "mistakes"),
+    [("easyocr", "region", 0), ("easyocr", "box", 0), ("easyocr", "bux", 1), ("ocr", "box", 0), ("ocr", "region", 1)],
+)
+def test_an_alias_has_argument_names_of_its_own(name: str, argument: str, mistakes: int) -> None:
+    assert len(_mistakes(ToolCall(name=name, arguments={argument: [0, 0, 9, 9]}))) == mistakes
 
 
 def cropped(box: tuple[int, int, int, int], folder: Path) -> Studied:
