@@ -222,7 +222,7 @@ def _print_report(report: dict[str, Any], console: Console) -> None:
     facts |= {f"guest {name}": version for name, version in report["guest"].items()}
     for name, value in facts.items():
         console.print(f"{name:>16}  {value}", highlight=False, markup=False)
-    for row in report["packages"]:
+    for row in report.get("packages", ()):
         words = "  ".join(filter(None, (row["version"], row["note"])))
         console.print(f"{'imports ' + row['module']:>20}  {words}", highlight=False, markup=False)
     if report["error"]:
