@@ -31,6 +31,7 @@ from saccade.rewards.registry import load_reward
 from saccade.rewards.reward import ByTag, NeedsConsistency, NeedsJudge, RewardPreset
 from saccade.rewards.trial import turn_parts
 from saccade.rl.advantages.rules import Grpo, NamedAdvantage, TurnLevel
+from saccade.rl.engines.settings import EngineSettings
 from saccade.rl.losses.settings import RlLossSettings
 from saccade.rl.select.curriculum import Band
 from saccade.rl.select.plain import KeepAll
@@ -118,6 +119,8 @@ class Recipe(Settings):
     optimizer: RlOptimizerSettings = RlOptimizerSettings()
     steps: PositiveInt = 200
     seed: NonNegativeInt = 0
+    engine: EngineSettings | None = None
+    """Who samples, where a recipe says so; `saccade rl` moves it into the settings of the run."""
     profile: dict[str, dict[str, JsonValue]] = Field(default_factory=dict)
     """What other machines change, by name; `load_recipe` applies one and drops the table."""
 

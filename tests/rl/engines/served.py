@@ -28,6 +28,8 @@ from saccade.tokens.segments import PromptPicture
 from saccade.tokens.stream import PromptDelta
 
 Answer = dict[str, Any]
+_LOADING = threading.Lock()
+"""Weights are loaded by one thread at a time: transformers patches torch meanwhile."""
 
 
 @dataclass
@@ -77,6 +79,11 @@ class SamplingServer:
     """What becomes of the next answers."""
     bodies: list[Answer] = field(default_factory=list)
     loaded: list[str] = field(default_factory=list)
+    encoded: set[str] = field(default_factory=set)
+    """Pictures that were seen since its encoder's cache was emptied."""
+    dropped: set[str] = field(default_factory=set)
+    """Those of them whose features a reload has dropped: asking for one ends a real vLLM."""
+    started: float = 1.0
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     async def generate(self, request: Request) -> Response:
@@ -85,14 +92,19 @@ class SamplingServer:
         asked = _vllm_asked(body) if self.kind == "vllm" else _sglang_asked(body)
         if len(asked.ids) >= self.context:
             return JSONResponse({"error": {"message": "the prompt is longer than the context"}}, 400)
+        if self.kind == "vllm" and self.dropped.intersection(asked.urls):
+            return JSONResponse({"error": {"message": "Encoder cache miss", "code": 500}}, 500)
+        self.encoded.update(asked.urls)
         made = await run_in_threadpool(self._sample, asked)
         answer = _vllm_answer(made) if self.kind == "vllm" else _sglang_answer(made, asked)
         return self.faults.pop(0)(answer) if self.faults else JSONResponse(answer)
 
     def load(self, folder: str) -> None:
         with self.lock:
-            self.policy = policy(Path(folder))
+            with _LOADING:
+                self.policy = policy(Path(folder))
             self.loaded.append(folder)
+            self.dropped |= self.encoded
 
     @torch.inference_mode()
     def _sample(self, asked: Asked) -> Made:
@@ -238,6 +250,16 @@ def _app(server: SamplingServer) -> FastAPI:
     @app.post("/reset_mm_cache")
     def reset_mm_cache() -> Response:
         return Response(status_code=200)
+
+    @app.post("/reset_encoder_cache")
+    def reset_encoder_cache() -> Response:
+        server.encoded.clear()
+        server.dropped.clear()
+        return Response(status_code=200)
+
+    @app.get("/metrics")
+    def metrics() -> Response:
+        return Response(f"# TYPE process_start_time_seconds gauge\nprocess_start_time_seconds {server.started}\n")
 
     @app.post("/update_weights_from_disk")
     def update_weights_from_disk(body: Answer) -> Response:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
 import httpx
@@ -44,6 +44,8 @@ class Connection:
             SettingsError: `address` is none.
         """
         self.address = checked_address(address)
+        self.broken = 0
+        """How often it could not be reached: after that it may be another process than before."""
         self._retry = retry
         self._clock = clock
         self._key: ApiKey = find_key("engine", needed=False)
@@ -59,30 +61,53 @@ class Connection:
 
     async def get(self, path: str) -> Any:
         """What the server has there, as JSON; raises what `ask` raises."""
-        return await with_retries(lambda: self._try("GET", path, None), self._retry, self._clock)
+        return await self._retried("GET", path, None, lambda response: self._json(response, path))
+
+    async def text(self, path: str) -> str:
+        """What the server has there, as it is; raises what `ask` raises."""
+        return await self._retried("GET", path, None, lambda response: response.text)
 
     async def post(self, path: str, body: dict[str, Any] | None = None) -> Any:
         """The server's answer as JSON, None for an empty one; raises what `ask` raises."""
         return await self.ask(path, body, lambda answer: answer)
 
-    async def ask(self, path: str, body: dict[str, Any] | None, read: Callable[[Any], T]) -> T:
+    async def ask(
+        self,
+        path: str,
+        body: dict[str, Any] | None,
+        read: Callable[[Any], T],
+        before: Callable[[], Awaitable[object]] | None = None,
+    ) -> T:
         """What `read` makes of the server's answer to a POST; an `OutageError` of `read` is tried again as well.
+
+        `before` is awaited before each try.
 
         Raises:
             ModelLostError: it cannot be reached or kept failing, after all tries.
             ModelRefusedError: it refuses; no retry can help.
         """
-
-        async def once() -> T:
-            return read(await self._try("POST", path, body))
-
-        return await with_retries(once, self._retry, self._clock)
+        return await self._retried("POST", path, body, lambda response: read(self._json(response, path)), before)
 
     async def close(self) -> None:
         """Close all connections; idempotent."""
         await self._client.aclose()
 
-    async def _try(self, method: str, path: str, body: dict[str, Any] | None) -> Any:
+    async def _retried(
+        self,
+        method: str,
+        path: str,
+        body: dict[str, Any] | None,
+        read: Callable[[httpx.Response], T],
+        before: Callable[[], Awaitable[object]] | None = None,
+    ) -> T:
+        async def once() -> T:
+            if before is not None:
+                await before()
+            return read(await self._try(method, path, body))
+
+        return await with_retries(once, self._retry, self._clock)
+
+    async def _try(self, method: str, path: str, body: dict[str, Any] | None) -> httpx.Response:
         try:
             async with asyncio.timeout(self._retry.seconds):
                 response = await self._client.request(method, path, json=body)
@@ -90,18 +115,22 @@ class Connection:
             seconds = f"{self._retry.seconds:g} s (retry.seconds)"
             failure: ModelError = OutageError(f"{self.address} did not answer within {seconds}.")
         except httpx.HTTPError as error:
+            self.broken += 1
             failure = OutageError(f"{self.address} cannot be reached: {str(error) or type(error).__name__}.")
         else:
-            return self._read(response, path)
+            self._check(response, path)
+            return response
         raise failure  # out here without a chain to the client's exception, which holds the request
 
-    def _read(self, response: httpx.Response, path: str) -> Any:
+    def _check(self, response: httpx.Response, path: str) -> None:
         status = response.status_code
         if not response.is_success:
             said = self._key.hide(_words(response))
             if status in _CURABLE or status >= 500:
                 raise OutageError(f"{self.address}{path} failed ({status}): {said}.", retry_after(response.headers))
             raise ModelRefusedError(f"{self.address}{path} refused ({status}): {said}.")
+
+    def _json(self, response: httpx.Response, path: str) -> Any:
         if not response.content:
             return None
         try:

@@ -74,6 +74,13 @@ class Wire(Protocol):
             ModelError: the server cannot.
         """
 
+    async def started(self, connection: Connection) -> str:
+        """When the server's process was started, or another word that only a new process changes; empty: unknown.
+
+        Raises:
+            ModelError: it cannot be reached.
+        """
+
 
 def paired(ids: Sequence[int], found: Sequence[tuple[int, float | None]], who: str) -> tuple[float, ...]:
     """The log-probability of each of `ids`, from what was `found` for each token.

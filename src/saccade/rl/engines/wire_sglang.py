@@ -95,3 +95,8 @@ class SglangWire:
         if not isinstance(answered, dict) or answered.get("success") is not True:
             said = answered.get("message") if isinstance(answered, dict) else answered
             raise ModelRefusedError(f"{_WHO} did not take the weights in {folder}: {said}")
+
+    async def started(self, connection: Connection) -> str:
+        """SGLang does not say, but with `--enable-metrics`."""
+        await connection.get("/v1/models")
+        return ""

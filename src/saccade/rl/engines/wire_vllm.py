@@ -1,4 +1,4 @@
-"""vLLM's tokens in, tokens out: `POST /inference/v1/generate`, read in version 0.33.
+"""vLLM's tokens in, tokens out: `POST /inference/v1/generate`, met in version 0.32.0, read in 0.33.
 
     vllm serve MODEL --enable-scale-out --logprobs-mode processed_logprobs
 
@@ -9,6 +9,7 @@ opens `/collective_rpc` and the caches to whoever reaches the port.
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,8 @@ from saccade.rl.engines.server_http import Connection
 from saccade.rl.engines.wire import SampleOutput, SampleRequest, paired, stopped
 
 _WHO = "vLLM"
+_STARTED = re.compile(r"^process_start_time_seconds (\S+)", re.MULTILINE)
+"""Of Prometheus' own client."""
 
 
 class _Ranked(BaseModel):
@@ -123,13 +126,20 @@ class VllmWire:
             )
             cleared = await connection.post("/reset_prefix_cache")
             await connection.post("/reset_mm_cache")
+            # Reloading drops the encoded pictures of the worker and not the scheduler's list of them: without this the
+            # first request with a picture of before ends the whole server.
+            await connection.post("/reset_encoder_cache")
         except ModelRefusedError as error:
             raise ModelRefusedError(
-                f"{error} New weights need a vLLM server that was started with VLLM_SERVER_DEV_MODE=1 and "
-                f"sees {folder}."
+                f"{error} New weights need a vLLM server that was started with VLLM_SERVER_DEV_MODE=1, sees {folder} "
+                "and can empty its caches (/reset_prefix_cache, /reset_mm_cache, /reset_encoder_cache)."
             ) from error
         if isinstance(cleared, dict) and cleared.get("success") is False:
             raise ModelRefusedError(
                 f"{_WHO} kept what it computed with the old weights: it is at work for somebody else. It must serve "
                 "this run alone."
             )
+
+    async def started(self, connection: Connection) -> str:
+        found = _STARTED.search(await connection.text("/metrics"))
+        return "" if found is None else found[1]
