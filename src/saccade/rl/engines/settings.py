@@ -35,6 +35,11 @@ class EngineSettings(Settings):
         return {"source": given} if isinstance(given, str) else given
 
     @property
+    def exact(self) -> bool:
+        """Whether what samples computes in float32 wherever the policy does."""
+        return self.source == LOCAL or (self.source == VLLM and not self.gpus)
+
+    @property
     def addresses(self) -> tuple[str, ...]:
         """Of the servers that are there already."""
         if self.source in (LOCAL, VLLM):

@@ -23,7 +23,6 @@ from saccade.episode.equip import equipped
 from saccade.episode.run_folder import MEDIA
 from saccade.episode.settings import sandbox_at
 from saccade.media.store import MediaStore
-from saccade.rl.engines.settings import LOCAL
 from saccade.rl.generation.rollouts import RolloutResources, generate_rollouts
 from saccade.rl.generation.slot_model import check_sampling
 from saccade.rl.rollout import Rollout
@@ -134,7 +133,7 @@ class _RlRun:
         if self._learner.processes.is_main:
             check_tasks(tasks, scorer, self._store)
             check_form(dialect, scorer.preset, (recipe.dialect, recipe.reward.preset))
-        loose = trained.low_precision or settings.engine.source != LOCAL
+        loose = trained.low_precision or not settings.engine.exact
         updater = Updater(
             self._learner,
             Collator(trained.encoder, PictureTensors(trained.encoder, self._store), trained.model, packed=False),

@@ -66,7 +66,7 @@ class RlSettings(Settings):
     """Most tokens of a forward pass, padding included."""
     max_logprob_diff: NonNegativeFloat = 0.0
     """Largest difference of a token's log-probability between sampling and training, in nats, before the run fails;
-    0: 1e-3 in float32, 1.0 in bfloat16 and with a server as the engine."""
+    0: 1e-3 in float32, 1.0 in bfloat16 and with servers, but for one that the run starts on its CPU."""
     engine: EngineSettings = EngineSettings()
     """Who samples the rollouts."""
     retry: RetryPolicy = ENGINE_RETRY
