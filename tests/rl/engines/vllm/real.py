@@ -34,16 +34,20 @@ def save_random(folder: Path, seed: int = 0) -> None:
 class RealServer:
     """One server over a checkpoint."""
 
-    def __init__(self, program: Path, folder: Path, log: Path, *options: str) -> None:
+    def __init__(
+        self, program: Path, folder: Path, log: Path, *options: str, environment: dict[str, str] | None = None
+    ) -> None:
+        self.program = program
         self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         self._folder = folder
         self._command = [*serve_command(str(program), folder, self.port, CONTEXT, cpu=True), *options]
         self._log = log
+        self._environment = environment
         self._process: ServerProcess | None = None
 
     async def start(self) -> None:
-        self._process = ServerProcess(self._command, serve_environment(None), self.url, self._log)
+        self._process = ServerProcess(self._command, serve_environment(None) | self._environment, self.url, self._log)
         await self._process.wait_until_ready(300)
 
     def stop(self) -> None:
@@ -56,7 +60,14 @@ class RealServer:
 
     def running(self) -> int:
         """Requests that it works on now."""
+        return self._count("num_requests_running")
+
+    def sampled(self) -> int:
+        """Requests that it has finished."""
+        return self._count("request_success_total")
+
+    def _count(self, name: str) -> int:
         text = httpx.get(f"{self.url}/metrics").text
-        found = re.search(r"^vllm:num_requests_running\{.*\} (\S+)$", text, re.MULTILINE)
-        assert found is not None
-        return int(float(found[1]))
+        found = re.findall(rf"^vllm:{name}\{{.*\}} (\S+)$", text, re.MULTILINE)
+        assert found
+        return int(sum(map(float, found)))
