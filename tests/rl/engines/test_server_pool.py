@@ -143,12 +143,19 @@ async def test_a_server_that_was_started_anew_gets_the_last_weights_before_it_sa
     await engine.update_weights(lambda where: shutil.copytree(folder, where))
     slots = engine.slots(range(2))
     await asyncio.gather(*(turn(slot, made) for slot in slots))
-    servers[0].faults = [broken]
-    await turn(slots[0], made)
-    assert [len(server.loaded) for server in servers] == [1, 1]
-    servers[0].faults, servers[0].started = [broken], 2.0
-    await turn(slots[0], made)
+    servers[0].version = "default"
+    await asyncio.gather(*(turn(slot, made) for slot in [*slots, *engine.slots(range(4))]))
     assert [len(server.loaded) for server in servers] == [2, 1]
-    servers[0].raw, servers[0].faults, servers[0].started = True, [broken], 3.0
+    assert servers[0].version != "default"
+    servers[0].raw, servers[0].version = True, "default"
     with pytest.raises(ModelRefusedError, match="processed_logprobs"):
         await turn(slots[0], made)
+
+
+async def test_a_server_that_somebody_else_gives_weights_is_refused(
+    engine: ServerEngine, servers: list[SamplingServer], made: TinyPolicy, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await engine.update_weights(lambda where: shutil.copytree(folder, where))
+    monkeypatch.setattr(SamplingServer, "version", property(lambda server: "theirs", lambda server, version: None))
+    with pytest.raises(ModelRefusedError, match="other weights than it was given"):
+        await turn(engine.slots([1])[0], made)

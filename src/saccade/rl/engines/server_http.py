@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 import httpx
@@ -44,8 +44,6 @@ class Connection:
             SettingsError: `address` is none.
         """
         self.address = checked_address(address)
-        self.broken = 0
-        """How often it could not be reached: after that it may be another process than before."""
         self._retry = retry
         self._clock = clock
         self._key: ApiKey = find_key("engine", needed=False)
@@ -63,46 +61,27 @@ class Connection:
         """What the server has there, as JSON; raises what `ask` raises."""
         return await self._retried("GET", path, None, lambda response: self._json(response, path))
 
-    async def text(self, path: str) -> str:
-        """What the server has there, as it is; raises what `ask` raises."""
-        return await self._retried("GET", path, None, lambda response: response.text)
-
     async def post(self, path: str, body: dict[str, Any] | None = None) -> Any:
         """The server's answer as JSON, None for an empty one; raises what `ask` raises."""
         return await self.ask(path, body, lambda answer: answer)
 
-    async def ask(
-        self,
-        path: str,
-        body: dict[str, Any] | None,
-        read: Callable[[Any], T],
-        before: Callable[[], Awaitable[object]] | None = None,
-    ) -> T:
+    async def ask(self, path: str, body: dict[str, Any] | None, read: Callable[[Any], T]) -> T:
         """What `read` makes of the server's answer to a POST; an `OutageError` of `read` is tried again as well.
-
-        `before` is awaited before each try.
 
         Raises:
             ModelLostError: it cannot be reached or kept failing, after all tries.
             ModelRefusedError: it refuses; no retry can help.
         """
-        return await self._retried("POST", path, body, lambda response: read(self._json(response, path)), before)
+        return await self._retried("POST", path, body, lambda response: read(self._json(response, path)))
 
     async def close(self) -> None:
         """Close all connections; idempotent."""
         await self._client.aclose()
 
     async def _retried(
-        self,
-        method: str,
-        path: str,
-        body: dict[str, Any] | None,
-        read: Callable[[httpx.Response], T],
-        before: Callable[[], Awaitable[object]] | None = None,
+        self, method: str, path: str, body: dict[str, Any] | None, read: Callable[[httpx.Response], T]
     ) -> T:
         async def once() -> T:
-            if before is not None:
-                await before()
             return read(await self._try(method, path, body))
 
         return await with_retries(once, self._retry, self._clock)
@@ -115,7 +94,6 @@ class Connection:
             seconds = f"{self._retry.seconds:g} s (retry.seconds)"
             failure: ModelError = OutageError(f"{self.address} did not answer within {seconds}.")
         except httpx.HTTPError as error:
-            self.broken += 1
             failure = OutageError(f"{self.address} cannot be reached: {str(error) or type(error).__name__}.")
         else:
             self._check(response, path)

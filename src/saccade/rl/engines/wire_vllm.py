@@ -9,7 +9,6 @@ opens `/collective_rpc` and the caches to whoever reaches the port.
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +19,6 @@ from saccade.rl.engines.server_http import Connection
 from saccade.rl.engines.wire import SampleOutput, SampleRequest, paired, stopped
 
 _WHO = "vLLM"
-_STARTED = re.compile(r"^process_start_time_seconds (\S+)", re.MULTILINE)
-"""Of Prometheus' own client."""
 
 
 class _Ranked(BaseModel):
@@ -48,10 +45,15 @@ class _Logprobs(BaseModel):
     content: list[_Token] | None = None
 
 
+class _Span(BaseModel):
+    version: str
+
+
 class _Choice(BaseModel):
     token_ids: list[int]
     logprobs: _Logprobs | None = None
     finish_reason: str | None = None
+    weight_versions: list[_Span] | None = None
 
 
 class _Usage(BaseModel):
@@ -117,9 +119,10 @@ class VllmWire:
             None if answered.usage is None else answered.usage.prompt_tokens,
             None if answered.prompt_token_ids is None else tuple(answered.prompt_token_ids),
             tuple(item.logprob for item in content[0].top_logprobs) if content else (),
+            frozenset(span.version for span in choice.weight_versions or ()),
         )
 
-    async def reload(self, connection: Connection, folder: Path) -> None:
+    async def reload(self, connection: Connection, folder: Path, version: str) -> None:
         try:
             await connection.post(
                 "/collective_rpc", {"method": "reload_weights", "kwargs": {"weights_path": str(folder)}}
@@ -129,17 +132,15 @@ class VllmWire:
             # Reloading drops the encoded pictures of the worker and not the scheduler's list of them: without this the
             # first request with a picture of before ends the whole server.
             await connection.post("/reset_encoder_cache")
+            await connection.post("/update_weight_version", {"new_version": version})
         except ModelRefusedError as error:
             raise ModelRefusedError(
                 f"{error} New weights need a vLLM server that was started with VLLM_SERVER_DEV_MODE=1, sees {folder} "
-                "and can empty its caches (/reset_prefix_cache, /reset_mm_cache, /reset_encoder_cache)."
+                "has /collective_rpc, /reset_prefix_cache, /reset_mm_cache, /reset_encoder_cache and "
+                "/update_weight_version, as 0.32.0 does."
             ) from error
         if isinstance(cleared, dict) and cleared.get("success") is False:
             raise ModelRefusedError(
                 f"{_WHO} kept what it computed with the old weights: it is at work for somebody else. It must serve "
                 "this run alone."
             )
-
-    async def started(self, connection: Connection) -> str:
-        found = _STARTED.search(await connection.text("/metrics"))
-        return "" if found is None else found[1]
