@@ -34,10 +34,8 @@ def save_random(folder: Path, seed: int = 0) -> None:
 class RealServer:
     """One server over a checkpoint."""
 
-    def __init__(
-        self, program: Path, folder: Path, log: Path, *options: str, environment: dict[str, str] | None = None
-    ) -> None:
-        self.program = program
+    def __init__(self, program: Path, folder: Path, log: Path, *options: str, **environment: str) -> None:
+        """`options` and `environment` are those of `vllm serve`, over the usual ones."""
         self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         self._folder = folder
