@@ -25,7 +25,7 @@ LAYERS = {
     **dict.fromkeys(("media", "sandbox", "models", "tools", "recipes"), 2),
     **dict.fromkeys(("dialects", "tasks", "grading"), 3),
     **dict.fromkeys(("episode", "looks", "tokens"), 4),
-    **dict.fromkeys(("rewards", "training"), 5),
+    **dict.fromkeys(("generate", "rewards", "training"), 5),
     "env": 6,
     **dict.fromkeys(("evals", "rl", "sft"), 7),
     "report": 8,

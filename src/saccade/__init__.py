@@ -77,6 +77,10 @@ if TYPE_CHECKING:
     from saccade.sandbox.result import RunResult as RunResult
     from saccade.sandbox.sync import SyncSandbox as SyncSandbox
     from saccade.tasks.from_files import task_from_files as task_from_files
+    from saccade.tasks.sources.resolve import SourceDefaults as SourceDefaults
+    from saccade.tasks.sources.settings import SourceSettings as SourceSettings
+    from saccade.tasks.sources.task_set import TaskPool as TaskPool
+    from saccade.tasks.sources.task_set import open_tasks as open_tasks
     from saccade.tasks.worlds.registry import load_world as load_world
     from saccade.tools.toolbox import Toolbox as Toolbox
 
@@ -107,6 +111,9 @@ PUBLIC = {
     "Tasks and media": {
         "record.task": "AnswerType EvidenceBox NamedMedia Task",
         "tasks.from_files": "task_from_files",
+        "tasks.sources.resolve": "SourceDefaults",
+        "tasks.sources.settings": "SourceSettings",
+        "tasks.sources.task_set": "TaskPool open_tasks",
         "tasks.worlds.registry": "load_world",
         "media.store": "MediaStore",
     },

@@ -9,12 +9,14 @@ from typing import Any
 import gymnasium
 import numpy as np
 import pytest
+from tests.tasks.sources.files import jsonl, picture
 
 from saccade.env import ExactMatch, LookAgainEnv
 from saccade.errors import IsolationError, RegistryError, SandboxLostError, SettingsError
 from saccade.media.store import MediaStore
 from saccade.record.score import Score
 from saccade.record.status import Status
+from saccade.record.task import Task
 from saccade.record.trajectory import EpisodeLimits, StopReason, Trajectory
 from saccade.sandbox.result import RunResult
 from saccade.sandbox.scripted import ScriptedSandbox
@@ -110,7 +112,7 @@ def test_worlds_give_tasks(tmp_path: Path) -> None:
         with pytest.raises(SettingsError, match="those of this world"):
             env.reset(options={"task": wrong})
     env.close()
-    with pytest.raises(RegistryError, match="nested-squares"):
+    with pytest.raises(SettingsError, match="nested-squares"):
         LookAgainEnv("nested-square")
 
 
@@ -291,3 +293,19 @@ def test_a_dropped_environment_closes_its_sandbox_and_deletes_its_store() -> Non
     gc.collect()
     assert Counting.closed == 1
     assert not folder.exists()
+
+
+def test_any_sources_give_tasks_and_weights_say_how_often(tmp_path: Path) -> None:
+    picture(tmp_path / "photos" / "a.png")
+    rows = [{"image": "a.png", "question": f"{number}?", "answer": "x"} for number in range(3)]
+    jsonl(tmp_path / "photos" / "questions.jsonl", rows)
+    named = [f"{tmp_path}/photos=0.9", "nested-squares=0.1"]
+    env = LookAgainEnv(named, "codev", tmp_path / "store", sandbox=ScriptedSandbox(result))
+    drawn = [env.reset(seed=seed)[1]["task"].partition("/")[0] for seed in range(40)]
+    assert 28 < drawn.count("photos") < 40
+    assert env.reset(options={"task": "photos/questions-1"})[1]["task"] == "photos/questions-1"
+    with pytest.raises(SettingsError, match="Did you mean 'photos/questions-1'"):
+        env.reset(options={"task": "photos/question-1"})
+    env.close()
+    with pytest.raises(SettingsError, match="stand in one list"):
+        LookAgainEnv([*named, Task(id="a", question="?")], "codev")  # type: ignore[list-item]

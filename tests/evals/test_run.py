@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from saccade.episode.plan import Plan
-from saccade.errors import MissingMediaError, ModelLostError, RecordError, SettingsError
+from saccade.errors import MissingMediaError, ModelLostError, SettingsError
 from saccade.evals.failures import open_failures
 from saccade.evals.rows import read_rows
 from saccade.evals.run import evaluate
@@ -163,7 +163,7 @@ async def test_every_sample_has_a_seed_of_its_own(tmp_path: Path) -> None:
         ("visual-serch", "Did you mean 'visual-search'"),
         ("blindtst", "Did you mean 'blindtest'"),
         ("visual-search", "--n 100"),
-        (".", r"holds no tasks\.jsonl"),
+        (".", r"holds no tasks: no tasks\.jsonl"),
     ],
 )
 def test_a_source_that_is_none(source: str, told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -174,13 +174,13 @@ def test_a_source_that_is_none(source: str, told: str, tmp_path: Path, monkeypat
 
 async def test_a_source_that_cannot_be_read(tmp_path: Path) -> None:
     (tmp_path / "tasks.jsonl").write_text("{}\n")
-    with pytest.raises(RecordError, match="line 1"):
+    with pytest.raises(SettingsError, match=r"tasks\.jsonl, row 1, question: there is none"):
         await names(tmp_path, tmp_path)
     write_tasks(tmp_path, 2, id="same")
     with pytest.raises(SettingsError, match="two tasks have the id same"):
         await names(tmp_path, tmp_path)
     write_tasks(tmp_path, 0)
-    with pytest.raises(RecordError, match="no tasks"):
+    with pytest.raises(SettingsError, match="holds no tasks"):
         await names(tmp_path, tmp_path)
 
 

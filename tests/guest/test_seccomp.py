@@ -16,23 +16,25 @@ from tests.guest.bpf import ALLOW, ARCH, ERRNO, KILL, decide
 from tests.guest.children import in_child, outcome
 
 from saccade.guest import privileges, seccomp
-from saccade.guest.syscall_rules import ALLOWED, ARGUMENT_RULES, FORK_FLAGS, NOT_IMPLEMENTED
+from saccade.guest.syscall_rules import ALLOWED, ARGUMENT_RULES, FORK_FLAGS, NOT_IMPLEMENTED, PRETENDED
 from saccade.guest.syscall_table import NUMBERS
 from saccade.guest.syscalls import MACHINES, machine, number, syscall
 
-EPERM, ENOSYS = ERRNO | errno.EPERM, ERRNO | errno.ENOSYS
-REFUSED = sorted(set(NUMBERS) - set(ALLOWED) - set(ARGUMENT_RULES) - set(NOT_IMPLEMENTED))
+EPERM, ENOSYS, NOTHING = ERRNO | errno.EPERM, ERRNO | errno.ENOSYS, ERRNO
+REFUSED = sorted(set(NUMBERS) - set(ALLOWED) - set(ARGUMENT_RULES) - set(NOT_IMPLEMENTED) - set(PRETENDED))
 # Written out once more, so that none of them can slip into the list unseen.
 NEVER_NAMES = (
-    "accept accept4 acct add_key bind bpf capset chown chroot clock_settime connect delete_module execve execveat "
-    "fanotify_init fchown fchownat finit_module fork fsconfig fsmount fsopen init_module io_setup io_uring_enter "
-    "io_uring_register io_uring_setup ioperm iopl kcmp kexec_load keyctl kill landlock_restrict_self lchown listen "
-    "listmount memfd_create memfd_secret mknod mknodat mlock mlockall mount mount_setattr move_mount mq_open msgget "
-    "name_to_handle_at open_by_handle_at open_tree perf_event_open personality pidfd_getfd pidfd_open "
-    "pidfd_send_signal pivot_root process_madvise process_vm_readv process_vm_writev ptrace quotactl reboot "
-    "request_key rt_sigqueueinfo rt_tgsigqueueinfo sched_setaffinity sched_setattr sched_setscheduler seccomp semget "
-    "setgid setgroups sethostname setns setpgid setpriority setresgid setresuid setrlimit setsid setsockopt setuid "
-    "setxattr shmat shmget socket statmount swapon syslog tgkill tkill umount2 unshare userfaultfd vfork vmsplice"
+    "accept accept4 acct add_key bind bpf capget capset chown chroot clock_settime connect delete_module execve "
+    "execveat fanotify_init fchown fchownat finit_module fork fsconfig fsmount fsopen init_module "
+    "inotify_add_watch inotify_init inotify_init1 io_setup io_uring_enter io_uring_register io_uring_setup ioperm "
+    "iopl kcmp kexec_load keyctl kill landlock_restrict_self lchown listen listmount memfd_create memfd_secret "
+    "mknod mknodat mlock mlockall mount mount_setattr move_mount mq_open msgget name_to_handle_at "
+    "open_by_handle_at open_tree perf_event_open personality pidfd_getfd pidfd_open pidfd_send_signal pivot_root "
+    "process_madvise process_vm_readv process_vm_writev ptrace quotactl reboot request_key rt_sigqueueinfo "
+    "rt_tgsigqueueinfo sched_setaffinity sched_setattr sched_setscheduler seccomp semget setgid setgroups "
+    "sethostname setns setpgid setpriority setresgid setresuid setrlimit setsid setsockopt setuid setxattr shmat "
+    "shmget socket statmount swapon syslog tgkill timer_create timer_settime tkill umount2 unshare userfaultfd "
+    "vfork vmsplice"
 )
 NEVER = NEVER_NAMES.split()
 CHILD_TIDS = 0x1200000
@@ -51,7 +53,8 @@ class TestDecisions:
             nr = number(call, name)
             if nr is None or call in ARGUMENT_RULES:
                 continue
-            expected = ALLOW if call in ALLOWED else ENOSYS if call in NOT_IMPLEMENTED else EPERM
+            kinds = ((ALLOWED, ALLOW), (NOT_IMPLEMENTED, ENOSYS), (PRETENDED, NOTHING))
+            expected = next((action for calls, action in kinds if call in calls), EPERM)
             assert decide(program, ARCH[name], nr) == expected, call
 
     def test_what_is_never_allowed(self, name: str) -> None:
@@ -134,6 +137,37 @@ class TestDecisions:
         # Pushing characters into a terminal, and taking one over.
         for request, expected in ((0x5401, ALLOW), (0x541B, ALLOW), (0x5412, EPERM), (0x540E, EPERM)):
             assert self.decide(name, "ioctl", 0, request) == expected, hex(request)
+
+    def test_locks_are_taken_by_nobody(self, name: str) -> None:
+        assert self.decide(name, "flock", 3, 2) == NOTHING
+        for command in (6, 7, 37, 38):
+            assert self.decide(name, "fcntl", 3, command) == NOTHING, command
+        for command in (5, 36):
+            assert self.decide(name, "fcntl", 3, command) == ALLOW, command
+
+    @pytest.mark.parametrize("call", ["clock_gettime", "clock_getres", "clock_nanosleep"])
+    def test_clocks_of_others(self, name: str, call: str) -> None:
+        for clock, expected in ((0, ALLOW), (11, ALLOW), (15, ALLOW), (16, EPERM)):
+            assert self.decide(name, call, clock) == expected, clock
+        for pid in (1, 2, 4000):  # the id of a process's clock is made of its id
+            for kind in (0, 1, 2, 4, 6):
+                assert self.decide(name, call, (~pid << 3) | kind) == EPERM
+
+    def test_facts_about_other_processes(self, name: str) -> None:
+        calls = "getpgid getsid sched_getaffinity sched_getattr sched_getparam sched_getscheduler sched_rr_get_interval"
+        for call in calls.split():
+            assert self.decide(name, call, 0) == ALLOW, call
+            assert self.decide(name, call, 1) == EPERM, call
+        assert self.decide(name, "getpriority", 0, 0) == ALLOW
+        assert self.decide(name, "getpriority", 0, 7) == EPERM
+        assert self.decide(name, "getpriority", 1, 0) == EPERM
+
+    def test_who_holds_the_other_end_of_a_socket(self, name: str) -> None:
+        for option in (3, 4, 38, 39):
+            assert self.decide(name, "getsockopt", 5, 1, option) == ALLOW, option
+        for option in (16, 17, 18, 31, 59, 76, 77):
+            assert self.decide(name, "getsockopt", 5, 1, option) == EPERM, option
+        assert self.decide(name, "getsockopt", 5, 0, 3) == EPERM
 
     def test_socket_pairs(self, name: str) -> None:
         for family, kind, expected in (

@@ -16,8 +16,8 @@ from PIL import Image
 from tests.models.helpers import Media, Waits, ask, endpoint, said
 
 from saccade.errors import ModelLostError, ModelRefusedError
+from saccade.generate.local_model import LocalModel
 from saccade.models.base import Request
-from saccade.models.local import LocalModel
 from saccade.models.providers.openai import OpenAIModel
 from saccade.record.trajectory import Sampling
 from saccade.record.turn import FinishReason

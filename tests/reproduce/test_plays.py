@@ -26,8 +26,8 @@ from saccade.reproduce.plays import WeakDemonstrator, guessed
 from saccade.reproduce.settings import DemonstrationKind, Lesson, Reproduction, TaskSet
 from saccade.reproduce.tasks import LESSONS_END, set_of, write_tasks
 from saccade.rewards.judges.box import BoxJudge
-from saccade.rl.train.tasks import open_tasks
 from saccade.sandbox.local import LocalSandbox
+from saccade.tasks.sources.task_set import open_tasks
 from saccade.tasks.worlds.base import make_task
 from saccade.tasks.worlds.parts import GRIDS
 from saccade.tasks.worlds.registry import load_world
@@ -136,8 +136,8 @@ SETS = (
 
 
 def test_tasks_of_sets(tmp_path: Path) -> None:
-    train = open_tasks(str(write_tasks(SETS, "train", tmp_path / "train")), "train", 99)
-    held = open_tasks(str(write_tasks(SETS, "held-out", tmp_path / "held-out")), "train", 99)
+    train = open_tasks([str(write_tasks(SETS, "train", tmp_path / "train"))])
+    held = open_tasks([str(write_tasks(SETS, "held-out", tmp_path / "held-out"))])
     assert [set_of(name) for name in train.ids] == ["circles", "near-signs"] * 3 + ["circles"]
     assert [set_of(name) for name in held.ids] == ["circles", "near-signs", "circles", "near-signs"]
     assert all(int(name.rpartition("-")[2]) >= LESSONS_END for name in train.ids)

@@ -61,7 +61,17 @@ MATH = {"accuracy_weight": 1.2, "format_weight": 0.4}
             },
         ),
         (BoxRule(), {"whole": 1, "part": 0.5, "miss": 0.25, "contained": 0.75, "touched": 0.25, "largest": 0.5}),
-        (JudgeRules(), {"attempts": 3, "max_tokens": 1024, "concurrent": 8, "levels": (1.0, 0.5, 0.25)}),
+        (
+            JudgeRules(),
+            {
+                "attempts": 3,
+                "max_tokens": 1024,
+                "concurrent": 8,
+                "seconds": 600,
+                "outages": 8,
+                "levels": (1.0, 0.5, 0.25),
+            },
+        ),
     ],
     ids=lambda given: type(given).__name__,
 )

@@ -66,7 +66,9 @@ class Stuck(Priced):
         raise AssertionError("nobody waits so long")
 
 
-async def test_a_judge_that_hangs_costs_a_few_requests_and_not_one_for_each_question() -> None:
+async def test_a_judge_that_hangs_costs_a_few_requests_and_not_one_for_each_question(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     stuck = Stuck()
     client = JudgeClient(stuck, AskRules(seconds=0.2, concurrent=2, outages=4))
     async with asyncio.timeout(HANGS):
@@ -76,6 +78,7 @@ async def test_a_judge_that_hangs_costs_a_few_requests_and_not_one_for_each_ques
     assert 4 <= stuck.asked <= 5  # one more may be under way
     assert "gave no reply within 0.2 s" in none[0].detail
     assert "was not asked, for the last 4 requests" in none[-1].detail
+    assert caplog.text.count("lost 4 requests in a row") == caplog.text.count("requests in a row; it") == 1
 
 
 async def test_it_is_asked_again_after_a_while(server: WireServer) -> None:

@@ -48,7 +48,10 @@ def test_each_task_has_the_parameters_of_its_tag(
     wrong = rollout(ran("b", "b"), answered("blue"), task=task, correct=0.0, id="b")
     group = RewardGroup((right, wrong))
     expected = PRESETS[preset].model_copy(update={"gamma": 2.0, **changes})
-    assert load_recipe(path).load_reward()(group) == expected(group)
+    reward = load_recipe(path).load_reward()
+    assert reward(group) == expected(group)
+    assert reward(RewardGroup((right,))) == expected(RewardGroup((right,)))
+    assert reward(RewardGroup(())) == ()
 
 
 def test_by_hand(tmp_path: Path) -> None:

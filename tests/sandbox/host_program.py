@@ -39,9 +39,8 @@ async def opened(box: LocalSandbox) -> Session:
     raise AssertionError("five sessions in a row could not be opened")
 
 
-async def work(box: LocalSandbox, ending: asyncio.Event) -> None:
+async def work(box: LocalSandbox, session: Session, ending: asyncio.Event) -> None:
     """Run cells in one session; when it is lost, open another and say whether that works."""
-    session = await opened(box)
     number = failures = 0
     while not ending.is_set():
         await asyncio.sleep(0)  # a call that is answered at once must not starve the others
@@ -66,7 +65,8 @@ async def main() -> None:
             session = await opened(box)
             await session.run("pass")
             branches = await session.branch(2)
-            tasks = [asyncio.create_task(work(box, ending)) for _ in range(2)]
+            # Opened before anything can be killed: a session that could not be opened is never said to be lost.
+            tasks = [asyncio.create_task(work(box, await opened(box), ending)) for _ in range(2)]
             say("ready", branches=len(branches))
             await asyncio.to_thread(sys.stdin.read)
             ending.set()

@@ -12,15 +12,15 @@ from tests.tokens.support import FAMILIES
 
 from saccade.episode.run_folder import RunFolder
 from saccade.errors import TrainingError
+from saccade.generate.prompt import build_prompt
 from saccade.media.store import MediaStore
 from saccade.models.base import Request
-from saccade.models.local_prompt import build_prompt
 from saccade.models.local_settings import LocalSettings
 from saccade.models.local_weights import Checkpoint, load_checkpoint
 from saccade.models.tiny import save_tiny
 from saccade.record.conversation import conversation
 from saccade.sft.train.loss import token_loss
-from saccade.tokens.batch import BatchRow, Collator, token_row
+from saccade.tokens.batch import BatchRow, Collator, forward_passes, token_row
 from saccade.tokens.build import token_trajectory
 from saccade.tokens.encoder import Encoder
 from saccade.tokens.pictures import PictureTensors
@@ -94,20 +94,16 @@ def test_positions_are_those_of_the_model(checkpoint: Checkpoint, run: RunFolder
 
 
 def test_what_is_learned_is_what_inference_reads(checkpoint: Checkpoint, run: RunFolder) -> None:
-    """`LocalModel` renders the conversation by the checkpoint's chat template; the same ids and positions come out."""
+    """`LocalModel` renders the conversation by the chat template; the same ids and pictures come out."""
     encoder = encoder_of(checkpoint)
     one = trajectory(run, 3, looks=2)
     tokens = token_trajectory(one, encoder)
-    collate = Collator(encoder, PictureTensors(encoder, run.store), checkpoint.model, packed=False)
     for done in range(3):
         before = TokenTrajectory("t", tokens.segments[: 2 * done + 1])
         messages = conversation(one.prompt, one.turns[:done])
-        prompt = build_prompt(Request(messages=messages), run.store, checkpoint)
-        assert prompt.ids[0].tolist() == before.ids().tolist()
-        assert prompt.visual == sum(picture.tokens for picture in before.pictures)
-        batch = collate([token_row(before)])
-        assert torch.equal(batch.positions, prompt.positions)
-        assert torch.equal(batch.pictures["pixel_values"], prompt.pictures["pixel_values"])
+        prompt = build_prompt(Request(messages=messages), checkpoint)
+        assert list(prompt.ids) == before.ids().tolist()
+        assert prompt.pictures == before.pictures
 
 
 def test_what_is_kept_changes_no_pixel(checkpoint: Checkpoint, run: RunFolder, tmp_path: Path) -> None:
@@ -204,3 +200,10 @@ def test_where_values_lie_in_a_batch(checkpoint: Checkpoint, run: RunFolder) -> 
     for packed, rows_ in ((True, [[0, 1, 0, 1, 2]]), (False, [[0, 1, 2], [0, 1, 2]])):
         positions = made[packed].positions
         assert positions.tolist() == ([rows_] * (4 if packed else 3) if rope else rows_)
+
+
+def test_rows_are_grouped_by_length_within_the_limit() -> None:
+    # Longest first: 5, 4, 3, 2. Padded, 4 and 3 take 8 of 9; packed, 5 and 4 take 9.
+    assert forward_passes([3, 5, 2, 4], 9, packed=False) == [[1], [3, 0], [2]]
+    assert forward_passes([3, 5, 2, 4], 9, packed=True) == [[1, 3], [0, 2]]
+    assert forward_passes([12], 9, packed=False) == [[0]]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from saccade.errors import RegistryError, ToolError
@@ -54,7 +56,13 @@ def test_an_unknown_name_is_a_result(context: ToolContext, name: str) -> None:
     assert result.problem is not None
     assert result.problem.kind is ProblemKind.SCHEMA
     assert "crop" in result.text
+    assert ("Did you mean 'crop'" in result.text) is (name == "corp")
+    assert ("Known: crop," in result.text) is (name != "corp")
     assert len(result.text.encode()) < 400
+
+
+def test_far_from_every_name_all_tools_are_named(context: ToolContext) -> None:
+    assert Toolbox.of().call("zzzz", {}, context).text.endswith(f"Known: {', '.join(NAMES)}.")
 
 
 def test_known_tools_that_need_weights_are_unavailable(context: ToolContext) -> None:
@@ -76,3 +84,17 @@ def test_two_tools_may_not_share_an_alias() -> None:
 
 def test_none_means_all() -> None:
     assert [each.name for each in Toolbox.of().definitions] == NAMES
+
+
+def test_a_tool_that_cannot_be_made(tmp_path: Path) -> None:
+    file = tmp_path / "own.py"
+    file.write_text(
+        "from saccade.tools.crop import Crop\nfrom saccade.tools.base import Tool\n"
+        "class Asking(Crop):\n    def __init__(self, key): pass\n"
+        "class Bare(Tool):\n    name = description = 'bare'\n    def run(self, arguments, context): pass\n"
+    )
+    said = r"own\.py:Asking cannot be made: .*key.*\. A tool has a method `run`, and is made without arguments\.$"
+    with pytest.raises(ToolError, match=said):
+        make_tool(f"{file}:Asking")
+    with pytest.raises(ToolError, match=r"is a tool without arguments, result: give the class these attributes\.$"):
+        make_tool(f"{file}:Bare")

@@ -122,5 +122,5 @@ def _leave_out(path: Path, job: str) -> None:
 
 def synth_settings(lesson: Lesson) -> SynthSettings:
     """The settings of the run folder: those that `saccade synth` would save."""
-    settings = lesson.model_dump(exclude={"name", "reword", "turns"})
-    return SynthSettings.model_validate({**settings, "limits": {"turns": lesson.turns}})
+    settings = lesson.model_dump(exclude={"name", "reword", "turns", "worlds"})
+    return SynthSettings.model_validate({**settings, "sources": lesson.worlds, "limits": {"turns": lesson.turns}})

@@ -26,10 +26,10 @@ from saccade.bench.peer_trl import TrlPeer
 from saccade.bench.rollout_work import RolloutScale, looking_plans
 from saccade.episode.plan import Plan
 from saccade.errors import UnavailableError
+from saccade.generate.in_process import TransformersEngine
 from saccade.media.store import MediaStore
 from saccade.models.tiny import save_tiny
 from saccade.record.trajectory import EpisodeLimits
-from saccade.rl.engines.in_process import TransformersEngine
 from saccade.rl.generation.rollouts import GenerationSettings, RolloutResources, RolloutTiming, generate_rollouts
 from saccade.rl.losses.settings import RlLossSettings
 from saccade.rl.recipe import Recipe, RewardSettings

@@ -7,7 +7,7 @@ import os
 import signal
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
@@ -33,15 +33,25 @@ SETTINGS_HELP = (
 )
 
 
+BatchSources: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="SOURCE",
+        help="Every question of a source (docs/your-data.md); may be repeated. --set is as for `saccade eval`.",
+    ),
+]
+
+
 @app.command(epilog=EPILOG)
 def ask(
     words: Annotated[
-        list[str],
+        list[str] | None,
         typer.Argument(
             metavar="[PICTURE]... QUESTION",
             help="Pictures and videos (files, or http(s) addresses with --allow-urls), then what you want to know.",
         ),
-    ],
+    ] = None,
+    batch: BatchSources = None,
     model: Annotated[
         str | None,
         typer.Option(
@@ -58,7 +68,11 @@ def ask(
     ] = None,
     choice: Annotated[list[str] | None, typer.Option(help="A possible answer. May be repeated.")] = None,
     prompt_file: Annotated[
-        Path | None, typer.Option(help="A prompt file of your own, as text or as PyVision's JSON.")
+        Path | None,
+        typer.Option(
+            help="Prompts of your own, as text, PyVision's JSON or a Python file; --set prompt_names.user=NAME takes "
+            "one by its name."
+        ),
     ] = None,
     allow_urls: Annotated[
         bool, typer.Option("--allow-urls", help="Download pictures that are given by address.")
@@ -76,21 +90,38 @@ def ask(
     ] = False,
 ) -> None:
     """Ask a model about a picture; it writes Python, looks at what comes back, and answers."""
-    from saccade.cli.ask_settings import no_model, resolve
-    from saccade.episode.asking import Question
+    from saccade.cli.ask_batch import ask_batch, overrides
+    from saccade.cli.ask_settings import resolve
 
-    media, question = _read(words, image or [])
+    if batch:
+        given = overrides(option, model=model, dialect=dialect, prompt_file=prompt_file)
+        alone = {"a question": words, "--image": image, "--choice": choice, "--allow-urls": allow_urls}
+        raise typer.Exit(ask_batch(batch, settings, given, out, as_json=as_json, beside=alone))
+    query = _query(words or [], image or [], choice or [])
     options = [*(option or []), *(["media.allow_urls=true"] if allow_urls else [])]
     if settings is None and model is None and not any(item.startswith("model=") for item in options):
-        from saccade.cli.ask_tiny import tiny_by_default
-
-        options = [*tiny_by_default(question, choice or [], no_model()), *options]
+        options = [*_tiny_options(query), *options]
     resolved = resolve(settings, options, model=model, dialect=dialect, prompt_file=prompt_file)
-    query = Question(question, media, tuple(choice or []))
     trajectory = asyncio.run(_ask(query, resolved, out, quiet=as_json))
     if as_json:
         print(summary(trajectory))
     raise typer.Exit(exit_code(trajectory))
+
+
+def _query(words: list[str], images: list[str], choices: list[str]) -> Question:
+    from saccade.episode.asking import Question
+
+    if not words:
+        raise SettingsError("there is no question. Write it last: saccade ask photo.jpg 'What is this?'")
+    media, text = _read(words, images)
+    return Question(text, media, tuple(choices))
+
+
+def _tiny_options(query: Question) -> list[str]:
+    from saccade.cli.ask_settings import no_model
+    from saccade.cli.ask_tiny import tiny_by_default
+
+    return list(tiny_by_default(query.text, list(query.choices), no_model()))
 
 
 def _read(words: list[str], more: list[str]) -> tuple[tuple[str, ...], str]:

@@ -87,6 +87,17 @@ def evaluation(
 
 
 @app.command()
+def tasks(
+    quick: Annotated[bool, typer.Option("--quick", help="Fewer tasks: some seconds; no target is judged.")] = False,
+    json_file: Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write the figures there.")] = None,
+) -> None:
+    """Sources of 100,000 tasks: seconds until they are open, and peak of memory. Needs pyarrow."""
+    from saccade.bench.tasks import FULL_TASKS, QUICK_TASKS, measure_tasks
+
+    _measured("saccade bench tasks", partial(measure_tasks, QUICK_TASKS if quick else FULL_TASKS), json_file)
+
+
+@app.command()
 def rollout(
     model: Annotated[
         str, typer.Option(help="Checkpoint: a folder, or `tiny`; without, a small one with random weights.")
@@ -109,6 +120,28 @@ def rollout(
     scale = QUICK_ROLLOUT if quick else replace(FULL_ROLLOUT, turns=turns)
     source = str(tiny_weights()) if model == "tiny" else model
     _measured("saccade bench rollout", partial(measure_rollout, scale, source, threads), json_file)
+
+
+@app.command()
+def local(
+    model: Annotated[
+        str, typer.Option(help="Checkpoint: a folder, or `tiny`; without, a small one with random weights.")
+    ] = "",
+    turns: Annotated[int, typer.Option(min=1, help="Turns of an episode; with --quick fewer.")] = 6,
+    threads: Annotated[int, typer.Option(min=1, help="Threads of torch on a CPU.")] = 1,
+    quick: Annotated[bool, typer.Option("--quick", help="Fewer and shorter turns: some seconds.")] = False,
+    json_file: Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write the figures there.")] = None,
+) -> None:
+    """A checkpoint in this process (local:FOLDER): one episode of several turns, and eight side by side."""
+    for package in ("torch", "transformers"):
+        if importlib.util.find_spec(package) is None:
+            raise UnavailableError(f"the package `{package}` is not installed. Run: pip install 'saccade[local]'")
+    from saccade.bench.local import FULL_LOCAL, QUICK_LOCAL, measure_local
+    from saccade.models.tiny_weights import tiny_weights
+
+    scale = QUICK_LOCAL if quick else replace(FULL_LOCAL, turns=turns)
+    source = str(tiny_weights()) if model == "tiny" else model
+    _measured("saccade bench local", partial(measure_local, scale, source, threads), json_file)
 
 
 @app.command()

@@ -20,6 +20,7 @@ app = typer.Typer(no_args_is_help=True, add_completion=False, rich_markup_mode=N
 Wanted = Annotated[str, typer.Argument(help="A card: its id, or the path of a .toml file.")]
 
 _BROKEN_SHOWN = 20
+_FILES_SHOWN = 8
 
 
 @app.callback()
@@ -48,7 +49,7 @@ def show(wanted: Wanted) -> None:
 @app.command()
 def check(
     data: Annotated[Path, typer.Argument(help="The data set's folder, or the one above it.")],
-    card: Annotated[str | None, typer.Option(help="The card; by default the one named like the folder.")] = None,
+    card: Annotated[str | None, typer.Option(help="The card; by default the one that reads the folder.")] = None,
     whole: Annotated[
         bool, typer.Option("--whole", help="Fail also if there are not as many tasks as the card expects.")
     ] = False,
@@ -56,14 +57,11 @@ def check(
         Path | None, typer.Option(help="Keep the media in this store; by default they are not kept.")
     ] = None,
 ) -> None:
-    """Read all rows of a data set, and say what was found beside what its card expects; 1 if rows are broken."""
+    """Say what a data set is, read all its rows, and say what is there and what is missing; 1 if rows are broken."""
     from saccade.evals.benchmarks import check_graders
-    from saccade.tasks.benchmarks.registry import cards, load_card
+    from saccade.tasks.benchmarks.registry import load_card
 
-    named = cards().names()
-    if card is None and data.resolve().name not in named:
-        raise SettingsError(f"no card is named like {data}; name one with --card ({', '.join(sorted(named))})")
-    chosen = load_card(card or data.resolve().name)
+    chosen = load_card(card or _recognised(data))
     check_graders(chosen)
     if store is not None:
         findings = _read(chosen, data, store)
@@ -72,12 +70,52 @@ def check(
             findings = _read(chosen, data, Path(folder))
     for line in findings.lines():
         print(line)
+    _tell_splits(chosen, data)
     for problem in findings.problems[:_BROKEN_SHOWN]:
         print(f"  {problem}", file=sys.stderr)
     if len(findings.problems) > _BROKEN_SHOWN:
         print(f"  and {len(findings.problems) - _BROKEN_SHOWN} more", file=sys.stderr)
     if findings.problems or (whole and not findings.whole):
         raise typer.Exit(1)
+
+
+def _recognised(data: Path) -> str:
+    """The card of a folder: the one of its name, else the one that reads it; what else could read it is said."""
+    from saccade.tasks.benchmarks.recognise import card_matches
+    from saccade.tasks.benchmarks.registry import cards
+
+    found = card_matches(data) if data.is_dir() else []
+    own = data.resolve().name
+    if own in cards().names() and not any(item.card.name == own for item in found):
+        return own
+    if not found:
+        held = ", ".join(sorted(path.name for path in data.iterdir())[:_FILES_SHOWN]) if data.is_dir() else "no folder"
+        raise SettingsError(
+            f"no card reads {data} (it holds: {held or 'nothing'}). Name one with --card (`saccade cards list` has "
+            "all, `saccade cards show NAME` says which files it wants and how to get them), or read the folder as "
+            "your own data: `saccade tasks check`."
+        )
+    found.sort(key=lambda item: item.card.name == own, reverse=True)
+    best, others = found[0], list(dict.fromkeys(item.name for item in found[1:] if item.likely))
+    print(f"{data} is {best.name}: {', '.join(sorted({file.name for file in best.files})[:_FILES_SHOWN])}")
+    if names := [name for name in others if name.partition(":")[0] != best.card.id][:_FILES_SHOWN]:
+        print(f"read also by  {', '.join(names)} (name one with --card)")
+    return best.name
+
+
+def _tell_splits(card: Card, data: Path) -> None:
+    """Which further splits of the card lie there, and which do not."""
+    from saccade.tasks.benchmarks.recognise import other_splits
+    from saccade.tasks.benchmarks.registry import card_ids, load_card
+
+    if card.id not in card_ids():
+        return
+    whole = load_card(card.id)
+    folder = data / card.name if (data / card.name).is_dir() else data
+    for split, there in other_splits(whole, folder):
+        if split != card.split:
+            name = whole.id if split == whole.split else f"{whole.id}:{split}"
+            print(f"split         {split}: {'also here' if there else 'not here'} ({name})")
 
 
 def _read(card: Card, data: Path, store: Path) -> DataSetCheck:
@@ -94,4 +132,4 @@ def _read(card: Card, data: Path, store: Path) -> DataSetCheck:
     items = benchmark.tasks(MediaStore(store))
     if screen.is_terminal:
         items = track(items, escape(f"Reading {card.id}"), total=benchmark.count(), console=screen, transient=True)  # type: ignore[assignment]
-    return survey(card, items)
+    return survey(benchmark.card, items)

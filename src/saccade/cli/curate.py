@@ -27,7 +27,10 @@ SetOption = Annotated[
 
 @app.command()
 def curate(
-    runs: Annotated[list[Path] | None, typer.Argument(help="Folders of runs, read in this order.")] = None,
+    sources: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="SOURCE...", help="Folders of runs, read in this order; or sources of tasks."),
+    ] = None,
     pipeline: Annotated[
         str | None, typer.Option(help="Name of a pipeline (`list` names them), or a TOML file with [[filter]] tables.")
     ] = None,
@@ -36,24 +39,32 @@ def curate(
     cache: Annotated[Path, typer.Option(help="Folder in which judges keep their replies.")] = Path("runs/judge-cache"),
     list_filters: Annotated[bool, typer.Option("--list", help="Name the filters and their parameters.")] = False,
 ) -> None:
-    """Filter the trajectories of runs into a new run, and report what each filter left out."""
+    """Filter the trajectories of runs, or tasks, into a new folder, and report what each filter left out."""
     if list_filters:
         _list()
         return
     if pipeline == "list":
         print(recipe_list("curate"))
         return
-    if not runs or pipeline is None or out is None:
+    if not sources or pipeline is None or out is None:
         raise SettingsError("curate needs a run or more, --pipeline NAME and --out FOLDER (or --list for the filters)")
     from saccade.sft.curate import run
     from saccade.sft.curate.pipeline import load_pipeline
     from saccade.sft.curate.sources import SourceRuns
 
     chosen = load_pipeline(pipeline, change or ())
-    with _bar(SourceRuns(runs).count()) as advance:
-        report = run.curate(runs, chosen, out, cache=cache, on_read=advance)
+    opened = SourceRuns(sources)
+    for line in opened.lines():
+        print(f"from {line}")
+    with _bar(opened.count()) as advance:
+        report = run.curate(sources, chosen, out, cache=cache, on_read=advance)
     _table(report)
-    print(f"{report.kept} of {report.read} trajectories: {out}")
+    for item in report.filters:
+        if item.seen and item.beside == item.seen:
+            print(f"{item.label} saw none of them: all are of other sources and tags than it is for.")
+    print(f"{report.kept} of {report.read} {'tasks' if opened.of_tasks else 'trajectories'}: {out}")
+    if report.broken:
+        print(f"{len(report.broken)} rows gave no task, the first: {report.broken[0]}", file=sys.stderr)
     print(f"What was left out, and why: {out / 'dropped.jsonl'}, {out / 'report.json'}")
 
 
@@ -87,11 +98,12 @@ def _table(report: CurateReport) -> None:
     from saccade.cli.plain import plain_console
 
     table = Table(box=None, pad_edge=False)
-    for name in ("filter", "seen", "kept", "dropped", "undecided"):
+    for name in ("filter", "seen", "kept", "dropped", "undecided", "other branch"):
         table.add_column(name, justify="left" if name == "filter" else "right", no_wrap=True)
     table.add_column("reasons, with an example", overflow="fold")
     for item in report.filters:
-        table.add_row(item.label, *map(str, (item.seen, item.kept, item.dropped, item.undecided)), _reasons(item))
+        counts = (item.seen, item.kept, item.dropped, item.undecided, item.beside)
+        table.add_row(item.label, *map(str, counts), _reasons(item))
     console = plain_console()
     console.print(table, markup=False)
     first, last = report.filters[0], report.filters[-1]

@@ -43,6 +43,8 @@ STOPS: dict[Layer, str] = {
     Layer.SECCOMP: "dangerous or rare system calls: sockets, exec, ptrace, io_uring, bpf",
     Layer.LANDLOCK: "opening files outside by any path or link",
     Layer.CGROUP: "passing the memory limit with many processes together",
+    Layer.CPU_SHARES: "slowing other sessions down with many processes or threads",
+    Layer.INSPECTION: "keeping what is shared with others, after patching its own runtime",
 }
 """What a guest would otherwise do."""
 
@@ -58,6 +60,10 @@ REMEDIES: dict[Layer, str] = {
     Layer.LANDLOCK: "Linux 5.13 or newer with landlock in the kernel's lsm= list",
     Layer.SECCOMP: "a kernel with CONFIG_SECCOMP_FILTER, on x86_64 or aarch64",
     Layer.CGROUP: "run as root, or delegate a cgroup to your user (systemd-run --user --scope -p Delegate=yes)",
+    Layer.CPU_SHARES: "run as root with the cpu controller mounted, or delegate it; without it a session with many "
+    "processes gets more than its share of the processors",
+    Layer.INSPECTION: "allow user namespaces, or run as root; without it branches of a program that patches its own "
+    "runtime may keep files and sockets of each other",
 }
 
 NOT_LINUX = (
@@ -185,6 +191,7 @@ def _as_dict(outcome: AttackOutcome) -> dict[str, Any]:
     return {
         "name": outcome.attack.name,
         "group": outcome.attack.group,
+        "promise": outcome.attack.promise.value,
         "tries": outcome.attack.tries,
         "passed": outcome.passed,
         "held": outcome.held,
@@ -220,10 +227,11 @@ def _print_report(report: dict[str, Any], console: Console) -> None:
 
 def _print_attacks(outcomes: list[AttackOutcome], console: Console) -> None:
     table = Table(title="Attacks on a local sandbox of this machine")
-    for column in ("attack", "what it tried", "result", "stopped by, or how it got through"):
+    for column in ("attack", "promise", "what it tried", "result", "stopped by, or how it got through"):
         table.add_column(column, overflow="fold")
     for outcome in outcomes:
-        table.add_row(outcome.attack.name, outcome.attack.tries, verdict(outcome), visible(outcome.evidence))
+        promise = outcome.attack.promise.value
+        table.add_row(outcome.attack.name, promise, outcome.attack.tries, verdict(outcome), visible(outcome.evidence))
     console.print(table)
     failed = sum(not outcome.passed for outcome in outcomes)
     lost = sum(outcome.passed and not outcome.session_survived for outcome in outcomes)

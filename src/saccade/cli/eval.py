@@ -17,17 +17,21 @@ if TYPE_CHECKING:
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
+PROMPT_FILE = (
+    "Prompts of your own, as text, PyVision's JSON or a Python file; --set prompt_names.user=NAME takes one by its "
+    "name."
+)
 SOLVER = "solver"
 """Name of the baseline that writes programs from the question's wording."""
 
 EPILOG = (
-    "SOURCE is a benchmark (`saccade cards list`), a card of your own (.toml), a folder or file of tasks (as "
-    "`saccade worlds sample` writes) or a generated world. Ctrl-C keeps what is finished; the same command resumes "
-    "the run and refuses other settings (--n and --k may grow). Outages are not wrong answers and are tried again. "
-    "--dialect direct asks without tools. --model solver is a baseline without a model. With --shard 1/4 to 4/4 on "
-    "four hosts, `saccade merge` puts the run together. Exit codes: 0 done; 1 done, but some samples failed; 2 a "
-    "name or a setting is wrong, or a backend failed; 3 the disk cannot be read or written; 130 interrupted (Ctrl-C, "
-    "SIGTERM)."
+    "SOURCE is a benchmark (`saccade cards list`), a card of your own (.toml), a file or folder of tasks "
+    "(docs/your-data.md), a generated world, or any of them with a weight: NAME=0.3. Ctrl-C keeps what is finished; "
+    "the same command resumes the run and refuses other settings (--n and --k may grow). Outages are not wrong "
+    "answers and are tried again. --dialect direct asks without tools. --model solver is a baseline without a model. "
+    "With --shard 1/4 to 4/4 on four hosts, `saccade merge` puts the run together. Exit codes: 0 done; 1 done, but "
+    "some samples failed; 2 a name or a setting is wrong, or a backend failed; 3 the disk cannot be read or written; "
+    "130 interrupted (Ctrl-C, SIGTERM)."
 )
 
 
@@ -59,7 +63,7 @@ def evaluate(
         str | None, typer.Option(help="Whose verdict counts, rule or judge.  [default: the benchmark's, else rule]")
     ] = None,
     shard: Annotated[str | None, typer.Option(metavar="I/N", help="The I-th of N parts of the tasks.")] = None,
-    prompt_file: Annotated[Path | None, typer.Option(help="A prompt file of your own.")] = None,
+    prompt_file: Annotated[Path | None, typer.Option(help=PROMPT_FILE)] = None,
     workers: Annotated[int, typer.Option(min=1, help="Samples at once.")] = 16,
     settings: Annotated[Path | None, typer.Option(help="TOML file with settings; options override it.")] = None,
     option: Annotated[

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -29,7 +30,14 @@ EPILOG = (
 def rl(
     recipe: Annotated[str, typer.Argument(help="Name of a recipe (`list` names them), or a TOML file.")],
     model: ModelOption = None,
-    tasks: Annotated[str | None, typer.Option(help="A generated world, or a file or folder of tasks.")] = None,
+    tasks: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="SOURCE[=WEIGHT]",
+            help="A world, a benchmark, a file or a folder (docs/your-data.md), in place of the recipe's sources. May "
+            "be repeated; with weights each has its share.",
+        ),
+    ] = None,
     out: Out = Path("runs/rl"),
     profile: Annotated[str | None, typer.Option(help="Profile of the recipe, such as tiny.")] = None,
     option: Annotated[
@@ -37,8 +45,10 @@ def rl(
         typer.Option(
             "--set",
             metavar="NAME=VALUE",
-            help="A setting of the recipe (steps=20, optimizer.learning_rate=1e-5, rollout.group_size=16, ...) or of "
-            "the run (model.language=lora, generation.max_concurrency=64, validation.every=10, keep.every=5, ...).",
+            help="A setting of the recipe (steps=20, optimizer.learning_rate=1e-5, rollout.group_size=16, tools, "
+            "prompt_file, ...) or "
+            "of the run (model.language=lora, generation.max_concurrency=64, validation.every=10, keep.every=5, "
+            "session.wall_seconds=60, ...).",
         ),
     ] = None,
     engine: Annotated[
@@ -58,7 +68,7 @@ def rl(
         return
     from saccade.rl.train.settings import check_settings, load_rl_settings
 
-    named_overrides = model_settings(model, shard) + ([] if tasks is None else [f"tasks.source={tasks}"])
+    named_overrides = model_settings(model, shard) + ([] if not tasks else [f"tasks.source={json.dumps(tasks)}"])
     named_overrides += [] if engine is None else [f"engine.source={engine}"]
     settings = load_rl_settings(recipe, profile, [*(option or ()), *named_overrides])
     check_settings(settings)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from saccade.cli.train_screen import TrainScreen
 from saccade.rl.train.metrics import RlCallback
 from saccade.training.callback import Metrics
@@ -14,10 +16,10 @@ class RlScreen(TrainScreen, RlCallback):
         super().__init__()
         self._choosing = self.progress.add_task("Choosing tasks", total=None, summary="", visible=False)
 
-    def takes(self, tasks: int, total: int | None) -> None:
-        """A line, also where nothing is left out."""
-        of = f"all {tasks}" if tasks == total else f"{tasks} of {'endlessly many' if total is None else total}"
-        self.print(f"{of} tasks are trained on" + ("" if tasks == total else " (tasks.most)"))
+    def takes(self, sources: Sequence[str]) -> None:
+        """A line for each, also where nothing is left out."""
+        for line in sources:
+            self.print(f"trained on {line}")
 
     def choosing(self, done: int, total: int) -> None:
         """Move a bar of its own."""

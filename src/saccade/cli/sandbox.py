@@ -7,20 +7,18 @@ could read it, and is never printed. The server refuses to start without one, un
 
 from __future__ import annotations
 
-import asyncio
 import ipaddress
 import os
-import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from saccade.cli.server_settings import check_tables, of_table, read_tables
+from saccade.cli.web import serve_app
 from saccade.errors import SettingsError
 
 if TYPE_CHECKING:
-    import uvicorn
-
     from saccade.sandbox.limits import Limits
     from saccade.serve.sandbox_service import ServeSettings
 
@@ -68,34 +66,12 @@ def serve(
     limits, serving = read_settings(settings, {"max_sessions": max_sessions, "idle_seconds": idle_seconds})
     application = sandbox_app(LocalSandbox(limits=limits), token=token, settings=serving)
 
-    import uvicorn
-
-    config = uvicorn.Config(
-        application,
-        host=host,
-        port=port,
-        log_level="warning",
-        ws="none",
-        timeout_graceful_shutdown=5,
-        timeout_keep_alive=60,
-    )
-    raise typer.Exit(asyncio.run(_serve(uvicorn.Server(config), host, serving.max_sessions)))
+    line = f"saccade sandbox: {{url}} (up to {serving.max_sessions} sessions; Ctrl-C ends it)"
+    raise typer.Exit(serve_app(application, host, port, line))
 
 
-async def _serve(server: uvicorn.Server, host: str, max_sessions: int) -> int:
-    serving = asyncio.create_task(server.serve())
-    while not server.started and not serving.done():
-        await asyncio.sleep(0.02)
-    if server.started:
-        port = server.servers[0].sockets[0].getsockname()[1]
-        shown = f"[{host}]" if ":" in host else host
-        print(f"saccade sandbox: http://{shown}:{port} (up to {max_sessions} sessions; Ctrl-C ends it)", flush=True)
-    await serving
-    return 0 if server.started else 3
-
-
-def read_token(file: Path | None, host: str, *, no_token: bool) -> str | None:
-    """The token, or None if none is asked for.
+def read_token(file: Path | None, host: str, *, no_token: bool, variable: str = TOKEN_VARIABLE) -> str | None:
+    """The token, of the file or of the environment's `variable`, or None if none is asked for.
 
     Raises:
         SettingsError: there is no token, it is too short to be safe, or doing without one is not safe.
@@ -115,10 +91,10 @@ def read_token(file: Path | None, host: str, *, no_token: bool) -> str | None:
         except (OSError, UnicodeDecodeError) as error:
             raise SettingsError(f"the token file cannot be read: {error}") from error
     else:
-        token = os.environ.get(TOKEN_VARIABLE, "").strip()
+        token = os.environ.get(variable, "").strip()
     if not token:
         raise SettingsError(
-            f"a token is needed: use --token-file, set {TOKEN_VARIABLE}, or --no-token on a loopback address. "
+            f"a token is needed: use --token-file, set {variable}, or --no-token on a loopback address. "
             "`openssl rand -hex 32` makes a good one."
         )
     if len(token) < SHORTEST_TOKEN or not token.isascii() or not token.isprintable() or " " in token:
@@ -142,24 +118,9 @@ def read_settings(file: Path | None, options: dict[str, int | float | None]) -> 
     Raises:
         SettingsError: the file cannot be read, or names something that does not exist.
     """
-    from pydantic import ValidationError
-
     from saccade.sandbox.limits import Limits
     from saccade.serve.sandbox_service import ServeSettings
 
-    tables: dict[str, object] = {}
-    if file is not None:
-        try:
-            tables = tomllib.loads(file.read_text(encoding="utf-8"))
-        except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-            raise SettingsError(f"the settings file cannot be read: {error}") from error
-    unknown = tables.keys() - {"limits", "serve"}
-    serve_table = tables.get("serve", {})
-    if unknown or not isinstance(serve_table, dict):
-        raise SettingsError(f"{file} may hold the tables [limits] and [serve] only, not {sorted(unknown)}.")
-    named = {name: value for name, value in options.items() if value is not None}
-    try:
-        limits = Limits.model_validate(tables.get("limits", {}))
-        return limits, ServeSettings.model_validate({**serve_table, **named})
-    except ValidationError as error:
-        raise SettingsError(f"the settings cannot be used: {error}") from error
+    tables = read_tables(file)
+    check_tables(file, tables, "limits", "serve")
+    return of_table(Limits, tables.get("limits")), of_table(ServeSettings, tables.get("serve"), options)

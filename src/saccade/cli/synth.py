@@ -1,4 +1,4 @@
-"""`saccade synth`: trajectories of experts or teachers on generated worlds, as data for fine-tuning."""
+"""`saccade synth`: trajectories of experts or teachers on tasks, as data for fine-tuning."""
 
 from __future__ import annotations
 
@@ -17,26 +17,40 @@ if TYPE_CHECKING:
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
 EPILOG = (
-    "Ctrl-C keeps what is finished; the same command resumes the run and refuses other settings (only --n may grow). "
-    "Without --teacher, experts that know each world's program write the turns; all code really runs. With "
-    "--teacher, a model plays the dialect; --set teacher.recipe=densify lets a second model (teacher.writer) rewrite "
-    "its thoughts, teacher.recipe=codify turns reasoning in words into code that is run. Trajectories have the score "
-    "`correct`; wrong ones are kept; `saccade curate` can drop them. Exit codes: 0 done; 1 done, but some jobs "
-    "failed; 2 a name or a setting is wrong, or a backend failed; 130 interrupted."
+    "Ctrl-C keeps what is finished; the same command resumes the run and refuses other settings (only --n and "
+    "--dollars may change). Without --teacher, experts that know each world's program write the turns; all code really "
+    "runs. With --teacher: `solve` lets the model play the dialect; `reason` answers at once, with reasoning in words; "
+    "`codify` turns such reasoning into code that is run; `densify` lets a second model (teacher.writer) rewrite the "
+    "thoughts of what was played; `rewrite` does this for the trajectories of a stored run; `question` makes questions "
+    "about the pictures of a folder, and writes tasks. Trajectories have the score `correct`; wrong ones are kept "
+    "unless --set keep=right. Exit codes: 0 done; 1 done, but some jobs failed; 2 a name or a setting is wrong, or a "
+    "backend failed; 130 interrupted."
 )
 
 
 @app.command(epilog=EPILOG)
 def synth(
-    worlds: Annotated[list[str], typer.Argument(metavar="WORLD...", help="Worlds; `saccade worlds list` names them.")],
-    dialect: Annotated[str, typer.Option(help="Dialect in which the turns are written.")],
+    sources: Annotated[
+        list[str],
+        typer.Argument(metavar="SOURCE...", help="Worlds (`saccade worlds list`); with --teacher any source of tasks."),
+    ],
     out: Annotated[Path, typer.Option(help="Run folder; created if missing, resumed if it exists.")],
-    n: Annotated[int, typer.Option("--n", min=1, help="Tasks of each world.")] = 100,
+    dialect: Annotated[
+        str, typer.Option(help="How the turns are written; left out only with --recipe question.", show_default=False)
+    ] = "",
+    n: Annotated[int, typer.Option("--n", min=1, help="Tasks of each source; with weights of all.")] = 100,
     split: Annotated[str, typer.Option(help="train, validation or test.")] = "train",
     teacher: Annotated[
         str | None,
         typer.Option(help="A model instead of the experts, e.g. openai:gpt-4.1 (as `saccade ask --model`)."),
     ] = None,
+    recipe: Annotated[
+        str | None,
+        typer.Option(
+            help="What the teacher does: solve, reason, codify, densify, rewrite or question.  [default: solve]"
+        ),
+    ] = None,
+    dollars: Annotated[float | None, typer.Option(help="Most that the models may cost.  [default: no limit]")] = None,
     workers: Annotated[
         int | None, typer.Option(min=1, help="Episodes at once.  [default: twice the cores; 8 with a teacher]")
     ] = None,
@@ -46,18 +60,20 @@ def synth(
         typer.Option(
             "--set",
             metavar="NAME=VALUE",
-            help="samples, start, expert.verbosity (short or long), expert.styles.mistake, expert.crop_side, "
-            "knobs.WORLD.KNOB, teacher.writer, teacher.sampling.temperature, limits.turns, tools, sandbox, ... "
+            help="samples, keep (all or right), judge, start, expert.verbosity (short or long), expert.styles.mistake, "
+            "knobs.WORLD.KNOB, teacher.writer, teacher.atomic, teacher.sampling.temperature, limits.turns, tools, "
+            "prompt_file, session.wall_seconds, sandbox, ... "
             "A wrong name lists similar ones.",
         ),
     ] = None,
 ) -> None:
-    """Make trajectories for fine-tuning: N tasks of each world, solved turn by turn."""
+    """Make trajectories for fine-tuning: N tasks of each source, solved turn by turn."""
     from saccade.record.settings import load_settings
     from saccade.sft.synth.settings import SynthSettings
 
-    data = [f"worlds={_list(worlds)}", f"dialect={dialect}", f"n={n}", f"split={split}", f"seed={seed}"]
-    named = [] if teacher is None else [f"teacher.model={teacher}"]
+    data = [f"sources={_list(sources)}", f"dialect={dialect}", f"n={n}", f"split={split}", f"seed={seed}"]
+    options = {"model": teacher, "recipe": recipe, "dollars": dollars}
+    named = [f"teacher.{name}={value}" for name, value in options.items() if value is not None]
     settings = load_settings(SynthSettings, overrides=[*data, *named, *(option or [])])
     if not settings.teacher.model:
         for name, sampling in (("", settings.teacher.sampling), ("writer_", settings.teacher.writer_sampling)):
@@ -65,6 +81,8 @@ def synth(
                 said = f"no teacher is named, so teacher.{name}sampling.{setting} changes nothing."
                 print(f"saccade: {said}", file=sys.stderr)
     at_once = workers or (8 if teacher else 2 * (os.cpu_count() or 1))
+    if settings.teacher.recipe == "question":
+        raise typer.Exit(_questions(settings, out, at_once))
     progress = _made(settings, out, at_once)
     _tell(progress, out)
     raise typer.Exit(1 if progress.discarded else 0)
@@ -81,7 +99,14 @@ def _made(settings: SynthSettings, out: Path, workers: int) -> SynthProgress:
     with Bar(*columns, console=plain_console(stderr=True), transient=True, speed_estimate_period=120) as bar:
         row = bar.add_task("", total=None)
 
+        said: set[str] = set()
+
         def show(progress: SynthProgress) -> None:
+            lines = [f"from {line}" for line in progress.sources]
+            lines += [f"estimate: {progress.estimate}"] if progress.estimate else []
+            for line in (line for line in lines if line not in said):
+                said.add(line)
+                bar.console.print(line, markup=False, highlight=False, soft_wrap=True)
             share = f"{100 * progress.right / progress.kept:.0f}% right" if progress.kept else ""
             lost = sum(progress.discarded.values())
             description = share + (f", {lost} failed" if lost else "")
@@ -100,8 +125,27 @@ def _tell(progress: SynthProgress, out: Path) -> None:
     print(f"{progress.kept} trajectories made{share}{before}: {out}")
     for maker, count in sorted(progress.makers.items()):
         print(f"  {maker:<32}{count}")
+    if progress.rejected or progress.rejected_before:
+        before = f" ({progress.rejected_before} before)" if progress.rejected_before else ""
+        print(f"  left out for a wrong answer: {progress.rejected}{before}, listed in {out / 'rejected.jsonl'}")
     for kind, count in sorted(progress.discarded.items()):
         print(f"  failed, {kind}: {count}; the first: {progress.example[kind]}")
+
+
+def _questions(settings: SynthSettings, out: Path, workers: int) -> int:
+    from saccade.sft.synth.questions import QuestionProgress, make_questions
+
+    def show(progress: QuestionProgress) -> None:
+        if not progress.done:
+            for line in (*progress.sources, f"estimate: {progress.estimate}"):
+                print(line, file=sys.stderr)
+
+    progress = asyncio.run(make_questions(settings, out, workers=workers, watch=show))
+    before = f" ({progress.skipped} pictures were asked about before)" if progress.skipped else ""
+    print(f"{progress.questions} questions about {progress.asked} pictures{before}: {out}")
+    for kind, count in sorted(progress.discarded.items()):
+        print(f"  failed, {kind}: {count}; the first: {progress.example[kind]}")
+    return 1 if progress.discarded else 0
 
 
 def _list(names: list[str]) -> str:

@@ -19,10 +19,9 @@ from pathlib import Path
 from saccade.errors import SaccadeError
 from saccade.evals.failures import SampleFailure, add_failure
 from saccade.evals.grades import Headline
-from saccade.evals.items import Item, drawn, of_shard
+from saccade.evals.items import Item, of_shard
 from saccade.evals.settings import EvalSettings
 from saccade.grading.registry import load_grader
-from saccade.grading.shuffle import shuffled
 from saccade.media.store import MediaStore
 from saccade.record.base import clean_text
 from saccade.record.codec import dumps, read_lines
@@ -35,13 +34,16 @@ from saccade.tasks.benchmarks.problem import RowProblem
 from saccade.tasks.benchmarks.registry import load_card, recorded_card
 from saccade.tasks.benchmarks.row_files import SourceRow
 from saccade.tasks.benchmarks.values import matches
+from saccade.tasks.shuffle import shuffled
+from saccade.tasks.sources.opened import drawn
+from saccade.tasks.sources.task_set import expanded
 
 FOLDER = "tasks"
 BROKEN_ROW = "broken_row"
 """Kind of the failure of a row that gives no task."""
 
 
-_SAYS_NOTHING_OF_TASKS = {"title", "graders", "metric", "settings", "scores", "size", "notes"}
+_SAYS_NOTHING_OF_TASKS = {"title", "graders", "metric", "settings", "scores", "size", "notes", "splits"}
 """Parts of a card that may change while a run is under way."""
 
 
@@ -50,6 +52,7 @@ class CardSource:
     """A benchmark that lies on the disk."""
 
     benchmark: Benchmark
+    note: str = ""
 
     async def items(self, settings: EvalSettings, out: Path, store: MediaStore) -> Sequence[Item]:
         """See `Source`. Tasks that are not in `out` yet are made now.
@@ -114,13 +117,15 @@ def check_graders(card: Card) -> None:
 
 
 def headline_of(settings: EvalSettings) -> Callable[[Task], Headline]:
-    """Whose verdict on a task counts: what the settings say, or else the card of the task, or else the rule's."""
+    """Whose verdict on a task counts: what the settings say, or else the task or its card, or else the rule's."""
     if settings.headline:
         said: Headline = settings.headline
         return lambda task: said
     cards = {card.id: card for card in judged_cards(settings)}
 
     def of(task: Task) -> Headline:
+        if task.is_open:
+            return "judge"
         card = cards.get(task.source)
         return "rule" if card is None or task.answer_type not in card.graders else card.grader_of(task).headline
 
@@ -137,10 +142,15 @@ def judged_cards(settings: EvalSettings) -> tuple[Card, ...]:
 def cards_of(settings: EvalSettings) -> tuple[Card, ...]:
     """The cards of the run; a card that is not there any more is none."""
     found = []
-    for name in settings.sources:
+    for name in source_names(settings):
         with suppress(SaccadeError):  # a world, or a file of tasks
             found.append(recorded_card(name))
     return tuple(found)
+
+
+def source_names(settings: EvalSettings) -> tuple[str, ...]:
+    """The sources of the run without weights, those of a file of sources one by one."""
+    return tuple(str(source) for source in expanded(settings.sources))
 
 
 def _item(task: Task, grader: str) -> Item:

@@ -9,6 +9,7 @@ from pathlib import Path
 from statistics import fmean
 
 from saccade.errors import SaccadeError
+from saccade.evals.benchmarks import source_names
 from saccade.evals.metrics import by_task
 from saccade.evals.rows import EvalRow
 from saccade.evals.settings import EvalSettings
@@ -41,7 +42,7 @@ def published_beside(settings: EvalSettings) -> dict[str, Answers]:
     A benchmark whose files are not there any more has no part in it.
     """
     published: dict[str, Answers] = {}
-    for name in settings.sources:
+    for name in source_names(settings):
         with suppress(SaccadeError):  # a world, a file of tasks, or data that are gone
             card = recorded_card(name)
             if card.fields.published:

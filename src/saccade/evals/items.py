@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from hashlib import sha256
-from heapq import nsmallest
 from pathlib import Path
 from typing import Protocol, TypeVar
 
@@ -28,26 +26,22 @@ class Item:
     make: Callable[[MediaStore], Task]
     """Gives the task and puts its media into a store; may be called in any thread."""
     grader: str = ""
-    """Id of the grader that the source wants; empty: that of the answer's type."""
+    """Id of the grader that the source wants; empty: the one that the task names, or that of the answer's type."""
 
 
 class ItemSource(Protocol):
     """Tasks for runs."""
 
+    @property
+    def note(self) -> str:
+        """What a person should know of what is taken and what is not; empty for nothing."""
+
     async def items(self, settings: EvalSettings, out: Path, store: MediaStore) -> Sequence[Item]:
-        """The tasks of the run in folder `out`, in the source's order.
+        """The tasks of the run in folder `out`, in the source's order; rows that give none go to its failures.
 
         Raises:
             RecordError, DataError: the tasks cannot be read.
         """
-
-
-def drawn(names: Sequence[str], n: int | None, seed: int) -> frozenset[int]:
-    """Places of the `n` names that the seed chooses; all of them if there are no more, or `n` is None."""
-    if n is None or n >= len(names):
-        return frozenset(range(len(names)))
-    ranks = ((sha256(f"{seed}:{name}".encode()).digest(), place) for place, name in enumerate(names))
-    return frozenset(place for _, place in nsmallest(n, ranks))
 
 
 def of_shard(items: Sequence[T], settings: EvalSettings, chosen: frozenset[int]) -> list[T]:

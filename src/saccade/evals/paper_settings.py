@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from saccade.errors import RegistryError, SettingsError
+from saccade.evals.benchmarks import source_names
 from saccade.evals.settings import EvalSettings
 from saccade.record.suggest import did_you_mean
 from saccade.tasks.benchmarks.card import Card, PaperSettings
@@ -69,7 +70,7 @@ def as_published(settings: EvalSettings) -> Applied:
     """
     if not settings.published:
         return Applied(settings, ())
-    papers = {name: _paper(name, settings.published) for name in settings.sources}
+    papers = {name: _paper(name, settings.published) for name in source_names(settings)}
     paper = _agreed(papers, settings.published)
     changed, says = settings, []
     for knob in _KNOBS:

@@ -102,6 +102,7 @@ async def evaluate(
     listed = list(samples(items, settings.k))
     missing = [sample for sample in listed if sample.id not in folder]
     progress = EvalProgress(len(listed), skipped=len(listed) - len(missing), most_outages=max(OUTAGES, workers))
+    progress.notices += [source.note for source in sources.values() if source.note]
     watch(progress)
     if missing:
         async with _stage(settings, out, store, player) as stage:

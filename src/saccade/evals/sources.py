@@ -1,98 +1,116 @@
-"""Where the tasks of an evaluation come from, by what a user writes on the command line.
+"""Where the tasks of an evaluation come from: any source that `saccade.tasks.sources` knows.
 
-    blindtest, my-card.toml   a benchmark by its card; its data lie in the folder of --data
-    my_code.py:NAME           a card or a world in code of the user's own; module:NAME too
-    tasks.jsonl, FOLDER       records of tasks, with their media store beside them (as `saccade worlds sample` writes)
-    visual-search, world:maze a generated world
-
-Of worlds and records a task is made, its media put into the run's store, only when it is played.
+A benchmark that is named by its card alone keeps its tasks in the run folder (`benchmarks.py`). Of everything else a
+task is made, its media put into the run's store, only when it is played. Rows that give no task are kept among the
+run's failures.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from saccade.episode.run_folder import MEDIA
-from saccade.errors import RecordError, RegistryError, SettingsError
-from saccade.evals.benchmarks import open_card
-from saccade.evals.items import Item, ItemSource, drawn, of_shard
+from saccade.errors import SettingsError
+from saccade.evals.benchmarks import BROKEN_ROW, open_card
+from saccade.evals.failures import SampleFailure, add_failure, open_failures
+from saccade.evals.items import Item, ItemSource, of_shard
 from saccade.evals.settings import EvalSettings
 from saccade.media.store import MediaStore
-from saccade.record.codec import read_lines
-from saccade.record.suggest import did_you_mean
-from saccade.record.task import Task
-from saccade.tasks.benchmarks.card import Card
-from saccade.tasks.benchmarks.registry import cards
-from saccade.tasks.stored import TASKS, tasks_file, with_media
-from saccade.tasks.worlds.base import Knobs, World, make_task
-from saccade.tasks.worlds.registry import WORLDS, chosen_knobs, load_world
-
-_WORLD = "world:"
+from saccade.record.base import clean_text
+from saccade.tasks.sources.opened import OpenSource, drawn, open_source
+from saccade.tasks.sources.resolve import SourceDefaults, kind_of, with_knobs
+from saccade.tasks.sources.settings import SourceSettings, check_weights
+from saccade.tasks.sources.shares import Turns, most_in_shares
+from saccade.tasks.sources.task_set import expanded
 
 
 @dataclass(frozen=True)
-class WorldSource:
-    """A generated world; of its tasks the first `n`."""
+class OpenedSource:
+    """A source of which a task is made when it is played; of its tasks `n`, all if None."""
 
-    world: World[Any]
-    knobs: Knobs
+    opened: OpenSource
+    n: int | None = None
 
-    async def items(self, settings: EvalSettings, out: Path, store: MediaStore) -> Sequence[Item]:
-        places = range(settings.n or 0)
-        return of_shard([self._item(index, settings) for index in places], settings, frozenset(places))
+    @property
+    def note(self) -> str:
+        opened = self.opened
+        if opened.endless or not (opened.problems or opened.other_tags or self._missing):
+            return ""
+        short = f"; its share would be {self.n}" if self._missing else ""
+        return f"{opened.line()}{short}"
 
-    def _item(self, index: int, settings: EvalSettings) -> Item:
-        world, knobs = self.world, self.knobs
-        return Item(
-            f"{world.id}/{settings.split}/{index}", lambda store: make_task(world, settings.split, index, store, knobs)
-        )
-
-
-@dataclass(frozen=True)
-class FileSource:
-    """Records of tasks and the store that their media lie in."""
-
-    file: Path
-    store: MediaStore
+    @property
+    def _missing(self) -> bool:
+        """Whether there are fewer tasks than its share asks for."""
+        return self.opened.settings.weight is not None and (self.n or 0) > len(self.opened.lights)
 
     async def items(self, settings: EvalSettings, out: Path, store: MediaStore) -> Sequence[Item]:
-        tasks = list(read_lines(self.file, Task))
-        if not tasks:
-            raise RecordError(f"{self.file} holds no tasks.")
-        chosen = drawn([task.id for task in tasks], settings.n, settings.seed)
-        return [self._item(task) for task in of_shard(tasks, settings, chosen)]
+        if settings.shards[0] == 0:
+            self._keep_problems(out)
+        lights = self.opened.lights
+        ids = [light.id for light in lights]
+        chosen = frozenset(range(len(ids))) if self.opened.endless else drawn(ids, self.n, settings.seed)
+        return of_shard([self._item(place, name) for place, name in enumerate(ids)], settings, chosen)
 
-    def _item(self, task: Task) -> Item:
-        return Item(task.id, lambda store: with_media(task, self.store, store))
+    def _item(self, place: int, name: str) -> Item:
+        return Item(name, lambda store: self.opened.make(place, store))
+
+    def _keep_problems(self, out: Path) -> None:
+        known = open_failures(out, ())
+        for problem in self.opened.problems:
+            name = f"{self.opened.label}/{problem.file}:{problem.row}"[:200]
+            if name not in known:
+                add_failure(out, SampleFailure(id=name, kind=BROKEN_ROW, detail=clean_text(str(problem))))
 
 
 def open_sources(settings: EvalSettings) -> Mapping[str, ItemSource]:
-    """The sources of a run by their names; nothing of their tasks is read yet.
+    """The sources of a run by their names.
 
     Raises:
-        SettingsError: a name means nothing, a world is asked for all its tasks, or a setting of worlds would change
-            nothing.
+        SettingsError: a name means nothing, a world is asked for all its tasks, only some sources have a weight, or a
+            setting of worlds would change nothing.
         RegistryError: a card names a grader that does not exist.
         DataError: the data of a benchmark are not on this disk; says how to get them.
     """
-    sources = {name: _open(name, settings) for name in settings.sources}
-    worlds = {source.world.id: source.world for source in sources.values() if isinstance(source, WorldSource)}
-    knobs = chosen_knobs(worlds.values(), settings.knobs)
-    if settings.split != "test" and not worlds:
+    sources = with_knobs(expanded(settings.sources), settings.knobs)
+    if settings.split != "test" and not any(kind_of(source.name) == "world" for source in sources):
         raise SettingsError(f"split {settings.split} is one of generated worlds, and no source is one. Leave it out.")
-    return {
-        name: replace(source, knobs=knobs[source.world.id]) if isinstance(source, WorldSource) else source
-        for name, source in sources.items()
-    }
+    if check_weights(sources):
+        return _shared(sources, settings)
+    found: dict[str, ItemSource] = {}
+    for source in sources:
+        if kind_of(source.name) == "card" and source == SourceSettings(name=source.name, split=source.split):
+            found[str(source)] = open_card(str(source), settings)
+        else:
+            found[str(source)] = OpenedSource(_opened(source, settings, settings.n), settings.n)
+    return found
+
+
+def _opened(source: SourceSettings, settings: EvalSettings, most: int | None) -> OpenSource:
+    """The source; a world with `most` tasks, all else whole, for the seed of the run to choose."""
+    data = Path(settings.data) if settings.data else None
+    most = most if kind_of(source.name) == "world" else None
+    return open_source(source, SourceDefaults(settings.split, data, most, world_tasks=None))
+
+
+def _shared(sources: Sequence[SourceSettings], settings: EvalSettings) -> dict[str, ItemSource]:
+    """Sources with weights: `n` tasks of all together, without it as many as leave everyone's share as it is."""
+    turns = Turns([source.weight or 0.0 for source in sources])
+    if settings.n is not None:
+        counts = turns.counts(settings.n)
+        opened = [_opened(source, settings, max(1, n)) for source, n in zip(sources, counts, strict=True)]
+    else:
+        opened = [_opened(source, settings, None) for source in sources]
+        sizes = [len(one.lights) for one in opened]
+        counts = turns.counts(most_in_shares(turns.shares, sizes))
+    return {str(source): OpenedSource(one, n) for source, one, n in zip(sources, opened, counts, strict=True)}
 
 
 async def chosen(
     sources: Mapping[str, ItemSource], settings: EvalSettings, out: Path, store: MediaStore
 ) -> tuple[Item, ...]:
-    """The tasks of a run: of each source `n`, and of them this shard's.
+    """The tasks of a run: of each source its part, and of them this shard's.
 
     Raises:
         SettingsError: two tasks share an id.
@@ -105,31 +123,3 @@ async def chosen(
                 raise SettingsError(f"two tasks have the id {item.id} ({name}). Ids must differ; name a source once.")
             found[item.id] = item
     return tuple(found.values())
-
-
-def _open(name: str, settings: EvalSettings) -> ItemSource:
-    if name.endswith(".toml") or cards().has(name) or _is_own_card(name):
-        return open_card(name, settings)
-    file = tasks_file(name)
-    if file is not None:
-        return FileSource(file, MediaStore(Path(settings.data) if settings.data else file.parent / MEDIA))
-    if Path(name).is_dir():
-        raise SettingsError(f"{name} holds no {TASKS}. `saccade worlds sample` writes such folders.")
-    try:
-        world = load_world(name.removeprefix(_WORLD))
-    except RegistryError:
-        if WORLDS.code(name.removeprefix(_WORLD)) is not None:
-            raise
-        known = {*cards().ids(), *cards().names(), *WORLDS.ids(), *WORLDS.names()}
-        near = did_you_mean(name.removeprefix(_WORLD), known)
-        raise SettingsError(
-            f"{name!r} is no benchmark, no file of tasks and no generated world. {near or 'See: saccade cards list.'}"
-        ) from None
-    if settings.n is None:
-        raise SettingsError(f"{name} has no end: say how many tasks of it with --n, as in --n 100.")
-    return WorldSource(world, world.knobs())
-
-
-def _is_own_card(name: str) -> bool:
-    """Whether `name` is code of the user's own that holds a card: the same form may name a world."""
-    return cards().code(name) is not None and WORLDS.code(name) is not None and isinstance(cards().find(name), Card)

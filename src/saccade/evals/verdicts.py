@@ -14,7 +14,7 @@ from typing import Literal
 
 from saccade.episode.run_folder import TRAJECTORIES
 from saccade.errors import SaccadeError, SettingsError
-from saccade.evals.benchmarks import headline_of
+from saccade.evals.benchmarks import headline_of, source_names
 from saccade.evals.grades import graded, rule_score
 from saccade.evals.settings import EvalSettings
 from saccade.grading.grade import grade_of
@@ -25,7 +25,6 @@ from saccade.record.score import Score
 from saccade.record.trajectory import Trajectory
 from saccade.tasks.benchmarks.card import Card
 from saccade.tasks.benchmarks.registry import recorded_card
-from saccade.tasks.stored import tasks_file
 from saccade.tasks.worlds.registry import WORLDS
 
 VERDICTS = "verdicts"
@@ -86,15 +85,16 @@ def own_grader(run: Path, settings: EvalSettings) -> Callable[[Trajectory], str]
     Of a card that is not there any more, the grader is the one that the verdicts of the run name, if those were ever
     given by the sources' own graders. Raises `SettingsError`, when it is asked about a sample of which nobody knows.
     """
-    cards = {card.id: card for card in map(_card, settings.sources) if card is not None}
-    gone = [name for name in settings.sources if _card(name) is None and not _needs_no_card(name)]
+    names = source_names(settings)
+    cards = {card.id: card for card in map(_card, names) if card is not None}
+    gone = [name for name in names if _card(name) is None and not _needs_no_card(name)]
     first = _first_graders(run) if gone else {}
 
     def of(trajectory: Trajectory) -> str:
         card = cards.get(trajectory.task.source)
         if card is not None and trajectory.task.answer_type in card.graders:
             return newest(card.grader_of(trajectory.task).spec)
-        if not gone:
+        if not gone or trajectory.task.grader:
             return ""
         now = "" if settings.grader else grade_of(rule_score(trajectory.scores).detail).grader
         found = first.get(trajectory.id, now)
@@ -133,7 +133,8 @@ def _needs_no_card(name: str) -> bool:
     """Whether the source is a file of tasks, or a world; of the user's own code, only one that this process loaded."""
     if name.endswith(".toml"):
         return False
-    if tasks_file(name) is not None or Path(name).is_dir():
+    folder = name.rpartition(":")[0]
+    if Path(name).exists() or (folder and Path(folder).is_dir()):
         return True
     with suppress(SaccadeError):
         WORLDS.load_recorded(name.removeprefix("world:"))

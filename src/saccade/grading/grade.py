@@ -9,16 +9,12 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Final
 
 from saccade.errors import GradingError
 from saccade.grading.registry import DEFAULTS, check_recorded, full_spec, load_grader
 from saccade.record.base import clean_text
 from saccade.record.score import CORRECT, Score
 from saccade.record.task import Task
-
-JUDGED: Final = "judge"
-"""What a task names as its grader if its answer is open; where no judge is asked, the rule for its type is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +36,7 @@ def grader_id(task: Task, grader: str = "") -> str:
     Raises:
         RegistryError: there is no such grader, or the task names code that was not loaded: a record runs none.
     """
-    named = "" if task.grader == JUDGED else task.grader
+    named = task.rule
     if named and not grader:
         check_recorded(named)
     return full_spec(grader or named or DEFAULTS[task.answer_type])

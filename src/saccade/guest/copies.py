@@ -12,6 +12,7 @@ from os import (
     O_NOFOLLOW,
     O_NONBLOCK,
     O_RDONLY,
+    O_TRUNC,
     O_WRONLY,
     chmod,
     close,
@@ -50,30 +51,28 @@ class Copy:
 
 def read_copy(folder: int, name: str, mode: int, most: int) -> Copy:
     """A copy of file `name` of `folder`; raises `TooMuchError` above `most` bytes of data."""
-    try:
-        fd = open_fd(name, _READ, dir_fd=folder)
-    except PermissionError:
-        chmod(name, mode | 0o400, dir_fd=folder)
-        try:
-            fd = open_fd(name, _READ, dir_fd=folder)
-        finally:
-            chmod(name, mode, dir_fd=folder)
+    fd = _open_to_read(folder, name, mode)
     try:
         return _read(fd, most)
     finally:
         close(fd)
 
 
+def _open_to_read(folder: int, name: str, mode: int) -> int:
+    try:
+        return open_fd(name, _READ, dir_fd=folder)
+    except PermissionError:
+        chmod(name, mode | 0o400, dir_fd=folder)
+        try:
+            return open_fd(name, _READ, dir_fd=folder)
+        finally:
+            chmod(name, mode, dir_fd=folder)
+
+
 def write_copy(folder: int, name: str, mode: int, copy: Copy, exists: bool, mtime_ns: int) -> None:
     """Make file `name` of `folder` equal to `copy`: in place if it `exists`, so that open handles stay good."""
-    if exists:
-        try:
-            fd = open_fd(name, _WRITE, dir_fd=folder)
-        except PermissionError:
-            chmod(name, mode | 0o200, dir_fd=folder)
-            fd = open_fd(name, _WRITE, dir_fd=folder)
-    else:
-        fd = open_fd(name, _WRITE | O_CREAT | O_EXCL, 0o600, dir_fd=folder)
+    made = _WRITE | O_CREAT | O_EXCL
+    fd = _open_to_write(folder, name, mode) if exists else open_fd(name, made, 0o600, dir_fd=folder)
     try:
         ftruncate(fd, 0)
         ftruncate(fd, copy.size)
@@ -88,12 +87,55 @@ def write_copy(folder: int, name: str, mode: int, copy: Copy, exists: bool, mtim
         close(fd)
 
 
-def same_content(folder: int, name: str, mode: int, copy: Copy) -> bool:
-    """Whether the file holds what `copy` holds; False also if it only lies otherwise on the disk."""
+def empty(folder: int, name: str, mode: int) -> None:
+    """Make the file hold nothing, so that it takes no room."""
+    close(_open_to_write(folder, name, mode, O_TRUNC))
+
+
+def _open_to_write(folder: int, name: str, mode: int, flags: int = 0) -> int:
     try:
-        return read_copy(folder, name, mode, copy.weight) == copy
-    except (TooMuchError, OSError):
+        return open_fd(name, _WRITE | flags, dir_fd=folder)
+    except PermissionError:
+        chmod(name, mode | 0o200, dir_fd=folder)
+        return open_fd(name, _WRITE | flags, dir_fd=folder)
+
+
+def same_content(folder: int, name: str, mode: int, copy: Copy) -> bool:
+    """Whether the file reads as `copy` does, wherever either has holes."""
+    try:
+        fd = _open_to_read(folder, name, mode)
+        try:
+            return fstat(fd).st_size == copy.size and _equal(fd, copy)
+        finally:
+            close(fd)
+    except OSError:
         return False
+
+
+def _equal(fd: int, copy: Copy) -> bool:
+    at = 0
+    for offset, data in copy.extents:
+        if not _is_zero(fd, at, offset):
+            return False
+        at = offset + len(data)
+        view = memoryview(data)
+        for start in range(0, len(view), _CHUNK):
+            part = view[start : start + _CHUNK]
+            if pread(fd, len(part), offset + start) != part:
+                return False
+    return _is_zero(fd, at, copy.size)
+
+
+def _is_zero(fd: int, start: int, end: int) -> bool:
+    """Whether the file holds nothing but zeros from `start` to `end`."""
+    while start < end:
+        data, hole = _next_data(fd, start, end)
+        for offset in range(data, hole, _CHUNK):
+            part = pread(fd, min(_CHUNK, hole - offset), offset)
+            if part != bytes(len(part)):
+                return False
+        start = max(hole, data)
+    return True
 
 
 def _read(fd: int, most: int) -> Copy:

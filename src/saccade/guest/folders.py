@@ -31,8 +31,10 @@ class Cursor:
         try:
             self.fd = open_fd(".", _FOLDER, dir_fd=top)
         except PermissionError:
-            fchmod(top, CHANGE)
+            mode = S_IMODE(fstat(top).st_mode)
+            fchmod(top, mode | CHANGE)
             self.fd = open_fd(".", _FOLDER, dir_fd=top)
+            self.put_back = mode
 
     def down(self, name: str, mode: int) -> None:
         """Enter folder `name`, whose mode is `mode`."""
@@ -60,6 +62,8 @@ class Cursor:
 
     def close(self) -> None:
         """Give the descriptor back."""
+        if self.put_back is not None and not self._above:
+            fchmod(self.fd, self.put_back)
         close(self.fd)
 
 

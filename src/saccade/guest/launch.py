@@ -1,9 +1,10 @@
 """Start of the sandbox's own process tree: launcher, then zygote.
 
-    host ──exec──▶ launcher ──clone(namespaces)──▶ zygote (process 1 of its namespaces) ──fork──▶ sessions
+    host ──exec──▶ launcher ──clone(namespaces), exec──▶ zygote (process 1 of its namespaces) ──fork──▶ sessions
 
 The launcher tries sets of namespaces from the best to none, maps user ids, and then only waits: it kills the zygote if
-the host dies, and removes what the zygote cannot remove itself. It imports no numpy and runs no code of a guest.
+the host dies, and removes what the zygote cannot remove itself. It imports no numpy and runs no code of a guest. The
+zygote is a program of its own, started inside its user namespace: only so do its rights there cover its own children.
 """
 
 from __future__ import annotations
@@ -17,14 +18,18 @@ import signal
 import socket
 import sys
 import time
-from typing import Any
+from functools import partial
+from typing import Any, NoReturn
 
+from . import wire
 from .fork import Forker
 from .namespaces import NAMESPACES, Standing, id_range, ladder, usable, write_maps
+from .template import NextStep
 from .zygote import zygote
 
 REFUSED = 77
 """Exit status of a zygote whose namespaces turned out to be of no use."""
+HOST_NAME = "sandbox"
 
 
 def try_namespaces(
@@ -57,8 +62,8 @@ def try_namespaces(
         os.close(told_write)
         os.close(go_read)
         ids = (1, count) if "user_namespace" in names else (first, count)
-        zygote(control, settings, Standing(names, ids[0] if count else 0, count, reasons))
-        os._exit(0)
+        standing = {"namespaces": names, "first_uid": ids[0] if count else 0, "uids": count, "reasons": reasons}
+        _become_zygote(control, {"settings": settings, "standing": standing})
     os.close(go_read)
     os.close(told_write)
     try:
@@ -94,10 +99,49 @@ def wait(zygote_pid: int, host_pid: int, host_fd: int) -> None:
             return
 
 
+def _become_zygote(control: socket.socket, orders: dict[str, Any]) -> NoReturn:
+    memfd = wire.sealed_memfd("saccade-orders", json.dumps(orders).encode())
+    for fd in (control.fileno(), memfd):
+        os.set_inheritable(fd, True)
+    folder = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    boot = "import sys; sys.path.insert(0, sys.argv.pop()); from guest.launch import main_of_zygote as go; go()"
+    os.execv(sys.executable, [sys.executable, "-P", "-s", "-c", boot, str(control.fileno()), str(memfd), folder])
+
+
+def main_of_zygote() -> None:
+    """Entry point of the zygote and, through it, of template and sessions.
+
+    `argv` is the descriptors of the control socket and of the orders; these come in a file, since arguments stay in
+    memory for ever. What a process does next it begins from here, so that no frame of an earlier part lies below a
+    program.
+    """
+    step: NextStep | None = partial(_zygote, int(sys.argv[1]), int(sys.argv[2]))
+    sys.argv[:] = sys.orig_argv[:] = [""]
+    while step is not None:
+        step = step()
+
+
+def _zygote(control: int, memfd: int) -> NextStep:
+    with os.fdopen(memfd, "rb") as file:
+        file.seek(0)
+        orders = json.loads(file.read())
+    found = orders["standing"]
+    standing = Standing(tuple(found["namespaces"]), found["first_uid"], found["uids"], found["reasons"])
+    if "ipc_namespace" in standing.namespaces:
+        socket.sethostname(HOST_NAME)
+    if group := orders["settings"]["zygote_cgroup"]:
+        with contextlib.suppress(OSError), open(f"{group}/cgroup.procs", "wb", 0) as procs:
+            procs.write(b"0")
+    return zygote(socket.socket(fileno=control), orders["settings"], standing)
+
+
 def main() -> None:
-    """Entry point of the launcher: `argv` is the control socket's descriptor and the settings as JSON."""
+    """Entry point of the launcher: `argv` is the control socket's descriptor; the settings come over it."""
     control = socket.socket(fileno=int(sys.argv[1]))
-    settings = json.loads(sys.argv[2])
+    first = wire.receive(control)
+    if first is None:
+        return
+    settings, _fds = first
     host_pid = settings["host_pid"]
     host_fd = os.pidfd_open(host_pid)
     if os.getppid() != host_pid:

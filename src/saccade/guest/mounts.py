@@ -13,7 +13,7 @@ from collections.abc import Mapping
 
 from .syscalls import syscall
 
-RDONLY, NOSUID, NODEV, NOEXEC = 0x1, 0x2, 0x4, 0x8
+RDONLY, NOSUID, NODEV, NOEXEC, NOATIME = 0x1, 0x2, 0x4, 0x8, 0x10
 """Attributes of a mount."""
 
 _AT_FDCWD = -100
@@ -61,6 +61,11 @@ def set_attributes(where: int | str, attributes: int, *, recursive: bool = False
 def attach(mount: int, path: str) -> None:
     """Attach a detached mount at an existing file or folder."""
     syscall("move_mount", mount, b"", _AT_FDCWD, os.fsencode(path), _MOVE_MOUNT_EMPTY_PATH)
+
+
+def move(path: str, to: str) -> None:
+    """Attach what is mounted at `path` at another existing folder instead."""
+    syscall("move_mount", _AT_FDCWD, os.fsencode(path), _AT_FDCWD, os.fsencode(to), 0)
 
 
 def detach(path: str) -> None:

@@ -1,21 +1,23 @@
-"""Where sessions are made: what the zygote prepares once, and what a fresh session process does first."""
+"""Where sessions are made: what the zygote prepares once, what it hands out, and what a fresh process does first."""
 
 from __future__ import annotations
 
-import _signal  # type: ignore[import-not-found]
 import contextlib
+import functools
 import gc
 import importlib
 import itertools
 import json
 import os
 import platform
+import signal
 import sys
+import time
 from collections import Counter
-from dataclasses import dataclass
-from typing import Any, NoReturn
+from collections.abc import Callable
+from typing import Any
 
-from . import privileges, seccomp, session, wire, workpath
+from . import inspection, privileges, seccomp, session, wire, workpath
 from .compact import fill_gaps
 from .config import GuestConfig
 from .fork import Forker
@@ -24,26 +26,9 @@ from .jail import JailPlan, enter, rehearse
 from .namespaces import NAMESPACES, Standing
 from .preload import warm_up
 from .root import WORKSPACE, build_private_root, plan_root
+from .seat import FAMILY_SESSIONS, Seat
+from .template import NextStep
 from .workspaces import Keeper, PlainWorkspaces, WorkspaceFamily
-
-
-@dataclass
-class Seat:
-    """Processes and folders of a session; a process id here is also the id of its process group."""
-
-    id: int
-    uid: int
-    family: WorkspaceFamily
-    """Folder that holds the workspaces of this session and of the sessions it shares memory with."""
-    workspace: str
-    keeper: int = 0
-    leaf: int | None = None
-    former: int = 0
-    """The keeper before the last commit, to be killed as soon as the host has its result; 0 if it is."""
-    rolling: bool = False
-    """A rollback was ordered and the leaf has not ended yet."""
-    closing: bool = False
-
 
 PLAIN_WORKSPACE = f"/proc/self/fd/{wire.WORKSPACE_FD}"
 """Path of the workspace without a private root; the same for every session and branch."""
@@ -52,81 +37,92 @@ LIMITS_OF_CONFIG = (
     *("file_bytes", "workspace_bytes", "workspace_files"),
 )
 LIMITS_OF_KERNEL = ("cpu_seconds", "memory_bytes", "open_files", "file_bytes")
-FAMILY_PROCESSES = 3 * 256
+FAMILY_PROCESSES = 3 * FAMILY_SESSIONS
 """Processes that the kernel allows beyond `processes`: it counts a session and its branches, three each, together."""
+ANY_PROCESSES = 1 << 22
+"""The same where control groups count the processes of each session: more than the kernel has ids for."""
+SIGHT_SECONDS = 0.02
+"""How long a process is watched that gives up its rights."""
 _LIBRARIES = ("numpy", "PIL", "matplotlib", "cv2")
 
 
 class Nursery:
-    """Gives sessions their user id and workspace, and turns a forked process into a session."""
+    """Gives sessions their user id and workspace. Part of the zygote's books: no session process has ever seen it."""
 
-    def __init__(
-        self, plan: JailPlan, standing: Standing, limits: dict[str, Any], places: Keeper, forker: Forker
-    ) -> None:
+    def __init__(self, plan: JailPlan, standing: Standing, limits: dict[str, Any], places: Keeper, sees: bool) -> None:
         self.plan = plan
         self.limits = limits
         self.places = places
-        self.forker = forker
-        self.private = "mount_namespace" in standing.namespaces
+        self.sees = sees
+        """Whether this process may look at what sessions hold open."""
         self._uids = itertools.cycle(range(standing.first_uid, standing.first_uid + max(standing.uids, 1)))
         self._uids_in_use: Counter[int] = Counter()
-        self._null = os.open("/dev/null", os.O_RDWR | os.O_CLOEXEC)
 
-    def new_seat(self, session_id: int) -> tuple[Seat, int]:
-        """A seat of a new family, and the descriptor of its workspace."""
+    def new_seat(self, session_id: int, fds: list[int]) -> tuple[Seat, int]:
+        """A seat of a new family, and the descriptor of its workspace. `fds`: socket, outbox, stdout, stderr, ..."""
         uid = next(self._uids)
         while self._uids_in_use[uid] and self.plan.users == "range":
             uid = next(self._uids)
         family = self.places.new_family()
         fd, path = self._make(family, uid)
         self._uids_in_use[uid] += 1
-        return Seat(session_id, uid, family, path), fd
+        sock, *memory = (os.fstat(given).st_ino for given in fds[:4])
+        return Seat(session_id, uid, family, path, self.places.base, sock, frozenset(memory)), fd
 
     def new_workspace(self, seat: Seat) -> tuple[int, str]:
         """Descriptor and path of one more workspace in the family of `seat`."""
         return self._make(seat.family, seat.uid)
 
-    def branch_seat(self, session_id: int, parent: Seat, workspace: str) -> Seat:
-        """The seat of a branch of `parent`, which has been given `workspace`."""
+    def branch_seat(self, message: dict[str, Any], parent: Seat) -> Seat:
+        """The seat of a branch of `parent`, as the order to adopt it says."""
         self._uids_in_use[parent.uid] += 1
-        return Seat(session_id, parent.uid, parent.family, workspace)
+        own = (message["socket"], frozenset(message["memory"]))
+        return Seat(message["branch"], parent.uid, parent.family, message["path"], parent.base, *own)
+
+    def move_workspace(self, seat: Seat) -> None:
+        """Give the workspace of `seat` another path, which nobody has seen."""
+        seat.workspace = self.places.move(seat.workspace)
 
     def release(self, seat: Seat) -> None:
         """Give back what a seat had."""
         self.places.release(seat.workspace)
         self._uids_in_use[seat.uid] -= 1
 
+    def setup(self, seat: Seat, options: dict[str, Any]) -> bytes:
+        """What a fresh process must know to become the keeper of `seat`, for `become_session`."""
+        values = {name: self.limits[name] for name in LIMITS_OF_CONFIG}
+        values |= {name: options[name] for name in ("repairs", "path_aliases", "preload", "last_expression")}
+        return json.dumps({"uid": seat.uid, "family": seat.family.path, "config": values}).encode()
+
     def _make(self, family: WorkspaceFamily, uid: int) -> tuple[int, str]:
         owner = uid if self.plan.users == "range" and "session_user" not in self.plan.left_out else os.geteuid()
         return family.new_workspace(self.limits["workspace_bytes"], self.limits["workspace_files"], owner)
 
-    def become_session(self, message: dict[str, Any], fds: list[int], workspace: int, seat: Seat) -> NoReturn:
-        """Turn this freshly forked process into the keeper of a session; it never returns to the zygote's loop."""
-        try:
-            _signal.set_wakeup_fd(-1)
-            _signal.signal(_signal.SIGCHLD, _signal.SIG_DFL)
-            privileges.die_with_parent()
-            os.setpgid(0, 0)
-            take_descriptors(fds, workspace, self._null)
-            privileges.oom_first()
-            enter(self.plan, seat.uid, seat.family.path)
-            session.keep(self._interpreter(message["config"]))
-        except BaseException as error:
-            with contextlib.suppress(OSError):
-                os.write(wire.SOCKET_FD, json.dumps({"op": "failed", "error": f"{error!r}"[:500]}).encode())
+
+def become_session(plan: JailPlan, forker: Forker, workspace: str, fds: list[int]) -> NextStep:
+    """Turn a fresh fork of the template into the keeper of a session; what it does next.
+
+    `fds`: socket, outbox, stdout, stderr, folder of the workspace, and the memfd that `Nursery.setup` was written to.
+    """
+    try:
+        privileges.die_with_parent()
+        setup = json.loads(os.pread(fds[5], os.fstat(fds[5]).st_size, 0))
+        take_descriptors(fds[:5])
+        privileges.oom_first()
+        enter(plan, setup["uid"], setup["family"])
+        config = GuestConfig.from_json({**setup["config"], "workspace": workspace})
+        return functools.partial(session.keep, session.new_interpreter(config, forker))
+    except BaseException as error:
+        with contextlib.suppress(OSError):
+            os.write(wire.SOCKET_FD, json.dumps({"op": "failed", "error": f"{error!r}"[:500]}).encode())
         os._exit(1)
 
-    def _interpreter(self, options: dict[str, Any]) -> session.Interpreter:
-        values = {name: self.limits[name] for name in LIMITS_OF_CONFIG}
-        values |= {name: options[name] for name in ("repairs", "path_aliases", "preload", "last_expression")}
-        values["workspace"] = WORKSPACE if self.private else PLAIN_WORKSPACE
-        return session.new_interpreter(GuestConfig.from_json(values), self.forker)
 
-
-def take_descriptors(fds: list[int], workspace: int, null: int) -> None:
+def take_descriptors(fds: list[int]) -> None:
     """Move the session's descriptors to their numbers, close all others, and stand in the workspace."""
-    sock, outbox, stdout, stderr, *cgroups = fds
-    session.join_cgroups([os.dup(fd) for fd in cgroups])
+    sock, outbox, stdout, stderr, workspace = fds
+    # Not one for all sessions: the flags of an open file are seen by everyone who has it.
+    null = os.open("/dev/null", os.O_RDWR | os.O_CLOEXEC)
     moves = (
         (null, 0),
         (stdout, 1),
@@ -145,10 +141,13 @@ def take_descriptors(fds: list[int], workspace: int, null: int) -> None:
     os.umask(0o077)
 
 
-def prepare(settings: dict[str, Any], standing: Standing, forker: Forker) -> tuple[Nursery, dict[str, Any]]:
+def prepare(
+    settings: dict[str, Any], standing: Standing, forker: Forker
+) -> tuple[Nursery, dict[str, Any], Callable[[list[int]], NextStep]]:
     """Import and warm up everything, build the private root, try every step of the jail once, and freeze memory.
 
-    Returns the nursery and its report to the host: layers (with the reason for each that is missing) and versions.
+    Returns the nursery, what the host is told (layers, with the reason for each that is missing, and versions), and
+    what makes a session of a fork of the template.
     """
     privileges.die_with_parent()
     warm_up()
@@ -177,12 +176,15 @@ def prepare(settings: dict[str, Any], standing: Standing, forker: Forker) -> tup
     plan = _plan(settings, standing, tuple(readable), left_out)
     outcomes = _rehearsed(plan, standing, places, forker)
     left_out |= {layer: why for layer, why in outcomes.items() if why}
-    nursery = Nursery(plan, standing, settings["limits"], places, forker)
+    sees, blind = _sight(plan, standing, forker)
+    outcomes["inspection"] = blind
+    nursery = Nursery(plan, standing, settings["limits"], places, sees)
+    become = functools.partial(become_session, plan, forker, WORKSPACE if private else PLAIN_WORKSPACE)
     session.forget_fonts()
     gc.collect()
     fill_gaps()
     gc.freeze()
-    return nursery, {"layers": _layers(standing, outcomes, left_out, private), "versions": versions()}
+    return nursery, {"layers": _layers(standing, outcomes, left_out, private), "versions": versions()}, become
 
 
 def _plan(
@@ -194,7 +196,8 @@ def _plan(
     elif "user_namespace" in standing.namespaces:
         users = "namespace"
     limits = {name: settings["limits"][name] for name in LIMITS_OF_KERNEL}
-    limits["processes"] = settings["limits"]["processes"] + FAMILY_PROCESSES
+    kin = ANY_PROCESSES if settings["leftover_cgroups"] else FAMILY_PROCESSES
+    limits["processes"] = settings["limits"]["processes"] + kin
     return JailPlan(
         users=users,
         limits=limits,
@@ -214,6 +217,28 @@ def _readable_for(uid: int, paths: list[str], forker: Forker) -> bool:
         except OSError:
             os._exit(1)
     return os.waitpid(pid, 0)[1] == 0
+
+
+def _sight(plan: JailPlan, standing: Standing, forker: Forker) -> tuple[bool, str]:
+    """Whether this process sees what a session holds open, and if not, why."""
+    if "inspection" in plan.left_out:
+        return False, plan.left_out["inspection"]
+    pid = forker.fork()
+    if pid == 0:
+        try:
+            if plan.users == "range" and "session_user" not in plan.left_out:
+                privileges.become_user(standing.first_uid, standing.first_uid)
+            privileges.set_dumpable(0)
+            signal.pause()
+        finally:
+            os._exit(1)
+    # Until it has given its rights up, everybody may look at it.
+    deadline = time.monotonic() + SIGHT_SECONDS
+    while (sees := inspection.visible(pid)) and time.monotonic() < deadline:
+        time.sleep(0.001)
+    os.kill(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
+    return sees, "" if sees else "this process may not look at processes of its own without a user namespace"
 
 
 def _rehearsed(plan: JailPlan, standing: Standing, places: Keeper, forker: Forker) -> dict[str, str]:

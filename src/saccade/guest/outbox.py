@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 
 REPORT_BYTES = 1 << 20
 COUNTS_OFFSET = REPORT_BYTES - 64
-REPORT_ROOM = COUNTS_OFFSET
+REPORT_ROOM = 1 << 18
+"""The host checks a report of this size in some milliseconds, whatever is in it."""
 
 _SHORTENED = "This report was shortened: it was larger than a report may be."
 _SQUEEZES = ((4000, 256), (1000, 64), (200, 16), (40, 4))

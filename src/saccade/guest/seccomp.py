@@ -1,8 +1,8 @@
 """The system call filter of the jail: an allow-list, as a classic BPF program.
 
 `build_filter` is a pure function of the machine; `install` puts its result on the calling thread, for good. A call
-that is not listed fails with EPERM, one that a libc probes and can do without fails with ENOSYS, and a call of
-another architecture (32-bit, x32) kills the process.
+that is not listed fails with EPERM, one that a libc probes and can do without fails with ENOSYS, one that is pretended
+returns 0, and a call of another architecture (32-bit, x32) kills the process.
 
 Does not promise to confine files (that is Landlock and the private root), nor to judge what pointers point at:
 a filter sees numbers only.
@@ -19,10 +19,13 @@ from .syscall_rules import (
     ALLOWED,
     ARGUMENT_RULES,
     NOT_IMPLEMENTED,
+    PRETENDED,
     AllBits,
     AnyOf,
+    AtMost,
     Fork,
     Only,
+    Pretend,
     Refuse,
     SyscallRule,
     Zero,
@@ -53,6 +56,8 @@ def _fail(code: int) -> Instruction:
 
 _EPERM = _fail(errno.EPERM)
 _ENOSYS = _fail(errno.ENOSYS)
+_NOTHING = _fail(0)
+"""An error of number 0 is success: the call is skipped and returns 0."""
 
 
 def _low(argument: int) -> Instruction:
@@ -83,6 +88,12 @@ def _check(rule: SyscallRule) -> list[Instruction]:
         return [_low(rule.argument), (_AND, 0, 0, rule.bits), (_EQUAL, 0, 1, rule.bits), _EPERM]
     if isinstance(rule, Zero):
         return [_low(rule.argument), (_EQUAL, 1, 0, 0), _EPERM, _high(rule.argument), (_EQUAL, 1, 0, 0), _EPERM]
+    if isinstance(rule, AtMost):
+        return [_low(rule.argument), (_AT_LEAST, 0, 1, rule.value + 1), _EPERM]
+    if isinstance(rule, Pretend):
+        count = len(rule.values)
+        tests = [(_EQUAL, count - index, 0, value) for index, value in enumerate(rule.values)]
+        return [_low(rule.argument), *tests, (_JUMP, 0, 0, 1), _NOTHING]
     if isinstance(rule, Only):
         # If the first argument is `when`, the second must be `value`.
         return [_low(0), (_EQUAL, 0, 3, rule.when), _low(1), (_EQUAL, 1, 0, rule.value), _EPERM]
@@ -116,7 +127,11 @@ SyscallSpan = tuple[int, list[Instruction]]
 def _spans(machine: str) -> list[SyscallSpan]:
     """All numbers from 0 on as runs of equal outcome, in ascending order."""
     blocks: dict[int, list[Instruction]] = {}
-    outcomes: list[tuple[Sequence[str], list[Instruction]]] = [(ALLOWED, [_ALLOW]), (NOT_IMPLEMENTED, [_ENOSYS])]
+    outcomes: list[tuple[Sequence[str], list[Instruction]]] = [
+        (ALLOWED, [_ALLOW]),
+        (NOT_IMPLEMENTED, [_ENOSYS]),
+        (PRETENDED, [_NOTHING]),
+    ]
     outcomes += [((name,), _leaf(rules)) for name, rules in ARGUMENT_RULES.items()]
     for names, block in outcomes:
         for name in names:

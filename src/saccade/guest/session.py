@@ -20,14 +20,16 @@ import types
 from dataclasses import dataclass, field
 from typing import Any
 
-from . import images, wire, workpath
+from . import descriptors, images, wire
 from .cell import run_cell
 from .compact import give_back_memory
 from .config import GuestConfig
+from .descriptors import OpenState
 from .fork import CLONE_PARENT, Forker
 from .outbox import Outbox
 from .preload import draw_unseen, preload
 from .privileges import die_with_parent
+from .remap import remap
 from .shown import ShownPictures, use
 from .workspace import Workspace, WorkspaceTooLarge
 
@@ -47,8 +49,8 @@ class Interpreter:
     workspace: Workspace
     shown: ShownPictures
     forker: Forker
-    offsets: dict[int, int] = field(default_factory=dict)
-    """Positions of the program's open files when the last kept call ended."""
+    standing: OpenState = field(default_factory=lambda: OpenState({}, ""))
+    """What was open when the last kept call ended."""
 
 
 def new_interpreter(config: GuestConfig, forker: Forker) -> Interpreter:
@@ -73,10 +75,11 @@ def new_interpreter(config: GuestConfig, forker: Forker) -> Interpreter:
 
 
 def keep(state: Interpreter) -> None:
-    """Hold the state: fork a leaf now and whenever the zygote says so. Never returns."""
+    """Hold the state: fork a leaf whenever the zygote says so. Never returns."""
     _signal.pthread_sigmask(_signal.SIG_BLOCK, ALL_SIGNALS)
     undo = False
     while True:
+        _signal.sigwait(FORK_A_LEAF)
         if state.forker.fork(CLONE_PARENT) == 0:
             die_with_parent()
             if undo:
@@ -85,14 +88,12 @@ def keep(state: Interpreter) -> None:
             undo = False
         else:
             undo = True
-        _signal.sigwait(FORK_A_LEAF)
 
 
 def undo_traces(state: Interpreter) -> None:
-    """Undo what a call that was thrown away has left outside its memory: files, and positions in open files."""
+    """Undo what a call that was thrown away has left outside its memory: files, and what is open."""
     state.workspace.restore()
-    for fd, offset in state.offsets.items():
-        _seek(fd, offset)
+    descriptors.put_back(state.standing)
 
 
 def lead(state: Interpreter) -> None:
@@ -119,7 +120,10 @@ def lead(state: Interpreter) -> None:
             return
         elif message["op"] == "rehearse":
             rehearse(state, figure=message["figure"])
-        elif message["op"] == "branch" and branch(state, message["count"], fds):
+        elif message["op"] == "remap":
+            remap(message["maps"])
+        elif message["op"] == "branch":
+            become_branch(state, fds, message["maps"])
             return
 
 
@@ -141,42 +145,24 @@ def call(state: Interpreter, message: dict[str, Any]) -> None:
     _signal.pthread_sigmask(_signal.SIG_SETMASK, ())
     report = run_cell(state, message["code"], message["call"])
     _signal.pthread_sigmask(_signal.SIG_BLOCK, ALL_SIGNALS)
+    report["notes"] += descriptors.close_what_cannot_be_kept()
     if report["status"] == "ok" or (message["keep"] and report["status"] == "error"):
         try:
-            state.workspace.commit()
+            state.workspace.commit(compared=True)
         except WorkspaceTooLarge as error:
             report.update(status="refused", traceback=str(error))
+        state.standing = descriptors.standing()
     length = state.outbox.write_report(report)
     wire.send(state.sock, {"op": "result", "call": message["call"], "length": length})
-    state.offsets = open_offsets()
     give_back_memory()
 
 
-def branch(state: Interpreter, count: int, fds: list[int]) -> bool:
-    """Fork `count` new sessions from this idle leaf; True in each of them, False in the leaf itself.
+def become_branch(state: Interpreter, fds: list[int], maps: list[list[Any]]) -> None:
+    """Become the keeper of a new session, with copies of the files of the old one, and wait to be adopted.
 
-    `fds` holds for each branch: socket, outbox, workspace, stdout, stderr and the cgroup files to join.
+    `fds`: socket, outbox, workspace, stdout, stderr of the new session, which no process of the old one has seen.
     """
-    per_branch = len(fds) // count
-    for index in range(count):
-        mine = fds[index * per_branch : (index + 1) * per_branch]
-        if state.forker.fork(CLONE_PARENT) == 0:
-            die_with_parent()
-            become_branch(state, mine, [fd for fd in fds if fd not in mine])
-            return True
-    for fd in fds:
-        os.close(fd)
-    wire.send(state.sock, {"op": "branched"})
-    return False
-
-
-def become_branch(state: Interpreter, mine: list[int], others: list[int]) -> None:
-    """Take the descriptors of a new session, with the files of the old one, and wait to be adopted."""
-    sock, outbox, workspace, stdout, stderr, *cgroups = mine
-    for fd in others:
-        os.close(fd)
-    join_cgroups(cgroups)
-    inside = workpath.inside()
+    sock, outbox, workspace, stdout, stderr = fds
     for source, target in (
         (sock, wire.SOCKET_FD),
         (outbox, wire.OUTBOX_FD),
@@ -188,25 +174,15 @@ def become_branch(state: Interpreter, mine: list[int], others: list[int]) -> Non
         os.close(source)
     os.dup2(wire.STDOUT_FD, 1)
     os.dup2(wire.STDERR_FD, 2)
-    # Files that the program holds open lie in the old workspace; a branch must not share them.
-    os.closerange(3, wire.WORKSPACE_FD)
-    state.offsets = {}
     os.fchdir(wire.WORKSPACE_FD)
     state.workspace.switch(wire.WORKSPACE_FD)
-    if inside:
-        os.chdir(inside)
+    descriptors.take_along(state.standing)
+    remap(maps)
+    if state.standing.folder:
+        os.chdir(state.standing.folder)
     state.outbox.reset()
     forget_fonts()
-    wire.send(state.sock, {"op": "adopt", "pid": os.getpid()})
-
-
-def join_cgroups(fds: list[int]) -> None:
-    """Move this process into the cgroups whose `cgroup.procs` files are `fds`, and close them."""
-    for fd in fds:
-        try:
-            os.write(fd, b"0")
-        finally:
-            os.close(fd)
+    wire.send(state.sock, {"op": "adopt"})
 
 
 def forget_fonts() -> None:
@@ -215,19 +191,3 @@ def forget_fonts() -> None:
 
     for cached in (font_manager._get_font, mathtext.MathTextParser._parse_cached):  # type: ignore[attr-defined]
         cached.cache_clear()
-
-
-def open_offsets() -> dict[int, int]:
-    """Position of every seekable descriptor that the program holds open."""
-    offsets = {}
-    for fd in range(3, wire.WORKSPACE_FD):
-        try:
-            offsets[fd] = os.lseek(fd, 0, os.SEEK_CUR)
-        except OSError:
-            continue
-    return offsets
-
-
-def _seek(fd: int, offset: int) -> None:
-    with contextlib.suppress(OSError):
-        os.lseek(fd, offset, os.SEEK_SET)

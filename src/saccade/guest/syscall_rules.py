@@ -1,9 +1,13 @@
 """What the jail's system call filter allows: lists of names, and rules on arguments. Data of `seccomp`.
 
 Not listed means refused. Left out on purpose, beside everything that needs privileges: exec; ordinary fork; every
-way to signal or inspect another process; leaving the process group; sockets other than a pair; anonymous shared
-memory in every form (it would survive a rollback); locked memory; extended attributes (no quota counts them);
-raising or lowering limits and priorities; further filters, namespaces, mounts.
+way to signal or inspect another process, its clocks included; leaving the process group; sockets other than a pair,
+and who holds the other end of one; anonymous shared memory in every form (it would survive a rollback); locked memory;
+extended attributes (no quota counts them); watching files (others read the same ones); timers that send any signal
+(they would wake a stopped process); raising or lowering limits and priorities; further filters, namespaces, mounts.
+
+Locks on files are answered with success and not taken: a session is alone in its workspace, and a lock on a file that
+many sessions can read would be a word between them.
 """
 
 from __future__ import annotations
@@ -36,6 +40,22 @@ class Zero:
 
 
 @dataclass(frozen=True)
+class AtMost:
+    """An argument's low 32 bits, as a number without sign, must not be greater than `value`."""
+
+    argument: int
+    value: int
+
+
+@dataclass(frozen=True)
+class Pretend:
+    """If an argument's low 32 bits are one of `values`, the call returns 0 and does nothing."""
+
+    argument: int
+    values: tuple[int, ...]
+
+
+@dataclass(frozen=True)
 class Only:
     """If the first argument is `when`, the second must be `value`."""
 
@@ -61,45 +81,43 @@ class Fork:
     threads: AllBits
 
 
-SyscallRule = AnyOf | Refuse | Zero | Only | AllBits | Fork
+SyscallRule = AnyOf | Refuse | Zero | AtMost | Pretend | Only | AllBits | Fork
 
 _FILES = (
     "read write readv writev pread64 pwrite64 preadv pwritev preadv2 pwritev2 lseek open openat openat2 creat close "
-    "close_range dup dup2 dup3 flock fsync fdatasync sync_file_range truncate ftruncate fallocate sendfile "
+    "close_range dup dup2 dup3 fsync fdatasync sync_file_range truncate ftruncate fallocate sendfile "
     "copy_file_range fadvise64 readahead stat lstat fstat newfstatat statx statfs fstatfs access faccessat "
     "faccessat2 readlink readlinkat getdents getdents64 getcwd chdir fchdir mkdir mkdirat rmdir rename renameat "
     "renameat2 link linkat symlink symlinkat unlink unlinkat chmod fchmod fchmodat fchmodat2 umask utime utimes "
-    "utimensat futimesat getxattr lgetxattr fgetxattr listxattr llistxattr flistxattr inotify_init inotify_init1 "
-    "inotify_add_watch inotify_rm_watch"
+    "utimensat futimesat getxattr lgetxattr fgetxattr listxattr llistxattr flistxattr"
 )
 _MEMORY = "munmap mremap mprotect madvise msync mincore brk membarrier get_mempolicy"
 _THREADS = (
     "futex futex_waitv futex_wake futex_wait futex_requeue set_robust_list rseq set_tid_address gettid sched_yield "
-    "sched_getaffinity sched_getparam sched_getscheduler sched_getattr sched_get_priority_max "
-    "sched_get_priority_min sched_rr_get_interval getcpu"
+    "sched_get_priority_max sched_get_priority_min getcpu"
 )
 _SIGNALS = (
     "rt_sigaction rt_sigprocmask rt_sigreturn rt_sigpending rt_sigtimedwait rt_sigsuspend sigaltstack "
     "restart_syscall pause"
 )
 _PROCESS = (
-    "exit exit_group wait4 waitid getpid getppid getuid geteuid getgid getegid getresuid getresgid getgroups getpgid "
-    "getpgrp getsid getpriority getrlimit getrusage times sysinfo uname capget getrandom"
+    "exit exit_group wait4 waitid getpid getppid getuid geteuid getgid getegid getresuid getresgid getgroups getpgrp "
+    "getrlimit getrusage times sysinfo uname getrandom"
 )
-_TIME = (
-    "time gettimeofday clock_gettime clock_getres clock_nanosleep nanosleep alarm getitimer setitimer timer_create "
-    "timer_settime timer_gettime timer_getoverrun timer_delete timerfd_create timerfd_settime timerfd_gettime"
-)
+_TIME = "time gettimeofday nanosleep alarm getitimer setitimer timerfd_create timerfd_settime timerfd_gettime"
 _WAITING = (
     "poll ppoll select pselect6 epoll_create epoll_create1 epoll_ctl epoll_wait epoll_pwait epoll_pwait2 eventfd "
     "eventfd2 signalfd signalfd4 pipe pipe2"
 )
-_SOCKETS = "sendmsg sendmmsg sendto recvmsg recvmmsg recvfrom getsockopt getsockname getpeername"
+_SOCKETS = "sendmsg sendmmsg sendto recvmsg recvmmsg recvfrom getsockname getpeername"
 
 ALLOWED: tuple[str, ...] = tuple(
     " ".join((_FILES, _MEMORY, _THREADS, _SIGNALS, _PROCESS, _TIME, _WAITING, _SOCKETS)).split()
 )
 """Calls allowed with any arguments."""
+
+PRETENDED: tuple[str, ...] = ("flock",)
+"""Calls that return 0 and do nothing."""
 
 NOT_IMPLEMENTED: tuple[str, ...] = ("clone3", "cachestat", "map_shadow_stack", "mseal")
 """Calls answered with ENOSYS: a libc that tries them falls back, as from clone3 to clone, whose flags are visible."""
@@ -160,15 +178,40 @@ _FCNTL = (
     3,  # F_GETFL
     4,  # F_SETFL
     5,  # F_GETLK
-    6,  # F_SETLK
-    7,  # F_SETLKW
     36,  # F_OFD_GETLK
-    37,  # F_OFD_SETLK
-    38,  # F_OFD_SETLKW
     1027,  # F_DUPFD_QUERY
     1030,  # F_DUPFD_CLOEXEC
     1032,  # F_GETPIPE_SZ
     1034,  # F_GET_SEALS
+)
+
+_LOCKS = (
+    6,  # F_SETLK
+    7,  # F_SETLKW
+    37,  # F_OFD_SETLK
+    38,  # F_OFD_SETLKW
+)
+
+_LAST_CLOCK = 15
+"""Clock ids above it, taken as numbers without sign, name the clocks of other processes, or devices."""
+
+_SOL_SOCKET = 1
+# Not here: who made the other end (SO_PEERCRED, SO_PEERGROUPS, SO_PEERPIDFD, SO_PEERSEC).
+_GETSOCKOPT = (
+    3,  # SO_TYPE
+    4,  # SO_ERROR
+    7,  # SO_SNDBUF
+    8,  # SO_RCVBUF
+    20,  # SO_RCVTIMEO
+    21,  # SO_SNDTIMEO
+    30,  # SO_ACCEPTCONN
+    38,  # SO_PROTOCOL
+    39,  # SO_DOMAIN
+)
+
+_OF_ANY_PROCESS = (
+    *("getpgid", "getsid", "sched_getaffinity", "sched_getparam", "sched_getscheduler", "sched_getattr"),
+    "sched_rr_get_interval",
 )
 
 _AF_UNIX = 1
@@ -181,7 +224,12 @@ ARGUMENT_RULES: dict[str, tuple[SyscallRule, ...]] = {
     # Reading the caller's own limits.
     "prlimit64": (AnyOf(0, (0,)), Zero(2)),
     "ioctl": (AnyOf(1, _IOCTL),),
-    "fcntl": (AnyOf(1, _FCNTL),),
+    "fcntl": (Pretend(1, _LOCKS), AnyOf(1, _FCNTL)),
+    "getsockopt": (AnyOf(1, (_SOL_SOCKET,)), AnyOf(2, _GETSOCKOPT)),
+    **dict.fromkeys(("clock_gettime", "clock_getres", "clock_nanosleep"), (AtMost(0, _LAST_CLOCK),)),
+    # About the caller only, which is named by 0: an answer for another id would tell that it exists.
+    **dict.fromkeys(_OF_ANY_PROCESS, (Zero(0),)),
+    "getpriority": (Zero(0), Zero(1)),
     # No datagram pair: its sendto reaches any socket by name, whatever it is connected to.
     "socketpair": (AnyOf(0, (_AF_UNIX,)), AnyOf(1, (_SOCK_STREAM, _SOCK_SEQPACKET), _SOCK_NONBLOCK | _SOCK_CLOEXEC)),
 }

@@ -1,8 +1,9 @@
 """The session's folder: what changed in it, and back to what it was.
 
 `commit` keeps copies of the files in memory; `restore` makes the folder what it was at the last commit: contents,
-modes, times of files, folders, symlinks, FIFOs. Not promised: hard links (they come back as separate files), times of
-folders, extended attributes, and sockets or devices.
+modes, times of access and change of files and folders, symlinks, hard links, FIFOs. What has changed is told by the
+contents, since a write through a mapping leaves no time behind. Not promised: inode numbers and times of status change
+(`st_ctime`) of what had to be put back, times of links and FIFOs, and sockets or devices.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from os import (
     fchmod,
     fsencode,
     fstat,
+    link,
     lstat,
     mkdir,
     mkfifo,
@@ -26,20 +28,18 @@ from os import (
     stat_result,
     symlink,
     unlink,
+    utime,
 )
 from os import open as open_fd
 from stat import S_IMODE, S_ISDIR, S_ISFIFO, S_ISLNK, S_ISREG
-from time import time_ns
 from typing import Literal, NamedTuple
 
-from .copies import Copy, TooMuchError, read_copy, same_content, write_copy
+from .copies import Copy, TooMuchError, empty, read_copy, same_content, write_copy
 from .folders import CHANGE, Cursor, Folders, remove_folder, walk
 
 MIB = 1024 * 1024
 _LONGEST_PATH = 4000
 """Bytes; a longer path could not be opened by its name."""
-_RACY_NS = 30_000_000
-"""Older kernels stamp files with a clock this coarse: a later change could leave the same time."""
 
 Kind = Literal["file", "folder", "link", "fifo", "other"]
 
@@ -69,6 +69,8 @@ class Changes:
 
 
 Visit = Callable[[Cursor, str, str, Entry], Entry]
+Times = tuple[int, int]
+"""Of the last access and the last change, in nanoseconds."""
 
 
 class Workspace:
@@ -79,23 +81,29 @@ class Workspace:
         self.path = path
         self.workspace_bytes = workspace_bytes
         self.workspace_files = workspace_files
-        self._mode = S_IMODE(fstat(fd).st_mode)
-        self._index: dict[str, Entry] = {}
-        self._copies: dict[str, Copy | str] = {}
-        self._racy: set[str] = set()
+        self._mode, self._index, self._copies = S_IMODE(fstat(fd).st_mode), dict[str, Entry](), dict[str, Copy | str]()
+        self._times: dict[str, Times] = {"": _times(fstat(fd))}
+        """Of every file and folder at the last commit; "" is the top."""
+        self._found: dict[str, Entry] = {}
+        self._found_times: dict[str, Times] = {}
+        """What the last scan has seen."""
         self._touched: set[str] = set()
+        """Files that hold other bytes than at the last commit although the file system says nothing of it."""
 
     def scan(self, visit: Visit | None = None) -> dict[str, Entry]:
         """Every entry of the folder by its path. Raises `WorkspaceTooLarge` if there are too many or too deep ones."""
         found: dict[str, Entry] = {}
+        times = {"": _times(fstat(self.fd))}
 
         def enter(cursor: Cursor) -> Folders:
             if len(cursor.path) > _LONGEST_PATH // 4 and len(fsencode(cursor.path)) > _LONGEST_PATH:
                 raise WorkspaceTooLarge(f"the workspace holds folders whose path is longer than {_LONGEST_PATH} bytes")
             folders = []
-            for name, entry in _listing(cursor.fd):
+            for name, entry, stamps in _listing(cursor.fd):
                 path = cursor.path + name
                 found[path] = visit(cursor, path, name, entry) if visit is not None else entry
+                if entry.kind in ("file", "folder"):
+                    times[path] = stamps
                 if entry.kind == "folder":
                     folders.append((name, entry.mode))
             if len(found) > self.workspace_files:
@@ -105,6 +113,7 @@ class Workspace:
             return folders
 
         walk(self.fd, enter)
+        self._found, self._found_times = found, times
         return found
 
     def changes(self) -> Changes:
@@ -112,15 +121,20 @@ class Workspace:
         return self._compare()[0]
 
     def entry(self, path: str) -> Entry:
-        """What the file system says now of one path that `changes` named."""
-        return _entry(lstat(path, dir_fd=self.fd))
+        """What `changes` has seen of one path that it named."""
+        return self._found[path]
 
     def open(self, path: str) -> int:
         """A read-only descriptor of a file that `changes` named; the caller closes it."""
         return open_fd(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, dir_fd=self.fd)
 
-    def commit(self) -> None:
-        """Keep the folder as it is now. Raises `WorkspaceTooLarge`, with nothing kept, if the files are too large."""
+    def commit(self, *, compared: bool = False) -> None:
+        """Keep the folder as it is now. Raises `WorkspaceTooLarge`, with nothing kept, if the files are too large.
+
+        With `compared`, nothing was written since `changes` was asked, so that it need not compare all files again.
+        """
+        if not compared:
+            self._compare()
         copies: dict[str, Copy | str] = {}
         weight = 0
 
@@ -130,7 +144,7 @@ class Workspace:
                 copies[path] = readlink(name, dir_fd=cursor.fd)
             if entry.kind != "file":
                 return entry
-            copy = self._copies.get(path) if path not in self._racy and self._index.get(path) == entry else None
+            copy = self._copies.get(path) if path not in self._touched and self._index.get(path) == entry else None
             if not isinstance(copy, Copy):
                 try:
                     copy = read_copy(cursor.fd, name, entry.mode, self.workspace_bytes - weight)
@@ -144,14 +158,18 @@ class Workspace:
             return entry
 
         self._index = self.scan(visit)
-        self._copies = copies
-        self._note_racy()
+        self._copies, self._times = copies, self._found_times
+        self._mode = S_IMODE(fstat(self.fd).st_mode)
+        self._touched = set()
 
     def restore(self) -> None:
         """Make the folder what it was at the last commit; quick if nothing changed. Raises OSError if it cannot."""
         try:
             changes, same_folders = self._compare()
             if same_folders and changes == Changes():
+                if self._found_times != self._times or S_IMODE(fstat(self.fd).st_mode) != self._mode:
+                    self._put_times_back()
+                    self._note_entries()
                 return
         except (WorkspaceTooLarge, OSError):
             pass
@@ -161,14 +179,12 @@ class Workspace:
         """From now on be the folder behind `fd` (empty, or with contents that are lost), filled with what is kept."""
         self.fd = fd
         self.path = self.path if path is None else path
-        self._mode = S_IMODE(fstat(fd).st_mode)
-        self._racy = set(self._index)
         self._rebuild()
 
     def _compare(self) -> tuple[Changes, bool]:
         """The changes, and whether the folders are the same."""
-        self._touched.clear()
-        found = self.scan(self._look_closer if self._racy else None)
+        self._touched = set()
+        found = self.scan(self._look_closer)
         index = self._index
         if not self._touched and found == index:
             return Changes(), True
@@ -187,20 +203,15 @@ class Workspace:
         return changes, folders[0] == folders[1]
 
     def _look_closer(self, cursor: Cursor, path: str, name: str, entry: Entry) -> Entry:
-        """For a file that was committed in the same tick of the clock as it was written: compare its contents."""
-        if path in self._racy and entry.kind == "file" and entry == self._index.get(path):
+        """Compare the contents of a file of which the file system says that nothing has changed."""
+        if entry.kind == "file" and entry == self._index.get(path):
             copy = self._copies[path]
             if not isinstance(copy, Copy) or not same_content(cursor.fd, name, entry.mode, copy):
                 self._touched.add(path)
-            elif time_ns() - entry.ctime > _RACY_NS:
-                self._racy.discard(path)
+            elif not entry.mode & 0o400:
+                # To read it, its mode was changed for a moment, which has left a time.
+                entry = self._index[path] = _entry(lstat(name, dir_fd=cursor.fd))
         return entry
-
-    def _note_racy(self) -> None:
-        now = time_ns()
-        self._racy = {
-            path for path, entry in self._index.items() if entry.kind == "file" and now - entry.ctime < _RACY_NS
-        }
 
     def _rebuild(self) -> None:
         fchmod(self.fd, self._mode | CHANGE)
@@ -208,34 +219,70 @@ class Workspace:
         for path in self._index:
             parent, slash, name = path.rpartition("/")
             children.setdefault(parent + slash, []).append(name)
+        # First everything that takes room for itself, then what was there: the disk may be full.
         walk(self.fd, self._prune, need=CHANGE)
         walk(self.fd, lambda cursor: self._fill(cursor, children.get(cursor.path, ())), need=CHANGE)
-        fchmod(self.fd, self._mode)
+        self._join_links()
+        self._put_times_back()
+        self._note_entries()
+
+    def _note_entries(self) -> None:
+        """Take down what the file system says now of what was put back."""
         found = self.scan()
         self._index = {path: found.get(path, entry) for path, entry in self._index.items()}
-        self._note_racy()
 
     def _prune(self, cursor: Cursor) -> Folders:
-        """Remove what was not there, so that there is room for what was."""
+        """Remove what was not there, and empty what is not as it was."""
         folders = []
-        for name, entry in list(_listing(cursor.fd)):
+        for name, entry, _times in list(_listing(cursor.fd)):
             old = self._index.get(cursor.path + name)
             if old is not None and old.kind == entry.kind:
                 if entry.kind == "folder":
                     folders.append((name, entry.mode))
-                elif entry.kind == "file" and entry.inode != old.inode and entry.size:
-                    unlink(name, dir_fd=cursor.fd)
+                elif entry.kind == "file" and entry.size:
+                    self._empty(cursor, name, entry, old)
             elif entry.kind == "folder":
                 remove_folder(cursor.fd, name, entry.mode)
             else:
                 unlink(name, dir_fd=cursor.fd)
         return folders
 
+    def _empty(self, cursor: Cursor, name: str, entry: Entry, old: Entry) -> None:
+        copy = self._copies[cursor.path + name]
+        if entry.inode != old.inode:
+            unlink(name, dir_fd=cursor.fd)
+        elif not isinstance(copy, Copy) or not same_content(cursor.fd, name, entry.mode, copy):
+            empty(cursor.fd, name, entry.mode)
+
+    def _join_links(self) -> None:
+        """Make one file of the names that were names of one file."""
+        first: dict[int, str] = {}
+        for path, entry in self._index.items():
+            if entry.kind != "file":
+                continue
+            other = first.setdefault(entry.inode, path)
+            if other != path and lstat(other, dir_fd=self.fd).st_ino != lstat(path, dir_fd=self.fd).st_ino:
+                unlink(path, dir_fd=self.fd)
+                link(other, path, src_dir_fd=self.fd, dst_dir_fd=self.fd, follow_symlinks=False)
+
+    def _put_times_back(self) -> None:
+        """Times of files and folders, the folders after what is in them; and the mode of the top."""
+
+        def put(cursor: Cursor, path: str, name: str, entry: Entry) -> Entry:
+            if path in self._times and self._found_times.get(path) != self._times[path]:
+                utime(name, ns=self._times[path], dir_fd=cursor.fd, follow_symlinks=False)
+            return entry
+
+        self.scan()
+        self.scan(put)
+        fchmod(self.fd, self._mode)
+        utime(self.fd, ns=self._times[""])
+
     def _fill(self, cursor: Cursor, names: list[str] | tuple[()]) -> Folders:
         """Bring back what is missing in this folder or not as it was."""
         if cursor.path:
             cursor.put_back = self._index[cursor.path[:-1]].mode
-        present = dict(_listing(cursor.fd))
+        present = {name: entry for name, entry, _times in _listing(cursor.fd)}
         folders = []
         for name in names:
             path = cursor.path + name
@@ -256,7 +303,7 @@ class Workspace:
 
     def _fill_file(self, folder: int, name: str, path: str, now: Entry | None) -> None:
         old, copy = self._index[path], self._copies[path]
-        if not isinstance(copy, Copy) or (now == old and path not in self._racy):
+        if not isinstance(copy, Copy):
             return
         same = now is not None and (now.mode, now.mtime) == (old.mode, old.mtime)
         if now is None or not same or not same_content(folder, name, now.mode, copy):
@@ -271,15 +318,20 @@ class Workspace:
         symlink(target, name, dir_fd=folder)
 
 
-def _listing(folder: int) -> list[tuple[str, Entry]]:
+def _listing(folder: int) -> list[tuple[str, Entry, Times]]:
     listing = []
     with scandir(folder) as items:
         for item in items:
             try:
-                listing.append((item.name, _entry(item.stat(follow_symlinks=False))))
+                stat = item.stat(follow_symlinks=False)
             except FileNotFoundError:
                 continue
+            listing.append((item.name, _entry(stat), _times(stat)))
     return listing
+
+
+def _times(stat: stat_result) -> Times:
+    return stat.st_atime_ns, stat.st_mtime_ns
 
 
 def _entry(stat: stat_result) -> Entry:

@@ -27,11 +27,18 @@ _HANDLE = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 class Keeper(Protocol):
     """What makes and removes workspaces; `Workspaces` and `PlainWorkspaces` are the two."""
 
+    @property
+    def base(self) -> str:
+        """Path of the folder that holds all families."""
+
     def new_family(self) -> WorkspaceFamily:
         """A new, empty family."""
 
     def make(self, family: str, size_bytes: int, inodes: int, uid: int) -> tuple[int, str]:
         """See `WorkspaceFamily.new_workspace`; `family` is its path."""
+
+    def move(self, path: str) -> str:
+        """Give a workspace a new name in its family; its new path. What is open in it stays open."""
 
     def release(self, path: str) -> None:
         """Remove a workspace, and its family if that was the last one; one that is gone already is fine."""
@@ -64,13 +71,13 @@ class Workspaces:
 
     def __init__(self, handle: int, base: str) -> None:
         self._handle = handle
-        self._base = base
+        self.base = base
 
     def new_family(self) -> WorkspaceFamily:
         """A new, empty family."""
         name = _token()
         os.mkdir(name, 0o111, dir_fd=self._handle)
-        return WorkspaceFamily(self, f"{self._base}/{name}")
+        return WorkspaceFamily(self, f"{self.base}/{name}")
 
     def make(self, family: str, size_bytes: int, inodes: int, uid: int) -> tuple[int, str]:
         """A tmpfs of `size_bytes` with room for `inodes` files; see `WorkspaceFamily.new_workspace`."""
@@ -78,7 +85,8 @@ class Workspaces:
         # One inode is the workspace's own folder.
         options = {"size": str(size_bytes), "nr_inodes": str(inodes + 1), "mode": "0700"}
         options |= {"uid": str(uid), "gid": str(uid)}
-        mount = mounts.new_mount("tmpfs", options, mounts.NOSUID | mounts.NODEV | mounts.NOEXEC)
+        attributes = mounts.NOSUID | mounts.NODEV | mounts.NOEXEC | mounts.NOATIME
+        mount = mounts.new_mount("tmpfs", options, attributes)
         try:
             os.mkdir(self._inside(path), 0o111, dir_fd=self._handle)
             mounts.attach(mount, path)
@@ -88,6 +96,13 @@ class Workspaces:
             raise
         finally:
             os.close(mount)
+
+    def move(self, path: str) -> str:
+        moved = f"{os.path.dirname(path)}/{_token()}"
+        os.mkdir(self._inside(moved), 0o111, dir_fd=self._handle)
+        mounts.move(path, moved)
+        os.rmdir(self._inside(path), dir_fd=self._handle)
+        return moved
 
     def release(self, path: str) -> None:
         """Unmount a workspace (its memory is freed when no process uses it) and remove its folder."""
@@ -107,20 +122,20 @@ class Workspaces:
 
     def _inside(self, path: str) -> str:
         """A path of ours relative to the base."""
-        return _relative(path, self._base)
+        return _relative(path, self.base)
 
 
 class PlainWorkspaces:
     """Workspaces that are folders beneath a folder of the host; `base` must exist and belong to this process."""
 
     def __init__(self, base: str) -> None:
-        self._base = base
+        self.base = base
         # Sessions of another user must get through, and see nothing.
         os.chmod(base, 0o711)
 
     def new_family(self) -> WorkspaceFamily:
         """A new, empty family."""
-        path = f"{self._base}/{_token()}"
+        path = f"{self.base}/{_token()}"
         os.mkdir(path)
         os.chmod(path, 0o711)
         return WorkspaceFamily(self, path)
@@ -137,10 +152,15 @@ class PlainWorkspaces:
             os.rmdir(path)
             raise
 
+    def move(self, path: str) -> str:
+        moved = f"{os.path.dirname(path)}/{_token()}"
+        os.rename(path, moved)
+        return moved
+
     def release(self, path: str) -> None:
         """Remove a workspace with all in it, following no link; its processes must have ended."""
         family, name = os.path.split(path)
-        _relative(path, self._base)
+        _relative(path, self.base)
         with contextlib.suppress(FileNotFoundError):
             handle = os.open(family, _FOLDER | os.O_NOFOLLOW)
             try:
@@ -153,7 +173,7 @@ class PlainWorkspaces:
 
     def close(self) -> None:
         """Remove the base with every workspace."""
-        shutil.rmtree(self._base, ignore_errors=True)
+        shutil.rmtree(self.base, ignore_errors=True)
 
 
 def _relative(path: str, base: str) -> str:

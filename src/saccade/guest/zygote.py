@@ -1,14 +1,17 @@
-"""The zygote: imports once, forks sessions, and alone decides which process of a session lives.
+"""The zygote: forks sessions, and alone decides which process of a session lives, and which may run.
 
 It runs no code of a guest and reads nothing that a guest has written. Its orders come from the host over the control
 socket; it reports what the kernel reports (which process ended, and how).
 
-Orders: `open`, `leaf`, `commit`, `rollback`, `respawn`, `workspace`, `adopt`, `close`. See the methods of `Zygote`.
+Between calls every process of a session is stopped: the zygote stops it, kills what stands beside it in its group, and
+looks at what it holds before anything of it is kept. The host lets a leaf run when its call comes.
+
+Orders: `open`, `leaf`, `commit`, `rollback`, `respawn`, `workspace`, `adopt`, `asleep`, `close`: see the methods
+`do_...`.
 """
 
 from __future__ import annotations
 
-import contextlib
 import os
 import selectors
 import signal
@@ -16,31 +19,24 @@ import socket
 import time
 from typing import TYPE_CHECKING, Any
 
-from . import wire
+from . import groups, inspection, wire
 from .fork import Forker
-from .nursery import Seat
+from .registry import SessionBooks
+from .seat import Seat
+from .template import NextStep, Template, serve
 
 if TYPE_CHECKING:
     from .namespaces import Standing
-    from .nursery import Nursery
 
 
 SETTLE_SECONDS = 0.1
 """How long a thread may take to end after its program has joined it."""
 RECHECK_SECONDS = 0.002
+WATCH_SECONDS = 0.1
 
 
-class Zygote:
+class Zygote(SessionBooks):
     """Serves the host's orders until the control socket closes."""
-
-    def __init__(self, control: socket.socket, nursery: Nursery, forker: Forker) -> None:
-        self.control = control
-        self.nursery = nursery
-        self.forker = forker
-        self.seats: dict[int, Seat] = {}
-        self.by_pid: dict[int, Seat] = {}
-        self.settling: list[tuple[Seat, float]] = []
-        """Sessions to be committed once the threads of their leaf have ended, with the time until which to wait."""
 
     def serve(self) -> None:
         """Handle orders and deaths, one after the other."""
@@ -53,125 +49,196 @@ class Zygote:
             selector.register(self.control, selectors.EVENT_READ)
             selector.register(wake_read, selectors.EVENT_READ)
             while True:
-                for key, _events in selector.select(RECHECK_SECONDS if self.settling else None):
+                patience = RECHECK_SECONDS if self.waiting else WATCH_SECONDS if self.working else None
+                ready = selector.select(patience)
+                if not ready and self.working:
+                    self.watch()
+                for key, _events in ready:
                     if key.fileobj is wake_read:
                         _drain(wake_read)
-                        self.reap()
+                        if not self.reap():
+                            return
                         continue
                     order = wire.receive(self.control)
                     if order is None:
                         return
                     self.obey(*order)
-                self.settle()
+                self.try_again()
 
     def obey(self, message: dict[str, Any], fds: list[int]) -> None:
         """Carry out one order; an order that makes no sense is answered with `failed`, never with a crash."""
         try:
             getattr(self, "do_" + message["op"])(message, fds)
         except Exception as error:
-            self.tell({"op": "failed", "id": message.get("id"), "of": message["op"], "error": f"{error}"})
+            self.refuse(message["id"], message["op"], f"{error}")
         finally:
             for fd in fds:
                 os.close(fd)
 
-    def tell(self, message: dict[str, Any], fds: tuple[int, ...] = ()) -> None:
-        """Send one message to the host."""
-        wire.send(self.control, message, fds)
-
     def do_open(self, message: dict[str, Any], fds: list[int]) -> None:
         """A new session; it reports on its own socket. `fds`: socket, outbox, stdout, stderr, cgroup files."""
-        seat, workspace = self.nursery.new_seat(message["id"])
+        seat, workspace = self.nursery.new_seat(message["id"], fds)
+        setup = wire.sealed_memfd("saccade-setup", self.nursery.setup(seat, message["config"]))
         try:
-            pid = self.forker.fork()
-            if pid == 0:
-                self.nursery.become_session(message, fds, workspace, seat)
-            _set_group(pid, pid)
+            pid = self.template.fork([*fds[:4], workspace, setup])
+        except OSError:
+            self.nursery.release(seat)
+            raise
         finally:
             os.close(workspace)
+            os.close(setup)
+        self.take_in(seat, pid, fds[4:])
+
+    def take_in(self, seat: Seat, pid: int, cgroups: list[int]) -> None:
+        """Make `pid` the keeper of a new session, in a process group and control groups of its own, and let it fork."""
+        os.setpgid(pid, pid)
         seat.keeper = pid
         self.seats[seat.id] = seat
         self.by_pid[pid] = seat
+        try:
+            for fd in cgroups:
+                os.write(fd, b"%d" % pid)
+        except OSError:
+            self.end(seat)
+            raise
+        self.begin_work(seat)
 
     def do_leaf(self, message: dict[str, Any], fds: list[int]) -> None:
-        """The host says which process is the leaf now: it must be our child and of the keeper's group."""
+        """The host says which process is the leaf now: it must be our child and of the keeper's group.
+
+        Answered when keeper and leaf have stopped and nobody else is in the keeper's group; a pidfd of the leaf comes
+        with the answer.
+        """
         seat, pid = self.seats[message["id"]], message["pid"]
-        if pid == seat.keeper or os.getpgid(pid) != seat.keeper or not _is_child(pid):
+        if pid == seat.keeper or os.getpgid(pid) != seat.keeper or not groups.is_child(pid):
             raise ValueError("no such leaf")
-        _set_group(pid, pid)
+        os.setpgid(pid, pid)
         seat.leaf = pid
         self.by_pid[pid] = seat
-        self.tell({"op": "leaf", "id": seat.id})
+        self.working.pop(seat.keeper, None)
+        groups.stop(seat.keeper)
+        groups.stop(pid)
+        self.wait(seat, "leaf", lambda: self.at_rest(seat, pid))
+
+    def at_rest(self, seat: Seat, leaf: int) -> bool:
+        """Whether the session stands still; then the host hears of its leaf."""
+        if not (groups.stopped(seat.keeper) and groups.stopped(leaf)):
+            return False
+        if groups.purge(seat.keeper):
+            self.fault(seat, f"{inspection.STRAY} beside the one that keeps the state")
+            return True
+        # The files behind its mappings may have been removed by the call before, and be others now.
+        maps = inspection.moved_maps(leaf, seat.own, seat.maps)
+        pidfd = os.pidfd_open(leaf)
+        try:
+            self.tell({"op": "leaf", "id": seat.id, "maps": maps}, (pidfd,))
+        finally:
+            os.close(pidfd)
+        return True
 
     def do_commit(self, message: dict[str, Any], fds: list[int]) -> None:
-        """The leaf becomes the keeper; refused if it has a thread besides."""
+        """The leaf becomes the keeper; refused if it has a thread besides, or holds what cannot be kept."""
         seat = self.seats[message["id"]]
-        if seat.leaf is None:
+        leaf = seat.leaf
+        if leaf is None:
             raise ValueError("the process of the call has ended")
-        if _threads(seat.leaf) == 1:
-            self.commit(seat, seat.leaf)
-        else:
-            # A thread that was joined may still be on its way out.
-            self.settling.append((seat, time.monotonic() + SETTLE_SECONDS))
+        deadline = time.monotonic() + SETTLE_SECONDS
 
-    def settle(self) -> None:
-        """Look again at the sessions whose leaf had threads when they were to be committed."""
-        waiting, self.settling = self.settling, []
-        for seat, deadline in waiting:
-            if seat.leaf is None or self.seats.get(seat.id) is not seat:
-                self.refuse(seat, "the process of the call has ended")
-            elif _threads(seat.leaf) == 1:
-                self.commit(seat, seat.leaf)
-            elif time.monotonic() > deadline:
-                self.refuse(seat, "a thread is still running")
-            else:
-                self.settling.append((seat, deadline))
+        def settled() -> bool:
+            # A thread that was joined may still be on its way out; stopped, it would never get there.
+            if groups.threads(leaf) != 1 and time.monotonic() < deadline:
+                return False
+            groups.stop(leaf)
+            self.wait(seat, "commit", lambda: self.commit(seat, leaf))
+            return True
 
-    def refuse(self, seat: Seat, why: str) -> None:
-        """Answer a commit that cannot be."""
-        self.tell({"op": "failed", "id": seat.id, "of": "commit", "error": why})
+        self.wait(seat, "commit", settled)
 
-    def commit(self, seat: Seat, leaf: int) -> None:
-        """Make `leaf` the keeper of its session."""
+    def commit(self, seat: Seat, leaf: int) -> bool:
+        """Make the stopped `leaf` the keeper of its session; False if it has not stopped yet."""
+        if not groups.stopped(leaf):
+            return False
+        if why := self.improper(leaf, seat):
+            self.refuse(seat.id, "commit", why)
+            return True
+        seat.maps = inspection.kept_maps(leaf, seat.own) if self.nursery.sees else []
         seat.former, seat.keeper, seat.leaf = seat.keeper, leaf, None
         self.by_pid.pop(seat.former, None)
         self.tell({"op": "commit", "id": seat.id})
+        return True
+
+    def improper(self, pid: int, seat: Seat) -> str | None:
+        """Why the stopped process `pid` of a session cannot be kept, or None."""
+        return inspection.left_running(pid) or (inspection.improper(pid, seat.own) if self.nursery.sees else None)
 
     def do_rollback(self, message: dict[str, Any], fds: list[int]) -> None:
-        """Kill the leaf with all it started; answered when it is dead."""
+        """Kill the leaf with all it started; answered when all of it is dead."""
         seat = self.seats[message["id"]]
         if seat.leaf is None:
             self.tell({"op": "rollback", "id": seat.id})
             return
         seat.rolling = True
-        _kill_group(seat.leaf)
+        groups.kill_group(seat.leaf)
 
     def do_respawn(self, message: dict[str, Any], fds: list[int]) -> None:
         """Tell the keeper to fork a leaf, and end the keeper before it."""
         seat = self.seats[message["id"]]
-        os.kill(seat.keeper, signal.SIGUSR1)
+        self.begin_work(seat)
         self.end_former(seat)
 
     def do_workspace(self, message: dict[str, Any], fds: list[int]) -> None:
-        """A workspace for a branch, in the family of session `id`; its descriptor goes with the answer."""
+        """A workspace for a branch, in the family of session `id`; its descriptor goes with the answer.
+
+        So do the leaf's mappings of files of its workspace, which the branch must map again in its own.
+        """
         seat = self.seats[message["id"]]
+        maps = inspection.workspace_maps(seat.leaf, seat.workspace) if self.nursery.sees and seat.leaf else []
+        named = {kept.start: kept.path for kept in seat.maps}
+        maps = [found._replace(path=named.get(found.start, found.path)) for found in maps]
         fd, path = self.nursery.new_workspace(seat)
         try:
-            self.tell({"op": "workspace", "id": seat.id, "path": path}, (fd,))
+            self.tell({"op": "workspace", "id": seat.id, "path": path, "maps": maps}, (fd,))
         finally:
             os.close(fd)
 
     def do_adopt(self, message: dict[str, Any], fds: list[int]) -> None:
-        """Process `pid`, forked from the leaf of session `parent`, is the keeper of the new session `id`."""
-        parent, pid = self.seats[message["parent"]], message["pid"]
-        if parent.leaf is None or pid == parent.leaf or os.getpgid(pid) != parent.leaf or not _is_child(pid):
-            raise ValueError("no such branch")
-        _set_group(pid, pid)
-        seat = self.nursery.branch_seat(message["id"], parent, message["path"])
-        seat.keeper = pid
-        self.seats[seat.id] = seat
-        self.by_pid[pid] = seat
-        os.kill(pid, signal.SIGUSR1)
-        self.tell({"op": "adopt", "id": seat.id})
+        """The leaf of session `id` is the keeper of the new session `branch` from now on, if it holds nothing else.
+
+        `path` is its workspace, `socket` and `memory` are inode numbers of what the host has given it; `fds` are its
+        cgroup files.
+        """
+        parent = self.seats[message["id"]]
+        leaf = parent.leaf
+        if leaf is None:
+            raise ValueError("the process of the branch has ended")
+        seat = self.nursery.branch_seat(message, parent)
+        # As files, which close themselves also if the origin ends before.
+        cgroups = [os.fdopen(os.dup(fd), "wb", 0) for fd in fds]
+        groups.stop(leaf)
+
+        def step() -> bool:
+            if not groups.stopped(leaf):
+                return False
+            self.adopt(seat, parent, leaf, [file.fileno() for file in cgroups])
+            return True
+
+        self.wait(parent, "adopt", step)
+
+    def adopt(self, seat: Seat, parent: Seat, leaf: int, cgroups: list[int]) -> None:
+        """Take the stopped process of a branch in, or refuse it."""
+        why = inspection.left_running(leaf)
+        if why is None and self.nursery.sees:
+            why = inspection.improper_branch(leaf, seat.own, parent.keeper)
+        if why is not None:
+            groups.kill_group(leaf)
+            self.nursery.release(seat)
+            self.refuse(parent.id, "adopt", why)
+            return
+        parent.leaf, seat.maps = None, parent.maps
+        # The branch has seen where its origin's files lie.
+        self.nursery.move_workspace(parent)
+        self.take_in(seat, leaf, cgroups)
+        self.tell({"op": "adopt", "id": parent.id})
 
     def do_close(self, message: dict[str, Any], fds: list[int]) -> None:
         """End session `id`; answered when its keeper is dead."""
@@ -182,56 +249,6 @@ class Zygote:
         seat.closing = True
         self.end(seat)
 
-    def end_former(self, seat: Seat) -> None:
-        """Kill what was the keeper before the last commit."""
-        former, seat.former = seat.former, 0
-        if former:
-            _kill_group(former)
-
-    def end(self, seat: Seat) -> None:
-        """Kill every process of a session."""
-        self.end_former(seat)
-        if seat.leaf is not None:
-            _kill_group(seat.leaf)
-        _kill_group(seat.keeper)
-
-    def reap(self) -> None:
-        """Collect ended children and say what it means for their sessions."""
-        while True:
-            try:
-                pid, status, used = os.wait4(-1, os.WNOHANG)
-            except ChildProcessError:
-                return
-            if pid == 0:
-                return
-            seat = self.by_pid.pop(pid, None)
-            if seat is None:
-                continue
-            if pid == seat.leaf:
-                self.leaf_ended(seat, status, used.ru_utime + used.ru_stime)
-            else:
-                self.keeper_ended(seat)
-
-    def leaf_ended(self, seat: Seat, status: int, cpu_seconds: float) -> None:
-        """The process of a call ended, having used `cpu_seconds`: on our order, or by itself."""
-        leaf, seat.leaf = seat.leaf, None
-        if leaf is not None:
-            _kill_group(leaf)
-        if seat.rolling:
-            seat.rolling = False
-            self.tell({"op": "rollback", "id": seat.id})
-        elif not seat.closing:
-            self.tell({"op": "died", "id": seat.id, "code": os.waitstatus_to_exitcode(status), "cpu": cpu_seconds})
-
-    def keeper_ended(self, seat: Seat) -> None:
-        """A keeper ended: the session is over, whether we wanted it or not."""
-        self.end(seat)
-        self.by_pid.pop(seat.leaf or -1, None)
-        seat.leaf = None
-        del self.seats[seat.id]
-        self.nursery.release(seat)
-        self.tell({"op": "close" if seat.closing else "ended", "id": seat.id})
-
 
 def _drain(sock: socket.socket) -> None:
     try:
@@ -241,38 +258,24 @@ def _drain(sock: socket.socket) -> None:
         pass
 
 
-def _set_group(pid: int, group: int) -> None:
-    os.setpgid(pid, group)
+def zygote(control: socket.socket, settings: dict[str, Any], standing: Standing) -> NextStep:
+    """Become the zygote: import, build the private root, report, and serve until the host is gone.
 
-
-def _kill_group(group: int) -> None:
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(group, signal.SIGKILL)
-
-
-def _is_child(pid: int) -> bool:
-    try:
-        os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
-    except ChildProcessError:
-        return False
-    return True
-
-
-def _threads(pid: int) -> int:
-    """Number of threads of one of our children; 0 if it has ended."""
-    try:
-        with open(f"/proc/{pid}/stat", "rb") as file:
-            return int(file.read().rpartition(b")")[2].split()[17])
-    except (FileNotFoundError, ProcessLookupError):
-        return 0
-
-
-def zygote(control: socket.socket, settings: dict[str, Any], standing: Standing) -> None:
-    """Become the zygote: import, build the private root, report, and serve until the host is gone."""
+    Returns in the template, with what that does next.
+    """
     from .nursery import prepare
 
+    os.setpgid(0, 0)
     forker = Forker()
-    nursery, hello = prepare(settings, standing, forker)
-    server = Zygote(control, nursery, forker)
+    nursery, hello, become = prepare(settings, standing, forker)
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    pid = forker.fork()
+    if pid == 0:
+        control.close()
+        ours.close()
+        return lambda: serve(theirs, forker, become)
+    theirs.close()
+    server = Zygote(control, nursery, Template(pid, ours))
     server.tell({"op": "hello", **hello})
     server.serve()
+    os._exit(0)

@@ -16,6 +16,7 @@ from saccade.models.endpoint import Endpoint
 from saccade.models.exchanges import hooks, one_try
 from saccade.models.failures import PackageErrors, RefusedParameterError, converted, load_client
 from saccade.models.keys import find_key
+from saccade.models.prices import Price
 from saccade.models.provider import Provider
 from saccade.models.retry import RetryPolicy, with_retries
 
@@ -60,7 +61,12 @@ class HostedModel:
     @property
     def has_price(self) -> bool:
         """Whether the table of prices knows the model."""
-        return self._endpoint.prices.price(self.name.partition(":")[0], self._endpoint.model) is not None
+        return self.price is not None
+
+    @property
+    def price(self) -> Price | None:
+        """What its tokens cost; None if the table of prices does not know the model."""
+        return self._endpoint.prices.price(self.name.partition(":")[0], self._endpoint.model)
 
     async def close(self) -> None:
         """Give back the connections."""

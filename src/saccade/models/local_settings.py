@@ -20,6 +20,8 @@ class LocalSettings:
     """Branch, tag or commit on the hub; None for its default."""
     max_pixels: int | None = None
     """Larger pictures are scaled down to this many pixels first; None leaves it to the checkpoint."""
+    max_sequences: int = 8
+    """Answers that are written at once; as many earlier ones are kept in memory to be continued."""
 
 
 def check_folder(source: str) -> None:

@@ -46,6 +46,16 @@ class Checkpoint:
     max_pixels: int | None
 
     @property
+    def config(self) -> Any:
+        """Its configuration."""
+        return self.model.config
+
+    @property
+    def placeholder_id(self) -> int:
+        """The id of which a prompt has one for each feature of a picture."""
+        return int(self.tokenizer.convert_tokens_to_ids(self.family.placeholder))
+
+    @property
     def device(self) -> torch.device:
         """Where the weights lie."""
         return self.forbidden.device

@@ -7,12 +7,15 @@ dialect's work, which shows only `question`, `choices` and `media`.
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Self
+from typing import Final, Self
 
 from pydantic import FiniteFloat, NonNegativeFloat, NonNegativeInt, model_validator
 
 from saccade.record.base import Name, Record, Sha256, Text
 from saccade.record.content import ImagePart, MediaPart
+
+OPEN: Final = "judge"
+"""What a task names as its grader if its answer is open; `judge|RULE` also names the rule for runs without a judge."""
 
 
 class AnswerType(StrEnum):
@@ -66,6 +69,13 @@ class EvidenceBox(Record):
         return self
 
 
+class RewardParameter(Record):
+    """A parameter of a reward that a task has of its own, in place of the run's."""
+
+    name: Name
+    value: bool | int | FiniteFloat | Text
+
+
 class Task(Record):
     """One question with its media and, where known, its gold answer and the evidence for it."""
 
@@ -78,7 +88,7 @@ class Task(Record):
     answer_type: AnswerType = AnswerType.TEXT
     grader: Text = ""
     """Who compares the answer with the gold one, where the source says so: a grader's id, or `judge` for an open answer
-    that only a model can compare. Empty: the grader of the type."""
+    that only a model can compare; `judge|ID` names the grader for runs without one. Empty: the grader of the type."""
     evidence: tuple[EvidenceBox, ...] = ()
     program: Text | None = None
     """Python code that finds the answer, where a generated world knows one."""
@@ -88,6 +98,18 @@ class Task(Record):
     difficulty: FiniteFloat | None = None
     """Larger is harder; the scale is the source's."""
     tags: tuple[Text, ...] = ()
+    reward: tuple[RewardParameter, ...] = ()
+    """Parameters of the reward that is paid for this task, where its source asks for others than the run."""
+
+    @property
+    def is_open(self) -> bool:
+        """Whether only a model can say that an answer is wrong."""
+        return self.grader.partition("|")[0] == OPEN
+
+    @property
+    def rule(self) -> str:
+        """The grader that its source names, for runs without a judge; empty: that of the type of answer."""
+        return self.grader.partition("|")[2] if self.is_open else self.grader
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:

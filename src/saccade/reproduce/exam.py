@@ -18,12 +18,14 @@ from saccade.episode.equip import equipped
 from saccade.episode.plan import Plan, limits_with
 from saccade.episode.run_folder import RunFolder
 from saccade.episode.settings import sandbox_at
+from saccade.generate.in_process import TransformersEngine
 from saccade.grading.grade import scored_by_rule
 from saccade.record.trajectory import Sampling
 from saccade.reproduce.settings import ExamSettings
-from saccade.rl.engines.in_process import TransformersEngine
 from saccade.rl.generation.rollouts import GenerationSettings, RolloutResources, generate_rollouts
-from saccade.rl.train.tasks import open_tasks
+from saccade.rl.train.tasks import as_list
+from saccade.tasks.sources.resolve import SourceDefaults
+from saccade.tasks.sources.task_set import open_tasks
 from saccade.tasks.stored import TASKS
 from saccade.training.settings import ModelSettings
 from saccade.training.weights import load_trainable
@@ -46,7 +48,7 @@ def examine(
     """
     folder = RunFolder(out)
     count = sum(1 for line in (tasks / TASKS).read_text(encoding="utf-8").splitlines() if line)
-    held = open_tasks(str(tasks), "test", count)
+    held = as_list(open_tasks([str(tasks)], SourceDefaults(most=count)))
     made = [held.make(name, folder.store) for name in held.ids]
     spoken, _ = equipped(load_dialect(dialect))
     sampling = Sampling(temperature=settings.temperature, max_tokens=settings.max_tokens)

@@ -96,7 +96,7 @@ async def _hold(lesson: Lesson, tasks: TaskSet, first: int, out: Path, turns: in
         SettingsError: not one demonstration could be played.
     """
     settings = SynthSettings(
-        worlds=tasks.worlds,
+        sources=tasks.worlds,
         dialect=lesson.dialect,
         n=lesson.n,
         start=first,

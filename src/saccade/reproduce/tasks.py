@@ -50,7 +50,7 @@ def set_of(task_id: str) -> str:
 def _drawn(item: TaskSet, part: Part, store: MediaStore) -> Iterator[Task]:
     split: Literal["train", "test"] = "train" if part == "train" else "test"
     first, count = (LESSONS_END, item.train) if part == "train" else (0, item.held_out)
-    knobs = knobs_by_world(SynthSettings(worlds=item.worlds, dialect="", knobs=item.knobs))
+    knobs = knobs_by_world(SynthSettings(sources=item.worlds, dialect="", knobs=item.knobs))
     worlds = [load_world(name) for name in item.worlds]
     for number in range(first, first + count):
         for world in worlds:

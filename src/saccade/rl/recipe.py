@@ -11,12 +11,13 @@ looked at.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 from pydantic import Field, JsonValue, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
 
 from saccade.dialects.registry import load_dialect
+from saccade.episode.settings import PromptSettings
 from saccade.errors import SettingsError
 from saccade.grading.registry import load_grader
 from saccade.models.retry import DEFAULT_RETRY, RetryPolicy
@@ -36,6 +37,7 @@ from saccade.rl.losses.settings import RlLossSettings
 from saccade.rl.select.curriculum import Band
 from saccade.rl.select.plain import KeepAll
 from saccade.rl.select.selection import NamedSelection
+from saccade.tasks.sources.settings import SourceSettings, check_weights
 
 
 class RewardSettings(Settings):
@@ -64,6 +66,11 @@ class RewardSettings(Settings):
     """A model that is asked whether thoughts come to the answer, for a reward that pays for it (Thyme's)."""
     retry: RetryPolicy = DEFAULT_RETRY
     """How often a request to a judge is tried, and for how long."""
+
+    def with_own(self, tags: Sequence[str], own: Mapping[str, object]) -> RewardPreset:
+        """The reward of a task with these tags and with parameters of its own. Raises as `load_reward`."""
+        tagged = next((given for tag, given in self.by_tag.items() if tag in tags), {})
+        return load_reward(self.preset, {**self.parameters, **tagged, **own})
 
 
 class RolloutSettings(Settings):
@@ -102,7 +109,7 @@ class RlOptimizerSettings(Settings):
     """How often a step's rollouts are used."""
 
 
-class Recipe(Settings):
+class Recipe(PromptSettings):
     """One way to train."""
 
     RENAMED: ClassVar = {"optimiser": "optimizer"}
@@ -121,6 +128,8 @@ class Recipe(Settings):
     seed: NonNegativeInt = 0
     engine: EngineSettings | None = None
     """Who samples, where a recipe says so; `saccade rl` moves it into the settings of the run."""
+    source: tuple[SourceSettings, ...] = ()
+    """What is trained on, where a run names nothing else."""
     profile: dict[str, dict[str, JsonValue]] = Field(default_factory=dict)
     """What other machines change, by name; `load_recipe` applies one and drops the table."""
 
@@ -150,7 +159,7 @@ def load_recipe(
         raise SettingsError(f"{name_or_path} has no profile {profile!r}. {hint}")
     changes = None if profile is None else whole.profile[profile]
     recipe = load_settings(Recipe, path, overrides, given=changes).model_copy(update={"profile": {}})
-    load_dialect(recipe.dialect)
+    recipe.equipped(load_dialect(recipe.dialect))
     recipe.load_reward()
     if recipe.reward.judge != "none":
         JUDGES.load(recipe.reward.judge)
@@ -184,6 +193,7 @@ def _check(recipe: Recipe, path: str) -> None:
         mistakes.append("reward.judge_model: is needed for reward.judge = model")
     if 0 < recipe.loss.dual_clip <= 1:
         mistakes.append(f"loss.dual_clip: must be above 1, or 0 for none, got {recipe.loss.dual_clip}")
+    check_weights(recipe.source)
     if mistakes:
         raise mistaken(mistakes, path)
 

@@ -1,4 +1,4 @@
-"""A control group for each session: memory and processes of the whole session limited together.
+"""A control group for each session: memory and processes of the whole session limited together, processors shared.
 
 Works with version 2 (as root, or in a folder delegated to the user) and with version 1 (as root). Groups are made
 beneath the host's own group, so limits set around the host keep holding:
@@ -21,13 +21,17 @@ import sys
 import time
 
 from saccade.errors import SandboxError
-from saccade.sandbox.cgroup_places import candidates, enable, mounts, read, write
+from saccade.sandbox.cgroup_places import candidates, cpu_place, enable, mounts, read, write
 
 PREFIX = "saccade-"
+WEIGHT_PER_PROCESSOR = 1
+"""What all sessions together weigh against a process outside, for each processor."""
+ZYGOTE_WEIGHT = 16
+"""What the zygote weighs against a session."""
 
 
 class SessionCgroup:
-    """The groups of one session (two folders in version 1, one in version 2)."""
+    """The groups of one session (two or three folders in version 1, one in version 2)."""
 
     def __init__(self, owner: Cgroups, folders: tuple[str, ...], events: str, field: str) -> None:
         self._owner = owner
@@ -82,7 +86,13 @@ class Cgroups:
         self.folders = tuple(os.path.join(base, name) for base in bases)
         """The folders to remove when the sandbox is gone, however it ended."""
         self._late: list[str] = []
+        self.no_cpu = "not asked for"
+        """Why sessions have no equal shares of the processors; empty if they have."""
+        self.zygote = ""
+        """The zygote's own group, which it joins by itself; empty if there is none."""
         self._names = itertools.count(1)
+        self._pids = len(self.folders) - 1
+        """Which of the folders limits processes; the first limits memory."""
         for folder in self.folders:
             os.mkdir(folder)
 
@@ -110,6 +120,39 @@ class Cgroups:
                 cgroups.close()
         return "; ".join(reasons) or "no control groups with memory and pids are mounted"
 
+    def share_processors(self) -> None:
+        """Give every session that is made from now on an equal share of the processors, however many processes it has.
+
+        All sessions together weigh as much as one process outside for each processor: more would starve the host, and
+        the zygote, which weighs more than they do, is in a group of its own. Sets `no_cpu`.
+        """
+        weight = WEIGHT_PER_PROCESSOR * (os.cpu_count() or 1)
+        try:
+            if self.version == 2:
+                folder = self.folders[0]
+                with contextlib.suppress(OSError):
+                    write(f"{os.path.dirname(folder)}/cgroup.subtree_control", "+cpu")
+                write(f"{folder}/cgroup.subtree_control", "+cpu")
+                write(f"{folder}/cpu.weight", min(10_000, 100 * weight))
+            else:
+                folder = os.path.join(cpu_place(), os.path.basename(self.folders[0]))
+                if folder not in self.folders:
+                    os.mkdir(folder)
+                    self.folders += (folder,)
+                write(f"{folder}/cpu.shares", min(262_144, 1024 * weight))
+            # Every session waits for the zygote: it must not wait for theirs.
+            zygote = os.path.join(folder, "zygote")
+            os.mkdir(zygote)
+            if self.version == 2:
+                write(f"{zygote}/cpu.weight", 100 * ZYGOTE_WEIGHT)
+            else:
+                write(f"{zygote}/cpu.shares", 1024 * ZYGOTE_WEIGHT)
+            self.zygote = zygote
+        except OSError as error:
+            self.no_cpu = f"processors cannot be shared out: {error}"
+        else:
+            self.no_cpu = ""
+
     def create(self, memory_bytes: int, processes: int) -> SessionCgroup:
         """A group of at most `memory_bytes` (swap included) and `processes` processes and threads.
 
@@ -118,7 +161,7 @@ class Cgroups:
         self._retry()
         name = f"s{next(self._names)}"
         folders = tuple(os.path.join(folder, name) for folder in self.folders)
-        memory, pids = folders[0], folders[-1]
+        memory, pids = folders[0], folders[self._pids]
         try:
             for folder in folders:
                 os.mkdir(folder)

@@ -46,7 +46,7 @@ def candidates() -> list[tuple[int, tuple[str, ...], str]]:
 def mounts() -> list[str]:
     """Where trees of groups that can hold ours are mounted; empty where there are none."""
     try:
-        return sorted({hierarchy.mount for hierarchy in _hierarchies()})
+        return sorted({hierarchy.mount for hierarchy in _hierarchies((*CONTROLLERS, "cpu"))})
     except OSError:
         return []
 
@@ -67,7 +67,15 @@ def _delegated(hierarchy: Hierarchy) -> str | None:
     return None
 
 
-def _hierarchies() -> list[Hierarchy]:
+def cpu_place() -> str:
+    """The host's own folder in the version 1 tree that shares processors out. Raises OSError if there is none."""
+    for hierarchy in _hierarchies(("cpu",)):
+        if hierarchy.version == 1:
+            return hierarchy.own
+    raise OSError("no control groups with cpu are mounted")
+
+
+def _hierarchies(wanted: tuple[str, ...] = CONTROLLERS) -> list[Hierarchy]:
     """The mounted trees and our own place in each. Raises OSError where /proc cannot be read."""
     places: dict[str, str] = {}
     for line in read("/proc/self/cgroup").splitlines():
@@ -82,7 +90,7 @@ def _hierarchies() -> list[Hierarchy]:
         version = {"cgroup": 1, "cgroup2": 2}.get(kind)
         if version is None:
             continue
-        controllers = frozenset(options.split(",")) & frozenset(CONTROLLERS) if version == 1 else frozenset(("",))
+        controllers = frozenset(options.split(",")) & frozenset(wanted) if version == 1 else frozenset(("",))
         for name in sorted(controllers & places.keys()):
             inside = os.path.relpath(places[name], root)
             own = os.path.normpath(os.path.join(mount, inside))

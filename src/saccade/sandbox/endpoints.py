@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import socket
+from typing import Any
 
 from saccade.guest.outbox import Layout
 from saccade.sandbox.cgroup import SessionCgroup
@@ -19,21 +20,40 @@ class Endpoints:
     def __init__(self, layout: Layout, cgroup: SessionCgroup | None) -> None:
         self.ours, self.theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.outbox = fixed_memfd("saccade-outbox", layout.size)
-        self.streams = [fixed_memfd(f"saccade-{name}", STREAM_BYTES) for name in ("stdout", "stderr")]
+        # The flags and the position of an open file are one for all who have it: the guest gets it opened again.
+        self._shared = [reopened(self.outbox, os.O_RDWR)]
+        self._shared += [fixed_memfd(f"saccade-{name}", STREAM_BYTES) for name in ("stdout", "stderr")]
         self.cgroup = cgroup
 
     def guest_fds(self, *workspace: int) -> tuple[int, ...]:
-        """Socket, outbox, the workspace if it is sent from here, stdout, stderr, cgroup files."""
-        joins = self.cgroup.join_fds if self.cgroup is not None else ()
-        return (self.theirs.fileno(), self.outbox, *workspace, *self.streams, *joins)
+        """Socket, outbox, the workspace if it is sent from here, stdout, stderr."""
+        outbox, *streams = self._shared
+        return (self.theirs.fileno(), outbox, *workspace, *streams)
+
+    @property
+    def joins(self) -> tuple[int, ...]:
+        """The cgroup files, for the zygote alone."""
+        return self.cgroup.join_fds if self.cgroup is not None else ()
+
+    def inodes(self) -> dict[str, Any]:
+        """What the guest's descriptors are known by, for the zygote that looks at what a branch holds."""
+        return {
+            "socket": os.fstat(self.theirs.fileno()).st_ino,
+            "memory": [os.fstat(fd).st_ino for fd in self._shared],
+        }
 
     def sent(self) -> None:
-        """Close what only the guest needs."""
+        """Close what only the guest and the zygote need; idempotent."""
         self.theirs.close()
-        for fd in self.streams:
-            os.close(fd)
+        while self._shared:
+            os.close(self._shared.pop())
         if self.cgroup is not None:
             self.cgroup.close_fds()
+
+
+def reopened(fd: int, flags: int) -> int:
+    """A memfd opened once more: a descriptor whose position, flags and locks are its own; the caller owns it."""
+    return os.open(f"/proc/self/fd/{fd}", flags | os.O_CLOEXEC)
 
 
 def fixed_memfd(name: str, size: int) -> int:

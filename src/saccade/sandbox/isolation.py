@@ -37,6 +37,10 @@ class Layer(StrEnum):
     """File, network and signal access confined by the kernel's Landlock."""
     CGROUP = "cgroup"
     """Memory and process count of a whole session limited together."""
+    CPU_SHARES = "cpu_shares"
+    """The processors are shared equally between sessions, whatever each of them starts."""
+    INSPECTION = "inspection"
+    """What a session holds open is looked at from outside before it is kept."""
 
 
 MINIMUM: frozenset[Layer] = frozenset({Layer.ENVIRONMENT, Layer.RLIMITS, Layer.NO_NEW_PRIVS, Layer.SECCOMP})

@@ -25,15 +25,17 @@ from typing import Any, Self
 from saccade.errors import IsolationError, SandboxClosedError, SandboxError, SandboxLostError
 from saccade.guest.preload import PRELOAD
 from saccade.guest.repairs import PASSES
+from saccade.guest.seat import FAMILY_SESSIONS
 from saccade.record.suggest import did_you_mean
 from saccade.sandbox.base import Binding, SessionOptions
 from saccade.sandbox.bindings import Bound, BoundImage, Memfd, bound_all
 from saccade.sandbox.cgroup import Cgroups, sweep
 from saccade.sandbox.channel import GuestFaultError
 from saccade.sandbox.gate import Gate
+from saccade.sandbox.house import House
 from saccade.sandbox.isolation import MINIMUM, Isolation, Layer, LayerState
 from saccade.sandbox.limits import Limits
-from saccade.sandbox.link import House, Link
+from saccade.sandbox.link import Link
 from saccade.sandbox.local_session import LocalSession
 from saccade.sandbox.shared_images import SharedImages
 from saccade.sandbox.zygote_client import ZygoteClient, default_python
@@ -125,6 +127,11 @@ class LocalSandbox:
         return self._isolation.names if self._isolation is not None else ()
 
     @property
+    def most_kin(self) -> int | None:
+        """How many sessions of one origin there can be; None for any number."""
+        return None if self._cgroups is not None else FAMILY_SESSIONS
+
+    @property
     def versions(self) -> dict[str, str]:
         """Versions of the guests' interpreter and main packages, once started."""
         return dict(self._zygote.hello["versions"]) if self._zygote is not None else {}
@@ -183,6 +190,8 @@ class LocalSandbox:
         await asyncio.to_thread(sweep)
         cgroups = await asyncio.to_thread(Cgroups.probe)
         self._cgroups = cgroups if isinstance(cgroups, Cgroups) and Layer.CGROUP not in self._without else None
+        if self._cgroups is not None:
+            await asyncio.to_thread(self._share_processors, self._cgroups)
         self._folder = tempfile.TemporaryDirectory(prefix="saccade-", ignore_cleanup_errors=True)
         zygote = ZygoteClient(self._event, self._all_lost)
         cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "saccade" / "matplotlib"
@@ -198,6 +207,12 @@ class LocalSandbox:
         self._zygote, self._isolation = zygote, isolation
         _log.info("The sandbox has started. Layers: %s.", ", ".join(isolation.names))
 
+    def _share_processors(self, cgroups: Cgroups) -> None:
+        if Layer.CPU_SHARES in self._without:
+            cgroups.no_cpu = "left out on purpose"
+        else:
+            cgroups.share_processors()
+
     def _settings(self) -> dict[str, Any]:
         assert self._folder is not None
         return {
@@ -207,6 +222,7 @@ class LocalSandbox:
             "without": sorted(layer.value for layer in self._without),
             "folder": self._folder.name,
             "leftover_folders": [self._folder.name],
+            "zygote_cgroup": self._cgroups.zygote if self._cgroups is not None else "",
             "leftover_cgroups": self._cgroups.folders if self._cgroups is not None else [],
         }
 
@@ -215,6 +231,9 @@ class LocalSandbox:
         layers["environment"] = LayerState(layer=Layer.ENVIRONMENT, on=True)
         cgroup = self._cgroups is not None
         layers["cgroup"] = LayerState(layer=Layer.CGROUP, on=cgroup, detail="" if cgroup else no_cgroup)
+        shares = self._cgroups is not None and not self._cgroups.no_cpu
+        why = self._cgroups.no_cpu if self._cgroups is not None else no_cgroup
+        layers["cpu_shares"] = LayerState(layer=Layer.CPU_SHARES, on=shares, detail="" if shares else why)
         return Isolation(platform=sys.platform, layers=tuple(layers[layer.value] for layer in Layer))
 
     def _event(self, link_id: int, message: dict[str, Any]) -> None:

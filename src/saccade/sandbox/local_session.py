@@ -5,23 +5,26 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import logging
+import os
 import time
 from collections.abc import Mapping, Sequence
 from typing import Protocol
+from weakref import WeakSet
 
 from saccade.errors import SandboxClosedError, SandboxError, SandboxLostError
 from saccade.record.status import Status
 from saccade.sandbox.base import Binding, SessionOptions, StatePolicy
 from saccade.sandbox.bindings import Bound, BoundImage, bound, messages
+from saccade.sandbox.capacity import check_room
 from saccade.sandbox.channel import GuestFaultError
 from saccade.sandbox.limits import Limits
 from saccade.sandbox.link import Link
-from saccade.sandbox.result import RunResult
+from saccade.sandbox.result import RunResult, Timings
 
 _log = logging.getLogger(__name__)
 
-BRANCHES_AT_ONCE = 16
-"""Branches forked per order, so that their descriptors fit into one packet."""
+MOST_BRANCHES = 10_000
+"""Most branches of one order; whether the machine has room for so many is another question, which is asked first."""
 _LIMITS = frozenset({Status.TIMEOUT, Status.OUT_OF_MEMORY})
 
 
@@ -33,6 +36,10 @@ class Owner(Protocol):
     @property
     def layers(self) -> tuple[str, ...]:
         """Names of the isolation layers that are on."""
+
+    @property
+    def most_kin(self) -> int | None:
+        """How many sessions of one origin there can be; None for any number."""
 
     def new_link(self, options: SessionOptions) -> Link:
         """A link to a fresh interpreter."""
@@ -63,6 +70,8 @@ class LocalSession:
         self._calls = 0
         self._closed = False
         self._lost = False
+        self._kin: WeakSet[LocalSession] = WeakSet((self,))
+        """The sessions of one origin."""
 
     def bind(self, bindings: Mapping[str, Binding]) -> None:
         """Bind further names, from the next call on. Raises `SandboxError` for what cannot be bound."""
@@ -81,11 +90,17 @@ class LocalSession:
                 self._lost = True
                 _log.warning("A session is lost: %s.", error)
                 result = RunResult(status=Status.LOST, traceback=str(error))
+            wall = time.perf_counter() - started
             if result.status in _LIMITS:
-                _log.info(
-                    "A call reached a limit: %s after %.1f s.", result.status.value, time.perf_counter() - started
-                )
-            timings = dataclasses.replace(result.timings, wall=time.perf_counter() - started)
+                _log.info("A call reached a limit: %s after %.1f s.", result.status.value, wall)
+            # The guest's own clock is a claim: nothing of a call takes longer than the call.
+            claimed = result.timings
+            timings = Timings(
+                wall=wall,
+                run=min(claimed.run, wall),
+                cpu=min(claimed.cpu, wall * (os.cpu_count() or 1)),
+                capture=min(claimed.capture, wall),
+            )
             return dataclasses.replace(result, timings=timings, layers=self._sandbox.layers)
 
     async def _run(self, code: str, wall_seconds: float | None) -> RunResult:
@@ -95,7 +110,7 @@ class LocalSession:
         seconds = limit if wall_seconds is None else min(limit, wall_seconds)
         async with self._link.gate.place():
             try:
-                await self._link.ready()
+                await self._link.ready(seconds)
             except GuestFaultError as fault:
                 if not self._link.was_ready:
                     raise SandboxLostError(f"a fresh interpreter could not be started: {fault}") from fault
@@ -120,16 +135,16 @@ class LocalSession:
                 refusal = await link.commit(figure=any(picture.source == "figure" for picture in result.pictures))
                 settled = refusal is None
                 if refusal is not None:
-                    why = f"the code was refused: {refusal}. Join every thread before the code ends."
+                    why = f"the code was refused: {refusal}"
                     return dataclasses.replace(result, status=Status.REFUSED, traceback=why)
                 self._calls += 1
                 del self._pending[: len(pending)]
                 return dataclasses.replace(result, committed=True)
             # The kernel may have chosen the keeper: what the code did has then cost the session its state.
-            lost_memory = link.ended and result.status is Status.OUT_OF_MEMORY
-            if link.ended and not lost_memory:
+            own_doing = link.ended and (bool(link.blame) or result.status is Status.OUT_OF_MEMORY)
+            if link.ended and not own_doing:
                 raise SandboxLostError(result.traceback or "the session's processes were killed from outside")
-            if lost_memory or self._options.state is StatePolicy.CLEAR:
+            if own_doing or self._options.state is StatePolicy.CLEAR:
                 settled = True
                 await self._restart()
             return result
@@ -148,17 +163,18 @@ class LocalSession:
 
     async def branch(self, n: int) -> tuple[LocalSession, ...]:
         """See `Session.branch`. Raises `SandboxError` if the session cannot be forked."""
-        if not 1 <= n <= 1024:
-            raise SandboxError(f"{n} branches were asked for; 1 to 1024 are possible")
+        if not 1 <= n <= MOST_BRANCHES:
+            raise SandboxError(f"{n} branches were asked for; 1 to {MOST_BRANCHES:,} are possible at once")
         self._check_open()
+        check_room(n, kin=len(self._kin), most_kin=self._sandbox.most_kin)
         async with self._lock:
             links: list[Link] = []
             try:
-                await self._link.ready()
-                while len(links) < n:
-                    batch = [self._sandbox.bare_link() for _ in range(min(BRANCHES_AT_ONCE, n - len(links)))]
-                    links.extend(batch)
-                    await self._link.branch(batch)
+                for _ in range(n):
+                    await self._link.ready()
+                    links.append(self._sandbox.bare_link())
+                    await self._link.branch(links[-1])
+                    self._link.prepare(rollback=False)
             except BaseException as error:
                 for link in links:
                     await self._sandbox.drop(link)
@@ -172,6 +188,8 @@ class LocalSession:
         twin = LocalSession(self._sandbox, link, self._options, self._first)
         twin._pending = list(self._pending)
         twin._calls = self._calls
+        twin._kin = self._kin
+        twin._kin.add(twin)
         self._sandbox.register(twin)
         return twin
 
@@ -186,6 +204,7 @@ class LocalSession:
     def mark_closed(self) -> None:
         """Refuse everything from now on; for the sandbox, when it closes as a whole."""
         self._closed = True
+        self._kin.discard(self)
 
     def _check_open(self) -> None:
         if self._closed:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import socket
 import subprocess
@@ -49,7 +48,8 @@ class ZygoteClient:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._stderr = os.memfd_create("saccade-stderr")
         try:
-            self._process = await asyncio.to_thread(_spawn, python, settings, cache, (theirs, self._stderr))
+            self._process = await asyncio.to_thread(_spawn, python, cache, (theirs, self._stderr))
+            wire.send(ours, settings)
         except OSError as error:
             ours.close()
             raise SandboxError(f"the sandbox's interpreter {python!r} could not be started: {error}") from error
@@ -211,9 +211,7 @@ class ZygoteClient:
             os.close(self._stderr)
 
 
-def _spawn(
-    python: str, settings: dict[str, Any], cache: Path, ends: tuple[socket.socket, int]
-) -> subprocess.Popen[bytes]:
+def _spawn(python: str, cache: Path, ends: tuple[socket.socket, int]) -> subprocess.Popen[bytes]:
     control, stderr = ends
 
     folder = str(Path(wire.__file__).resolve().parent.parent)
@@ -233,7 +231,7 @@ def _spawn(
         "OPENCV_FFMPEG_THREADS": "1",
     }
     return subprocess.Popen(
-        [python, "-P", "-s", "-c", _BOOT, str(control.fileno()), json.dumps(settings), folder],
+        [python, "-P", "-s", "-c", _BOOT, str(control.fileno()), folder],
         env=environment,
         cwd="/",
         stdin=subprocess.DEVNULL,

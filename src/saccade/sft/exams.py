@@ -22,10 +22,8 @@ from saccade.record.score import CORRECT, Score
 from saccade.record.settings import Settings
 from saccade.record.trajectory import Sampling
 from saccade.sandbox.local import LocalSandbox
-from saccade.sft.synth.jobs import jobs, knobs_by_world
+from saccade.sft.synth.jobs import Jobs
 from saccade.sft.synth.settings import SynthSettings
-from saccade.tasks.worlds.base import draw_sample, store_sample
-from saccade.tasks.worlds.registry import load_world
 
 WITHOUT_CODE = "tiny:direct"
 _MOST_TOKENS = 700
@@ -76,7 +74,7 @@ async def hold_exam(
         SettingsError: a knob is wrong, or `out` holds other episodes already.
     """
     settings = SynthSettings.model_validate(
-        {"worlds": exam.worlds, "dialect": exam.dialect, "n": n, "start": start, "split": "test", "knobs": exam.knobs}
+        {"sources": exam.worlds, "dialect": exam.dialect, "n": n, "start": start, "split": "test", "knobs": exam.knobs}
     )
     total = n * len(exam.worlds)
     right = await _sat(exam.name, settings, model, out / exam.name, tell)
@@ -95,13 +93,12 @@ async def _sat(
 
     dialect = load_dialect(settings.dialect)
     folder = RunFolder(out)
-    knobs = knobs_by_world(settings)
+    listed = Jobs(settings)
     grade = ExactMatch()
     right = 0
     async with LocalSandbox(limits=dialect.sandbox) as sandbox:
-        for number, job in enumerate(jobs(settings), 1):
-            sample = draw_sample(load_world(job.world), job.split, job.index, knobs[job.world])
-            task = store_sample(sample, folder.store, task_id=job.task_id, split=job.split)
+        for number, job in enumerate(listed, 1):
+            task = listed.make(job, folder.store)
             plan = Plan(task, dialect, sampling=Sampling(temperature=0.0, max_tokens=_MOST_TOKENS))
             played = await run_episode(plan, model, sandbox, folder.store)
             (part,) = grade(played)

@@ -8,24 +8,44 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Sequence
+from typing import Any, Protocol
 
 import torch
 from PIL import Image
 
 from saccade.errors import TrainingError
 from saccade.models.base import MediaReader
-from saccade.models.pictures import decoded_picture
+from saccade.models.families.base import ModelFamily
+from saccade.models.pictures import NO_RULES, PictureRules, decoded_picture
 from saccade.record.content import ImagePart
-from saccade.tokens.encoder import Encoder
 from saccade.tokens.segments import PromptPicture
+
+
+class PicturePreprocessor(Protocol):
+    """What reads pictures: an encoder, or a checkpoint."""
+
+    @property
+    def family(self) -> ModelFamily:
+        """How its pictures are written."""
+
+    @property
+    def image_processor(self) -> Any:
+        """The checkpoint's."""
+
+    @property
+    def config(self) -> Any:
+        """The checkpoint's configuration."""
 
 
 class PictureTensors:
     """Reads, prepares and keeps pictures for one checkpoint. One thread at a time."""
 
-    def __init__(self, encoder: Encoder, media: MediaReader, most_bytes: int = 2**30) -> None:
-        """`most_bytes` bounds what is kept; the picture used longest ago goes first."""
-        self._encoder = encoder
+    def __init__(
+        self, reader: PicturePreprocessor, media: MediaReader, most_bytes: int = 2**30, rules: PictureRules = NO_RULES
+    ) -> None:
+        """`most_bytes` bounds what is kept; the picture used longest ago goes first. `rules` scale pictures down."""
+        self._reader = reader
+        self._rules = rules
         self._media = media
         self._most = most_bytes
         self._bytes = 0
@@ -40,10 +60,10 @@ class PictureTensors:
         """
         if not pictures:
             return {}
-        family, processor = self._encoder.family, self._encoder.image_processor
+        family, processor = self._reader.family, self._reader.image_processor
         images = [self._image(picture.part) for picture in pictures]
         tensors = processor(images=images, return_tensors="pt", **dict(family.picture_options))
-        counted = family.features(tensors, self._encoder.config)
+        counted = family.features(tensors, self._reader.config)
         for picture, features in zip(pictures, counted, strict=True):
             if features != picture.tokens:
                 raise TrainingError(
@@ -56,7 +76,9 @@ class PictureTensors:
         if part.sha256 in self._kept:
             self._kept.move_to_end(part.sha256)
             return self._kept[part.sha256]
-        image = self._encoder.family.prepared(decoded_picture(part, self._media), self._encoder.image_processor)
+        image = self._reader.family.prepared(
+            decoded_picture(part, self._media, self._rules), self._reader.image_processor
+        )
         self._kept[part.sha256] = image
         self._bytes += _size(image)
         while self._bytes > self._most and len(self._kept) > 1:

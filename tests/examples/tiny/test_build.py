@@ -7,7 +7,7 @@ from tests.examples.tiny.cases import RECIPE
 
 from saccade.episode.run_folder import RunFolder
 from saccade.errors import SettingsError
-from saccade.models.local import LocalModel
+from saccade.generate.local_model import LocalModel
 from saccade.sft.exams import ExamRow, hold_exam
 from saccade.sft.synth.report import SynthProgress
 from saccade.sft.train.callback import SftCallback

@@ -20,9 +20,9 @@ from PIL import Image
 from tests.models.listening import listening
 from tests.rl.policies import TinyPolicy, policy
 
+from saccade.generate.sample_tokens import sample_tokens
+from saccade.generate.sequences import SequenceBatch, TokenSequence
 from saccade.media.store import MediaStore
-from saccade.rl.engines.sample_tokens import sample_tokens
-from saccade.rl.engines.sequences import SequenceBatch, TokenSequence
 from saccade.tokens.pictures import PictureTensors
 from saccade.tokens.segments import PromptPicture
 from saccade.tokens.stream import PromptDelta

@@ -5,9 +5,9 @@ from __future__ import annotations
 from PIL import Image
 from tests.rl.policies import TinyPolicy, said
 
+from saccade.generate.base import Slot, TurnRequest
 from saccade.media.store import MediaStore
 from saccade.record.content import ImagePart
-from saccade.rl.engines.base import Slot, TurnRequest
 from saccade.tokens.segments import SegmentKind, TokenSegment, TokenTrajectory
 from saccade.tokens.stream import TokenStream
 

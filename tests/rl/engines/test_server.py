@@ -19,14 +19,14 @@ from tests.rl.policies import Noise, TinyPolicy, full_logprobs, policy, said
 
 from saccade.episode.plan import Plan
 from saccade.errors import ModelLostError, ModelRefusedError, SettingsError
+from saccade.generate.base import ContextFullError, Engine, SampledTurn, TurnRequest
+from saccade.generate.in_process import TransformersEngine
 from saccade.media.store import MediaStore
 from saccade.models.retry import Clock, RetryPolicy
 from saccade.models.tiny import save_tiny
 from saccade.record.task import NamedMedia, Task
 from saccade.record.trajectory import EpisodeLimits, Sampling, StopReason
 from saccade.record.turn import FinishReason
-from saccade.rl.engines.base import ContextFullError, Engine, SampledTurn, TurnRequest
-from saccade.rl.engines.in_process import TransformersEngine
 from saccade.rl.engines.server import ServerEngine
 from saccade.rl.engines.server_http import Connection
 from saccade.rl.generation.rollouts import GenerationSettings, RolloutResources, generate_rollouts

@@ -12,12 +12,12 @@ from tests.rl.policies import Noise, TinyPolicy, full_logprobs, policy
 from saccade.dialects.base import Dialect
 from saccade.episode.plan import Plan
 from saccade.errors import SandboxLostError, SettingsError, TrainingError
+from saccade.generate.in_process import TransformersEngine
 from saccade.media.store import MediaStore
 from saccade.models.tiny import save_tiny
 from saccade.record.status import Status
 from saccade.record.task import NamedMedia, Task
 from saccade.record.trajectory import EpisodeLimits, Sampling, StopReason
-from saccade.rl.engines.in_process import TransformersEngine
 from saccade.rl.generation.rollouts import (
     GenerationSettings,
     RolloutResources,

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,9 @@ from saccade.rl.train.curriculum import PASS_RATES, TaskPassRate
 from saccade.rl.train.metrics import RlCallback
 from saccade.rl.train.run import train
 from saccade.rl.train.step import Trainer
-from saccade.rl.train.tasks import TaskList, open_tasks
+from saccade.rl.train.tasks import TaskList
+from saccade.tasks.sources.resolve import SourceDefaults
+from saccade.tasks.sources.task_set import open_tasks
 
 
 class Stop(RlCallback):
@@ -142,33 +145,33 @@ class Counting(RlCallback):
     """Hears how many tasks there are."""
 
     def __init__(self) -> None:
-        self.heard: list[tuple[int, int | None]] = []
+        self.heard: list[str] = []
 
-    def takes(self, tasks: int, total: int | None) -> None:
-        self.heard.append((tasks, total))
+    def takes(self, sources: Sequence[str]) -> None:
+        self.heard += sources
 
 
 def test_all_tasks_of_a_file_are_taken_and_a_run_says_how_many(
     tiny: Path, tasks: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     toy(monkeypatch, talkative=True)
-    whole, heard = open_tasks(str(tasks), "train"), Counting()
+    heard = Counting()
     settings = rl_settings(tiny, tasks, recipe={"steps": 1})
     train(settings, tmp_path / "all", callback=heard)
     fewer = settings.model_copy(update={"tasks": settings.tasks.model_copy(update={"most": 2})})
     train(fewer, tmp_path / "two", callback=heard)
-    assert heard.heard == [(len(whole.ids), whole.total), (2, whole.total)]
-    assert len(whole.ids) == whole.total
+    some = f"{tasks}: 2 tasks (left out: 3 more than the most that are wanted)"
+    assert heard.heard == [f"{tasks}: 5 tasks", some]
 
 
 def test_no_task_of_a_large_file_is_left_out_in_silence(tmp_path: Path) -> None:
     write_lines(tmp_path / "tasks.jsonl", [Task(id=f"t{number}", question="?") for number in range(5000)])
-    assert (len(open_tasks(str(tmp_path), "train").ids), open_tasks(str(tmp_path), "train", 9).total) == (5000, 5000)
-    world = open_tasks("visual-search", "train")
-    assert (len(world.ids), world.total) == (4096, None)
+    assert (len(open_tasks([str(tmp_path)])), open_tasks([str(tmp_path)], SourceDefaults(most=9)).total) == (5000, 5000)
+    world = open_tasks(["visual-search"])
+    assert (len(world), world.total) == (4096, None)
     write_lines(tmp_path / "tasks.jsonl", [Task(id="same", question="?")] * 2)
     with pytest.raises(SettingsError, match="two tasks with the id 'same'"):
-        open_tasks(str(tmp_path), "train")
+        open_tasks([str(tmp_path)])
 
 
 class StopChoosing(RlCallback):

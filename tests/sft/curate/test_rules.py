@@ -73,6 +73,9 @@ def test_tool_turns(runs: Runs) -> None:
         runs.trajectory("four", ran(), ran(), ran(), ran(), said("5")),
     )
     assert runs.curate({"name": "tool-turns", "at_most": 3}).ids == ["two"]
+    runs.out = runs.root / "fewest"
+    dropped = runs.curate({"name": "tool-turns", "at_least": 0, "at_most": 1}).reasons
+    assert dropped["two"] == "more than 1 tool turns"
 
 
 def test_successful_tool_turns(runs: Runs) -> None:

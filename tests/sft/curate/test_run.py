@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests.sft.curate.cases import Runs, blobs, ran, said
+from tests.tasks.sources.files import jsonl, picture
 
 from saccade.errors import MissingMediaError, RecordError, SettingsError
 from saccade.media.store import MediaStore
@@ -15,13 +16,14 @@ from saccade.record.codec import loads
 from saccade.sft.curate.pipeline import load_pipeline, parse_pipeline
 from saccade.sft.curate.registry import FILTERS, load_filter
 from saccade.sft.curate.report import EXAMPLES, CurateReport
-from saccade.sft.curate.run import BATCH, curate
+from saccade.sft.curate.run import curate
 from saccade.sft.curate.sources import SourceRuns
+from saccade.tasks.sources.task_set import open_tasks
 
 
 def test_order_is_kept_and_media_are_linked(runs: Runs) -> None:
     pictures = [runs.put(blobs(seed)) for seed in range(2)]
-    count = 2 * BATCH + 3
+    count = 67
     runs.write(*(runs.trajectory(f"{n:03}", picture=pictures[n % 2], correct=float(n % 3 > 0)) for n in range(count)))
     result = runs.curate({"name": "score"})
     assert result.ids == [f"{n:03}" for n in range(count) if n % 3]
@@ -106,7 +108,7 @@ def test_a_pipeline_that_is_no_toml_is_named(tmp_path: Path) -> None:
 
 
 def test_no_run_is_refused(runs: Runs) -> None:
-    with pytest.raises(RecordError, match="no run folder"):
+    with pytest.raises(SettingsError, match="no file or folder of tasks"):
         runs.curate({"name": "score"})
 
 
@@ -244,3 +246,25 @@ def test_categories_count_before_and_behind_each_filter(runs: Runs) -> None:
 def test_the_color_of_near_pictures_is_spelt_as_other_settings_are(name: str) -> None:
     with pytest.raises(SettingsError, match=rf"{name}\.colour: no such setting\. Did you mean 'color'"):
         parse_pipeline({"filter": [{"name": name, "colour": 8.0}]})
+
+
+def test_tasks_that_nobody_played_are_curated_and_are_a_source_again(tmp_path: Path) -> None:
+    for name, colour in (("a.png", "red"), ("b.png", "blue")):
+        picture(tmp_path / "photos" / name, colour)
+    (tmp_path / "photos" / "broken.png").write_bytes(b"none")
+    rows = [
+        {"image": name, "question": question, "answer": "x"}
+        for name in ("a.png", "b.png", "broken.png")
+        for question in ("Which colour is the sign?", "Which colour is the sign?")
+    ]
+    jsonl(tmp_path / "photos" / "questions.jsonl", [*rows, {"image": "none.png", "question": "?"}])
+    (tmp_path / "p.toml").write_text('[[filter]]\nname = "duplicates"\n', encoding="utf-8")
+    chosen = load_pipeline(str(tmp_path / "p.toml"), ())
+    report = curate([str(tmp_path / "photos")], chosen, tmp_path / "out", cache=tmp_path / "cache")
+    assert (report.read, report.kept, len(report.broken)) == (4, 2, 3)
+    assert "none.png" in report.broken[0]
+    left = open_tasks([str(tmp_path / "out")])
+    tasks = list(left.tasks(MediaStore(tmp_path / "store")))
+    assert len({task.media[0].part.sha256 for task in tasks}) == 2
+    with pytest.raises(SettingsError, match="Did you mean"):
+        curate(["visual-serch"], chosen, tmp_path / "other", cache=tmp_path / "cache")

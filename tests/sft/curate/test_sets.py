@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 from PIL import Image, ImageOps
 from pydantic import ValidationError
 from tests.sft.curate.cases import Runs, blobs, ran, said
+from tests.tasks.sources.files import jsonl
 
 from saccade.errors import SettingsError
 from saccade.media.store import MediaStore
@@ -194,6 +196,22 @@ def test_contamination_with_a_file_of_tasks(runs: Runs) -> None:
     assert runs.curate({"name": "contamination", "sets": [held]}).ids == ["clean"]
 
 
+def test_contamination_with_any_source_of_tasks(runs: Runs) -> None:
+    folder = runs.root / "bench"
+    folder.mkdir()
+    blobs(1).save(folder / "a.png")
+    jsonl(folder / "rows.jsonl", [{"image": "a.png", "question": "?", "answer": "x"}])
+    runs.write(put(runs, blobs(1), "copy"), put(runs, blobs(2), "clean"))
+    table = {"name": "contamination", "sets": [{"name": "bench", "source": str(folder)}]}
+    assert runs.curate(table).ids == ["clean"]
+    shutil.rmtree(runs.root / "out")
+    jsonl(folder / "rows.jsonl", [{"image": "a.png", "question": "?"}, {"image": "gone.png", "question": "?"}])
+    with pytest.raises(SettingsError, match=r"test set bench cannot be read: 1 of its rows.*gone\.png"):
+        runs.curate(table)
+    with pytest.raises(SettingsError, match="either `source` or `file`"):
+        runs.curate({"name": "contamination", "sets": [{"name": "bench"}]})
+
+
 def test_a_test_set_that_is_not_whole_protects_nothing(runs: Runs) -> None:
     held = held_out_rows(runs, {"a.jpg": blobs(1)}, "?")
     (runs.root / "bench" / "images" / "a.jpg").unlink()
@@ -235,6 +253,8 @@ def test_mixture_of_nothing_is_an_error(runs: Runs) -> None:
     runs.write(runs.trajectory("a", task={"source": "a"}))
     with pytest.raises(SettingsError, match="nothing left"):
         runs.curate({"name": "mixture", "weights": {"a": 1, "b": 1}})
+    runs.out = runs.root / "other"
+    assert runs.curate({"name": "mixture", "weights": {"a": 1, "b": 0}}).ids == ["a"]
 
 
 def test_mixture_refuses_what_cannot_be_meant() -> None:

@@ -41,7 +41,7 @@ def thoughts(trajectory: Trajectory) -> list[str]:
 
 async def test_a_mixed_run_is_right_varied_and_really_run(tmp_path: Path) -> None:
     made = await trajectories(
-        tmp_path, worlds=("circled-letter", "shape-count", "touching-circles"), dialect="codedance", n=6, seed=1
+        tmp_path, sources=("circled-letter", "shape-count", "touching-circles"), dialect="codedance", n=6, seed=1
     )
     assert all(map(is_right, made))
     makers = Counter(item.provenance.model for item in made)
@@ -59,7 +59,7 @@ async def test_a_mixed_run_is_right_varied_and_really_run(tmp_path: Path) -> Non
 async def test_mistakes_go_wrong_and_are_repaired(tmp_path: Path) -> None:
     made = await trajectories(
         tmp_path,
-        worlds=("circled-letter", "shape-count"),
+        sources=("circled-letter", "shape-count"),
         dialect="codedance",
         n=5,
         expert=ExpertSettings(styles=ONLY["mistake"]),
@@ -80,7 +80,7 @@ async def test_mistakes_go_wrong_and_are_repaired(tmp_path: Path) -> None:
 
 
 async def test_calls_of_tools_crop_for_real(tmp_path: Path) -> None:
-    made = await trajectories(tmp_path, worlds=("circled-letter", "pixel-colour"), dialect="vista", n=4)
+    made = await trajectories(tmp_path, sources=("circled-letter", "pixel-colour"), dialect="vista", n=4)
     assert all(map(is_right, made))
     calls = [turn for item in made for turn in item.turns if isinstance(turn.action, ToolCall)]
     assert calls
@@ -128,7 +128,7 @@ def test_a_sample_that_no_style_fits_is_named(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 async def test_every_world_in_dialects_that_write_code(dialect: str, tmp_path: Path) -> None:
-    made = await trajectories(tmp_path, worlds=IMAGE_WORLDS, dialect=dialect, n=6)
+    made = await trajectories(tmp_path, sources=IMAGE_WORLDS, dialect=dialect, n=6)
     assert sum(map(is_right, made)) >= 0.95 * len(made)
     makers = Counter(item.provenance.model for item in made)
     shown = {"pyvision-rl-image-no-hint"}.isdisjoint({dialect})
@@ -144,7 +144,7 @@ async def test_every_world_in_dialects_that_write_code(dialect: str, tmp_path: P
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 async def test_every_world_in_dialects_that_call_tools(dialect: str, tmp_path: Path) -> None:
-    made = await trajectories(tmp_path, worlds=IMAGE_WORLDS, dialect=dialect, n=6)
+    made = await trajectories(tmp_path, sources=IMAGE_WORLDS, dialect=dialect, n=6)
     assert all(map(is_right, made))
     assert {item.provenance.model for item in made} >= {"expert:crop@1", "expert:mistake@1", "expert:direct@1"}
 
@@ -153,7 +153,7 @@ async def test_every_world_in_dialects_that_call_tools(dialect: str, tmp_path: P
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 async def test_videos(dialect: str, tmp_path: Path) -> None:
-    made = await trajectories(tmp_path, worlds=("video-events",), dialect=dialect, n=16)
+    made = await trajectories(tmp_path, sources=("video-events",), dialect=dialect, n=16)
     assert sum(map(is_right, made)) >= 0.95 * len(made)
     assert {item.provenance.model for item in made} >= {"expert:compute@1", "expert:mistake@1"}
 
@@ -161,7 +161,7 @@ async def test_videos(dialect: str, tmp_path: Path) -> None:
 async def test_a_colour_is_answered_as_the_tool_measured_it(tmp_path: Path) -> None:
     made = await trajectories(
         tmp_path,
-        worlds=("pixel-colour",),
+        sources=("pixel-colour",),
         dialect="vista",
         n=4,
         knobs={"pixel-colour": {"kinds": ["value"]}},
@@ -180,7 +180,7 @@ async def test_words_and_tables_are_read(tmp_path: Path) -> None:
     pytest.importorskip("rapidocr")
     made = await trajectories(
         tmp_path,
-        worlds=("table-arithmetic", "rotated-dark-text"),
+        sources=("table-arithmetic", "rotated-dark-text"),
         dialect="vista",
         n=6,
         knobs={"rotated-dark-text": {"kinds": ["rotated"]}},

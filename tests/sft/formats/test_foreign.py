@@ -13,12 +13,16 @@ from PIL import Image
 from tests.media.clips import h264
 from tests.sft.formats.cases import Scene, picture, read, rows
 
+from saccade.dialects.registry import load_dialect
 from saccade.errors import RecordError
+from saccade.media.store import MediaStore
 from saccade.record.action import Answer, Code, ParseError, ToolCall
-from saccade.record.content import ImagePart, TextPart
-from saccade.record.trajectory import StopReason, Trajectory
+from saccade.record.content import ImagePart, TextPart, VideoPart
+from saccade.record.task import NamedMedia, Task
+from saccade.record.trajectory import Provenance, StopReason, Trajectory
 from saccade.sft.formats.convert import REFUSED, Converted
 from saccade.sft.formats.row_files import find_rows, load_pyarrow, read_rows
+from saccade.tasks.sources.task_set import open_tasks
 
 CODE = "I look.\n<code>\n```python\nprint(1)\n```\n</code>"
 ANSWER = "So.\n<answer>\n\\boxed{5}\n</answer>"
@@ -283,8 +287,9 @@ def test_videos_are_read_and_written(foreign: Foreign) -> None:
     middle, _ = foreign.scene.convert(ours, "saccade", "sharegpt")
     back, done = foreign.scene.convert(middle, "sharegpt", "saccade")
     assert (done.refused, read(back)) == ((), found)
-    _, refused = foreign.scene.convert(ours, "saccade", "verl")
-    assert "video" in refused.refused[0].reason
+    rows_of_tasks, _ = foreign.scene.convert(ours, "saccade", "verl")
+    tasks, _ = foreign.scene.convert(rows_of_tasks, "verl", "saccade")
+    assert [item.task for item in read(tasks)] == [item.task for item in found]
 
 
 def test_typed_calls_are_read(foreign: Foreign) -> None:
@@ -294,3 +299,44 @@ def test_typed_calls_are_read(foreign: Foreign) -> None:
     row = {"conversations": said, "images": ["images/0.jpg", "images/1.jpg"]}
     (found,), _ = foreign.ours("sharegpt", row, dialect="deepeyes")
     assert isinstance(found.turns[0].action, ToolCall)
+
+
+def hinted(dialect: str, part: ImagePart | VideoPart, name: str) -> Trajectory:
+    """A task that nobody played, with its prompt."""
+    media = (NamedMedia(name="m", part=part),)
+    task = Task(id=name, question="How long?", media=media, answer="5", source="s", split="train")
+    spoken = load_dialect(dialect)
+    return Trajectory(
+        id=f"{name}#0", task=task, provenance=Provenance(dialect=spoken.id), prompt=spoken.open(task).messages
+    )
+
+
+@pytest.mark.parametrize("name", ["verl", "pyvision-rl"])
+def test_videos_and_hints_come_back_as_the_same_tasks(scene: Scene, name: str) -> None:
+    pytest.importorskip("av")
+    video = scene.store.put_video(h264(6))
+    written = [
+        hinted("pyvision-rl-video", video, "v"),
+        hinted("pyvision-rl-image", scene.put(1), "i"),
+    ]
+    target, done = scene.convert(scene.write(*written), "saccade", name)
+    assert done.refused == ()
+    rows = [row for row in read_rows(find_rows(target)) if isinstance(row, dict)]
+    assert rows[0]["mm_hint"]["hint_type"] == "video"
+    assert (target / rows[0]["mm_hint"]["hint_path"]).read_bytes() == h264(6)
+    back, done = scene.convert(target, name, "saccade")
+    assert done.refused == ()
+    found = read(back)
+    assert [[item.part for item in one.task.media] for one in found] == [[video], [scene.put(1)]]
+    assert [one.prompt for one in found] == [one.prompt for one in written]
+    pool = open_tasks([str(target)])  # the same rows are a source of tasks
+    tasks = list(pool.tasks(MediaStore(scene.root / "tasks")))
+    assert [[item.part for item in task.media] for task in tasks] == [[video], [scene.put(1)]]
+    assert [task.answer for task in tasks] == ["5", "5"]
+
+
+def test_pyvision_rl_rows_have_one_medium(scene: Scene) -> None:
+    two = hinted("pyvision-rl-image", scene.put(1), "two")
+    more = two.task.model_copy(update={"media": (*two.task.media, NamedMedia(name="n", part=scene.put(2)))})
+    _, done = scene.convert(scene.write(two.model_copy(update={"task": more})), "saccade", "pyvision-rl")
+    assert "2 pictures" in done.refused[0].reason

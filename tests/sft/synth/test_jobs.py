@@ -2,13 +2,13 @@ from __future__ import annotations
 
 import pytest
 
-from saccade.errors import RegistryError, SettingsError
+from saccade.errors import SettingsError
 from saccade.sft.synth.jobs import job_count, jobs, knobs_by_world
 from saccade.sft.synth.settings import SynthSettings, TeacherSettings
 
 
 def test_worlds_take_turns_and_ids_are_those_of_tasks() -> None:
-    settings = SynthSettings(worlds=("maze", "shape-count@1", "maze@1"), dialect="codedance", n=2, start=5, samples=2)
+    settings = SynthSettings(sources=("maze", "shape-count@1", "maze@1"), dialect="codedance", n=2, start=5, samples=2)
     made = list(jobs(settings))
     assert len(made) == job_count(settings) == 8
     assert [job.id for job in made][:4] == [
@@ -22,7 +22,7 @@ def test_worlds_take_turns_and_ids_are_those_of_tasks() -> None:
 
 def test_knobs_are_checked_by_their_world() -> None:
     def settings(knobs: dict[str, dict[str, object]]) -> SynthSettings:
-        return SynthSettings(worlds=("visual-search",), dialect="codedance", knobs=knobs)
+        return SynthSettings(sources=("visual-search",), dialect="codedance", knobs=knobs)
 
     turned = knobs_by_world(settings({"visual-search": {"signs": 3, "kinds": ["dot"]}}))["visual-search@1"]
     assert turned.model_dump()["signs"] == 3
@@ -33,8 +33,8 @@ def test_knobs_are_checked_by_their_world() -> None:
 
 
 def test_an_unknown_world_is_named() -> None:
-    with pytest.raises(RegistryError, match="maze"):
-        list(jobs(SynthSettings(worlds=("mase",), dialect="codedance")))
+    with pytest.raises(SettingsError, match="maze"):
+        list(jobs(SynthSettings(sources=("mase",), dialect="codedance")))
 
 
 def test_a_writer_needs_a_recipe_and_a_recipe_a_teacher() -> None:

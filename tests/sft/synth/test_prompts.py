@@ -8,7 +8,7 @@ from saccade.sft.synth.prompts import conclusion_in, reasoning_in, steps_in, tho
 
 def test_well_formed_texts_are_read() -> None:
     assert thoughts_in('<thought turn="1"> a </thought>\n<thought turn="2">b</thought>', 2) == ("a", "b")
-    assert reasoning_in("<reasoning>one and one</reasoning>\n<answer>2</answer>\n") == "one and one"
+    assert reasoning_in("<reasoning>one and one</reasoning>\n<answer>2</answer>\n") == ("one and one", "2")
     assert conclusion_in("<thought>so</thought><answer> 2 </answer>") == ("so", "2")
     (step,) = steps_in("<step>\n<thought>add</thought>\n<code>\nif True:\n    print(1)\n</code>\n</step>")
     assert (step.thought, step.code) == ("add", "if True:\n    print(1)")

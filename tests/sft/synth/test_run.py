@@ -21,7 +21,7 @@ from saccade.sft.experts.settings import ExpertSettings
 from saccade.sft.synth.run import synthesise
 from saccade.sft.synth.settings import SynthSettings, TeacherSettings
 
-SETTINGS = SynthSettings(worlds=("circled-letter", "touching-circles"), dialect="vista", n=4)
+SETTINGS = SynthSettings(sources=("circled-letter", "touching-circles"), dialect="vista", n=4)
 
 
 def stored(root: Path) -> list[dict[str, Any]]:
@@ -99,7 +99,7 @@ async def test_cancelling_keeps_what_there_is(tmp_path: Path) -> None:
 
 async def test_samples_that_no_style_fits_are_counted(tmp_path: Path) -> None:
     experts = ExpertSettings(longest_program=0, direct_difficulty=0)
-    settings = SynthSettings(worlds=("circled-letter", "maze"), dialect="codedance", n=2, expert=experts)
+    settings = SynthSettings(sources=("circled-letter", "maze"), dialect="codedance", n=2, expert=experts)
     progress = await synthesise(settings, tmp_path)
     assert progress.kept == 2
     assert progress.discarded == {"no style fits": 2}

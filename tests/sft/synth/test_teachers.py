@@ -45,7 +45,7 @@ async def run(
     """A run of one world with these scripted models."""
     writer = "writer" if "writer" in replies else ""
     settings = SynthSettings(
-        worlds=("touching-circles",),
+        sources=("touching-circles",),
         dialect=dialect,
         n=2,
         teacher=TeacherSettings(model="teacher", recipe=recipe, writer=writer),

@@ -14,9 +14,9 @@ from safetensors.torch import load_file
 from tests.sft.train.support import said, settings, write_run
 
 from saccade.errors import SettingsError, TrainingError
+from saccade.generate.local_model import LocalModel, LocalSettings
 from saccade.media.store import MediaStore
 from saccade.models.base import Request
-from saccade.models.local import LocalModel, LocalSettings
 from saccade.record.trajectory import Sampling
 from saccade.sft.train.callback import SftCallback
 from saccade.sft.train.run import train

@@ -12,7 +12,7 @@ from saccade.grading.registry import load_grader
 from saccade.record.settings import load_settings, settings_toml
 from saccade.record.task import AnswerType, Task
 from saccade.tasks.benchmarks.benchmark import VARIABLE, open_benchmark
-from saccade.tasks.benchmarks.card import Card
+from saccade.tasks.benchmarks.card import Card, Size
 from saccade.tasks.benchmarks.loaders.registry import load_loader
 from saccade.tasks.benchmarks.registry import card_ids, load_card
 
@@ -28,12 +28,17 @@ VISTA_IN = """
     clevr aokvqa
 """
 VISTA_OUT = "tabmwp ai2d plotqa clevr-math iconqa mathvista"
+TRAINING_SETS = """
+    pyvision-image-rl pyvision-video-rl pyvision-image-sft pyvision-video-sft deepeyes-47k vstar-train deepeyes-charts
+    deepeyes-thinklite thyme-sft thyme-rl thinklite-vl mmk12 spacer longvila mmpr geoqa-plus
+"""
+TRAINING = TRAINING_SETS.split()
 VISTA = f"{VISTA_IN} {VISTA_OUT}".split()
 
 
 def test_the_benchmarks_of_the_five_papers_have_cards() -> None:
     names = {entry.partition("@")[0] for entry in card_ids()}
-    assert {*WANTED.split(), *(f"vista-{name}" for name in VISTA)} <= names
+    assert {*WANTED.split(), *TRAINING, *(f"vista-{name}" for name in VISTA)} <= names
 
 
 def test_sizes_of_vista_are_those_of_its_table() -> None:
@@ -41,6 +46,25 @@ def test_sizes_of_vista_are_those_of_its_table() -> None:
     tested = [name for name in sizes if load_card(f"vista-{name}").split == "test"]
     assert sum(sizes[name] for name in tested) == 12_310
     assert sum(sizes[name] for name in VISTA_OUT.split()) == 970 + 810 + 2000 + 930 + 1500 + 1000
+
+
+def test_training_splits_of_vista_have_the_sizes_of_its_table() -> None:
+    names = [f"vista-{name}" for name in VISTA_IN.split()]
+    cards = [load_card(name if load_card(name).split == "train" else f"{name}:train") for name in names]
+    assert sum(card.size.tasks or 0 for card in cards) == 22_170
+    assert {card.split for card in cards} == {"train"}
+
+
+def test_every_set_of_vista_is_read_in_the_form_of_its_own_source() -> None:
+    for name in VISTA:
+        assert load_card(f"vista-{name}").forms, name
+
+
+@each_card
+def test_forms_name_loaders_that_exist_and_state_their_numbers(name: str) -> None:
+    for form in load_card(name).forms:
+        load_loader(form.loader.id)
+        assert form.size.source or form.size == Size(), form.title
 
 
 def score_of(card: str, model: str, source: str, part: str = "") -> float:
@@ -196,6 +220,6 @@ def test_cards_whose_authors_use_a_judge_and_tolerances_that_sources_state() -> 
     cards = {name.partition("@")[0]: load_card(name) for name in card_ids()}
     judged = {name for name, card in cards.items() if any(g.headline == "judge" for g in card.graders.values())}
     newer = {"mmvet", "vtc-bench", "zoombench", "babyvision", "visualprobe"}
-    assert judged == {"charxiv-descriptive", "charxiv-reasoning", "tir-bench", *newer}
+    assert judged - set(TRAINING) == {"charxiv-descriptive", "charxiv-reasoning", "tir-bench", *newer}
     assert cards["chartqa"].graders[AnswerType.TEXT].spec == "relaxed@1:tolerance=0.05"
     assert cards["vista-docvqa"].graders[AnswerType.TEXT].spec == "anls@1:threshold=0.5"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 
 from saccade.evals.spent import Known, Spent, spent
@@ -95,9 +96,23 @@ def _trained(run: TrainingCurves, own: str) -> SectionRow:
         *((NONE,) * (0 if held else 3)),
         source.rsplit("/", 1)[-1] or NONE,  # no paths of the machine on a page that is sent on
         (settings.get("recipe.dialect") or settings.get("dialect") or NONE).strip('"'),
-        (settings.get("tasks.source") or NONE).strip('"').rsplit("/", 1)[-1],
+        _sources(settings) or NONE,
     )
     return SectionRow(cells, own)
+
+
+def _sources(settings: Mapping[str, str]) -> str:
+    """What a run was trained on, without the paths of the machine."""
+    for name in ("tasks.source", "recipe.source"):
+        try:
+            held = json.loads(settings.get(name, "null"))
+        except ValueError:
+            continue
+        listed = held if isinstance(held, list) else [held]
+        named = [item.get("name") if isinstance(item, dict) else item for item in listed]
+        if shown := [str(item).rstrip("/").rsplit("/", 1)[-1] for item in named if item]:
+            return ", ".join(shown)
+    return ""
 
 
 def _settings(run: EvalRun) -> Mapping[str, str]:

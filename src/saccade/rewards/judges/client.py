@@ -21,15 +21,15 @@ from typing import TypeVar
 
 from pydantic import PositiveFloat, PositiveInt, ValidationError
 
-from saccade.errors import MissingMediaError, ModelDeniedError, ModelLostError, ModelRefusedError, SettingsError
+from saccade.errors import MissingMediaError, ModelDeniedError, ModelLostError, ModelRefusedError
 from saccade.models.base import Completion, MediaReader, Model, Request
-from saccade.models.hosted import HostedModel
 from saccade.models.kept import KeptModel
 from saccade.models.retry import DEFAULT_RETRY, RetryPolicy
 from saccade.record.base import Record, clean_text
 from saccade.record.content import Message
 from saccade.record.settings import Settings
 from saccade.record.trajectory import Sampling
+from saccade.rewards.judges.purse import Purse
 from saccade.rewards.judges.verdict import NoVerdict
 
 T = TypeVar("T")
@@ -173,17 +173,13 @@ class _Bounded:
     """The model, within the limits of requests at once, seconds, outages in a row and dollars."""
 
     def __init__(self, model: Model, rules: AskRules) -> None:
-        if rules.dollars is not None and isinstance(model, HostedModel) and not model.has_price:
-            raise SettingsError(
-                f"the judge may cost {rules.dollars:g} dollars, and what {model.name} costs is not known: it is in no "
-                "table of prices. Leave `dollars` out, or name a model with a price."
-            )
+        self._purse = Purse(rules.dollars, "judge", "Its replies are kept")
+        self._purse.admit(model)
         self.name = model.name
         self._model = model
         self._rules = rules
         self._room = asyncio.Semaphore(rules.concurrent)
         self._lost, self._why, self._again = 0, "", 0.0
-        self._spent = 0.0
 
     async def complete(
         self, request: Request, media: MediaReader, *, on_text: Callable[[str], None] | None = None
@@ -205,7 +201,7 @@ class _Bounded:
                     _log.warning("%s lost %d requests in a row; it is left alone for a while.", self.name, self._lost)
                 raise
             self._lost = 0
-            self._pay(completion)
+            self._purse.pay(self.name, completion)
             return completion
 
     async def close(self) -> None:
@@ -213,11 +209,7 @@ class _Bounded:
         await self._model.close()
 
     def _check(self) -> None:
-        if self._rules.dollars is not None and self._spent >= self._rules.dollars:
-            raise ModelDeniedError(
-                f"{self.name} has cost {self._spent:.4f} dollars, and may cost {self._rules.dollars:g} (`dollars` of "
-                "the judge). Its replies are kept: raise the limit, and run the same command again."
-            )
+        self._purse.check(self.name)
         if self._lost >= self._rules.outages and monotonic() < self._again:
             raise _NotAskedError(
                 f"{self.name} was not asked, for the last {self._lost} requests to it were lost (`outages` of the "
@@ -234,13 +226,3 @@ class _Bounded:
         raise ModelLostError(
             f"{self.name} gave no reply within {self._rules.seconds:g} s, all tries included (`seconds` of the judge)."
         )
-
-    def _pay(self, completion: Completion) -> None:
-        if self._rules.dollars is None:
-            return
-        if completion.usage.dollars is None:
-            raise SettingsError(
-                f"the judge may cost {self._rules.dollars:g} dollars, and a reply of {self.name} came without its "
-                "price, so nobody can keep count. Leave `dollars` out, or name a model with a price."
-            )
-        self._spent += completion.usage.dollars

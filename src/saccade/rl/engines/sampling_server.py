@@ -13,8 +13,7 @@ from pathlib import Path
 from uuid import uuid4
 
 from saccade.errors import ModelRefusedError
-from saccade.rl.engines.sequences import Policy
-from saccade.rl.engines.server_check import CheckedServer, check_server
+from saccade.rl.engines.server_check import CheckedServer, EncodedPolicy, check_server
 from saccade.rl.engines.server_http import Connection
 from saccade.rl.engines.wire import SampleOutput, SampleRequest
 
@@ -29,7 +28,7 @@ _LOOK = 0.05
 class SamplingServer:
     """One server of a pool."""
 
-    def __init__(self, connection: Connection, policy: Policy) -> None:
+    def __init__(self, connection: Connection, policy: EncodedPolicy) -> None:
         """Reaches for nothing yet; the connection is closed with the server."""
         self.address = connection.address
         self.queue = 0

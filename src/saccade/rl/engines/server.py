@@ -24,16 +24,16 @@ from pathlib import Path
 import torch
 
 from saccade.errors import ModelRefusedError, SettingsError
+from saccade.generate.base import ContextFullError, SampledTurn, Slot, TurnRequest
+from saccade.generate.turn import start_turn
 from saccade.models.base import MediaReader
 from saccade.models.families.known import FAMILIES
 from saccade.models.pictures import decoded_picture, saved_picture
 from saccade.record.content import ImagePart
-from saccade.rl.engines.base import ContextFullError, SampledTurn, Slot, TurnRequest
 from saccade.rl.engines.sampling_server import SamplingServer
-from saccade.rl.engines.sequences import Policy
+from saccade.rl.engines.server_check import EncodedPolicy
 from saccade.rl.engines.server_http import Connection
 from saccade.rl.engines.server_pool import ServerPool
-from saccade.rl.engines.turn import start_turn
 from saccade.rl.engines.wire import SampleOutput, SampleRequest
 from saccade.tokens.segments import PromptPicture
 
@@ -46,7 +46,9 @@ _KEPT_PICTURES = 256
 class ServerEngine:
     """A `base.Engine` that samples at one server or several, which read new weights from a folder."""
 
-    def __init__(self, connections: Sequence[Connection], policy: Policy, media: MediaReader, weights: Path) -> None:
+    def __init__(
+        self, connections: Sequence[Connection], policy: EncodedPolicy, media: MediaReader, weights: Path
+    ) -> None:
         """Reaches for nothing yet.
 
         Args:

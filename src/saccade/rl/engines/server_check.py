@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Protocol
 
 from pydantic import BaseModel, ValidationError
 
 from saccade.errors import ModelRefusedError
-from saccade.rl.engines.sequences import Policy
+from saccade.generate.sequences import Policy
 from saccade.rl.engines.server_http import Connection
 from saccade.rl.engines.wire import SampleOutput, SampleRequest, Wire
 from saccade.rl.engines.wire_sglang import SglangWire
 from saccade.rl.engines.wire_vllm import VllmWire
+from saccade.tokens.encoder import Encoder
 
 _HEAT = 2.0
 _FIRST, _SECOND = 500.0, 400.0
@@ -19,6 +21,14 @@ _FIRST, _SECOND = 500.0, 400.0
 second is behind it by about their difference, divided by the temperature where that counts."""
 _NEAR = 36.0
 """Most by which the model itself may prefer one of the two tokens, divided by the temperature."""
+
+
+class EncodedPolicy(Policy, Protocol):
+    """A policy whose tokens are made here: a checkpoint made ready for training is one."""
+
+    @property
+    def encoder(self) -> Encoder:
+        """Its tokens."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +50,7 @@ class _Cards(BaseModel):
     data: list[_Card]
 
 
-async def check_server(connection: Connection, policy: Policy) -> CheckedServer:
+async def check_server(connection: Connection, policy: EncodedPolicy) -> CheckedServer:
     """What answers at `connection`.
 
     Raises:

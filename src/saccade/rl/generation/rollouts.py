@@ -28,10 +28,10 @@ from saccade.episode.plan import Plan
 from saccade.episode.trajectories import trajectory
 from saccade.episode.workbench import Workbench
 from saccade.errors import TrainingError
+from saccade.generate.base import Engine, Slot
 from saccade.media.store import MediaStore
 from saccade.record.settings import Settings
 from saccade.record.trajectory import Trajectory
-from saccade.rl.engines.base import Engine, Slot
 from saccade.rl.generation.branches import GroupSandbox
 from saccade.rl.generation.slot_model import SlotModel
 from saccade.rl.rollout import Rollout

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from saccade.errors import ContextLimitError, SettingsError
+from saccade.generate.base import ContextFullError, Slot, TurnRequest
 from saccade.models.base import Completion, MediaReader, Request, Usage
 from saccade.record.trajectory import Sampling
-from saccade.rl.engines.base import ContextFullError, Slot, TurnRequest
 from saccade.tokens.stream import TokenStream
 
 

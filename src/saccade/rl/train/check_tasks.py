@@ -9,12 +9,15 @@ from __future__ import annotations
 import logging
 
 from saccade.dialects.base import Dialect
-from saccade.grading.grade import JUDGED
+from saccade.errors import SaccadeError, SettingsError
 from saccade.media.store import MediaStore
+from saccade.rewards.registry import REWARDS
 from saccade.rewards.reward import ByTag, RewardPreset, SearchesTasks
 from saccade.rewards.trial import fines_form
+from saccade.rl.recipe import RewardSettings
 from saccade.rl.train.scoring import Scorer
 from saccade.rl.train.tasks import TaskList
+from saccade.tasks.sources.task_set import TaskPool
 
 MOST = 64
 """Tasks that are looked at, spread over all."""
@@ -30,6 +33,26 @@ def check_form(dialect: Dialect, preset: RewardPreset, names: tuple[str, str]) -
             names[1],
             names[0],
         )
+
+
+def check_rewards(tasks: TaskPool, reward: RewardSettings) -> None:
+    """Whether the reward can be paid for all tasks, with the parameters that some have of their own.
+
+    Raises:
+        SettingsError: it has no such parameter, or tasks have no gold answer and the reward is one of Saccade's.
+    """
+    for part in tasks.parts:
+        without = [light.id for light in part.lights if not light.answered]
+        if without and REWARDS.has(reward.preset.partition(":")[0]):
+            raise SettingsError(
+                f"{len(without)} of {len(part.lights)} tasks of {part.settings} have no gold answer (the first: "
+                f"{without[0]}), and {reward.preset} is not paid without one. Add answers, or leave these tasks out."
+            )
+        for own in dict.fromkeys(light.reward for light in part.lights if light.reward):
+            try:
+                reward.with_own((), dict(own))
+            except SaccadeError as error:
+                raise SettingsError(f"the reward of tasks of {part.settings} ({dict(own)}): {error}") from error
 
 
 def check_tasks(tasks: TaskList, scorer: Scorer, store: MediaStore) -> None:
@@ -57,7 +80,7 @@ def check_tasks(tasks: TaskList, scorer: Scorer, store: MediaStore) -> None:
             of,
             ", ".join(scorer.answers.open_tags) or "none is set",
         )
-    if judge is None and not scorer.answers.grader and any(task.grader == JUDGED for task in seen):
+    if judge is None and not scorer.answers.grader and any(task.is_open for task in seen):
         _log.warning(
             "Tasks have open answers (their grader is `judge`), and reward.answer_judge names no model: the rule for "
             "their type of answer grades them."

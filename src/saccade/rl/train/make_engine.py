@@ -10,9 +10,9 @@ from functools import partial
 from pathlib import Path
 
 from saccade.dialects.registry import load_dialect
+from saccade.generate.base import Engine
+from saccade.generate.in_process import TransformersEngine
 from saccade.media.store import MediaStore
-from saccade.rl.engines.base import Engine
-from saccade.rl.engines.in_process import TransformersEngine
 from saccade.rl.engines.server import ServerEngine
 from saccade.rl.engines.server_http import Connection
 from saccade.rl.engines.settings import LOCAL, VLLM

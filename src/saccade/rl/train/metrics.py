@@ -17,8 +17,8 @@ from saccade.training.callback import TrainingCallback
 class RlCallback(TrainingCallback):
     """What a run of reinforcement learning tells besides; each method does nothing until it is overridden."""
 
-    def takes(self, tasks: int, total: int | None) -> None:
-        """The run takes `tasks` of the `total` that its source has; None: it has no end."""
+    def takes(self, sources: Sequence[str]) -> None:
+        """What the run takes of its sources, a line for each, and what it leaves out and why."""
 
     def choosing(self, done: int, total: int) -> None:
         """A curriculum has rolled out `done` of `total` tasks."""

@@ -20,7 +20,7 @@ ADVANTAGE = "advantage"
 
 
 def open_rollout_store(root: Path, cursor: int) -> RunFolder:
-    """The folder, with only the rollouts of tasks before `cursor` in the row of epochs.
+    """The folder, with only the rollouts of tasks before `cursor` in the sequence of epochs.
 
     Raises:
         RecordError: it cannot be read.

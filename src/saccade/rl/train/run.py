@@ -19,22 +19,23 @@ from pathlib import Path
 import torch
 
 from saccade.dialects.registry import load_dialect
-from saccade.episode.equip import equipped
 from saccade.episode.run_folder import MEDIA
 from saccade.episode.settings import sandbox_at
 from saccade.media.store import MediaStore
 from saccade.rl.generation.rollouts import RolloutResources, generate_rollouts
 from saccade.rl.generation.slot_model import check_sampling
 from saccade.rl.rollout import Rollout
-from saccade.rl.train.check_tasks import check_form, check_tasks
+from saccade.rl.train.check_tasks import check_form, check_rewards, check_tasks
 from saccade.rl.train.curriculum import choose_tasks
 from saccade.rl.train.make_engine import open_engine, sync_weights
 from saccade.rl.train.metrics import RlCallback, rollout_metrics
 from saccade.rl.train.rollout_store import open_rollout_store, with_worth
 from saccade.rl.train.scoring import load_scorer
-from saccade.rl.train.settings import MAY_DIFFER, RlSettings, check_settings
+from saccade.rl.train.settings import MAY_DIFFER, MAY_GROW, RlSettings, check_settings
 from saccade.rl.train.step import Trainer, Updater
-from saccade.rl.train.tasks import TaskList, is_file, open_tasks
+from saccade.rl.train.tasks import TaskList, as_list, validation_tasks
+from saccade.tasks.sources.resolve import SourceDefaults
+from saccade.tasks.sources.task_set import open_tasks
 from saccade.tokens.batch import Collator
 from saccade.tokens.pictures import PictureTensors
 from saccade.training.checkpoints import RunState
@@ -61,13 +62,15 @@ def train(settings: RlSettings, out: Path, *, resume: bool = False, callback: Rl
     """
     check_settings(settings)
     check_sampling(settings.recipe.rollout.sampling)
-    check_folder(settings, out, resume, MAY_DIFFER)
+    check_folder(settings, out, resume, MAY_DIFFER, MAY_GROW)
     processes = join_processes(settings.threads, cpu=not torch.cuda.is_available())
-    tasks = open_tasks(settings.tasks.source, "train", settings.tasks.most)
+    opened = open_tasks(settings.sources, SourceDefaults(split="train", most=settings.tasks.most))
+    check_rewards(opened, settings.recipe.reward)
+    tasks = as_list(opened)
     trained = load_trainable(_without_dropout(settings.model), processes.device, settings.recipe.seed)
     begin_run(settings, out, processes)
     callback = callback if callback is not None and processes.is_main else RlCallback()
-    callback.takes(len(tasks.ids), tasks.total)
+    callback.takes(opened.lines())
     learner = make_learner(trained, _optimizer(settings), processes, settings.model.shard)
     # Before the weights of a checkpoint replace the first.
     reference = _copy(trained) if settings.recipe.loss.kl_weight and trained.adapter is None else None
@@ -92,7 +95,7 @@ class _RlRun:
 
     @property
     def _cursor(self) -> int:
-        """Of the next task in the row of epochs."""
+        """Of the next task in the sequence of epochs."""
         return int(self._run.state.more.get("place", 0))
 
     async def steps(self, tasks: TaskList, reference: Trainable | None) -> None:
@@ -121,7 +124,7 @@ class _RlRun:
 
     async def _make_trainer(self, stack: AsyncExitStack, tasks: TaskList, reference: Trainable | None) -> Trainer:
         settings, recipe, trained = self._settings, self._recipe, self._learner.trained
-        dialect, tools = equipped(settings.session.applied(load_dialect(recipe.dialect), settings.sandbox))
+        dialect, tools = recipe.equipped(settings.session.applied(load_dialect(recipe.dialect), settings.sandbox))
         sandbox = await stack.enter_async_context(sandbox_at(settings.sandbox, dialect.sandbox))
         engine = await stack.enter_async_context(
             open_engine(settings, trained, self._store, self._out, self._learner.processes)
@@ -146,10 +149,10 @@ class _RlRun:
         return Trainer(recipe, dialect, resources, settings.generation, scorer, updater)
 
     def _validation_tasks(self) -> TaskList | None:
-        validation, source = self._settings.validation, self._settings.tasks.source
-        if not (validation.every and validation.tasks) or (not validation.source and is_file(source)):
+        validation = self._settings.validation
+        if not validation.every:
             return None
-        return open_tasks(validation.source or source, "validation", validation.tasks)
+        return validation_tasks(validation.source, self._settings.sources, validation.tasks)
 
     async def _choose_tasks(self, trainer: Trainer, tasks: TaskList) -> TaskList:
         """The tasks that a curriculum leaves, from how the first policy does on all of them."""
@@ -162,18 +165,29 @@ class _RlRun:
             self._learner.trained.model.eval()
             chosen = await choose_tasks(tasks, band, trainer, self._out, self._callback)
             self._run.state = replace(state, more={"place": len(tasks.ids), "tasks": list(chosen)})
-        return TaskList(tuple(chosen), tasks.make, tasks.total)
+        return tasks.only(chosen)
 
     async def _validate(self, trainer: Trainer, validation: TaskList) -> None:
-        """Greedy answers to held-out tasks."""
+        """Answers to held-out tasks, `samples` of each."""
+        settings = self._settings.validation
         self._learner.trained.model.eval()
         processes = self._learner.processes
         own = processes.share(validation.ids)
         tasks = [await asyncio.to_thread(validation.make, name, self._store) for name in own]
-        plans = [trainer.plan(task, 0, task.id, greedy=True) for task in tasks]
+        plans = [
+            trainer.plan(task, number, task.id, temperature=settings.temperature)
+            for task in tasks
+            for number in range(settings.samples)
+        ]
         played, _ = await generate_rollouts(plans, trainer.resources, trainer.generation, self._recipe.seed)
-        scored = processes.gather_shares([(await trainer.scorer([item], trained_on=False))[0] for item in played])
+        scorer = replace(trainer.scorer, answers=replace(trainer.scorer.answers, grader=settings.grader))
+        groups = [played[start : start + settings.samples] for start in range(0, len(played), settings.samples)]
+        everyones = processes.gather_shares([await scorer(group, trained_on=False) for group in groups])
+        scored = [rollout for group in everyones for rollout in group]
         values = {f"validation/{name}": value for name, value in rollout_metrics(scored).items()}
+        if settings.samples > 1:
+            solved = [any(item.right for item in group) for group in everyones]
+            values["validation/pass_at_k"] = sum(solved) / max(1, len(solved))
         self._run.record_validation(values, map(_sample, scored[:_SAMPLES]))
 
 

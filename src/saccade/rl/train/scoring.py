@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from saccade.grading.grade import JUDGED, scored_by_rule
+from saccade.grading.grade import scored_by_rule
 from saccade.media.store import MediaStore
 from saccade.models.base import Model
 from saccade.models.hosted import patient
@@ -51,7 +51,7 @@ class AnswerGrading:
 
     def is_open(self, task: Task) -> bool:
         """Whether only a model can say that an answer to `task` is wrong."""
-        return task.grader == JUDGED or not set(self.open_tags).isdisjoint((*task.tags, "*"))
+        return task.is_open or not set(self.open_tags).isdisjoint((*task.tags, "*"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +66,8 @@ class Scorer:
     """Those that are asked; closed with the scorer."""
     asks: bool = False
     """Whether the judge of calls asks one."""
+    settings: RewardSettings | None = None
+    """What the reward of a task that has parameters of its own is made of."""
 
     async def close(self) -> None:
         """Give back connections."""
@@ -78,20 +80,25 @@ class Scorer:
         What is not `trained_on` (validation, a curriculum's pass rates) is not put before a model that judges calls or
         thoughts: parts that would need its verdict have no value then.
         """
-        graded = await asyncio.gather(*(self._graded(item.trajectory, trained_on) for item in group))
-        rewards = self.preset(await self._judged(graded, trained_on))
+        preset = self._preset_of(group[0].trajectory.task) if group else self.preset
+        graded = await asyncio.gather(*(self._graded(item.trajectory, preset, trained_on) for item in group))
+        rewards = preset(await self._judged(graded, preset, trained_on))
         return [
             _scored(replace(item, trajectory=trajectory), reward)
             for item, trajectory, reward in zip(group, graded, rewards, strict=True)
         ]
 
-    async def _graded(self, trajectory: Trajectory, trained_on: bool) -> Trajectory:
+    def _preset_of(self, task: Task) -> RewardPreset:
+        if not task.reward or self.settings is None:
+            return self.preset
+        return self.settings.with_own(task.tags, {parameter.name: parameter.value for parameter in task.reward})
+
+    async def _graded(self, trajectory: Trajectory, preset: RewardPreset, trained_on: bool) -> Trajectory:
         graded = await self.answers.graded(trajectory)
-        needs = isinstance(self.preset, NeedsConsistency) and self.preset.needs_consistency(graded)
+        needs = isinstance(preset, NeedsConsistency) and preset.needs_consistency(graded)
         return await self.consistency.scored(graded) if needs and trained_on and self.consistency else graded
 
-    async def _judged(self, graded: Sequence[Trajectory], trained_on: bool) -> RewardGroup:
-        preset = self.preset
+    async def _judged(self, graded: Sequence[Trajectory], preset: RewardPreset, trained_on: bool) -> RewardGroup:
         if not isinstance(preset, NeedsJudge):
             return RewardGroup(tuple(graded))
         if self.asks and not trained_on:
@@ -136,4 +143,5 @@ def load_scorer(settings: RewardSettings, preset: RewardPreset, store: MediaStor
         ConsistencyJudge(models[thoughts], rules) if thoughts else None,
         tuple(models.values()),
         asks=bool(judge_model),
+        settings=settings,
     )

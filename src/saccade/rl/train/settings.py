@@ -5,38 +5,58 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from functools import reduce
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar, Final, Self
 
-from pydantic import NonNegativeFloat, NonNegativeInt, PositiveInt
+from pydantic import BeforeValidator, NonNegativeFloat, NonNegativeInt, PositiveInt, model_validator
 
 from saccade.episode.session_limits import SessionLimits
 from saccade.errors import SettingsError
+from saccade.grading.registry import load_grader
 from saccade.models.retry import ENGINE_RETRY, RETRY_SETTINGS, RetryPolicy
 from saccade.record.settings import Settings, load_settings
 from saccade.rewards.judges.client import ASK_LIMITS
 from saccade.rl.engines.settings import EngineSettings, check_engine
 from saccade.rl.generation.rollouts import GenerationSettings
 from saccade.rl.recipe import Recipe, load_recipe
+from saccade.tasks.benchmarks.card import as_tuple
+from saccade.tasks.sources.settings import SourceSettings
 from saccade.training.settings import KeepSettings, ModelSettings
+
+SourceNames = Annotated[tuple[str, ...], BeforeValidator(as_tuple)]
+"""One source as a text, or several."""
 
 
 class TaskSettings(Settings):
     """What is trained on."""
 
-    source: str = ""
-    """A generated world, a file of tasks, or a folder with `tasks.jsonl` and `media/`."""
+    source: SourceNames = ()
+    """Worlds, benchmarks, files, folders, each with a weight or none (`maze=0.3`), as `saccade.tasks.sources.settings`
+    says. Empty: the `[[source]]` tables of the recipe."""
     most: PositiveInt | None = None
-    """Tasks of it, the first; None: all of a file, and `WORLD_TASKS` of a world, which has no end."""
+    """Tasks of each source that says nothing else, drawn by its seed; None: all, and of a world, which has no end,
+    `WORLD_TASKS`."""
 
 
 class RlValidationSettings(Settings):
-    """How the run is watched: greedy answers to tasks that are not trained on."""
+    """How the run is watched: answers to tasks that are not trained on."""
 
-    source: str = ""
-    """As `tasks.source`; empty: the validation split, where that is a world, else none."""
+    source: SourceNames = ()
+    """As `tasks.source`; empty: the validation splits of the worlds that are trained on, if there are any."""
     tasks: PositiveInt = 32
+    samples: PositiveInt = 1
+    """Of each task; with several `validation/pass_at_k` is the share of tasks with a right one."""
+    temperature: NonNegativeFloat = 0.0
+    """0: greedy. Several samples need more."""
+    grader: str = ""
+    """One grader for all of them; empty: each task's own, as its source has it."""
     every: NonNegativeInt = 20
     """Steps; 0 for never. The last step always counts."""
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        if self.samples > 1 and not self.temperature:
+            raise ValueError("several samples of a task are alike at temperature 0: set validation.temperature")
+        return self
 
 
 class RolloutStoreSettings(Settings):
@@ -77,6 +97,11 @@ class RlSettings(Settings):
     """`local`, or the address of a `saccade sandbox serve`."""
     threads: NonNegativeInt = 1
     """Threads of torch on a CPU; 0: one for each core. Sandboxes need cores too."""
+
+    @property
+    def sources(self) -> tuple[str | SourceSettings, ...]:
+        """What is trained on: what the run names, else what the recipe does."""
+        return self.tasks.source or self.recipe.source
 
     def __reduce__(self) -> tuple[Callable[[dict[str, object]], RlSettings], tuple[dict[str, object]]]:
         """Pickled as plain data: another process loads rules of the user's own by their names, as this one did."""
@@ -127,13 +152,17 @@ MAY_DIFFER = (
     *(f"recipe.reward.judge_rules.{name}" for name in ASK_LIMITS),
 )
 """Settings that a run may be resumed with in place of its own: they decide nothing of what is trained."""
+MAY_GROW: Final = {"recipe.steps": "It ends as if it had been begun with them."}
+"""Those that may be larger than they were, and what follows."""
 _MACHINE = frozenset(RlSettings.model_fields) - {"recipe"}
 
 
 def check_settings(settings: RlSettings) -> None:
-    """Raises `SettingsError` for what is missing, or cannot be."""
+    """Raises `SettingsError` for what is missing, or cannot be, `RegistryError` for a grader."""
     if not settings.model.source:
         raise SettingsError("no checkpoint is named: give one with --model")
-    if not settings.tasks.source:
-        raise SettingsError("no tasks are named: give a world or a file with --tasks")
+    if not settings.sources:
+        raise SettingsError("no tasks are named: give a world, a benchmark, a file or a folder with --tasks")
+    if settings.validation.grader:
+        load_grader(settings.validation.grader)
     check_engine(settings.engine)

@@ -49,7 +49,7 @@ class StepResult:
     rollouts: list[Rollout]
     """Every rollout in the order of the tasks, with its reward; those that were trained on with their advantage."""
     cursor: int
-    """Of the next task in the row of epochs."""
+    """Of the next task in the sequence of epochs."""
     tokens: int
     """Sampled tokens that entered the update."""
     metrics: dict[str, float]
@@ -72,7 +72,7 @@ class Trainer:
         return self.updater.learner.processes
 
     async def step(self, number: int, tasks: TaskList, cursor: int) -> StepResult:
-        """Step `number` (from 0), whose first task is at `cursor` in the row of epochs.
+        """Step `number` (from 0), whose first task is at `cursor` in the sequence of epochs.
 
         Raises:
             TrainingError: every rollout was lost, no question to a judge had a verdict, or the update failed.
@@ -106,7 +106,7 @@ class Trainer:
         return StepResult(rollouts, cursor, int(sums.tokens), metrics)
 
     async def take(self, tasks: TaskList, places: Sequence[int]) -> dict[int, Task]:
-        """This process's share of the tasks at `places` in the row of epochs."""
+        """This process's share of the tasks at `places` in the sequence of epochs."""
         own, seed, store = self.processes.share(places), self.recipe.seed, self.resources.store
         return await asyncio.to_thread(lambda: {place: tasks.make(tasks.at(place, seed), store) for place in own})
 
@@ -136,13 +136,13 @@ class Trainer:
         timing.others += time.perf_counter() - ended
         return [group_of(group) for group in everyones]
 
-    def plan(self, task: Task, rollout: int, group: str, *, greedy: bool = False) -> Plan:
-        """One episode; a `rollout` number is used once in a run."""
+    def plan(self, task: Task, rollout: int, group: str, *, temperature: float | None = None) -> Plan:
+        """One episode, at the recipe's temperature or another; a `rollout` number is used once in a run."""
         sampling, limits = self.recipe.rollout.sampling, self.recipe.rollout.limits or EpisodeLimits()
         return Plan(
             task,
             self.dialect,
-            sampling.model_copy(update={"temperature": 0.0}) if greedy else sampling,
+            sampling if temperature is None else sampling.model_copy(update={"temperature": temperature}),
             limits_with(self.dialect.limits, **limits.model_dump()),
             group,
             rollout,

@@ -1,27 +1,27 @@
-"""The tasks of a run, and their order: epochs, each a shuffle of its own, without a gap between them."""
+"""The tasks of a run, and their order: epochs, each a shuffle of its own, without a gap between them.
+
+Where sources have weights, each has its epochs, and they take turns so that every source has its share from the first
+step on: an epoch of a small one comes round more often.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import logging
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
-from pathlib import Path
+from functools import cached_property, lru_cache
 
-from saccade.episode.run_folder import MEDIA
-from saccade.errors import RegistryError, SettingsError
 from saccade.media.store import MediaStore
-from saccade.record.codec import read_lines
-from saccade.record.suggest import did_you_mean
 from saccade.record.task import Task
 from saccade.rl.select.curriculum import epoch_order
-from saccade.tasks.stored import tasks_file, with_media
-from saccade.tasks.worlds.base import Split, make_task
-from saccade.tasks.worlds.registry import WORLDS, load_world
+from saccade.tasks.sources.resolve import SourceDefaults, open_reader
+from saccade.tasks.sources.settings import SourceSettings
+from saccade.tasks.sources.shares import Turns
+from saccade.tasks.sources.task_set import TaskPool, expanded, open_tasks
+from saccade.tasks.sources.world_reader import WorldReader
 
-WORLD_TASKS = 4096
-"""Tasks of a world, where nobody says how many."""
-
-_order = lru_cache(2)(epoch_order)
+_log = logging.getLogger(__name__)
+_order = lru_cache(16)(epoch_order)
 
 
 @dataclass(frozen=True)
@@ -32,50 +32,59 @@ class TaskList:
     make: Callable[[str, MediaStore], Task]
     """The task of that id; its media are put into the store."""
     total: int | None = None
-    """Tasks of the source; None: it has no end."""
+    """Tasks of the sources; None: one has no end."""
+    groups: tuple[tuple[str, ...], ...] = ()
+    """The ids of each source, where sources have shares."""
+    shares: tuple[float, ...] = ()
 
     def at(self, place: int, seed: int) -> str:
-        """The id of the task at `place` (from 0) of an endless row of epochs."""
-        return _order(self.ids, seed, place // len(self.ids))[place % len(self.ids)]
+        """The id of the task at `place` (from 0) of an endless sequence of epochs."""
+        if not self.groups:
+            return _at(self.ids, place, seed)
+        group, before = self._turns.at(place)
+        return _at(self.groups[group], before, seed)
+
+    def only(self, ids: Sequence[str]) -> TaskList:
+        """The same with these tasks alone; a source of which none is left has no share any more."""
+        if not self.groups:
+            return TaskList(tuple(ids), self.make, self.total)
+        left = frozenset(ids)
+        kept = [
+            (tuple(name for name in group if name in left), share)
+            for group, share in zip(self.groups, self.shares, strict=True)
+        ]
+        kept = [(group, share) for group, share in kept if group]
+        return TaskList(
+            tuple(ids), self.make, self.total, tuple(group for group, _ in kept), tuple(share for _, share in kept)
+        )
+
+    @cached_property
+    def _turns(self) -> Turns:
+        return Turns(self.shares)
 
 
-def open_tasks(source: str, split: Split, most: int | None = None) -> TaskList:
-    """The first `most` tasks of a world's split, or of a file, which has no splits; see `TaskSettings.most` for None.
+def validation_tasks(named: Sequence[str], trained_on: Sequence[str | SourceSettings], most: int) -> TaskList | None:
+    """The tasks that a run is watched on, of each source at most `most`; None where there are none.
 
-    Raises:
-        SettingsError: nothing has that name, it holds no task, or two tasks share an id.
-        RegistryError: it is code of the user's own that cannot be loaded, or is no world.
-        RecordError: the file cannot be read.
+    If none are `named`, those of the validation splits of the worlds that are trained on. Raises as `open_tasks`.
     """
-    file = tasks_file(source)
-    if file is not None:
-        return _from_file(file, most)
-    try:
-        world = load_world(source.removeprefix("world:"))
-    except RegistryError:
-        if WORLDS.code(source.removeprefix("world:")) is not None:
-            raise
-        hint = did_you_mean(source, WORLDS.names())
-        raise SettingsError(f"{source!r} is neither a file of tasks nor a generated world. {hint}".rstrip()) from None
-    numbers = {f"{world.id}/{split}/{number}": number for number in range(most or WORLD_TASKS)}
-    return TaskList(tuple(numbers), lambda name, store: make_task(world, split, numbers[name], store))
+    wanted = SourceDefaults(split="validation", most=most)
+    if named:
+        return as_list(open_tasks(named, wanted))
+    plain = [source.model_copy(update={"split": "", "most": most}) for source in expanded(trained_on)]
+    worlds = [source for source in plain if isinstance(open_reader(source, wanted), WorldReader)]
+    if not worlds:
+        _log.warning("Nothing is validated: no world is trained on, and validation.source names no tasks.")
+        return None
+    return as_list(open_tasks(worlds, wanted))
 
 
-def is_file(source: str) -> bool:
-    """Whether `source` names a file or folder of tasks."""
-    return Path(source).exists()
+def as_list(tasks: TaskPool) -> TaskList:
+    """The tasks as a run draws them."""
+    shares = tasks.shares if len(tasks.parts) > 1 else None
+    groups = () if shares is None else tuple(tuple(light.id for light in part.lights) for part in tasks.parts)
+    return TaskList(tasks.ids, tasks.make, tasks.total, groups, shares or ())
 
 
-def _from_file(file: Path, most: int | None) -> TaskList:
-    tasks: dict[str, Task] = {}
-    total = 0
-    for total, task in enumerate(read_lines(file, Task), 1):
-        if most is not None and total > most:
-            continue
-        if task.id in tasks:
-            raise SettingsError(f"{file} has two tasks with the id {task.id!r}; give each one of its own.")
-        tasks[task.id] = task
-    if not tasks:
-        raise SettingsError(f"{file} holds no tasks")
-    media = MediaStore(file.parent / MEDIA)
-    return TaskList(tuple(tasks), lambda name, store: with_media(tasks[name], media, store), total)
+def _at(ids: tuple[str, ...], place: int, seed: int) -> str:
+    return _order(ids, seed, place // len(ids))[place % len(ids)]

@@ -9,22 +9,30 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 
 from saccade.errors import SettingsError
-from saccade.sandbox.attacks.attack import Attack
+from saccade.sandbox.attacks.attack import Attack, Promise
+from saccade.sandbox.attacks.branches import BRANCHES
+from saccade.sandbox.attacks.facts import FACTS
 from saccade.sandbox.attacks.files import FILES
 from saccade.sandbox.attacks.floods import FLOODS
 from saccade.sandbox.attacks.forging import RUNTIME
 from saccade.sandbox.attacks.kernel import KERNEL
 from saccade.sandbox.attacks.network import NETWORK
 from saccade.sandbox.attacks.processes import PROCESSES
+from saccade.sandbox.attacks.reports import REPORTS
 from saccade.sandbox.attacks.resources import RESOURCES
+from saccade.sandbox.attacks.rest import REST
+from saccade.sandbox.attacks.rollback import ROLLBACK
 from saccade.sandbox.attacks.runner import LIMITS, AttackOutcome, AttackRunner
 from saccade.sandbox.attacks.secrets import SECRETS
 from saccade.sandbox.attacks.wire import WIRE
 from saccade.sandbox.base import Sandbox
 
-__all__ = ["ATTACKS", "LIMITS", "Attack", "AttackOutcome", "AttackRunner", "choose", "run_attacks"]
+__all__ = ["ATTACKS", "LIMITS", "Attack", "AttackOutcome", "AttackRunner", "Promise", "choose", "run_attacks"]
 
-ATTACKS: tuple[Attack, ...] = (*FILES, *SECRETS, *NETWORK, *PROCESSES, *RESOURCES, *FLOODS, *KERNEL, *RUNTIME, *WIRE)
+ATTACKS: tuple[Attack, ...] = (
+    *(*FILES, *SECRETS, *FACTS, *NETWORK, *PROCESSES, *REST, *RESOURCES, *FLOODS, *KERNEL),
+    *(*ROLLBACK, *BRANCHES, *RUNTIME, *REPORTS, *WIRE),
+)
 """Every attack, in the order of the groups."""
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from enum import StrEnum
 
 from saccade.sandbox.result import RunResult
 
@@ -96,7 +97,7 @@ def sockets():
             found.append(copy)
     return found
 '''
-"""Put in front of every attack. The name `target` is bound to what the host laid out, see `surroundings`."""
+"""Put in front of every program of an attack. `target` is bound to what the host laid out, see `surroundings`."""
 
 
 def nothing_more(result: RunResult) -> str | None:
@@ -104,14 +105,49 @@ def nothing_more(result: RunResult) -> str | None:
     return None
 
 
+class Promise(StrEnum):
+    """What a sandbox promises, see `docs/sandbox.md`. Each attack tests one of these."""
+
+    CONFINED = "confined"
+    """Nothing outside the session's own workspace is reached."""
+    BOUNDED = "bounded"
+    """No limit is passed, and nobody else is slowed down or starved."""
+    UNDONE = "undone"
+    """After a failed call nothing that a later call can observe differs."""
+    SEPARATE = "separate"
+    """A branch shares nothing that can be written with its origin and its siblings."""
+    AT_REST = "at rest"
+    """When a call has ended, nothing of it runs."""
+    CHECKED = "checked"
+    """The host takes every report as an enemy's."""
+    SILENT = "silent"
+    """Nothing of other sessions or of the host is told."""
+
+
+OF_GROUP = {
+    **dict.fromkeys(("files", "network", "kernel"), Promise.CONFINED),
+    **dict.fromkeys(("processes", "resources", "floods"), Promise.BOUNDED),
+    **dict.fromkeys(("forging", "wire", "reports"), Promise.CHECKED),
+    **dict.fromkeys(("secrets", "facts"), Promise.SILENT),
+    "rollback": Promise.UNDONE,
+    "branches": Promise.SEPARATE,
+    "rest": Promise.AT_REST,
+}
+"""Group of attacks -> the promise that they test."""
+
+
 @dataclass(frozen=True, slots=True)
 class Attack:
-    """One hostile program.
+    """One hostile program, or several in a row.
 
     `tries` says in a few words what it tries. `check` looks at the result for a breach that the general evidence does
     not show, and returns what it found or None. `may_lose_session` marks attacks on the session's own wire, after
     which the host may drop that session (and nothing else). `wall_seconds` shortens the limit for programs that
     only wait.
+
+    `before` is a call that is kept, made before `code`. After it, `branch` runs in a branch of the session and
+    `sibling` in another one, and at last `after` in the session again: these look for what must not be there, and
+    print a breach.
     """
 
     name: str
@@ -121,6 +157,15 @@ class Attack:
     check: Callable[[RunResult], str | None] = nothing_more
     may_lose_session: bool = False
     wall_seconds: float | None = None
+    before: str = ""
+    branch: str = ""
+    sibling: str = ""
+    after: str = ""
+
+    @property
+    def promise(self) -> Promise:
+        """The promise that this attack tests."""
+        return OF_GROUP.get(self.group, Promise.CONFINED)
 
     @property
     def program(self) -> str:

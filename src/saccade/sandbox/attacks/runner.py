@@ -11,7 +11,8 @@ from types import TracebackType
 from typing import Self
 
 from saccade.errors import SaccadeError
-from saccade.sandbox.attacks.attack import BREACH, STOPPED, Attack
+from saccade.sandbox.attacks.attack import BREACH, PREAMBLE, STOPPED, Attack
+from saccade.sandbox.attacks.evidence import Held, busy_seconds, malformed
 from saccade.sandbox.attacks.surroundings import MEMORY_SLACK, Canaries, descendants, resident_bytes, strays
 from saccade.sandbox.base import Sandbox, Session
 from saccade.sandbox.isolation import Layer
@@ -34,9 +35,14 @@ LIMITS = Limits(
 )
 """Small limits under which the whole list runs in about a minute."""
 
+OVERTIME_SECONDS = 5.0
+"""Seconds beyond the limit of a call after which it counts as passing it; generous, for machines under load."""
+HELD_SECONDS = 1.0
+"""How long the host's event loop may stand still; generous, since whatever else runs here holds it up, too."""
+_RESTING = frozenset({"rest"})
+_BUSY_SECONDS = 0.1
 PATIENCE = 30.0
 """Seconds beyond the limit after which a call counts as blocking the host."""
-_SLACK = 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,13 +143,54 @@ class AttackRunner:
         return AttackOutcome(attack, not breaches, survived, neighbour_ok, seconds, evidence)
 
     async def _attempt(self, session: Session, attack: Attack, limits: Limits) -> tuple[RunResult | None, list[str]]:
-        call = session.run(attack.program, wall_seconds=attack.wall_seconds)
+        """The result of the attack itself, and every breach of it and of the calls around it."""
+        breaches: list[str] = []
+        if attack.before:
+            breaches += (await self._call(session, PREAMBLE + attack.before, limits))[1]
+        result, found = await self._call(session, attack.program, limits, attack.wall_seconds)
+        breaches += found
+        if result is not None and (breach := attack.check(result)):
+            breaches.append(breach)
+        if attack.branch:
+            breaches += await self._look_in_branches(session, attack, limits)
+        if attack.group in _RESTING and (busy := await asyncio.to_thread(busy_seconds)) > _BUSY_SECONDS:
+            breaches.append(f"the session's processes worked for {busy:.2f} s while no call ran")
+        if attack.after:
+            breaches += (await self._call(session, PREAMBLE + attack.after, limits))[1]
+        return result, breaches
+
+    async def _look_in_branches(self, session: Session, attack: Attack, limits: Limits) -> list[str]:
+        programs = [program for program in (attack.branch, attack.sibling) if program]
         try:
-            result = await asyncio.wait_for(call, limits.wall_seconds + PATIENCE)
+            branches = await asyncio.wait_for(session.branch(len(programs)), PATIENCE)
+        except SaccadeError:
+            return []  # refused as a whole
+        breaches: list[str] = []
+        try:
+            for branch, program in zip(branches, programs, strict=True):
+                breaches += (await self._call(branch, PREAMBLE + program, limits))[1]
+        finally:
+            for branch in branches:
+                await branch.close()
+        return breaches
+
+    async def _call(
+        self, session: Session, program: str, limits: Limits, wall_seconds: float | None = None
+    ) -> tuple[RunResult | None, list[str]]:
+        """One call and the breaches that its result shows."""
+        loop, began = asyncio.get_running_loop(), time.monotonic()
+        held = Held(loop)
+        try:
+            result = await asyncio.wait_for(
+                session.run(program, wall_seconds=wall_seconds), limits.wall_seconds + PATIENCE
+            )
         except TimeoutError:
             return None, [f"the host waited {PATIENCE:.0f} s longer than the limit"]
         except Exception as error:
             return None, [f"run() raised {type(error).__name__}: {error}"]
+        finally:
+            longest = held.stop()
+        over = time.monotonic() - began - (wall_seconds or limits.wall_seconds) - OVERTIME_SECONDS
         breaches = [line for line in result.stdout.splitlines() if line.startswith(BREACH)][:3]
         texts = "\n".join((result.stdout, result.stderr, result.value or "", result.traceback or "", *result.notes))
         for kind, secret in self._surroundings.secrets.items():
@@ -151,8 +198,10 @@ class AttackRunner:
                 breaches.append(f"the secret of the {kind} came back")
         if any(picture.data == self._surroundings.pixels for picture in result.pictures):
             breaches.append("a picture of the host came back")
-        if found := attack.check(result):
-            breaches.append(found)
+        if over > 0:
+            breaches.append(f"the call took {over + OVERTIME_SECONDS:.1f} s longer than its limit")
+        if longest > HELD_SECONDS:
+            breaches.append(f"the host's event loop was held for {longest:.2f} s")
         return result, breaches + malformed(result, limits)
 
     async def _survived(self, session: Session) -> bool:
@@ -171,31 +220,6 @@ class AttackRunner:
         except (SaccadeError, TimeoutError):
             return False
         return result.ok and result.stdout.strip() == "True ['neighbour.txt']"
-
-
-def malformed(result: RunResult, limits: Limits) -> list[str]:
-    """What in a result breaks its type or the caps: a guest may lie in its own output, but not beyond these."""
-    wrong = []
-    for name in ("stdout", "stderr", "value", "traceback"):
-        text = getattr(result, name)
-        if text is not None and (
-            not isinstance(text, str) or len(text.encode("utf-8", "replace")) > limits.output_bytes + _SLACK
-        ):
-            wrong.append(f"{name} is no text within the cap")
-        elif text is not None and text.encode("utf-8", "replace") != text.encode("utf-8", "surrogatepass"):
-            wrong.append(f"{name} cannot be encoded")
-    if len(result.pictures) > limits.pictures:
-        wrong.append(f"{len(result.pictures)} pictures came back")
-    for picture in result.pictures:
-        if picture.mode not in ("L", "RGB", "RGBA") or not isinstance(picture.data, bytes):
-            wrong.append("a picture of an unknown kind came back")
-        elif len(picture.data) != picture.width * picture.height * len(picture.mode):
-            wrong.append("a picture whose size lies came back")
-        elif picture.width * picture.height > limits.picture_pixels:
-            wrong.append("a picture over the cap came back")
-    if sum(picture.width * picture.height for picture in result.pictures) > limits.total_pixels:
-        wrong.append("pictures over the total cap came back")
-    return wrong
 
 
 def what_stopped(result: RunResult) -> str:

@@ -8,6 +8,7 @@ In pytest, with a fixture `sandbox` of your provider, opened with `LIMITS`:
 
 or anywhere: `outcomes = await run_all(lambda: MySandbox(limits=LIMITS))`.
 
+One check plays programs drawn at random against a model; `model.play` and `model.draw` play as many as are wanted.
 The checks do not try to break out (that is `saccade.sandbox.attacks`) and do not measure speed.
 """
 
@@ -25,6 +26,7 @@ from saccade.sandbox.conformance import (
     concurrency,
     images,
     limit_checks,
+    model,
     output,
     rollback,
     state,
@@ -37,7 +39,9 @@ __all__ = ["CHECKS", "LIMITS", "Check", "CheckResult", "ConformanceError", "run_
 
 CHECKS: tuple[Check, ...] = tuple(
     check
-    for module in (state, rollback, branches, images, videos, captures, output, limit_checks, statuses, concurrency)
+    for module in (
+        *(state, rollback, branches, model, images, videos, captures, output, limit_checks, statuses, concurrency),
+    )
     for check in module.GROUP.checks
 )
 """Every check, in the order of the groups."""

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import shutil
+import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from PIL import Image
+from pydantic import model_validator
 
 from saccade.errors import RecordError, SaccadeError, SettingsError
 from saccade.media.decode import decode
@@ -17,6 +20,8 @@ from saccade.record.codec import read_lines
 from saccade.record.content import ImagePart
 from saccade.record.settings import Settings
 from saccade.record.task import Task
+from saccade.tasks.sources.resolve import SourceDefaults
+from saccade.tasks.sources.task_set import open_tasks
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,12 +37,14 @@ class HeldOutItem:
 class HeldOut(Settings):
     """A test set under a name.
 
-    Without `images`, `file` holds tasks (as `saccade worlds sample` writes them) beside their folder `media`. With it,
-    `file` is a JSON list or JSON lines, in which each row names its pictures relative to `images`.
+    `source` names any source of tasks (`saccade.tasks.sources`): a benchmark, a file, a folder. Or else `file` says
+    where they lie. Without `images`, it holds tasks (as `saccade worlds sample` writes them) beside their folder
+    `media`. With it, it is a JSON list or JSON lines, in which each row names its pictures relative to `images`.
     """
 
     name: str
-    file: Path
+    source: str = ""
+    file: Path | None = None
     images: Path | None = None
     question: str = "question"
     """Field of a row that holds the question; it may be missing."""
@@ -46,6 +53,12 @@ class HeldOut(Settings):
     id: str = "id"
     """Field of a row that names it; its number where it is missing."""
 
+    @model_validator(mode="after")
+    def _one_place(self) -> Self:
+        if bool(self.source) == (self.file is not None):
+            raise ValueError(f"the test set {self.name} needs either `source` or `file`")
+        return self
+
     def items(self) -> Iterator[HeldOutItem]:
         """The questions with their pictures, decoded one after the other.
 
@@ -53,30 +66,44 @@ class HeldOut(Settings):
             SettingsError: the file or a picture cannot be read; a test set that is not read whole protects nothing.
         """
         try:
-            yield from self._rows() if self.images is not None else self._tasks()
+            if self.source:
+                yield from self._of_source()
+            elif self.file is not None:
+                yield from self._rows(self.file) if self.images is not None else self._tasks(self.file)
         except (OSError, ValueError, SaccadeError) as error:
             raise SettingsError(f"the test set {self.name} cannot be read: {error}") from error
 
-    def _tasks(self) -> Iterator[HeldOutItem]:
-        store = MediaStore(self.file.parent / "media")
-        for task in read_lines(self.file, Task):
-            parts = [item.part for item in task.media if isinstance(item.part, ImagePart)]
-            pictures = tuple(store.open(part).decode() for part in parts)
-            yield HeldOutItem(f"{self.name}/{task.id}", task.question, pictures)
+    def _of_source(self) -> Iterator[HeldOutItem]:
+        tasks = open_tasks([self.source], SourceDefaults(split="test"))
+        if tasks.problems:
+            raise RecordError(f"{len(tasks.problems)} of its rows give no task, the first: {tasks.problems[0]}")
+        with tempfile.TemporaryDirectory(prefix="saccade-held-out-") as folder:
+            for name in tasks.ids:
+                store = MediaStore(Path(folder) / "media")
+                yield self._item(tasks.make(name, store), store)
+                shutil.rmtree(store.root, ignore_errors=True)  # a test set may be large
 
-    def _rows(self) -> Iterator[HeldOutItem]:
-        text = self.file.read_text(encoding="utf-8")
+    def _tasks(self, file: Path) -> Iterator[HeldOutItem]:
+        store = MediaStore(file.parent / "media")
+        for task in read_lines(file, Task):
+            yield self._item(task, store)
+
+    def _item(self, task: Task, store: MediaStore) -> HeldOutItem:
+        parts = [item.part for item in task.media if isinstance(item.part, ImagePart)]
+        pictures = tuple(store.open(part).decode() for part in parts)
+        return HeldOutItem(f"{self.name}/{task.id}", task.question, pictures)
+
+    def _rows(self, file: Path) -> Iterator[HeldOutItem]:
+        text = file.read_text(encoding="utf-8")
         rows = json.loads(text) if text.lstrip().startswith("[") else map(json.loads, filter(str.strip, _lines(text)))
         for number, row in enumerate(rows):
             if not isinstance(row, dict) or self.image not in row:
-                raise RecordError(f"{self.file}, row {number + 1} has no field {self.image!r}")
-            yield HeldOutItem(
-                f"{self.name}/{row.get(self.id, number)}", str(row.get(self.question, "")), self._pictures(row)
-            )
+                raise RecordError(f"{file}, row {number + 1} has no field {self.image!r}")
+            pictures = self._pictures(row, self.images or file.parent)
+            yield HeldOutItem(f"{self.name}/{row.get(self.id, number)}", str(row.get(self.question, "")), pictures)
 
-    def _pictures(self, row: dict[str, Any]) -> tuple[Image.Image, ...]:
+    def _pictures(self, row: dict[str, Any], folder: Path) -> tuple[Image.Image, ...]:
         named = row[self.image]
-        folder = self.images or self.file.parent
         return tuple(decode((folder / path).read_bytes()) for path in (named if isinstance(named, list) else [named]))
 
 

@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
+from weakref import WeakValueDictionary
 
 from pydantic import PositiveInt
 
@@ -24,7 +25,7 @@ from saccade.record.trajectory import Trajectory
 from saccade.rewards.judges.client import JudgeClient, NoReply, PatientRules
 from saccade.rewards.judges.verdict import NoVerdict
 from saccade.sft.curate.stage import (
-    BatchStage,
+    AskStage,
     FilterContext,
     FilterOutcome,
     FilterSettings,
@@ -54,7 +55,11 @@ class JudgedSettings(PatientRules, FilterSettings):
     def start(self, around: FilterContext) -> FilterStage:
         """The stage; the model is made when the first question has no kept reply."""
         judge = CurationJudge(self, around)
-        return BatchStage(lambda batch: judge.decide([self.question(trajectory) for trajectory in batch]), judge.close)
+
+        async def decide(trajectory: Trajectory) -> FilterOutcome:
+            return await judge.decide(self.question(trajectory))
+
+        return AskStage(decide, self.concurrent, judge.close)
 
     def question(self, trajectory: Trajectory) -> JudgeQuestion | FilterOutcome:
         """What to ask about a trajectory, or the outcome where there is nothing to ask."""
@@ -62,38 +67,27 @@ class JudgedSettings(PatientRules, FilterSettings):
 
 
 class CurationJudge:
-    """Asks one model. Not for use inside a running event loop."""
+    """Asks one model; about two trajectories to which the same question is put, once."""
 
     def __init__(self, settings: JudgedSettings, around: FilterContext) -> None:
         self._media: MediaReader = around.media
         name = settings.judge
         later = _LaterModel(name, lambda: patient(load_model(name), settings.retry))
         self._client = JudgeClient(later, settings, around.cache, lambda request: _kept_before(name, request))
-        self._runner = asyncio.Runner()
+        self._asking: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
-    def decide(self, questions: Sequence[JudgeQuestion | FilterOutcome]) -> list[FilterOutcome]:
-        """An outcome for each question. Raises `ModelError` when the judge cannot be asked."""
-        return self._runner.run(self._decide(questions))
-
-    def close(self) -> None:
+    async def close(self) -> None:
         """Give back connections."""
-        self._runner.run(self._client.close())
-        self._runner.close()
+        await self._client.close()
 
-    async def _decide(self, questions: Sequence[JudgeQuestion | FilterOutcome]) -> list[FilterOutcome]:
-        # All are waited for, so that what was answered is in the cache when one of them fails.
-        settled = await asyncio.gather(*map(self._outcome, questions), return_exceptions=True)
-        outcomes: list[FilterOutcome] = []
-        for item in settled:
-            if isinstance(item, BaseException):
-                raise item
-            outcomes.append(item)
-        return outcomes
-
-    async def _outcome(self, question: JudgeQuestion | FilterOutcome) -> FilterOutcome:
+    async def decide(self, question: JudgeQuestion | FilterOutcome) -> FilterOutcome:
+        """The outcome of a question. Raises `ModelError` when the judge cannot be asked."""
         if not isinstance(question, JudgeQuestion):
             return question
-        said: FilterOutcome | NoReply = await self._client.ask(question.message, question.read, self._media)
+        # A second one waits, and finds the reply on the disk.
+        lock = self._asking.setdefault(question.message.model_dump_json(), asyncio.Lock())
+        async with lock:
+            said: FilterOutcome | NoReply = await self._client.ask(question.message, question.read, self._media)
         if not isinstance(said, NoReply):
             return said
         if said.reason is NoVerdict.REFUSED:

@@ -9,6 +9,7 @@
     [[filter]]
     name = "duplicates"
     label = "near"                 # needed only where a filter comes twice: overrides name it
+    only = { sources = ["sa1b*"] } # a branch: others pass this filter by; also `tags`, and `without = {...}`
 
 Overrides are `name.parameter=value` (or `label.parameter=value`); every mistake is reported at once.
 """
@@ -18,7 +19,7 @@ from __future__ import annotations
 import os
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, get_args
 
 from pydantic import ValidationError
@@ -27,8 +28,10 @@ from saccade.errors import RegistryError, SettingsError
 from saccade.recipes.find import find_recipe
 from saccade.record.code_notes import code_notes
 from saccade.record.mistakes import mistaken, mistakes_of
+from saccade.record.settings import Settings
 from saccade.record.suggest import did_you_mean
 from saccade.record.toml_text import to_toml, toml_value
+from saccade.sft.curate.branch import Branch
 from saccade.sft.curate.categories import CategoryRule
 from saccade.sft.curate.registry import FILTERS, load_filter
 from saccade.sft.curate.stage import FilterSettings
@@ -43,6 +46,7 @@ class FilterStep:
     filter: str
     """`id@version`, or code of the user's own as it was named."""
     settings: FilterSettings
+    branch: Branch = field(default_factory=Branch)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +60,13 @@ class Pipeline:
     def to_toml(self) -> str:
         """The resolved pipeline, defaults included; reads back as the same pipeline."""
         filters = [
-            {"name": step.filter, "label": step.label, **step.settings.model_dump(mode="json")} for step in self.steps
+            {
+                "name": step.filter,
+                "label": step.label,
+                **step.branch.model_dump(mode="json", exclude_defaults=True),
+                **step.settings.model_dump(mode="json"),
+            }
+            for step in self.steps
         ]
         notes = code_notes([step.filter for step in self.steps])
         return notes + to_toml({"category": self.category, "filter": filters})
@@ -126,9 +136,12 @@ def _step(table: dict[str, Any], mistakes: list[str]) -> FilterStep | None:
         mistakes.append(f"filter: a table has no name: {table}")
         return None
     label = str(table.pop("label", _label(name)))
+    chosen = {key: table.pop(key) for key in ("only", "without") if key in table}
+    kind: type[Settings] = Branch
     try:
-        kind = load_filter(name)
-        return FilterStep(label, FILTERS.full_name(name), kind.model_validate(table))
+        branch = Branch.model_validate(chosen)
+        kind = filter_kind = load_filter(name)
+        return FilterStep(label, FILTERS.full_name(name), filter_kind.model_validate(table), branch)
     except RegistryError as error:
         mistakes.append(f"{label}: {error}")
     except ValidationError as error:

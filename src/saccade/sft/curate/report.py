@@ -10,7 +10,7 @@ from pydantic import NonNegativeInt
 from saccade.record.base import SCHEMA_VERSION, Name, Record, Text
 from saccade.record.trajectory import Trajectory
 from saccade.sft.curate.categories import CategoryRule, categories
-from saccade.sft.curate.stage import Drop, FilterOutcome, Undecided
+from saccade.sft.curate.stage import KEEP, Drop, FilterOutcome, Undecided
 
 EXAMPLES = 5
 """Ids that are kept for each reason; all of them are in `dropped.jsonl`."""
@@ -58,6 +58,8 @@ class FilterReport(Record):
     dropped: NonNegativeInt
     undecided: NonNegativeInt
     """Those that it could not decide about, whether they were kept or not."""
+    beside: NonNegativeInt = 0
+    """Those of another branch, which passed it by; among those that were seen and kept."""
     reasons: tuple[ReasonCount, ...]
     categories: tuple[CategoryCount, ...]
 
@@ -74,6 +76,8 @@ class CurateReport(Record):
     renamed: NonNegativeInt
     """Trajectories whose id an earlier run had, and that therefore got their run's name before it."""
     filters: tuple[FilterReport, ...]
+    broken: tuple[Text, ...] = ()
+    """Why rows of sources of tasks gave none."""
 
 
 class Tally:
@@ -81,7 +85,7 @@ class Tally:
 
     def __init__(self, label: str, filter_id: str, rule: CategoryRule) -> None:
         self._label, self._filter, self._rule = label, filter_id, rule
-        self._seen = self._kept = 0
+        self._seen = self._kept = self._beside = 0
         self._reasons: Counter[tuple[Literal["dropped", "undecided"], str]] = Counter()
         self._examples: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
         self._category_seen: Counter[str] = Counter()
@@ -112,6 +116,11 @@ class Tally:
             detail=outcome.detail,
         )
 
+    def pass_by(self, trajectory: Trajectory) -> None:
+        """Count one that is of another branch."""
+        self._beside += 1
+        self.count(trajectory, KEEP, kept=True)
+
     def report(self) -> FilterReport:
         """The counts so far; reasons by count, categories by name."""
         reasons = sorted(self._reasons.items(), key=lambda item: (-item[1], item[0]))
@@ -125,6 +134,7 @@ class Tally:
             kept=self._kept,
             dropped=totals["dropped"],
             undecided=totals["undecided"],
+            beside=self._beside,
             reasons=tuple(
                 ReasonCount(
                     outcome=outcome, reason=reason, count=count, examples=tuple(self._examples[outcome, reason])

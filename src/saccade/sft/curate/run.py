@@ -1,83 +1,124 @@
-"""Runs a pipeline over runs and writes a run again: order kept, the same every time, media linked.
+"""Runs a pipeline over runs or tasks and writes the same again: order kept, the same every time, media linked.
 
-The output folder holds `trajectories.jsonl` and `media/`, and beside them `report.json`, `dropped.jsonl` (every
-trajectory that was left out or undecided, and why) and `pipeline.toml` (resolved). Trajectories are read as a stream;
-in memory are one batch, the ids, and what a filter of whole sets notes. Trajectories that an outage of ours ended are
+The output folder holds `trajectories.jsonl` (or `tasks.jsonl`) and `media/`, so it is a source like any other, and
+beside them `report.json`, `dropped.jsonl` (everything that was left out or undecided, and why) and `pipeline.toml`
+(resolved). Trajectories flow through the filters one after the other: while a judge is asked about one, another judge
+is asked about an earlier one; only a filter of the whole set waits for all. Those that an outage of ours ended are
 always left out. It cannot be resumed, but judges keep their verdicts on the disk.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
+from contextlib import AsyncExitStack, aclosing
 from dataclasses import dataclass, field
-from itertools import islice
 from pathlib import Path
 from typing import IO, Any
 
 from saccade.episode.run_folder import MEDIA, TRAJECTORIES
+from saccade.errors import SettingsError
 from saccade.media.store import MediaStore
 from saccade.record.codec import dumps, read_lines
 from saccade.record.trajectory import Trajectory
+from saccade.sft.curate.asked import asked_in_order
 from saccade.sft.curate.output import link_into, new_folder
 from saccade.sft.curate.pipeline import FilterStep, Pipeline
 from saccade.sft.curate.report import CurateReport, FilterReport, Tally
 from saccade.sft.curate.sources import SourceRuns
-from saccade.sft.curate.stage import KEEP, BatchStage, Drop, FilterContext, FilterOutcome, FilterStage, Keep, Undecided
+from saccade.sft.curate.stage import (
+    KEEP,
+    AskStage,
+    BatchStage,
+    Drop,
+    FilterContext,
+    FilterOutcome,
+    FilterStage,
+    Keep,
+    Undecided,
+    WholeStage,
+)
+from saccade.tasks.sources.folder import TASKS
 
-BATCH = 32
-"""Trajectories that pass through the filters together."""
 LOST = "lost"
 """Label under which outages of ours are reported, before all filters."""
 
 
 def curate(
-    runs: Sequence[Path],
+    sources: Sequence[str | Path],
     pipeline: Pipeline,
     out: Path,
     *,
     cache: Path,
     on_read: Callable[[], None] = lambda: None,
 ) -> CurateReport:
-    """Write what `pipeline` leaves of `runs` to `out`, a new folder, which appears complete or not at all.
+    """Write what `pipeline` leaves of `sources` to `out`, a new folder, which appears complete or not at all.
 
     Args:
-        runs: run folders, read in this order.
+        sources: run folders, read in this order; or sources of tasks, as `open_tasks` takes them.
         pipeline: the filters.
         out: must not exist, or be empty.
         cache: folder in which judges keep their verdicts.
-        on_read: called for every trajectory that is read from the runs.
+        on_read: called for every trajectory or task that is read.
 
     Raises:
         RecordError: a run cannot be read, or `out` exists.
-        SettingsError: a filter's settings name something that is not there.
+        SettingsError: a filter's settings name something that is not there, or it needs episodes and there are tasks.
         ModelError: a judge cannot be asked; its verdicts so far are kept.
     """
-    source = SourceRuns(runs)
-    with new_folder(out) as folder, ExitStack() as open_things:
+    source = SourceRuns(sources)
+    check_about(pipeline, source)
+    with new_folder(out) as folder:
+        return asyncio.run(_curated(source, pipeline, folder, cache, on_read))
+
+
+def check_about(pipeline: Pipeline, source: SourceRuns) -> None:
+    """Raise `SettingsError` for filters of what a model did, where nobody has played the tasks yet."""
+    wrong = [step.label for step in pipeline.steps if source.of_tasks and not step.settings.ABOUT_TASKS]
+    if wrong:
+        raise SettingsError(
+            f"{', '.join(source.names)} holds tasks that nobody has played, and {', '.join(wrong)} looks at what a "
+            "model did. Leave that out, or curate a run."
+        )
+
+
+async def _curated(
+    source: SourceRuns, pipeline: Pipeline, folder: Path, cache: Path, on_read: Callable[[], None]
+) -> CurateReport:
+    async with AsyncExitStack() as open_things:
         around = FilterContext(source, cache)
-        played = _Run(folder, open_things.enter_context((folder / "dropped.jsonl").open("w", encoding="utf-8")))
+        log = open_things.enter_context((folder / "dropped.jsonl").open("w", encoding="utf-8"))
+        played = _Run(folder, log)
         played.add(Tally(LOST, LOST, pipeline.category))
         for step in pipeline.steps:
             stage = step.settings.start(around)
             if isinstance(stage, BatchStage):
                 open_things.callback(stage.close)
+            elif isinstance(stage, AskStage):
+                open_things.push_async_callback(stage.close)
             played.add(Tally(step.label, step.filter, pipeline.category), step, stage)
-        kept = played.play(_noticed(source.trajectories(), on_read))
+        kept = await played.play(_noticed(source.trajectories(), on_read))
         _link_media(kept, MediaStore(folder / MEDIA), source)
-        kept.replace(folder / TRAJECTORIES)
-        filters = played.reports()
-        report = CurateReport(
-            runs=tuple(str(path) for path in runs),
-            category=pipeline.category,
-            read=filters[0].seen,
-            kept=filters[-1].kept,
-            renamed=source.renamed,
-            filters=filters,
-        )
+        if source.of_tasks:
+            _write_tasks(kept, folder / TASKS)
+        else:
+            kept.replace(folder / TRAJECTORIES)
+        report = _report(source, pipeline, played.reports())
         (folder / "report.json").write_text(report.model_dump_json(indent=2) + "\n", encoding="utf-8")
         (folder / "pipeline.toml").write_text(pipeline.to_toml(), encoding="utf-8")
     return report
+
+
+def _report(source: SourceRuns, pipeline: Pipeline, filters: tuple[FilterReport, ...]) -> CurateReport:
+    return CurateReport(
+        runs=source.names,
+        category=pipeline.category,
+        read=filters[0].seen,
+        kept=filters[-1].kept,
+        broken=tuple(source.broken),
+        renamed=source.renamed,
+        filters=filters,
+    )
 
 
 @dataclass
@@ -97,61 +138,66 @@ class _Run:
     def reports(self) -> tuple[FilterReport, ...]:
         return tuple(tally.report() for tally in self.tallies)
 
-    def play(self, trajectories: Iterable[Trajectory]) -> Path:
+    async def play(self, trajectories: Iterable[Trajectory]) -> Path:
         """Play all stages; the file of what is left. A stage of whole sets ends a pass over the stream."""
         stream = self._not_lost(trajectories)
-        batches: list[tuple[Tally, FilterStep, BatchStage]] = []
         for number, (tally, step, stage) in enumerate(self.stages):
-            if isinstance(stage, BatchStage):
-                batches.append((tally, step, stage))
-                continue
-            file = self.folder / f".pass-{number}.jsonl"
-            notes = self._pass(stream, batches, file, stage.note)
-            stream = self._chosen(file, stage.choose(notes), tally, step)
-            batches = []
+            if isinstance(stage, WholeStage):
+                file = self.folder / f".pass-{number}.jsonl"
+                notes = await _written(stream, file, _note_of(stage, step))
+                stream = self._chosen(file, notes, stage, tally, step)
+            elif isinstance(stage, BatchStage):
+                stream = self._ruled(stream, stage, tally, step)
+            else:
+                stream = self._asked(stream, stage, tally, step)
         kept = self.folder / ".kept.jsonl"
-        self._pass(stream, batches, kept, lambda _: None)
+        await _written(stream, kept, lambda one: None)
         return kept
 
-    def _pass(
-        self,
-        stream: Iterator[Trajectory],
-        stages: Sequence[tuple[Tally, FilterStep, BatchStage]],
-        file: Path,
-        note: Callable[[Trajectory], Any],
-    ) -> list[Any]:
-        """Write what `stages` leave of the stream to a file; what is noted of each."""
-        notes = []
-        with file.open("w", encoding="utf-8", newline="\n") as lines:
-            while batch := list(islice(stream, BATCH)):
-                for tally, step, stage in stages:
-                    outcomes = stage.decide(batch)
-                    pairs = zip(batch, outcomes, strict=True)
-                    batch = [left for pair in pairs if (left := self._left(*pair, tally, step)) is not None]
-                for trajectory in batch:
-                    lines.write(dumps(trajectory) + "\n")
-                    notes.append(note(trajectory))
-        return notes
+    async def _ruled(
+        self, stream: AsyncGenerator[Trajectory, None], stage: BatchStage, tally: Tally, step: FilterStep
+    ) -> AsyncGenerator[Trajectory, None]:
+        async with aclosing(stream):
+            async for trajectory in stream:
+                outcome = stage.decide([trajectory])[0] if step.branch.has(trajectory.task) else None
+                if (left := self._left(trajectory, outcome, tally, step)) is not None:
+                    yield left
 
-    def _chosen(
-        self, file: Path, outcomes: Sequence[FilterOutcome], tally: Tally, step: FilterStep
-    ) -> Iterator[Trajectory]:
-        for trajectory, outcome in zip(read_lines(file, Trajectory), outcomes, strict=True):
-            left = self._left(trajectory, outcome, tally, step)
+    async def _asked(
+        self, stream: AsyncGenerator[Trajectory, None], stage: AskStage, tally: Tally, step: FilterStep
+    ) -> AsyncGenerator[Trajectory, None]:
+        async def decide(trajectory: Trajectory) -> FilterOutcome:
+            return await stage.decide(trajectory) if step.branch.has(trajectory.task) else KEEP
+
+        async with aclosing(stream), aclosing(asked_in_order(stream, decide, stage.at_once)) as asked:
+            async for trajectory, outcome in asked:
+                concerned = outcome if step.branch.has(trajectory.task) else None
+                if (left := self._left(trajectory, concerned, tally, step)) is not None:
+                    yield left
+
+    async def _chosen(
+        self, file: Path, notes: Sequence[tuple[bool, Any]], stage: WholeStage, tally: Tally, step: FilterStep
+    ) -> AsyncGenerator[Trajectory, None]:
+        outcomes = iter(stage.choose([note for concerned, note in notes if concerned]))
+        for trajectory, (concerned, _) in zip(read_lines(file, Trajectory), notes, strict=True):
+            left = self._left(trajectory, next(outcomes) if concerned else None, tally, step)
             if left is not None:
                 yield left
         file.unlink()
 
-    def _not_lost(self, trajectories: Iterable[Trajectory]) -> Iterator[Trajectory]:
+    async def _not_lost(self, trajectories: Iterable[Trajectory]) -> AsyncGenerator[Trajectory, None]:
         for trajectory in trajectories:
             outcome = Drop(f"ended as {trajectory.stop}", trajectory.stop_detail) if trajectory.lost else KEEP
             if self._left(trajectory, outcome, self.tallies[0], None) is not None:
                 yield trajectory
 
     def _left(
-        self, trajectory: Trajectory, outcome: FilterOutcome, tally: Tally, step: FilterStep | None
+        self, trajectory: Trajectory, outcome: FilterOutcome | None, tally: Tally, step: FilterStep | None
     ) -> Trajectory | None:
-        """The trajectory for the next filter, or None; counted either way."""
+        """The trajectory for the next filter, or None; counted either way. No outcome: it is of another branch."""
+        if outcome is None:
+            tally.pass_by(trajectory)
+            return trajectory
         keeps = step is not None and step.settings.undecided == "keep"
         stays = isinstance(outcome, Keep) or (isinstance(outcome, Undecided) and keeps)
         line = tally.count(trajectory, outcome, stays)
@@ -162,10 +208,39 @@ class _Run:
         return (outcome.trajectory if isinstance(outcome, Keep) else None) or trajectory
 
 
+def _note_of(stage: WholeStage, step: FilterStep) -> Callable[[Trajectory], tuple[bool, Any]]:
+    """Whether a trajectory is of the filter's branch, and what the filter notes of it then."""
+
+    def note(trajectory: Trajectory) -> tuple[bool, Any]:
+        concerned = step.branch.has(trajectory.task)
+        return concerned, stage.note(trajectory) if concerned else None
+
+    return note
+
+
+async def _written(
+    stream: AsyncGenerator[Trajectory, None], file: Path, note: Callable[[Trajectory], Any]
+) -> list[Any]:
+    """Write the stream to a file; what is noted of each."""
+    notes = []
+    with file.open("w", encoding="utf-8", newline="\n") as lines:
+        async with aclosing(stream):
+            async for trajectory in stream:
+                lines.write(dumps(trajectory) + "\n")
+                notes.append(note(trajectory))
+    return notes
+
+
 def _noticed(trajectories: Iterable[Trajectory], on_read: Callable[[], None]) -> Iterator[Trajectory]:
     for trajectory in trajectories:
         on_read()
         yield trajectory
+
+
+def _write_tasks(kept: Path, file: Path) -> None:
+    with file.open("w", encoding="utf-8", newline="\n") as lines:
+        lines.writelines(dumps(trajectory.task) + "\n" for trajectory in read_lines(kept, Trajectory))
+    kept.unlink()
 
 
 def _link_media(kept: Path, store: MediaStore, source: SourceRuns) -> None:

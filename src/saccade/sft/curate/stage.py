@@ -1,17 +1,18 @@
 """What a filter is: settings that make a stage, and a stage that says of every trajectory whether it stays.
 
-A filter that looks at one trajectory at a time is a `BatchStage` (it sees them in order, some at once, so that a judge
-can ask about several side by side); one that must know the whole set is a `WholeStage`: it keeps a small note of each
-trajectory and chooses at the end. A filter never reads a gold answer to a model that is curated, and never edits what a
-model wrote; a trajectory that stays may get tags, a split or evidence boxes.
+A filter that looks at one trajectory at a time is a `BatchStage` (it sees them in order); one that waits for somebody,
+such as a judge, is an `AskStage`, which has several under way at once; one that must know the whole set is a
+`WholeStage`: it keeps a small note of each trajectory and chooses at the end. A filter never reads a gold answer to a
+model that is curated, and never edits what a model wrote; a trajectory that stays may get tags, a split, evidence
+boxes, or a gold answer that a person corrected.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import Any, ClassVar, Literal, Protocol, TypeAlias
 
 from saccade.record.content import ImagePart
 from saccade.record.settings import Settings
@@ -62,10 +63,23 @@ KEEP = Keep()
 
 @dataclass(frozen=True, slots=True)
 class BatchStage:
-    """Decides in order, one outcome for each trajectory; never called again once the set has ended."""
+    """Decides in order, one outcome for each trajectory; how many it is given at a time is not promised."""
 
     decide: Callable[[Sequence[Trajectory]], Sequence[FilterOutcome]]
     close: Callable[[], None] = field(default=lambda: None)
+
+
+async def _nothing() -> None:
+    """There is nothing to give back."""
+
+
+@dataclass(frozen=True, slots=True)
+class AskStage:
+    """Waits for each decision, with several under way; what it raises ends the run when those that run are done."""
+
+    decide: Callable[[Trajectory], Awaitable[FilterOutcome]]
+    at_once: int = 8
+    close: Callable[[], Awaitable[None]] = field(default=_nothing)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +92,7 @@ class WholeStage:
     """An outcome for each note; a `Keep` without a trajectory."""
 
 
-FilterStage: TypeAlias = BatchStage | WholeStage
+FilterStage: TypeAlias = BatchStage | AskStage | WholeStage
 """A filter at work in a pipeline."""
 
 
@@ -98,6 +112,9 @@ class FilterContext:
 
 class FilterSettings(Settings):
     """Base of all filters. The first sentence of the docstring is what `saccade curate --list` shows."""
+
+    ABOUT_TASKS: ClassVar[bool] = False
+    """Whether it looks at tasks alone, so that it can choose among tasks that nobody has played yet."""
 
     undecided: Literal["leave_out", "keep"] = "leave_out"
     """What becomes of a trajectory that the filter could not decide about; either way it is counted as undecided."""

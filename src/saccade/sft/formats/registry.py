@@ -12,6 +12,7 @@ _HERE = "saccade.sft.formats"
 FORMATS: Final = Registry[Format](
     "formats",
     {
+        "pyvision-rl@1": f"{_HERE}.pyvision_rl:FORMAT",
         "saccade@1": f"{_HERE}.run_format:FORMAT",
         "sharegpt@1": f"{_HERE}.sharegpt:FORMAT",
         "swift@1": f"{_HERE}.swift:FORMAT",

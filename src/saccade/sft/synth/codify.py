@@ -1,4 +1,4 @@
-"""CodeDance's synthesis: reasoning in words, rewritten so that calculations become code, and then really run.
+"""CodeDance's synthesis: reasoning in words, alone or rewritten so that calculations become code that is really run.
 
 The teacher reasons without tools; a writer turns that into steps of code; the steps are played in the sandbox as any
 model's turns; then the writer, shown what really came back, gives the answer. Steps that fail discard the trajectory.
@@ -19,6 +19,7 @@ from saccade.record.status import Status
 from saccade.record.task import Task
 from saccade.record.trajectory import Sampling, Trajectory
 from saccade.sft.experts.expert import completion
+from saccade.sft.synth.atomic import ATOMIC_PROMPTS, labelled
 from saccade.sft.synth.jobs import Job
 from saccade.sft.synth.made import DiscardedError
 from saccade.sft.synth.makers import SynthResources
@@ -39,6 +40,25 @@ R = TypeVar("R")
 
 
 @dataclass(frozen=True)
+class ReasonMaker:
+    """Answers at once, with reasoning in words before them: what easy questions are to be answered with."""
+
+    stage: SynthResources
+    teacher: Model
+
+    async def make(self, job: Job, task: Task, notes: Mapping[str, str]) -> Trajectory:
+        plan = self.stage.plan(job, task)
+        model = Reasoned(self.stage, plan, self.teacher)
+        played = await self.stage.play(plan, model)
+        if model.discarded is not None:
+            raise model.discarded
+        return played
+
+    async def close(self) -> None:
+        await self.teacher.close()
+
+
+@dataclass(frozen=True)
 class CodifyMaker:
     """Trajectories out of reasoning in words."""
 
@@ -47,38 +67,38 @@ class CodifyMaker:
     writer: Model
 
     async def make(self, job: Job, task: Task, notes: Mapping[str, str]) -> Trajectory:
-        model = Codified(self.stage, self.stage.plan(job, task), self.teacher, self.writer)
-        played = await self.stage.play(self.stage.plan(job, task), model)
+        plan = self.stage.plan(job, task)
+        asked = self.stage.atomic_of(job)
+        model = Codified(self.stage, plan, self.teacher, self.writer, "" if asked is None else ATOMIC_PROMPTS[asked])
+        played = await self.stage.play(plan, model)
         if model.discarded is not None:
             raise model.discarded
         for turn in played.turns:
             if turn.execution is not None and turn.execution.status is not Status.OK:
                 raise DiscardedError("code failed", turn.execution.traceback or turn.execution.status.value)
-        return played
+        return labelled(played, asked)
 
     async def close(self) -> None:
         await self.teacher.close()
         await self.writer.close()
 
 
-class Codified:
-    """Two models as one, for one episode."""
+class Reasoned:
+    """A teacher that reasons in words, spoken in a dialect; for one episode."""
 
-    def __init__(self, stage: SynthResources, plan: Plan, teacher: Model, writer: Model) -> None:
-        self.name = f"{teacher.name}+{writer.name}"
+    def __init__(self, stage: SynthResources, plan: Plan, teacher: Model) -> None:
+        self.name = teacher.name
         self.discarded: DiscardedError | None = None
         """Why the episode must not be kept."""
         self._stage = stage
         self._plan = plan
         self._teacher = teacher
-        self._writer = writer
-        self._steps: list[CodeStep] | None = None
         self._turn = 0
 
     async def complete(
         self, request: Request, media: MediaReader, *, on_text: Callable[[str], None] | None = None
     ) -> Completion:
-        """The next step, or the answer after the last. Raises `ModelRefusedError` for output of the wrong form."""
+        """The next turn. Raises `ModelRefusedError` for output of the wrong form."""
         try:
             action, thought = await self._next(request, media)
             first, self._turn = self._turn == 0, self._turn + 1
@@ -94,20 +114,12 @@ class Codified:
         """The models are the maker's."""
 
     async def _next(self, request: Request, media: MediaReader) -> tuple[Action, str]:
-        if self._steps is None:
-            self._steps = list(await self._planned(media))
-        if self._steps:
-            step = self._steps.pop(0)
-            return Code(code=step.code), step.thought
-        last = Message(role="user", parts=(TextPart(text=CONCLUDE),))
-        thought, answer = await self._ask(self._writer, (*request.messages, last), media, conclusion_in)
-        return Answer(text=answer), thought
+        reasoning, answer = await self._reasoned(media)
+        return Answer(text=answer), reasoning
 
-    async def _planned(self, media: MediaReader) -> tuple[CodeStep, ...]:
+    async def _reasoned(self, media: MediaReader) -> tuple[str, str]:
         question = question_of(self._plan.task)
-        reasoning = await self._ask(self._teacher, (self._message(f"{REASON}\n{question}"),), media, reasoning_in)
-        asked = f"{CODIFY}\n{names_of(self._plan.opening)}\n\n{question}\n\nReasoning:\n{reasoning}"
-        return await self._ask(self._writer, (self._message(asked),), media, steps_in)
+        return await self._ask(self._teacher, (self._message(f"{REASON}\n{question}"),), media, reasoning_in)
 
     def _message(self, text: str) -> Message:
         media = [item.part for item in self._plan.task.media]
@@ -118,10 +130,43 @@ class Codified:
     ) -> R:
         settings = self._stage.settings.teacher
         sampling: Sampling = settings.sampling if model is self._teacher else settings.writer_sampling
-        for _ in range(settings.tries - 1):
-            text = (await model.complete(Request(messages, sampling=sampling), media)).text
-            try:
-                return read(text)
-            except DiscardedError:
-                continue
-        return read((await model.complete(Request(messages, sampling=sampling), media)).text)
+        return await in_form(model, Request(messages, sampling=sampling), media, read, settings.tries)
+
+
+class Codified(Reasoned):
+    """Two models as one, for one episode."""
+
+    def __init__(self, stage: SynthResources, plan: Plan, teacher: Model, writer: Model, hint: str = "") -> None:
+        """`hint` is what the steps are to be like beside what every step is to be like."""
+        super().__init__(stage, plan, teacher)
+        self.name = f"{teacher.name}+{writer.name}"
+        self._writer = writer
+        self._hint = hint
+        self._steps: list[CodeStep] | None = None
+
+    async def _next(self, request: Request, media: MediaReader) -> tuple[Action, str]:
+        if self._steps is None:
+            self._steps = list(await self._planned(media))
+        if self._steps:
+            step = self._steps.pop(0)
+            return Code(code=step.code), step.thought
+        last = Message(role="user", parts=(TextPart(text=CONCLUDE),))
+        thought, answer = await self._ask(self._writer, (*request.messages, last), media, conclusion_in)
+        return Answer(text=answer), thought
+
+    async def _planned(self, media: MediaReader) -> tuple[CodeStep, ...]:
+        reasoning, _ = await self._reasoned(media)
+        parts = [f"{CODIFY}{self._hint}", names_of(self._plan.opening), "", question_of(self._plan.task)]
+        asked = "\n".join([*parts, "", f"Reasoning:\n{reasoning}"])
+        return await self._ask(self._writer, (self._message(asked),), media, steps_in)
+
+
+async def in_form(model: Model, request: Request, media: MediaReader, read: Callable[[str], R], tries: int) -> R:
+    """What `read` makes of a reply; asked up to `tries` times. Raises `DiscardedError` as `read` does for the last."""
+    for _ in range(tries - 1):
+        text = (await model.complete(request, media)).text
+        try:
+            return read(text)
+        except DiscardedError:
+            continue
+    return read((await model.complete(request, media)).text)

@@ -17,10 +17,12 @@ from saccade.record.content import Message, Part, TextPart
 from saccade.record.task import Task
 from saccade.record.trajectory import Trajectory
 from saccade.record.turn import FinishReason, TokenCounts, Turn
+from saccade.sft.synth.codify import in_form
 from saccade.sft.synth.jobs import Job
 from saccade.sft.synth.made import DiscardedError
 from saccade.sft.synth.makers import Maker, SynthResources
 from saccade.sft.synth.prompts import DENSIFY, invalid, question_of, thoughts_in
+from saccade.sft.synth.stored import StoredJobs
 
 _ENDS = re.compile(r"\n*(?:</think>|<code>|<tool_call|<answer>|```)")
 
@@ -35,31 +37,47 @@ class DensifyMaker:
 
     async def make(self, job: Job, task: Task, notes: Mapping[str, str]) -> Trajectory:
         """See `Maker`; a trajectory that did not end with an answer comes back as it is."""
-        played = await self.base.make(job, task, notes)
-        if played.answer is None:
-            return played
-        tries = self.stage.settings.teacher.tries
-        for number in range(tries):
-            text = await self._asked(played)
-            try:
-                return densified(played, self.stage.dialect, thoughts_in(text, len(played.turns)), self.writer.name)
-            except DiscardedError:
-                if number == tries - 1:
-                    raise
-        raise AssertionError("at least one try")
+        return await with_new_thoughts(self.stage, self.writer, await self.base.make(job, task, notes))
 
     async def close(self) -> None:
         await self.base.close()
         await self.writer.close()
 
-    async def _asked(self, played: Trajectory) -> str:
-        request = Request(
-            (Message(role="user", parts=_parts(played)),), sampling=self.stage.settings.teacher.writer_sampling
-        )
-        try:
-            return (await self.writer.complete(request, self.stage.store)).text
-        except ModelError as error:
-            raise DiscardedError("writer lost", str(error)) from error
+
+@dataclass(frozen=True)
+class RewriteMaker:
+    """Stored trajectories with thoughts of another model; nothing is played, and their scores stay."""
+
+    stage: SynthResources
+    stored: StoredJobs
+    writer: Model
+
+    async def make(self, job: Job, task: Task, notes: Mapping[str, str]) -> Trajectory:
+        return await with_new_thoughts(self.stage, self.writer, self.stored.trajectory(job))
+
+    async def close(self) -> None:
+        await self.writer.close()
+
+
+async def with_new_thoughts(stage: SynthResources, writer: Model, played: Trajectory) -> Trajectory:
+    """The trajectory with thoughts of `writer`; one without an answer as it is.
+
+    Raises:
+        DiscardedError: what the writer wrote does not have the form, or it could not be asked.
+    """
+    if played.answer is None:
+        return played
+    settings = stage.settings.teacher
+    sampling = settings.sampling if settings.recipe == "rewrite" else settings.writer_sampling
+    request = Request((Message(role="user", parts=_parts(played)),), sampling=sampling)
+
+    def read(text: str) -> Trajectory:
+        return densified(played, stage.dialect, thoughts_in(text, len(played.turns)), writer.name)
+
+    try:
+        return await in_form(writer, request, stage.store, read, settings.tries)
+    except ModelError as error:
+        raise DiscardedError("writer lost", str(error)) from error
 
 
 def densified(played: Trajectory, dialect: Dialect, thoughts: tuple[str, ...], writer: str) -> Trajectory:

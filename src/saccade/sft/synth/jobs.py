@@ -6,9 +6,19 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from hashlib import sha256
+from itertools import zip_longest
+from typing import Any
 
+from saccade.media.store import MediaStore
+from saccade.record.task import Task
 from saccade.sft.synth.settings import SynthSettings
-from saccade.tasks.worlds.base import Knobs, Split
+from saccade.tasks.sources.opened import OpenSource
+from saccade.tasks.sources.resolve import SourceDefaults, bare_name, kind_of, with_knobs
+from saccade.tasks.sources.settings import SourceSettings
+from saccade.tasks.sources.shares import Turns
+from saccade.tasks.sources.task_set import TaskPool, expanded, open_tasks
+from saccade.tasks.sources.world_reader import WorldReader
+from saccade.tasks.worlds.base import Knobs, World, WorldSample, draw_sample
 from saccade.tasks.worlds.registry import chosen_knobs, load_world
 
 
@@ -16,22 +26,24 @@ from saccade.tasks.worlds.registry import chosen_knobs, load_world
 class Job:
     """One trajectory to be made."""
 
-    world: str
-    """Id with its version."""
-    split: Split
-    index: int
+    task_id: str
+    """Of the task."""
     sample: int
     """Number among the trajectories of one task."""
-
-    @property
-    def task_id(self) -> str:
-        """The id of the task."""
-        return f"{self.world}/{self.split}/{self.index}"
+    source: int = 0
+    """Number of the task's source."""
+    place: int = 0
+    """Of the task in its source."""
 
     @property
     def id(self) -> str:
         """The id of the trajectory."""
         return f"{self.task_id}#{self.sample}"
+
+    @property
+    def world(self) -> str:
+        """What the id begins with: of a world its id with the version."""
+        return self.task_id.partition("/")[0]
 
     def seed(self, settings: SynthSettings) -> int:
         """A seed of its own for the expert, from the run's seed and the dialect."""
@@ -39,24 +51,91 @@ class Job:
         return int.from_bytes(digest[:8], "little")
 
 
-def jobs(settings: SynthSettings) -> Iterator[Job]:
-    """All jobs: the worlds take turns, so that a run that is broken off holds some of each.
+class Jobs:
+    """All jobs of a run, and their tasks."""
 
-    Raises:
-        RegistryError: there is no such world.
-    """
-    names = tuple(dict.fromkeys(load_world(name).id for name in settings.worlds))
-    for index in range(settings.start, settings.start + settings.n):
-        for sample in range(settings.samples):
-            for name in names:
-                yield Job(name, settings.split, index, sample)
+    def __init__(self, settings: SynthSettings) -> None:
+        """Opens the sources. Raises as `saccade.tasks.sources.task_set.open_tasks`."""
+        self._settings = settings
+        sources = _each_once(with_knobs(expanded(settings.sources), settings.knobs))
+        self.tasks: TaskPool = open_tasks(
+            sources, SourceDefaults(settings.split, most=settings.n, start=settings.start)
+        )
+
+    def __len__(self) -> int:
+        """How many there are."""
+        return sum(1 for _ in self._places()) * self._settings.samples
+
+    def __iter__(self) -> Iterator[Job]:
+        """The sources take turns, so that a run that is broken off holds some of each."""
+        for row in self._rows():
+            for sample in range(self._settings.samples):
+                for source, place in row:
+                    light = self.tasks.parts[source].lights[place]
+                    yield Job(light.id, sample, source, place)
+
+    def lines(self) -> tuple[str, ...]:
+        """For each source how many tasks are taken, and what is left out and why."""
+        return self.tasks.lines()
+
+    def drawn(self, job: Job) -> WorldSample | None:
+        """What a world draws for the job; None for a task of another source."""
+        reader = self._of(job).reader
+        if not isinstance(reader, WorldReader):
+            return None
+        return draw_sample(reader.world, reader.split, self._of(job).spots[job.place], reader.knobs)
+
+    def make(self, job: Job, store: MediaStore) -> Task:
+        """The task of a job, its media put into `store`. Raises as `TaskPool.make`."""
+        return self._of(job).make(job.place, store)
+
+    def _of(self, job: Job) -> OpenSource:
+        return self.tasks.parts[job.source]
+
+    def _places(self) -> Iterator[tuple[int, int]]:
+        for row in self._rows():
+            yield from row
+
+    def _rows(self) -> Iterator[list[tuple[int, int]]]:
+        """Tasks as (source, place); one of each source in a row, or as their shares say, `n` in all."""
+        sizes = [len(part.lights) for part in self.tasks.parts]
+        if self.tasks.shares is None or len(sizes) == 1:
+            for places in zip_longest(*map(range, sizes)):
+                yield [(source, place) for source, place in enumerate(places) if place is not None]
+            return
+        turns = Turns(self.tasks.shares)
+        for number in range(self._settings.n):
+            source, place = turns.at(number)
+            if place < sizes[source]:
+                yield [(source, place)]
+
+
+def jobs(settings: SynthSettings) -> Iterator[Job]:
+    """All jobs; raises as `Jobs`."""
+    yield from Jobs(settings)
 
 
 def job_count(settings: SynthSettings) -> int:
     """How many jobs there are."""
-    return settings.n * settings.samples * len({load_world(name).id for name in settings.worlds})
+    return len(Jobs(settings))
 
 
 def knobs_by_world(settings: SynthSettings) -> dict[str, Knobs]:
     """The knobs of every world, by its id. Raises `SettingsError` as `chosen_knobs` does."""
-    return chosen_knobs(map(load_world, settings.worlds), settings.knobs)
+    return chosen_knobs(worlds_of(settings), settings.knobs)
+
+
+def worlds_of(settings: SynthSettings) -> list[World[Any]]:
+    """The worlds among the sources."""
+    names = [source.name for source in expanded(settings.sources) if kind_of(source.name) == "world"]
+    return [load_world(bare_name(name)) for name in names]
+
+
+def _each_once(sources: tuple[SourceSettings, ...]) -> list[SourceSettings]:
+    """The sources, a world that is named twice (with its version and without) once."""
+    kept: dict[str, SourceSettings] = {}
+    for source in sources:
+        world = kind_of(source.name) == "world"
+        name = load_world(bare_name(source.name)).id if world else source.name
+        kept.setdefault(f"{name}:{source.split}:{source.tags}:{source.prefix}", source)
+    return list(kept.values())

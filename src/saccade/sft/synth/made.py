@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from saccade.env.rubric import ExactMatch
 from saccade.errors import SaccadeError
+from saccade.grading.grade import scored_by_rule
 from saccade.record.score import CORRECT
 from saccade.record.trajectory import Trajectory
 
@@ -18,6 +19,8 @@ class Made:
     discarded: str = ""
     """The kind of reason for which there is nothing to keep: `invalid output`, `code failed`, a stop reason, ..."""
     detail: str = ""
+    final: bool = False
+    """Whether it is of no use to try again: the episode was played to its end, and what came of it is not wanted."""
 
 
 class DiscardedError(SaccadeError):
@@ -29,11 +32,13 @@ class DiscardedError(SaccadeError):
         self.detail = detail
 
 
-def graded(trajectory: Trajectory) -> Trajectory:
-    """The trajectory with its score `correct`: strict equality, as the environment's default rubric has it."""
-    return trajectory.with_scores(ExactMatch()(trajectory))
+def graded(trajectory: Trajectory, *, exactly: bool) -> Trajectory:
+    """The trajectory with its score `correct`: by strict equality, or by the grader that the task names."""
+    if exactly:
+        return trajectory.with_scores(ExactMatch()(trajectory))
+    return trajectory.with_scores([scored_by_rule(trajectory.answer, trajectory.task)])
 
 
 def is_right(trajectory: Trajectory) -> bool:
-    """Whether the score `exact` is 1."""
+    """Whether the score `correct` is 1."""
     return any(score.name == CORRECT and score.value == 1.0 for score in trajectory.scores)

@@ -17,8 +17,9 @@ from saccade.record.task import Task
 from saccade.record.trajectory import Sampling, Trajectory
 from saccade.sandbox.base import Sandbox
 from saccade.sft.experts.expert import Expert
+from saccade.sft.synth.atomic import ATOMIC_PROMPTS, HintedModel, labelled
 from saccade.sft.synth.jobs import Job
-from saccade.sft.synth.settings import SynthSettings
+from saccade.sft.synth.settings import AtomicCategory, SynthSettings
 from saccade.tools.toolbox import Toolbox
 
 
@@ -63,6 +64,11 @@ class SynthResources:
     def _told(self) -> str:
         return settings_toml(self.settings)
 
+    def atomic_of(self, job: Job) -> AtomicCategory | None:
+        """The category of code that a job asks for; its samples go through all of them in turn."""
+        wanted = self.settings.teacher.atomic
+        return wanted[job.sample % len(wanted)] if wanted else None
+
     async def play(self, plan: Plan, model: Model) -> Trajectory:
         """Play an episode."""
         return await run_episode(plan, model, self.sandbox, self.store, tools=self.tools)
@@ -94,7 +100,10 @@ class TeacherMaker:
     async def make(self, job: Job, task: Task, notes: Mapping[str, str]) -> Trajectory:
         sampling = self.stage.settings.teacher.sampling
         seeded = sampling if sampling.seed is None else sampling.model_copy(update={"seed": sampling.seed + job.sample})
-        return await self.stage.play(self.stage.plan(job, task, seeded), self.model)
+        asked = self.stage.atomic_of(job)
+        model = self.model if asked is None else HintedModel(self.model, ATOMIC_PROMPTS[asked])
+        played = await self.stage.play(self.stage.plan(job, task, seeded), model)
+        return played if played.lost else labelled(played, asked)
 
     async def close(self) -> None:
         await self.model.close()

@@ -40,8 +40,9 @@ measurement and comparison written out. Write nothing but:
 CODIFY = """\
 Below is how somebody reasoned in words about the pictures. Turn the reasoning into steps in which code does the work: \
 wherever something is counted, measured, compared, cut out or calculated, write Python that does it and prints or \
-shows the result. Do not write results into the code, and do not answer yet: the steps will be run, and you will see \
-what really comes back.
+shows the result. Where nothing is to be run, keep the words of the reasoning: they are the thoughts of the steps. Do \
+not write results into the code, and do not answer yet: the steps will be run, and you \
+will see what really comes back.
 
 Write nothing but one or more blocks of this form:
 <step>
@@ -81,9 +82,9 @@ def thoughts_in(text: str, count: int) -> tuple[str, ...]:
     return tuple(_inside(thought) for _, thought in found)
 
 
-def reasoning_in(text: str) -> str:
-    """The reasoning in words."""
-    return _pair(_REASONED, text)[0]
+def reasoning_in(text: str) -> tuple[str, str]:
+    """The reasoning in words, and its answer."""
+    return _pair(_REASONED, text)
 
 
 def conclusion_in(text: str) -> tuple[str, str]:

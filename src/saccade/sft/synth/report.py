@@ -33,9 +33,17 @@ class SynthProgress:
     """Jobs of the run."""
     skipped: int = 0
     """Trajectories that were there before."""
+    rejected_before: int = 0
+    """Jobs whose trajectories were not wanted before."""
+    sources: tuple[str, ...] = ()
+    """What is taken of each source and what is not, a line for each."""
+    estimate: str = ""
+    """What the run will roughly cost, in words; empty if no model is asked."""
     kept: int = 0
+    rejected: int = 0
+    """Trajectories that were played to their end and are not wanted."""
     right: int = 0
-    """Kept ones whose score `exact` is 1."""
+    """Kept ones whose score `correct` is 1."""
     makers: Counter[str] = field(default_factory=Counter)
     """Kept ones by who made them."""
     discarded: Counter[str] = field(default_factory=Counter)
@@ -47,7 +55,7 @@ class SynthProgress:
     @property
     def done(self) -> int:
         """Jobs that are over."""
-        return self.skipped + self.kept + sum(self.discarded.values())
+        return self.skipped + self.rejected_before + self.kept + self.rejected + sum(self.discarded.values())
 
     def count(self, made: Made) -> None:
         """Count one job.
@@ -60,6 +68,10 @@ class SynthProgress:
             self.kept += 1
             self.right += is_right(made.trajectory)
             self.makers[made.trajectory.provenance.model] += 1
+            return
+        if made.final:
+            self._outages = 0
+            self.rejected += 1
             return
         self.discarded[made.discarded] += 1
         self.example.setdefault(made.discarded, made.detail)

@@ -1,11 +1,13 @@
 """A run of synthesis: every job that is not there yet, made side by side, kept in the order of the jobs.
 
 A trajectory is on the disk when it is counted. A run that is killed or interrupted continues where it stood when it is
-started again with the same settings, and ends as if it had never stopped; jobs that came to nothing are tried again.
+started again with the same settings, and ends as if it had never stopped. Jobs that came to nothing are tried again,
+but for those whose trajectory was played and is not wanted (`rejected.jsonl`).
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,7 +15,8 @@ from saccade.episode.run_folder import MEDIA
 from saccade.media.store import MediaStore
 from saccade.models.registry import load_model
 from saccade.sft.synth.in_order import in_order
-from saccade.sft.synth.jobs import job_count, jobs
+from saccade.sft.synth.jobs import Job
+from saccade.sft.synth.made import Made
 from saccade.sft.synth.report import SynthProgress
 from saccade.sft.synth.resume import opened
 from saccade.sft.synth.settings import SynthSettings
@@ -41,15 +44,25 @@ async def synthesise(
     # Before anything is written: the names in the settings must mean something.
     studio = Studio(settings, MediaStore(out / MEDIA), models=models)
     run = opened(out, settings)
-    progress = SynthProgress(job_count(settings), skipped=sum(job.id in run.done for job in jobs(settings)))
-    missing = [job for job in jobs(settings) if job.id not in run.done]
+    listed = list(studio.jobs)
+    missing = [job for job in listed if job.id not in run.done and job.id not in run.rejected]
+    skipped = sum(job.id in run.done for job in listed)
+    progress = SynthProgress(len(listed), skipped, len(listed) - len(missing) - skipped, studio.lines())
+    estimate = await asyncio.to_thread(studio.estimate, missing)
+    progress.estimate = "" if estimate is None else estimate.line(settings.teacher.dollars)
     watch(progress)
     if not missing:
         return progress
     async with studio:
-        async for made in in_order(missing, studio.make, workers):
+        async for job, made in in_order(missing, lambda job: _named(studio, job), workers):
             if made.trajectory is not None:
                 run.folder.append(made.trajectory)
+            elif made.final:
+                run.reject(job, made)
             progress.count(made)
             watch(progress)
     return progress
+
+
+async def _named(studio: Studio, job: Job) -> tuple[str, Made]:
+    return job.id, await studio.make(job)

@@ -9,15 +9,14 @@ Jobs may be made side by side. Samples are drawn in threads, so that drawing and
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
-from typing import Any, Self
+from typing import Self
 
 from saccade.dialects.base import Dialect
 from saccade.dialects.registry import load_dialect
-from saccade.episode.equip import equipped
 from saccade.episode.settings import sandbox_at
-from saccade.errors import SettingsError
+from saccade.errors import ModelDeniedError, SettingsError
 from saccade.media.store import MediaStore
 from saccade.models.base import Model
 from saccade.models.hosted import patient
@@ -26,19 +25,28 @@ from saccade.models.sampling import check_sampling
 from saccade.record.action import Code
 from saccade.record.task import Task
 from saccade.record.trajectory import StopReason
+from saccade.rewards.judges.answer import AnswerJudge
+from saccade.rewards.judges.purse import PaidModel, Purse
 from saccade.sft.experts.plays import ExpertStopped
 from saccade.sft.experts.styles import UnfitSampleError
-from saccade.sft.synth.codify import CodifyMaker
-from saccade.sft.synth.densify import DensifyMaker
-from saccade.sft.synth.jobs import Job, knobs_by_world
-from saccade.sft.synth.made import DiscardedError, Made, graded
+from saccade.sft.synth.codify import CodifyMaker, ReasonMaker
+from saccade.sft.synth.densify import DensifyMaker, RewriteMaker
+from saccade.sft.synth.estimate import LOOKED_AT, CostEstimate, estimated, job_size, scratch_store
+from saccade.sft.synth.jobs import Job, Jobs
+from saccade.sft.synth.made import DiscardedError, Made
 from saccade.sft.synth.makers import ExpertMaker, Maker, SynthResources, TeacherMaker
+from saccade.sft.synth.outcome import OutcomeFilter, outcome_lines
 from saccade.sft.synth.settings import SynthSettings
-from saccade.tasks.worlds.base import World, WorldSample, draw_sample, store_sample
-from saccade.tasks.worlds.registry import load_world
+from saccade.sft.synth.stored import StoredJobs
+from saccade.tasks.sources.task_set import TaskPool
+from saccade.tasks.worlds.base import WorldSample, store_sample
 
 ModelLoader = Callable[[str], Model]
 """A model by its name."""
+
+
+SPENT = "dollars spent"
+"""Kind of the jobs that were not made because the dollars were spent."""
 
 
 class Studio:
@@ -52,16 +60,32 @@ class Studio:
             SettingsError: a knob is wrong, or the dialect offers no tools.
         """
         self.settings = settings
-        check_sampling(settings.teacher.model, settings.teacher.sampling)
-        check_sampling(settings.teacher.writer or settings.teacher.model, settings.teacher.writer_sampling)
+        teacher = settings.teacher
+        check_sampling(teacher.model, teacher.sampling)
+        check_sampling(teacher.writer or teacher.model, teacher.writer_sampling)
         self._store = store
-        self._models: ModelLoader = lambda name: patient(models(name), settings.retry)
-        spoken = settings.session.applied(load_dialect(settings.dialect), settings.sandbox)
-        self._dialect, self._tools = equipped(spoken, settings.tools)
-        self._worlds: dict[str, World[Any]] = {world.id: world for world in map(load_world, settings.worlds)}
-        self._knobs = knobs_by_world(settings)
+        self.purse = Purse(teacher.dollars, "teacher", "What was made is kept")
+        self._load = models
+        self._dialect, self._tools = settings.prepared(load_dialect(settings.dialect))
+        self._outcome = OutcomeFilter(settings)
+        self._said: tuple[str, ...] = ()
+        self.stored: StoredJobs | None = None
+        self.jobs: Jobs | StoredJobs
+        if teacher.recipe == "rewrite":
+            self.jobs = self.stored = StoredJobs(settings)
+        else:
+            self.jobs = sourced = Jobs(settings)
+            self._said = outcome_lines(settings, sourced)
+            if not teacher.model:
+                _check_experts_know(sourced.tasks)
+        if teacher.recipe == "codify" or teacher.atomic:
+            _check_writes_code(self._dialect)
         self._stack = AsyncExitStack()
         self._maker: Maker | None = None
+
+    def lines(self) -> tuple[str, ...]:
+        """What is taken of the sources, what is not and why, and how it can be graded."""
+        return (*self.jobs.lines(), *self._said)
 
     async def __aenter__(self) -> Self:
         async with AsyncExitStack() as stack:
@@ -70,6 +94,9 @@ class Studio:
                 SynthResources(self.settings, self._dialect, self._tools, sandbox, self._store)
             )
             stack.push_async_callback(self._maker.close)
+            if self.settings.judge:
+                self._outcome = OutcomeFilter(self.settings, AnswerJudge(self._models(self.settings.judge)))
+            stack.push_async_callback(self._outcome.close)
             self._stack = stack.pop_all()
         return self
 
@@ -84,24 +111,62 @@ class Studio:
             IsolationError: the sandbox refuses to start on this machine.
         """
         assert self._maker is not None, "a studio is entered before it is used"
-        world = self._worlds[job.world]
-        sample = await asyncio.to_thread(draw_sample, world, job.split, job.index, self._knobs[job.world])
+        if self.purse.is_empty():
+            return Made(None, SPENT, self.purse.refusal("the teacher"))
+        sample = await asyncio.to_thread(self.jobs.drawn, job)
+        notes: Mapping[str, str] = {}
         try:
-            self._check(job, sample)
-            task = await asyncio.to_thread(_stored, sample, self._store, job)
-            played = await self._maker.make(job, task, sample.notes)
+            if sample is None:
+                task = await asyncio.to_thread(self.jobs.make, job, self._store)
+            else:
+                self._check(job, sample)
+                split = self.settings.split
+                task = await asyncio.to_thread(_stored, sample, self._store, job, split)
+                notes = sample.notes
+            played = await self._maker.make(job, task, notes)
+            if played.lost or played.stop is StopReason.CANCELLED:
+                return self._spent() or Made(None, str(played.stop), played.stop_detail)
+            return await self._outcome.made(played, exactly=sample is not None)
         except DiscardedError as error:
-            return Made(None, error.kind, error.detail)
+            return self._spent() or Made(None, error.kind, error.detail)
+        except ModelDeniedError:
+            if spent := self._spent():
+                return spent
+            raise
         except UnfitSampleError as error:
             return Made(None, "no style fits", str(error))
         except ExpertStopped as error:
             return Made(None, "not to be shown", str(error))
-        if played.lost or played.stop is StopReason.CANCELLED:
-            return Made(None, str(played.stop), played.stop_detail)
-        return Made(graded(played))
+
+    def _spent(self) -> Made | None:
+        """What a job came to for which the dollars did not last."""
+        return Made(None, SPENT, self.purse.refusal("the teacher")) if self.purse.is_empty() else None
+
+    def estimate(self, jobs: Sequence[Job]) -> CostEstimate | None:
+        """What these jobs will roughly cost; None for experts, who cost nothing."""
+        teacher = self.settings.teacher
+        if not teacher.model or not jobs:
+            return None
+        models = {"teacher": self._models(teacher.model).model}
+        models["writer"] = self._models(teacher.writer).model if teacher.writer else models["teacher"]
+        turns = self.settings.limits.turns or self._dialect.limits.turns or 3
+        sizes = []
+        folder, store = scratch_store()
+        with folder:
+            for job in jobs[:LOOKED_AT]:
+                sample = self.jobs.drawn(job)
+                task = (
+                    self.jobs.make(job, store) if sample is None else _stored(sample, store, job, self.settings.split)
+                )
+                work = task if self.stored is None else self.stored.trajectory(job)
+                sizes.append(job_size(teacher.recipe, work, teacher.expect_tokens, turns))
+        return estimated(len(jobs), sizes, models)
 
     def _check(self, job: Job, sample: WorldSample) -> None:
         """Raise `ExpertStopped` for a sample that need not be stored, since nothing would come of it."""
+
+    def _models(self, name: str) -> PaidModel:
+        return PaidModel(patient(self._load(name), self.settings.retry), self.purse)
 
     def _made_for(self, stage: SynthResources) -> Maker:
         teacher = self.settings.teacher
@@ -110,9 +175,12 @@ class Studio:
         model = self._models(teacher.model)
         if teacher.recipe == "solve":
             return TeacherMaker(stage, model)
+        if teacher.recipe == "reason":
+            return ReasonMaker(stage, model)
+        if self.stored is not None:
+            return RewriteMaker(stage, self.stored, model)
         writer = self._models(teacher.writer) if teacher.writer else model
         if teacher.recipe == "codify":
-            _check_writes_code(stage.dialect)
             return CodifyMaker(stage, model, writer)
         return DensifyMaker(stage, TeacherMaker(stage, model), writer)
 
@@ -122,10 +190,19 @@ def _check_writes_code(dialect: Dialect) -> None:
         dialect.write(Code(code="print(1)"))
     except ValueError as error:
         raise SettingsError(
-            f"recipe codify writes code, and dialect {dialect.id} cannot ({error}). "
+            f"recipe codify and atomic ask for code, and dialect {dialect.id} cannot write it ({error}). "
             "Use codedance, pyvision, codev or thyme."
         ) from error
 
 
-def _stored(sample: WorldSample, store: MediaStore, job: Job) -> Task:
-    return store_sample(sample, store, task_id=job.task_id, split=job.split)
+def _check_experts_know(tasks: TaskPool) -> None:
+    strange = [str(part.settings) for part in tasks.parts if not part.endless]
+    if strange:
+        raise SettingsError(
+            f"experts know the programs of generated worlds only, and {', '.join(strange)} is none. "
+            "Name a model that solves its tasks with --teacher."
+        )
+
+
+def _stored(sample: WorldSample, store: MediaStore, job: Job, split: str) -> Task:
+    return store_sample(sample, store, task_id=job.task_id, split=split)

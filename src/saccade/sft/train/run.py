@@ -10,6 +10,7 @@ import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from itertools import chain
 from pathlib import Path
 from typing import TypeAlias, TypeVar
 
@@ -20,8 +21,9 @@ from saccade.errors import TrainingError
 from saccade.sft.train.callback import SftCallback
 from saccade.sft.train.examples import ManyStores, TrainingExamples, check_runs, read_examples
 from saccade.sft.train.loss import Weights, token_loss, token_weights
+from saccade.sft.train.play import ValidationTasks, validation_tasks
 from saccade.sft.train.settings import SftSettings
-from saccade.sft.train.validate import greedy_samples, held_out_loss
+from saccade.sft.train.validate import evaluating, greedy_samples, held_out_loss
 from saccade.tokens.batch import Batch, BatchRow, Collator, forward_passes, work
 from saccade.tokens.pictures import PictureTensors
 from saccade.training.checkpoints import RunState
@@ -38,6 +40,11 @@ Batches: TypeAlias = list[tuple[Batch, torch.Tensor, torch.Tensor] | None]
 """Each with its learned tokens and their weights; None where other processes have one more."""
 
 
+_LONGER = (
+    "The learning rate follows the schedule of all steps from here on, so that a run begun with them would differ."
+)
+
+
 def train(settings: SftSettings, out: Path, *, resume: bool = False, callback: SftCallback | None = None) -> Path:
     """Train as `settings` say, in the folder `out`; the folder of the trained checkpoint.
 
@@ -46,7 +53,7 @@ def train(settings: SftSettings, out: Path, *, resume: bool = False, callback: S
         TrainingError: there is nothing to learn from, or the data are not those of the run that is resumed.
         ModelRefusedError: the checkpoint cannot be loaded.
     """
-    check_folder(settings, out, resume)
+    check_folder(settings, out, resume, may_grow={"steps": _LONGER})
     check_runs(settings.data.runs)
     processes = join_processes(settings.threads)
     callback = callback if callback is not None and processes.is_main else SftCallback()
@@ -61,14 +68,16 @@ def train(settings: SftSettings, out: Path, *, resume: bool = False, callback: S
         "the run was begun with other data: the trajectories of its run folders, or how they become tokens, have "
         "changed. Put the old ones back, or begin anew in another folder."
     )
+    played = validation_tasks(settings, examples.dialects, out, processes)
+    more = {"dialects": examples.dialects}
     steps = _Steps(settings, examples, learner, total)
     trained.model.train()
     with run.writing(), ThreadPoolExecutor(1, thread_name_prefix="batches") as thread:
         for step, batches in _ahead(thread, steps.batches, run.steps()):
             values = steps.update(step, batches, run.state.tokens)
-            run.record(RunState(step + 1, int(values["tokens"]), run.state.data), values)
-            if examples.validation and run.due(settings.validation.every):
-                run.record_validation(steps.held_out(), steps.samples())
+            run.record(RunState(step + 1, int(values["tokens"]), run.state.data, more), values)
+            if (examples.validation or played is not None) and run.due(settings.validation.every):
+                run.record_validation(*steps.validate(played, step + 1))
             run.save_if_due()
     return run.export(examples.dialects)
 
@@ -84,7 +93,7 @@ class _Steps:
         self._total = total
         flash = settings.model.attention.startswith("flash")
         self._packed = settings.batch.layout == "packed" or (settings.batch.layout == "auto" and flash)
-        media = ManyStores(settings.data.runs)
+        self._media = media = ManyStores(settings.data.runs)
         pictures = PictureTensors(trained.encoder, media, settings.data.picture_cache_mib * 2**20)
         looked_at = PictureTensors(trained.encoder, media, 2**26)
         self._collate = Collator(trained.encoder, pictures, trained.model, packed=self._packed)
@@ -152,11 +161,25 @@ class _Steps:
         rows, most = self._examples.validation, self._settings.batch.tokens
         return held_out_loss(self._trained, rows, self._collate_held, most, self._learner.processes)
 
+    def validate(self, tasks: ValidationTasks | None, step: int) -> tuple[dict[str, float], Iterable[dict[str, str]]]:
+        """Figures and samples of the held-out rows, and of tasks that are played."""
+        values: dict[str, float] = {}
+        samples: Iterable[dict[str, str]] = ()
+        if self._examples.validation:
+            values, samples = self.held_out(), self.samples()
+        if tasks is not None:
+            if self._learner.processes.is_main:
+                with evaluating(self._trained):
+                    figures, answers = tasks.play(self._trained, step)
+                values, samples = {**values, **figures}, chain(samples, answers)
+            self._learner.processes.barrier()
+        return values, samples
+
     def samples(self) -> Iterator[dict[str, str]]:
         """What the model writes greedily to some of them."""
         validation = self._settings.validation
         rows = self._examples.validation[: validation.samples]
-        return greedy_samples(self._trained, rows, self._collate_held, validation.sample_tokens)
+        return greedy_samples(self._trained, rows, self._media, validation.sample_tokens)
 
 
 def _ahead(thread: ThreadPoolExecutor, make: Callable[[A], B], items: Iterable[A]) -> Iterator[tuple[A, B]]:

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
-from pydantic import NonNegativeInt, PositiveFloat, PositiveInt
+from pydantic import BeforeValidator, NonNegativeInt, PositiveFloat, PositiveInt
 
+from saccade.episode.settings import PromptSettings
 from saccade.record.settings import Settings
+from saccade.record.trajectory import Sampling
+from saccade.tasks.benchmarks.card import as_tuple
 from saccade.tokens.build import SampledIds
 from saccade.training.settings import Fraction, KeepSettings, ModelSettings, OptimizerSettings
 
 
-class DataSettings(Settings):
-    """Which trajectories, and how they become tokens."""
+class DataSettings(PromptSettings):
+    """Which trajectories, and how they become tokens. With a prompt file (or tools, or a form of their list) they are
+    learned with the prompt that it gives, in place of their own.
+    """
 
     runs: tuple[str, ...] = ()
     """Run folders, each with `trajectories.jsonl` and `media/`."""
@@ -61,6 +66,15 @@ class SftValidationSettings(Settings):
     samples: NonNegativeInt = 4
     """Prompts that the model answers greedily each time, into samples.jsonl."""
     sample_tokens: PositiveInt = 256
+    source: Annotated[tuple[str, ...], BeforeValidator(as_tuple)] = ()
+    """Tasks that the model plays each time, of any sources; see `saccade.tasks.sources.settings`."""
+    tasks: PositiveInt = 16
+    """Most tasks of each source."""
+    k: PositiveInt = 1
+    """Episodes of each task."""
+    dialect: str = ""
+    """How tasks are put; empty: the dialect of most of the trajectories."""
+    sampling: Sampling = Sampling(temperature=0.0, max_tokens=1024)
 
 
 class SftSettings(Settings):

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 
 import numpy as np
 import torch
 
-from saccade.models.local_generate import Listening, generate
-from saccade.models.local_prompt import Prompt
+from saccade.generate.prompt import Prompt
+from saccade.generate.scheduler import Scheduler, write_alone
+from saccade.models.base import MediaReader, Request
 from saccade.record.trajectory import Sampling
 from saccade.sft.train.loss import token_loss
 from saccade.tokens.batch import BatchRow, Collator, forward_passes
 from saccade.training.parallel import Processes
 from saccade.training.weights import Trainable
-
-_UNHEARD = Listening(tell=lambda _: None, is_cancelled=lambda: False)
 
 
 def held_out_loss(
@@ -26,7 +24,7 @@ def held_out_loss(
     """Mean loss and accuracy over the learned tokens of `rows`."""
     sums = [0.0, 0.0, 0.0]
     groups = forward_passes([len(row) for row in rows], most_tokens, packed=False)
-    with _looking(trained), torch.no_grad(), trained.autocast():
+    with evaluating(trained), torch.no_grad(), trained.autocast():
         for group in processes.share(groups):
             chosen = [rows[index] for index in group]
             batch = collate(chosen)
@@ -38,37 +36,31 @@ def held_out_loss(
 
 
 def greedy_samples(
-    trained: Trainable, rows: Sequence[BatchRow], collate: Collator, most_tokens: int
+    trained: Trainable, rows: Sequence[BatchRow], media: MediaReader, most_tokens: int
 ) -> Iterator[dict[str, str]]:
     """For each row, what the model writes where its first learned turn begins, beside what was written there."""
     decode = trained.encoder.decode
-    with _looking(trained), trained.autocast():
+    request = Request((), sampling=Sampling(max_tokens=most_tokens))
+    with evaluating(trained):
+        scheduler = Scheduler(trained, most_sequences=1)
         for row in rows:
             start = int(row.trained.argmax())
             stop = start + int(np.argmin(np.append(row.trained[start:], False)))
-            prompt = _prompt(row, start, collate, trained)
-            generated = generate(trained.checkpoint, prompt, (), Sampling(max_tokens=most_tokens), _UNHEARD)
-            yield {"id": row.id, "wrote": decode(generated.token_ids), "expected": decode(row.ids[start:stop].tolist())}
+            made = write_alone(scheduler, request, _prompt(row, start, trained), media)
+            yield {"id": row.id, "wrote": decode(made.ids), "expected": decode(row.ids[start:stop].tolist())}
 
 
-def _prompt(row: BatchRow, end: int, collate: Collator, trained: Trainable) -> Prompt:
+def _prompt(row: BatchRow, end: int, trained: Trainable) -> Prompt:
     """The first `end` tokens of `row`; what is learned begins outside every picture."""
-    left = int((row.ids[:end] == trained.encoder.placeholder_id).sum())
-    pictures = []
-    for picture in row.pictures:
-        if left <= 0:
-            break
-        pictures.append(picture)
-        left -= picture.tokens
-    cut = replace(row, ids=row.ids[:end], trained=row.trained[:end], pictures=tuple(pictures))
-    batch = collate([cut])
-    device = trained.checkpoint.device
-    tensors = {name: value.to(device) for name, value in batch.pictures.items()}
-    return Prompt(batch.ids.to(device), batch.positions.to(device), tensors, sum(p.tokens for p in pictures))
+    visual = np.flatnonzero(row.ids[:end] == trained.encoder.placeholder_id)
+    firsts = np.cumsum([0, *(picture.tokens for picture in row.pictures)])
+    shown = int((firsts[:-1] < len(visual)).sum())
+    places = tuple(int(visual[first]) for first in firsts[:shown])
+    return Prompt(tuple(row.ids[:end].tolist()), row.pictures[:shown], places)
 
 
 @contextmanager
-def _looking(trained: Trainable) -> Iterator[None]:
+def evaluating(trained: Trainable) -> Iterator[None]:
     """Without dropout and gradient checkpointing."""
     trained.model.eval()
     try:

@@ -21,9 +21,11 @@ from saccade.record.task import Task
 from saccade.tasks.benchmarks.card import Card
 from saccade.tasks.benchmarks.loaders.registry import load_loader
 from saccade.tasks.benchmarks.make_task import make_task
+from saccade.tasks.benchmarks.media_files import MediaFiles
 from saccade.tasks.benchmarks.pictures import RowMediaReader
 from saccade.tasks.benchmarks.problem import FieldError, RowProblem
 from saccade.tasks.benchmarks.row_files import SourceRow
+from saccade.tasks.benchmarks.splits import forms_of
 from saccade.tasks.benchmarks.values import matches
 
 VARIABLE = "SACCADE_DATA"
@@ -68,11 +70,11 @@ def open_benchmark(card: Card, data: Path | None = None) -> Benchmark:
         DataError: it is not there; says what to download, from where, and into which folder.
     """
     place = data if data is not None else Path(os.environ[VARIABLE]) if os.environ.get(VARIABLE) else None
-    loader = load_loader(card.loader.id)
     for folder in () if place is None else (place / card.name, place):
-        files = loader.find(folder, card)
-        if files:
-            return Benchmark(card, folder, files)
+        for form in forms_of(card):
+            files = load_loader(form.loader.id).find(folder, form)
+            if files:
+                return Benchmark(form, folder, files)
     raise DataError(_missing(card, place))
 
 
@@ -83,7 +85,7 @@ def tasks_of_rows(
 
     A mapping stands for a row of no file. Otherwise as `Benchmark.tasks`.
     """
-    media = RowMediaReader(folder, card.loader.media, store)
+    media = RowMediaReader(MediaFiles(folder, card.loader.media), store)
     seen: set[str] = set()
     for number, given in enumerate(rows):
         row = SourceRow("", number, {**given, "_row": number}) if isinstance(given, Mapping) else given
@@ -108,8 +110,9 @@ def _missing(card: Card, data: Path | None) -> str:
     above = data if data is not None else Path("data")
     folder = above if above.name == card.name else above / card.name
     where = f"no {VARIABLE} is set and no folder was named" if data is None else f"there is nothing in {folder}"
+    files = "; or ".join(", ".join(form.loader.files) for form in forms_of(card) if form.loader.files)
     return (
-        f"{card.title} ({card.id}) is not there: {where} (files looked for: {', '.join(card.loader.files)}). "
+        f"{card.title} ({card.id}) is not there: {where} (files looked for: {files}). "
         f"Get it from {card.source.url} (licence: {card.source.licence}): "
         f"{card.source.get.replace('{folder}', str(folder))}. "
         f"Then name the folder above it with --data or {VARIABLE}."

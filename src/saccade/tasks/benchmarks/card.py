@@ -17,7 +17,8 @@ from saccade.record.settings import Settings
 from saccade.record.task import AnswerType, Task
 
 
-def _as_tuple(value: object) -> object:
+def as_tuple(value: object) -> object:
+    """A text as a tuple of it alone, for a validator; all else as it is."""
     return (value,) if isinstance(value, str) else value
 
 
@@ -31,7 +32,7 @@ Id = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9._-]*@(0|[1-9][0-9]*)$")]
 PartName = Annotated[str, Field(pattern=rf"^([a-z0-9][a-z0-9._-]*@(0|[1-9][0-9]*)|{REFERENCE_PATTERN})$")]
 """A versioned id, or code of the user's own."""
 
-Names = Annotated[tuple[str, ...], BeforeValidator(_as_tuple)]
+Names = Annotated[tuple[str, ...], BeforeValidator(as_tuple)]
 """One text, or several of which the first that a row has counts. See `values.py` for what a field may be."""
 
 SAME_QUESTION: Final = "@question"
@@ -58,6 +59,8 @@ class Reading(Settings):
     """Glob patterns relative to the data set's folder; all files of the first pattern that matches any."""
     media: tuple[str, ...] = ()
     """Further folders, relative to the data set's, where media that rows name may lie."""
+    known_from: str = ""
+    """Where the form of the rows is known from, and when it was read; empty where files of the source were read."""
 
 
 class Fields(Settings):
@@ -72,6 +75,10 @@ class Fields(Settings):
     answer: Names = ()
     answer_is: Literal["text", "letter", "letter-or-text", "index-0", "index-1", "first-choice"] = "text"
     """How the gold answer of a row with choices names its choice."""
+    answer_names: Mapping[str, str] = {}
+    """What a gold answer that is written as a code stands for, as in `{ 0 = "no", 1 = "yes" }`."""
+    without_answers: bool = False
+    """Whether rows may have no gold answer; else one without is broken."""
     choices: Names = ()
     choices_from: Literal["field", "columns", "question"] = "field"
     """`columns`: fields `A`, `B`, ..., and of a row without them the field `choices`; `question`: options that are
@@ -108,7 +115,7 @@ class Choices(Settings):
 
     order: Literal["given", "shuffle", "cycle"] = "given"
     """`shuffle`: by `seed` and the task's id, where the source's gold position is constant; who plays the tasks does
-    it (`saccade.grading.shuffle`). `cycle`: each task once for every rotation of its choices; the loader does it."""
+    it (`saccade.tasks.shuffle`). `cycle`: each task once for every rotation of its choices; the loader does it."""
     seed: NonNegativeInt = 0
     why: str = ""
 
@@ -169,6 +176,19 @@ class PublishedScore(Settings):
     """Percent of all samples that are right and whose tool use is faithful, where published."""
 
 
+class SplitFiles(Settings):
+    """Another split of the data set than the card's own."""
+
+    files: Names
+    """As those of the loader."""
+    media: tuple[str, ...] = ()
+    only: Mapping[str, Names] = {}
+    tasks: PositiveInt | None = None
+    """How many there should be."""
+    source: str = ""
+    """Where that number is from."""
+
+
 class Size(Settings):
     """How many tasks there should be."""
 
@@ -176,6 +196,26 @@ class Size(Settings):
     """None where no source gives an exact number."""
     source: str = ""
     """Where the number is from, or what is known without one."""
+    taken: PositiveInt | None = None
+    """How many of them the paper took, where nobody says which."""
+
+
+class Form(Settings):
+    """Another form in which the data of a card are published, as by their own source."""
+
+    title: str
+    """Who publishes it so, in a few words."""
+    loader: Reading
+    fields: Fields
+    only: Mapping[str, Names] = {}
+    cases: tuple[Case, ...] = ()
+    media: Literal["image", "images", "video", "text"] | None = None
+    """As the card's, where it is another: `text` where rows may have no picture."""
+    answer_type: AnswerType | None = None
+    """As the card's, where it is another."""
+    size: Size = Size()
+    splits: Mapping[str, SplitFiles] = {}
+    """Of this form; a split whose files are named like the card's own needs no entry."""
 
 
 class Card(Settings):
@@ -185,6 +225,10 @@ class Card(Settings):
     title: str
     split: str
     """As tasks record it."""
+    part: str = ""
+    """The split, where another than the card's own was asked for; stands in the ids of its tasks."""
+    splits: Mapping[str, SplitFiles] = {}
+    """Other splits, where their files are named otherwise than the own one with the split's name in it."""
     media: Literal["image", "images", "video", "text"]
     prompt: Literal["choice", "short", "count", "yes-no", "free", "mixed"]
     """Style of the question, for a person and for dialects that have several; it adds nothing to the text."""
@@ -202,6 +246,10 @@ class Card(Settings):
     settings: tuple[PaperSettings, ...] = ()
     scores: tuple[PublishedScore, ...] = ()
     size: Size = Size()
+    forms: tuple[Form, ...] = ()
+    """Other forms of the same data, looked for where the card's own files are not there."""
+    form: str = ""
+    """The title of the form that was found, where it is not the card's own."""
     notes: str = ""
 
     @property
@@ -216,8 +264,12 @@ class Card(Settings):
     @model_validator(mode="after")
     def _graders_for_all(self) -> Self:
         needed = {self.answer_type, *(case.answer_type for case in self.cases)}
-        if self.fields.choices or self.fields.default_choices or self.fields.choices_from != "field":
-            needed.add(AnswerType.CHOICE)
+        needed |= {
+            kind for form in self.forms for kind in (form.answer_type, *(c.answer_type for c in form.cases)) if kind
+        }
+        for fields in (self.fields, *(form.fields for form in self.forms)):
+            if fields.choices or fields.default_choices or fields.choices_from != "field":
+                needed.add(AnswerType.CHOICE)
         missing = sorted(needed - self.graders.keys())
         if missing:
             raise ValueError(f"tasks may be of type {', '.join(missing)}, for which `graders` names none")

@@ -32,13 +32,20 @@ class DataSetCheck:
     @property
     def whole(self) -> bool:
         """Whether there are as many tasks as the card expects; true where it states no size."""
-        return self.card.size.tasks in (None, self.tasks)
+        return self.card.size.tasks is None or self.tasks in (self.card.size.tasks, self.card.size.taken)
 
     def lines(self) -> Iterator[str]:
         """The findings for a person."""
         yield f"{self.card.title} ({self.card.id})"
+        if self.card.form:
+            yield f"form          {self.card.form}"
+        if self.card.loader.known_from:
+            yield f"form is from  {self.card.loader.known_from}"
         yield f"tasks         {self.tasks}{self._against_expected()}"
         yield f"broken rows   {len(self.problems)}"
+        if lost := [problem for problem in self.problems if problem.field in ("images", "videos", "media")]:
+            places = ", ".join(["the folder", *self.card.loader.media])
+            yield f"media         {len(lost)} rows name none that can be used (looked for in {places})"
         yield f"answer types  {_counts(self.answer_types)}"
         if self.gold_positions:
             yield f"choices       {_counts({f'{count} choices': tasks for count, tasks in self.choice_counts.items()})}"

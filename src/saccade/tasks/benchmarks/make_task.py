@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from hashlib import sha256
 from string import ascii_uppercase
 from typing import Any
@@ -24,6 +25,30 @@ _PLACEHOLDERS = ("<image>", "<video>")
 _TIGHT_PLACEHOLDER = re.compile(r"<image(\d{1,4})>")
 
 
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A task before its media are read."""
+
+    id: str
+    question: str
+    choices: tuple[str, ...]
+    answer: str | None
+    answer_type: AnswerType
+    split: str
+
+
+def draft(row: Mapping[str, Any], card: Card) -> Draft:
+    """What a row says of its task without its media. Raises `FieldError` as `make_task`."""
+    question, choices = _question(row, card)
+    answer_type = _answer_type(row, card, choices)
+    answer = _answer(row, card, choices)
+    if answer_type is AnswerType.CHOICE:
+        _check_choice(answer, choices)
+    own = as_text(_needed(row, card.fields.id, "id"), "id")
+    split = as_text(found(row, card.fields.split) or card.split, "split")
+    return Draft(task_id(card, own), question, choices, answer, answer_type, split)
+
+
 def make_task(row: Mapping[str, Any], card: Card, media: RowMediaReader) -> Task:
     """The task of a row. The same row, card and media give an equal task.
 
@@ -31,23 +56,19 @@ def make_task(row: Mapping[str, Any], card: Card, media: RowMediaReader) -> Task
         FieldError: a field of the task cannot be had.
         UnavailableError: the row has a video, and what reads videos is not installed.
     """
-    question, choices = _question(row, card)
+    said = draft(row, card)
     parts = _media(row, card, media)
-    answer_type = _answer_type(row, card, choices)
-    answer = _answer(row, card, choices)
-    if answer_type is AnswerType.CHOICE:
-        _check_choice(answer, choices)
     fields = {
-        "id": task_id(card, as_text(_needed(row, card.fields.id, "id"), "id")),
-        "question": question,
+        "id": said.id,
+        "question": said.question,
         "media": parts,
-        "choices": choices,
-        "answer": answer,
-        "answer_type": answer_type,
+        "choices": said.choices,
+        "answer": said.answer,
+        "answer_type": said.answer_type,
         "evidence": evidence(row, card.fields, parts),
         "source": card.id,
-        "split": as_text(found(row, card.fields.split) or card.split, "split"),
-        "tags": _tags(row, card, question, parts),
+        "split": said.split,
+        "tags": tags_of(row, card, said.question, parts),
     }
     try:
         return Task.model_validate(fields)
@@ -58,7 +79,7 @@ def make_task(row: Mapping[str, Any], card: Card, media: RowMediaReader) -> Task
 
 def task_id(card: Card, own: str) -> str:
     """The id of the task whose row is called `own`; the end of a very long one is its sha256."""
-    whole = f"{card.id}/{own}"
+    whole = f"{card.id}/{card.part}/{own}" if card.part else f"{card.id}/{own}"
     return whole if len(whole) <= _LONGEST_ID else f"{whole[:150]}-{sha256(whole.encode()).hexdigest()[:32]}"
 
 
@@ -102,21 +123,24 @@ def _answer_type(row: Mapping[str, Any], card: Card, choices: Sequence[str]) -> 
     return AnswerType.CHOICE if choices else card.answer_type
 
 
-def _answer(row: Mapping[str, Any], card: Card, choices: Sequence[str]) -> str:
+def _answer(row: Mapping[str, Any], card: Card, choices: Sequence[str]) -> str | None:
     if choices and card.fields.answer_is == "first-choice":
         return choices[0]
+    if card.fields.without_answers and found(row, card.fields.answer) is None:
+        return None
     value = _needed(row, card.fields.answer, "answer")
     if not choices or card.fields.answer_is == "text":
-        return as_text(value, "answer").strip()
+        text = as_text(value, "answer").strip()
+        return card.fields.answer_names.get(text, text)
     if card.fields.answer_is in ("index-0", "index-1"):
         return _by_index(value, 1 if card.fields.answer_is == "index-1" else 0, choices)
     return _by_letter(as_text(value, "answer").strip(), choices, card.fields.answer_is == "letter-or-text")
 
 
-def _check_choice(answer: str, choices: Sequence[str]) -> None:
+def _check_choice(answer: str | None, choices: Sequence[str]) -> None:
     if not choices:
         raise FieldError("choices", "the card says that there are some, and the row has none")
-    if answer not in choices:
+    if answer is not None and answer not in choices:
         raise FieldError("answer", f"{short(answer)} is none of the choices {short(list(choices))}")
 
 
@@ -144,24 +168,33 @@ def _by_letter(text: str, choices: Sequence[str], or_text: bool) -> str:
 
 def _media(row: Mapping[str, Any], card: Card, media: RowMediaReader) -> tuple[NamedMedia, ...]:
     parts: list[NamedMedia] = []
-    if card.fields.images:
-        images: tuple[ImagePart, ...] = media.images(_needed(row, card.fields.images, "images"))
+    optional = card.media == "text"
+    if (named := _media_value(row, card.fields.images, "images", optional)) is not None:
+        images: tuple[ImagePart, ...] = media.images(named)
         parts += [NamedMedia(name=f"image_{number}", part=part) for number, part in enumerate(images)]
-    if card.fields.videos:
-        videos: list[VideoPart] = [media.video(v) for v in as_list(_needed(row, card.fields.videos, "videos"))]
+    if (named := _media_value(row, card.fields.videos, "videos", optional)) is not None:
+        videos: list[VideoPart] = [media.video(v) for v in as_list(named)]
         parts += [NamedMedia(name=f"video_{number}", part=part) for number, part in enumerate(videos)]
     if not parts and card.media != "text":
         raise FieldError("media", "it names no picture and no video")
     return tuple(parts)
 
 
-def _tags(row: Mapping[str, Any], card: Card, question: str, media: Sequence[NamedMedia]) -> tuple[str, ...]:
+def _media_value(row: Mapping[str, Any], names: Sequence[str], field: str, optional: bool) -> Any:
+    """What a row names as its media; None where its card names no such field."""
+    return found(row, names) if optional or not names else _needed(row, names, field)
+
+
+def tags_of(
+    row: Mapping[str, Any], card: Card, question: str, media: Sequence[NamedMedia] | None = None
+) -> tuple[str, ...]:
+    """The tags of a row; those that its media decide are left out where `media` is None. Raises `FieldError`."""
     tags = [(name, found(row, names)) for name, names in card.fields.tags.items()]
-    if card.fields.group == (SAME_QUESTION,):
+    if card.fields.group != (SAME_QUESTION,):
+        tags.append(("group", found(row, card.fields.group)))
+    elif media is not None:
         same = "\0".join([question, *(item.part.sha256 for item in media)])
         tags.append(("group", sha256(same.encode()).hexdigest()[:16]))
-    else:
-        tags.append(("group", found(row, card.fields.group)))
     tags.append(("variant", found(row, card.fields.variant)))
     return tuple(f"{name}={_tag(value, name)}" for name, value in tags if value is not None)
 

@@ -17,6 +17,9 @@ from saccade.tasks.benchmarks.values import as_text, found, list_in_text, missin
 
 _HEAD = re.compile(r"\n?\s*(?:Choices?|Options?)\s*:\s*(?=\(?A\s*[.:)])", re.IGNORECASE)
 _AT_LINE = re.compile(r"\n\s*(?=\(?A\s*[.:)])")
+_ASKED = re.compile(
+    r"\n\s*(?:Please )?(?:answer|select|choose|provide)\b[^\n]*\b(?:letters?|options?|choices?)\b[^\n]*\s*$", re.I
+)
 _MARK = r"(?:^|(?<=[\n;,])|(?<=\s))\s*\(?{letter}\s*[.:)]\s*"
 
 
@@ -40,14 +43,18 @@ def choices_of(row: Mapping[str, Any], fields: Fields) -> tuple[str, ...]:
 
 
 def split_question(question: str) -> tuple[str, tuple[str, ...]]:
-    """A question that ends in its options, as the question alone and the options; none if it has none."""
+    """A question that ends in its options, as the question alone and the options; none if it has none.
+
+    A last line that asks for the letter is taken off with the options: dialects ask in their own words.
+    """
+    whole, question = question, _ASKED.sub("", question)
     for head in (_HEAD, _AT_LINE):
         places = list(head.finditer(question))
         if places:
             options = lettered(question[places[-1].end() :])
             if options:
                 return question[: places[-1].start()].rstrip(), options
-    return question, ()
+    return whole, ()
 
 
 def lettered(text: str) -> tuple[str, ...]:

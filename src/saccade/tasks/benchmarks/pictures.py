@@ -1,19 +1,16 @@
 """Pictures and videos of a row into a media store.
 
-A picture is a path, bytes, base64, a data URL, a mapping of these, or a Pillow image; a video is a path. A path is
-looked for inside the data set's folder only: as it stands, then by its last steps, so that rows with the paths of
-another machine are read. A row cannot name a file outside.
+A picture is a path, bytes, base64, a data URL, a mapping of these, or a Pillow image; a video is a path. Where a path
+leads, `media_files.py` says.
 """
 
 from __future__ import annotations
 
-import base64
-import binascii
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from hashlib import sha256
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any
 
 from PIL import Image
@@ -21,25 +18,21 @@ from PIL import Image
 from saccade.errors import MediaError
 from saccade.media.store import MediaStore
 from saccade.record.content import ImagePart, VideoPart
+from saccade.tasks.benchmarks.media_files import PICTURES, MediaFiles, decoded
 from saccade.tasks.benchmarks.problem import FieldError, short
 from saccade.tasks.benchmarks.values import missing
-
-_LONGEST_PATH = 1024
-_SHORTEST_BASE64 = 64
-_SUFFIXES = (".png", ".jpg", ".jpeg", ".webp")
 
 
 @dataclass(frozen=True, slots=True)
 class RowMediaReader:
     """Reads what rows name into `store`."""
 
-    folder: Path
-    """The data set's."""
-    further: tuple[str, ...]
-    """Folders inside it where media may lie."""
+    files: MediaFiles
     store: MediaStore
     _seen: dict[bytes, ImagePart] = field(default_factory=dict, repr=False)
     """What was read already, by sha256: variants of one question repeat its picture, and decoding is the slow part."""
+    _probed: dict[tuple[Path, int, int], VideoPart] = field(default_factory=dict, repr=False)
+    """The same of videos, by path, size and time of change: they are too large to be read twice."""
 
     def images(self, value: object) -> tuple[ImagePart, ...]:
         """All pictures that a value names: one, or a list, which may be written as a JSON array.
@@ -47,7 +40,7 @@ class RowMediaReader:
         Raises:
             FieldError: one of them is not there, or is no picture that can be used.
         """
-        return tuple(self._image(item) for item in _items(value))
+        return tuple(self._image(item) for item in items(value))
 
     def video(self, value: object) -> VideoPart:
         """The video at a path.
@@ -56,11 +49,17 @@ class RowMediaReader:
             FieldError: there is none, or it cannot be used.
             UnavailableError: what reads videos is not installed.
         """
-        path = self._path(value, ()) if isinstance(value, str) else None
+        if isinstance(value, Mapping):
+            value = next((value[key] for key in ("path", "video") if not missing(value.get(key))), value)
+        path = self.files.path(value) if isinstance(value, str) else None
         if path is None:
-            raise FieldError("videos", f"there is no file {short(value)} in {self.folder}")
+            raise FieldError("videos", self.files.absent(value))
         try:
-            return self.store.put_video(path)
+            state = path.stat()
+            known = (path, state.st_size, state.st_mtime_ns)
+            if known not in self._probed:
+                self._probed[known] = self.store.put_video(path)
+            return self._probed[known]
         except MediaError as error:
             raise FieldError("videos", f"{short(value)}: {error}") from error
 
@@ -84,43 +83,18 @@ class RowMediaReader:
             if inner is not None and not isinstance(inner, Mapping):
                 return self._data(inner)
         if isinstance(value, str) and value:
-            path = self._path(value, _SUFFIXES)
+            path = self.files.path(value, PICTURES)
             if path is not None:
                 return path.read_bytes()
-            data = _decoded(value)
+            data = decoded(value)
             if data is not None:
                 return data
-            raise FieldError("images", f"there is no file {short(value)} in {self.folder}")
+            raise FieldError("images", self.files.absent(value))
         raise FieldError("images", f"{short(value)} names no picture")
 
-    def _path(self, named: str, suffixes: tuple[str, ...]) -> Path | None:
-        if len(named) > _LONGEST_PATH or named.startswith("data:") or "\0" in named:
-            return None
-        steps = PurePosixPath(named.removeprefix("file://").replace("\\", "/")).parts
-        steps = tuple(step for step in steps if step not in ("/", "."))
-        if not steps or ".." in steps:
-            return None
-        for place in self._places(steps):
-            for candidate in (place, *(place.with_name(place.name + suffix) for suffix in suffixes)):
-                if _is_file(candidate):
-                    return candidate
-        return None
 
-    def _places(self, steps: tuple[str, ...]) -> Iterator[Path]:
-        """Where a path may lie: longest tail first, so that the nearest to what was written wins."""
-        for start in range(len(steps)):
-            for root in ("", *self.further):
-                yield self.folder.joinpath(root, *steps[start:])
-
-
-def _is_file(path: Path) -> bool:
-    try:
-        return path.is_file()
-    except OSError:
-        return False  # a name that is too long for the file system
-
-
-def _items(value: object) -> list[Any]:
+def items(value: object) -> list[Any]:
+    """What a value names: one thing, or a list, which may be written as a JSON array."""
     if isinstance(value, str) and value.lstrip().startswith("["):
         try:
             listed = json.loads(value.replace("'", '"') if '"' not in value else value)
@@ -131,14 +105,3 @@ def _items(value: object) -> list[Any]:
     if isinstance(value, list | tuple):
         return [item for item in value if not missing(item)]
     return [value]
-
-
-def _decoded(text: str) -> bytes | None:
-    """The bytes of a data URL or of base64 text; None for a text that is neither."""
-    url = text.startswith("data:")
-    if not url and len(text) < _SHORTEST_BASE64:
-        return None
-    try:
-        return base64.b64decode(text.partition(",")[2] if url else "".join(text.split()), validate=True)
-    except (binascii.Error, ValueError):
-        return None

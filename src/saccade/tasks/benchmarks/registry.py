@@ -1,7 +1,8 @@
 """The cards that come with the package, those of installed packages, and a user's own by their path.
 
 Further packages add cards by the entry point group `saccade.cards`: the name is the card's id, the target a `Card`. A
-user's own is a TOML file, or a `Card` in code (`file.py:NAME`, `module:NAME`).
+user's own is a TOML file, or a `Card` in code (`file.py:NAME`, `module:NAME`). `:SPLIT` after one of these names
+another split than the card's own.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from saccade.errors import RegistryError
 from saccade.record.registry import Registry, is_a
 from saccade.record.settings import load_settings
 from saccade.tasks.benchmarks.card import Card
+from saccade.tasks.benchmarks.splits import card_of_split
 
 
 def card_ids() -> tuple[str, ...]:
@@ -27,18 +29,29 @@ def load_card(name: str) -> Card:
 
     Raises:
         RegistryError: there is no such card (suggests the nearest), or it is no card.
-        SettingsError: the file is no card; names every mistake.
+        SettingsError: the file is no card (names every mistake), or the card has no such split.
     """
-    if name.endswith(".toml"):
-        return load_settings(Card, name)
-    return _by_id(name) if cards().code(name) is None else cards().load(name)
+    own, split = split_of(name)
+    if own.endswith(".toml"):
+        return card_of_split(load_settings(Card, own), split)
+    return card_of_split(_by_id(own) if cards().code(own) is None else cards().load(own), split)
 
 
 def recorded_card(source: str) -> Card:
     """The card that a stored run names; no code is run for it. Raises as `load_card`."""
-    if source.endswith(".toml"):
-        return load_settings(Card, source)
-    return _by_id(source) if cards().code(source) is None else cards().load_recorded(source)
+    name, split = split_of(source)
+    if name.endswith(".toml"):
+        return card_of_split(load_settings(Card, name), split)
+    return card_of_split(_by_id(name) if cards().code(name) is None else cards().load_recorded(name), split)
+
+
+def split_of(wanted: str) -> tuple[str, str]:
+    """The name of a card, and the split that follows it; empty for none."""
+    code = cards().code(wanted)
+    if code is not None:
+        return code.name, code.rest or ""
+    name, _, split = wanted.rpartition(":")
+    return (name, split) if name and (name.endswith(".toml") or cards().has(name)) else (wanted, "")
 
 
 @cache

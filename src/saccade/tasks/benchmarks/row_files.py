@@ -14,12 +14,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pydantic_core import from_json
+
 from saccade.errors import DataError, UnavailableError
 from saccade.tasks.benchmarks.problem import RowProblem
 
 _GROUP = 32
 """Rows of a parquet file in memory together; a row can hold a picture of many megabytes."""
-_LONGEST_CELL = 2**31 - 1
+LONGEST_CELL = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,13 +48,14 @@ def read_rows(file: Path) -> Iterator[SourceRow | RowProblem]:
         if isinstance(raw, str):
             yield RowProblem(file.name, number, "row", raw)
         else:
-            yield SourceRow(file.name, number, {**raw, "_row": number, "_file": file.stem, "_folder": file.parent.name})
+            place = {"_file": file.stem, "_folder": file.parent.name, "_above": file.parent.parent.name}
+            yield SourceRow(file.name, number, {**raw, "_row": number, **place})
 
 
 def count_rows(file: Path) -> int:
     """How many rows `read_rows` gives, broken ones included; of text files found by reading them. Raises the same."""
     if file.suffix.lower() == ".parquet":
-        with _parquet(file) as table:
+        with open_parquet(file) as table:
             return int(table.metadata.num_rows)
     return sum(1 for _ in _READERS.get(file.suffix.lower(), _unknown)(file))
 
@@ -72,7 +75,7 @@ def load_pyarrow() -> tuple[Any, Any]:
 
 
 @contextmanager
-def _reading(file: Path) -> Iterator[None]:
+def reading(file: Path) -> Iterator[None]:
     """Turn what libraries raise about a file into a `DataError`."""
     try:
         yield
@@ -82,8 +85,8 @@ def _reading(file: Path) -> Iterator[None]:
 
 def _read_tsv(file: Path) -> Iterator[dict[str, Any] | str]:
     # The limit is the module's own and small; a cell of these files holds a whole picture as base64.
-    csv.field_size_limit(_LONGEST_CELL)
-    with _reading(file), file.open(encoding="utf-8-sig", newline="") as text:
+    csv.field_size_limit(LONGEST_CELL)
+    with reading(file), file.open(encoding="utf-8-sig", newline="") as text:
         lines = csv.reader(text, delimiter="\t")
         names = next(lines, None)
         if names is None:
@@ -96,22 +99,31 @@ def _read_tsv(file: Path) -> Iterator[dict[str, Any] | str]:
 
 
 def _read_jsonl(file: Path) -> Iterator[dict[str, Any] | str]:
-    with _reading(file), file.open("rb") as lines:
+    with reading(file), file.open("rb") as lines:
         for line in lines:
             if line.strip():
-                yield _parsed(line)
+                yield parsed(line)
 
 
-def _parsed(line: bytes) -> dict[str, Any] | str:
+def parsed(line: bytes) -> dict[str, Any] | str:
+    """The row of a JSON line, or what is wrong with it."""
     try:
-        row = json.loads(line)
+        row = _loaded(line)
     except (ValueError, RecursionError) as error:
         return f"it is no JSON: {error}"
     return row if isinstance(row, dict) else "it is no JSON object"
 
 
+def _loaded(line: bytes) -> Any:
+    """The value of a JSON text: by the fast reader, or by Python's where that refuses it (lone surrogates, NaN)."""
+    try:
+        return from_json(line)
+    except ValueError:
+        return json.loads(line)
+
+
 def _read_json(file: Path) -> Iterator[dict[str, Any] | str]:
-    with _reading(file):
+    with reading(file):
         data = json.loads(file.read_bytes())
     if isinstance(data, dict) and not all(isinstance(row, dict) for row in data.values()):
         data = next((rows for rows in data.values() if isinstance(rows, list)), None)
@@ -124,16 +136,16 @@ def _read_json(file: Path) -> Iterator[dict[str, Any] | str]:
 
 
 def _read_parquet(file: Path) -> Iterator[dict[str, Any] | str]:
-    with _parquet(file) as table:
+    with open_parquet(file) as table:
         for batch in table.iter_batches(batch_size=_GROUP):
             yield from batch.to_pylist()
 
 
 @contextmanager
-def _parquet(file: Path) -> Iterator[Any]:
+def open_parquet(file: Path) -> Iterator[Any]:
     """An open parquet file."""
     pyarrow, parquet = load_pyarrow()
-    with _reading(file):
+    with reading(file):
         try:
             with parquet.ParquetFile(file) as table:
                 yield table

@@ -3,12 +3,13 @@
 A card names a field in one of these ways; of several names the first that has a value counts.
 
     question             the field of that name
-    metadata.split       a field inside a field
+    metadata.split       a field inside a field; inside a list of tables that field of each of them, as a list
     tables/{id}.png      a text with fields put into it; it has a value only if all of them have
+    coco/{id:012}.jpg    the same, the field filled up with zeros to so many signs
     image_#              the fields image_1, image_2, ... that have a value, as a list (from 1, or from 0)
 
 Loaders add `_row` (number in its file), `_file` (the file's name without its suffix), `_folder` (the name of the folder
-it lies in) and, where rows have keys, `_key`.
+it lies in), `_above` (the name of the folder above that) and, where rows have keys, `_key`.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ RowFields = Mapping[str, Any]
 
 _SLOT = re.compile(r"\{([^{}]+)\}")
 _MOST_NUMBERED = 100
+_EMPTIABLE = (str, bytes, list, tuple, dict)
 
 
 def found(fields: RowFields, names: Sequence[str]) -> Any:
@@ -44,7 +46,7 @@ def missing(value: object) -> bool:
     """Whether a value is none: null, an empty text or list, or NaN, as tables write empty cells."""
     if isinstance(value, float):
         return math.isnan(value)
-    return value is None or (isinstance(value, str | bytes | list | tuple | dict) and not value)
+    return value is None or (not value and isinstance(value, _EMPTIABLE))
 
 
 def as_text(value: object, field: str) -> str:
@@ -101,17 +103,20 @@ def _item(value: object, field: str) -> str:
 
 
 def _named(fields: RowFields, name: str) -> Any:
+    if name in fields:
+        return fields[name]
     if name.endswith("#"):
         return _numbered(fields, name[:-1])
     if "{" in name:
         return _filled(fields, name)
-    if name in fields:
-        return fields[name]
     value: Any = fields
     for step in name.split("."):
-        if not isinstance(value, Mapping) or step not in value:
+        if isinstance(value, list) and value and all(isinstance(item, Mapping) for item in value):
+            value = [item[step] for item in value if not missing(item.get(step))]
+        elif isinstance(value, Mapping) and step in value:
+            value = value[step]
+        else:
             return None
-        value = value[step]
     return value
 
 
@@ -121,7 +126,13 @@ def _numbered(fields: RowFields, stem: str) -> list[Any]:
 
 
 def _filled(fields: RowFields, template: str) -> str | None:
-    values = {name: found(fields, (name,)) for name in _SLOT.findall(template)}
+    slots = {slot: slot.partition(":") for slot in _SLOT.findall(template)}
+    values = {slot: found(fields, (name,)) for slot, (name, _, _) in slots.items()}
     if any(value is None for value in values.values()):
         return None
-    return _SLOT.sub(lambda slot: as_text(values[slot[1]], slot[1]), template)
+
+    def put(match: re.Match[str]) -> str:
+        name, _, width = slots[match[1]]
+        return as_text(values[match[1]], name).zfill(int(width) if width.isdecimal() else 0)
+
+    return _SLOT.sub(put, template)

@@ -30,20 +30,21 @@ def contact_sheet(samples: Sequence[WorldSample]) -> Image.Image:
     pen = ImageDraw.Draw(sheet)
     for index, sample in enumerate(samples):
         x, y = _MARGIN + index % columns * step_x, _MARGIN + index // columns * step_y
-        sheet.paste(_tile(sample), (x, y))
+        sheet.paste(tile(sample), (x, y))
         for line, text in enumerate(_caption(sample)):
             pen.text((x, y + TILE[1] + 4 + line * _LINE), text, fill=(20, 20, 20), font=font(13))
     return sheet
 
 
-def _tile(sample: WorldSample) -> Image.Image:
-    tile = Image.new("RGB", TILE, (250, 250, 250))
+def tile(sample: WorldSample) -> Image.Image:
+    """The media of a sample side by side, pictures with their gold boxes; `TILE` pixels."""
+    page = Image.new("RGB", TILE, (250, 250, 250))
     width = TILE[0] // max(1, len(sample.media))
     for number, (name, medium) in enumerate(sample.media.items()):
         most = (width - 4, TILE[1])
         shown = _four_frames(medium, most) if isinstance(medium, Clip) else _with_evidence(sample, name, medium, most)
-        tile.paste(shown, (number * width + (width - shown.width) // 2, (TILE[1] - shown.height) // 2))
-    return tile
+        page.paste(shown, (number * width + (width - shown.width) // 2, (TILE[1] - shown.height) // 2))
+    return page
 
 
 def _with_evidence(sample: WorldSample, name: str, picture: Image.Image, most: tuple[int, int]) -> Image.Image:

@@ -14,10 +14,10 @@ from tests.rl.engines.talking import conversations, episode, picture
 from tests.rl.engines.vllm.real import CONTEXT, RealServer
 from tests.rl.policies import TinyPolicy, full_logprobs, said
 
+from saccade.generate.base import ContextFullError, Engine, SampledTurn, TurnRequest
+from saccade.generate.in_process import TransformersEngine
 from saccade.media.store import MediaStore
 from saccade.record.turn import FinishReason
-from saccade.rl.engines.base import ContextFullError, Engine, SampledTurn, TurnRequest
-from saccade.rl.engines.in_process import TransformersEngine
 from saccade.rl.engines.server import ServerEngine
 from saccade.tokens.segments import TokenTrajectory
 from saccade.tokens.stream import PromptDelta, TokenStream

@@ -46,6 +46,8 @@ class BoxLabel(JudgedSettings):
     with exactly one picture are asked about; others are undecided.
     """
 
+    ABOUT_TASKS = True
+
     iou: float = Field(default=0.5, gt=0, le=1)
     """Intersection over union that a box and a piece of evidence need, at least once."""
 

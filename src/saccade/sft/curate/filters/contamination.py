@@ -29,6 +29,8 @@ class Contamination(FilterSettings):
     Every picture counts: those of the task, and any other that the prompt shows. Videos are not compared.
     """
 
+    ABOUT_TASKS = True
+
     sets: tuple[HeldOut, ...] = Field(min_length=1)
     match: Literal["pictures", "both", "either"] = "pictures"
     """A near picture; a near picture with the same question; or one of the two. Questions of some sets are the same

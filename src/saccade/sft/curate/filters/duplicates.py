@@ -28,6 +28,8 @@ class Duplicates(FilterSettings):
     the questions have the same words. Videos are compared by their bytes.
     """
 
+    ABOUT_TASKS = True
+
     match: Literal["both", "pictures", "question"] = "both"
     """What must be alike; a task without pictures is compared by its question alone."""
     keep: PositiveInt = 1

@@ -37,6 +37,8 @@ class ImageInformative(JudgedSettings):
     All four conditions must hold. A task with several pictures is judged by all of them together.
     """
 
+    ABOUT_TASKS = True
+
     def question(self, trajectory: Trajectory) -> JudgeQuestion | FilterOutcome:
         """What the judge is asked."""
         if not task_pictures(trajectory):

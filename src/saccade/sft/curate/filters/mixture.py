@@ -26,6 +26,8 @@ class Mixture(FilterSettings):
     several tags that have weights counts for the first of them in the table.
     """
 
+    ABOUT_TASKS = True
+
     weights: dict[str, NonNegativeFloat]
     """Category -> weight; they need not sum to 1."""
     by: CategoryRule = "source"

@@ -83,6 +83,8 @@ class PassRateFilter(Rollouts):
     A task's rate must lie within both bounds.
     """
 
+    ABOUT_TASKS = True
+
     lowest: NonNegativeFloat = 0.0
     highest: NonNegativeFloat = 0.9
 

@@ -12,7 +12,7 @@ from saccade.sft.curate.stage import KEEP, Drop, FilterOutcome, Undecided
 _PROMPT = """\
 Check a question about the picture above, together with the answer that is taken for correct.
 
-JudgeQuestion: {question}
+Question: {question}
 Answer taken for correct: {answer}
 
 Judge two things:
@@ -34,8 +34,10 @@ class QualityReply(Record):
 class QuestionQuality(JudgedSettings):
     """Leaves out tasks whose gold answer a judge finds wrong, or whose question it finds trivial.
 
-    A task without a gold answer is undecided.
+    A task without a gold answer is undecided. To check labels alone, and keep what is easy, use `label-check`.
     """
+
+    ABOUT_TASKS = True
 
     def question(self, trajectory: Trajectory) -> JudgeQuestion | FilterOutcome:
         """What the judge is asked."""

@@ -27,6 +27,8 @@ class SplitFilter(FilterSettings):
     that have the same pictures (or, without pictures, the same id).
     """
 
+    ABOUT_TASKS = True
+
     shares: dict[str, PositiveFloat] = Field(default_factory=lambda: {"train": 0.9, "validation": 0.1})
     """Split -> weight."""
     by: Literal["task", "picture"] = "picture"

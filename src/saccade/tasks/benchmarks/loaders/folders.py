@@ -38,7 +38,7 @@ class FolderLoader:
         for number, file in enumerate(files):
             name = f"{file.parent.name}/{file.name}"
             try:
-                fields = {**_read(file), **self.beside(file)}
+                fields = {**read_object(file), **self.beside(file)}
             except FieldError as error:
                 yield RowProblem(name, number, error.field, error.reason)
                 continue
@@ -51,7 +51,7 @@ class FolderLoader:
 def logic_form(file: Path) -> Mapping[str, Any]:
     """Geometry3K's logic form of the question beside it, where there is one."""
     form = file.with_name("logic_form.json")
-    return {"logic_form": _read(form)} if form.is_file() else {}
+    return {"logic_form": read_object(form)} if form.is_file() else {}
 
 
 def picture(file: Path) -> Mapping[str, Any]:
@@ -62,7 +62,8 @@ def picture(file: Path) -> Mapping[str, Any]:
     raise FieldError("images", f"there is no picture {file.stem}{{{','.join(_PICTURES)}}} beside {file.name}")
 
 
-def _read(file: Path) -> dict[str, Any]:
+def read_object(file: Path) -> dict[str, Any]:
+    """The JSON object of a file. Raises `FieldError` if it holds none."""
     try:
         data = json.loads(file.read_bytes())
     except (OSError, ValueError, RecursionError) as error:

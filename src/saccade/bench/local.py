@@ -1,0 +1,122 @@
+"""`saccade bench local`: a checkpoint in this process as `ask` and `eval` use it, over several turns and side by side.
+
+Every episode shows a picture and then, after each turn, a crop of it, so its context grows; nothing is run in between.
+What the model writes is not looked at. Counted are the tokens really sampled.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from PIL import Image
+
+from saccade.bench.loop import LoopFigure
+from saccade.dialects.registry import load_dialect
+from saccade.media.store import MediaStore
+from saccade.models.base import Model, Request
+from saccade.models.registry import load_model
+from saccade.models.tiny import save_tiny
+from saccade.record.content import ImagePart, Message, Part, TextPart
+from saccade.record.task import NamedMedia, Task
+from saccade.record.trajectory import Sampling
+
+_SPOKEN = "pyvision-rl-image"
+"""The dialect whose prompt is read."""
+
+
+@dataclass(frozen=True, slots=True)
+class LocalScale:
+    """Sizes of a run."""
+
+    turns: int = 6
+    tokens: int = 48
+    """Most of a turn."""
+    episodes: int = 8
+    """Side by side."""
+
+
+FULL_LOCAL = LocalScale()
+QUICK_LOCAL = LocalScale(turns=3, tokens=16)
+
+
+@dataclass(frozen=True, slots=True)
+class _Played:
+    seconds: float
+    processor: float
+    """Seconds of the processor, which a busy machine changes little."""
+    sampled: int
+
+
+def measure_local(
+    scale: LocalScale, source: str = "", threads: int = 1, told: Callable[[str], None] = lambda what: None
+) -> list[LoopFigure]:
+    """Every figure; `source` is a checkpoint's folder, empty for a small one with random weights."""
+    torch.set_num_threads(threads)
+    with tempfile.TemporaryDirectory() as root:
+        if not source:
+            source = str(Path(root) / "tiny")
+            save_tiny(Path(source))
+        return asyncio.run(_measured(scale, source, MediaStore(Path(root) / "media"), told))
+
+
+async def _measured(scale: LocalScale, source: str, store: MediaStore, told: Callable[[str], None]) -> list[LoopFigure]:
+    model = load_model(f"local:{source}")
+    try:
+        await _episode(model, LocalScale(turns=1, tokens=2), store, 99)  # loads the checkpoint
+        told("one episode")
+        one = await _timed(model, scale, store, [0])
+        told(f"{scale.episodes} episodes side by side")
+        many = await _timed(model, scale, store, range(1, scale.episodes + 1))
+    finally:
+        await model.close()
+    return [*_figures("one episode", one), *_figures(f"{scale.episodes} episodes side by side", many)]
+
+
+def _figures(what: str, played: _Played) -> list[LoopFigure]:
+    return [
+        LoopFigure(what, played.seconds, "s"),
+        LoopFigure(f"{what}, processor", played.processor, "s"),
+        LoopFigure(f"{what}, tokens", played.sampled, ""),
+        LoopFigure(f"{what}, tokens of a second", played.sampled / played.seconds, "1/s"),
+    ]
+
+
+async def _timed(model: Model, scale: LocalScale, store: MediaStore, numbers: range | list[int]) -> _Played:
+    began, processor = time.perf_counter(), time.process_time()
+    sampled = await asyncio.gather(*(_episode(model, scale, store, number) for number in numbers))
+    return _Played(time.perf_counter() - began, time.process_time() - processor, sum(sampled))
+
+
+async def _episode(model: Model, scale: LocalScale, store: MediaStore, number: int) -> int:
+    """Tokens that were sampled."""
+    image = Image.effect_noise((224, 168), 20 + 5 * number).convert("RGB")
+    shown = _stored(store, image)
+    task = Task(id=f"t{number}", question="Which colour is it?", media=(NamedMedia(name="image_0", part=shown),))
+    messages = load_dialect(_SPOKEN).open(task).messages
+    sampled = 0
+    for turn in range(scale.turns):
+        sampling = Sampling(max_tokens=scale.tokens, temperature=1.0, seed=100 * number + turn)
+        said = await model.complete(Request(messages, sampling=sampling), store)
+        sampled += said.usage.sampled_tokens or 0
+        crop = _stored(store, image.crop((8 * turn, 16, 8 * turn + 84, 100)))
+        messages = (
+            *messages,
+            _message("assistant", said.text or "."),
+            _message("user", "Here:\n", crop, "\nContinue."),
+        )
+    return sampled
+
+
+def _stored(store: MediaStore, image: Image.Image) -> ImagePart:
+    return store.put_image(image)
+
+
+def _message(role: str, *parts: str | ImagePart) -> Message:
+    shown: list[Part] = [TextPart(text=part) if isinstance(part, str) else part for part in parts]
+    return Message.model_validate({"role": role, "parts": shown})

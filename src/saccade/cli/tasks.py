@@ -1,0 +1,208 @@
+"""`saccade tasks`: what a source of tasks holds, what is wrong with it, how it looks, and a folder of it."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, TypeVar
+
+import typer
+
+from saccade.errors import SettingsError
+
+if TYPE_CHECKING:
+    from saccade.media.store import MediaStore
+    from saccade.record.task import Task
+    from saccade.tasks.sources.task_set import TaskPool
+
+T = TypeVar("T")
+
+app = typer.Typer(no_args_is_help=True, add_completion=False, rich_markup_mode=None)
+
+_BROKEN_SHOWN = 20
+_WORLD_TASKS = 100
+"""Tasks of a world where nobody says how many: enough to see what it asks."""
+
+SourceNames = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="SOURCE...",
+        help="Worlds, benchmarks, files, folders, TOML files of [[source]] tables; NAME=WEIGHT gives a share.",
+    ),
+]
+Count = Annotated[int | None, typer.Option("--n", min=1, help="Tasks of each source; with weights of all.")]
+Data = Annotated[Path | None, typer.Option(help="Folder of the data, where a source needs one.")]
+SplitName = Annotated[str, typer.Option("--split", help="Of generated worlds: train, validation or test.")]
+Tags = Annotated[list[str] | None, typer.Option("--tag", help="Only tasks with this tag; may be repeated.")]
+Seed = Annotated[int, typer.Option(help="Of the choice of tasks.")]
+
+
+@app.callback()
+def tasks() -> None:
+    """Tasks from any source: count and check them, look at them, write them as one folder."""
+
+
+@app.command()
+def check(
+    sources: SourceNames,
+    n: Count = None,
+    data: Data = None,
+    split: SplitName = "train",
+    tag: Tags = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Look for pictures and videos, and open none.")] = False,
+) -> None:
+    """Count tasks by source and tag, and say which rows give none; 1 if there are such rows."""
+    from saccade.tasks.sources.survey import lines, media_problems
+
+    opened = _opened(sources, n, data, split, tag)
+    for line in lines(opened):
+        print(line)
+    wrong = [str(problem) for problem in opened.problems]
+    if not quick:
+        with tempfile.TemporaryDirectory(prefix="saccade-check-") as folder:
+            found = _bar(media_problems(opened, opened.ids, Path(folder)), "Opening media", len(opened))
+            wrong += [problem for problem in found if problem is not None]
+    for problem in wrong[:_BROKEN_SHOWN]:
+        print(f"  {problem}", file=sys.stderr)
+    if len(wrong) > _BROKEN_SHOWN:
+        print(f"  and {len(wrong) - _BROKEN_SHOWN} more", file=sys.stderr)
+    if wrong:
+        print(f"broken rows: {len(wrong)}", file=sys.stderr)
+        raise typer.Exit(1)
+
+
+@app.command()
+def show(
+    sources: SourceNames,
+    n: Annotated[int, typer.Option("--n", min=1, help="Tasks of each source; with weights of all.")] = 3,
+    data: Data = None,
+    split: SplitName = "train",
+    tag: Tags = None,
+    seed: Seed = 0,
+    as_json: Annotated[bool, typer.Option("--json", help="The tasks as records, one on a line.")] = False,
+) -> None:
+    """Print some tasks with everything that their source says of them, the gold answer included."""
+    from saccade.record.codec import dumps
+
+    with tempfile.TemporaryDirectory(prefix="saccade-show-") as folder:
+        for task in _drawn(_opened(sources, n, data, split, tag, seed), n, _store(folder)):
+            print(dumps(task) if as_json else _text(task))
+
+
+@app.command()
+def sample(
+    sources: SourceNames,
+    out: Annotated[Path, typer.Option(help="The sheet: a .png file, or an .html page.")],
+    n: Annotated[int, typer.Option("--n", min=1, help="Tasks of each source; with weights of all.")] = 12,
+    data: Data = None,
+    split: SplitName = "train",
+    tag: Tags = None,
+    seed: Seed = 0,
+) -> None:
+    """Draw a contact sheet: pictures with gold boxes, questions, choices and gold answers."""
+    from saccade.tasks.sources.sheet import sheet_page, sheet_picture
+
+    if out.suffix not in (".png", ".html"):
+        raise SettingsError(f"{out}: a sheet is a .png file or an .html page. Give it one of these suffixes.")
+    opened = _opened(sources, n, data, split, tag, seed)
+    out.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="saccade-sample-") as folder:
+        store = _store(folder)
+        chosen = list(_drawn(opened, n, store))
+        if out.suffix == ".png":
+            sheet_picture(chosen, store).save(out)
+        else:
+            out.write_text(sheet_page(" + ".join(sources), opened.lines(), chosen, store), encoding="utf-8")
+    print(out)
+
+
+@app.command()
+def write(
+    sources: SourceNames,
+    out: Annotated[Path, typer.Option(help="Folder to write; must not exist yet.")],
+    n: Count = None,
+    data: Data = None,
+    split: SplitName = "train",
+    tag: Tags = None,
+    seed: Seed = 0,
+) -> None:
+    """Write tasks with their media as one folder that every command takes."""
+    from saccade.tasks.sources.write import LEFT_OUT, write_tasks
+
+    opened = _opened(sources, n, data, split, tag, seed)
+    names = opened.ordered(n)
+    with _progress("Writing tasks", len(names)) as advance:
+        written = write_tasks(opened, names, out, advance)
+    for line in opened.lines():
+        print(f"from {line}")
+    print(f"{written.tasks} tasks: {out}")
+    if written.left_out:
+        print(f"left out, rows that give no task: {len(written.left_out)}; {out / LEFT_OUT} says why", file=sys.stderr)
+
+
+def _opened(
+    sources: list[str], n: int | None, data: Path | None, split: str, tags: list[str] | None, seed: int | None = None
+) -> TaskPool:
+    from saccade.tasks.sources.resolve import SourceDefaults
+    from saccade.tasks.sources.task_set import expanded, open_tasks
+    from saccade.tasks.sources.world_reader import as_split
+
+    listed = expanded(sources)
+    changes: dict[str, object] = {} if seed is None else {"seed": seed}
+    if tags:
+        changes["tags"] = tuple(tags)
+    weighted = len(listed) > 1 and any(source.weight is not None for source in listed)
+    wanted = SourceDefaults(
+        split=as_split(split),
+        data=data,
+        most=None if weighted else n,
+        world_tasks=n if weighted and n else _WORLD_TASKS,
+        world_tags=True,
+    )
+    return open_tasks([source.model_copy(update=changes) for source in listed], wanted)
+
+
+def _drawn(opened: TaskPool, n: int, store: MediaStore) -> Iterator[Task]:
+    for name in opened.ordered(n):
+        yield opened.make(name, store)
+
+
+def _store(folder: str) -> MediaStore:
+    from saccade.media.store import MediaStore
+
+    return MediaStore(Path(folder) / "media")
+
+
+def _text(task: Task) -> str:
+    lines = [task.id, f"  question    {task.question}"]
+    lines += [f"  choices     {' | '.join(task.choices)}"] if task.choices else []
+    lines.append(f"  answer      {'(not known)' if task.answer is None else task.answer}")
+    lines.append(f"  graded      {task.grader or f'by type of answer: {task.answer_type.value}'}")
+    for item in task.media:
+        lines.append(f"  media       {item.name}: {item.part.kind}, {item.part.width}x{item.part.height} pixels")
+    lines += [f"  gold box    {box.image} {box.xyxy} {box.label}".rstrip() for box in task.evidence]
+    lines += [f"  tags        {', '.join(task.tags)}"] if task.tags else []
+    lines += [f"  reward      {', '.join(f'{own.name} = {own.value}' for own in task.reward)}"] if task.reward else []
+    return "\n".join(lines)
+
+
+def _bar(items: Iterable[T], title: str, total: int) -> Iterator[T]:
+    with _progress(title, total) as advance:
+        for item in items:
+            yield item
+            advance()
+
+
+@contextmanager
+def _progress(title: str, total: int) -> Iterator[Callable[[], None]]:
+    """A bar on the terminal's error stream; nothing where there is no terminal."""
+    from rich.progress import Progress
+
+    from saccade.cli.plain import plain_console
+
+    with Progress(console=plain_console(stderr=True), transient=True, disable=not sys.stderr.isatty()) as progress:
+        work = progress.add_task(title, total=total)
+        yield lambda: progress.advance(work)

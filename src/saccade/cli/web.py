@@ -1,0 +1,43 @@
+"""Runs an ASGI application until Ctrl-C, and says where it is reached."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import uvicorn
+
+NOT_STARTED = 3
+"""Exit code of a server that cannot listen; uvicorn has said why."""
+
+
+def serve_app(application: Any, host: str, port: int, line: str, *, grace_seconds: int = 5) -> int:
+    """The exit code; `line` is printed once it listens, with the address in place of `{url}`.
+
+    After the first Ctrl-C, requests that are under way have `grace_seconds`.
+    """
+    import uvicorn
+
+    config = uvicorn.Config(
+        application,
+        host=host,
+        port=port,
+        log_level="warning",
+        ws="none",
+        timeout_graceful_shutdown=grace_seconds,
+        timeout_keep_alive=60,
+    )
+    return asyncio.run(_serve(uvicorn.Server(config), host, line))
+
+
+async def _serve(server: uvicorn.Server, host: str, line: str) -> int:
+    serving = asyncio.create_task(server.serve())
+    while not server.started and not serving.done():
+        await asyncio.sleep(0.02)
+    if server.started:
+        port = server.servers[0].sockets[0].getsockname()[1]
+        shown = f"[{host}]" if ":" in host else host
+        print(line.format(url=f"http://{shown}:{port}"), flush=True)
+    await serving
+    return 0 if server.started else NOT_STARTED

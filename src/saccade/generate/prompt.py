@@ -1,0 +1,164 @@
+"""Messages as one checkpoint reads them: token ids by its own chat template, and where its pictures stand in them.
+
+A text cannot forge a turn or a picture: where it spells a reserved or a turn's last token (`<|im_end|>`, say), that
+stretch is tokenised as the plain characters it is. Each picture's place is found by its placeholder in the rendered
+prompt, and expanded to as many visual tokens as the picture has features, counted from its size.
+
+When the last message is the assistant's, the prompt ends inside it, and the model continues it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import jinja2
+
+from saccade.errors import ModelRefusedError
+from saccade.models.base import Request
+from saccade.models.families.base import ModelFamily
+from saccade.models.families.pieces import SpecialToken
+from saccade.models.local_weights import Checkpoint
+from saccade.models.pictures import PictureRules, fitting_size
+from saccade.record.content import ImagePart, Message, TextPart
+from saccade.tokens.segments import PromptPicture
+
+_OPEN, _CLOSE = "\ue000", "\ue001"
+"""Around a stand-in in a rendered prompt: private-use characters; the first is itself replaced where a text has it."""
+_STAND_IN = re.compile(f"{_OPEN}([0-9]+){_CLOSE}")
+_END = f"{_OPEN}end{_CLOSE}"
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """What the model reads."""
+
+    ids: tuple[int, ...]
+    pictures: tuple[PromptPicture, ...] = ()
+    """In the order of their placeholders in `ids`."""
+    places: tuple[int, ...] = ()
+    """Index of the first placeholder of each."""
+
+    @property
+    def visual(self) -> int:
+        """Visual tokens among `ids`."""
+        return sum(picture.tokens for picture in self.pictures)
+
+
+def build_prompt(request: Request, checkpoint: Checkpoint) -> Prompt:
+    """The prompt of `request`.
+
+    Raises:
+        ModelRefusedError: the checkpoint cannot take what is asked for.
+    """
+    _check(request)
+    rendered, plain = _rendered(request.messages, checkpoint)
+    ids = _tokens(rendered, plain, checkpoint.tokenizer)
+    parts = [part for message in request.messages for part in message.parts if isinstance(part, ImagePart)]
+    return _expanded(ids, [PromptPicture(part, _count(part, checkpoint)) for part in parts], checkpoint)
+
+
+def _check(request: Request) -> None:
+    if request.tools or any(message.calls for message in request.messages):
+        raise ModelRefusedError(
+            "a model in process has no function calling of its own; use a dialect that writes its calls as text"
+        )
+    if any(part.kind == "video" for message in request.messages for part in message.parts):
+        raise ModelRefusedError("a model in process takes no videos yet; use a dialect that shows frames")
+
+
+def _rendered(messages: Sequence[Message], checkpoint: Checkpoint) -> tuple[str, list[str]]:
+    """The prompt as text with stand-ins, and what each of them stands for."""
+    ends = checkpoint.tokenizer.convert_ids_to_tokens(sorted(checkpoint.end_ids))
+    forged = re.compile("|".join(map(re.escape, [_OPEN, *ends, *checkpoint.family.reserved])))
+    plain: list[str] = []
+
+    def stand_in(match: re.Match[str]) -> str:
+        plain.append(match[0])
+        return f"{_OPEN}{len(plain) - 1}{_CLOSE}"
+
+    chat = [_templated(message, lambda text: forged.sub(stand_in, text)) for message in messages]
+    continues = bool(messages) and messages[-1].role == "assistant"
+    if continues:
+        chat[-1]["content"] = _with_end(chat[-1]["content"])
+    try:
+        text: str = checkpoint.tokenizer.apply_chat_template(
+            chat, chat_template=checkpoint.chat_template, tokenize=False, add_generation_prompt=not continues
+        )
+    except jinja2.TemplateError as error:
+        raise ModelRefusedError(
+            f"the chat template of {checkpoint.name} refuses these messages: {error}. Use a dialect with other roles."
+        ) from error
+    if continues and _END not in text:
+        raise ModelRefusedError(f"the chat template of {checkpoint.name} does not let an answer be continued")
+    return text.partition(_END)[0], plain
+
+
+def _templated(message: Message, safe: Callable[[str], str]) -> dict[str, Any]:
+    if not message.media:
+        return {"role": message.role, "content": safe(message.text)}
+    content = [
+        {"type": "text", "text": safe(part.text)} if isinstance(part, TextPart) else {"type": "image"}
+        for part in message.parts
+    ]
+    return {"role": message.role, "content": content}
+
+
+def _with_end(content: Any) -> Any:
+    return content + _END if isinstance(content, str) else [*content, {"type": "text", "text": _END}]
+
+
+def _tokens(rendered: str, plain: Sequence[str], tokenizer: Any) -> list[int]:
+    return [token for piece in _pieces(rendered, plain, tokenizer) for token in piece]
+
+
+def _pieces(rendered: str, plain: Sequence[str], tokenizer: Any) -> Iterator[list[int]]:
+    at = 0
+    for match in _STAND_IN.finditer(rendered):
+        yield tokenizer.encode(rendered[at : match.start()], add_special_tokens=False)
+        spelled = plain[int(match[1])]
+        yield tokenizer.encode(spelled[:1], add_special_tokens=False)  # in two pieces, so that it is no token
+        yield tokenizer.encode(spelled[1:], add_special_tokens=False)
+        at = match.end()
+    yield tokenizer.encode(rendered[at:], add_special_tokens=False)
+
+
+def _count(part: ImagePart, checkpoint: Checkpoint) -> int:
+    """Features of a picture, from its size alone."""
+    width, height = fitting_size((part.width, part.height), PictureRules(pixels=checkpoint.max_pixels))
+    try:
+        return checkpoint.family.visual_tokens(width, height, checkpoint.image_processor, checkpoint.config)
+    except ValueError as error:
+        raise ModelRefusedError(
+            f"the image processor of {checkpoint.name} refuses a picture: {error}. Show another crop of it."
+        ) from error
+
+
+def _expanded(ids: Sequence[int], pictures: Sequence[PromptPicture], checkpoint: Checkpoint) -> Prompt:
+    """With as many placeholders for each picture as it has features."""
+    placeholder = checkpoint.placeholder_id
+    found = ids.count(placeholder)
+    if found != len(pictures):
+        raise ModelRefusedError(
+            f"the chat template of {checkpoint.name} wrote {found} of {len(pictures)} pictures. "
+            "It does not take pictures in every role; use a dialect that shows them as the user's."
+        )
+    left = iter(pictures)
+    expanded: list[int] = []
+    places: list[int] = []
+    for token in ids:
+        if token != placeholder:
+            expanded.append(token)
+            continue
+        written = checkpoint.tokenizer.convert_tokens_to_ids(_around(checkpoint.family, next(left).tokens))
+        places.append(len(expanded) + written.index(placeholder))
+        expanded += written
+    return Prompt(tuple(expanded), tuple(pictures), tuple(places))
+
+
+def _around(family: ModelFamily, visual: int) -> list[str]:
+    """What stands for the one placeholder that the chat template writes; Qwen's writes the marks as well."""
+    tokens = [piece.token for piece in family.picture(visual) if isinstance(piece, SpecialToken)]
+    return tokens if family.own_marks else tokens[1:-1]

@@ -1,0 +1,227 @@
+"""Sequences that are decoded together: tokens, cached keys and values, and the forward passes that extend them.
+
+Only new tokens are computed, and equal prompts once. Positions are explicit, M-RoPE included, so a sequence has the
+positions that it has alone. To be used in one thread at a time, and always under `torch.inference_mode`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+
+from saccade.generate.ragged_cache import RaggedCache
+from saccade.models.local_weights import Checkpoint
+from saccade.tokens.pictures import PictureTensors
+from saccade.tokens.segments import PromptPicture
+from saccade.tokens.stream import PromptDelta
+
+
+class Policy(Protocol):
+    """What samples: a checkpoint made ready for training is one."""
+
+    @property
+    def checkpoint(self) -> Checkpoint:
+        """Weights, and which ids are forbidden."""
+
+    def autocast(self) -> AbstractContextManager[Any]:
+        """The context of a forward pass."""
+
+
+@dataclass(eq=False)
+class TokenSequence:
+    """One episode's tokens in the cache."""
+
+    random: np.random.Generator
+    ids: list[int] = field(default_factory=list)
+    """Read and sampled."""
+    unread: int = 0
+    """Of `ids`, at their end: not in the cache yet."""
+    pictures: tuple[PromptPicture, ...] = ()
+    """Those with placeholders among the unread ids."""
+    position: int = 0
+    """Of the first unread token."""
+    positions: list[int] = field(default_factory=list)
+    """Of each token in the cache; on the axis of time where there are three."""
+
+    @property
+    def unread_ids(self) -> tuple[int, ...]:
+        """The unread ids."""
+        return tuple(self.ids[len(self.ids) - self.unread :])
+
+    def extend(self, delta: PromptDelta) -> None:
+        """What is to be read next."""
+        if delta.dropped:
+            del self.ids[-delta.dropped :]
+        self.unread += len(delta.ids) - delta.dropped
+        self.ids += delta.ids
+        self.pictures = delta.pictures
+
+    def cut(self, length: int) -> None:
+        """Only the first `length` tokens stay, all of them in the cache; none of those after is within a picture."""
+        del self.ids[length:]
+        if length < len(self.positions):
+            self.position = self.positions[length]
+        del self.positions[length:]
+        self.unread, self.pictures = 0, ()
+
+
+class SequenceBatch:
+    """Sequences at their places in one cache."""
+
+    def __init__(
+        self, policy: Policy, pictures: PictureTensors, sequences: Sequence[TokenSequence], most_tokens: int
+    ) -> None:
+        """`most_tokens` bounds a forward pass that reads, padding included."""
+        self._policy = policy
+        self._pictures = pictures
+        self._most = most_tokens
+        self._cache = RaggedCache(len(sequences))
+        self.sequences = list(sequences)
+
+    def add(self, sequence: TokenSequence) -> None:
+        """One more sequence, at the last place."""
+        self._cache.add_row()
+        self.sequences.append(sequence)
+
+    def cut(self, place: int, length: int) -> None:
+        """The sequence at `place` keeps its first `length` tokens, all of which are in the cache."""
+        self.sequences[place].cut(length)
+        self._cache.lengths[place] = length
+
+    def copy(self, source: int, target: int, length: int) -> None:
+        """The sequence at `target` becomes the first `length` tokens of that at `source`, which are in the cache."""
+        known, sequence = self.sequences[source], self.sequences[target]
+        self._cache.copy(source, target)
+        sequence.ids, sequence.positions, sequence.position = known.ids[:], known.positions[:], known.position
+        self.cut(target, length)
+
+    def swap(self, one: int, other: int) -> None:
+        """Sequences change places."""
+        self._cache.swap(one, other)
+        self.sequences[one], self.sequences[other] = self.sequences[other], self.sequences[one]
+
+    def read(self, count: int) -> torch.Tensor:
+        """Read what the first `count` sequences have not read; logits (count, vocabulary) of what follows."""
+        if all(sequence.unread == 1 < len(sequence.ids) for sequence in self.sequences[:count]):
+            return self._logits(self._forward(range(count))[:, 0])
+        return self.read_places(range(count))
+
+    def read_places(self, places: Sequence[int]) -> torch.Tensor:
+        """The same for the sequences at `places`."""
+        hidden: dict[int, torch.Tensor] = {}
+        twins = self._twins(places)
+        for part in self._parts([place for place in places if place not in twins]):
+            ends = [self.sequences[place].unread - 1 for place in part]
+            hidden |= {place: row[end] for place, row, end in zip(part, self._forward(part), ends, strict=True)}
+        for place, leader in twins.items():
+            sequence, known = self.sequences[place], self.sequences[leader]
+            self._cache.copy(leader, place)
+            sequence.position, sequence.positions = known.position, known.positions[:]
+            sequence.unread, sequence.pictures = 0, ()
+            hidden[place] = hidden[leader]
+        return self._logits(torch.stack([hidden[place] for place in places]))
+
+    def _twins(self, places: Sequence[int]) -> dict[int, int]:
+        """Sequences whose whole prompt another reads too, and that other."""
+        leaders: dict[tuple[Any, ...], int] = {}
+        twins = {}
+        for place in places:
+            sequence = self.sequences[place]
+            if sequence.unread == len(sequence.ids):
+                key = (sequence.unread_ids, tuple(picture.part.sha256 for picture in sequence.pictures))
+                if leaders.setdefault(key, place) != place:
+                    twins[place] = leaders[key]
+        return twins
+
+    def _parts(self, places: Sequence[int]) -> Iterator[list[int]]:
+        """`places` in their order, cut where a forward pass would be too large."""
+        part: list[int] = []
+        longest = 0
+        for place in places:
+            longest = max(longest, self.sequences[place].unread)
+            if part and longest * (len(part) + 1) > self._most:
+                yield part
+                part, longest = [], self.sequences[place].unread
+            part.append(place)
+        if part:
+            yield part
+
+    def _forward(self, places: Sequence[int]) -> torch.Tensor:
+        """Hidden states (sequences, tokens, size) of what those at `places` had not read; padded on the right."""
+        checkpoint = self._policy.checkpoint
+        sequences = [self.sequences[place] for place in places]
+        counts = [sequence.unread for sequence in sequences]
+        pictures = self._pictures([picture for sequence in sequences for picture in sequence.pictures])
+        ids, positions = (
+            self._last_tokens(sequences) if max(counts) == 1 else self._pad(sequences, pictures.get("image_grid_thw"))
+        )
+        axes = checkpoint.family.rope_axes
+        device, dtype = checkpoint.device, next(checkpoint.model.parameters()).dtype
+        tensors = {
+            name: value.to(device, dtype) if value.is_floating_point() else value.to(device)
+            for name, value in pictures.items()
+        }
+        with self._policy.autocast():
+            hidden: torch.Tensor = checkpoint.model.model(
+                input_ids=ids.to(device),
+                position_ids=(positions if axes > 1 else positions[0]).to(device),
+                attention_mask=self._cache.begin(places, counts, device, self._mask_dtype(dtype)),
+                past_key_values=self._cache,
+                use_cache=True,
+                **tensors,
+            ).last_hidden_state
+        self._cache.end()
+        return hidden
+
+    def _last_tokens(self, sequences: Sequence[TokenSequence]) -> tuple[torch.Tensor, torch.Tensor]:
+        """The same for one text token each, as decoding has them."""
+        ids = torch.tensor([sequence.ids[-1:] for sequence in sequences])
+        at = torch.tensor([[sequence.position] for sequence in sequences])
+        for sequence in sequences:
+            sequence.positions.append(sequence.position)
+            sequence.position += 1
+            sequence.unread = 0
+        return ids, at.expand(self._policy.checkpoint.family.rope_axes, *at.shape)
+
+    def _pad(self, sequences: Sequence[TokenSequence], grids: torch.Tensor | None) -> tuple[torch.Tensor, torch.Tensor]:
+        """Unread ids (sequences, tokens) and positions (axes, sequences, tokens), padded on the right; now read."""
+        longest = max(sequence.unread for sequence in sequences)
+        ids = torch.full((len(sequences), longest), min(self._policy.checkpoint.end_ids))
+        positions = torch.zeros((self._policy.checkpoint.family.rope_axes, len(sequences), longest), dtype=torch.int64)
+        seen = 0
+        for number, sequence in enumerate(sequences):
+            unread_ids = torch.tensor(sequence.unread_ids)
+            ids[number, : len(unread_ids)] = unread_ids
+            own = None if grids is None or not sequence.pictures else grids[seen : seen + len(sequence.pictures)]
+            seen += len(sequence.pictures)
+            rope = sequence.position + self._rope(unread_ids, own)
+            positions[:, number, : len(unread_ids)] = rope
+            sequence.positions += rope[0].tolist()
+            sequence.position = int(rope.max()) + 1
+            sequence.unread, sequence.pictures = 0, ()
+        return ids, positions
+
+    def _mask_dtype(self, dtype: torch.dtype) -> torch.dtype:
+        device = self._policy.checkpoint.device.type
+        return torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else dtype
+
+    def _rope(self, unread_ids: torch.Tensor, grids: torch.Tensor | None) -> torch.Tensor:
+        """Positions (axes, tokens) of unread tokens, from 0."""
+        axes = self._policy.checkpoint.family.rope_axes
+        if axes == 1 or grids is None:
+            return torch.arange(len(unread_ids)).repeat(axes, 1)
+        visual = (unread_ids == self._policy.checkpoint.placeholder_id).int()[None]
+        model = self._policy.checkpoint.model.model
+        rope: torch.Tensor
+        rope, _ = model.get_rope_index(unread_ids[None], mm_token_type_ids=visual, image_grid_thw=grids)
+        return rope[:, 0]
+
+    def _logits(self, hidden: torch.Tensor) -> torch.Tensor:
+        with self._policy.autocast():
+            logits: torch.Tensor = self._policy.checkpoint.model.get_output_embeddings()(hidden)
+        return logits.float()

@@ -1,0 +1,221 @@
+"""What a program holds open when its call ends: kept exactly, or closed with a word about it.
+
+A fork shares open files with its parent, so what a call does to them survives its rollback unless it is put back:
+positions and flags are. Kept are files and folders of the workspace that have a name, files of the read-only root, and
+devices that hold nothing. What else a descriptor can stand for (pipes, sockets, counters, timers, files without a name)
+holds state that nothing can put back, and is closed when the call ends. Its number stays taken, by a descriptor that
+can neither be read nor written, so that a later file does not come to stand in its place.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import fcntl
+import os
+import resource
+import stat
+from dataclasses import dataclass
+
+from . import wire
+from .inspection import HARMLESS_DEVICES
+from .workpath import inside
+
+_FLAGS = os.O_APPEND | os.O_NONBLOCK | getattr(os, "O_DIRECT", 0) | getattr(os, "O_NOATIME", 0)
+"""The flags of an open file that can be changed."""
+_PATH = getattr(os, "O_PATH", 0)
+_OPENING = os.O_ACCMODE | os.O_DIRECTORY | _FLAGS | _PATH
+_PUNCH_HOLE_KEEP_SIZE = 3
+_GONE = " (deleted)"
+_BOUND = ("/memfd:saccade-image", "/memfd:saccade-array")
+"""Beginnings of the names of pictures and arrays of the host."""
+_STANDARD = (0, 1, 2)
+_OWN = frozenset((*_STANDARD, *range(wire.WORKSPACE_FD, wire.FIRST_FREE_FD)))
+"""Descriptors of the session itself."""
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """One open file at the end of a kept call."""
+
+    flags: int
+    position: int
+    path: str | None
+    """Path in the workspace; None if it lies elsewhere."""
+
+
+@dataclass(frozen=True, slots=True)
+class OpenState:
+    """What a process holds beside its memory at the end of a kept call."""
+
+    files: dict[int, Kept]
+    folder: str
+    """The current folder, relative to the workspace."""
+
+
+def program_fds() -> list[int]:
+    """Every open descriptor that is the program's."""
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    # By way of ctypes: `fcntl` would raise an exception for each of the hundreds that are not open.
+    ask = _libc.fcntl
+    return [fd for fd in range(most) if ask(fd, fcntl.F_GETFD) >= 0 and fd not in _OWN]
+
+
+def close_what_cannot_be_kept() -> list[str]:
+    """Close it; a sentence about each thing for the program's author."""
+    notes = []
+    for fd in program_fds():
+        try:
+            what = _why_not(fd)
+        except OSError:
+            continue
+        if what is None:
+            continue
+        # What `mmap` keeps open of a mapped picture is no doing of the program; the mapping needs no descriptor.
+        mapped = _is_bound(fd)
+        _bury(fd)
+        if not mapped:
+            notes.append(
+                f"{what} was closed when the code ended (descriptor {fd}): what it holds could not be put back after "
+                "a call that fails. Open it in the call that uses it."
+            )
+    return notes
+
+
+def _is_bound(fd: int) -> bool:
+    """Whether `fd` holds pixels that the host has bound; they are sealed."""
+    return os.readlink(f"/proc/self/fd/{fd}").startswith(_BOUND)
+
+
+def _why_not(fd: int) -> str | None:
+    """What `fd` is, if it cannot be kept."""
+    flags = fcntl.fcntl(fd, fcntl.F_GETFL)
+    if flags & _PATH:
+        return None
+    seen = os.fstat(fd)
+    kind = stat.S_IFMT(seen.st_mode)
+    if kind == stat.S_IFCHR:
+        harmless = (os.major(seen.st_rdev), os.minor(seen.st_rdev)) in HARMLESS_DEVICES
+        return None if harmless else "a device"
+    path = os.readlink(f"/proc/self/fd/{fd}")
+    if kind == stat.S_IFSOCK:
+        return "a socket"
+    if kind == stat.S_IFIFO:
+        return "a pipe"
+    if kind not in (stat.S_IFREG, stat.S_IFDIR):
+        return f"an object of the kernel ({path.removeprefix('anon_inode:').strip('[]')})"
+    if path.endswith(_GONE) or not seen.st_nlink or path.startswith("/memfd:"):
+        return "a file without a name"
+    if path.startswith("/proc/"):
+        return "a file of /proc"
+    if _in_workspace(path) is None and flags & os.O_ACCMODE != os.O_RDONLY:
+        return "a file outside the workspace"
+    return None
+
+
+def _bury(fd: int) -> None:
+    dead = os.open(os.devnull, _PATH | os.O_CLOEXEC)
+    os.dup2(dead, fd, inheritable=False)
+    os.close(dead)
+
+
+def _in_workspace(path: str) -> str | None:
+    real = os.readlink(f"/proc/self/fd/{wire.WORKSPACE_FD}")
+    if path == real:
+        return "."
+    return path[len(real) + 1 :] if path.startswith(real + "/") else None
+
+
+def standing() -> OpenState:
+    """What is open now, and where this process stands."""
+    files = {}
+    for fd in program_fds():
+        with contextlib.suppress(OSError):
+            flags = fcntl.fcntl(fd, fcntl.F_GETFL) & _OPENING
+            position = -1 if flags & _PATH else os.lseek(fd, 0, os.SEEK_CUR)
+            files[fd] = Kept(flags, position, _in_workspace(os.readlink(f"/proc/self/fd/{fd}")))
+    return OpenState(files, inside())
+
+
+def put_back(kept: OpenState) -> None:
+    """Make open files, their positions and flags, and the current folder what they were; after the files themselves.
+
+    A file that was removed meanwhile is another one now, under the same name: it is opened again.
+    """
+    _empty_streams()
+    for fd in (0, wire.OUTBOX_FD, wire.WORKSPACE_FD):
+        fcntl.fcntl(fd, fcntl.F_SETFL, 0)
+        os.lseek(fd, 0, os.SEEK_SET)
+    for fd, file in kept.files.items():
+        if file.path is not None and _lost_its_name(fd, file.path):
+            reopen(fd, file)
+        elif file.position >= 0:
+            fcntl.fcntl(fd, fcntl.F_SETFL, file.flags & _FLAGS)
+            os.lseek(fd, file.position, os.SEEK_SET)
+    os.fchdir(wire.WORKSPACE_FD)
+    if kept.folder:
+        os.chdir(kept.folder)
+
+
+def _empty_streams() -> None:
+    """What stands behind descriptors 1 and 2: no bytes, position 0."""
+    for fd in (wire.STDOUT_FD, wire.STDERR_FD):
+        size = os.fstat(fd).st_size
+        _libc.fallocate(fd, _PUNCH_HOLE_KEEP_SIZE, ctypes.c_long(0), ctypes.c_long(size))
+        fcntl.fcntl(fd, fcntl.F_SETFL, 0)
+        os.lseek(fd, 0, os.SEEK_SET)
+
+
+def _lost_its_name(fd: int, path: str) -> bool:
+    """Whether `fd` is not known by that name any more: what has the name now is another file, or another link to it."""
+    return _in_workspace(os.readlink(f"/proc/self/fd/{fd}")) != path
+
+
+def reopen(fd: int, file: Kept) -> None:
+    """Put the file that has the name of `file` now in the place of `fd`; buried if it cannot be opened."""
+    path = file.path
+    assert path is not None
+    flags = file.flags | os.O_CLOEXEC | os.O_NOFOLLOW
+    try:
+        fresh = _open(path, flags)
+    except OSError:
+        _bury(fd)
+        return
+    os.dup2(fresh, fd, inheritable=False)
+    os.close(fresh)
+    if file.position >= 0:
+        os.lseek(fd, file.position, os.SEEK_SET)
+
+
+def _open(path: str, flags: int) -> int:
+    try:
+        return os.open(path, flags, dir_fd=wire.WORKSPACE_FD)
+    except PermissionError:
+        mode = stat.S_IMODE(os.stat(path, dir_fd=wire.WORKSPACE_FD, follow_symlinks=False).st_mode)
+        os.chmod(path, mode | 0o600, dir_fd=wire.WORKSPACE_FD)
+        try:
+            return os.open(path, flags, dir_fd=wire.WORKSPACE_FD)
+        finally:
+            os.chmod(path, mode, dir_fd=wire.WORKSPACE_FD)
+
+
+def take_along(kept: OpenState) -> None:
+    """In a branch, whose workspace is another folder: open every file again, so that nothing is shared with the origin.
+
+    Descriptors that were opened since are closed.
+    """
+    for fd in program_fds():
+        file = kept.files.get(fd)
+        if file is None:
+            os.close(fd)
+        elif file.path is not None:
+            reopen(fd, file)
+        elif not file.flags & _PATH:
+            fresh = os.open(os.readlink(f"/proc/self/fd/{fd}"), file.flags | os.O_CLOEXEC)
+            os.dup2(fresh, fd, inheritable=False)
+            os.close(fresh)
+            os.lseek(fd, file.position, os.SEEK_SET)
+    null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
+    os.dup2(null, 0, inheritable=False)
+    os.close(null)

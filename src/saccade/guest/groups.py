@@ -1,0 +1,114 @@
+"""Process groups of sessions: stopped, emptied, killed. For the zygote, whose children all of them are.
+
+A stopped process runs nothing until it is continued, and nothing in the jail can continue one: `kill` is refused, and
+so are timers that send a signal of choice. Promises nothing where a process of the session may signal others.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+
+_TICKS = os.sysconf("SC_CLK_TCK")
+
+
+def stop(pid: int) -> None:
+    """Ask the kernel to stop a process; `stopped` tells when all its threads have."""
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGSTOP)
+
+
+def resume(pid: int) -> None:
+    """Let a stopped process run."""
+    os.kill(pid, signal.SIGCONT)
+
+
+def stopped(pid: int) -> bool:
+    """Whether our child `pid` has stopped with all its threads; False for one that has ended."""
+    try:
+        return os.waitid(os.P_PID, pid, os.WSTOPPED | os.WNOHANG | os.WNOWAIT) is not None
+    except ChildProcessError:
+        return False
+
+
+def kill_group(group: int) -> None:
+    """Kill every process of a group; the kernel lets no fork slip through meanwhile."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(group, signal.SIGKILL)
+
+
+def empty(group: int) -> bool:
+    """Whether none of our children is in the group, dead ones that nobody has collected included."""
+    try:
+        os.waitid(os.P_PGID, group, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    except ChildProcessError:
+        return True
+    return False
+
+
+def purge(pid: int) -> bool:
+    """Kill whoever is in the group of the stopped process `pid` beside it; whether there was anybody.
+
+    It stands aside meanwhile, in the group of the caller.
+    """
+    os.setpgid(pid, os.getpgrp())
+    try:
+        os.killpg(pid, signal.SIGKILL)
+    except ProcessLookupError:
+        return False
+    finally:
+        os.setpgid(pid, pid)
+    return True
+
+
+def is_child(pid: int) -> bool:
+    """Whether `pid` is a child of ours."""
+    try:
+        os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    except ChildProcessError:
+        return False
+    return True
+
+
+def children() -> list[int]:
+    """Ids of our children; empty where the kernel does not list them."""
+    try:
+        with open("/proc/thread-self/children", "rb") as file:
+            return [int(pid) for pid in file.read().split()]
+    except OSError:
+        return []
+
+
+def group_of(pid: int) -> int:
+    """The group of a process; 0 if it has ended."""
+    try:
+        return os.getpgid(pid)
+    except ProcessLookupError:
+        return 0
+
+
+def threads(pid: int) -> int:
+    """Number of threads of one of our children; 0 if it has ended."""
+    fields = _stat(pid)
+    return int(fields[17]) if fields else 0
+
+
+def asleep(pid: int) -> bool:
+    """Whether one of our children waits for something that is neither a processor nor the disk."""
+    return _stat(pid)[:1] == [b"S"]
+
+
+def cpu_seconds(pid: int) -> float:
+    """CPU time that one of our children has used; 0 if it has ended."""
+    fields = _stat(pid)
+    return (int(fields[11]) + int(fields[12])) / _TICKS if fields else 0.0
+
+
+def _stat(pid: int) -> list[bytes]:
+    """Fields of /proc/PID/stat from the state on."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            return file.read().rpartition(b")")[2].split()
+    except (FileNotFoundError, ProcessLookupError):
+        return []

@@ -1,0 +1,236 @@
+"""What a stopped session process holds open and has mapped, seen from outside through /proc: for the zygote.
+
+A session closes by itself what it may not keep (see `descriptors`). A program may have patched that away, so the zygote
+looks for itself before it keeps a call or takes a branch in: whatever could hold what is neither memory nor a file of
+the own workspace is a reason to refuse. Needs the right to look at the process (CAP_SYS_PTRACE in its user namespace);
+without it `visible` is False and nothing is promised about programs that have patched their runtime.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import fcntl
+import os
+import re
+import stat
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from . import groups
+from .syscalls import syscall
+
+STRAY = "a process that the code had started was still running"
+
+HARMLESS_DEVICES = frozenset({(1, 3), (1, 5), (1, 7), (1, 8), (1, 9)})
+"""Major and minor numbers of null, zero, full, random and urandom: nothing stays in them."""
+_GONE = " (deleted)"
+_KCMP_FILE = 0
+# struct procmap_query (Linux 6.11) and its ioctl.
+_QUERY = struct.Struct("=9Q4I2Q")
+_QUERY_SHARED, _QUERY_NEXT = 0x08, 0x10
+_PROCMAP_QUERY = (3 << 30) | (_QUERY.size << 16) | (ord("f") << 8) | 17
+_NAME_BYTES = 4096
+_LINE = re.compile(rb"^([0-9a-f]+)-([0-9a-f]+) (....) ([0-9a-f]+) \S+ \d+ +(/.*)$", re.MULTILINE)
+_SHARED_LINE = re.compile(rb"^([0-9a-f]+)-([0-9a-f]+) (...s) ([0-9a-f]+) \S+ \d+ *(.*)$", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Belongings:
+    """What a session may hold: its folder, the folder of all workspaces, its socket and its shared memory."""
+
+    workspace: str
+    base: str
+    socket: int
+    """Inode number."""
+    memory: frozenset[int]
+    """Inode numbers of the outbox and of what stands behind stdout and stderr."""
+
+    def may_map(self, path: str) -> bool:
+        """Whether a file of that path may be mapped: one of the own workspace, or of the read-only root."""
+        if path.endswith(_GONE) or not path.startswith("/") or path.startswith(("/memfd:", "/dev/", "/SYSV")):
+            return False
+        return self.inside(path) or not path.startswith(self.base + "/")
+
+    def inside(self, path: str) -> bool:
+        """Whether a path lies in the own workspace."""
+        return path == self.workspace or path.startswith(self.workspace + "/")
+
+
+class Map(NamedTuple):
+    """A mapping of a file: addresses, permissions ("rw-s"), offset in the file (bytes) and path."""
+
+    start: int
+    end: int
+    mode: str
+    offset: int
+    path: str
+
+
+def visible(pid: int) -> bool:
+    """Whether this process may look at what `pid` holds."""
+    try:
+        os.close(os.open(f"/proc/{pid}/maps", os.O_RDONLY | os.O_CLOEXEC))
+        return bool(os.listdir(f"/proc/{pid}/fd"))
+    except PermissionError:
+        return False
+
+
+def left_running(pid: int) -> str | None:
+    """What runs beside the stopped process `pid` of a session, which is killed then, or None."""
+    if groups.threads(pid) != 1:
+        return "a thread is still running: join every thread before the code ends"
+    if groups.purge(pid):
+        return f"{STRAY}: wait for it before the code ends"
+    return None
+
+
+def improper(pid: int, own: Belongings) -> str | None:
+    """What the stopped process `pid` of a session holds and cannot keep, in words, or None."""
+    what = _improper(pid, own)
+    return what and f"{what}: close it before the code ends"
+
+
+def improper_branch(pid: int, own: Belongings, origin: int) -> str | None:
+    """The same for a branch, which may share nothing with the process `origin` either."""
+    if what := improper(pid, own):
+        return what
+    if foreign_maps(pid, own):
+        return "memory of another session is still mapped"
+    if shares_description(pid, origin):
+        return "a file is still open that the origin has open, too"
+    return None
+
+
+def _improper(pid: int, own: Belongings) -> str | None:
+    folder = f"/proc/{pid}/fd"
+    for name in os.listdir(folder):
+        if what := _improper_descriptor(f"{folder}/{name}", own):
+            return f"{what} is still open (descriptor {name})"
+    if not own.inside(where := os.readlink(f"/proc/{pid}/cwd")) and where.startswith(own.base + "/"):
+        return "its current folder is not in its workspace"
+    for found in shared_maps(pid):
+        if not own.may_map(found.path):
+            return f"memory that is shared with {found.path.removesuffix(_GONE) or 'others'} is still mapped"
+    return None
+
+
+def _improper_descriptor(link: str, own: Belongings) -> str | None:
+    try:
+        seen, path = os.stat(link), os.readlink(link)
+    except FileNotFoundError:
+        return "something that cannot be named"
+    kind = stat.S_IFMT(seen.st_mode)
+    if kind == stat.S_IFSOCK:
+        return None if seen.st_ino == own.socket else "a socket"
+    if kind == stat.S_IFCHR:
+        device = (os.major(seen.st_rdev), os.minor(seen.st_rdev))
+        return None if device in HARMLESS_DEVICES else f"the device {path}"
+    if kind == stat.S_IFREG and path.startswith("/memfd:"):
+        return None if seen.st_ino in own.memory else "memory shared by descriptor"
+    if kind not in (stat.S_IFREG, stat.S_IFDIR):
+        return "a pipe" if kind == stat.S_IFIFO else path.removeprefix("anon_inode:").strip("[]")
+    if path.endswith(_GONE) or not seen.st_nlink:
+        return "a file without a name"
+    if path.startswith("/proc/") or not (own.inside(path) or not path.startswith(own.base + "/")):
+        return "a file of another process or session"
+    return None
+
+
+def shares_description(pid: int, other: int) -> bool:
+    """Whether `pid` and `other` have a file or device outside workspaces open together; True if none can tell."""
+    mine, theirs = _outside(pid), _outside(other)
+    try:
+        return any(syscall("kcmp", pid, other, _KCMP_FILE, a, b) == 0 for a in mine for b in theirs)
+    except OSError:
+        return bool(mine)
+
+
+def _outside(pid: int) -> list[int]:
+    folder = f"/proc/{pid}/fd"
+    found = []
+    for name in os.listdir(folder):
+        with open(f"/proc/{pid}/fdinfo/{name}", "rb") as file:
+            flags = int(file.read().split(b"flags:")[1].split()[0], 8)
+        if not flags & os.O_PATH and stat.S_IFMT(os.stat(f"{folder}/{name}").st_mode) in (stat.S_IFREG, stat.S_IFCHR):
+            found.append(int(name))
+    return found
+
+
+def workspace_maps(pid: int, workspace: str) -> list[Map]:
+    """Every mapping of a file that lies in `workspace` (or lay there), with paths relative to it."""
+    with open(f"/proc/{pid}/maps", "rb") as file:
+        text = file.read()
+    prefix = os.fsencode(workspace) + b"/"
+    if prefix not in text:
+        return []
+    maps = (_parse(match) for match in _LINE.finditer(text) if match[5].startswith(prefix))
+    return [found._replace(path=found.path[len(workspace) + 1 :]) for found in maps]
+
+
+def kept_maps(pid: int, own: Belongings) -> list[Map]:
+    """Every shared mapping of a file of the own workspace, with paths relative to it."""
+    found = (known for known in shared_maps(pid) if own.inside(known.path))
+    return [known._replace(path=known.path[len(own.workspace) + 1 :]) for known in found]
+
+
+def moved_maps(pid: int, own: Belongings, kept: list[Map]) -> list[Map]:
+    """Those of the `kept` mappings that show a file which has lost its name since."""
+    if not kept:
+        return []
+    now = {known.start: known.path for known in kept_maps(pid, own)}
+    return [known for known in kept if now.get(known.start) != known.path]
+
+
+def foreign_maps(pid: int, own: Belongings) -> bool:
+    """Whether `pid` has mapped a file of a workspace that is not its own, or memory shared with others."""
+    with open(f"/proc/{pid}/maps", "rb") as file:
+        text = file.read()
+    base = os.fsencode(own.base) + b"/"
+    if base in text and any(
+        match[5].startswith(base) and not own.inside(os.fsdecode(match[5])) for match in _LINE.finditer(text)
+    ):
+        return True
+    return any(not own.may_map(_parse(match).path) for match in _SHARED_LINE.finditer(text))
+
+
+def _parse(match: re.Match[bytes]) -> Map:
+    start, end, mode, offset, path = match.groups()
+    return Map(int(start, 16), int(end, 16), mode.decode(), int(offset, 16), os.fsdecode(path))
+
+
+def shared_maps(pid: int) -> Iterator[Map]:
+    """Every shared mapping of a process; one quick question to the kernel for each where it can answer them."""
+    fd = os.open(f"/proc/{pid}/maps", os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        yield from _query_shared(fd)
+    except OSError as error:
+        if error.errno not in (errno.ENOTTY, errno.EINVAL):
+            raise
+        with os.fdopen(os.dup(fd), "rb") as file:
+            yield from (_parse(match) for match in _SHARED_LINE.finditer(file.read()))
+    finally:
+        os.close(fd)
+
+
+def _query_shared(fd: int) -> Iterator[Map]:
+    name = ctypes.create_string_buffer(_NAME_BYTES)
+    address = 0
+    while True:
+        question = bytearray(
+            _QUERY.pack(
+                *(_QUERY.size, _QUERY_SHARED | _QUERY_NEXT, address, 0, 0, 0, 0, 0, 0),
+                *(0, 0, _NAME_BYTES, 0, ctypes.addressof(name), 0),
+            )
+        )
+        try:
+            fcntl.ioctl(fd, _PROCMAP_QUERY, question)
+        except FileNotFoundError:
+            return
+        _, _, _, start, end, flags, _, offset, *_rest = answer = _QUERY.unpack(question)
+        mode = "".join(letter if flags & bit else "-" for letter, bit in (("r", 1), ("w", 2), ("x", 4))) + "s"
+        length = answer[11]
+        yield Map(start, end, mode, offset, os.fsdecode(name.raw[: max(0, length - 1)]))
+        address = end

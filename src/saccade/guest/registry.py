@@ -1,0 +1,161 @@
+"""The zygote's books: which processes belong to which session, what waits for one of them, and what its end means."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from . import groups, wire
+from .seat import Seat
+from .template import Template
+
+if TYPE_CHECKING:
+    from .nursery import Nursery
+
+WORK_SECONDS = 1.0
+"""Most CPU seconds that a session may use to get ready for a call; to fork large memory takes a tenth of it."""
+
+
+class SessionBooks:
+    """Sessions by id and by process; tells the host what becomes of them."""
+
+    def __init__(self, control: socket.socket, nursery: Nursery, template: Template) -> None:
+        self.control = control
+        self.nursery = nursery
+        self.template = template
+        self.seats: dict[int, Seat] = {}
+        self.by_pid: dict[int, Seat] = {}
+        self.waiting: list[Callable[[], bool]] = []
+        """What waits for processes to stop or end: each is tried until it returns True."""
+        self.working: dict[int, tuple[Seat, float]] = {}
+        """Keeper of a session that gets ready for a call -> the session, and the keeper's CPU seconds at the start."""
+
+    def begin_work(self, seat: Seat) -> None:
+        """The keeper of `seat` may run until it has forked a leaf."""
+        groups.resume(seat.keeper)
+        os.kill(seat.keeper, signal.SIGUSR1)
+        self.working[seat.keeper] = (seat, groups.cpu_seconds(seat.keeper))
+
+    def do_asleep(self, message: dict[str, Any], fds: list[int]) -> None:
+        """Whether the processes of session `id` that should get ready for a call all sleep instead."""
+        seat = self.seats[message["id"]]
+        busy = [pid for pid in (seat.keeper, *self._unnamed(seat.keeper)) if not groups.asleep(pid)]
+        self.tell({"op": "asleep", "id": seat.id, "asleep": seat.leaf is None and not busy})
+
+    def _unnamed(self, keeper: int) -> list[int]:
+        """What a keeper has forked and the host has not named as its leaf yet."""
+        return [pid for pid in groups.children() if pid != keeper and groups.group_of(pid) == keeper]
+
+    def watch(self) -> None:
+        """End sessions that use more time to get ready than their own runtime can need."""
+        for keeper, (seat, used) in list(self.working.items()):
+            forked = sum(map(groups.cpu_seconds, self._unnamed(keeper)))
+            if groups.cpu_seconds(keeper) - used + forked > WORK_SECONDS:
+                del self.working[keeper]
+                self.fault(seat, f"it worked for more than {WORK_SECONDS:g} s after its call had ended")
+
+    def try_again(self) -> None:
+        """Go through what waits."""
+        waiting, self.waiting = self.waiting, []
+        self.waiting += [again for again in waiting if not again()]
+
+    def tell(self, message: dict[str, Any], fds: tuple[int, ...] = ()) -> None:
+        """Send one message to the host."""
+        wire.send(self.control, message, fds)
+
+    def refuse(self, session: int, order: str, why: str) -> None:
+        """Answer an order that cannot be carried out."""
+        self.tell({"op": "failed", "id": session, "of": order, "error": why})
+
+    def wait(self, seat: Seat, order: str, step: Callable[[], bool]) -> None:
+        """Try `step` until it returns True; `order` fails if the session or the process of its call ends before."""
+        leaf = seat.leaf
+
+        def again() -> bool:
+            if self.seats.get(seat.id) is not seat:
+                return True
+            try:
+                if seat.leaf is None or seat.leaf != leaf:
+                    raise ValueError("the process of the call has ended")
+                return step()
+            except Exception as error:
+                self.refuse(seat.id, order, f"{error}")
+                return True
+
+        if not again():
+            self.waiting.append(again)
+
+    def fault(self, seat: Seat, why: str) -> None:
+        """End a session whose own runtime misbehaves."""
+        seat.fault = why
+        self.end(seat)
+
+    def end_former(self, seat: Seat) -> None:
+        """Kill what was the keeper before the last commit."""
+        former, seat.former = seat.former, 0
+        if former:
+            groups.kill_group(former)
+
+    def end(self, seat: Seat) -> None:
+        """Kill every process of a session."""
+        self.end_former(seat)
+        if seat.leaf is not None:
+            groups.kill_group(seat.leaf)
+        groups.kill_group(seat.keeper)
+
+    def reap(self) -> bool:
+        """Collect ended children and say what it means for their sessions; False once the template has ended."""
+        while True:
+            try:
+                pid, status, used = os.wait4(-1, os.WNOHANG)
+            except ChildProcessError:
+                return False
+            if pid == 0:
+                return True
+            if pid == self.template.pid:
+                return False
+            seat = self.by_pid.pop(pid, None)
+            if seat is None:
+                continue
+            seconds = used.ru_utime + used.ru_stime
+            if pid == seat.leaf:
+                self.leaf_ended(seat, status, seconds)
+            else:
+                self.keeper_ended(seat, status, seconds)
+
+    def leaf_ended(self, seat: Seat, status: int, cpu_seconds: float) -> None:
+        """The process of a call ended, having used `cpu_seconds`: on our order, or by itself."""
+        leaf, seat.leaf = seat.leaf, None
+        assert leaf is not None
+        groups.kill_group(leaf)
+        if seat.closing:
+            return
+        news = {"op": "died", "id": seat.id, "code": os.waitstatus_to_exitcode(status), "cpu": cpu_seconds}
+        if seat.rolling:
+            seat.rolling = False
+            news = {"op": "rollback", "id": seat.id}
+
+        def buried() -> bool:
+            # What it had started must be dead, too, before anything is put back.
+            if not groups.empty(leaf):
+                return False
+            if self.seats.get(seat.id) is seat:
+                self.tell(news)
+            return True
+
+        if not buried():
+            self.waiting.append(buried)
+
+    def keeper_ended(self, seat: Seat, status: int, cpu_seconds: float) -> None:
+        """A keeper ended: the session is over, whether we wanted it or not."""
+        self.end(seat)
+        self.working.pop(seat.keeper, None)
+        self.by_pid.pop(seat.leaf or -1, None)
+        seat.leaf = None
+        del self.seats[seat.id]
+        self.nursery.release(seat)
+        news = {"code": os.waitstatus_to_exitcode(status), "cpu": cpu_seconds, "fault": seat.fault}
+        self.tell({"op": "close" if seat.closing else "ended", "id": seat.id, **news})

@@ -1,0 +1,44 @@
+"""What the zygote knows of one session."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from .inspection import Belongings, Map
+from .workspaces import WorkspaceFamily
+
+FAMILY_SESSIONS = 256
+"""Most sessions of one origin where there are no control groups: the kernel counts their processes together."""
+
+
+@dataclass
+class Seat:
+    """Processes and folders of a session; a process id here is also the id of its process group."""
+
+    id: int
+    uid: int
+    family: WorkspaceFamily
+    """Folder that holds the workspaces of this session and of the sessions it shares memory with."""
+    workspace: str
+    base: str
+    """Folder that holds the workspaces of all sessions."""
+    socket: int
+    """Inode number of the session's socket."""
+    memory: frozenset[int]
+    """Inode numbers of the memory that session and host share."""
+    keeper: int = 0
+    leaf: int | None = None
+    former: int = 0
+    """The keeper before the last commit, to be killed as soon as the host has its result; 0 if it is."""
+    rolling: bool = False
+    """A rollback was ordered and the leaf has not ended yet."""
+    closing: bool = False
+    maps: list[Map] = field(default_factory=list)
+    """Shared mappings of files of the workspace when the last kept call ended, with paths relative to it."""
+    fault: str = ""
+    """Why the zygote itself has ended the session; empty if it has not."""
+
+    @property
+    def own(self) -> Belongings:
+        """What the session's processes may hold."""
+        return Belongings(self.workspace, self.base, self.socket, self.memory)

@@ -1,0 +1,102 @@
+"""Whether this machine has room for so many sessions more: asked before anything is half made.
+
+Counts what runs out first: open files of this process, processes and mounts of the machine, memory. Does not promise
+that it still has when they are made, since other programs live here, too.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+from collections.abc import Iterator
+from pathlib import Path
+
+from saccade.errors import SandboxError
+
+FILES_EACH = 3
+"""Descriptors that this process holds for a session: its socket, its outbox, its leaf."""
+PROCESSES_EACH = 2
+MEMORY_EACH = 3 << 20
+"""Bytes that an idle session takes of its own."""
+_SPARE_FILES, _SPARE_PROCESSES = 64, 256
+
+
+def check_room(count: int, *, kin: int, most_kin: int | None) -> None:
+    """Raise `SandboxError`, naming the limit and what would move it, unless `count` sessions more fit on this machine.
+
+    `kin` sessions of one origin exist already, and there can be at most `most_kin` (None: any number).
+    """
+    for have, need, what, remedy in _limits(count):
+        if have is not None and need > have:
+            raise SandboxError(
+                f"{count:,} more sessions need {need:,} {what}, and there is room for {max(0, have):,}. {remedy}"
+            )
+    if most_kin is not None and kin + count > most_kin:
+        raise SandboxError(
+            f"{count:,} branches more make {kin + count:,} sessions of one origin, and at most {most_kin:,} can be "
+            "without control groups: the kernel counts their processes together. Run as root, or delegate a cgroup to "
+            "your user (see `saccade doctor`)."
+        )
+
+
+def _limits(count: int) -> Iterator[tuple[int | None, int, str, str]]:
+    """(room left, needed, of what, what to do) for each limit; room is None where it cannot be told."""
+    yield _files_left(), count * FILES_EACH, "open files of this process", "Raise the limit first (`ulimit -n`)."
+    yield (
+        _processes_left(),
+        count * PROCESSES_EACH,
+        "processes of this machine",
+        "Raise kernel.pid_max and kernel.threads-max, or the pids.max of the control group around this process.",
+    )
+    yield (
+        _mounts_left(),
+        count,
+        "mounts",
+        "Raise fs.mount-max, or close other sessions.",
+    )
+    yield (
+        _memory_left(),
+        count * MEMORY_EACH,
+        "bytes of memory",
+        "Close other sessions, or use a machine with more memory.",
+    )
+
+
+def _files_left() -> int | None:
+    limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    if limit == resource.RLIM_INFINITY:
+        return None
+    return limit - len(os.listdir("/proc/self/fd")) - _SPARE_FILES
+
+
+def _processes_left() -> int | None:
+    limits = [_number("/proc/sys/kernel/pid_max"), _number("/proc/sys/kernel/threads-max")]
+    known = [limit for limit in limits if limit is not None]
+    try:
+        # "0.00 0.01 0.05 1/234 5678": 234 processes and threads.
+        now = int(Path("/proc/loadavg").read_text().split()[3].partition("/")[2])
+    except (OSError, ValueError, IndexError):
+        return None
+    return min(known) - now - _SPARE_PROCESSES if known else None
+
+
+def _mounts_left() -> int | None:
+    most = _number("/proc/sys/fs/mount-max")
+    return None if most is None else most - _SPARE_PROCESSES
+
+
+def _memory_left() -> int | None:
+    try:
+        for line in Path("/proc/meminfo").read_text().splitlines():
+            if line.startswith("MemAvailable:"):
+                return int(line.split()[1]) * 1024
+    except (OSError, ValueError):
+        pass
+    return None
+
+
+def _number(path: str) -> int | None:
+    try:
+        return int(Path(path).read_text())
+    except (OSError, ValueError):
+        return None

@@ -1,0 +1,335 @@
+"""A model of what a session holds: memory, files by inode, open files, mappings, the process. It shares nothing, ever.
+
+An operation changes the model and says which Python code does the same in a session. A failed call is a model that was
+copied before and is taken again, a branch is a copy: so simple that it cannot be wrong about either.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+NAMES = ("a", "b", "d/c")
+HANDLES = ("f0", "f1")
+MAPS = ("m0",)
+PAGE = 64
+"""Bytes of a file that is mapped."""
+
+
+@dataclass
+class Inode:
+    """A file, whatever its names."""
+
+    data: bytearray
+    mtime: int = 0
+
+
+@dataclass
+class Handle:
+    """An open file: the name that it was opened by (which follows a rename), or None once that name is gone."""
+
+    inode: Inode
+    path: str | None
+    position: int = 0
+    append: bool = False
+
+
+@dataclass
+class ModelWorld:
+    """All that one session holds: memory, files and their names, open files, mappings, the process's own settings."""
+
+    numbers: list[int] = field(default_factory=list)
+    names: dict[str, Inode] = field(default_factory=dict)
+    folder: bool = False
+    """Whether the folder `d` exists."""
+    inside: bool = False
+    """Whether the session stands in it."""
+    handles: dict[str, Handle | None] = field(default_factory=dict)
+    """None for one that is closed."""
+    maps: dict[str, Handle] = field(default_factory=dict)
+    pipe: bool | None = None
+    """Whether there is a pipe that works; None if there never was one."""
+    variable: str = ""
+    umask: int = 0o077
+    generator: random.Random = field(default_factory=lambda: random.Random(1))
+
+    def copied(self) -> ModelWorld:
+        """A world that shares nothing with this one."""
+        return copy.deepcopy(self)
+
+    def ended(self) -> bool:
+        """Close what cannot outlive a call that is kept; False if the call as a whole cannot be kept."""
+        if any(kept.path is None for kept in self.maps.values()):
+            return False
+        self.handles = {name: kept if kept and kept.path else None for name, kept in self.handles.items()}
+        self.pipe = None if self.pipe is None else False
+        return True
+
+    def forget(self, path: str) -> None:
+        """A name is gone: what was opened by it has none any more."""
+        self.names.pop(path, None)
+        for kept in (*self.handles.values(), *self.maps.values()):
+            if kept is not None and kept.path == path:
+                kept.path = None
+
+    def seen(self) -> dict[str, object]:
+        """What `OBSERVE` must print."""
+        handles: dict[str, object] = {}
+        for name, kept in self.handles.items():
+            handles[name] = kept and [kept.inode.data.decode("latin-1"), kept.position, kept.append]
+        shown = {path: inode.data.decode("latin-1") for path, inode in self.names.items()}
+        return {
+            "numbers": self.numbers,
+            "files": shown,
+            "links": sorted([p, q] for p in self.names for q in self.names if p < q and self.names[p] is self.names[q]),
+            "times": {path: inode.mtime for path, inode in self.names.items() if inode.mtime},
+            "folder": self.folder,
+            "inside": self.inside,
+            "handles": handles,
+            "maps": {name: kept.inode.data[:PAGE].decode("latin-1") for name, kept in self.maps.items()},
+            "pipe": self.pipe,
+            "variable": self.variable,
+            "umask": self.umask,
+            "drawn": copy.deepcopy(self.generator).randrange(10**9),
+        }
+
+
+PREPARE = """
+import fcntl, json, mmap, os, random, shutil
+numbers, handles, maps, pipe, generator = [], {}, {}, None, random.Random(1)
+def put(path, data):
+    with open(path, "r+b" if os.path.exists(path) else "wb") as file:
+        file.write(data)
+        file.truncate()
+"""
+
+OBSERVE = """
+def observe(names=("a", "b", "d/c")):
+    top = os.environ["TMPDIR"]
+    here = {name: os.path.join(top, name) for name in names if os.path.exists(os.path.join(top, name))}
+    stats = {name: os.stat(path) for name, path in here.items()}
+    seen = {"numbers": numbers, "files": {}, "handles": {}}
+    seen["maps"] = {name: m[:64].decode("latin-1") for name, m in maps.items()}
+    for name, path in here.items():
+        with open(path, "rb") as file: seen["files"][name] = file.read().decode("latin-1")
+    for name, file in handles.items():
+        try:
+            size = os.fstat(file.fileno()).st_size
+            where, flags = os.lseek(file.fileno(), 0, 1), fcntl.fcntl(file.fileno(), fcntl.F_GETFL)
+            data = os.pread(file.fileno(), size + 10, 0).decode("latin-1")
+            seen["handles"][name] = [data, where, bool(flags & os.O_APPEND)]
+        except (OSError, ValueError):
+            seen["handles"][name] = None
+    seen["links"] = sorted([p, q] for p in here for q in here if p < q and stats[p].st_ino == stats[q].st_ino)
+    seen["times"] = {name: int(s.st_mtime) for name, s in stats.items() if s.st_mtime < 1e9}
+    seen["folder"] = os.path.isdir(os.path.join(top, "d"))
+    seen["inside"] = os.path.basename(os.getcwd()) == "d"
+    seen["pipe"] = None
+    if pipe:
+        try: os.write(pipe[1], b"x"); seen["pipe"] = len(os.read(pipe[0], 100)) == 1
+        except OSError: seen["pipe"] = False
+    seen["variable"], seen["umask"] = os.environ.get("MODEL", ""), os.umask(0)
+    os.umask(seen["umask"])
+    twin = random.Random(); twin.setstate(generator.getstate())
+    seen["drawn"] = twin.randrange(10**9)
+    return json.dumps(seen)
+print(observe())
+"""
+
+
+def described(printed: str) -> dict[str, object] | None:
+    """What an observation printed; None if that is no observation."""
+    try:
+        seen = json.loads(printed)
+    except ValueError:
+        return None
+    return seen if isinstance(seen, dict) else None
+
+
+@dataclass(frozen=True)
+class ModelOperation:
+    """Something that a program does. `choice` is a random number from which it takes what it needs."""
+
+    name: str
+    choice: int
+
+    def apply(self, world: ModelWorld) -> str:
+        """Do it to the model; the code that does it in a session, empty where there is nothing to do it to."""
+        return OPERATIONS[self.name](world, self.choice)
+
+
+def _path(world: ModelWorld, choice: int) -> str:
+    name = NAMES[choice % len(NAMES)]
+    return name if world.folder or "/" not in name else "a"
+
+
+def _real(path: str) -> str:
+    return f"os.path.join(os.environ['TMPDIR'], {path!r})"
+
+
+def _text(choice: int, length: int) -> bytes:
+    return bytes(65 + (choice + index) % 26 for index in range(length))
+
+
+def _number(world: ModelWorld, choice: int) -> str:
+    world.numbers.append(choice)
+    return f"numbers.append({choice})"
+
+
+def _write(world: ModelWorld, choice: int) -> str:
+    path, data = _path(world, choice), _text(choice, PAGE + choice % 7)
+    if path in world.names:
+        world.names[path].data[:] = data
+        world.names[path].mtime = 0
+    else:
+        world.names[path] = Inode(bytearray(data))
+    # Not truncated first: a file that is mapped must not get shorter than its map.
+    return f"put({_real(path)}, {data!r})"
+
+
+def _remove(world: ModelWorld, choice: int) -> str:
+    path = _path(world, choice)
+    if path not in world.names:
+        return ""
+    world.forget(path)
+    return f"os.remove({_real(path)})"
+
+
+def _rename(world: ModelWorld, choice: int) -> str:
+    if "a" not in world.names or world.names.get("b") is world.names["a"]:
+        return ""
+    inode = world.names["a"]
+    moved = [kept for kept in (*world.handles.values(), *world.maps.values()) if kept and kept.path == "a"]
+    world.forget("b")
+    world.forget("a")
+    world.names["b"] = inode
+    for kept in moved:
+        kept.path = "b"
+    return f"os.rename({_real('a')}, {_real('b')})"
+
+
+def _link(world: ModelWorld, choice: int) -> str:
+    if "a" not in world.names or "b" in world.names:
+        return ""
+    world.names["b"] = world.names["a"]
+    return f"os.link({_real('a')}, {_real('b')})"
+
+
+def _stamp(world: ModelWorld, choice: int) -> str:
+    path = _path(world, choice)
+    if path not in world.names:
+        return ""
+    world.names[path].mtime = choice % 1000 + 1
+    return f"os.utime({_real(path)}, ({choice % 1000 + 1}, {choice % 1000 + 1}))"
+
+
+def _make_folder(world: ModelWorld, choice: int) -> str:
+    if world.folder:
+        return ""
+    world.folder = True
+    return f"os.mkdir({_real('d')})"
+
+
+def _remove_folder(world: ModelWorld, choice: int) -> str:
+    if not world.folder or world.inside:
+        return ""
+    world.folder = False
+    world.forget("d/c")
+    return f"shutil.rmtree({_real('d')})"
+
+
+def _go(world: ModelWorld, choice: int) -> str:
+    world.inside = world.folder and not world.inside
+    return f"os.chdir({_real('d')})" if world.inside else "os.chdir(os.environ['TMPDIR'])"
+
+
+def _open(world: ModelWorld, choice: int) -> str:
+    path, name = _path(world, choice), HANDLES[choice // 5 % len(HANDLES)]
+    if path not in world.names:
+        return ""
+    world.handles[name] = Handle(world.names[path], path)
+    return f"handles[{name!r}] = open({_real(path)}, 'r+b', buffering=0)"
+
+
+def _use_handle(world: ModelWorld, choice: int) -> str:
+    name = HANDLES[choice % len(HANDLES)]
+    kept = world.handles.get(name)
+    if kept is None:
+        return ""
+    data, place = _text(choice, 5), choice % 40
+    if choice % 3 == 0:
+        kept.position = place
+        return f"handles[{name!r}].seek({place})"
+    if choice % 3 == 1:
+        kept.append = not kept.append
+        flag = "os.O_APPEND" if kept.append else "0"
+        return f"fcntl.fcntl(handles[{name!r}].fileno(), fcntl.F_SETFL, {flag})"
+    start = len(kept.inode.data) if kept.append else kept.position
+    kept.inode.data.extend(bytes(max(0, start - len(kept.inode.data))))
+    kept.inode.data[start : start + 5] = data
+    kept.inode.mtime = 0
+    kept.position = start + 5
+    return f"handles[{name!r}].write({data!r})"
+
+
+def _map(world: ModelWorld, choice: int) -> str:
+    path, name = _path(world, choice), MAPS[0]
+    if path not in world.names or name in world.maps or len(world.names[path].data) < PAGE:
+        return ""
+    world.maps[name] = Handle(world.names[path], path)
+    return (
+        f"with open({_real(path)}, 'r+b') as file: maps[{name!r}] = mmap.mmap(file.fileno(), {PAGE})\nmaps[{name!r}][:]"
+    )
+
+
+def _use_map(world: ModelWorld, choice: int) -> str:
+    kept = world.maps.get(MAPS[0])
+    if kept is None:
+        return ""
+    data, place = _text(choice, 4), choice % (PAGE - 4)
+    kept.inode.data[place : place + 4] = data
+    # Whether a write through a mapping leaves a time depends on the file system: leave one that is known.
+    stamp = choice % 500 + 1
+    kept.inode.mtime = stamp
+    path = kept.path
+    if path is None:
+        return ""
+    return f"maps[{MAPS[0]!r}][{place}:{place + 4}] = {data!r}\nos.utime({_real(path)}, ({stamp}, {stamp}))"
+
+
+def _pipe(world: ModelWorld, choice: int) -> str:
+    world.pipe = True
+    return "pipe = os.pipe()\nos.write(pipe[1], b'left')\nassert os.read(pipe[0], 9) == b'left'"
+
+
+def _surroundings(world: ModelWorld, choice: int) -> str:
+    if choice % 3 == 0:
+        world.variable = str(choice)
+        return f"os.environ['MODEL'] = '{choice}'"
+    if choice % 3 == 1:
+        world.umask = (0o077, 0o027, 0o022)[choice // 3 % 3]
+        return f"os.umask({world.umask})"
+    world.generator.random()
+    return "generator.random()"
+
+
+OPERATIONS: dict[str, Callable[[ModelWorld, int], str]] = {
+    "number": _number,
+    "write": _write,
+    "remove": _remove,
+    "rename": _rename,
+    "link": _link,
+    "stamp": _stamp,
+    "make_folder": _make_folder,
+    "remove_folder": _remove_folder,
+    "go": _go,
+    "open": _open,
+    "use_handle": _use_handle,
+    "map": _map,
+    "use_map": _use_map,
+    "pipe": _pipe,
+    "surroundings": _surroundings,
+}

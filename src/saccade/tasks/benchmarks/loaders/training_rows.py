@@ -1,0 +1,136 @@
+r"""Loaders of the rows on which published models were trained, where a row holds more than a question and its answer.
+
+`llava-final`   conversations whose reply ends in the answer (MathV360K, GeoQA+ of InternVL)
+`solution`      the answer in tags, as `<answer>B</answer>`, under `answer` or `solution` (SpaceR, LongVILA, R1-V)
+`thyme`         question with the lines about its picture, response with code and answer, first the picture that the
+                question shows and then those that code made (Thyme-SFT)
+`thyme-rl`      the same question with a solution (Thyme-RL)
+`pyvision-rl`   verl's rows, also with the question in the trainer's prompt alone (PyVision-RL)
+`pyvision-sft`  conversations whose first turn is the whole prompt (PyVision-RL's SFT rows)
+`mmpr`          a chosen and a rejected response, of which the chosen one ends in the answer (MMPR)
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from saccade.tasks.benchmarks.loaders.final_answer import final_answer
+from saccade.tasks.benchmarks.loaders.rows import RowLoader, from_llava, from_verl
+from saccade.tasks.benchmarks.problem import FieldError, short
+from saccade.tasks.benchmarks.values import found, missing
+
+Row = Mapping[str, Any]
+
+_PATH_LINE = re.compile(r"\n\s*### User Image Path:")
+_USER_QUESTION = re.compile(r"\*user question:?\*:?\s*(?:Answer the following [^\n]*\n)?", re.IGNORECASE)
+_REMINDER = re.compile(r"\n\s*Remember to place the final answer.*\Z", re.DOTALL)
+_OUR_QUESTION = re.compile(r"\nQuestion:\s*\n")
+_MMPR_QUESTION = re.compile(r"\A(?:<image>\s*)*Your task is to answer the question below\b.*?\bQuestion:\s*", re.DOTALL)
+
+
+def from_llava_final(row: Row) -> Row:
+    """As `from_llava`, the answer being what the reply marks as such."""
+    plain = from_llava(row)
+    return {**plain, "answer": _marked(plain["answer"], "the reply")}
+
+
+def from_solution(row: Row) -> Row:
+    """`answer` without its tags; a text without tags as it is."""
+    value = found(row, ("answer", "solution", "ground_truth"))
+    if not isinstance(value, str):
+        return row
+    tagged = "<answer>" in value or "\\boxed" in value
+    return {**row, "answer": _marked(value, "the solution") if tagged else value.strip()}
+
+
+def from_thyme(row: Row) -> Row:
+    """The question alone, its own pictures, and the answer in which the response ends."""
+    question = row.get("question")
+    if not isinstance(question, str):
+        raise FieldError("question", "the row has no text `question`")
+    shown = max(1, question.count("<image>"))
+    images = row.get("image", row.get("images"))
+    return {
+        **row,
+        "question": _PATH_LINE.split(question)[0].strip(),
+        "images": images[:shown] if isinstance(images, list) else images,
+        "answer": _marked(row.get("response"), "the response"),
+    }
+
+
+def from_thyme_rl(row: Row) -> Row:
+    """The question alone, without the lines about its picture."""
+    question = found(row, ("question", "problem"))
+    return {**row, "question": _PATH_LINE.split(question)[0].strip()} if isinstance(question, str) else row
+
+
+def from_pyvision_rl(row: Row) -> Row:
+    """As `from_verl`; of a row that has its question in the prompt alone, without the trainer's template around it."""
+    plain = from_verl(row)
+    extra = row.get("extra_info")
+    own = row.get("question") or (extra.get("question") if isinstance(extra, Mapping) else None)
+    return plain if own else {**plain, "question": _asked(plain.get("question")) or plain.get("question")}
+
+
+def from_pyvision_sft(row: Row) -> Row:
+    """The question in the prompt that the first turn is, the first pictures, and the answer of the last turn."""
+    turns = row.get("conversations")
+    if not isinstance(turns, list) or len(turns) < 2 or not all(isinstance(turn, Mapping) for turn in turns):
+        raise FieldError("conversations", "it is no list of turns with a prompt and a reply")
+    texts = [turn.get("content", turn.get("value")) for turn in turns if turn.get("role", turn.get("from")) != "system"]
+    prompt = texts[0]
+    if not isinstance(prompt, str):
+        raise FieldError("conversations", "its first turn has no text")
+    question = _asked(prompt)
+    if question is None:
+        raise FieldError("question", f"the prompt marks no question: {short(prompt[-80:])}")
+    kind = "videos" if "<video>" in prompt else "images"
+    media = row.get(kind)
+    count = prompt.count("<video>" if kind == "videos" else "<image>")
+    return {
+        **row,
+        "question": question,
+        kind: media[:count] if isinstance(media, list) else media,
+        "answer": _marked(texts[-1], "the last turn"),
+    }
+
+
+def from_mmpr(row: Row) -> Row:
+    """The question without the request around it, and the answer that the row names or the chosen response ends in."""
+    question = row.get("question")
+    answer = found(row, ("answer", "ground_truth"))
+    asked = _MMPR_QUESTION.sub("", question).strip() if isinstance(question, str) else question
+    return {
+        **row,
+        "question": asked,
+        "answer": _marked(row.get("chosen"), "the chosen one") if missing(answer) else answer,
+    }
+
+
+def _asked(prompt: object) -> str | None:
+    """The question inside a whole prompt of PyVision's or of our own; None if none is marked."""
+    if not isinstance(prompt, str):
+        return None
+    for mark in (_USER_QUESTION, _OUR_QUESTION):
+        parts = mark.split(prompt)
+        if len(parts) > 1:
+            return _REMINDER.sub("", parts[-1]).strip()
+    return None
+
+
+def _marked(text: object, where: str) -> str:
+    answer = final_answer(text) if isinstance(text, str) else None
+    if answer is None:
+        raise FieldError("answer", f"{where} marks no final answer: {short(text)}")
+    return answer
+
+
+LLAVA_FINAL = RowLoader(from_llava_final)
+SOLUTION = RowLoader(from_solution)
+THYME = RowLoader(from_thyme)
+THYME_RL = RowLoader(from_thyme_rl)
+PYVISION_RL = RowLoader(from_pyvision_rl)
+PYVISION_SFT = RowLoader(from_pyvision_sft)
+MMPR = RowLoader(from_mmpr)

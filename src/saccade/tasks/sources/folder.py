@@ -1,0 +1,128 @@
+"""What lies in a folder of tasks: records, trajectories, rows in files of one kind, or nothing but media.
+
+tasks.jsonl                        records with `media/`, or rows
+trajectories.jsonl                 a run folder: the tasks of its episodes
+dataset_dict.json, state.json      what `datasets` saved to the disk
+data/train-00000-of-00002.parquet  a snapshot of the hub; any other files of rows, here, in `data/` or one below
+*.jpg, *.mp4                       media alone, for which one question is asked
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from saccade.errors import SettingsError
+from saccade.record.suggest import did_you_mean
+from saccade.tasks.sources.open_table import SUFFIXES
+
+TASKS: Final = "tasks.jsonl"
+TRAJECTORIES: Final = "trajectories.jsonl"
+VIDEOS: Final = (".mp4", ".webm", ".mkv", ".mov", ".avi", ".m4v")
+PICTURES: Final = (".png", ".jpg", ".jpeg", ".webp", ".bmp", ".gif", ".tif", ".tiff")
+_NO_ROWS = ("dataset_info.json", "dataset_infos.json", "state.json", "dataset_dict.json", "report.json", "summary.json")
+_SHARD = re.compile(r"[-_.]\d+-of-\d+$")
+_PLACES = ("", "data/", "*/")
+
+
+@dataclass(frozen=True, slots=True)
+class FolderContent:
+    """What is to be read of a folder: files of rows or records, or else media."""
+
+    files: tuple[Path, ...] = ()
+    media: tuple[Path, ...] = ()
+
+
+def files_in(folder: Path, split: str = "") -> FolderContent:
+    """The files of the folder, or of its split of that name.
+
+    Raises:
+        SettingsError: there is nothing that could be read, no such split, or several of which none is named.
+    """
+    own = next((folder / name for name in (TASKS, TRAJECTORIES) if (folder / name).is_file()), None)
+    if own is not None and not split:
+        return FolderContent((own,))
+    if (folder / "dataset_dict.json").is_file():
+        names = _names(folder / "dataset_dict.json", "splits")
+        return files_in(folder / _chosen(folder, {name: name for name in names}, split))
+    if (folder / "state.json").is_file():
+        data = json.loads((folder / "state.json").read_bytes()).get("_data_files", [])
+        return FolderContent(tuple(folder / item["filename"] for item in data))
+    groups = _grouped(folder)
+    if groups:
+        return FolderContent(tuple(groups[_chosen(folder, _split_names(groups), split)]))
+    media = tuple(sorted(path for path in _walked(folder) if path.suffix.lower() in (*PICTURES, *VIDEOS)))
+    if not media or split:
+        raise SettingsError(
+            f"{folder} holds no tasks: no {TASKS}, no run, no file of rows ({', '.join(SUFFIXES)}) and no pictures or "
+            f"videos{f' with a split {split!r}' if split else ''}. docs/your-data.md shows what a folder may hold."
+        )
+    return FolderContent(media=media)
+
+
+def _grouped(folder: Path) -> dict[str, list[Path]]:
+    """The files of rows by their name without the number of a shard, where the first of them lie."""
+    for place in _PLACES:
+        files = [path for path in sorted(folder.glob(f"{place}*")) if _has_rows(path)]
+        if strong := [path for path in files if path.suffix.lower() != ".json"]:
+            files = strong  # a JSON file beside them may be anything
+        groups: dict[str, list[Path]] = {}
+        for path in files:
+            name = _SHARD.sub("", str(path.relative_to(folder).with_suffix("")))
+            groups.setdefault(name, []).append(path)
+        if groups:
+            return groups
+    return {}
+
+
+def _has_rows(path: Path) -> bool:
+    hidden = path.name.startswith(".") or path.name in _NO_ROWS or _is_annotation(path)
+    return not hidden and path.suffix.lower() in SUFFIXES and path.is_file()
+
+
+def _is_annotation(path: Path) -> bool:
+    """Whether a JSON file tells of one picture that lies beside it under the same name, as in SA-1B."""
+    return path.suffix.lower() == ".json" and any(path.with_suffix(suffix).is_file() for suffix in PICTURES)
+
+
+def _split_names(groups: dict[str, list[Path]]) -> dict[str, str]:
+    """Name of a split -> group: the last word of the group's name, where that tells them apart, else all of it."""
+    words = {name: re.split(r"[^A-Za-z0-9]+", name)[-1] for name in groups}
+    alone = len(set(words.values())) == len(words)
+    return {words[name] if alone else name: name for name in groups}
+
+
+def _chosen(folder: Path, splits: dict[str, str], split: str) -> str:
+    if not split and len(splits) == 1:
+        return next(iter(splits.values()))
+    if split in splits:
+        return splits[split]
+    exact = [name for name in splits.values() if name == split]
+    if exact:
+        return exact[0]
+    listed = ", ".join(splits)
+    if not split:
+        raise SettingsError(
+            f"{folder} holds {len(splits)} sets of rows ({listed}), and none is named. "
+            f"Name one, as in {folder}:{next(iter(splits))}, or a file."
+        )
+    raise SettingsError(f"{folder} has no split {split!r}. {did_you_mean(split, splits) or f'It has: {listed}.'}")
+
+
+def _names(file: Path, key: str) -> Sequence[str]:
+    try:
+        return [str(name) for name in json.loads(file.read_bytes())[key]]
+    except (ValueError, KeyError, TypeError) as error:
+        raise SettingsError(
+            f"{file} names no {key}: {error}. Save the data set again, or name a split's folder."
+        ) from error
+
+
+def _walked(folder: Path) -> Iterator[Path]:
+    for path in folder.rglob("*"):
+        if path.is_file() and not any(part.startswith(".") for part in path.relative_to(folder).parts):
+            yield path

@@ -1,0 +1,229 @@
+"""From what a user names to who reads it: the one place that knows what a name of a source can mean.
+
+A name means the first of these: a `.toml` file (a card; a file of `[[source]]` tables was put in its place before), a
+card, what lies at that path, code of the user's own, a world. `./vstar` is a folder where `vstar` is a card. A split
+follows a colon.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, Literal
+
+from saccade.errors import SettingsError
+from saccade.record.settings import load_settings
+from saccade.record.suggest import did_you_mean
+from saccade.record.task import Task
+from saccade.tasks.benchmarks.benchmark import open_benchmark
+from saccade.tasks.benchmarks.card import Card
+from saccade.tasks.benchmarks.registry import cards, load_card, split_of
+from saccade.tasks.sources.card_reader import CardReader
+from saccade.tasks.sources.folder import TASKS, TRAJECTORIES, files_in
+from saccade.tasks.sources.media_table import MediaTable
+from saccade.tasks.sources.open_table import open_table
+from saccade.tasks.sources.reader import SourceReader
+from saccade.tasks.sources.record_reader import RecordReader
+from saccade.tasks.sources.row_reader import RowReader
+from saccade.tasks.sources.row_tasks import RowTasks
+from saccade.tasks.sources.settings import SourceSettings
+from saccade.tasks.sources.world_reader import WORLD_TASKS, WorldReader, as_split
+from saccade.tasks.worlds.base import Split
+from saccade.tasks.worlds.registry import WORLDS, chosen_knobs, load_world
+
+_WORLD: Final = "world:"
+_NO_NAMES = (
+    "tasks",
+    "questions",
+    "rows",
+    "data",
+    "train",
+    "test",
+    "validation",
+    "val",
+    "metadata",
+    "problems",
+    "index",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class SourceDefaults:
+    """What a command wants of sources that do not say it themselves."""
+
+    split: Split = "train"
+    """Of generated worlds."""
+    data: Path | None = None
+    """Folder of the data of cards, and of media that do not lie beside their records."""
+    most: int | None = None
+    """Most tasks of each source."""
+    start: int = 0
+    """Number of the first task of a world."""
+    world_tasks: int | None = WORLD_TASKS
+    """Tasks of a world of which nobody says how many; None: that is refused."""
+    world_tags: bool = False
+    """Whether worlds are drawn when they are opened, so that their tags are known."""
+
+
+def kind_of(name: str) -> Literal["card", "path", "world"]:
+    """What a name means; a name that means nothing would be a world."""
+    name, _ = split_of(name)
+    if name.endswith(".toml") or cards().has(name) or _is_card_code(name):
+        return "card"
+    return "world" if _path_of(name)[0] is None else "path"
+
+
+def bare_name(name: str) -> str:
+    """The name of a world without its split; raises `SettingsError` if there is no such world."""
+    bare, _ = WORLDS.split(name.removeprefix(_WORLD))
+    if not WORLDS.has(bare) and WORLDS.code(bare) is None:
+        raise SettingsError(_no_such(name))
+    return bare
+
+
+def open_reader(source: SourceSettings, wanted: SourceDefaults) -> SourceReader:
+    """Who reads a source; its rows are not read yet.
+
+    Raises:
+        SettingsError: nothing has that name (suggests the nearest), or a setting of the source means nothing for it.
+        RegistryError: code of the user's own cannot be loaded.
+        DataError: the data of a benchmark are not on this disk; says how to get them.
+    """
+    kind = kind_of(source.name)
+    if kind == "card":
+        return _card(replace_split(source, *split_of(source.name)), wanted)
+    path, split = _path_of(source.name)
+    if path is not None:
+        return _path(replace_split(source, str(path), split), path, wanted)
+    return _world(source, wanted)
+
+
+def with_knobs(sources: Sequence[SourceSettings], knobs: Mapping[str, Mapping[str, Any]]) -> tuple[SourceSettings, ...]:
+    """The sources, worlds with the knobs of theirs: world without its version -> knob -> value.
+
+    Raises:
+        SettingsError: a knob is unknown or wrong, or belongs to a world that is no source.
+    """
+    names = [bare_name(source.name) if kind_of(source.name) == "world" else "" for source in sources]
+    chosen_knobs([load_world(name) for name in names if name], knobs)
+    return tuple(
+        source.model_copy(update={"knobs": {**knobs.get(name.partition("@")[0], {}), **source.knobs}})
+        if name
+        else source
+        for source, name in zip(sources, names, strict=True)
+    )
+
+
+def replace_split(source: SourceSettings, name: str, split: str) -> SourceSettings:
+    """The source with a split that its name held. Raises `SettingsError` if it says another one too."""
+    if split and source.split not in ("", split):
+        raise SettingsError(f"{source.name} and split = {source.split!r} contradict each other. Leave one out.")
+    return source.model_copy(update={"name": name, "split": split or source.split})
+
+
+def _card(source: SourceSettings, wanted: SourceDefaults) -> SourceReader:
+    _refuse(source, "a card", ("knobs", "question", "media"))
+    card = load_card(f"{source.name}:{source.split}" if source.split else source.name)
+    data = Path(source.data) if source.data else wanted.data
+    return CardReader(open_benchmark(card, data))
+
+
+def _path(source: SourceSettings, path: Path, wanted: SourceDefaults) -> SourceReader:
+    _refuse(source, "a file or folder", ("knobs",))
+    if path.is_dir():
+        found = files_in(path, source.split)
+        if found.media:
+            return _of_media(source, path, found.media)
+        files = found.files
+    else:
+        if source.split:
+            raise SettingsError(f"{path} is a file and has no split {source.split!r}. Name the file of that split.")
+        files = (path,)
+    label = _label(path)
+    further = tuple(Path(place) for place in (source.data, *source.media) if place)
+    further += () if wanted.data is None else (wanted.data,)
+    if files[0].name == TRAJECTORIES or _is_records(files[0]):
+        return RecordReader(label, files[0], further, of_run=files[0].name == TRAJECTORIES)
+    _check_own_question(source)
+    folder = path if path.is_dir() else path.parent
+    rows = RowTasks(label, source.model_copy(update={"media": tuple(map(str, further))}))
+    return RowReader(rows, tuple(map(open_table, files)), folder)
+
+
+def _of_media(source: SourceSettings, folder: Path, files: tuple[Path, ...]) -> SourceReader:
+    if not source.question:
+        raise SettingsError(
+            f"{folder} holds {len(files)} pictures and videos and no questions. Put a file of questions beside them "
+            '(docs/your-data.md), or ask one about each: question = "..." in its [[source]] table.'
+        )
+    return RowReader(RowTasks(_label(folder), source), (MediaTable(folder, files),), folder)
+
+
+def _check_own_question(source: SourceSettings) -> None:
+    if source.question:
+        raise SettingsError(f"{source.name} holds questions of its own; `question` is for a folder of media alone.")
+
+
+def _world(source: SourceSettings, wanted: SourceDefaults) -> SourceReader:
+    name, split = bare_name(source.name), WORLDS.split(source.name.removeprefix(_WORLD))[1]
+    world = load_world(name)
+    _refuse(source, "a world", ("data", "media", "question"))
+    source = replace_split(source, name, split or "")
+    knobs = load_settings(world.knobs, overrides=[f"{key}={json.dumps(value)}" for key, value in source.knobs.items()])
+    count = min((most for most in (source.most, wanted.most) if most), default=wanted.world_tasks)
+    if count is None:
+        raise SettingsError(f"{source} has no end: say how many tasks of it with --n, as in --n 100.")
+    filtered = bool(source.tags or source.without or wanted.world_tags)
+    chosen = as_split(source.split) if source.split else wanted.split
+    return WorldReader(world, chosen, knobs, count, wanted.start, filtered)
+
+
+def _path_of(name: str) -> tuple[Path | None, str]:
+    """The path that is named, and a split that follows it."""
+    if Path(name).exists():
+        return Path(name), ""
+    before, colon, split = name.rpartition(":")
+    return (Path(before), split) if colon and before and Path(before).is_dir() else (None, "")
+
+
+def _label(path: Path) -> str:
+    """What the tasks of a file or folder are called."""
+    resolved = path.resolve()
+    if path.is_dir():
+        return resolved.name or "tasks"
+    return resolved.parent.name if resolved.stem.lower() in _NO_NAMES and resolved.parent.name else resolved.stem
+
+
+def _is_records(file: Path) -> bool:
+    """Whether the first line of a file is a record of a task, and no row of another form."""
+    if file.suffix != ".jsonl":
+        return False
+    with file.open("rb") as lines:
+        line = next((line for line in lines if line.strip()), b"")
+    try:
+        row = json.loads(line)
+    except (ValueError, RecursionError):
+        return file.name == TASKS
+    media = row.get("media") if isinstance(row, dict) else None
+    return isinstance(media, list) and {"id", "question", "answer_type"} <= row.keys() <= Task.model_fields.keys()
+
+
+def _is_card_code(name: str) -> bool:
+    """Whether `name` is code of the user's own that holds a card: the same form may name a world."""
+    return cards().code(name) is not None and WORLDS.code(name) is not None and isinstance(cards().find(name), Card)
+
+
+def _refuse(source: SourceSettings, kind: str, names: tuple[str, ...]) -> None:
+    given = [name for name in names if getattr(source, name)]
+    if given:
+        raise SettingsError(f"{source.name} is {kind}, and {', '.join(given)} would change nothing. Leave it out.")
+
+
+def _no_such(name: str) -> str:
+    bare = name.removeprefix(_WORLD).partition(":")[0]
+    here = [path.name for path in Path().iterdir()] if "/" not in name else []
+    known = {*cards().ids(), *cards().names(), *WORLDS.ids(), *WORLDS.names(), *here}
+    hint = did_you_mean(bare, known) or "See: saccade cards list, saccade worlds list."
+    return f"{name!r} is no benchmark, no file or folder of tasks and no generated world. {hint}"

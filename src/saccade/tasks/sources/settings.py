@@ -1,0 +1,110 @@
+"""What a user says of a source: on a command line as text, in a recipe or a file of sources as a `[[source]]` table.
+
+    visual-search            a generated world; `visual-search:test` its test split
+    vstar, chartqa:train     a benchmark by its card; a split of it; `card.toml` a card of one's own
+    photos/, rows.jsonl      a folder or a file
+    my_code.py:NAME          a card or a world in code of one's own
+    mix.toml                 a file of `[[source]]` tables
+    chartqa:train=0.7        any of these with a weight
+
+Nothing is opened here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import BeforeValidator, Field, FiniteFloat, PositiveFloat, PositiveInt
+
+from saccade.errors import SettingsError
+from saccade.record.settings import Settings
+from saccade.tasks.benchmarks.card import Names, as_tuple
+
+_WEIGHT = re.compile(r"(?P<name>.+)=(?P<weight>[0-9]*\.?[0-9]+)", re.DOTALL)
+
+
+class FieldNames(Settings):
+    """How the rows of a file name what a task needs, where they do it in a way of their own; see `forms.py`."""
+
+    id: Names = ()
+    question: Names = ()
+    images: Names = ()
+    videos: Names = ()
+    answer: Names = ()
+    choices: Names = ()
+    boxes: Names = ()
+    category: Names = ()
+    answer_is: Literal["text", "letter", "letter-or-text", "index-0", "index-1"] = "letter-or-text"
+    """How the gold answer of a row with choices names its choice."""
+    boxes_are: Literal["xyxy", "xywh"] = "xyxy"
+
+
+class SourceSettings(Settings):
+    """One source of tasks, and what is to be known of it beside its rows."""
+
+    name: str = Field(min_length=1)
+    split: str = ""
+    """Empty: the only one, the card's own, or of a world the one that the command is about."""
+    weight: PositiveFloat | None = None
+    """Its share among the sources, over the sum of all weights. All sources of a list have a weight, or none has."""
+    most: PositiveInt | None = None
+    """Most tasks of it, drawn by `seed`: those of a smaller number are among them. Of a world the first."""
+    seed: int = 0
+    tags: Annotated[tuple[str, ...], BeforeValidator(as_tuple)] = ()
+    """Only tasks with one of these tags; `*` in a tag stands for anything."""
+    without: Annotated[tuple[str, ...], BeforeValidator(as_tuple)] = ()
+    """No tasks with one of these tags."""
+    grader: str = ""
+    """Who compares the answers to its tasks, in place of the source's own."""
+    open: bool | None = None
+    """Whether only a model can say that an answer is wrong; None: as the source says."""
+    search: bool = False
+    """Whether all its tasks are about finding something in a picture, for rewards that pay for looking there."""
+    category: str = ""
+    """Becomes the tag `category=...` of all its tasks."""
+    reward: dict[str, bool | int | FiniteFloat | str] = Field(default_factory=dict)
+    """Parameters of the reward that its tasks have in place of the run's."""
+    prefix: str = ""
+    """Put before the ids of its tasks, where two sources have the same ones."""
+    question: str = ""
+    """Asked about every picture or video of a folder that holds no questions."""
+    data: str = ""
+    """Folder of a card's data; empty: the one that the command or `SACCADE_DATA` names."""
+    media: Annotated[tuple[str, ...], BeforeValidator(as_tuple)] = ()
+    """Further folders in which the media of a file's rows may lie."""
+    fields: FieldNames = FieldNames()
+    """Of a file whose rows name things in a way of their own."""
+    knobs: dict[str, bool | int | FiniteFloat | str | list[str]] = Field(default_factory=dict)
+    """Of a generated world."""
+
+    def __str__(self) -> str:
+        """As a command line names it, without the weight."""
+        return f"{self.name}:{self.split}" if self.split else self.name
+
+
+def parse_source(text: str) -> SourceSettings:
+    """A source as a command line writes it: `NAME`, `NAME=WEIGHT`; a split is part of the name, see `resolve.py`.
+
+    Raises:
+        SettingsError: there is nothing before the weight, or the weight is 0.
+    """
+    found = None if Path(text).exists() else _WEIGHT.fullmatch(text)
+    name, weight = (found["name"], float(found["weight"])) if found else (text, None)
+    if weight == 0 or not name.strip():
+        raise SettingsError(f"{text!r} is no source: write NAME or NAME=WEIGHT with a weight above 0, as in maze=0.5.")
+    return SourceSettings(name=name, weight=weight)
+
+
+def check_weights(sources: Sequence[SourceSettings]) -> bool:
+    """Whether the sources have weights. Raises `SettingsError` where only some have one."""
+    weighted = [source for source in sources if source.weight is not None]
+    if weighted and len(weighted) < len(sources):
+        bare = ", ".join(str(source) for source in sources if source.weight is None)
+        raise SettingsError(
+            f"{bare} has no weight, and other sources have one. Give every source a weight (as in maze=0.5), or none: "
+            "then every task counts alike."
+        )
+    return bool(weighted)

@@ -1,0 +1,46 @@
+"""Whose turn it is where several sources share what is drawn: at every place the one that is furthest behind its share.
+
+So shares hold in every stretch and not only in the long run, and a longer row begins with a shorter one.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Sequence
+
+
+class Turns:
+    """An endless row of turns."""
+
+    def __init__(self, shares: Sequence[float]) -> None:
+        """`shares` are above 0; their sum does not matter."""
+        whole = sum(shares)
+        self.shares = tuple(share / whole for share in shares)
+        """They sum to 1."""
+        self._row: list[int] = []
+        self._places: tuple[list[int], ...] = tuple([] for _ in shares)
+
+    def at(self, place: int) -> tuple[int, int]:
+        """Whose turn it is at `place` (from 0), and how many turns it had before."""
+        self._fill(place + 1)
+        turn = self._row[place]
+        return turn, bisect_left(self._places[turn], place)
+
+    def counts(self, length: int) -> tuple[int, ...]:
+        """How many of the first `length` turns each has."""
+        self._fill(length)
+        return tuple(bisect_left(places, length) for places in self._places)
+
+    def _fill(self, length: int) -> None:
+        while len(self._row) < length:
+            done = len(self._row) + 1
+            behind = [done * share - len(had) for share, had in zip(self.shares, self._places, strict=True)]
+            turn = behind.index(max(behind))
+            self._places[turn].append(len(self._row))
+            self._row.append(turn)
+
+
+def most_in_shares(shares: Sequence[float], sizes: Sequence[int]) -> int:
+    """How many tasks can be taken so that every source has its share and none is taken twice."""
+    whole = sum(shares)
+    return int(min(size * whole / share for share, size in zip(shares, sizes, strict=True)) + 1e-9)

@@ -1,0 +1,63 @@
+"""A generated world as a source; nothing is drawn before a task is wanted, unless tags choose among its tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+from saccade.errors import SettingsError
+from saccade.media.store import MediaStore
+from saccade.record.task import Task
+from saccade.tasks.benchmarks.problem import RowProblem
+from saccade.tasks.sources.reader import TaskSummary
+from saccade.tasks.worlds.base import Knobs, Split, World, draw_sample, make_task
+
+WORLD_TASKS: Final = 4096
+"""Tasks of a world, which has no end, where nobody says how many."""
+_WITHOUT_ONE = 1000
+"""Samples without a wanted tag after which a world is taken to have none."""
+
+
+@dataclass(frozen=True, slots=True)
+class WorldReader:
+    """The first tasks of a world's split."""
+
+    world: World[Any]
+    split: Split
+    knobs: Knobs
+    count: int
+    start: int = 0
+    """Number of the first one."""
+    drawn: bool = False
+    """Whether samples are drawn in a scan, to say which tags they have."""
+
+    @property
+    def label(self) -> str:
+        """The id of the world."""
+        return self.world.id
+
+    def scan(self) -> Iterator[tuple[int, TaskSummary] | RowProblem]:
+        """See `SourceReader`. Without `drawn` it knows no tags."""
+        if not self.drawn:
+            for index in range(self.start, self.start + self.count):
+                yield index, TaskSummary(self._id(index))
+            return
+        for index in range(self.start, self.start + self.count * _WITHOUT_ONE):
+            sample = draw_sample(self.world, self.split, index, self.knobs)
+            yield index, TaskSummary(self._id(index), sample.tags, sample.answer_type, media=len(sample.media))
+
+    def make(self, spot: int, store: MediaStore) -> Task:
+        return make_task(self.world, self.split, spot, store, self.knobs)
+
+    def _id(self, index: int) -> str:
+        return f"{self.world.id}/{self.split}/{index}"
+
+
+def as_split(name: str) -> Split:
+    """The split of worlds of that name. Raises `SettingsError`."""
+    from saccade.tasks.worlds.base import SPLITS
+
+    if name not in SPLITS:
+        raise SettingsError(f"generated worlds have no split {name!r}; they have {', '.join(SPLITS)}")
+    return SPLITS[SPLITS.index(name)]

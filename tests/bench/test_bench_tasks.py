@@ -1,0 +1,29 @@
+"""The benchmark of sources opens what it says and measures it; no figure is judged here."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from saccade.bench import tasks
+from saccade.bench.tasks import TasksScale
+from saccade.cli.main import main
+from saccade.errors import DataError
+
+
+def test_every_figure_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tasks, "QUICK_TASKS", TasksScale(tasks=40, pictures=4))
+    file = tmp_path / "tasks.json"
+    assert main(["bench", "tasks", "--quick", "--json", str(file)]) == 0
+    figures = json.loads(file.read_text())["figures"]
+    assert [figure["unit"] for figure in figures] == ["s", "MiB"] * 3
+    assert all(figure["value"] > 0 and figure["met"] is None for figure in figures)
+    assert all("40 tasks" in figure["name"] for figure in figures[::2])
+
+
+def test_a_source_that_gives_fewer_tasks_is_no_figure(tmp_path: Path) -> None:
+    (tmp_path / "rows.jsonl").write_text('{"question": "?"}\n', encoding="utf-8")
+    with pytest.raises(DataError, match="gave 1 tasks of 2"):
+        tasks._opened(tmp_path / "rows.jsonl", 2)

@@ -1,0 +1,62 @@
+"""One answer after another straight from a scheduler, and what its forward passes read."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.models.helpers import Media
+
+from saccade.generate.base import SampledTurn
+from saccade.generate.prompt import build_prompt
+from saccade.generate.scheduler import PendingAnswer, Scheduler
+from saccade.models.base import Request
+from saccade.models.local_weights import Checkpoint
+
+
+class Asked:
+    """An answer that is being written, and what came of it."""
+
+    def __init__(self, scheduler: Scheduler, request: Request, media: Media) -> None:
+        self.pieces: list[str] = []
+        self.cancelled = False
+        self.outcome: SampledTurn | BaseException | None = None
+        self.ended = False
+        prompt = build_prompt(request, scheduler.checkpoint)
+        scheduler.admit(PendingAnswer(request, prompt, media, self.pieces.append, lambda: self.cancelled, self._end))
+
+    def _end(self, outcome: SampledTurn | BaseException | None) -> None:
+        assert not self.ended
+        self.outcome, self.ended = outcome, True
+
+    @property
+    def turn(self) -> SampledTurn:
+        if isinstance(self.outcome, BaseException):
+            raise self.outcome
+        assert self.outcome is not None
+        return self.outcome
+
+
+def answered(scheduler: Scheduler, media: Media, *requests: Request) -> list[SampledTurn]:
+    """The answers to `requests`, written side by side."""
+    asked = [Asked(scheduler, request, media) for request in requests]
+    while not scheduler.is_idle:
+        scheduler.step()
+    return [one.turn for one in asked]
+
+
+class Passes:
+    """While it is open: the shape (rows, tokens) of what each forward pass reads."""
+
+    def __init__(self, checkpoint: Checkpoint) -> None:
+        self.shapes: list[tuple[int, int]] = []
+        self._hook = checkpoint.model.model.register_forward_pre_hook(self._hear, with_kwargs=True)
+
+    def _hear(self, module: Any, args: Any, kwargs: dict[str, Any]) -> None:
+        rows, tokens = kwargs["input_ids"].shape
+        self.shapes.append((rows, tokens))
+
+    def __enter__(self) -> Passes:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._hook.remove()

@@ -1,0 +1,73 @@
+"""Whatever programs do, a session holds what a model that never shares and always restores says."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from tests.sandbox.providers import PROVIDERS, linux_only
+
+from saccade.sandbox.conformance import LIMITS, ConformanceError
+from saccade.sandbox.conformance.model import ENDINGS, MOST_SESSIONS, ModelStep, draw, play
+from saccade.sandbox.conformance.world import OPERATIONS, ModelOperation, ModelWorld
+
+pytestmark = [linux_only, pytest.mark.timeout(3600)]
+
+OPERATION = st.builds(ModelOperation, st.sampled_from(sorted(OPERATIONS)), st.integers(0, 999))
+STEP = st.builds(
+    ModelStep,
+    session=st.integers(0, MOST_SESSIONS - 1),
+    operations=st.lists(OPERATION, min_size=1, max_size=6).map(tuple),
+    ending=st.sampled_from([ending for ending in ENDINGS if ending != "hang"]),
+    branch=st.sampled_from([False] * 9 + [True]),
+)
+
+
+def many(provider: str, examples: int, steps: int) -> None:
+    """Let hypothesis draw programs, and shrink one that shows a difference; one sandbox for all of them."""
+    drawing = settings(
+        max_examples=examples,
+        deadline=None,
+        derandomize=True,
+        database=None,
+        suppress_health_check=list(HealthCheck),
+    )
+    sandbox = PROVIDERS[provider](LIMITS)
+    with asyncio.Runner() as runner:
+
+        def holds(drawn: list[ModelStep]) -> None:
+            runner.run(play(sandbox, drawn))
+
+        try:
+            drawing(given(st.lists(STEP, min_size=steps, max_size=steps))(holds))()
+        finally:
+            runner.run(sandbox.close())
+
+
+def test_hundreds_of_steps() -> None:
+    many("local", examples=4, steps=50)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("provider", ["local", "without_namespaces"])
+def test_ten_thousand_steps(provider: str) -> None:
+    many(provider, examples=50, steps=200)
+
+
+@pytest.mark.slow
+async def test_thousands_of_steps_with_calls_that_hang() -> None:
+    async with PROVIDERS["local"](LIMITS) as sandbox:
+        for seed in range(10):
+            await play(sandbox, draw(random.Random(seed), 100))
+
+
+async def test_a_difference_is_found_and_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The model can fail: one that forgets to roll back disagrees with a sandbox that does not."""
+    monkeypatch.setattr(ModelWorld, "copied", lambda self: self)
+    steps = [ModelStep(0, (ModelOperation("number", 5),), "raise")]
+    async with PROVIDERS["local"](LIMITS) as sandbox:
+        with pytest.raises(ConformanceError, match=r"numbers: expected \[5\], got \[\]"):
+            await play(sandbox, steps)

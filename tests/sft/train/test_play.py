@@ -1,0 +1,66 @@
+"""Tasks that a model plays while it is trained on trajectories."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from tests.sft.train.support import settings, write_run
+from tests.tasks.sources.files import jsonl, picture
+
+from saccade.errors import SettingsError
+from saccade.models.tiny import save_tiny
+from saccade.record.codec import read_lines
+from saccade.record.trajectory import Trajectory
+from saccade.sft.train.run import train
+
+
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("tiny") / "qwen2_5_vl"
+    save_tiny(folder, "qwen2_5_vl")
+    return folder
+
+
+def test_tasks_of_any_sources_are_played_and_graded_while_a_run_trains(tiny: Path, tmp_path: Path) -> None:
+    write_run(tmp_path / "runs", 4)
+    picture(tmp_path / "photos" / "a.png")
+    rows = [{"image": "a.png", "question": f"{number}?", "answer": str(number)} for number in range(3)]
+    jsonl(tmp_path / "photos" / "questions.jsonl", rows)
+    validation = {
+        "every": 1,
+        "source": [str(tmp_path / "photos"), "pixel-colour"],
+        "tasks": 2,
+        "k": 2,
+        "dialect": "codedance",
+        "sampling": {"temperature": 1.0, "max_tokens": 4},
+    }
+    given = settings(tiny, tmp_path / "runs", steps=2, validation=validation)
+    train(given, tmp_path / "out")
+    lines = [json.loads(line) for line in (tmp_path / "out" / "metrics.jsonl").read_text().splitlines()]
+    assert [line["played"] for line in lines if "played" in line] == [8, 8]
+    assert all(0 <= line["played_accuracy"] <= 1 for line in lines if "played" in line)
+    for step in (1, 2):
+        kept = list(read_lines(tmp_path / "out" / "validation" / str(step) / "trajectories.jsonl", Trajectory))
+        assert {item.task.source for item in kept} == {"photos", "pixel-colour@1"}
+        assert len({(item.task.id, item.rollout) for item in kept}) == 8
+    assert len((tmp_path / "out" / "samples.jsonl").read_text().splitlines()) == 8
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"dialect": "", "source": "maze"}, "validation.dialect must"),
+        ({"dialect": "codedance", "source": "maze", "k": 2}, "greedy answers to one task are the same"),
+        ({"dialect": "codedance", "source": "mase"}, "Did you mean 'maze'"),
+    ],
+)
+def test_what_cannot_be_played_is_refused_before_the_first_step(
+    tiny: Path, tmp_path: Path, change: dict[str, object], told: str
+) -> None:
+    write_run(tmp_path / "runs", 2)
+    given = settings(tiny, tmp_path / "runs", steps=1, validation={"every": 1, **change})
+    with pytest.raises(SettingsError, match=told):
+        train(given, tmp_path / "out")
+    assert not (tmp_path / "out" / "metrics.jsonl").exists()

@@ -1,0 +1,326 @@
+"""The papers' training data in their published forms, with what is awkward in them; rows made by hand."""
+
+from __future__ import annotations
+
+import base64
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+from PIL import Image
+from tests.media.clips import h264
+from tests.tasks.benchmarks.cases import (
+    base64_png,
+    only_tasks,
+    png,
+    read,
+    write_json,
+    write_jsonl,
+    write_parquet,
+    write_png,
+)
+from tests.tasks.benchmarks.test_vista_sources import tasks_of
+
+from saccade.record.content import ImagePart, VideoPart
+from saccade.record.task import AnswerType
+from saccade.tasks.benchmarks.loaders.final_answer import final_answer
+from saccade.tasks.benchmarks.problem import RowProblem
+
+GLOVE = "What is the glove made of?\n(A) rubber\n(B) cotton\nAnswer with the letter of the option."
+TEMPLATE = (
+    "Look again.\n\n*image resolution:*\n\nImage Width: 12\n\n*user question:*\nAnswer the following in "
+    "\\boxed{}\n\nHow many?\n\nRemember to place the final answer last:\n<answer>\n\\boxed{'it'}\n</answer>"
+)
+
+
+def encoded(mode: str, kind: str) -> bytes:
+    file = BytesIO()
+    Image.new("RGB", (12, 9), "red").convert(mode).save(file, kind)
+    return file.getvalue()
+
+
+def ready(kind: str, path: str, **more: Any) -> dict[str, Any]:
+    """A row as PyVision-RL's loader takes it."""
+    row = {
+        "prompt": [{"content": "<image>\n" + TEMPLATE, "role": "user"}],
+        "data_source": "deepeyes",
+        "ability": "visual_search",
+        "env_name": "pyvision_gym_w_image_hint",
+        "reward_model": {"ground_truth": "3", "style": "model"},
+        "extra_info": {"answer": "3", "index": 17, "question": "How many?", "split": "train"},
+        "mm_hint": {"hint_path": path, "hint_type": kind},
+    }
+    return {**row, **more}
+
+
+def test_pyvision_image_rl_in_both_forms(tmp_path: Path) -> None:
+    write_png(tmp_path / "images/1.png")
+    raw = {"id": "0", "question": GLOVE, "answer": "A", "ability": "visual_search", "data_source": "vstar"}
+    rows = [
+        ready("image", "/mnt/data/images/1.png"),
+        ready("image", "images/1.png", extra_info={"index": 18, "answer": "3"}),
+        {**raw, "image_path": "/path/to/images/1.png"},
+    ]
+    write_json(tmp_path / "pyvision_image_rl_data.json", rows)
+    first, asked, choice = tasks_of("pyvision-image-rl", tmp_path, tmp_path)
+    assert (first.id, first.question, first.answer) == ("pyvision-image-rl@1/deepeyes-17", "How many?", "3")
+    assert asked.question == "How many?", "of a row that has it in its prompt alone"
+    assert (choice.question, choice.choices) == ("What is the glove made of?", ("rubber", "cotton"))
+    assert choice.answer == "rubber"
+    assert "data_source=vstar" in choice.tags
+
+
+def test_pyvision_rows_whose_media_are_not_there_have_their_numbers(tmp_path: Path) -> None:
+    write_png(tmp_path / "images/1.png")
+    rows = [ready("image", "images/1.png"), ready("image", "images/2.png", extra_info={"index": 1}), ready("image", "")]
+    write_json(tmp_path / "pyvision_image_rl_data.json", rows)
+    _, second, third = read("pyvision-image-rl", tmp_path, tmp_path / "store")
+    assert isinstance(second, RowProblem)
+    assert isinstance(third, RowProblem)
+    assert str(second).startswith("pyvision_image_rl_data.json, row 2, images: there is no file")
+    assert (third.row, third.field) == (2, "images")
+
+
+def test_pyvision_video_rl_choices_and_numbers(tmp_path: Path) -> None:
+    pytest.importorskip("av")
+    (tmp_path / "videos").mkdir()
+    (tmp_path / "videos/scene.mp4").write_bytes(h264())
+    number = ready("video", "/mnt/scannet/scene.mp4", data_source="vsi_numerical", prompt=[])
+    raw = {"id": "1", "question": "Where?\nA. left\nB. right", "answer": "B", "data_source": "vsi", "ability": "video"}
+    write_json(tmp_path / "pyvision_video_rl_data.json", [number, {**raw, "video_path": "videos/scene.mp4"}])
+    first, second = tasks_of("pyvision-video-rl", tmp_path, tmp_path)
+    assert isinstance(first.media[0].part, VideoPart)
+    assert (first.answer_type, second.answer) == (AnswerType.NUMBER, "right")
+
+
+def test_pyvision_sft_rows_as_tasks(tmp_path: Path) -> None:
+    prompt = "<image_clue_0><image></image_clue_0>\n\n" + TEMPLATE.replace("How many?", "Which?\nA. one\nB. two")
+    turns = [
+        {"content": prompt},
+        {"content": "<code>\n```python\nplt.show()\n```\n</code>"},
+        {"content": "<interpreter>\nImage Result:\n<image_clue_1><image></image_clue_1></interpreter>\n"},
+        {"content": "So.\n<answer>\n\\boxed{B}\n</answer>"},
+    ]
+    row = {"conversations": turns, "images": ["images/a/1.png", "images/a/2.png"], "source_dataset": "mmpr"}
+    two = prompt.replace("\n\nLook", "\n<image_clue_1><image></image_clue_1>\n\nLook", 1)
+    unmarked = [{"content": "<image>\nHow many?"}, {"content": "<answer>3</answer>"}]
+    rows = [
+        row,
+        {**row, "conversations": [{"content": two}, *turns[1:]]},
+        {**row, "conversations": unmarked},
+        {**row, "conversations": turns[:3]},
+        {**row, "conversations": []},
+    ]
+    write_json(tmp_path / "pyvision_image_sft_data.json", rows)
+    for name, colour in (("1", "red"), ("2", "blue")):
+        write_png(tmp_path / f"images/a/{name}.png", colour)
+    first, second, *broken = read("pyvision-image-sft", tmp_path, tmp_path / "store")
+    one, more = only_tasks([first, second])
+    assert (one.question, one.choices, one.answer) == ("Which?", ("one", "two"), "two")
+    assert (len(one.media), len(more.media)) == (1, 2), "pictures that code made are no part of the question"
+    fields = [(item.row, item.field) for item in broken if isinstance(item, RowProblem)]
+    assert fields == [(2, "question"), (3, "answer"), (4, "conversations")]
+
+
+def test_deepeyes_parts_and_pictures_of_all_modes(tmp_path: Path) -> None:
+    pictures = [encoded("P", "PNG"), encoded("CMYK", "JPEG"), encoded("LA", "PNG"), encoded("I;16", "PNG")]
+    row = {
+        "prompt": [{"role": "system", "content": "s"}, {"role": "user", "content": "<image>\nWhat colour?"}],
+        "env_name": "visual_toolbox_v2",
+        "ability": "vl_agent",
+        "reward_model": {"ground_truth": "red", "style": "model"},
+    }
+    rows = [
+        {
+            **row,
+            "data_source": "vstar",
+            "images": [{"bytes": data, "path": None}],
+            "extra_info": {"answer": "red", "index": str(number), "question": "What colour?", "split": "train"},
+        }
+        for number, data in enumerate(pictures)
+    ]
+    write_parquet(tmp_path / "data_0.1.2_visual_toolbox_v2.parquet", rows)
+    think = {**rows[0], "data_source": "thinklite_eureka", "images": [{"bytes": png(), "path": None}] * 2}
+    write_parquet(tmp_path / "data_thinklite_reasoning_acc.parquet", [think])
+    tasks = tasks_of("deepeyes-47k", tmp_path, tmp_path)
+    assert len(tasks) == 5
+    assert len(tasks_of("vstar-train", tmp_path, tmp_path)) == 4
+    (math,) = tasks_of("deepeyes-thinklite", tmp_path, tmp_path)
+    assert len(math.media) == 2
+    parts = [task.media[0].part for task in tasks]
+    assert all(isinstance(part, ImagePart) and (part.width, part.height) == (12, 9) for part in parts)
+
+
+THYME_QUESTION = (
+    '<image>\nWhat colour?\n\n### User Image Path:** "1.png"\n### User Image Size:** "12x9"\n\n'
+    "### **Output Format (strict adherence required):**\n\n<think>...</think>\n<answer>...</answer>\n"
+)
+RESPONSE = (
+    "<think>I cut.\n<code>\nprint(1)\n</code><sandbox_output><image></sandbox_output>Red.</think>\n<answer>red</answer>"
+)
+
+
+def test_thyme_sft_in_base64_and_with_paths(tmp_path: Path) -> None:
+    row = {"question": THYME_QUESTION, "response": RESPONSE}
+    write_png(tmp_path / "own/images/1.png")
+    write_png(tmp_path / "own/images/cut.png", "blue")
+    computed = {"question": "2 + 3?", "response": "<think>5</think>\n<answer>5</answer>", "image": []}
+    write_jsonl(tmp_path / "own/thyme.jsonl", [{**row, "image": ["images/1.png", "images/cut.png"]}, computed])
+    raw = [{**row, "image": [base64_png(), base64_png("blue")]}, {**row, "image": [base64_png()], "response": "hm"}]
+    write_parquet(tmp_path / "hub/data/2round-00000-of-00001.parquet", raw)
+    write_parquet(tmp_path / "hub/data/wo_thinking_thyme_single_round-0.parquet", raw[:1])
+    first, second = tasks_of("thyme-sft", tmp_path / "own", tmp_path)
+    assert (first.question, first.answer, len(first.media)) == ("What colour?", "red", 1)
+    assert (second.answer, second.media) == ("5", ())
+    assert len(tasks_of("thyme-sft:single-round", tmp_path / "hub", tmp_path)) == 1
+    good, bad = read("thyme-sft:2round", tmp_path / "hub", tmp_path / "store")
+    assert only_tasks([good])[0].media == first.media
+    assert isinstance(bad, RowProblem)
+    assert (bad.row, bad.field) == (1, "answer")
+
+
+def test_thyme_rl_rows(tmp_path: Path) -> None:
+    said = [{"role": "system", "content": "s"}, {"role": "user", "content": THYME_QUESTION}]
+    row = {"messages": said, "images": ["images/1.png"], "solution": "B", "question": THYME_QUESTION}
+    options = {**row, "question": "Which?\nA. red\nB. blue"}
+    write_jsonl(tmp_path / "thyme_rl.jsonl", [{**row, "solution": "red"}, options, {**row, "images": []}])
+    write_png(tmp_path / "images/1.png")
+    first, second, third = read("thyme-rl", tmp_path, tmp_path / "store")
+    plain, choice = only_tasks([first, second])
+    assert (plain.question, plain.answer, choice.answer) == ("What colour?", "red", "blue")
+    assert isinstance(third, RowProblem)
+    assert (third.row, third.field) == (2, "images")
+
+
+def test_thinklite_with_and_without_choices(tmp_path: Path) -> None:
+    row = {"image": {"bytes": png(), "path": None}, "id": "a", "problem": "<image>Which?", "ground_truth": "B"}
+    rows = [
+        {**row, "choices": ["cat", "dog"], "answer": "B"},
+        {**row, "id": "b", "choices": [], "answer": "12"},
+        {**row, "id": "c", "choices": ["cat", ""], "answer": "B"},
+    ]
+    write_parquet(tmp_path / "ThinkLite-VL-70k.parquet", rows)
+    first, second, third = read("thinklite-vl", tmp_path, tmp_path / "store")
+    choice, free = only_tasks([first, second])
+    assert (choice.question, choice.answer, free.answer) == ("Which?", "dog", "12")
+    assert isinstance(third, RowProblem), "an empty option is none"
+    assert third.field == "answer"
+    assert third.row == 2
+    write_parquet(tmp_path / "ThinkLite-VL-11k.parquet", rows[:1])
+    assert len(tasks_of("thinklite-vl:11k", tmp_path, tmp_path)) == 1
+
+
+def test_mmk12_free_and_with_options_in_the_question(tmp_path: Path) -> None:
+    row = {"id": "1", "image": {"bytes": png(), "path": None}, "subject": "math"}
+    write_parquet(tmp_path / "data/train-0.parquet", [{**row, "question": "<image>Find x.", "answer": "\\frac{1}{2}"}])
+    options = "Which?\nA. one\nB. two\nC. three\nD. four"
+    write_parquet(tmp_path / "data/test-0.parquet", [{**row, "question": options, "answer": "C"}])
+    (free,) = tasks_of("mmk12", tmp_path, tmp_path)
+    (choice,) = tasks_of("mmk12:test", tmp_path, tmp_path)
+    assert (free.answer, choice.answer, choice.split) == ("\\frac{1}{2}", "three", "test")
+
+
+def test_pixmo_count_train(tmp_path: Path) -> None:
+    row = {"image_url": "https://example.org/1.jpg", "image_sha256": "ab12", "count": 4, "label": "boats"}
+    write_parquet(tmp_path / "data/train-0.parquet", [row, {**row, "image_sha256": "gone"}])
+    write_png(tmp_path / "images/ab12.jpg")
+    first, second = read("pixmo-count:train", tmp_path, tmp_path / "store")
+    assert only_tasks([first])[0].question == "How many boats are there in the image?"
+    assert isinstance(second, RowProblem)
+    assert (second.row, second.field) == (1, "images")
+
+
+def test_spacer_and_longvila(tmp_path: Path) -> None:
+    pytest.importorskip("av")
+    for place in ("s/videos", "l/longvila_videos"):
+        (tmp_path / place).mkdir(parents=True)
+        (tmp_path / place / "v.mp4").write_bytes(h264())
+    row = {"data_type": "video", "path": "./videos/v.mp4", "data_source": "SR"}
+    rows = [
+        {
+            **row,
+            "problem_id": 1,
+            "problem": "Where?",
+            "options": ["A. left", "B. right"],
+            "solution": "<answer>B</answer>",
+        },
+        {**row, "problem_id": 2, "problem": "How far?", "options": [], "solution": "<answer>2.5</answer>"},
+        {**row, "problem_id": 3, "problem": "Where?", "options": [], "solution": "", "path": "gone.mp4"},
+    ]
+    rows[1]["problem_type"] = "regression"
+    write_jsonl(tmp_path / "s/SpaceR-151k.jsonl", rows)
+    first, second, third = read("spacer", tmp_path / "s", tmp_path / "store")
+    choice, number = only_tasks([first, second])
+    assert (choice.choices, choice.answer) == (("left", "right"), "right")
+    assert (number.answer, number.answer_type) == ("2.5", AnswerType.NUMBER)
+    assert isinstance(third, RowProblem)
+    long = {
+        "problem_id": 0,
+        "problem": "Why?\nA. to rest\nB. to play\nC. to eat",
+        "problem_type": "goal",
+        "reasoning": "It runs.",
+        "videos": "longvila_videos/v.mp4",
+        "answer": "<answer>B</answer>",
+    }
+    write_jsonl(tmp_path / "l/train.jsonl", [long])
+    (task,) = tasks_of("longvila", tmp_path / "l", tmp_path)
+    assert (task.question, task.answer, task.tags) == ("Why?", "to play", ("type=goal",))
+
+
+def test_mmpr_pairs_and_prompts(tmp_path: Path) -> None:
+    asked = "<image>\nYour task is to answer the question below. Give step by step reasoning.\n\nQuestion:\n\nFind x."
+    row = {"image": "images/geo/1.png", "question": asked, "rejected": "Final answer: 4"}
+    rows = [
+        {**row, "chosen": "It is five.\n\nFinal answer: 5"},
+        {**row, "chosen": "A nice picture."},
+        {**row, "image": ["images/geo/1.png", "images/geo/2.png"], "question": "Compare.", "answer": "A cat"},
+    ]
+    write_jsonl(tmp_path / "annotations/geoqa+_en_extracted.jsonl", rows)
+    write_png(tmp_path / "images/geo/1.png")
+    write_png(tmp_path / "images/geo/2.png", "blue")
+    first, second, third = read("mmpr", tmp_path, tmp_path / "store")
+    one, two = only_tasks([first, third])
+    assert (one.question, one.answer) == ("Find x.", "5")
+    assert (two.answer, len(two.media)) == ("A cat", 2)
+    assert isinstance(second, RowProblem)
+    assert (second.row, second.field) == (1, "answer")
+
+
+def test_geoqa_plus_of_internvl_and_of_r1v(tmp_path: Path) -> None:
+    asked = "<image>\n如图,则∠A等于()\nChoices:\n(A) 30°\n(B) 40°"
+    turns = [{"from": "human", "value": asked}, {"from": "gpt", "value": "解:∠A=40°。\n答案:B"}]
+    write_jsonl(tmp_path / "i/geoqa+.jsonl", [{"id": 0, "image": "images/1.png", "conversations": turns}])
+    write_png(tmp_path / "i/data/geoqa+/images/1.png")
+    (task,) = tasks_of("geoqa-plus", tmp_path / "i", tmp_path)
+    assert (task.choices, task.answer) == (("30°", "40°"), "40°")
+    row = {"image": {"bytes": png(), "path": None}, "problem": "Find CE.", "solution": "<answer> 4\\sqrt{3} </answer>"}
+    write_parquet(tmp_path / "r/data/train-0.parquet", [row])
+    (free,) = tasks_of("geoqa-plus", tmp_path / "r", tmp_path)
+    assert free.answer == "4\\sqrt{3}"
+
+
+@pytest.mark.parametrize(
+    ("text", "answer"),
+    [
+        ("<answer>\\boxed{\\frac{1}{2}}</answer>", "\\frac{1}{2}"),
+        ("first <answer>1</answer> then <answer>2</answer>", "2"),
+        ("\\boxed{a{b{c}}}", "a{b{c}}"),
+        ("**Final answer: 7.**", "7"),
+        ("The correct answer is: B.", "B"),
+        ("所以答案为：C。", "C"),
+        ("I do not know.", None),
+        ("<answer> </answer>", None),
+    ],
+)
+def test_final_answers(text: str, answer: str | None) -> None:
+    assert final_answer(text) == answer
+
+
+def test_base64_of_a_file_that_is_no_picture_is_a_broken_row(tmp_path: Path) -> None:
+    noise = base64.b64encode(b"no picture at all" * 9).decode()
+    row = {"question": THYME_QUESTION, "response": RESPONSE, "image": [noise]}
+    write_jsonl(tmp_path / "thyme.jsonl", [row])
+    (problem,) = read("thyme-sft", tmp_path, tmp_path / "store")
+    assert isinstance(problem, RowProblem)
+    assert (problem.row, problem.field) == (0, "images")
