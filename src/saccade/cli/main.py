@@ -59,6 +59,7 @@ VERBS: dict[str, Verb] = {
     "rl": Verb("saccade.cli.rl:app", "Train a model by reinforcement learning on its own rollouts."),
     "runs": Verb("saccade.cli.runs:app", "List the evaluations in a folder."),
     "sandbox": Verb("saccade.cli.sandbox:app", "Serve sandboxes to other hosts."),
+    "serve": Verb("saccade.cli.serve:app", "Serve models that look again behind OpenAI's protocol."),
     "sft": Verb("saccade.cli.sft:app", "Train a model on trajectories."),
     "show": Verb("saccade.cli.show:app", "Make a page of a run's episodes, and open it."),
     "synth": Verb("saccade.cli.synth:app", "Make trajectories for fine-tuning, by experts or a teacher."),

@@ -97,7 +97,7 @@ async def answered(
         root = stack.enter_context(tempfile.TemporaryDirectory(prefix="saccade-ask-"))
         store = (MediaStore(root) if folder is None else folder.store).limited(settings.media.limits)
         # In a thread: large media take seconds, and Ctrl-C is heard meanwhile.
-        plan = await asyncio.to_thread(_plan, question, settings, dialect, store)
+        plan = await asyncio.to_thread(planned, question, settings, dialect, store)
         if folder is not None:
             plan = replace(plan, rollout=folder.next_rollout(plan.task.id))
         for note in plan.notes:
@@ -115,8 +115,13 @@ async def answered(
             await model.close()
 
 
-def _plan(question: Question, settings: AskSettings, dialect: Dialect, store: MediaStore) -> Plan:
-    """The plan; its opening is made, so a task that the dialect cannot show is refused before a model is asked."""
+def planned(question: Question, settings: AskSettings, dialect: Dialect, store: MediaStore) -> Plan:
+    """The plan; its opening is made, so a task that the dialect cannot show is refused before a model is asked.
+
+    Raises:
+        SettingsError: the dialect cannot show it, or the question is empty.
+        MediaError: a picture or a video cannot be used.
+    """
     task = brought(question.text, question.media, store, question.choices, settings.media)
     ready = prepared_to_ask(task.task, dialect, settings, store)
     return Plan(

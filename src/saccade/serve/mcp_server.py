@@ -36,8 +36,8 @@ _INSTRUCTIONS = (
 )
 _LOCAL_NAMES = ("127.0.0.1", "localhost", "[::1]")
 _UNAUTHORIZED = (
-    b'{"jsonrpc": "2.0", "id": null, "error": {"code": -32001, "message": "a bearer token is needed: Authorization: '
-    b'Bearer ..."}}'
+    b'{"jsonrpc": "2.0", "id": null, "error": {"code": -32001, "message": "this server asks for a token, in the header '
+    b'Authorization as Bearer TOKEN"}}'
 )
 
 

@@ -1,0 +1,223 @@
+"""Plays one episode for each request: models and sandboxes are shared, pictures, files and sessions never.
+
+The media of a request lie in a folder of its own, which is deleted with it. When a request is left, its episode is
+cancelled and its session ends before the context is left.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import logging
+import tempfile
+import time
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from dataclasses import replace
+from typing import Self
+
+from saccade.dialects.registry import DIALECTS
+from saccade.episode.asking import AskSettings, planned
+from saccade.episode.drive import run_episode
+from saccade.episode.effects import Ask, Event
+from saccade.episode.plan import Plan
+from saccade.episode.suited import check_speaks, suited
+from saccade.media.store import MediaStore
+from saccade.models.base import Model
+from saccade.models.sampling import check_sampling
+from saccade.record.content import ImagePart
+from saccade.record.trajectory import EpisodeLimits, Trajectory
+from saccade.record.turn import Turn
+from saccade.sandbox.base import Sandbox
+from saccade.sandbox.limits import Limits
+from saccade.serve.agent_metrics import AgentMetrics
+from saccade.serve.agent_request import AgentServeSettings, Asked, RequestError
+from saccade.tools.registry import TOOLS
+from saccade.tools.toolbox import Toolbox
+
+_log = logging.getLogger(__name__)
+
+
+class Playing:
+    """An episode that is being played."""
+
+    def __init__(self, store: MediaStore) -> None:
+        self.store = store
+        self._turns: asyncio.Queue[Turn | None] = asyncio.Queue()
+        self._seen = 0
+        self._task: asyncio.Task[Trajectory]
+
+    def watch(self, event: Event) -> None:
+        """Hears the loop: when it asks again, the turn before is complete."""
+        if isinstance(event, Ask):
+            self._add(event.turns)
+
+    def start(self, task: asyncio.Task[Trajectory]) -> None:
+        """The task that plays it."""
+        self._task = task
+        task.add_done_callback(self._ended)
+
+    async def turns(self) -> AsyncIterator[Turn]:
+        """Each turn once it is complete, to the last."""
+        while (turn := await self._turns.get()) is not None:
+            yield turn
+
+    async def trajectory(self) -> Trajectory:
+        """The whole episode, once it has ended. Raises what it raised."""
+        return await self._task
+
+    async def leave(self) -> None:
+        """Cancel it, and wait until its session has ended."""
+        self._task.cancel()
+        with suppress(asyncio.CancelledError, Exception):
+            await self._task
+
+    def data_url(self, part: ImagePart) -> str:
+        """A picture of the episode."""
+        return f"data:{part.mime};base64,{base64.b64encode(self.store.get_bytes(part.sha256)).decode()}"
+
+    def _add(self, turns: tuple[Turn, ...]) -> None:
+        for turn in turns[self._seen :]:
+            self._turns.put_nowait(turn)
+        self._seen = max(self._seen, len(turns))
+
+    def _ended(self, task: asyncio.Task[Trajectory]) -> None:
+        if not task.cancelled() and task.exception() is None:
+            self._add(task.result().turns)
+        self._turns.put_nowait(None)
+
+
+class AgentPool:
+    """Models by name, with the settings under which each is asked. Use it as an async context."""
+
+    def __init__(
+        self,
+        models: Mapping[str, Model],
+        base: AskSettings,
+        settings: AgentServeSettings,
+        *,
+        sandbox: Sandbox | None = None,
+    ) -> None:
+        """The models are closed in the end. A `sandbox` stands in place of the one that `base` names."""
+        self.models, self.settings = dict(models), settings
+        self.metrics = AgentMetrics()
+        self._base = base
+        self._given = sandbox
+        self._slots = asyncio.Semaphore(settings.max_requests)
+        self._boxes: dict[Limits, Sandbox] = {}
+        self._stack = AsyncExitStack()
+
+    async def __aenter__(self) -> Self:
+        for model in self.models.values():
+            self._stack.push_async_callback(model.close)
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        await self._stack.aclose()
+
+    @asynccontextmanager
+    async def slot(self) -> AsyncIterator[None]:
+        """A place among the episodes at once. Raises `RequestError` if too many wait already."""
+        metrics = self.metrics
+        if self._slots.locked() and metrics.waiting >= self.settings.max_waiting:
+            raise RequestError(
+                f"{metrics.active} requests are being answered and {metrics.waiting} wait, as many as this server "
+                "allows. Try again later.",
+                code="rate_limit_exceeded",
+                status=429,
+            )
+        metrics.waiting += 1
+        try:
+            await self._slots.acquire()
+        finally:
+            metrics.waiting -= 1
+        metrics.active += 1
+        try:
+            yield
+        finally:
+            metrics.active -= 1
+            self._slots.release()
+
+    @asynccontextmanager
+    async def playing(self, asked: Asked) -> AsyncIterator[Playing]:
+        """The episode, begun; it ends with the context.
+
+        Raises:
+            RequestError: the model is not served here, or a limit is above the server's.
+            SaccadeError: a dialect, a tool, a picture or a setting cannot be used. Nothing was asked or run.
+        """
+        model = self.models.get(asked.model)
+        if model is None:
+            served = ", ".join(self.models)
+            message = f"the model {asked.model[:100]!r} is not served here. There are: {served}."
+            raise RequestError(message, param="model", code="model_not_found", status=404)
+        settings = self._settings(asked)
+        with tempfile.TemporaryDirectory(prefix="saccade-request-") as folder:
+            store = MediaStore(folder).limited(settings.media.limits)
+            plan, tools = await self._plan(asked, settings, store)
+            play, start = Playing(store), time.monotonic()
+            episode = run_episode(plan, model, self._box(settings, plan), store, tools=tools, watch=play.watch)
+            play.start(asyncio.create_task(episode))
+            try:
+                yield play
+            finally:
+                await play.leave()
+                self.metrics.note(play_outcome(play), time.monotonic() - start)
+
+    async def _plan(self, asked: Asked, settings: AskSettings, store: MediaStore) -> tuple[Plan, Toolbox | None]:
+        check_sampling(settings.model, settings.sampling)
+        dialect, tools = settings.spoken()
+        check_speaks(settings.model, dialect)
+        # In a thread where there are media to decode: large ones take seconds.
+        if asked.question.media:
+            plan = await asyncio.to_thread(planned, asked.question, settings, dialect, store)
+        else:
+            plan = planned(asked.question, settings, dialect, store)
+        return replace(plan, settings=""), tools  # the server's own settings are not the client's business
+
+    def _settings(self, asked: Asked) -> AskSettings:
+        options = asked.options
+        for registry, names in ((DIALECTS, (options.dialect,)), (TOOLS, options.tools)):
+            for name in filter(None, names):
+                registry.check_recorded(name)  # a client names no code of this machine
+        sampling = {**self._base.sampling.model_dump(), **asked.sampling.model_dump(exclude_none=True)}
+        changes: dict[str, object] = {
+            "model": asked.model,
+            "sampling": type(asked.sampling).model_validate(sampling),
+            "limits": self._limits(options.limits),
+            "frames": self._base.frames.model_copy(update=options.frames.model_dump(exclude_unset=True)),
+        }
+        changes |= {"dialect": options.dialect} if options.dialect else {}
+        changes |= {"tools": options.tools} if options.tools else {}
+        settings, _ = suited(self._base.model_copy(update=changes))
+        return settings
+
+    def _limits(self, wanted: EpisodeLimits) -> EpisodeLimits:
+        own = self._base.limits
+        most = {
+            **own.model_dump(exclude_none=True),
+            "turns": own.turns or self.settings.max_turns,
+            "wall_seconds": own.wall_seconds or self.settings.request_seconds,
+        }
+        given = wanted.model_dump(exclude_none=True)
+        for name, value in given.items():
+            if name in most and value > most[name]:
+                message = f"limits.{name} is {value:g}, and this server allows {most[name]:g}. Ask for less."
+                raise RequestError(message, param=f"saccade.limits.{name}")
+        always = {**own.model_dump(exclude_none=True), "wall_seconds": most["wall_seconds"]}
+        return EpisodeLimits.model_validate({**always, **given})
+
+    def _box(self, settings: AskSettings, plan: Plan) -> Sandbox:
+        if self._given is not None:
+            return self._given
+        limits = plan.dialect.sandbox
+        if limits not in self._boxes:
+            self._boxes[limits] = settings.provider(plan.dialect)
+            self._stack.push_async_callback(self._boxes[limits].close)
+        return self._boxes[limits]
+
+
+def play_outcome(play: Playing) -> Trajectory | None:
+    """The episode if it ended by itself; None if it was left or raised."""
+    task = play._task
+    return None if task.cancelled() or task.exception() is not None else task.result()

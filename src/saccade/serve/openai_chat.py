@@ -1,0 +1,161 @@
+"""Chat Completions: a body as a question to an agent, its episode as a completion or as chunks."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import time
+from collections.abc import AsyncIterator
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from saccade.episode.asking import Question
+from saccade.record.trajectory import Sampling, Trajectory
+from saccade.serve.agent_request import AgentOptions, AgentServeSettings, Asked
+from saccade.serve.agents import Playing
+from saccade.serve.openai_content import read_messages
+from saccade.serve.openai_errors import check_outage, of_validation
+from saccade.serve.openai_fields import cut_off, final_text, own_field, thought, token_sums
+
+
+class _StreamOptions(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    include_usage: bool = False
+    include_obfuscation: Literal[False, None] = None
+
+
+class _TextOnly(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    type: Literal["text"] = "text"
+
+
+class ChatBody(BaseModel):
+    """The body of a request. What would change the answer and cannot be honoured is refused."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    model: str
+    messages: list[Any] = Field(min_length=1)
+    stream: bool | None = None
+    stream_options: _StreamOptions | None = None
+    temperature: float | None = Field(None, ge=0)
+    top_p: float | None = Field(None, ge=0, le=1)
+    top_k: int | None = Field(None, ge=0)
+    seed: int | None = None
+    max_tokens: int | None = Field(None, ge=1)
+    max_completion_tokens: int | None = Field(None, ge=1)
+    stop: str | list[str] | None = None
+    saccade: AgentOptions = AgentOptions()
+    # Taken where they ask for nothing but what is done anyway:
+    n: Literal[1, None] = None
+    logprobs: Literal[False, None] = None
+    frequency_penalty: Literal[0, None] = None
+    presence_penalty: Literal[0, None] = None
+    response_format: _TextOnly | None = None
+    modalities: list[Literal["text"]] | None = None
+    tools: list[Any] | None = Field(None, max_length=0)
+    tool_choice: Literal["none", "auto", None] = None
+    store: Literal[False, None] = None
+    # No part of the question:
+    parallel_tool_calls: bool | None = None
+    user: str | None = None
+    metadata: dict[str, str] | None = None
+    service_tier: str | None = None
+    safety_identifier: str | None = None
+    prompt_cache_key: str | None = None
+
+
+def read_chat(body: Any, settings: AgentServeSettings, *, allow_urls: bool) -> Asked:
+    """The question in a body. Raises `RequestError` for one that is wrong or asks for what is not done here."""
+    try:
+        given = ChatBody.model_validate(body)
+    except ValidationError as error:
+        raise of_validation(error) from None
+    talk = read_messages(given.messages, allow_urls=allow_urls, most=settings.max_media, param="messages")
+    most = given.max_tokens if given.max_completion_tokens is None else given.max_completion_tokens
+    return Asked(
+        model=given.model,
+        question=Question(talk.question(), tuple(talk.media), given.saccade.choices),
+        sampling=Sampling(
+            temperature=given.temperature, top_p=given.top_p, top_k=given.top_k, seed=given.seed, max_tokens=most
+        ),
+        options=given.saccade,
+        stop=(given.stop,) if isinstance(given.stop, str) else tuple(given.stop or ()),
+        stream=bool(given.stream),
+        with_usage=given.stream_options is not None and given.stream_options.include_usage,
+    )
+
+
+async def completion(asked: Asked, play: Playing) -> dict[str, Any]:
+    """The completion. Raises `RequestError` for an outage."""
+    trajectory = await play.trajectory()
+    check_outage(trajectory)
+    message = {
+        "role": "assistant",
+        "content": final_text(trajectory, asked.stop),
+        "refusal": None,
+        "reasoning_content": "\n\n".join(map(thought, trajectory.turns)),
+    }
+    choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": _finish(trajectory)}
+    head = _head(asked, "chat.completion")
+    return {**head, "choices": [choice], "usage": _usage(trajectory), "saccade": own_field(asked, play, trajectory)}
+
+
+async def chunks(asked: Asked, play: Playing) -> AsyncIterator[str]:
+    """The events of a stream: each turn as `reasoning_content`, then the answer. Raises as `completion` does."""
+    head = _head(asked, "chat.completion.chunk")
+
+    def event(delta: dict[str, Any], finish: str | None = None, **more: Any) -> str:
+        choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish}
+        return _event({**head, "choices": [choice], **more})
+
+    yield event({"role": "assistant", "content": ""})
+    between = ""
+    async for turn in play.turns():
+        yield event({"reasoning_content": between + thought(turn)})
+        between = "\n\n"
+    trajectory = await play.trajectory()
+    check_outage(trajectory)
+    yield event({"content": final_text(trajectory, asked.stop)})
+    yield event({}, _finish(trajectory), saccade=own_field(asked, play, trajectory))
+    if asked.with_usage:
+        yield _event({**head, "choices": [], "usage": _usage(trajectory)})
+    yield "data: [DONE]\n\n"
+
+
+def chat_error(body: dict[str, object]) -> str:
+    """The event of an error after the stream has begun."""
+    return _event(body)
+
+
+def _head(asked: Asked, kind: str) -> dict[str, Any]:
+    return {
+        "id": f"chatcmpl-{secrets.token_hex(12)}",
+        "object": kind,
+        "created": int(time.time()),
+        "model": asked.model,
+    }
+
+
+def _event(data: object) -> str:
+    return f"data: {json.dumps(data, ensure_ascii=False)}\n\n"
+
+
+def _finish(trajectory: Trajectory) -> str:
+    return "length" if cut_off(trajectory) else "stop"
+
+
+def _usage(trajectory: Trajectory) -> dict[str, Any] | None:
+    sums = token_sums(trajectory)
+    if sums is None:
+        return None
+    read, cached, written = sums
+    return {
+        "prompt_tokens": read,
+        "completion_tokens": written,
+        "total_tokens": read + written,
+        "prompt_tokens_details": {"cached_tokens": cached},
+    }
