@@ -24,7 +24,7 @@ from saccade.episode.drive_sync import SyncPlayer
 from saccade.episode.plan import Plan, limits_with
 from saccade.media.store import MediaStore
 from saccade.record.action import Answer, Code
-from saccade.record.trajectory import EpisodeLimits, Trajectory
+from saccade.record.trajectory import Trajectory
 from saccade.sandbox.base import Sandbox
 from saccade.sandbox.local import LocalSandbox
 from saccade.sandbox.scripted import ScriptedSandbox
@@ -75,7 +75,7 @@ async def test_four_faces_one_trajectory(dialect: str, real: bool, stream: bool,
         first = await run_episode(plan, replies(texts, last), lent, store)
     with SyncPlayer(replies(texts, last), box(), store) as player:
         second = await asyncio.to_thread(player.play, plan)
-    env = LookAgainEnv([asked.task], dialect, store, sandbox=box, limits=EpisodeLimits(wall_seconds=WALL_SECONDS))
+    env = LookAgainEnv([asked.task], dialect, store, sandbox=box, limits=limits)
     try:
         third = await asyncio.to_thread(by_env, env, replies(texts, last))
     finally:

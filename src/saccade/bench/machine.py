@@ -85,7 +85,12 @@ def own_memory() -> float:
     Without what is shared: the share of a library's pages grows when another process that uses it ends.
     """
     gc.collect()
-    value = _field("/proc/self/smaps_rollup", "Anonymous")
+    return memory_of(os.getpid())
+
+
+def memory_of(pid: int) -> float:
+    """The same of any process of this user's, without a collection of garbage; 0 if the kernel does not tell."""
+    value = _field(f"/proc/{pid}/smaps_rollup", "Anonymous")
     return float(value.split()[0]) * 1024 if value else 0.0
 
 

@@ -98,6 +98,17 @@ def tasks(
 
 
 @app.command()
+def serve(
+    quick: Annotated[bool, typer.Option("--quick", help="Fewer requests: some seconds.")] = False,
+    json_file: Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write the figures there.")] = None,
+) -> None:
+    """A server of agents under 64 requests at once with a model that answers after 50 ms: requests per second, memory."""
+    from saccade.bench.serving import FULL_SERVE, QUICK_SERVE, measure_serve
+
+    _measured("saccade bench serve", partial(measure_serve, QUICK_SERVE if quick else FULL_SERVE), json_file)
+
+
+@app.command()
 def rollout(
     model: Annotated[
         str, typer.Option(help="Checkpoint: a folder, or `tiny`; without, a small one with random weights.")
