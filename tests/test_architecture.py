@@ -29,9 +29,10 @@ LAYERS = {
     "env": 6,
     **dict.fromkeys(("evals", "rl", "sft"), 7),
     "report": 8,
-    **dict.fromkeys(("serve", "bench", "reproduce"), 9),
-    "cli": 10,
-    "__main__": 11,
+    "serve": 9,
+    **dict.fromkeys(("bench", "reproduce"), 10),
+    "cli": 11,
+    "__main__": 12,
 }
 # _typeshed exists for type checkers alone.
 GUEST_MAY_IMPORT = (

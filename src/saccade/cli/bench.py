@@ -102,7 +102,7 @@ def serve(
     quick: Annotated[bool, typer.Option("--quick", help="Fewer requests: some seconds.")] = False,
     json_file: Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write the figures there.")] = None,
 ) -> None:
-    """A server of agents under 64 requests at once with a model that answers after 50 ms: requests per second, memory."""
+    """A server of agents under 64 requests at once, with a model that answers after 50 ms: requests, memory."""
     from saccade.bench.serving import FULL_SERVE, QUICK_SERVE, measure_serve
 
     _measured("saccade bench serve", partial(measure_serve, QUICK_SERVE if quick else FULL_SERVE), json_file)

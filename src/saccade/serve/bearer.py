@@ -37,7 +37,11 @@ class BearerGate:
         if scope["type"] != "http" or scope["path"] in self._free or self._shown(scope):
             await self._app(scope, receive, send)
             return
-        headers = [(b"content-type", b"application/json"), (b"www-authenticate", b"Bearer")]
+        headers = [
+            (b"content-type", b"application/json"),
+            (b"content-length", str(len(self._refusal)).encode()),
+            (b"www-authenticate", b"Bearer"),
+        ]
         await send({"type": "http.response.start", "status": 401, "headers": headers})
         await send({"type": "http.response.body", "body": self._refusal})
 
