@@ -18,8 +18,8 @@ from typing import Any, TypeVar
 
 from saccade.errors import SaccadeError, UnavailableError
 from saccade.serve import openai_chat, openai_responses
-from saccade.serve.agent_request import AgentServeSettings, Asked, RequestError
-from saccade.serve.agents import AgentPool, Playing
+from saccade.serve.agent_request import AgentQuestion, AgentServeSettings, RequestError
+from saccade.serve.agents import AgentPool, ServedEpisode
 from saccade.serve.bearer import AsgiApp, BearerGate
 from saccade.serve.openai_errors import UNAUTHORIZED, as_request_error, error_body
 
@@ -47,9 +47,9 @@ T = TypeVar("T")
 class _Protocol:
     """One of the two APIs."""
 
-    read: Callable[..., Asked]
-    whole: Callable[[Asked, Playing], Awaitable[dict[str, Any]]]
-    stream: Callable[[Asked, Playing], AsyncIterator[str]]
+    read: Callable[..., AgentQuestion]
+    whole: Callable[[AgentQuestion, ServedEpisode], Awaitable[dict[str, Any]]]
+    stream: Callable[[AgentQuestion, ServedEpisode], AsyncIterator[str]]
     failed: Callable[[RequestError], str]
 
 
@@ -153,7 +153,7 @@ class _EventStream(StreamingResponse):
                 await _unless_gone(receive, self.stream_response(send))
 
 
-async def _streamed(protocol: _Protocol, asked: Asked, play: Playing) -> AsyncIterator[str]:
+async def _streamed(protocol: _Protocol, asked: AgentQuestion, play: ServedEpisode) -> AsyncIterator[str]:
     try:
         async for event in protocol.stream(asked, play):
             yield event

@@ -54,7 +54,7 @@ class AgentOptions(BaseModel):
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class AgentQuestion:
     """One question to an agent."""
 
     model: str

@@ -31,14 +31,14 @@ from saccade.record.turn import Turn
 from saccade.sandbox.base import Sandbox
 from saccade.sandbox.limits import Limits
 from saccade.serve.agent_metrics import AgentMetrics
-from saccade.serve.agent_request import AgentServeSettings, Asked, RequestError
+from saccade.serve.agent_request import AgentQuestion, AgentServeSettings, RequestError
 from saccade.tools.registry import TOOLS
 from saccade.tools.toolbox import Toolbox
 
 _log = logging.getLogger(__name__)
 
 
-class Playing:
+class ServedEpisode:
     """An episode that is being played."""
 
     def __init__(self, store: MediaStore) -> None:
@@ -139,7 +139,7 @@ class AgentPool:
             self._slots.release()
 
     @asynccontextmanager
-    async def playing(self, asked: Asked) -> AsyncIterator[Playing]:
+    async def playing(self, asked: AgentQuestion) -> AsyncIterator[ServedEpisode]:
         """The episode, begun; it ends with the context.
 
         Raises:
@@ -155,7 +155,7 @@ class AgentPool:
         with tempfile.TemporaryDirectory(prefix="saccade-request-") as folder:
             store = MediaStore(folder).limited(settings.media.limits)
             plan, tools = await self._plan(asked, settings, store)
-            play, start = Playing(store), time.monotonic()
+            play, start = ServedEpisode(store), time.monotonic()
             episode = run_episode(plan, model, self._box(settings, plan), store, tools=tools, watch=play.watch)
             play.start(asyncio.create_task(episode))
             try:
@@ -164,7 +164,9 @@ class AgentPool:
                 await play.leave()
                 self.metrics.note(play_outcome(play), time.monotonic() - start)
 
-    async def _plan(self, asked: Asked, settings: AskSettings, store: MediaStore) -> tuple[Plan, Toolbox | None]:
+    async def _plan(
+        self, asked: AgentQuestion, settings: AskSettings, store: MediaStore
+    ) -> tuple[Plan, Toolbox | None]:
         check_sampling(settings.model, settings.sampling)
         dialect, tools = settings.spoken()
         check_speaks(settings.model, dialect)
@@ -175,7 +177,7 @@ class AgentPool:
             plan = planned(asked.question, settings, dialect, store)
         return replace(plan, settings=""), tools  # the server's own settings are not the client's business
 
-    def _settings(self, asked: Asked) -> AskSettings:
+    def _settings(self, asked: AgentQuestion) -> AskSettings:
         options = asked.options
         for registry, names in ((DIALECTS, (options.dialect,)), (TOOLS, options.tools)):
             for name in filter(None, names):
@@ -217,7 +219,7 @@ class AgentPool:
         return self._boxes[limits]
 
 
-def play_outcome(play: Playing) -> Trajectory | None:
+def play_outcome(play: ServedEpisode) -> Trajectory | None:
     """The episode if it ended by itself; None if it was left or raised."""
     task = play._task
     return None if task.cancelled() or task.exception() is not None else task.result()

@@ -12,8 +12,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from saccade.episode.asking import Question
 from saccade.record.trajectory import Sampling, Trajectory
-from saccade.serve.agent_request import AgentOptions, AgentServeSettings, Asked
-from saccade.serve.agents import Playing
+from saccade.serve.agent_request import AgentOptions, AgentQuestion, AgentServeSettings
+from saccade.serve.agents import ServedEpisode
 from saccade.serve.openai_content import read_messages
 from saccade.serve.openai_errors import check_outage, of_validation
 from saccade.serve.openai_fields import cut_off, final_text, own_field, thought, token_sums
@@ -68,7 +68,7 @@ class ChatBody(BaseModel):
     prompt_cache_key: str | None = None
 
 
-def read_chat(body: Any, settings: AgentServeSettings, *, allow_urls: bool) -> Asked:
+def read_chat(body: Any, settings: AgentServeSettings, *, allow_urls: bool) -> AgentQuestion:
     """The question in a body. Raises `RequestError` for one that is wrong or asks for what is not done here."""
     try:
         given = ChatBody.model_validate(body)
@@ -76,7 +76,7 @@ def read_chat(body: Any, settings: AgentServeSettings, *, allow_urls: bool) -> A
         raise of_validation(error) from None
     talk = read_messages(given.messages, allow_urls=allow_urls, most=settings.max_media, param="messages")
     most = given.max_tokens if given.max_completion_tokens is None else given.max_completion_tokens
-    return Asked(
+    return AgentQuestion(
         model=given.model,
         question=Question(talk.question(), tuple(talk.media), given.saccade.choices),
         sampling=Sampling(
@@ -89,7 +89,7 @@ def read_chat(body: Any, settings: AgentServeSettings, *, allow_urls: bool) -> A
     )
 
 
-async def completion(asked: Asked, play: Playing) -> dict[str, Any]:
+async def completion(asked: AgentQuestion, play: ServedEpisode) -> dict[str, Any]:
     """The completion. Raises `RequestError` for an outage."""
     trajectory = await play.trajectory()
     check_outage(trajectory)
@@ -104,7 +104,7 @@ async def completion(asked: Asked, play: Playing) -> dict[str, Any]:
     return {**head, "choices": [choice], "usage": _usage(trajectory), "saccade": own_field(asked, play, trajectory)}
 
 
-async def chunks(asked: Asked, play: Playing) -> AsyncIterator[str]:
+async def chunks(asked: AgentQuestion, play: ServedEpisode) -> AsyncIterator[str]:
     """The events of a stream: each turn as `reasoning_content`, then the answer. Raises as `completion` does."""
     head = _head(asked, "chat.completion.chunk")
 
@@ -131,7 +131,7 @@ def chat_error(body: dict[str, object]) -> str:
     return _event(body)
 
 
-def _head(asked: Asked, kind: str) -> dict[str, Any]:
+def _head(asked: AgentQuestion, kind: str) -> dict[str, Any]:
     return {
         "id": f"chatcmpl-{secrets.token_hex(12)}",
         "object": kind,

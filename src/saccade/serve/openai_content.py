@@ -31,7 +31,7 @@ _VIDEOS: Final = {"video_url": "video_url", "input_video": "video_url"}
 
 
 @dataclass
-class Conversation:
+class MessageTexts:
     """What was said so far, and the media that were shown."""
 
     messages: list[tuple[str, str]] = field(default_factory=list)
@@ -52,13 +52,13 @@ class Conversation:
         return "\n\n".join(f"{_ROLES[role]}: {text}" for role, text in self.messages)
 
 
-def read_messages(messages: Sequence[Any], *, allow_urls: bool, most: int, param: str) -> Conversation:
+def read_messages(messages: Sequence[Any], *, allow_urls: bool, most: int, param: str) -> MessageTexts:
     """The conversation in `messages`, each with `role` and `content`.
 
     Raises:
         RequestError: one has another form, or asks for what this server does not do.
     """
-    talk = Conversation()
+    talk = MessageTexts()
     # Frames of a video are pictures too, so the numbers of placeholders would not be those of the pictures.
     placed = not any(_has_video(message) for message in messages)
     for index, message in enumerate(messages):
@@ -80,7 +80,7 @@ def _has_video(message: Any) -> bool:
     return isinstance(content, list) and any(isinstance(part, dict) and part.get("type") in _VIDEOS for part in content)
 
 
-def _text(content: Any, talk: Conversation, placed: bool, where: str, allow_urls: bool) -> str:
+def _text(content: Any, talk: MessageTexts, placed: bool, where: str, allow_urls: bool) -> str:
     if content is None or isinstance(content, str):
         return content or ""
     if not isinstance(content, list):

@@ -9,8 +9,8 @@ from typing import Any
 from saccade.record.content import ImagePart
 from saccade.record.trajectory import StopReason, Trajectory
 from saccade.record.turn import Turn
-from saccade.serve.agent_request import Asked
-from saccade.serve.agents import Playing
+from saccade.serve.agent_request import AgentQuestion
+from saccade.serve.agents import ServedEpisode
 
 
 def thought(turn: Turn) -> str:
@@ -43,7 +43,7 @@ def token_sums(trajectory: Trajectory) -> tuple[int, int, int] | None:
     return sum(read), sum(count.context_cached or 0 for count in counts), sum(written)
 
 
-def own_field(asked: Asked, play: Playing, trajectory: Trajectory) -> dict[str, Any]:
+def own_field(asked: AgentQuestion, play: ServedEpisode, trajectory: Trajectory) -> dict[str, Any]:
     """The field `saccade`: how the episode ended, and what was asked for of it."""
     found: dict[str, Any] = {
         "id": trajectory.id,

@@ -18,8 +18,8 @@ from saccade.episode.asking import Question
 from saccade.record.action import Code
 from saccade.record.trajectory import Sampling, Trajectory
 from saccade.record.turn import Turn
-from saccade.serve.agent_request import AgentOptions, AgentServeSettings, Asked, RequestError
-from saccade.serve.agents import Playing
+from saccade.serve.agent_request import AgentOptions, AgentQuestion, AgentServeSettings, RequestError
+from saccade.serve.agents import ServedEpisode
 from saccade.serve.openai_content import read_messages
 from saccade.serve.openai_errors import check_outage, error_body, of_validation
 from saccade.serve.openai_fields import cut_off, final_text, own_field, thought, token_sums
@@ -60,7 +60,7 @@ class ResponsesBody(BaseModel):
     prompt_cache_key: str | None = None
 
 
-def read_response_request(body: Any, settings: AgentServeSettings, *, allow_urls: bool) -> Asked:
+def read_response_request(body: Any, settings: AgentServeSettings, *, allow_urls: bool) -> AgentQuestion:
     """The question in a body. Raises `RequestError` for one that is wrong or asks for what is not done here."""
     try:
         given = ResponsesBody.model_validate(body)
@@ -70,7 +70,7 @@ def read_response_request(body: Any, settings: AgentServeSettings, *, allow_urls
     if given.instructions:
         items = [{"role": "system", "content": given.instructions}, *items]
     talk = read_messages(items, allow_urls=allow_urls, most=settings.max_media, param="input")
-    return Asked(
+    return AgentQuestion(
         model=given.model,
         question=Question(talk.question(), tuple(talk.media), given.saccade.choices),
         sampling=Sampling(temperature=given.temperature, top_p=given.top_p, max_tokens=given.max_output_tokens),
@@ -92,7 +92,7 @@ def _messages(items: list[Any]) -> list[Any]:
     return found
 
 
-async def response(asked: Asked, play: Playing) -> dict[str, Any]:
+async def response(asked: AgentQuestion, play: ServedEpisode) -> dict[str, Any]:
     """The response. Raises `RequestError` for an outage."""
     trajectory = await play.trajectory()
     check_outage(trajectory)
@@ -100,7 +100,7 @@ async def response(asked: Asked, play: Playing) -> dict[str, Any]:
     return _ended(_begun(asked), [*output, _message(final_text(trajectory, ()))], asked, play, trajectory)
 
 
-async def events(asked: Asked, play: Playing) -> AsyncIterator[str]:
+async def events(asked: AgentQuestion, play: ServedEpisode) -> AsyncIterator[str]:
     """The events of a stream; an outage is its last one, `response.failed`."""
     writer = _Events()
     begun = _begun(asked)
@@ -193,7 +193,7 @@ _EMPTY: dict[str, dict[str, Any]] = {
 }
 
 
-def _items(turn: Turn, asked: Asked, play: Playing) -> list[dict[str, Any]]:
+def _items(turn: Turn, asked: AgentQuestion, play: ServedEpisode) -> list[dict[str, Any]]:
     summary = [{"type": "summary_text", "text": thought(turn)}]
     items: list[dict[str, Any]] = [
         {"id": f"rs_{secrets.token_hex(12)}", "type": "reasoning", "summary": summary, "status": "completed"}
@@ -212,7 +212,7 @@ def _items(turn: Turn, asked: Asked, play: Playing) -> list[dict[str, Any]]:
     return items
 
 
-def _outputs(turn: Turn, play: Playing) -> list[dict[str, Any]]:
+def _outputs(turn: Turn, play: ServedEpisode) -> list[dict[str, Any]]:
     if turn.execution is None:
         return []
     done = turn.execution
@@ -232,7 +232,7 @@ def _message(text: str) -> dict[str, Any]:
     }
 
 
-def _begun(asked: Asked) -> dict[str, Any]:
+def _begun(asked: AgentQuestion) -> dict[str, Any]:
     return {
         "id": f"resp_{secrets.token_hex(12)}",
         "object": "response",
@@ -256,7 +256,11 @@ def _begun(asked: Asked) -> dict[str, Any]:
 
 
 def _ended(
-    begun: dict[str, Any], output: list[dict[str, Any]], asked: Asked, play: Playing, trajectory: Trajectory
+    begun: dict[str, Any],
+    output: list[dict[str, Any]],
+    asked: AgentQuestion,
+    play: ServedEpisode,
+    trajectory: Trajectory,
 ) -> dict[str, Any]:
     cut, sums = cut_off(trajectory), token_sums(trajectory)
     usage = None
