@@ -95,6 +95,8 @@ def test_missing_and_malformed_names(store: MediaStore) -> None:
     for name in ("../../etc/passwd", "A" * 64, "a" * 63, "", "a" * 64 + "\n"):
         with pytest.raises(MediaError, match="no sha256"):
             store.get_bytes(name)
+    with pytest.raises(MissingMediaError, match="holds no aaaa"):
+        store.source("a" * 64)
 
 
 def test_a_record_that_describes_another_picture(store: MediaStore) -> None:
