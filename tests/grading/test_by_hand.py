@@ -11,6 +11,8 @@ from saccade.grading.boxes import read_box
 from saccade.grading.clean import LONGEST_ANSWER, clean, clipped, folded
 from saccade.grading.clock import Time, same_time, time_of
 from saccade.grading.compare import Tolerance, same_quantity
+from saccade.grading.formula import _matrix
+from saccade.grading.formula_value import NoValueError
 from saccade.grading.mra import mean_relative_accuracy
 from saccade.grading.number_words import with_digits
 from saccade.grading.numerals import numerals, repeating_as_fraction
@@ -293,3 +295,9 @@ def test_spelt_numbers(text: str, digits: str) -> None:
 )
 def test_an_option_within_a_longer_phrase(text: str, found: set[int]) -> None:
     assert options_of(("dark blue", "left of dog")).mentioned_by_text(text) == found
+
+
+def test_a_matrix_has_at_most_64_cells() -> None:
+    assert len(_matrix("&".join("1" * 64), 0).parts) == 64
+    with pytest.raises(NoValueError):
+        _matrix("&".join("1" * 65), 0)

@@ -95,6 +95,8 @@ def test_missing_and_malformed_names(store: MediaStore) -> None:
     for name in ("../../etc/passwd", "A" * 64, "a" * 63, "", "a" * 64 + "\n"):
         with pytest.raises(MediaError, match="no sha256"):
             store.get_bytes(name)
+    with pytest.raises(MissingMediaError, match="holds no aaaa"):
+        store.source("a" * 64)
 
 
 def test_a_record_that_describes_another_picture(store: MediaStore) -> None:
@@ -323,3 +325,14 @@ def test_a_video_is_on_the_disk_before_it_has_its_name(
     monkeypatch.setattr("saccade.media.store.os.fsync", note)
     store.put_video(clip)
     assert synced == [whole, "folder"]
+
+
+def test_the_usual_age_of_what_is_swept_is_an_hour(store: MediaStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    store.put_blob(b"object")
+    stray = store.root / "partial" / "stray"
+    stray.write_bytes(b"half")
+    os.utime(stray, (1_000_000, 1_000_000))
+    monkeypatch.setattr("saccade.media.store.time.time", lambda: 1_003_599.0)
+    assert store.sweep() == 0
+    monkeypatch.setattr("saccade.media.store.time.time", lambda: 1_003_600.0)
+    assert store.sweep() == 1

@@ -107,6 +107,7 @@ def test_limits() -> None:
             probe(video, limits=limits)
     with pytest.raises(TooLargeError, match="Ask for fewer frames"):
         sample_frames(video, Uniform(4), limits=VideoLimits(sampled_pixels=3 * SIZE[0] * SIZE[1]))
+    assert len(sample_frames(video, Uniform(4), limits=VideoLimits(sampled_pixels=4 * SIZE[0] * SIZE[1]))) == 4
     with pytest.raises(TooLargeError, match="16000x16000"):
         probe(clips.huge())
 
