@@ -14,7 +14,7 @@ pytestmark = [linux_only, pytest.mark.timeout(240)]
 USES = {
     "scipy": "from scipy import ndimage; print(ndimage.label([[1, 0, 1]])[1])",
     "skimage": "from skimage.measure import label; import numpy; print(label(numpy.array([[1, 0, 1]])).max())",
-    "sklearn": "from sklearn.cluster import KMeans; print(len(set(KMeans(2, n_init=1).fit([[0], [9]]).labels_)))",
+    "sklearn": "from sklearn.linear_model import Ridge; print(round(Ridge(0).fit([[0], [1]], [0, 2]).coef_[0]))",
     "pandas": "import pandas; print(pandas.DataFrame({'a': [1, 1]}).a.sum())",
     "shapely": "from shapely import box; print(round(box(0, 0, 1, 2).area))",
     "pytesseract": "import pytesseract; print(2)",
@@ -36,3 +36,12 @@ def test_the_list_says_what_is_there() -> None:
     for package in OFFERED:
         assert (package.version is None) is (find_spec(package.module) is None)
     assert OfferedPackage("no_such_module", "x").version is None
+
+
+@pytest.mark.skipif(find_spec("pyarrow") is None, reason="pyarrow is not installed here")
+async def test_a_package_that_starts_threads_is_absent() -> None:
+    """Its threads would have every cell refused, and with it pandas, which imports it where it is there."""
+    async with LocalSandbox() as sandbox:
+        execution = await (await sandbox.open()).run("import pyarrow")
+    assert execution.status is Status.ERROR
+    assert "starts threads that never end" in (execution.traceback or "")

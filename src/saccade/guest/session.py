@@ -31,6 +31,7 @@ from .preload import draw_unseen, preload
 from .privileges import die_with_parent
 from .remap import remap
 from .shown import ShownPictures, use
+from .threaded import hide_threaded
 from .workspace import Workspace, WorkspaceTooLarge
 
 ALL_SIGNALS = frozenset(int(number) for number in signal.valid_signals())
@@ -58,6 +59,7 @@ def new_interpreter(config: GuestConfig, forker: Forker) -> Interpreter:
     module = types.ModuleType("__main__")
     module.__dict__["__builtins__"] = __builtins__
     sys.modules["__main__"] = module
+    hide_threaded()
     preload(module.__dict__, config.preload)
     workspace = Workspace(wire.WORKSPACE_FD, config.workspace, config.workspace_bytes, config.workspace_files)
     outbox = Outbox(wire.OUTBOX_FD, config)

@@ -38,7 +38,11 @@ class OfferedPackage:
 OFFERED: Final = (
     OfferedPackage("scipy", "scipy"),
     OfferedPackage("skimage", "scikit-image"),
-    OfferedPackage("sklearn", "scikit-learn"),
+    OfferedPackage(
+        "sklearn",
+        "scikit-learn",
+        "what counts its threads (KMeans) fails with PermissionError: it reads /proc/self/maps, closed in a session",
+    ),
     OfferedPackage("pandas", "pandas"),
     OfferedPackage("shapely", "shapely"),
     OfferedPackage(
