@@ -14,7 +14,7 @@ from saccade.tasks.benchmarks.card import as_tuple
 _Patterns = Annotated[tuple[str, ...], BeforeValidator(as_tuple)]
 
 
-class Selection(Settings):
+class TaskSelection(Settings):
     """Tasks of one of the sources or with one of the tags; `*` stands for anything."""
 
     sources: _Patterns = ()
@@ -35,8 +35,8 @@ class Selection(Settings):
 class Branch(Settings):
     """The tasks that a filter is for; all where nothing is said."""
 
-    only: Selection = Selection()
-    without: Selection = Selection()
+    only: TaskSelection = TaskSelection()
+    without: TaskSelection = TaskSelection()
 
     def has(self, task: Task) -> bool:
         """Whether the filter looks at trajectories of this task; others pass it by."""
