@@ -35,6 +35,7 @@ TINY = BenchScale(
     alive=3,
     array_bytes=1_000_000,
     branches=2,
+    forks=3,
     think_seconds=0.01,
 )
 linux_only = pytest.mark.skipif(sys.platform != "linux", reason="the local sandbox is for Linux")

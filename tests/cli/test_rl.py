@@ -53,3 +53,58 @@ def test_what_is_missing_or_wrong_is_named(
 ) -> None:
     assert main(command(tmp_path / "run", *more)) == 2
     assert said in capsys.readouterr().err
+
+
+def test_a_run_is_resumed_with_more_steps_and_ends_as_one_begun_with_them(
+    tiny: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    given = ("--model", str(tiny), "--tasks", "pixel-colour", "--set", "keep.every=1")
+    grown, whole = tmp_path / "grown", tmp_path / "whole"
+    assert main(command(grown, *given)) == 0
+    assert main(command(grown, *given, "--set", "steps=2", "--resume")) == 0
+    assert "resumed with more recipe.steps: 1 -> 2. It ends as if" in capsys.readouterr().err.replace("\n", " ")
+    assert main(command(whole, *given, "--set", "steps=2")) == 0
+    name = "model/model.safetensors"
+    assert (grown / name).read_bytes() == (whole / name).read_bytes()
+    assert main(command(grown, *given, "--resume")) == 2
+    assert "recipe.steps: 2 -> 1" in capsys.readouterr().err
+
+
+def test_a_checkpoint_becomes_a_model(tiny: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "run"
+    more = ("--set", "keep.every=1", "--set", "steps=2", "--set", "keep.checkpoints=5")
+    assert main(command(out, "--model", str(tiny), "--tasks", "pixel-colour", *more)) == 0
+    assert main(["export", str(out / "checkpoints" / "step-00000001")]) == 0
+    assert f"--model local:{out / 'models' / 'step-00000001'}" in capsys.readouterr().out
+    assert main(["export", str(out / "checkpoints" / "step-00000002"), "--out", str(tmp_path / "last")]) == 0
+    trained, last = (folder / "model.safetensors" for folder in (out / "model", tmp_path / "last"))
+    assert last.read_bytes() == trained.read_bytes()
+    assert (tmp_path / "last" / "saccade.json").read_bytes() == (out / "model" / "saccade.json").read_bytes()
+    assert (out / "models" / "step-00000001" / "model.safetensors").read_bytes() != trained.read_bytes()
+    for arguments, said in (
+        ([str(out)], "step-00000001, step-00000002"),
+        ([str(out / "checkpoints" / "step-00000001"), "--format", "csv"], "no --format"),
+        ([str(out / "checkpoints" / "step-00000001"), "--dtype", "int8"], "float32 or bfloat16"),
+        ([str(tmp_path), "--dtype", "float32"], "--dtype is for the model"),
+    ):
+        assert main(["export", *arguments]) == 2
+        assert said in capsys.readouterr().err.replace("\n", " ")
+
+
+def test_validation_takes_several_samples_of_any_source(
+    tiny: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    given = ("--model", str(tiny), "--tasks", "pixel-colour", "--set", 'validation.source="shape-count"')
+    several = ("--set", "validation.samples=3", "--set", "validation.tasks=2")
+    assert main(command(tmp_path / "none", *given, *several)) == 2
+    assert "set validation.temperature" in capsys.readouterr().err
+    warm = ("--set", "validation.temperature=1.0")
+    assert main(command(tmp_path / "none", *given, *several, *warm, "--set", "validation.grader=nothing")) == 2
+    out = tmp_path / "run"
+    assert main(command(out, *given, *several, *warm)) == 0
+    lines = [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
+    assert "validation/pass_at_k" in lines[0]
+    assert 0 <= lines[0]["validation/accuracy"] <= lines[0]["validation/pass_at_k"] <= 1
+    samples = [json.loads(line) for line in (out / "samples.jsonl").read_text().splitlines()]
+    assert any("shape-count" in sample["id"] for sample in samples)
+    assert len({sample["wrote"] for sample in samples}) > 1

@@ -37,6 +37,12 @@ def test_a_run_from_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixtu
 
     assert main([*arguments, "--set", "epochs=2", "--resume"]) == 2
     assert "epochs: 1.0 -> 2.0" in capsys.readouterr().err
+    assert main([*arguments, "--set", "steps=2", "--resume"]) == 0
+    told = capsys.readouterr().err.replace("\n", " ")
+    assert "resumed with more steps: 1 -> 2. The learning rate follows the schedule" in told
+    assert "2 steps, 1 of them done" in told
+    assert main(["export", str(tmp_path / "out" / "checkpoints" / "step-00000001")]) == 0
+    assert (tmp_path / "out" / "models" / "step-00000001" / "config.json").exists()
 
 
 @pytest.mark.parametrize(

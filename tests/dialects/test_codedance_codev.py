@@ -6,7 +6,7 @@ import pytest
 
 from saccade.dialects.base import Dialect
 from saccade.dialects.code_blocks import CUT as CUT_OFF
-from saccade.dialects.prompt_file import Prompted, Prompts
+from saccade.dialects.prompt_texts import Prompted, Prompts
 from saccade.dialects.registry import load_dialect
 from saccade.errors import PromptFileError, SettingsError
 from saccade.record.action import Answer, Code, ParseError

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from saccade.dialects.direct import PRESETS, DirectDialect
-from saccade.dialects.prompt_file import Prompts
+from saccade.dialects.prompt_texts import Prompts
 from saccade.errors import PromptFileError, SettingsError
 from saccade.record.action import Answer, Code, ParseError
 from saccade.record.execution import Execution

@@ -3,7 +3,8 @@ from pathlib import Path
 
 import pytest
 
-from saccade.dialects.prompt_file import Prompted, Prompts, read_prompt_file
+from saccade.dialects.prompt_file import read_prompt_file
+from saccade.dialects.prompt_texts import Prompted, Prompts
 from saccade.dialects.registry import load_dialect
 from saccade.errors import PromptFileError
 
@@ -52,7 +53,6 @@ def test_plain_text_serves_every_case(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("template", "message"),
     [
-        ("no question", "no {query}"),
         ("{query} {", "literal brace is written twice"),
         ("{query} {0}", "only {query}"),
         ("{query.__class__}", "only {query}"),

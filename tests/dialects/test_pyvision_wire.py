@@ -2,7 +2,7 @@
 
 import pytest
 
-from saccade.dialects.prompt_file import Prompts
+from saccade.dialects.prompt_texts import Prompts
 from saccade.dialects.pyvision import PyVisionDialect
 from saccade.dialects.pyvision_rl import PyVisionRLDialect
 from saccade.dialects.registry import load_dialect

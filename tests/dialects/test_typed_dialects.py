@@ -352,7 +352,7 @@ def test_vista_names_a_tool_as_it_is_offered() -> None:
     vista = replace(VISTA["paper"], tools=(SAM,))
     call = vista.parse('<think>a</think><tool_call>{"name": "sam", "arguments": {"box": [1]}}</tool_call>', STOP)
     assert call == ToolCall(name="sam2", arguments={"box": [1]})
-    assert "- sam2: Outlines things." in vista.open(ONE).messages[0].text
+    assert "- sam2(box?): Outlines things." in vista.open(ONE).messages[0].text
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import json
 from pathlib import Path
 
@@ -10,7 +12,7 @@ from tests.models.wire_server import WireServer, chat, status
 
 from saccade.cli.main import main
 from saccade.errors import RecordError
-from saccade.evals.requests import read_requests, requests_file, with_media
+from saccade.evals.requests import _stored, read_requests, requests_file, with_media
 from saccade.evals.run import evaluate
 from saccade.evals.settings import EvalSettings
 from saccade.media.store import MediaStore
@@ -89,3 +91,22 @@ async def test_a_torn_line_is_no_exchange_and_another_is_refused(server: WireSer
     file.write_bytes(b"{}\n")
     with pytest.raises(RecordError, match="line 1 is no kept request"):
         read_requests(run, sample)
+
+
+@pytest.mark.parametrize(("size", "kept"), [(189, True), (192, False), (300, False)])
+def test_a_long_text_of_base64_is_a_picture(size: int, kept: bool, tmp_path: Path) -> None:
+    """189 bytes are 252 characters, 192 are the 256 from which a text may be a picture."""
+    store = MediaStore(tmp_path)
+    text = base64.b64encode(bytes(size)).decode()
+    away = _stored({"url": [text]}, store)
+    assert (away == {"url": [text]}) is kept
+    assert with_media(away, store) == {"url": [text]}
+
+
+def test_what_could_not_be_put_back_stays(tmp_path: Path) -> None:
+    store = MediaStore(tmp_path)
+    picture = base64.b64encode(bytes(range(256))).decode()
+    url = f"data:image/png;base64,{picture}"
+    assert _stored(url, store) == f"data:image/png;base64,media:{hashlib.sha256(bytes(range(256))).hexdigest()}"
+    for text in (f"data:{picture}", "B" * 254 + "C=", "word " * 60):
+        assert _stored(text, store) == text

@@ -12,7 +12,9 @@ from saccade.grading.clean import LONGEST_ANSWER, clean, clipped, folded
 from saccade.grading.clock import Time, same_time, time_of
 from saccade.grading.compare import Tolerance, same_quantity
 from saccade.grading.mra import mean_relative_accuracy
+from saccade.grading.number_words import with_digits
 from saccade.grading.numerals import numerals, repeating_as_fraction
+from saccade.grading.options import options_of
 from saccade.grading.quantities import quantity
 from saccade.grading.units import unit_named
 from saccade.record.box import Box, iou
@@ -258,3 +260,36 @@ def test_what_is_read_and_shown_of_long_texts() -> None:
     assert folded("  A \n B ") == "a b"
     assert clipped("x" * 200) == "x" * 200
     assert clipped("x" * 201) == "x" * 199 + "…"
+
+
+@pytest.mark.parametrize(
+    ("text", "digits"),
+    [
+        ("three hundred", "300"),
+        ("three hundred and seven", "307"),
+        ("two hundred forty-one cars", "241 cars"),
+        ("four thousand", "4000"),
+        ("four thousand and six", "4006"),
+        ("nine thousand nine hundred ninety-nine", "9999"),
+        ("ten hundred", "ten hundred"),
+        ("half a dozen", "6"),
+    ],
+)
+def test_spelt_numbers(text: str, digits: str) -> None:
+    assert with_digits(text) == digits
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("it has a dark blue car", set()),  # two words within a longer phrase
+        ("it is dark blue", {0}),
+        ("it is not a very dark blue", set()),
+        ("it is really dark blue in the sun", {0}),
+        ("the left of dog is what matters", {1}),
+        ("the left of dog house", {1}),  # three words are a phrase of their own
+        ("a left of dogs", set()),
+    ],
+)
+def test_an_option_within_a_longer_phrase(text: str, found: set[int]) -> None:
+    assert options_of(("dark blue", "left of dog")).mentioned_by_text(text) == found

@@ -93,3 +93,15 @@ def test_plain_spellings_become_latex(text: str, formula: str) -> None:
 )
 def test_gate_refuses(text: str) -> None:
     assert comparable_formula(text) is None
+
+
+def test_process_that_closed_its_ears_is_replaced(tmp_path: Path) -> None:
+    worker = tmp_path / "worker.py"
+    worker.write_text("import os, time\nos.close(0)\nprint('ready', flush=True)\ntime.sleep(600)\n")
+    comparer = FormulaComparer(worker)
+    assert comparer.same("1", "2") is None
+    worker.write_text(
+        "import sys\nprint('ready', flush=True)\nsys.stdin.readline()\nprint('{\"same\": true}', flush=True)\n"
+    )
+    assert comparer.same("1", "2") is True
+    comparer.close()

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 from hypothesis import given, settings
@@ -528,3 +529,95 @@ def test_a_file_replaced_by_another_of_the_same_content_is_written_in_place(fold
     workspace.restore()
     assert (folder / "link").lstat().st_ino == inode  # what is as it was is not made again
     assert workspace.changes() == Changes()
+
+
+def as_nobody(program: Callable[[Workspace], object]) -> object:
+    """What `program` gives for a workspace, run by a plain user whom modes of files stop."""
+
+    def run() -> object:
+        top = tempfile.mkdtemp()
+        os.chmod(top, 0o755)
+        fd = os.open(top, os.O_RDONLY | os.O_DIRECTORY)
+        os.chdir(top)
+        try:
+            return program(Workspace(fd, top))
+        finally:
+            os.fchmod(fd, 0o700)
+            shutil.rmtree(top)
+
+    return in_child(run, user=NOBODY)
+
+
+def test_a_plain_user_may_close_the_top_folder() -> None:
+    def program(workspace: Workspace) -> object:
+        Path("a").write_text("kept")
+        workspace.commit()
+        os.fchmod(workspace.fd, 0)
+        workspace.restore()
+        back = stat.S_IMODE(os.fstat(workspace.fd).st_mode), Path("a").read_text()
+        os.fchmod(workspace.fd, 0o300)
+        workspace.commit()
+        closed = stat.S_IMODE(os.fstat(workspace.fd).st_mode)
+        os.fchmod(workspace.fd, 0o700)
+        Path("a").write_text("other")
+        workspace.restore()
+        after = stat.S_IMODE(os.fstat(workspace.fd).st_mode)
+        os.fchmod(workspace.fd, 0o700)
+        return [*back, closed, after, Path("a").read_text()]
+
+    assert as_nobody(program) == [0o755, "kept", 0o300, 0o300, "kept"]
+
+
+def test_a_plain_user_may_have_files_that_cannot_be_read() -> None:
+    def program(workspace: Workspace) -> object:
+        os.umask(0o022)
+        Path("a").write_text("kept")
+        os.chmod("a", 0)
+        os.mkdir("d", 0o755)
+        Path("d/b").write_text("inside")
+        os.chmod("d", 0)
+        workspace.commit()
+        quiet = [workspace.changes() == Changes() for _ in range(3)]
+        os.chmod("a", 0o600)
+        Path("a").write_text("other")
+        os.chmod("d", 0o700)
+        os.remove("d/b")
+        workspace.restore()
+        modes = [stat.S_IMODE(os.stat(name).st_mode) for name in ("a", "d")]
+        os.chmod("a", 0o600)
+        os.chmod("d", 0o700)
+        return [*quiet, *modes, Path("a").read_text(), Path("d/b").read_text()]
+
+    assert as_nobody(program) == [True, True, True, 0, 0, "kept", "inside"]
+
+
+def test_a_change_that_leaves_no_time_is_seen_and_undone(tmp_path: Path) -> None:
+    fd = os.open(tmp_path, os.O_RDONLY | os.O_DIRECTORY)
+    workspace = Workspace(fd, str(tmp_path))
+    (tmp_path / "a").write_bytes(b"A" * 8192)
+    workspace.commit()
+    entry = workspace.scan()["a"]
+    with mock.patch("saccade.guest.workspace._entry", return_value=entry):  # a file system that stamps nothing
+        (tmp_path / "a").write_bytes(b"B" * 8192)
+        assert workspace.changes().changed == ("a",)
+        workspace.commit(compared=True)
+        (tmp_path / "a").write_bytes(b"C" * 8192)
+        workspace.restore()
+    assert (tmp_path / "a").read_bytes() == b"B" * 8192
+    os.close(fd)
+
+
+def test_names_of_one_file_stay_names_of_one_file(tmp_path: Path) -> None:
+    fd = os.open(tmp_path, os.O_RDONLY | os.O_DIRECTORY)
+    workspace = Workspace(fd, str(tmp_path))
+    (tmp_path / "a").write_text("same")
+    os.link(tmp_path / "a", tmp_path / "b")
+    os.utime(tmp_path, (5, 6))
+    workspace.commit()
+    (tmp_path / "a").unlink()
+    (tmp_path / "a").write_text("other")
+    workspace.restore()
+    assert (tmp_path / "a").samefile(tmp_path / "b")
+    assert (tmp_path / "b").read_text() == "same"
+    assert os.stat(tmp_path).st_mtime == 6
+    os.close(fd)

@@ -273,3 +273,55 @@ def test_what_a_broken_cell_may_have_done_is_unknown() -> None:
     book = reader()
     book.distrust("other = 1\nfor y in z: w = 1")
     assert len(book.read("image.crop((0, 0, 9, 9))")) == 1
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "a[0]",
+        "a[:, 0]",
+        "a[::2]",
+        "a['x':40]",
+        "image[0:4]",
+        "(1, 2)[::2]",
+        "(1, 2)['x':]",
+        "(1, 2)[2]",
+        "{'a': 1}['b']",
+        "{a: 1}",
+        "[*(1, 2)]",
+        "[x for x in f()]",
+        "1 + 'x'",
+        "-'x'",
+        "'x'.y",
+        "image.depth",
+        "a.size",
+        "a.dtype",
+        "image.show()",
+        "image.crop('x')",
+        "image.crop((9, 9, 9, 9))",
+        "image.resize('x')",
+        "image.resize((0, 1))",
+        "a.crop((0, 0, 9, 9))",
+        "image.rotate(90)",
+        "np.array(3)",
+        "Image.open('gone.jpg')",
+        "Image.open(7)",
+        "cv2.resize(7, (5, 5))",
+        "cv2.resize(a, 'x')",
+        "cv2.resize(a, (0, 1))",
+        "int('x')",
+        "range(0, 9, 0)",
+        "len(3)",
+        "f(1)",
+        "True",
+        "not 1",
+        "lambda: 0",
+        "nobody",
+    ],
+)
+def test_what_is_unknown_is_no_open_end_of_a_slice(expression: str) -> None:
+    """`a[None:40]` is `a[:40]`: an unknown value that passed for None would be drawn as a place."""
+    code = f"a = np.array(image)\nx = {expression}\n"
+    assert (20, 20, 40, 40) not in boxes(code)
+    assert (0, 0, 40, 30) not in boxes(code + "a[x:30, x:40]")
+    assert boxes("a = np.array(image)\nx = None\na[x:30, x:40]") == [(0, 0, 40, 30)]

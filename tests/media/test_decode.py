@@ -441,3 +441,11 @@ def test_numbers_are_scaled_alike_in_every_piece_of_a_picture(monkeypatch: pytes
     monkeypatch.setattr("saccade.media.modes._BAND", 7)  # one row at once
     assert np.array_equal(np.asarray(to_plain(Image.fromarray(values))), whole)
     assert (whole[0, 0], whole[-1, -1]) == (0, 255)
+
+
+def test_each_page_has_the_limits_of_a_picture() -> None:
+    pages = [Image.new("L", (40, 30)), Image.new("L", (41, 30))]
+    data = saved(pages[0], "TIFF", save_all=True, append_images=pages[1:])
+    assert len(decode_frames(data, most=2, limits=DecodeLimits(side=41))) == 2
+    with pytest.raises(TooLargeError, match="41x30"):
+        decode_frames(data, most=2, limits=DecodeLimits(side=40))

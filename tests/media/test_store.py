@@ -306,3 +306,20 @@ def test_a_smaller_picture_keeps_its_transparency(tmp_path: Path, mode: str, mim
     large = store.put_image(Image.new(mode, (80, 60)))
     small = store.put_smaller(large, 1200)
     assert (small.mime, small.width, small.height) == (mime, 40, 30)
+
+
+def test_a_video_is_on_the_disk_before_it_has_its_name(
+    store: MediaStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clip = tmp_path / "clip.gif"
+    noise().save(clip, save_all=True, append_images=[noise(seed=1)], duration=100)
+    whole = clip.read_bytes()
+    synced: list[str | bytes] = []
+
+    def note(descriptor: int) -> None:
+        path = Path(f"/proc/self/fd/{descriptor}").resolve()
+        synced.append("folder" if path.is_dir() else path.read_bytes())
+
+    monkeypatch.setattr("saccade.media.store.os.fsync", note)
+    store.put_video(clip)
+    assert synced == [whole, "folder"]

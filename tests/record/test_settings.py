@@ -3,16 +3,24 @@
 import math
 import tomllib
 from pathlib import Path
-from typing import ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import pytest
 from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
-from pydantic import Field, ValidationError, model_validator
+from pydantic import Field, ValidationError, ValidationInfo, model_validator
 
 from saccade.errors import SettingsError
-from saccade.record.settings import Settings, differences, load_saved, load_settings, save_settings, settings_toml
+from saccade.record.settings import (
+    Settings,
+    differences,
+    is_saved,
+    load_saved,
+    load_settings,
+    save_settings,
+    settings_toml,
+)
 from saccade.record.suggest import did_you_mean
 from saccade.record.toml_text import to_toml
 
@@ -302,3 +310,19 @@ def test_what_is_given_stands_over_the_file_table_by_table(tmp_path: Path) -> No
     assert load_settings(Run, path, (), given).limits == Limits(processes=5, wall_seconds=3.0)
     with pytest.raises(SettingsError, match="limits: "):
         load_settings(Run, path, (), {"limits": 3})
+
+
+class Asking(Settings):
+    saved: bool = False
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _asked(cls, given: Any, handler: Any, info: ValidationInfo) -> Any:
+        return handler({"saved": is_saved(info)})
+
+
+def test_a_validator_knows_whether_the_settings_were_saved(tmp_path: Path) -> None:
+    path = tmp_path / "settings.json"
+    path.write_text("{}")
+    assert load_saved(Asking, path).saved is True
+    assert load_settings(Asking, path).saved is False

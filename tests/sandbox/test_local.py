@@ -9,6 +9,7 @@ import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
 import pytest
 from PIL import Image
 from tests.sandbox.providers import NAMESPACES, linux_only
@@ -258,3 +259,12 @@ def test_a_user_without_privileges(tmp_path: Path) -> None:
     outcome, names = done.stdout.splitlines()
     assert outcome == "error 1"
     assert {"seccomp", "landlock", "no_new_privs", "capabilities"} <= set(names.split())
+
+
+async def test_pictures_that_are_looked_at_leave_no_note() -> None:
+    async with LocalSandbox() as sandbox:
+        session = await sandbox.open({"image": Image.new("RGB", (4, 3)), "array": np.zeros((2, 2), np.uint8)})
+        assert (await session.run("image.rotate(90).size, array.sum()")).notes == ()
+        (branch,) = await session.branch(1)
+        branch.bind({"more": Image.new("L", (4, 3))})
+        assert (await branch.run("more.size, image.getpixel((0, 0))")).notes == ()

@@ -12,7 +12,7 @@ from tests.sandbox.providers import PROVIDERS, linux_only
 
 from saccade.sandbox.conformance import LIMITS, ConformanceError
 from saccade.sandbox.conformance.model import ENDINGS, MOST_SESSIONS, ModelStep, draw, play
-from saccade.sandbox.conformance.world import OPERATIONS, ModelOperation, SessionModel
+from saccade.sandbox.conformance.world import OPERATIONS, ModelOperation, ModelWorld
 
 pytestmark = [linux_only, pytest.mark.timeout(3600)]
 
@@ -26,13 +26,8 @@ STEP = st.builds(
 )
 
 
-async def played(provider: str, steps: list[ModelStep]) -> None:
-    async with PROVIDERS[provider](LIMITS) as sandbox:
-        await play(sandbox, steps)
-
-
 def many(provider: str, examples: int, steps: int) -> None:
-    """Let hypothesis draw programs, and shrink one that shows a difference."""
+    """Let hypothesis draw programs, and shrink one that shows a difference; one sandbox for all of them."""
     drawing = settings(
         max_examples=examples,
         deadline=None,
@@ -40,11 +35,20 @@ def many(provider: str, examples: int, steps: int) -> None:
         database=None,
         suppress_health_check=list(HealthCheck),
     )
-    drawing(given(st.lists(STEP, min_size=steps, max_size=steps))(lambda drawn: asyncio.run(played(provider, drawn))))()
+    sandbox = PROVIDERS[provider](LIMITS)
+    with asyncio.Runner() as runner:
+
+        def holds(drawn: list[ModelStep]) -> None:
+            runner.run(play(sandbox, drawn))
+
+        try:
+            drawing(given(st.lists(STEP, min_size=steps, max_size=steps))(holds))()
+        finally:
+            runner.run(sandbox.close())
 
 
 def test_hundreds_of_steps() -> None:
-    many("local", examples=4, steps=60)
+    many("local", examples=4, steps=50)
 
 
 @pytest.mark.slow
@@ -62,7 +66,7 @@ async def test_thousands_of_steps_with_calls_that_hang() -> None:
 
 async def test_a_difference_is_found_and_told(monkeypatch: pytest.MonkeyPatch) -> None:
     """The model can fail: one that forgets to roll back disagrees with a sandbox that does not."""
-    monkeypatch.setattr(SessionModel, "copied", lambda self: self)
+    monkeypatch.setattr(ModelWorld, "copied", lambda self: self)
     steps = [ModelStep(0, (ModelOperation("number", 5),), "raise")]
     async with PROVIDERS["local"](LIMITS) as sandbox:
         with pytest.raises(ConformanceError, match=r"numbers: expected \[5\], got \[\]"):

@@ -14,7 +14,7 @@ from saccade.record.status import Status
 from saccade.sandbox.channel import GuestFaultError
 from saccade.sandbox.endpoints import fixed_memfd
 from saccade.sandbox.limits import Limits
-from saccade.sandbox.report import read_report, read_text
+from saccade.sandbox.report import check_report, read_report, read_text
 from saccade.sandbox.result import RunResult
 
 LIMITS = Limits(output_bytes=1024, pictures=4, picture_pixels=1024, total_pixels=2048)
@@ -135,3 +135,66 @@ def test_text_after_a_kill_and_a_stated_cut(outbox: int) -> None:
     assert read_text(outbox, LAYOUT.stdout, LIMITS.output_bytes, (4, 1000)) == (
         "hell\n[output cut: the first 4 of 1,000 bytes are shown]"
     )
+
+
+@pytest.mark.parametrize("path", ["../x", "a/../../x", "/etc/passwd", "", ".", "./", "a\0b", ".."])
+def test_a_path_that_leaves_the_workspace_is_refused(outbox: int, path: str) -> None:
+    with pytest.raises(GuestFaultError, match="outside the workspace"):
+        read(outbox, SOUND | {"files": [{"path": path, "size": 1}]})
+    picture = {"source": "file", "mode": "L", "width": 2, "height": 1, "offset": LAYOUT.pictures, "path": path}
+    os.pwrite(outbox, bytes(6), LAYOUT.pictures)
+    with pytest.raises(GuestFaultError, match="outside the workspace"):
+        read(outbox, SOUND | {"pictures": [picture]})
+
+
+def test_paths_come_back_in_their_plain_form(outbox: int) -> None:
+    result = read(outbox, SOUND | {"files": [{"path": "./a//b/./c", "size": 1}, {"path": "..x", "size": 2}]})
+    assert [file.path for file in result.files] == ["a/b/c", "..x"]
+
+
+def test_what_a_terminal_would_obey_is_spelled_out(outbox: int) -> None:
+    hostile = "\x1b]0;owned\x07\x9b2J\r\n\tz"
+    result = read(
+        outbox,
+        SOUND
+        | {
+            "files": [{"path": hostile, "size": 1}],
+            "notes": [hostile],
+            "repairs": [{"name": "\x1b", "note": hostile}],
+            "traceback": hostile,
+            "value": hostile,
+        },
+    )
+    one_line = "\\x1b]0;owned\\x07\\x9b2J\\x0d\\n\tz"
+    assert (result.files[0].path, result.notes[0], result.repairs[0].note) == (one_line,) * 3
+    assert result.traceback == result.value == one_line.replace("\\n", "\n")
+
+
+def test_a_picture_over_memory_that_was_never_written_is_refused(outbox: int) -> None:
+    fresh = fixed_memfd("test-holes", LAYOUT.size + (1 << 20))
+    picture = {"source": "show", "mode": "RGBA", "width": 32, "height": 32, "offset": LAYOUT.pictures, "path": None}
+    try:
+        with pytest.raises(GuestFaultError, match="never written"):
+            read(fresh, SOUND | {"stdout": [0, 0], "pictures": [picture]})
+        os.pwrite(fresh, bytes(4096), LAYOUT.pictures)
+        assert read(fresh, SOUND | {"stdout": [0, 0], "pictures": [picture]}).pictures[0].data == bytes(4096)
+    finally:
+        os.close(fresh)
+
+
+async def test_much_is_read_beside_the_event_loop(monkeypatch: pytest.MonkeyPatch, outbox: int) -> None:
+    used: list[str] = []
+
+    async def to_thread(function: Any) -> Any:
+        used.append("thread")
+        return function()
+
+    monkeypatch.setattr("saccade.sandbox.report.asyncio.to_thread", to_thread)
+    body = json.dumps(SOUND).encode()
+    os.pwrite(outbox, body, LAYOUT.report)
+    checked = check_report(outbox, len(body), LAYOUT, LIMITS)
+    assert (await checked.read(outbox)).stdout == "hello"
+    assert used == []
+    monkeypatch.setattr("saccade.sandbox.report.QUICK_BYTES", 4)
+    assert (await checked.read(outbox)).stdout == "hello"
+    assert used == ["thread"]

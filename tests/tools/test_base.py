@@ -15,6 +15,8 @@ from saccade.tools.arguments import ToolModel
 from saccade.tools.base import Alias, Needs, Tool, ToolOutcome
 from saccade.tools.context import ToolContext
 from saccade.tools.problem import ProblemKind
+from saccade.tools.registry import make_tool
+from saccade.tools.toolbox import Toolbox
 
 
 class EchoArguments(ToolModel):
@@ -182,3 +184,22 @@ def test_no_argument_makes_it_raise(arguments: object) -> None:
 def test_lone_surrogates_do_no_harm() -> None:
     assert kind(Echo(), {"x_label": "\ud800"}) is ProblemKind.ARGUMENT_FORMAT
     assert kind(Echo(), {"\ud800": 1, "x_label": "a"}) in (ProblemKind.ARGUMENT_NAME, ProblemKind.ARGUMENT_FORMAT)
+
+
+def test_the_task_of_a_vista_call_is_no_mistake(context: ToolContext) -> None:
+    """`{"tool": "crop", "task": "zoom in", "box": ...}`: the task is not read, and the model hears so."""
+    arguments = {"task": "zoom in", "box": [0, 0, 20, 20]}
+    crop = make_tool("crop")
+    result = crop.call(arguments, context)
+    assert result.status is Status.OK
+    assert result.text.endswith("`task` does not change what crop does; its arguments do.")
+    assert crop.mistakes(arguments) == ()
+    assert "task" not in crop.call({"box": [0, 0, 20, 20]}, context).text
+    for wrong in ({"task": 3, "box": [0, 0, 20, 20]}, {"task": "zoom in"}):
+        assert crop.call(wrong, context).status is Status.ERROR
+
+
+def test_every_tool_takes_a_task() -> None:
+    for definition in Toolbox.of().definitions:
+        problems = make_tool(definition.name).mistakes({"task": "look"})
+        assert all("'task'" not in problem.message for problem in problems), definition.name

@@ -6,12 +6,13 @@ import importlib.util
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 from PIL import Image, ImageDraw, ImageFont
 
 from saccade.record.status import Status
 from saccade.tools.context import ToolContext
-from saccade.tools.ocr import Ocr, OcrResult, TextLine
+from saccade.tools.ocr import Ocr, OcrResult, TextLine, _around, _padded
 from saccade.tools.problem import ProblemKind
 from saccade.tools.result import ToolResult
 
@@ -48,7 +49,7 @@ def test_drawn_text_is_read_where_it_is(tool: Ocr, page: ToolContext) -> None:
     assert 20 <= first.box[0] <= 45
     assert 25 <= first.box[1] < first.box[3] <= 110
     assert 200 <= second.box[0] <= 225
-    assert first.confidence > 0.9
+    assert 0.9 < first.confidence == round(first.confidence, 4)
     assert len(first.corners) == 4
 
 
@@ -100,3 +101,36 @@ def test_without_its_models_it_is_unavailable(
     assert result.status is Status.REFUSED
     assert result.problem is not None
     assert "brings no models" in result.problem.detail
+
+
+@pytest.mark.parametrize(
+    ("corners", "box"),
+    [
+        (((10.2, 20.7), (30.1, 20.7), (30.1, 40.0), (10.2, 40.0)), (10, 20, 31, 40)),
+        (((-3.0, -1.5), (5.0, 5.0)), (0, 0, 5, 5)),
+        (((90.0, 40.0), (120.0, 60.0)), (90, 40, 100, 50)),
+        (((7.0, 8.0), (7.0, 8.0)), (7, 8, 8, 9)),  # a point has a pixel
+        (((100.0, 50.0), (100.0, 50.0)), (99, 49, 100, 50)),  # on the very edge
+    ],
+)
+def test_the_box_around_corners(corners: tuple[tuple[float, float], ...], box: tuple[int, ...]) -> None:
+    assert _around(corners, (100, 50)) == box
+
+
+@pytest.mark.parametrize(
+    ("size", "padded"),
+    [
+        ((1, 1), (32, 32)),
+        ((32, 32), (32, 32)),
+        ((40, 400), (100, 400)),
+        ((100, 400), (100, 400)),
+        ((400, 3), (400, 100)),
+    ],
+)
+def test_strips_are_padded_with_white_below_and_to_the_right(size: tuple[int, int], padded: tuple[int, int]) -> None:
+    strip = np.full((*size, 3), 7, np.uint8)
+    made = _padded(strip)
+    assert made.shape == (*padded, 3)
+    assert (made[: size[0], : size[1]] == 7).all()
+    made[: size[0], : size[1]] = 255
+    assert (made == 255).all()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from saccade.errors import RegistryError, ToolError
@@ -82,3 +84,17 @@ def test_two_tools_may_not_share_an_alias() -> None:
 
 def test_none_means_all() -> None:
     assert [each.name for each in Toolbox.of().definitions] == NAMES
+
+
+def test_a_tool_that_cannot_be_made(tmp_path: Path) -> None:
+    file = tmp_path / "own.py"
+    file.write_text(
+        "from saccade.tools.crop import Crop\nfrom saccade.tools.base import Tool\n"
+        "class Asking(Crop):\n    def __init__(self, key): pass\n"
+        "class Bare(Tool):\n    name = description = 'bare'\n    def run(self, arguments, context): pass\n"
+    )
+    said = r"own\.py:Asking cannot be made: .*key.*\. A tool has a method `run`, and is made without arguments\.$"
+    with pytest.raises(ToolError, match=said):
+        make_tool(f"{file}:Asking")
+    with pytest.raises(ToolError, match=r"is a tool without arguments, result: give the class these attributes\.$"):
+        make_tool(f"{file}:Bare")

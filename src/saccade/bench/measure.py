@@ -29,12 +29,16 @@ class BenchScale:
     array_bytes: int
     """The array in the session that is branched."""
     branches: int = 8
+    forks: int = 1000
+    """Forks of one session at once."""
     think_seconds: float = 0.05
     """Pause between calls: a model takes longer to write the next one."""
 
 
 FULL = BenchScale(repeats=30, slow_repeats=5, many=32, idle=100, slow_idle=4, alive=2000, array_bytes=500_000_000)
-QUICK = BenchScale(repeats=8, slow_repeats=2, many=8, idle=20, slow_idle=2, alive=200, array_bytes=100_000_000)
+QUICK = BenchScale(
+    repeats=8, slow_repeats=2, many=8, idle=20, slow_idle=2, alive=200, array_bytes=100_000_000, forks=100
+)
 
 
 @dataclass(frozen=True, slots=True)

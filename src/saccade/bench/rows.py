@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from saccade.bench import own_work, work
+from saccade.bench import forks, own_work, work
 from saccade.bench.measure import FULL, BenchScale, Result
 from saccade.bench.ours import Saccade
 from saccade.bench.peer import Peer
@@ -41,7 +41,7 @@ class BenchRow:
     name: str
     """For `--only`."""
     title: str
-    """May hold {many}, {branches}, {array} and {alive}, the sizes of a scale."""
+    """May hold {many}, {branches}, {array}, {alive}, {few} and {forks}, the sizes of a scale."""
     unit: str
     measure: Callable[[Peer, Setup], Result] | None
     """The work for every contender; None if only ours can do it."""
@@ -51,7 +51,8 @@ class BenchRow:
 
     def title_at(self, scale: BenchScale) -> str:
         """The title with the sizes of that scale."""
-        sizes = {"many": scale.many, "branches": scale.branches, "alive": scale.alive}
+        sizes = {"many": scale.many, "branches": scale.branches, "alive": scale.alive, "forks": scale.forks}
+        sizes["few"] = min(forks.FEW_FORKS, scale.forks)
         return self.title.format(**sizes, array=scale.array_bytes // 1_000_000)
 
     def judged_at(self, scale: BenchScale) -> bool:
@@ -126,6 +127,25 @@ ROWS: tuple[BenchRow, ...] = (
         None,
         own_work.branch_memory,
         Target("< 3", 3.0, full_scale_only=True),
+    ),
+    BenchRow("forks", "{few} forks with a {array} MB array, until all have answered", "ms", None, forks.few_forks),
+    BenchRow("forks-many", "{forks} forks at once, until all have answered", "ms", None, forks.many_forks),
+    BenchRow("fork-long", "a fork after 100 calls, until its first result", "ms", None, forks.long_fork),
+    BenchRow(
+        "neighbour",
+        "a call beside a hostile session, by its time alone",
+        "×",
+        None,
+        forks.one_hostile,
+        Target("≤ 2", 2.0, full_scale_only=True),
+    ),
+    BenchRow(
+        "neighbour-four",
+        "the same beside four",
+        "×",
+        None,
+        forks.four_hostile,
+        Target("≤ 4", 4.0, full_scale_only=True),
     ),
     BenchRow(
         "alive",

@@ -68,7 +68,11 @@ def ask(
     ] = None,
     choice: Annotated[list[str] | None, typer.Option(help="A possible answer. May be repeated.")] = None,
     prompt_file: Annotated[
-        Path | None, typer.Option(help="A prompt file of your own, as text or as PyVision's JSON.")
+        Path | None,
+        typer.Option(
+            help="Prompts of your own, as text, PyVision's JSON or a Python file; --set prompt_names.user=NAME takes "
+            "one by its name."
+        ),
     ] = None,
     allow_urls: Annotated[
         bool, typer.Option("--allow-urls", help="Download pictures that are given by address.")

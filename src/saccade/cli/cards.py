@@ -81,10 +81,10 @@ def check(
 
 def _recognised(data: Path) -> str:
     """The card of a folder: the one of its name, else the one that reads it; what else could read it is said."""
-    from saccade.tasks.benchmarks.recognise import readings
+    from saccade.tasks.benchmarks.recognise import card_matches
     from saccade.tasks.benchmarks.registry import cards
 
-    found = readings(data) if data.is_dir() else []
+    found = card_matches(data) if data.is_dir() else []
     own = data.resolve().name
     if own in cards().names() and not any(item.card.name == own for item in found):
         return own

@@ -17,6 +17,10 @@ if TYPE_CHECKING:
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
+PROMPT_FILE = (
+    "Prompts of your own, as text, PyVision's JSON or a Python file; --set prompt_names.user=NAME takes one by its "
+    "name."
+)
 SOLVER = "solver"
 """Name of the baseline that writes programs from the question's wording."""
 
@@ -59,7 +63,7 @@ def evaluate(
         str | None, typer.Option(help="Whose verdict counts, rule or judge.  [default: the benchmark's, else rule]")
     ] = None,
     shard: Annotated[str | None, typer.Option(metavar="I/N", help="The I-th of N parts of the tasks.")] = None,
-    prompt_file: Annotated[Path | None, typer.Option(help="A prompt file of your own.")] = None,
+    prompt_file: Annotated[Path | None, typer.Option(help=PROMPT_FILE)] = None,
     workers: Annotated[int, typer.Option(min=1, help="Samples at once.")] = 16,
     settings: Annotated[Path | None, typer.Option(help="TOML file with settings; options override it.")] = None,
     option: Annotated[

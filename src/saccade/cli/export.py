@@ -1,4 +1,4 @@
-"""`saccade export`: the samples of a run as a table."""
+"""`saccade export`: the samples of a run as a table, or a training run's checkpoint as a model."""
 
 from __future__ import annotations
 
@@ -7,18 +7,41 @@ from typing import Annotated
 
 import typer
 
+from saccade.errors import SettingsError
+
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
 
 @app.command()
 def export(
-    run: Annotated[Path, typer.Argument(help="Run folder.")],
-    out: Annotated[Path | None, typer.Option(help="The file.  [default: samples.FORMAT in the run folder]")] = None,
+    run: Annotated[
+        Path, typer.Argument(help="Run folder, or a checkpoint of a training run (OUT/checkpoints/step-00000100).")
+    ],
+    out: Annotated[
+        Path | None,
+        typer.Option(help="The file, or the model's folder.  [default: RUN/samples.FORMAT; OUT/models/step-...]"),
+    ] = None,
     form: Annotated[
         str, typer.Option("--format", help="jsonl, csv, tsv, parquet or xlsx.  [default: the suffix of --out]")
     ] = "",
+    dtype: Annotated[
+        str | None, typer.Option(help="Of a model's weights: float32 or bfloat16.  [default: keep.dtype of the run]")
+    ] = None,
 ) -> None:
-    """Write one line per sample, with VLMEvalKit's columns and some of Saccade's own."""
+    """Write one line per sample, with VLMEvalKit's columns; of a checkpoint, a model that can be asked and measured."""
+    if (run / "state.json").is_file():
+        if form:
+            raise SettingsError(f"{run} is a checkpoint and becomes a model, which has no --format. Leave it out.")
+        _model(run, out, dtype)
+        return
+    if (run / "checkpoints").is_dir():
+        names = ", ".join(sorted(path.name for path in (run / "checkpoints").glob("step-*"))) or "none"
+        raise SettingsError(
+            f"{run} is a training run, with a model in {run / 'model'} when it is finished. Name one of its "
+            f"checkpoints, as {run}/checkpoints/NAME: {names}. (keep.checkpoints says how many of them stay.)"
+        )
+    if dtype is not None:
+        raise SettingsError("--dtype is for the model of a checkpoint, and this is none. Leave it out.")
     from saccade.evals.export import export as exported
     from saccade.evals.rows import read_rows
 
@@ -26,3 +49,33 @@ def export(
     rows = read_rows(run)
     exported(rows, target, form)
     print(f"{len(rows)} samples: {target}")
+
+
+def _model(checkpoint: Path, out: Path | None, dtype: str | None) -> None:
+    from saccade.cli.train_options import need_training
+    from saccade.dialects.registry import load_dialect
+    from saccade.record.settings import load_saved
+    from saccade.rl.train.settings import RlSettings
+    from saccade.sft.train.settings import SftSettings
+
+    need_training()
+    from saccade.training.export_checkpoint import export_checkpoint
+    from saccade.training.folder import SETTINGS
+
+    root = checkpoint.resolve().parent.parent
+    if not (root / SETTINGS).is_file():
+        raise SettingsError(f"there is no {SETTINGS} in {root}, so what {checkpoint} was trained from is not known.")
+    dialects: dict[str, int] = {}
+    settings: RlSettings | SftSettings
+    if "[recipe" in (root / SETTINGS).read_text(encoding="utf-8"):
+        settings = load_saved(RlSettings, root / SETTINGS)
+        dialects = {load_dialect(settings.recipe.dialect).id: 1}
+    else:
+        settings = load_saved(SftSettings, root / SETTINGS)
+    if dtype not in (None, "float32", "bfloat16"):
+        raise SettingsError(f"--dtype {dtype}: write float32 or bfloat16")
+    kind = dtype or settings.keep.dtype
+    target = out or root / "models" / checkpoint.resolve().name
+    step = export_checkpoint(checkpoint, target, settings.model, kind, dialects)
+    print(f"Step {step}: {target}, in {'the precision of a CPU, float32' if kind == 'auto' else kind}")
+    print(f"Ask it with --model local:{target}")

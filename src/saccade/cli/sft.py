@@ -39,7 +39,8 @@ def sft(
             "--set",
             metavar="NAME=VALUE",
             help="optimizer.learning_rate=1e-5, batch.trajectories=64, batch.tokens=8192, model.language=lora, "
-            "model.vision=projector, loss.error_turns=skip, epochs=3, ... A wrong name suggests the right one.",
+            "model.vision=projector, loss.error_turns=skip, epochs=3, "
+            "data.prompt_file=mine.txt, ... A wrong name suggests the right one.",
         ),
     ] = None,
     processes: Several = 1,

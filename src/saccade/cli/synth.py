@@ -61,7 +61,8 @@ def synth(
             "--set",
             metavar="NAME=VALUE",
             help="samples, keep (all or right), judge, start, expert.verbosity (short or long), expert.styles.mistake, "
-            "knobs.WORLD.KNOB, teacher.writer, teacher.atomic, teacher.sampling.temperature, limits.turns, tools, ... "
+            "knobs.WORLD.KNOB, teacher.writer, teacher.atomic, teacher.sampling.temperature, limits.turns, tools, "
+            "prompt_file, session.wall_seconds, sandbox, ... "
             "A wrong name lists similar ones.",
         ),
     ] = None,

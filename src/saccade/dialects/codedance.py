@@ -30,10 +30,10 @@ from typing import Self
 
 from saccade.dialects.base import Dialect, Observation, Opening
 from saccade.dialects.code_blocks import CUT, checked, fenced_code, tagged_code, was_cut
-from saccade.dialects.layout import join_texts, question_parts
+from saccade.dialects.layout import join_texts, question_parts, system_message
 from saccade.dialects.outcome import failure, reject_lost, shown
-from saccade.dialects.prompt_file import Prompts
-from saccade.dialects.question import pictures_of, question_text
+from saccade.dialects.prompt_texts import CORRECTION, LAST, SYSTEM, USER, Prompts
+from saccade.dialects.question import pictures_of, question_values
 from saccade.dialects.tags import TagGuard
 from saccade.dialects.text import answer_in, blocks
 from saccade.record.action import Action, Answer, Code, ParseError
@@ -50,7 +50,7 @@ from saccade.sandbox.limits import Limits
 GUARD = TagGuard(("think", "code", "answer", "tool_call", "tool_response", "image"))
 TOOL = "execute_python_code"
 SOURCES = ("figure", "show", "display", "value")
-SYSTEM = (
+_SYSTEM = (
     "You answer questions about pictures. You may write Python, which a sandbox runs for you: the picture is there as "
     "the PIL image `input_image` and as the file 'input_image.jpg' in the working folder (further pictures as "
     "`input_image_1` and 'input_image_1.jpg', and so on). Print what you want to read, and end with an image, display "
@@ -58,14 +58,17 @@ SYSTEM = (
 )
 OWN = Prompts(
     {
-        "user": "{query}\nThink step by step inside <think></think>. Where it helps, write Python that looks closer or "
+        SYSTEM: _SYSTEM,
+        CORRECTION: "Error: {reason}",
+        LAST: "No more code can be run. Think about what you have seen and give your final answer in "
+        "<answer></answer>.",
+        USER: "{query}\nThink step by step inside <think></think>. Where it helps, write Python that looks closer or "
         "computes; give each piece of code as <code>\n```python\nyour code\n```\n</code>. Give the final answer in "
-        "<answer></answer>."
+        "<answer></answer>.",
     },
     "Saccade's own prompts",
 )
 _NEXT = "\nThink about what the tool has shown, then go on or answer."
-_LAST = "No more code can be run. Think about what you have seen and give your final answer in <answer></answer>."
 _NO_ACTION = (
     "Your text holds neither code nor an answer. Write code as <code>\n```python\nyour code\n```\n</code>, "
     "or the final answer in <answer></answer>."
@@ -84,20 +87,19 @@ class CodeDanceDialect:
     limits: EpisodeLimits = field(default_factory=lambda: EpisodeLimits(turns=6))
 
     def with_prompts(self, prompts: Prompts) -> Self:
-        """The same dialect with the template `user` from `prompts`."""
-        prompts.parse("user")
-        return replace(self, prompts=prompts)
+        """The same dialect with the texts of `prompts` in place of its own."""
+        return replace(self, prompts=self.prompts.replaced_by(prompts))
 
     def open(self, task: Task) -> Opening:
         """A system and a user message, pictures first. Raises `SettingsError` for a task with a video."""
         named = pictures_of(task, self.id)
         variables = ["input_image" + (f"_{number}" if number else "") for number in range(len(named))]
         size = {"width": str(named[0][1].width), "height": str(named[0][1].height)} if named else {}
-        text = self.prompts.fill("user", {"query": question_text(task), **size})
+        text = self.prompts.fill(USER, {**question_values(task), **size})
         bindings = {variable: name for variable, (name, _) in zip(variables, named, strict=True)}
         return Opening(
             messages=(
-                Message(role="system", parts=(TextPart(text=SYSTEM),)),
+                *system_message(self.prompts),
                 Message(role="user", parts=question_parts(text, [image for _, image in named])),
             ),
             bindings=bindings,
@@ -150,11 +152,11 @@ class CodeDanceDialect:
 
     def correct(self, reason: str, pictures: int) -> Observation | None:
         """The reason as a tool response."""
-        return _response((TextPart(text=f"Error: {reason}"),), pictures)
+        return _response((TextPart(text=self.prompts.fill(CORRECTION, {"reason": reason})),), pictures)
 
     def ask_for_answer(self) -> Message | None:
         """A last tool response that asks for the answer."""
-        return _message((TextPart(text=_LAST),))
+        return _message((TextPart(text=self.prompts.fill(LAST)),))
 
 
 def _called(text: str) -> Code | None:

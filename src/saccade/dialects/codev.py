@@ -22,10 +22,10 @@ from typing import Self
 
 from saccade.dialects.base import Dialect, Observation, Opening
 from saccade.dialects.code_blocks import CUT, checked, tagged_code, was_cut
-from saccade.dialects.layout import join_texts, question_parts
+from saccade.dialects.layout import join_texts, question_parts, system_message
 from saccade.dialects.outcome import failure, reject_lost, shown, with_notes
-from saccade.dialects.prompt_file import Prompts
-from saccade.dialects.question import pictures_of, question_text
+from saccade.dialects.prompt_texts import CORRECTION, LAST, SYSTEM, USER, Prompts
+from saccade.dialects.question import pictures_of, question_values
 from saccade.dialects.tags import TagGuard
 from saccade.dialects.text import answer_in, blocks
 from saccade.record.action import Action, Answer, Code, ParseError
@@ -41,7 +41,7 @@ from saccade.sandbox.limits import Limits
 
 GUARD = TagGuard(("think", "code", "answer", "sandbox_output", "image"))
 SOURCES = ("figure", "show", "display", "file")
-SYSTEM = """\
+_SYSTEM = """\
 Goal: answer the question about the picture. Think first, and look closer with Python where that helps.
 
 Python execution rules:
@@ -56,8 +56,11 @@ your code
 """
 OWN = Prompts(
     {
-        "user": "{query}\n\n{image_information}\n\nThink inside <think></think>, with code in it where needed, "
-        "and end with <answer></answer>."
+        SYSTEM: _SYSTEM,
+        CORRECTION: "Error: {reason}",
+        LAST: "No more code can be run. Give your final answer now in <answer></answer>.",
+        USER: "{query}\n\n{image_information}\n\nThink inside <think></think>, with code in it where needed, "
+        "and end with <answer></answer>.",
     },
     "Saccade's own prompts",
 )
@@ -68,7 +71,6 @@ _SESSION = SessionOptions(
     last_expression=False,
 )
 _SUFFIXES = {"image/jpeg": ".jpg", "image/png": ".png", "image/webp": ".webp", "image/gif": ".gif", "image/bmp": ".bmp"}
-_LAST = "No more code can be run. Give your final answer now in <answer></answer>."
 _NO_ACTION = "Your text holds neither code in <code></code> nor an answer in <answer></answer>. Write one of them."
 
 
@@ -84,9 +86,8 @@ class CodeVDialect:
     limits: EpisodeLimits = field(default_factory=lambda: EpisodeLimits(turns=5))
 
     def with_prompts(self, prompts: Prompts) -> Self:
-        """The same dialect with the template `user` from `prompts`."""
-        prompts.parse("user")
-        return replace(self, prompts=prompts)
+        """The same dialect with the texts of `prompts` in place of its own."""
+        return replace(self, prompts=self.prompts.replaced_by(prompts))
 
     def open(self, task: Task) -> Opening:
         """A system and a user message, pictures first. Raises `SettingsError` for a task with a video."""
@@ -96,10 +97,10 @@ class CodeVDialect:
         paths = [f"{number}{_SUFFIXES.get(image.mime, '.png')}" for number, image in enumerate(pictures, 1)]
         size = {"width": str(pictures[0].width), "height": str(pictures[0].height)} if pictures else {}
         lines = "\n".join(_lines(path, image) for path, image in zip(paths, pictures, strict=True))
-        text = self.prompts.fill("user", {"query": question_text(task), "image_information": lines, **size})
+        text = self.prompts.fill(USER, {**question_values(task), "image_information": lines, **size})
         return Opening(
             messages=(
-                Message(role="system", parts=(TextPart(text=SYSTEM),)),
+                *system_message(self.prompts),
                 Message(role="user", parts=question_parts(text, pictures)),
             ),
             bindings={f"image{end}": name for end, (name, _) in zip(ends, named, strict=True)},
@@ -139,11 +140,11 @@ class CodeVDialect:
 
     def correct(self, reason: str, pictures: int) -> Observation | None:
         """The reason as sandbox output."""
-        return _output(f"Error: {reason}", (), pictures)
+        return _output(self.prompts.fill(CORRECTION, {"reason": reason}), (), pictures)
 
     def ask_for_answer(self) -> Message | None:
         """A plain request for the answer."""
-        return Message(role="user", parts=(TextPart(text=_LAST),))
+        return Message(role="user", parts=(TextPart(text=self.prompts.fill(LAST)),))
 
 
 def _lines(path: str, image: ImagePart) -> str:

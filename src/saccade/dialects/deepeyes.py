@@ -11,7 +11,6 @@ call or an answer is told so and does not end the episode; nothing evaluates mod
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
@@ -19,11 +18,13 @@ from typing import Literal, Self
 
 from saccade.dialects.base import Observation, Opening
 from saccade.dialects.calls import CallShape, ReadCall, read_call, write_call
-from saccade.dialects.layout import join_texts, question_parts
+from saccade.dialects.layout import join_texts, question_parts, system_message
 from saccade.dialects.outcome import failure, reject_lost, with_notes
-from saccade.dialects.question import pictures_of, question_text
+from saccade.dialects.prompt_texts import CORRECTION, REMINDER, SYSTEM, TOOL, USER, Prompts, as_written
+from saccade.dialects.question import pictures_of, question_values
 from saccade.dialects.tags import TagGuard
 from saccade.dialects.text import answer_in, blocks, outside_thoughts
+from saccade.dialects.tool_list import listed
 from saccade.models.base import ToolSpec
 from saccade.record.action import Action, Answer, ParseError, ToolCall
 from saccade.record.base import clean_text
@@ -60,6 +61,27 @@ USER_PROMPT = (
     "closer, or answer in <answer>...</answer>."
 )
 
+_CALLING = """\
+</tools>
+
+A call is a JSON object with the function's name and its arguments:
+<tool_call>
+{"name": "image_zoom_in_tool", "arguments": {"bbox_2d": [x1, y1, x2, y2], "label": "..."}}
+</tool_call>"""
+OWN = Prompts(
+    {
+        SYSTEM: "You answer questions about a picture and may look closer at parts of it.\n\n"
+        "# Tools\nThese functions can be called; each line is one JSON Schema:\n<tools>\n{tools}\n"
+        + as_written(_CALLING, ()),
+        USER: "{query}",
+        REMINDER: USER_PROMPT,
+        TOOL: "{function}",
+        CORRECTION: "Error: {reason}",
+    },
+    "Saccade's own prompts",
+)
+"""The reminder follows the question, and each result."""
+
 _GUARD = TagGuard(("think", "tool_call", "tool_response", "tools", "answer", "image"))
 _SESSION = SessionOptions()
 _SANDBOX = Limits()
@@ -74,7 +96,8 @@ class DeepEyesDialect:
     runs: Literal["first", "last"] = "last"
     """Which call is run if one turn holds several."""
     tools: tuple[ToolSpec, ...] = (ZOOM,)
-    """Told to the model in the system prompt."""
+    """Offered in the system prompt."""
+    prompts: Prompts = OWN
     stop: tuple[str, ...] = ()
     session: SessionOptions = _SESSION
     sandbox: Limits = _SANDBOX
@@ -84,14 +107,20 @@ class DeepEyesDialect:
         """The same dialect, offering `tools`."""
         return replace(self, tools=tools)
 
+    def with_prompts(self, prompts: Prompts) -> Self:
+        """The same dialect with the texts of `prompts` in place of its own."""
+        return replace(self, prompts=self.prompts.replaced_by(prompts))
+
     def open(self, task: Task) -> Opening:
         """The first messages. Raises `SettingsError` for a task with a video."""
         pictures = pictures_of(task, self.id)
-        question = question_parts(question_text(task), [part for _, part in pictures])
+        text = self.prompts.fill(USER, question_values(task))
+        question = question_parts(text, [part for _, part in pictures])
+        reminder = TextPart(text=self.prompts.fill(REMINDER))
         return Opening(
             messages=(
-                Message(role="system", parts=(TextPart(text=_system_prompt(self.tools)),)),
-                Message(role="user", parts=join_texts([*question, TextPart(text=USER_PROMPT)])),
+                *system_message(self.prompts, listed(self.tools, self.prompts)),
+                Message(role="user", parts=join_texts([*question, reminder])),
             ),
             bindings={f"image_{number}": name for number, (name, _) in enumerate(pictures)},
             files={},
@@ -137,49 +166,24 @@ class DeepEyesDialect:
         """The cut-out in its wrapper, or the bare error. Raises ValueError for a lost execution."""
         reject_lost(execution)
         if execution.status is not Status.OK:
-            return self.correct(_GUARD.escape(failure(execution).message), pictures)
+            return self._error(f"Error: {_GUARD.escape(failure(execution).message)}", pictures)
         images = tuple(picture.image for picture in execution.pictures)
         text = "" if images else execution.value or execution.stdout
         result = _GUARD.escape(with_notes(text, execution)).removesuffix("\n")
-        ending = f"{result}{USER_PROMPT}</tool_response>"
+        ending = f"{result}{self.prompts.fill(REMINDER)}</tool_response>"
         parts: tuple[Part, ...] = (TextPart(text="<tool_response>"), *images, TextPart(text=ending))
         return Observation(Message(role="user", parts=join_texts(parts)), {}, pictures + len(images))
 
     def correct(self, reason: str, pictures: int) -> Observation:
         """The error as a bare text; `reason` is a sentence of `parse`."""
-        return Observation(Message(role="user", parts=(TextPart(text=f"Error: {reason}"),)), {}, pictures)
+        return self._error(self.prompts.fill(CORRECTION, {"reason": reason}), pictures)
 
     def ask_for_answer(self) -> Message | None:
         """None: the published loop ends at its limit."""
         return None
 
-
-def _system_prompt(tools: tuple[ToolSpec, ...]) -> str:
-    """How to call, and the schema of each tool on a line of its own."""
-    lines = [
-        json.dumps(
-            {
-                "type": "function",
-                "function": {"name": tool.name, "description": tool.description, "parameters": tool.parameters},
-            }
-        )
-        for tool in tools
-    ]
-    return "\n".join(
-        [
-            "You answer questions about a picture and may look closer at parts of it.",
-            "",
-            "# Tools",
-            "These functions can be called; each line is one JSON Schema:",
-            "<tools>",
-            *lines,
-            "</tools>",
-            "",
-            "A call is a JSON object with the function's name and its arguments:",
-            '<tool_call>\n{"name": "image_zoom_in_tool", "arguments": {"bbox_2d": [x1, y1, x2, y2], "label": "..."}}',
-            "</tool_call>",
-        ]
-    )
+    def _error(self, text: str, pictures: int) -> Observation:
+        return Observation(Message(role="user", parts=(TextPart(text=text),)), {}, pictures)
 
 
 def _named_box(call: ToolCall) -> ToolCall:

@@ -15,9 +15,10 @@ from types import MappingProxyType
 from typing import Self
 
 from saccade.dialects.base import Observation, Opening
-from saccade.dialects.layout import question_parts
-from saccade.dialects.prompt_file import ANY, Prompts
-from saccade.dialects.question import pictures_of, question_text
+from saccade.dialects.layout import question_parts, system_message
+from saccade.dialects.prompt_texts import SYSTEM, USER, Prompts
+from saccade.dialects.pyvision import information
+from saccade.dialects.question import pictures_of, question_values
 from saccade.dialects.text import answer_in, blocks, outside_thoughts
 from saccade.record.action import Action, Answer, ParseError
 from saccade.record.base import clean_text
@@ -30,18 +31,23 @@ from saccade.sandbox.base import SessionOptions
 from saccade.sandbox.limits import Limits
 
 REASON = Prompts(
-    {ANY: "{query}\n\nThink about it step by step, then write the final answer inside <answer> and </answer>."},
+    {
+        SYSTEM: "",
+        USER: "{query}\n\nThink about it step by step, then write the final answer inside <answer> and </answer>.",
+    },
     "the prompt of direct:reason",
 )
 THINK = Prompts(
     {
-        ANY: "{query}\n\nThink about it step by step inside <think> and </think>, then write the final answer inside "
-        "<answer> and </answer>. Write nothing else."
+        SYSTEM: "",
+        USER: "{query}\n\nThink about it step by step inside <think> and </think>, then write the final answer inside "
+        "<answer> and </answer>. Write nothing else.",
     },
     "the prompt of direct:think",
 )
 SHORT = Prompts(
-    {ANY: "{query}\n\nWrite nothing but the answer, inside <answer> and </answer>."}, "that of direct:short"
+    {SYSTEM: "", USER: "{query}\n\nWrite nothing but the answer, inside <answer> and </answer>."},
+    "that of direct:short",
 )
 
 
@@ -59,16 +65,16 @@ class DirectDialect:
     limits: EpisodeLimits = field(default_factory=lambda: EpisodeLimits(turns=1))
 
     def with_prompts(self, prompts: Prompts) -> Self:
-        """The same dialect with the template `*` of `prompts`."""
-        prompts.parse(ANY)
-        return replace(self, prompts=prompts)
+        """The same dialect with the texts of `prompts` in place of its own."""
+        return replace(self, prompts=self.prompts.replaced_by(prompts))
 
     def open(self, task: Task) -> Opening:
         """One user message. Raises `SettingsError` for a task with a video."""
         pictures = pictures_of(task, self.id)
-        text = self.prompts.fill(ANY, {"query": question_text(task)})
-        parts = question_parts(text, [part for _, part in pictures])
-        return Opening((Message(role="user", parts=parts),), bindings={}, files={}, pictures=len(pictures))
+        images = [part for _, part in pictures]
+        text = self.prompts.fill(USER, {**question_values(task), **information(images)})
+        messages = (*system_message(self.prompts), Message(role="user", parts=question_parts(text, images)))
+        return Opening(messages, bindings={}, files={}, pictures=len(pictures))
 
     def parse(self, text: str, finish: FinishReason) -> Action:
         """The last answer in tags, or the whole text."""

@@ -4,8 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from saccade.dialects.prompt_texts import SYSTEM, Prompts
 from saccade.dialects.question import split_at_pictures
-from saccade.record.content import ImagePart, Part, TextPart
+from saccade.record.content import ImagePart, Message, Part, TextPart
+
+
+def system_message(prompts: Prompts, tools: str = "") -> tuple[Message, ...]:
+    """The system message with the list of `tools` in it; none where its text is empty."""
+    text = prompts.fill(SYSTEM, {"tools": tools}) if SYSTEM in prompts.templates else ""
+    return (Message(role="system", parts=(TextPart(text=text),)),) if text else ()
 
 
 def question_parts(text: str, pictures: Sequence[ImagePart], label: str = "") -> tuple[Part, ...]:

@@ -27,9 +27,10 @@ from typing import Self
 
 from saccade.dialects.base import Observation, Opening
 from saccade.dialects.calls import CallShape, ReadCall, dump_json, read_call
-from saccade.dialects.layout import join_texts, labelled, question_parts
+from saccade.dialects.layout import join_texts, labelled, question_parts, system_message
 from saccade.dialects.outcome import reject_lost, with_notes
-from saccade.dialects.question import question_text
+from saccade.dialects.prompt_texts import CORRECTION, LAST, SYSTEM, USER, Prompts
+from saccade.dialects.question import question_values
 from saccade.dialects.tags import TagGuard
 from saccade.dialects.text import blocks
 from saccade.models.base import ToolSpec
@@ -64,6 +65,15 @@ enlarge, rotate, enhance, measure, count.
 Every picture has a name, image_0, image_1 and so on, and Python has a Pillow image under that name.
 Think before each call, and make one call at a time. When you are sure, write the answer inside <answer> and </answer>.
 """
+OWN = Prompts(
+    {
+        SYSTEM: SYSTEM_PROMPT,
+        USER: "{query}",
+        CORRECTION: "{reason} Call one function, or write the answer inside <answer> and </answer>.",
+        LAST: "No further call is possible. Write your best answer now, inside <answer> and </answer>.",
+    },
+    "Saccade's own prompts",
+)
 
 _LABEL = "image_"
 _GUARD = TagGuard((r"tool_call(?:\s[^>]*)?", "answer"))
@@ -94,7 +104,7 @@ class NativeDialect:
     session: SessionOptions = _SESSION
     sandbox: Limits = _SANDBOX
     limits: EpisodeLimits = _LIMITS
-    system_prompt: str = SYSTEM_PROMPT
+    prompts: Prompts = OWN
 
     @property
     def functions(self) -> tuple[ToolSpec, ...]:
@@ -104,6 +114,10 @@ class NativeDialect:
     def with_tools(self, tools: tuple[ToolSpec, ...]) -> Self:
         """The same dialect, offering `tools` beside `python`."""
         return replace(self, tools=tools)
+
+    def with_prompts(self, prompts: Prompts) -> Self:
+        """The same dialect with the texts of `prompts` in place of its own."""
+        return replace(self, prompts=self.prompts.replaced_by(prompts))
 
     def transcribe(self, text: str, calls: Sequence[ToolCall]) -> str:
         """`with_calls`: what `parse` reads of a turn."""
@@ -115,10 +129,11 @@ class NativeDialect:
         videos = [item for item in task.media if isinstance(item.part, VideoPart)]
         paths = {f"video_{number}.{item.part.mime.rpartition('/')[2]}": item.name for number, item in enumerate(videos)}
         paths_text = "".join(f"\nThe path of video {number} is in video_{number}_path." for number in range(len(paths)))
-        question = question_parts(question_text(task) + paths_text, [part for _, part in pictures], _LABEL)
-        system = Message(role="system", parts=(TextPart(text=self.system_prompt),))
+        values = question_values(task)
+        text = self.prompts.fill(USER, {**values, "query": values["query"] + paths_text})
+        question = question_parts(text, [part for _, part in pictures], _LABEL)
         return Opening(
-            messages=(system, Message(role="user", parts=question)),
+            messages=(*system_message(self.prompts), Message(role="user", parts=question)),
             bindings={f"{_LABEL}{number}": name for number, (name, _) in enumerate(pictures)},
             files=paths,
             pictures=len(pictures),
@@ -175,13 +190,12 @@ class NativeDialect:
 
     def correct(self, reason: str, pictures: int) -> Observation:
         """The reason, a sentence of `parse`, and what to do."""
-        text = f"{reason} Call one function, or write the answer inside <answer> and </answer>."
+        text = self.prompts.fill(CORRECTION, {"reason": reason})
         return Observation(Message(role="user", parts=(TextPart(text=text),)), {}, pictures)
 
     def ask_for_answer(self) -> Message:
         """A request for the answer in its tags."""
-        text = "No further call is possible. Write your best answer now, inside <answer> and </answer>."
-        return Message(role="user", parts=(TextPart(text=text),))
+        return Message(role="user", parts=(TextPart(text=self.prompts.fill(LAST)),))
 
     def _broken_call(self, text: str) -> bool:
         """Whether the text ends in a call that the model's backend could not read: its line, or `name(arguments)`."""

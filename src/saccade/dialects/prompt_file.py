@@ -1,105 +1,43 @@
-r"""Prompt texts as templates, and a user's own file of them in place of ours.
+r"""A user's own file of prompt texts, in the forms in which the published systems have theirs.
 
-A file is either JSON, an object from template names to texts as PyVision publishes it, or any other text, which is then
-the one template for every case. Templates use the braces of `str.format`: `{query}`, `{width}`, `{height}`,
-`{image_information}`; a literal brace is doubled. Nothing else of `str.format` is allowed (no attributes, no indices,
-no conversions), so a file cannot reach into the program. Nothing is downloaded, and no published file is shipped.
+    prompts.json    an object from names to texts, as PyVision has it; `system`, `user`, `tool`, `correction`, `last`
+                    and `reminder` are places (see `prompt_texts`), other names are those of kinds of questions
+    prompts.txt     "System Prompt:" and "User Prompt:" on lines of their own head their parts, as in VISTA's figure 9;
+                    else the whole is what is asked, or without `{query}` the system message, as Thyme has it
+    prompts.py      texts that are assigned to names, as DeepEyes has them; read, and never run
+
+Braces stand for themselves in a part with a heading, in a system message of its own, in a Python file and in all places
+of JSON but the questions: only what can be filled in is. In JSON's questions and a text with `{query}` a literal brace
+is doubled, as PyVision's are. Nothing is downloaded, and no published file is shipped.
 """
 
 from __future__ import annotations
 
+import ast
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from string import Formatter
-from typing import Protocol, Self, runtime_checkable
+from types import MappingProxyType
+from typing import Final
 
+from saccade.dialects.prompt_texts import ANY, SECTIONS, SYSTEM, USER, Prompts, as_written, fields_of, is_question
 from saccade.errors import PromptFileError
 from saccade.record.base import clean_text
-from saccade.record.suggest import did_you_mean
 
-FIELDS = ("query", "width", "height", "image_information")
-ANY = "*"
-"""Name of a template that serves every case."""
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
+OTHER_NAMES: Final[Mapping[str, str]] = MappingProxyType(
+    {"tool_descriptions": "tools", "Question": "query", "question": "query"}
+)
+"""Fields of published texts -> their names here."""
+_HEADING = re.compile(r"^[#*\s]*(system|user)[ _]prompt[*\s]*:?[*\s]*$", re.IGNORECASE | re.MULTILINE)
 _LONGEST = 1_000_000
 
 
-@dataclass(frozen=True, slots=True)
-class Prompts:
-    """Named templates and where they come from."""
-
-    templates: Mapping[str, str]
-    source: str
-
-    def fill(self, name: str, values: Mapping[str, str]) -> str:
-        """The template called `name` with its fields filled in, `query` among them. Raises as `around_query` does."""
-        return values["query"].join(self.around_query(name, values))
-
-    def around_query(self, name: str, values: Mapping[str, str]) -> tuple[str, ...]:
-        """The template called `name` cut at each `{query}`, all other fields filled in; at least two pieces.
-
-        Raises:
-            PromptFileError: there is no such template, or it is broken or asks for what this case does not have.
-        """
-        pieces = [""]
-        for literal, field in self.parse(name):
-            pieces[-1] += literal
-            if field == "query":
-                pieces.append("")
-            elif field is not None and field not in values:
-                raise PromptFileError(
-                    f"template {name!r} of {self.source} asks for {{{field}}}, which this task does not have "
-                    f"(it has {', '.join(values)}). Use another template or take the field out."
-                )
-            elif field is not None:
-                pieces[-1] += values[field]
-        return tuple(pieces)
-
-    def parse(self, name: str) -> list[tuple[str, str | None]]:
-        """The template called `name` as literal texts, each with the field that follows it.
-
-        Raises:
-            PromptFileError: there is no such template, or it cannot be used.
-        """
-        template = self.templates.get(name, self.templates.get(ANY))
-        if template is None:
-            raise PromptFileError(
-                f"{self.source} has no template {name!r}, which this dialect uses. {did_you_mean(name, self.templates)}"
-            )
-        where = f"template {name!r} of {self.source}"
-        broken = _CONTROL.search(template)
-        if broken:
-            raise PromptFileError(
-                f"{where} holds the control character {broken.group()!r} at position {broken.start()}. In JSON a "
-                "backslash is written twice (as in \\\\boxed); correct the file."
-            )
-        try:
-            found = [(literal, _field(where, *rest)) for literal, *rest in Formatter().parse(template)]
-        except ValueError as error:
-            if isinstance(error, PromptFileError):
-                raise
-            raise PromptFileError(f"{where} cannot be read: {error}. A literal brace is written twice.") from error
-        if "query" not in {field for _, field in found}:
-            raise PromptFileError(f"{where} has no {{query}}, so the model would never see the question. Add it.")
-        return found
-
-
-@runtime_checkable
-class Prompted(Protocol):
-    """A dialect whose prompt texts can be replaced."""
-
-    def with_prompts(self, prompts: Prompts) -> Self:
-        """The same dialect with other prompt texts. Raises `PromptFileError` if one that it uses is missing."""
-
-
-def read_prompt_file(path: Path) -> Prompts:
-    """The templates of a file: JSON if its name ends in `.json`, else one template for all cases.
+def read_prompt_file(path: Path, names: Mapping[str, str] = MappingProxyType({})) -> Prompts:
+    """The texts of a file, by the form that its suffix names; with `names` (place -> name in the file) those alone.
 
     Raises:
-        PromptFileError: it cannot be read, is no UTF-8, is longer than a million bytes, or is no object of texts.
+        PromptFileError: it cannot be read, is no UTF-8, is longer than a million bytes, or has not the form.
     """
     try:
         data = path.read_bytes()
@@ -109,24 +47,61 @@ def read_prompt_file(path: Path) -> Prompts:
     except (OSError, UnicodeDecodeError) as error:
         why = (error.strerror or str(error)) if isinstance(error, OSError) else "it is no UTF-8 text"
         raise PromptFileError(f"prompt file {path} cannot be read: {why}. Give a readable UTF-8 file.") from error
-    if path.suffix.lower() != ".json":
-        return Prompts({ANY: text}, str(path))
+    form = path.suffix.lower()
+    if form == ".py":
+        return _from_python(text, path, names)
+    found = _from_json(text, path) if form == ".json" else _from_text(text, path)
+    return found.renamed(names)
+
+
+def _from_json(text: str, path: Path) -> Prompts:
     try:
         found = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise PromptFileError(f"prompt file {path} is no JSON: {error}. Correct it, or name it .txt.") from error
     if not isinstance(found, dict) or not found or not all(isinstance(value, str) for value in found.values()):
         raise PromptFileError(f"prompt file {path} must be one JSON object from template names to texts")
-    return Prompts({clean_text(name): clean_text(value) for name, value in found.items()}, str(path))
+    texts = {clean_text(name): clean_text(value) for name, value in found.items()}
+    return Prompts(
+        {name: text if is_question(name) else as_written(text, SECTIONS[name]) for name, text in texts.items()},
+        str(path),
+    )
 
 
-def _field(where: str, field: str | None, spec: str | None, conversion: str | None) -> str | None:
-    if field is None:
-        return None
-    if field not in FIELDS or spec or conversion:
-        written = field + (f"!{conversion}" if conversion else "") + (f":{spec}" if spec else "")
+def _from_text(text: str, path: Path) -> Prompts:
+    pieces = _HEADING.split(text)
+    if len(pieces) == 1:
+        return Prompts({ANY: text}, str(path))
+    if pieces[0].strip():
+        raise PromptFileError(f"prompt file {path} has text before its first heading. Give it one, or take it out.")
+    names = [piece.lower() for piece in pieces[1::2]]
+    if len(set(names)) < len(names):
+        raise PromptFileError(f"prompt file {path} has two parts under one heading. Leave one.")
+    parts = {name: _written(name, part.strip()) for name, part in zip(names, pieces[2::2], strict=True)}
+    return Prompts(parts, str(path))
+
+
+def _from_python(text: str, path: Path, names: Mapping[str, str]) -> Prompts:
+    """The texts that are assigned to names, anywhere but in functions; the last of a name counts."""
+    try:
+        tree = ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        raise PromptFileError(f"prompt file {path} is no Python: {error}. Correct it, or name it .txt.") from error
+    found: dict[str, str] = {}
+    bodies = [tree.body, *(node.body for node in ast.walk(tree) if isinstance(node, ast.ClassDef))]
+    for node in (node for body in bodies for node in body if isinstance(node, ast.Assign)):
+        if isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
+            found |= {target.id: node.value.value for target in node.targets if isinstance(target, ast.Name)}
+    if not names:
+        has = ", ".join(found) or "none"
         raise PromptFileError(
-            f"{where} uses {{{written}}}; only {', '.join('{' + name + '}' for name in FIELDS)} can be filled in. "
-            "A literal brace is written twice."
+            f"prompt file {path} has these texts: {has}. Say which to use, as prompt_names.{SYSTEM}=NAME and "
+            f"prompt_names.{USER}=NAME (or prompt_names.reminder, for what follows every question)."
         )
-    return field
+    chosen = Prompts({name: clean_text(text) for name, text in found.items()}, str(path)).renamed(names)
+    return Prompts({place: _written(place, text) for place, text in chosen.templates.items()}, str(path))
+
+
+def _written(place: str, text: str) -> str:
+    fields = fields_of(place)
+    return as_written(text, fields, {name: field for name, field in OTHER_NAMES.items() if field in fields})

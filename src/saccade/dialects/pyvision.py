@@ -29,11 +29,11 @@ from typing import Self
 from saccade.dialects.base import Dialect, Observation, Opening
 from saccade.dialects.clues import FIGURES, GUARD, clue, opening_parts, written
 from saccade.dialects.code_blocks import checked, tagged_code
-from saccade.dialects.layout import join_texts
+from saccade.dialects.layout import join_texts, system_message
 from saccade.dialects.outcome import failure, reject_lost, shown, with_notes
-from saccade.dialects.prompt_file import Prompts
+from saccade.dialects.prompt_texts import CORRECTION, LAST, Prompts
 from saccade.dialects.pyvision_prompts import MORE_IMAGES, NO_IMAGE, ONE_IMAGE, OWN
-from saccade.dialects.question import pictures_of
+from saccade.dialects.question import pictures_of, question_values
 from saccade.dialects.text import answer_in, blocks, boxed, cut_middle
 from saccade.record.action import Action, Answer, ParseError
 from saccade.record.base import clean_text
@@ -55,10 +55,6 @@ NO_ACTION = (
     "Your text holds neither code in <code> tags nor an answer. Write code between <code> and </code>, "
     "or the final answer as <answer>\n\\boxed{answer}\n</answer>."
 )
-_LAST = (
-    "No more code can be run. Give your final answer now, from what you have seen so far:\n"
-    "<answer>\n\\boxed{answer}\n</answer>"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,19 +71,18 @@ class PyVisionDialect:
     limits: EpisodeLimits = field(default_factory=lambda: EpisodeLimits(turns=30, idle_turns=4))
 
     def with_prompts(self, prompts: Prompts) -> Self:
-        """The same dialect with the templates for one and for more pictures from `prompts`."""
-        for name in (ONE_IMAGE, MORE_IMAGES):
-            prompts.parse(name)
-        return replace(self, prompts=prompts)
+        """The same dialect with the texts of `prompts`, those for one and for more pictures among them."""
+        return replace(self, prompts=self.prompts.replaced_by(prompts, (ONE_IMAGE, MORE_IMAGES)))
 
     def open(self, task: Task) -> Opening:
         """One user message; `image_clue_i` is the i-th picture. Raises `SettingsError` for a task with a video."""
         named = pictures_of(task, self.id)
         pictures = [image for _, image in named]
-        template = self.prompts.around_query(template_for(len(named)), information(pictures))
+        values = {**question_values(task), **information(pictures)}
+        template = self.prompts.around_query(template_for(len(named)), values)
         parts = opening_parts(task, pictures, template, after_tag="\n\n")
         return Opening(
-            messages=(Message(role="user", parts=parts),),
+            messages=(*system_message(self.prompts), Message(role="user", parts=parts)),
             bindings={f"image_clue_{number}": name for number, (name, _) in enumerate(named)},
             files={},
             pictures=len(named),
@@ -132,12 +127,12 @@ class PyVisionDialect:
 
     def correct(self, reason: str, pictures: int) -> Observation | None:
         """The reason in the form of an error."""
-        text = f"<interpreter>Error: {reason}</interpreter>\n"
+        text = f"<interpreter>{self.prompts.fill(CORRECTION, {'reason': reason})}</interpreter>\n"
         return Observation(Message(role="user", parts=(TextPart(text=text),)), {}, pictures)
 
     def ask_for_answer(self) -> Message | None:
         """A plain request for the boxed answer."""
-        return Message(role="user", parts=(TextPart(text=_LAST),))
+        return Message(role="user", parts=(TextPart(text=self.prompts.fill(LAST)),))
 
 
 def template_for(pictures: int) -> str:

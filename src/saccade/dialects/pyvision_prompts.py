@@ -6,7 +6,7 @@ PyVision's own prompt file, so that such a file can take the place of these text
 
 from __future__ import annotations
 
-from saccade.dialects.prompt_file import Prompts
+from saccade.dialects.prompt_texts import CORRECTION, LAST, SYSTEM, Prompts
 
 ONE_IMAGE = "vistool_with_img_info_v2"
 MORE_IMAGES = "vistool_with_img_info_multi_image"
@@ -49,8 +49,19 @@ def _text(given: str, see: str, information: str) -> str:
     return _HOW.format(given=given, see=see, information=information)
 
 
+FRAME = {
+    SYSTEM: "",
+    CORRECTION: "Error: {reason}",
+    LAST: "No more code can be run. Give your final answer now, from what you have seen so far:\n"
+    "<answer>\n\\boxed{{answer}}\n</answer>",
+}
+"""What is said beside the question. There is no system message, unless a prompt file has one."""
+RL_FRAME = {name: text for name, text in FRAME.items() if name != LAST}
+"""The same where episodes end at their limits."""
+
 OWN = Prompts(
     {
+        **FRAME,
         ONE_IMAGE: _text(
             "The picture with the number i is there as the PIL image `image_clue_i`, so the first is `image_clue_0`.",
             "it is drawn with matplotlib, for instance a crop, an enlargement or a plot",
@@ -79,3 +90,4 @@ OWN = Prompts(
     },
     "Saccade's own prompts",
 )
+RL_OWN = Prompts({name: text for name, text in OWN.templates.items() if name != LAST}, OWN.source)

@@ -29,12 +29,12 @@ from typing import ClassVar, Self
 from saccade.dialects.base import Dialect, Observation, Opening
 from saccade.dialects.clues import FIGURES, GUARD, clue, opening_parts, written
 from saccade.dialects.code_blocks import CUT, checked, fenced_code, tagged_code, was_cut
-from saccade.dialects.layout import join_texts
+from saccade.dialects.layout import join_texts, system_message
 from saccade.dialects.outcome import failure, reject_lost, shown, with_notes
-from saccade.dialects.prompt_file import Prompts
+from saccade.dialects.prompt_texts import CORRECTION, Prompts
 from saccade.dialects.pyvision import NO_ACTION, SESSION, information, template_for
-from saccade.dialects.pyvision_prompts import MORE_IMAGES, NO_HINT, ONE_IMAGE, OWN, VIDEO
-from saccade.dialects.question import pictures_of, videos_of
+from saccade.dialects.pyvision_prompts import MORE_IMAGES, NO_HINT, ONE_IMAGE, RL_OWN, VIDEO
+from saccade.dialects.question import pictures_of, question_values, videos_of
 from saccade.dialects.text import answer_in, blocks
 from saccade.record.action import Action, Answer, ParseError
 from saccade.record.base import clean_text
@@ -62,7 +62,7 @@ class PyVisionRLDialect:
     limits: EpisodeLimits
     corrects: bool
     """Whether a model that did nothing is told so; else the episode ends."""
-    prompts: Prompts = OWN
+    prompts: Prompts = RL_OWN
     stop: tuple[str, ...] = ("</code>",)
     session: SessionOptions = SESSION
     sandbox: Limits = field(default_factory=lambda: Limits(wall_seconds=30, cpu_seconds=30, pictures=32))
@@ -74,19 +74,18 @@ class PyVisionRLDialect:
     templates: ClassVar[tuple[str, ...]] = (ONE_IMAGE, MORE_IMAGES)
 
     def with_prompts(self, prompts: Prompts) -> Self:
-        """The same dialect with the templates that it uses from `prompts`."""
-        for name in self.templates:
-            prompts.parse(name)
-        return replace(self, prompts=prompts)
+        """The same dialect with the texts of `prompts`, those of its kinds of questions among them."""
+        return replace(self, prompts=self.prompts.replaced_by(prompts, self.templates))
 
     def open(self, task: Task) -> Opening:
         """One user message; `image_clue_i` is the i-th picture. Raises `SettingsError` for a task with a video."""
         named = pictures_of(task, self.id)
         pictures = [image for _, image in named]
-        template = self.prompts.around_query(template_for(len(named)), information(pictures))
+        values = {**question_values(task), **information(pictures)}
+        template = self.prompts.around_query(template_for(len(named)), values)
         parts = join_texts(opening_parts(task, pictures, template, before_text="\n"))
         return Opening(
-            messages=(Message(role="user", parts=parts),),
+            messages=(*system_message(self.prompts), Message(role="user", parts=parts)),
             bindings={f"image_clue_{number}": name for number, (name, _) in enumerate(named)},
             files={},
             pictures=len(named),
@@ -129,7 +128,7 @@ class PyVisionRLDialect:
 
     def correct(self, reason: str, pictures: int) -> Observation | None:
         """The reason in the form of an error, or None where such an episode ends."""
-        return _say(f"Error: {reason}", pictures) if self.corrects else None
+        return _say(self.prompts.fill(CORRECTION, {"reason": reason}), pictures) if self.corrects else None
 
     def ask_for_answer(self) -> Message | None:
         """None: these episodes end at their limits."""
@@ -153,7 +152,8 @@ class PyVisionRLNoHintDialect(PyVisionRLDialect):
         values = {**information([image for _, image in named]), "image_information": "\n".join(lines)}
         return _without_pictures(
             task,
-            self.prompts.around_query(NO_HINT, values),
+            self.prompts,
+            self.prompts.around_query(NO_HINT, {**question_values(task), **values}),
             {f"image_hint_{number}": name for number, (name, _) in enumerate(named)},
         )
 
@@ -185,15 +185,17 @@ class PyVisionRLVideoDialect(PyVisionRLDialect):
         size = {"width": str(first.width), "height": str(first.height)}
         return _without_pictures(
             task,
-            self.prompts.around_query(VIDEO, {"image_information": "\n".join(lines), **size}),
+            self.prompts,
+            self.prompts.around_query(VIDEO, {**question_values(task), "image_information": "\n".join(lines), **size}),
             {f"video_clue_{number}": name for number, (name, _) in enumerate(named)},
         )
 
 
-def _without_pictures(task: Task, template: tuple[str, ...], bindings: Mapping[str, str]) -> Opening:
+def _without_pictures(task: Task, prompts: Prompts, template: tuple[str, ...], bindings: Mapping[str, str]) -> Opening:
     no_pictures: tuple[ImagePart, ...] = ()
     parts = opening_parts(task, no_pictures, template)
-    return Opening(messages=(Message(role="user", parts=parts),), bindings=bindings, files={}, pictures=0)
+    messages = (*system_message(prompts), Message(role="user", parts=parts))
+    return Opening(messages=messages, bindings=bindings, files={}, pictures=0)
 
 
 def _say(text: str, pictures: int) -> Observation:

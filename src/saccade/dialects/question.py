@@ -11,7 +11,7 @@ from string import ascii_uppercase
 
 from saccade.errors import SettingsError
 from saccade.record.content import ImagePart, VideoPart
-from saccade.record.task import Task
+from saccade.record.task import AnswerType, Task
 
 
 class VideoNotShownError(SettingsError):
@@ -25,6 +25,25 @@ def question_text(task: Task) -> str:
     """The question, and one line for each choice: `A. first`. More than 26 choices are numbered from 1."""
     marks = ascii_uppercase if len(task.choices) <= 26 else [str(number) for number in range(1, len(task.choices) + 1)]
     return "\n".join([task.question, *(f"{mark}. {choice}" for mark, choice in zip(marks, task.choices, strict=False))])
+
+
+_FORMS = {
+    AnswerType.CHOICE: ("multiple-choice", "the letter of one choice"),
+    AnswerType.YES_NO: ("yes/no", "yes or no"),
+    AnswerType.NUMBER: ("numerical", "a number"),
+    AnswerType.BOX: ("grounding", "[left, top, right, bottom] in pixels"),
+    AnswerType.LIST: ("listing", "the items, with commas between them"),
+}
+_FORM = ("visual", "a word, a number or a short phrase")
+
+
+def question_values(task: Task) -> dict[str, str]:
+    """What a template may have filled in of the question: `query`, `task_type` and `output_format`.
+
+    The last two are as much as the type of the answer tells.
+    """
+    kind, form = _FORMS.get(task.answer_type, _FORM)
+    return {"query": question_text(task), "task_type": kind, "output_format": form}
 
 
 def split_at_pictures(text: str, pictures: int) -> tuple[str | int, ...]:

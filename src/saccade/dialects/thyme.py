@@ -14,15 +14,17 @@ beyond it: figures, and text printed before an error. Presets: `eval` (5 turns) 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from posixpath import normpath
 from types import MappingProxyType
+from typing import Self
 
 from saccade.dialects.base import Observation, Opening
 from saccade.dialects.faults import ends_inside
-from saccade.dialects.layout import join_texts, question_parts
+from saccade.dialects.layout import join_texts, question_parts, system_message
 from saccade.dialects.outcome import failure, reject_lost, with_notes
-from saccade.dialects.question import pictures_of, question_text
+from saccade.dialects.prompt_texts import SYSTEM, USER, Prompts
+from saccade.dialects.question import pictures_of, question_values
 from saccade.dialects.tags import TagGuard
 from saccade.dialects.text import answer_in, blocks, code_in_block
 from saccade.record.action import Action, Answer, Code, ParseError
@@ -58,6 +60,7 @@ Answer questions about pictures, and look closer with Python where that helps.
 
 _SUFFIXES = {"image/jpeg": ".jpg", "image/gif": ".gif", "image/bmp": ".bmp", "image/tiff": ".tiff"}
 _FORMAT = "\n\n### **Output Format (strict adherence required):**\n\n<think>...</think>\n<answer>...</answer>\n"
+OWN = Prompts({SYSTEM: SYSTEM_PROMPT, USER: "{query}{image_information}" + _FORMAT}, "Saccade's own prompts")
 _SESSION = SessionOptions(
     state=StatePolicy.KEEP,
     repairs=("code_fence", "stray_indent", "cv_for_cv2", "missing_import", "path_alias", "clamp_crop"),
@@ -78,7 +81,11 @@ class ThymeDialect:
     session: SessionOptions = _SESSION
     sandbox: Limits = _SANDBOX
     limits: EpisodeLimits = _LIMITS
-    system_prompt: str = SYSTEM_PROMPT
+    prompts: Prompts = OWN
+
+    def with_prompts(self, prompts: Prompts) -> Self:
+        """The same dialect with the texts of `prompts` in place of its own."""
+        return replace(self, prompts=self.prompts.replaced_by(prompts))
 
     def open(self, task: Task) -> Opening:
         """The first messages. Raises `SettingsError` for a task with a video."""
@@ -88,11 +95,11 @@ class ThymeDialect:
             f'\n\n### User Image Path:** "{path}"\n### User Image Size:** "{part.width}x{part.height}"'
             for path, (_, part) in zip(paths, pictures, strict=True)
         )
-        question = question_parts(question_text(task), [part for _, part in pictures])
-        user = Message(role="user", parts=join_texts([*question, TextPart(text=details + _FORMAT)]))
+        text = self.prompts.fill(USER, {**question_values(task), "image_information": details})
+        user = Message(role="user", parts=question_parts(text, [part for _, part in pictures]))
         strings = {"temp_output_dir": "."} | ({"image_path": paths[0]} if paths else {})
         return Opening(
-            messages=(Message(role="system", parts=(TextPart(text=self.system_prompt),)), user),
+            messages=(*system_message(self.prompts), user),
             bindings={},
             files={path: name for path, (name, _) in zip(paths, pictures, strict=True)},
             pictures=len(pictures),

@@ -10,16 +10,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from saccade.dialects.base import Dialect
-from saccade.dialects.prompt_file import ANY, Prompts
+from saccade.dialects.prompt_texts import ANY, Prompts
 from saccade.dialects.pyvision import PyVisionDialect
+from saccade.dialects.pyvision_prompts import FRAME, RL_FRAME
 from saccade.dialects.pyvision_rl import PyVisionRLVideoDialect
 from saccade.record.trajectory import EpisodeLimits
 
-_BARE = Prompts({ANY: "{query}"}, "the prompts of saccade-tiny")
-_DIRECT = Prompts({ANY: "No code.\n{query}"}, "the prompts of saccade-tiny")
+_BARE = Prompts({**FRAME, ANY: "{query}"}, "the prompts of saccade-tiny")
+_DIRECT = Prompts({**FRAME, ANY: "No code.\n{query}"}, "the prompts of saccade-tiny")
+_VIDEO = Prompts({**RL_FRAME, ANY: "{query}"}, "the prompts of saccade-tiny")
 
 PRESETS: Mapping[str, Dialect] = {
     "look": PyVisionDialect("tiny@1:look", prompts=_BARE, limits=EpisodeLimits(turns=57)),
     "direct": PyVisionDialect("tiny@1:direct", prompts=_DIRECT, limits=EpisodeLimits(turns=1)),
-    "video": PyVisionRLVideoDialect("tiny@1:video", EpisodeLimits(turns=4), corrects=True, prompts=_BARE),
+    "video": PyVisionRLVideoDialect("tiny@1:video", EpisodeLimits(turns=4), corrects=True, prompts=_VIDEO),
 }

@@ -5,7 +5,8 @@
 
 Every published shape of a call is read (see `calls`), names that published code gives to one tool lead to the tool that
 is offered. `faults` lists what is wrong with the form of a turn (E1 of the paper's errors), also where the turn was
-understood all the same; a `strict` dialect takes no turn with a fault. Tools are data: `replace(dialect, tools=...)`.
+understood all the same; a `strict` dialect takes no turn with a fault. Tools are data: `replace(dialect, tools=...)`;
+the prompt has a short line for each, and a prompt file can ask for the whole schema.
 Pictures have numbers, `image_0` on, under which tools find them.
 
 Presets: `paper` (flat calls, results in an `output` fence, three turns, a call beside an answer is a fault) and `repo`
@@ -16,21 +17,22 @@ Not reproduced: text without tags taken for an answer, gold answers in feedback,
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Self
 
 from saccade.dialects.base import Observation, Opening
 from saccade.dialects.calls import ALL_SHAPES, CallShape, ReadCall, read_call, resolve_name, write_call
 from saccade.dialects.faults import Fault, FaultKind, ends_inside, find_tag_faults
-from saccade.dialects.layout import join_texts, labelled, question_parts
+from saccade.dialects.layout import join_texts, labelled, question_parts, system_message
 from saccade.dialects.outcome import failure, reject_lost, with_notes
-from saccade.dialects.question import pictures_of, question_text
+from saccade.dialects.prompt_texts import CORRECTION, LAST, SYSTEM, TOOL, USER, Prompts, as_written
+from saccade.dialects.question import pictures_of, question_values
 from saccade.dialects.tags import TagGuard
 from saccade.dialects.text import answer_in, blocks, outside_thoughts
+from saccade.dialects.tool_list import SHORT, listed
 from saccade.models.base import ToolSpec
 from saccade.record.action import Action, Answer, ParseError, ToolCall
 from saccade.record.base import clean_text
@@ -50,6 +52,41 @@ _LABEL = "image_"
 _SESSION = SessionOptions()
 _SANDBOX = Limits()
 _LIMITS = EpisodeLimits(turns=3)
+_SYSTEM = """\
+You answer questions about pictures with the help of tools.
+
+{begins}
+1. It calls a tool in <tool_call> and </tool_call>, as JSON: {call}.
+2. It answers in <answer> and </answer>.
+Never do both in one turn. Use a fitting tool before you answer, and rest the answer on what it returned.
+Pictures are named image_0, image_1 and so on.
+
+Tools (a question mark follows what may be left out; a box is [left, top, right, bottom]):
+"""
+
+
+def own_prompts(shape: CallShape = CallShape.FLAT, *, thinks: bool = True) -> Prompts:
+    """Saccade's own texts, for calls in that shape and turns with or without thoughts."""
+    begins = (
+        "Every turn opens with your thoughts in <think> and </think> and then does one of two things:"
+        if thinks
+        else "Every turn does one of two things, without any thoughts or other text before it:"
+    )
+    call = {
+        CallShape.FLAT: '{"tool": "NAME", "ARGUMENT": VALUE, ...}',
+        CallShape.PARAMETERS: '{"tool": "NAME", "parameters": {"ARGUMENT": VALUE, ...}}',
+    }.get(shape, '{"name": "NAME", "arguments": {"ARGUMENT": VALUE, ...}}')
+    form = "Think in <think>, then write" if thinks else "Write"
+    return Prompts(
+        {
+            SYSTEM: as_written(_SYSTEM.format(begins=begins, call=call), ()) + "{tools}",
+            USER: "{query}",
+            TOOL: SHORT,
+            CORRECTION: f"Error: {{reason}} {form} one <tool_call> or one <answer>.",
+            LAST: "No further tool call is possible. Answer now, with what you have seen, in <answer> and </answer>.",
+        },
+        "Saccade's own prompts",
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,13 +96,14 @@ class VistaDialect:
     id: str = "vista@1"
     tools: tuple[ToolSpec, ...] = ()
     """Offered in the system prompt."""
+    prompts: Prompts = field(default_factory=own_prompts)
     shapes: tuple[CallShape, ...] = (CallShape.FLAT, CallShape.PARAMETERS)
     """How calls are written: the first of them that can hold the call. A strict dialect reads only these."""
     strict: bool = False
     call_beside_answer: bool = False
     """Whether a call is run although the turn answers too; otherwise that is a parse error."""
     thinks: bool = True
-    """Whether turns open with a thought; without, the prompt asks for none and `write` leaves it out."""
+    """Whether turns open with a thought; without, `write` leaves it out."""
     fenced: bool = True
     """Whether results stand in an `output` fence."""
     stop: tuple[str, ...] = ("</tool_call>", "</answer>")
@@ -77,13 +115,18 @@ class VistaDialect:
         """The same dialect, offering `tools`."""
         return replace(self, tools=tools)
 
+    def with_prompts(self, prompts: Prompts) -> Self:
+        """The same dialect with the texts of `prompts` in place of its own."""
+        return replace(self, prompts=self.prompts.replaced_by(prompts))
+
     def open(self, task: Task) -> Opening:
         """The first messages. Raises `SettingsError` for a task with a video."""
         pictures = pictures_of(task, self.id)
-        question = question_parts(question_text(task), [part for _, part in pictures], _LABEL)
-        system = TextPart(text=_system_prompt(self.tools, self.shapes[0], self.thinks))
+        text = self.prompts.fill(USER, question_values(task))
+        question = question_parts(text, [part for _, part in pictures], _LABEL)
+        system = system_message(self.prompts, listed(self.tools, self.prompts))
         return Opening(
-            messages=(Message(role="system", parts=(system,)), Message(role="user", parts=question)),
+            messages=(*system, Message(role="user", parts=question)),
             bindings={f"{_LABEL}{number}": name for number, (name, _) in enumerate(pictures)},
             files={},
             pictures=len(pictures),
@@ -130,14 +173,12 @@ class VistaDialect:
 
     def correct(self, reason: str, pictures: int) -> Observation:
         """The reason, a sentence of `parse`, as a result."""
-        form = "Think in <think>, then write" if self.thinks else "Write"
-        text = self._result(f"Error: {reason} {form} one <tool_call> or one <answer>.")
+        text = self._result(self.prompts.fill(CORRECTION, {"reason": reason}))
         return Observation(Message(role="user", parts=(TextPart(text=text),)), {}, pictures)
 
     def ask_for_answer(self) -> Message:
         """A request for the answer in its tags."""
-        text = "No further tool call is possible. Answer now, with what you have seen, in <answer> and </answer>."
-        return Message(role="user", parts=(TextPart(text=text),))
+        return Message(role="user", parts=(TextPart(text=self.prompts.fill(LAST)),))
 
     def _read(self, text: str, finish: FinishReason) -> tuple[Action, tuple[Fault, ...]]:
         text = clean_text(text)
@@ -197,44 +238,17 @@ def _nothing(text: str, finish: FinishReason) -> Fault:
     return Fault(FaultKind.NO_ACTION, "There is neither a call in <tool_call> nor an answer in <answer>.")
 
 
-def _system_prompt(tools: tuple[ToolSpec, ...], shape: CallShape, thinks: bool) -> str:
-    """How a turn is written, and each tool with its schema."""
-    begins = (
-        "Every turn opens with your thoughts in <think> and </think> and then does one of two things:"
-        if thinks
-        else "Every turn does one of two things, without any thoughts or other text before it:"
-    )
-    example = {
-        CallShape.FLAT: '{"tool": "...", "task": "..."}, where further arguments stand beside "tool"',
-        CallShape.PARAMETERS: '{"tool": "...", "parameters": {...}}',
-    }.get(shape, '{"name": "...", "arguments": {...}}')
-    described = [f"- {tool.name}: {tool.description} Arguments: {json.dumps(tool.parameters)}" for tool in tools]
-    return "\n".join(
-        [
-            "You answer questions about pictures with the help of tools.",
-            "",
-            begins,
-            f"1. It calls a tool in <tool_call> and </tool_call>, as JSON: {example}.",
-            "2. It answers in <answer> and </answer>.",
-            "Never do both in one turn. Use a fitting tool before you answer, and rest the answer on what it returned.",
-            "Pictures are named image_0, image_1 and so on.",
-            "",
-            "Tools:",
-            *(described or ["(none)"]),
-        ]
-    )
-
-
 PRESETS: Mapping[str, VistaDialect] = MappingProxyType(
     {
         "paper": VistaDialect(),
         "repo": VistaDialect(
             id="vista@1:repo",
+            prompts=own_prompts(CallShape.PARAMETERS),
             shapes=(CallShape.PARAMETERS,),
             call_beside_answer=True,
             fenced=False,
             limits=EpisodeLimits(turns=10),
         ),
-        "tools-only": VistaDialect(id="vista@1:tools-only", thinks=False),
+        "tools-only": VistaDialect(id="vista@1:tools-only", prompts=own_prompts(thinks=False), thinks=False),
     }
 )

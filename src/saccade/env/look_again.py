@@ -15,8 +15,9 @@ would fail in every episode (a machine that cannot isolate, media that are missi
 
 from __future__ import annotations
 
+import os
 import weakref
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypedDict, Unpack
 
@@ -25,6 +26,7 @@ from gymnasium import spaces
 
 from saccade.dialects.base import Dialect
 from saccade.dialects.registry import load_dialect
+from saccade.dialects.tool_list import ToolList
 from saccade.env.example_turns import example_turns
 from saccade.env.observations import EnvObservation, as_text, flat, observation
 from saccade.env.playing import Playing
@@ -33,8 +35,9 @@ from saccade.env.rubric import Rubric, as_rubric
 from saccade.env.spaces import PicturesSpace, TextSpace
 from saccade.env.stage import EnvResources, SandboxSource, StoreSource
 from saccade.env.tasks import task_source
-from saccade.episode.equip import equipped
 from saccade.episode.plan import Plan
+from saccade.episode.session_limits import SessionLimits
+from saccade.episode.settings import SpeechSettings
 from saccade.errors import SettingsError
 from saccade.record.score import total
 from saccade.record.suggest import did_you_mean
@@ -58,6 +61,14 @@ class LookAgainOptions(TypedDict, total=False):
     """Default: those of the dialect."""
     tools: Sequence[str] | None
     """Names of typed tools to offer. Default: the dialect's own; of `vista`, all."""
+    tool_list: ToolList | None
+    """How the prompt lists them, `short` or `schema`. Default: as the dialect, or the prompt file, has it."""
+    prompt_file: str | os.PathLike[str] | None
+    """Texts in place of the dialect's own, as `saccade.dialects.prompt_file` reads them."""
+    prompt_names: Mapping[str, str] | None
+    """Place of a text -> its name in the prompt file, where that has another."""
+    session: SessionLimits | None
+    """Limits of the sandbox's sessions in place of the dialect's; of a sandbox that is given the wall time alone."""
     render_mode: str | None
     """`ansi`, or None."""
 
@@ -68,6 +79,10 @@ class _Given:
     rubric: Rubric | str | None = None
     limits: EpisodeLimits | None = None
     tools: Sequence[str] | None = None
+    tool_list: ToolList | None = None
+    prompt_file: str | os.PathLike[str] | None = None
+    prompt_names: Mapping[str, str] | None = None
+    session: SessionLimits | None = None
     render_mode: str | None = None
 
 
@@ -100,7 +115,14 @@ class LookAgainEnv(gymnasium.Env[EnvObservation, str]):
         if given.render_mode not in (None, *self.metadata["render_modes"]):
             raise SettingsError(f"there is no render mode {given.render_mode!r}; use 'ansi' or None")
         chosen = load_dialect(dialect) if isinstance(dialect, str) else dialect
-        self.dialect, self._tools = equipped(chosen, given.tools or ())
+        speech = {
+            "prompt_file": os.fspath(given.prompt_file or ""),
+            "prompt_names": given.prompt_names or {},
+            "tools": tuple(given.tools or ()),
+            "tool_list": given.tool_list or "",
+            "session": given.session or SessionLimits(),
+        }
+        self.dialect, self._tools = SpeechSettings.model_validate(speech).prepared(chosen)
         self.render_mode = given.render_mode
         self._rubric = as_rubric(given.rubric)
         self._limits = given.limits

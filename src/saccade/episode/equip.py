@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from saccade.dialects.base import Dialect, FunctionDialect, ToolDialect
+from saccade.dialects.prompt_texts import SYSTEM, TOOL, Prompted
 from saccade.errors import SettingsError
 from saccade.models.base import ToolSpec
 from saccade.tools.toolbox import Toolbox
@@ -30,6 +31,13 @@ def equipped(dialect: Dialect, names: Sequence[str] = ()) -> tuple[Dialect, Tool
         return dialect, Toolbox.of(*(tool.name for tool in dialect.tools))
     if not names and isinstance(dialect, FunctionDialect):
         return dialect, None
+    if names and isinstance(dialect, Prompted) and TOOL in dialect.prompts.templates:
+        prompts = dialect.prompts
+        if SYSTEM in prompts.templates and not prompts.has_field(SYSTEM, "tools"):
+            raise SettingsError(
+                f"tools are named, and the system message of {prompts.source} has no {{tools}} where they could be "
+                "listed. Add it, or leave tools out."
+            )
     tools = Toolbox.of(*names)
     if names and (missing := tools.missing()):
         listed = "; ".join(f"{name} ({need})" for name, need in missing.items())

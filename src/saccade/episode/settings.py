@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from pydantic import Field
+
 from saccade.dialects.base import Dialect
-from saccade.dialects.prompt_file import Prompted, read_prompt_file
+from saccade.dialects.prompt_file import read_prompt_file
+from saccade.dialects.prompt_texts import Prompted
 from saccade.dialects.registry import load_dialect
+from saccade.dialects.tool_list import ToolList, listing
 from saccade.episode.equip import equipped
 from saccade.episode.session_limits import SessionLimits
 from saccade.errors import SettingsError
@@ -20,44 +24,70 @@ from saccade.tasks.frames import FrameSettings
 from saccade.tools.toolbox import Toolbox
 
 
-class EpisodeSettings(Settings):
+class PromptSettings(Settings):
+    """What a dialect says and offers."""
+
+    prompt_file: str = ""
+    """Texts in place of the dialect's own, as `saccade.dialects.prompt_file` reads them."""
+    prompt_names: dict[str, str] = Field(default_factory=dict)
+    """Place of a text (`system`, `user`, ...) -> its name in the prompt file, where that has another; no other text of
+    the file is used then."""
+    tools: tuple[str, ...] = ()
+    """Typed tools to offer, for a dialect whose models call tools; none: see `saccade.episode.equip`."""
+    tool_list: ToolList = ""
+    """How the prompt lists them: `short` or `schema`; empty: as the dialect, or the prompt file, has it."""
+
+    def equipped(self, dialect: Dialect) -> tuple[Dialect, Toolbox | None]:
+        """The dialect with the user's prompt and tools, and the toolbox.
+
+        Raises:
+            SettingsError: it takes no prompt, or no tools.
+            PromptFileError: the prompt file cannot be used.
+            RegistryError: there is no such tool.
+        """
+        dialect = listing(dialect, self.tool_list)
+        if self.prompt_names and not self.prompt_file:
+            raise SettingsError("prompt_names are names in a prompt file, and none is given. Name it in prompt_file.")
+        if self.prompt_file:
+            if not isinstance(dialect, Prompted):
+                raise SettingsError(f"dialect {dialect.id} has no prompt that a file could replace. Leave it out.")
+            dialect = dialect.with_prompts(read_prompt_file(Path(self.prompt_file), self.prompt_names))
+        return equipped(dialect, self.tools)
+
+
+class SpeechSettings(PromptSettings):
+    """What a dialect says and offers, and where its code runs: the same for every command with episodes."""
+
+    session: SessionLimits = SessionLimits()
+    """Limits of the sandbox's sessions in place of the dialect's."""
+    sandbox: str = "local"
+    """`local`, or the address of a `saccade sandbox serve`."""
+
+    def prepared(self, dialect: Dialect) -> tuple[Dialect, Toolbox | None]:
+        """As `equipped`, with the user's limits of sessions too; `SettingsError` where they cannot be set."""
+        return self.equipped(self.session.applied(dialect, self.sandbox))
+
+
+class EpisodeSettings(SpeechSettings):
     """Everything but the task that decides how an episode is played."""
 
     model: str
     """As `saccade.models.registry` names it."""
     dialect: str = ""
     """Empty: the one that suits the model, see `saccade.episode.suited`."""
-    prompt_file: str = ""
     sampling: Sampling = Sampling()
     limits: EpisodeLimits = EpisodeLimits()
     """Those that are set stand in place of the dialect's."""
-    tools: tuple[str, ...] = ()
-    """Typed tools to offer, for a dialect whose models call tools; none: see `saccade.episode.equip`."""
     media: MediaSettings = MediaSettings()
     """How large pictures may be, and how large they are shown."""
     frames: FrameSettings = FrameSettings()
     """Videos shown as frames that were sampled before; see `saccade.tasks.frames`."""
-    session: SessionLimits = SessionLimits()
-    """Limits of the sandbox's sessions in place of the dialect's."""
-    sandbox: str = "local"
-    """`local`, or the address of a `saccade sandbox serve`."""
     retry: RetryPolicy = DEFAULT_RETRY
     """How often a request to a model (a judge too) is tried, and for how long."""
 
     def spoken(self, dialect: Dialect | None = None) -> tuple[Dialect, Toolbox | None]:
-        """The dialect (or the one given) with the user's prompt, limits and tools, and the toolbox.
-
-        Raises:
-            SettingsError: it takes no prompt, no tools, or no other limits.
-            PromptFileError: the prompt file cannot be used.
-            RegistryError: there is no such dialect or tool.
-        """
-        dialect = dialect or load_dialect(self.dialect)
-        if self.prompt_file:
-            if not isinstance(dialect, Prompted):
-                raise SettingsError(f"dialect {dialect.id} has no prompt that a file could replace. Leave it out.")
-            dialect = dialect.with_prompts(read_prompt_file(Path(self.prompt_file)))
-        return equipped(self.session.applied(dialect, self.sandbox), self.tools)
+        """`prepared`, of the dialect given or else the one that is named. Raises `RegistryError` for a name too."""
+        return self.prepared(dialect or load_dialect(self.dialect))
 
     def provider(self, dialect: Dialect) -> Sandbox:
         """The sandbox, with the limits of the dialect; those of a remote one are its server's."""

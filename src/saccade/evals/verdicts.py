@@ -133,7 +133,8 @@ def _needs_no_card(name: str) -> bool:
     """Whether the source is a file of tasks, or a world; of the user's own code, only one that this process loaded."""
     if name.endswith(".toml"):
         return False
-    if Path(name).exists() or Path(name.rpartition(":")[0]).is_dir():
+    folder = name.rpartition(":")[0]
+    if Path(name).exists() or (folder and Path(folder).is_dir()):
         return True
     with suppress(SaccadeError):
         WORLDS.load_recorded(name.removeprefix("world:"))

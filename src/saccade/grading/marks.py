@@ -37,7 +37,9 @@ _SENTENCE_END = re.compile(
     r"[.!]\s+(?=[A-Z*(])|\s(?:because|since)\s"
 )
 _FORMULA = re.compile(r"(?:\\[A-Za-z]+|[\^_√])\s*\{")
-_CURLY = re.compile(r"(?<![\\^_}\]A-Za-z0-9])\{(?P<inside>[^{}\\\":]{1,200})\}")
+_CURLY = re.compile(
+    r"(?:(?<![A-Za-z])(?P<name>[A-Za-z]+)\s?=\s?)?(?<![\\^_}\]A-Za-z0-9])\{(?P<inside>[^{}\\\":]{1,200})\}"
+)
 _IN_BRACES = re.compile(r"[\s*_$'\"]*(?:\{|[A-Za-z]+\s?=\s?\{)")
 _EDGES: Final = " *_:`#>"
 
@@ -138,7 +140,6 @@ def _in_line(line: str, position: int, below: str) -> Iterator[tuple[int, int, C
 def _groups(text: str) -> list[str]:
     plain = "\n".join(line for line in text.split("\n") if _FORMULA.search(line) is None)
     groups = list(_CURLY.finditer(plain))
-    names = [re.search(r"([A-Za-z]+)\s?=\s?$", plain[max(0, found.start() - 30) : found.start()]) for found in groups]
-    if len(groups) > 1 and all(names):
-        return [", ".join(f"{name[1]}={found['inside']}" for name, found in zip(names, groups, strict=True) if name)]
+    if len(groups) > 1 and all(found["name"] for found in groups):
+        return [", ".join(f"{found['name']}={found['inside']}" for found in groups)]
     return [found["inside"] for found in groups]

@@ -27,6 +27,8 @@ _PATH = getattr(os, "O_PATH", 0)
 _OPENING = os.O_ACCMODE | os.O_DIRECTORY | _FLAGS | _PATH
 _PUNCH_HOLE_KEEP_SIZE = 3
 _GONE = " (deleted)"
+_BOUND = ("/memfd:saccade-image", "/memfd:saccade-array")
+"""Beginnings of the names of pictures and arrays of the host."""
 _STANDARD = (0, 1, 2)
 _OWN = frozenset((*_STANDARD, *range(wire.WORKSPACE_FD, wire.FIRST_FREE_FD)))
 """Descriptors of the session itself."""
@@ -44,7 +46,7 @@ class Kept:
 
 
 @dataclass(frozen=True, slots=True)
-class HeldDescriptors:
+class OpenState:
     """What a process holds beside its memory at the end of a kept call."""
 
     files: dict[int, Kept]
@@ -68,13 +70,22 @@ def close_what_cannot_be_kept() -> list[str]:
             what = _why_not(fd)
         except OSError:
             continue
-        if what is not None:
-            _bury(fd)
+        if what is None:
+            continue
+        # What `mmap` keeps open of a mapped picture is no doing of the program; the mapping needs no descriptor.
+        mapped = _is_bound(fd)
+        _bury(fd)
+        if not mapped:
             notes.append(
                 f"{what} was closed when the code ended (descriptor {fd}): what it holds could not be put back after "
                 "a call that fails. Open it in the call that uses it."
             )
     return notes
+
+
+def _is_bound(fd: int) -> bool:
+    """Whether `fd` holds pixels that the host has bound; they are sealed."""
+    return os.readlink(f"/proc/self/fd/{fd}").startswith(_BOUND)
 
 
 def _why_not(fd: int) -> str | None:
@@ -116,7 +127,7 @@ def _in_workspace(path: str) -> str | None:
     return path[len(real) + 1 :] if path.startswith(real + "/") else None
 
 
-def standing() -> HeldDescriptors:
+def standing() -> OpenState:
     """What is open now, and where this process stands."""
     files = {}
     for fd in program_fds():
@@ -124,10 +135,10 @@ def standing() -> HeldDescriptors:
             flags = fcntl.fcntl(fd, fcntl.F_GETFL) & _OPENING
             position = -1 if flags & _PATH else os.lseek(fd, 0, os.SEEK_CUR)
             files[fd] = Kept(flags, position, _in_workspace(os.readlink(f"/proc/self/fd/{fd}")))
-    return HeldDescriptors(files, inside())
+    return OpenState(files, inside())
 
 
-def put_back(kept: HeldDescriptors) -> None:
+def put_back(kept: OpenState) -> None:
     """Make open files, their positions and flags, and the current folder what they were; after the files themselves.
 
     A file that was removed meanwhile is another one now, under the same name: it is opened again.
@@ -137,7 +148,7 @@ def put_back(kept: HeldDescriptors) -> None:
         fcntl.fcntl(fd, fcntl.F_SETFL, 0)
         os.lseek(fd, 0, os.SEEK_SET)
     for fd, file in kept.files.items():
-        if file.path is not None and _is_another(fd, file.path):
+        if file.path is not None and _lost_its_name(fd, file.path):
             reopen(fd, file)
         elif file.position >= 0:
             fcntl.fcntl(fd, fcntl.F_SETFL, file.flags & _FLAGS)
@@ -156,13 +167,9 @@ def _empty_streams() -> None:
         os.lseek(fd, 0, os.SEEK_SET)
 
 
-def _is_another(fd: int, path: str) -> bool:
-    mine = os.fstat(fd)
-    try:
-        named = os.stat(path, dir_fd=wire.WORKSPACE_FD, follow_symlinks=False)
-    except OSError:
-        return False
-    return (mine.st_dev, mine.st_ino) != (named.st_dev, named.st_ino)
+def _lost_its_name(fd: int, path: str) -> bool:
+    """Whether `fd` is not known by that name any more: what has the name now is another file, or another link to it."""
+    return _in_workspace(os.readlink(f"/proc/self/fd/{fd}")) != path
 
 
 def reopen(fd: int, file: Kept) -> None:
@@ -193,7 +200,7 @@ def _open(path: str, flags: int) -> int:
             os.chmod(path, mode, dir_fd=wire.WORKSPACE_FD)
 
 
-def take_along(kept: HeldDescriptors) -> None:
+def take_along(kept: OpenState) -> None:
     """In a branch, whose workspace is another folder: open every file again, so that nothing is shared with the origin.
 
     Descriptors that were opened since are closed.

@@ -125,10 +125,13 @@ def _zygote(control: int, memfd: int) -> NextStep:
     with os.fdopen(memfd, "rb") as file:
         file.seek(0)
         orders = json.loads(file.read())
-    told = orders["standing"]
-    standing = Standing(tuple(told["namespaces"]), told["first_uid"], told["uids"], told["reasons"])
+    found = orders["standing"]
+    standing = Standing(tuple(found["namespaces"]), found["first_uid"], found["uids"], found["reasons"])
     if "ipc_namespace" in standing.namespaces:
         socket.sethostname(HOST_NAME)
+    if group := orders["settings"]["zygote_cgroup"]:
+        with contextlib.suppress(OSError), open(f"{group}/cgroup.procs", "wb", 0) as procs:
+            procs.write(b"0")
     return zygote(socket.socket(fileno=control), orders["settings"], standing)
 
 

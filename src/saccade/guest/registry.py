@@ -19,7 +19,7 @@ WORK_SECONDS = 1.0
 """Most CPU seconds that a session may use to get ready for a call; to fork large memory takes a tenth of it."""
 
 
-class SeatRegistry:
+class SessionBooks:
     """Sessions by id and by process; tells the host what becomes of them."""
 
     def __init__(self, control: socket.socket, nursery: Nursery, template: Template) -> None:

@@ -24,7 +24,7 @@ from . import descriptors, images, wire
 from .cell import run_cell
 from .compact import give_back_memory
 from .config import GuestConfig
-from .descriptors import HeldDescriptors
+from .descriptors import OpenState
 from .fork import CLONE_PARENT, Forker
 from .outbox import Outbox
 from .preload import draw_unseen, preload
@@ -49,7 +49,7 @@ class Interpreter:
     workspace: Workspace
     shown: ShownPictures
     forker: Forker
-    standing: HeldDescriptors = field(default_factory=lambda: HeldDescriptors({}, ""))
+    standing: OpenState = field(default_factory=lambda: OpenState({}, ""))
     """What was open when the last kept call ended."""
 
 

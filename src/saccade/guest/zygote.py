@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import groups, inspection, wire
 from .fork import Forker
-from .registry import SeatRegistry
+from .registry import SessionBooks
 from .seat import Seat
 from .template import NextStep, Template, serve
 
@@ -35,7 +35,7 @@ RECHECK_SECONDS = 0.002
 WATCH_SECONDS = 0.1
 
 
-class Zygote(SeatRegistry):
+class Zygote(SessionBooks):
     """Serves the host's orders until the control socket closes."""
 
     def serve(self) -> None:

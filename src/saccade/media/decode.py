@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 import os
+import sys
 import threading
 import warnings
 from collections.abc import Iterator
@@ -65,7 +66,7 @@ class DecodeLimits:
 
 
 DEFAULT_LIMITS: Final = DecodeLimits()
-_NO_LIMITS: Final = DecodeLimits(data_bytes=2**62, pixels=2**62, side=2**31)
+_NO_LIMITS: Final = DecodeLimits(data_bytes=sys.maxsize, pixels=sys.maxsize, side=sys.maxsize)
 
 
 class UnknownFormatError(DecodeError):

@@ -17,6 +17,7 @@ from typing import ClassVar
 from pydantic import Field, JsonValue, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
 
 from saccade.dialects.registry import load_dialect
+from saccade.episode.settings import PromptSettings
 from saccade.errors import SettingsError
 from saccade.grading.registry import load_grader
 from saccade.models.retry import DEFAULT_RETRY, RetryPolicy
@@ -107,7 +108,7 @@ class RlOptimizerSettings(Settings):
     """How often a step's rollouts are used."""
 
 
-class Recipe(Settings):
+class Recipe(PromptSettings):
     """One way to train."""
 
     RENAMED: ClassVar = {"optimiser": "optimizer"}
@@ -155,7 +156,7 @@ def load_recipe(
         raise SettingsError(f"{name_or_path} has no profile {profile!r}. {hint}")
     changes = None if profile is None else whole.profile[profile]
     recipe = load_settings(Recipe, path, overrides, given=changes).model_copy(update={"profile": {}})
-    load_dialect(recipe.dialect)
+    recipe.equipped(load_dialect(recipe.dialect))
     recipe.load_reward()
     if recipe.reward.judge != "none":
         JUDGES.load(recipe.reward.judge)

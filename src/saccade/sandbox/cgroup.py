@@ -24,8 +24,10 @@ from saccade.errors import SandboxError
 from saccade.sandbox.cgroup_places import candidates, cpu_place, enable, mounts, read, write
 
 PREFIX = "saccade-"
-WEIGHT_PER_PROCESSOR = 4
+WEIGHT_PER_PROCESSOR = 1
 """What all sessions together weigh against a process outside, for each processor."""
+ZYGOTE_WEIGHT = 16
+"""What the zygote weighs against a session."""
 
 
 class SessionCgroup:
@@ -86,6 +88,8 @@ class Cgroups:
         self._late: list[str] = []
         self.no_cpu = "not asked for"
         """Why sessions have no equal shares of the processors; empty if they have."""
+        self.zygote = ""
+        """The zygote's own group, which it joins by itself; empty if there is none."""
         self._names = itertools.count(1)
         self._pids = len(self.folders) - 1
         """Which of the folders limits processes; the first limits memory."""
@@ -119,7 +123,8 @@ class Cgroups:
     def share_processors(self) -> None:
         """Give every session that is made from now on an equal share of the processors, however many processes it has.
 
-        All sessions together weigh as much as a few ungrouped processes for each processor. Sets `no_cpu`.
+        All sessions together weigh as much as one process outside for each processor: more would starve the host, and
+        the zygote, which weighs more than they do, is in a group of its own. Sets `no_cpu`.
         """
         weight = WEIGHT_PER_PROCESSOR * (os.cpu_count() or 1)
         try:
@@ -135,6 +140,14 @@ class Cgroups:
                     os.mkdir(folder)
                     self.folders += (folder,)
                 write(f"{folder}/cpu.shares", min(262_144, 1024 * weight))
+            # Every session waits for the zygote: it must not wait for theirs.
+            zygote = os.path.join(folder, "zygote")
+            os.mkdir(zygote)
+            if self.version == 2:
+                write(f"{zygote}/cpu.weight", 100 * ZYGOTE_WEIGHT)
+            else:
+                write(f"{zygote}/cpu.shares", 1024 * ZYGOTE_WEIGHT)
+            self.zygote = zygote
         except OSError as error:
             self.no_cpu = f"processors cannot be shared out: {error}"
         else:

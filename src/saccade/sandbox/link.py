@@ -142,7 +142,8 @@ class Link:
 
     def _get_ready(self, steps: Callable[[], Coroutine[Any, Any, None]]) -> None:
         self._prepared = asyncio.create_task(self._or_end(steps))
-        self._prepared.add_done_callback(_retrieve)
+        # A failure is found by the next `ready`; a session that is never used again must not complain at exit.
+        self._prepared.add_done_callback(lambda task: task.cancelled() or task.exception())
 
     async def _or_end(self, steps: Callable[[], Coroutine[Any, Any, None]]) -> None:
         try:
@@ -235,6 +236,8 @@ class Link:
     def prepare(self, *, rollback: bool) -> None:
         """Begin to get ready for the next call; with `rollback`, first throw the last one away."""
         self._calling = False
+        # It is the keeper now, another session's, or dead: a rehearsal that ends late must not stop it.
+        self._leaf.forget()
         self._get_ready(lambda: self._prepare(rollback))
 
     async def _prepare(self, rollback: bool) -> None:
@@ -302,7 +305,7 @@ class Link:
     async def branch(self, link: Link) -> None:
         """Make this idle session's leaf the keeper of `link`, which is new. Raises `GuestFaultError` if it cannot be.
 
-        The leaf alone is given what belongs to the branch, so that neither the origin nor another branch has seen it.
+        The leaf alone is given what belongs to the branch: neither the origin nor another branch has seen it.
         """
         self._calling = True
         answer, [workspace] = await self.zygote.order("workspace", self.id)
@@ -342,9 +345,3 @@ class Link:
             os.close(outbox)
             if self.cgroup is not None:
                 self.cgroup.remove()
-
-
-def _retrieve(task: asyncio.Task[None]) -> None:
-    # A failure is found by the next `ready`; a session that is never used again must not complain at exit.
-    if not task.cancelled():
-        task.exception()

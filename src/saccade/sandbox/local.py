@@ -222,6 +222,7 @@ class LocalSandbox:
             "without": sorted(layer.value for layer in self._without),
             "folder": self._folder.name,
             "leftover_folders": [self._folder.name],
+            "zygote_cgroup": self._cgroups.zygote if self._cgroups is not None else "",
             "leftover_cgroups": self._cgroups.folders if self._cgroups is not None else [],
         }
 

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from importlib.util import find_spec
-from typing import Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
 from PIL import Image
 from pydantic import JsonValue, ValidationError
@@ -29,6 +29,9 @@ from saccade.tools.problem import CallProblem, Problem, ProblemKind
 from saccade.tools.result import ToolPicture, ToolResult, failed
 
 _log = logging.getLogger(__name__)
+
+TASK: Final = "task"
+"""What VISTA's calls say beside the tool's name."""
 
 A = TypeVar("A", bound=ToolModel)
 R = TypeVar("R", bound=ToolModel)
@@ -148,9 +151,10 @@ class Tool(ABC, Generic[A, R]):
         missing = self.needs.missing()
         if missing:
             return self._unavailable(f"not installed: {', '.join(missing)}")
+        arguments, unread = self._without_task(arguments)
         try:
             checked = check_arguments(self.arguments, self._unaliased(arguments, chosen))
-            return self._finished(self.run(checked, context), context)
+            return self._finished(self.run(checked, context), context, unread)
         except CallProblem as error:
             return failed(self.name, Status.ERROR, error.problem)
         except UnavailableError as error:
@@ -175,10 +179,23 @@ class Tool(ABC, Generic[A, R]):
         Raises:
             ToolError: the tool has no such alias.
         """
+        arguments, _ = self._without_task(arguments)
         try:
             return mistakes(self.arguments, self._unaliased(arguments, self._alias(alias)))
         except CallProblem as error:
             return (error.problem,)
+
+    def _without_task(self, arguments: object) -> tuple[object, str]:
+        """The arguments without VISTA's `task`, a text that says what a call is for, and a word that it was not read.
+
+        A tool with an argument of that name reads it.
+        """
+        if not isinstance(arguments, Mapping) or not isinstance(arguments.get(TASK), str):
+            return arguments, ""
+        if TASK in self.arguments.model_fields:
+            return arguments, ""
+        rest = {name: value for name, value in arguments.items() if name != TASK}
+        return rest, f"`{TASK}` does not change what {self.name} does; its arguments do."
 
     def _alias(self, name: str | None) -> Alias | None:
         if name is None or name == self.name:
@@ -206,7 +223,7 @@ class Tool(ABC, Generic[A, R]):
         mapped.update(alias.given)
         return mapped
 
-    def _finished(self, outcome: ToolOutcome[R], context: ToolContext) -> ToolResult:
+    def _finished(self, outcome: ToolOutcome[R], context: ToolContext, note: str) -> ToolResult:
         try:
             # Through JSON: what a caller stores must follow the schema that was promised, whoever wrote the tool.
             value = self.result.model_validate_json(outcome.value.model_dump_json()).model_dump(mode="json")
@@ -218,6 +235,7 @@ class Tool(ABC, Generic[A, R]):
         pictures = tuple(ToolPicture(name, image) for name, (_, image) in zip(names, outcome.pictures, strict=True))
         lines = [outcome.text or json.dumps(value, ensure_ascii=False)]
         lines += [f"New image {p.name}: {p.image.width} × {p.image.height} pixels." for p in pictures]
+        lines += [note] if note else []
         return ToolResult(self.name, Status.OK, value, pictures, "\n".join(lines))
 
     def _unavailable(self, why: str) -> ToolResult:

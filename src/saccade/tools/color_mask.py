@@ -51,9 +51,9 @@ class ColorMask(Tool[ColorMaskArguments, ColorMaskResult]):
 
     name = "color_mask"
     description = (
-        "Find the pixels of a colour, given as ranges of hue (degrees), saturation and value (0..1), in an image or a "
-        "region of it. Gives a new image, white where the colour is, with its number of pixels, its fraction, its "
-        "bounding box and the number of connected parts."
+        "Find the pixels of a colour, given as ranges: hue=[from, to] in degrees, saturation and value in 0..1. Gives "
+        "a new image, white where the colour is, with its number of pixels, its fraction, its bounding box and the "
+        "number of connected parts."
     )
     arguments = ColorMaskArguments
     result = ColorMaskResult

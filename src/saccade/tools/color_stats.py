@@ -37,7 +37,7 @@ class ColorStats(Tool[ColorStatsArguments, ColorStatsResult]):
 
     name = "color_stats"
     description = (
-        "Measure the colours of an image or a region of it: mean and standard deviation of red, green and blue "
+        "Measure the colours of an image or a region of it. Gives mean and standard deviation of red, green and blue "
         "(0..255), and a histogram of each. Use a small box to read the colour of one thing."
     )
     arguments = ColorStatsArguments

@@ -58,9 +58,9 @@ class Contours(Tool[ContoursArguments, ContoursResult]):
 
     name = "contours"
     description = (
-        "Outline the dark (or light) things in an image or a region of it and list them, largest first, with area, "
-        "perimeter, bounding box, centre and number of corners. Gives a new image with the outlines in red. Good for "
-        "counting and comparing clean shapes; things that touch count as one."
+        "Outline and list the dark (or light) things, largest first. Gives area, perimeter, bounding box, centre and "
+        "number of corners of each, and a new image with the outlines in red. Good for counting and comparing clean "
+        "shapes; things that touch count as one."
     )
     arguments = ContoursArguments
     result = ContoursResult

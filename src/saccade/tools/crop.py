@@ -55,9 +55,9 @@ class Crop(Tool[CropArguments, CropResult]):
 
     name = "crop"
     description = (
-        "Cut a rectangular region out of an image and give it back as a new image, enlarged by `scale` if you ask for "
-        "it. Use it to look closely at small details. The box is [left, top, right, bottom] in pixels of the named "
-        'image, or in 0..1 with units="normalized"; parts outside the image are cut off.'
+        "Cut a box out of an image as a new image, enlarged `scale` times. Use it to look closely at small details. "
+        'The box is [left, top, right, bottom] in pixels of the named image, or in 0..1 with units="normalized"; '
+        "parts outside the image are cut off."
     )
     arguments = CropArguments
     result = CropResult

@@ -106,9 +106,10 @@ class Draw(Tool[DrawArguments, DrawResult]):
 
     name = "draw"
     description = (
-        "Draw shapes on a copy of an image and give it back: box, point, line, ruler (a line with ticks whose length "
-        "in pixels is reported) and grid (equal cells with pixel coordinates at the edge). Each shape may have a "
-        "color, a width and a label. Use it to check coordinates by eye, to mark what you counted, or to measure."
+        'Draw shapes such as {"kind": "box", "box": [10, 10, 50, 40]} or {"kind": "ruler", "start": [0, 0], "end": '
+        "[9, 9]} on a copy of an image. Kinds are box, point (at), line, ruler (a line with ticks whose length in "
+        "pixels is reported) and grid (equal cells with pixel coordinates at the edge). Each shape may have a color, "
+        "a width and a label. Use it to check coordinates by eye, to mark what you counted, or to measure."
     )
     arguments = DrawArguments
     result = DrawResult

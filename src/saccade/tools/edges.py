@@ -38,7 +38,7 @@ class Edges(Tool[EdgesArguments, EdgesResult]):
 
     name = "edges"
     description = (
-        "Find the edges in an image or a region of it with the Canny detector. Gives a new image, white edges on "
+        "Find edges with the Canny detector. Gives a new image, white edges on "
         "black, and the fraction of pixels that are edges. Lower thresholds find weaker edges."
     )
     arguments = EdgesArguments

@@ -53,8 +53,8 @@ class HoughLines(Tool[LinesArguments, LinesResult]):
 
     name = "hough_lines"
     description = (
-        "Find straight line segments in an image or a region of it and list them, longest first, with both ends, "
-        "length in pixels and angle in degrees. Gives a new image with the segments in red."
+        "Find and list straight line segments, longest first. Gives both ends, length in pixels and angle in degrees "
+        "of each, and a new image with the segments in red."
     )
     arguments = LinesArguments
     result = LinesResult
@@ -108,8 +108,8 @@ class HoughCircles(Tool[CirclesArguments, CirclesResult]):
 
     name = "hough_circles"
     description = (
-        "Find circles of a range of radii in an image or a region of it and list their centres and radii in pixels. "
-        "Gives a new image with the circles in red. A smaller roundness finds more circles, and more false ones."
+        "Find circles of a range of radii and list their centres and radii. All lengths are in pixels. Gives a new "
+        "image with the circles in red. A smaller roundness finds more circles, and more false ones."
     )
     arguments = CirclesArguments
     result = CirclesResult

@@ -55,9 +55,9 @@ class MatchTemplate(Tool[MatchTemplateArguments, MatchTemplateResult]):
 
     name = "match_template"
     description = (
-        "Take a small region of an image as a template (template_box, in the same units as box) and find where it "
-        "appears in an image or a region of it, at the same size and orientation. Lists boxes and scores, best first; "
-        "the template itself is among them if it lies in the region searched."
+        "Find where the content of template_box appears again in an image. It is searched for at the same size and "
+        "orientation, in the region `box` if one is given; both boxes are in the same units. Lists boxes and scores, "
+        "best first; the template itself is among them if it lies in the region searched."
     )
     arguments = MatchTemplateArguments
     result = MatchTemplateResult

@@ -59,7 +59,7 @@ class Ocr(Tool[OcrArguments, OcrResult]):
 
     name = "ocr"
     description = (
-        "Read the printed text in an image or a region of it. Lists each line with its text, confidence, bounding box "
+        "Read the printed text. Lists each line with its text, confidence, bounding box "
         "and corners in pixels of the image. Crop and enlarge first if the text is tiny."
     )
     arguments = OcrArguments

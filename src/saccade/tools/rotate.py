@@ -40,7 +40,7 @@ class Rotate(Tool[RotateArguments, RotateResult]):
 
     name = "rotate"
     description = (
-        "Turn an image by an angle in degrees and give it back as a new image. Positive angles turn counterclockwise "
+        "Turn an image by an angle in degrees. Positive angles turn counterclockwise "
         'unless direction="clockwise". With expand the canvas grows so that nothing is lost; without it the size stays '
         "and corners are cut."
     )

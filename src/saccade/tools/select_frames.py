@@ -59,8 +59,8 @@ class SelectFrames(Tool[SelectFramesArguments, SelectFramesResult]):
 
     name = "select_frames"
     description = (
-        "Take up to 16 frames out of a video as new images, by frame number counted from 0 (frames) or by time in "
-        "seconds (seconds). A time gives the frame that is on the screen at that moment."
+        "Take up to 16 frames out of a video as new images, by numbers from 0 or by seconds. A time gives the frame "
+        "that is on the screen at that moment."
     )
     arguments = SelectFramesArguments
     result = SelectFramesResult

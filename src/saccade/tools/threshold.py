@@ -43,8 +43,9 @@ class Threshold(Tool[ThresholdArguments, ThresholdResult]):
 
     name = "threshold"
     description = (
-        "Turn an image or a region of it into black and white by brightness: at a level you give, at the best level "
-        "for the region (otsu), or against the mean of each pixel's neighbourhood (adaptive, for uneven light). Gives "
+        "Turn an image or a region of it into black and white by brightness. The method is a level you give (fixed), "
+        "the best level for the region (otsu), or the mean of each pixel's neighbourhood (adaptive, for uneven light). "
+        "Gives "
         "a new image, the level and the fraction of white pixels."
     )
     arguments = ThresholdArguments

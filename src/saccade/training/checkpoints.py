@@ -114,19 +114,35 @@ class Checkpoints:
         found = self._found()
         if not found:
             return None
-        try:
-            state = RunState(**json.loads((found[-1] / "state.json").read_text(encoding="utf-8")))
-            _log.info("Resumes from %s, after step %d.", found[-1], state.step)
-            return state, StoredTensors(found[-1], "weights"), StoredTensors(found[-1], _OPTIMIZER)
-        except Exception as error:  # safetensors has an exception type of its own, json and dataclasses others
-            raise TrainingError(
-                f"the checkpoint {found[-1]} cannot be read: {error}. Delete that folder to resume from the one before."
-            ) from error
+        state, weights = read_checkpoint(found[-1], "Delete that folder to resume from the one before.")
+        _log.info("Resumes from %s, after step %d.", found[-1], state.step)
+        return state, weights, _stored(found[-1], _OPTIMIZER, "Delete that folder to resume from the one before.")
 
     def _found(self) -> list[Path]:
         if not self._folder.is_dir():
             return []
         return sorted(path for path in self._folder.iterdir() if _NAME.fullmatch(path.name))
+
+
+def is_checkpoint(folder: Path) -> bool:
+    """Whether `folder` is one."""
+    return _NAME.fullmatch(folder.resolve().name) is not None and (folder / "state.json").is_file()
+
+
+def read_checkpoint(folder: Path, advice: str) -> tuple[RunState, StoredTensors]:
+    """State and weights of a checkpoint. Raises `TrainingError` with `advice` if it cannot be read."""
+    try:
+        state = RunState(**json.loads((folder / "state.json").read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError) as error:
+        raise TrainingError(f"the checkpoint {folder} cannot be read: {error}. {advice}") from error
+    return state, _stored(folder, "weights", advice)
+
+
+def _stored(folder: Path, kind: str, advice: str) -> StoredTensors:
+    try:
+        return StoredTensors(folder, kind)
+    except Exception as error:  # safetensors has an exception type of its own
+        raise TrainingError(f"the checkpoint {folder} cannot be read: {error}. {advice}") from error
 
 
 def _sync(path: Path) -> None:

@@ -1,22 +1,31 @@
-"""The folder of a training run: begun once, continued only with the same settings."""
+"""The folder of a training run: begun once, continued only with the same settings, or to more steps."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 from saccade.errors import SettingsError
 from saccade.record.code_notes import check_code
-from saccade.record.settings import Settings, differences, load_saved
+from saccade.record.settings import Difference, Settings, differences, load_saved
 
 SETTINGS = "settings.toml"
 
 _LOG = logging.getLogger(__name__)
 
 
-def check_folder(settings: Settings, out: Path, resume: bool, may_differ: Collection[str] = ()) -> None:
+def check_folder(
+    settings: Settings,
+    out: Path,
+    resume: bool,
+    may_differ: Collection[str] = (),
+    may_grow: Mapping[str, str] = MappingProxyType({}),
+) -> None:
     """Whether a run with these settings, but for those that `may_differ`, may write to `out`.
+
+    Those that `may_grow` may be larger than they were; what follows from that is their text, for the log.
 
     Raises:
         SettingsError: it holds a run and `resume` is not said, or no run, or one with other settings.
@@ -31,10 +40,18 @@ def check_folder(settings: Settings, out: Path, resume: bool, may_differ: Collec
     if not resume:
         raise SettingsError(f"{out} holds a run already. Continue it with --resume, or name another folder.")
     changes = differences(load_saved(type(settings), kept), settings)
-    changed = [item for item in changes if item.name not in may_differ]
+    grown = [item for item in changes if item.name in may_grow and _is_larger(item)]
+    changed = [item for item in changes if item.name not in may_differ and item not in grown]
     if changed:
         listed = "\n".join(f"  {item}" for item in changed)
         raise SettingsError(
             f"the run in {out} was begun with other settings:\n{listed}\nGive it these, or a new folder."
         )
     check_code(kept)
+    for item in grown:
+        _LOG.warning("The run in %s is resumed with more %s. %s", out, item, may_grow[item.name])
+
+
+def _is_larger(item: Difference) -> bool:
+    before, now = item.left, item.right
+    return isinstance(before, int | float) and isinstance(now, int | float) and now > before

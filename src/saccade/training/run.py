@@ -90,7 +90,7 @@ class ActiveRun:
         """Continue from the last checkpoint, where there is one.
 
         Raises:
-            TrainingError: it was trained on other data (`refusal`), or it cannot be read.
+            TrainingError: it was trained on other data (`refusal`), for more steps already, or it cannot be read.
         """
         checkpoint = self._checkpoints.latest()
         if checkpoint is None:
@@ -98,6 +98,11 @@ class ActiveRun:
         state, weights, tensors = checkpoint
         if state.data != self.state.data:
             raise TrainingError(refusal)
+        if state.step > self.total:
+            raise TrainingError(
+                f"the run in {self._out} has done {state.step} steps, and {self.total} are asked for. Ask for more, or "
+                f"make a model of an earlier checkpoint with `saccade export`."
+            )
         self._learner.restore(weights, tensors)
         self.state = state
 

@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from PIL import Image
+from tests.evals.protocols.searches import noise
 
+from saccade.evals.protocols.base import Studied
 from saccade.evals.protocols.tool_use.calls import tool_operations
 from saccade.evals.protocols.tool_use.code import CodeReader
+from saccade.evals.protocols.tool_use.operations import call_uses
 from saccade.evals.protocols.tool_use.records import Operation, label_of
-from saccade.record.action import ToolCall
+from saccade.looks.regions import StoredPixels
+from saccade.media.store import MediaStore
+from saccade.record.action import Code, ToolCall
+from saccade.record.execution import Execution, ExecutionPicture
+from saccade.record.task import NamedMedia, Task
+from saccade.record.trajectory import Provenance, Trajectory
+from saccade.record.turn import Turn
 
 
 def reader() -> CodeReader:
@@ -70,6 +82,15 @@ def names(*cells: str) -> set[str]:
         ("ImageChops.difference(image, Image.open('b.png')).show()", {"compare"}),
         ("f = video_clue_0[3].asnumpy().astype(int) - video_clue_0[9].asnumpy()", {"frame_fetch", "compare"}),
         ("f = video_clue_0.get_batch([1, 2])\nplt.imshow(abs(f[1] - f[0]))", {"frame_fetch", "compare"}),
+        ("plt.imshow(cv2.imread('a.png') - cv2.imread('b.png'))", {"compare"}),
+        ("plt.imshow(cv2.imread('a.png') - cv2.imread('a.png'))", set()),
+        ("d = len('ab') - len('a')", set()),
+        ("plt.imshow(cv2.imread('a.png').T - cv2.imread('b.png').T)", {"compare"}),
+        ("d = image.width - cv2.imread('b.png').shape", set()),
+        ("np.mean([1, 2])", {"numerical_analysis"}),
+        ("print(np.mean([1, 2]))", {"numerical_analysis"}),
+        ("print(np.array([1, 2]))", set()),
+        ("print(image.getpixel((1, 2)))", {"numerical_analysis"}),
         ("a = np.array(image)\nd = a[..., 0] - a[..., 1]", set()),
         ("w, h = image.size\nd = w - h", set()),
         ("a = np.array(image)\nplt.imshow(255 - a)", set()),
@@ -147,3 +168,45 @@ def test_any_text_has_operations_and_nothing_raises(code: str) -> None:
 def test_deeply_nested_code_is_unreadable() -> None:
     assert names("x = " + "(" * 5000 + ")" * 5000) == {"unreadable"}
     assert names("x = " + "-" * 20_000 + "1") == {"unreadable"}
+
+
+def did(code: str, folder: Path, picture: Image.Image | None = None, **execution: object) -> set[str]:
+    """What the only call of a sample did that was asked about `noise()` and got `picture` back."""
+    store = MediaStore(folder)
+    photo = store.put_image(noise())
+    shown = () if picture is None else (ExecutionPicture(image=store.put_image(picture), source="show"),)
+    run = Execution.model_validate({"status": "ok", "pictures": shown, **execution})
+    sample = Trajectory(
+        id="t#0",
+        task=Task(id="t", question="?", answer="red", media=(NamedMedia(name="photo", part=photo),)),
+        provenance=Provenance(dialect="codev@1"),
+        turns=(Turn(text=code, action=Code(code=code), execution=run),),
+    )
+    [use] = call_uses(Studied(sample, StoredPixels(store)))
+    return {operation.value for operation in use.operations}
+
+
+def test_a_part_that_came_back_was_cut_out(tmp_path: Path) -> None:
+    assert did("f(image)", tmp_path, noise().crop((100, 100, 160, 150))) == {"crop"}
+    assert did("f(image)", tmp_path, noise().crop((0, 0, 400, 299))) == {"crop"}
+    assert did("f(image)", tmp_path, noise().crop((0, 1, 400, 300))) == {"crop"}
+    assert did("f(image)", tmp_path, noise().crop((1, 0, 400, 300))) == {"crop"}
+    assert did("f(image)", tmp_path, noise(seed=1)) == {"other"}
+    assert did("f(image)", tmp_path, noise().convert("RGBA")) == {"other"}  # all of it in another file
+    assert did("pass", tmp_path) == {"no_operation"}
+
+
+def test_a_picture_is_enlarged_only_if_it_is_larger(tmp_path: Path) -> None:
+    for size, operations in (((401, 300), {"zoom"}), ((400, 300), set()), ((399, 301), {"zoom"}), ((9, 9), set())):
+        picture = noise(seed=2).resize(size)
+        assert did(f"image.resize({size}).show()", tmp_path, picture) - {"no_operation"} == operations
+    small = noise().crop((10, 10, 50, 50)).resize((41, 40))
+    assert did("image.crop((10, 10, 50, 50)).resize((41, 40)).show()", tmp_path, small) == {"crop", "zoom"}
+    assert did("image.crop((10, 10, 50, 50)).resize((40, 40)).show()", tmp_path, small.resize((40, 40))) == {"crop"}
+
+
+def test_numbers_are_analysed_only_if_they_came_out(tmp_path: Path) -> None:
+    code = "sum([1, 2])"
+    assert did(code, tmp_path, stdout="3\n") == {"numerical_analysis"}
+    assert did(code, tmp_path, value="3") == {"numerical_analysis"}
+    assert did(code, tmp_path, stdout=" \n") == {"no_operation"}

@@ -290,3 +290,11 @@ def test_a_picture_that_the_judges_server_refuses_has_no_verdict(run: Path) -> N
     verdicts = [picture for sample in judged for picture in sample.pictures]
     assert verdicts
     assert {(verdict.shows, verdict.invalid) for verdict in verdicts} == {(None, NoVerdict.REFUSED)}
+
+
+def test_a_run_without_settings_has_no_frame_rate(run: Path, tmp_path: Path) -> None:
+    for name in ("trajectories.jsonl", "media"):
+        (tmp_path / name).symlink_to(run / name)
+    [found] = asyncio.run(study(tmp_path, Study((load_protocol("tokens"),)))).values()
+    assert (found.about.samples, found.about.frames) == (8, "")
+    assert (found.about.run, found.about.lost, found.about.models) == (tmp_path.name, 0, ("scripted",))

@@ -23,7 +23,7 @@ def row(task: str, rollout: int = 0, correct: float | None = 1.0) -> SampleRow:
     return SampleRow(id=f"{task}#{rollout}", task=task, rollout=rollout, source="s", correct=correct)
 
 
-def sample(task: str, rollout: int, answer: str, correct: float, **changes: Any) -> ConfidenceRow:
+def sample(task: str, rollout: int, answer: str, correct: float | None, **changes: Any) -> ConfidenceRow:
     known = {"turns": 1, "calls": 0, "written": None, "turn_limit": None, **changes}
     return ConfidenceRow(**row(task, rollout, correct).model_dump(), answer=answer, **known)
 
@@ -160,3 +160,19 @@ def test_tokens_in_quarters() -> None:
     assert (found.total.visual.value, found.total.visual.samples, found.estimated) == (20, 5, 5)
     assert found.total.text is None
     assert tokens([], StudiedRun(run="r")).total.accuracy is None
+
+
+def test_no_sample_with_a_verdict_is_no_curve() -> None:
+    for rows in ([], [sample("a", 0, "7", None)]):
+        assert confidence(rows, StudiedRun(run="r")).with_samples == ()
+
+
+def test_pass_and_majority_of_the_first_samples() -> None:
+    rows = [
+        *(sample("a", n, said, float(said == "7")) for n, said in enumerate(("8", "8", "7"))),
+        *(sample("b", n, "7", 1.0) for n in range(2)),
+    ]
+    points = confidence(rows, StudiedRun(run="r")).with_samples
+    assert [point.samples for point in points] == [1, 2]
+    assert [point.any_right for point in points] == pytest.approx([(1 / 3 + 1) / 2, (2 / 3 + 1) / 2])
+    assert [point.majority for point in points] == [0.5, 0.5]

@@ -8,15 +8,19 @@ import pytest
 from tests.rewards.rollouts import SEARCH, TASK
 
 from saccade.dialects.registry import load_dialect
+from saccade.errors import SettingsError
 from saccade.media.store import MediaStore
 from saccade.models.scripted import ScriptedModel
 from saccade.record.task import Task
 from saccade.rewards.judges.answer import AnswerJudge
 from saccade.rewards.registry import load_reward
 from saccade.rewards.reward import ByTag
-from saccade.rl.train.check_tasks import MOST, check_form, check_tasks
+from saccade.rl.recipe import RewardSettings
+from saccade.rl.train.check_tasks import MOST, check_form, check_rewards, check_tasks
 from saccade.rl.train.scoring import AnswerGrading, Scorer
 from saccade.rl.train.tasks import TaskList
+from saccade.tasks.sources.settings import SourceSettings
+from saccade.tasks.sources.task_set import open_tasks
 
 TAGGED = TASK.model_copy(update={"tags": ("data_source=chart",)})
 OPEN = TASK.model_copy(update={"grader": "judge"})
@@ -82,3 +86,16 @@ def test_a_part_that_nothing_feeds_is_said(
     assert int(made[-1]) > 900
     told = " ".join(record.getMessage() for record in caplog.records)
     assert (says in told) if says else not told
+
+
+def test_tasks_that_no_reward_can_be_paid_for_are_refused_before_the_first_step(tmp_path: Path) -> None:
+    rows = tmp_path / "rows.jsonl"
+    rows.write_text('{"question": "a?", "answer": "x"}\n{"question": "b?"}\n', encoding="utf-8")
+    with pytest.raises(
+        SettingsError, match=r"1 of 2 tasks of .*rows\.jsonl have no gold answer \(the first: .*/rows-1"
+    ):
+        check_rewards(open_tasks([str(rows)]), RewardSettings(preset="codedance@1"))
+    check_rewards(open_tasks([str(rows)]), RewardSettings(preset="my_reward.py:PAY"))  # may need none
+    own = SourceSettings(name="maze", most=2, reward={"accuracy_wieght": 1.2})
+    with pytest.raises(SettingsError, match=r"(?s)of maze \(.*accuracy_wieght.*accuracy_weight"):
+        check_rewards(open_tasks([own]), RewardSettings(preset="codedance@1"))

@@ -48,7 +48,7 @@ def check_rewards(tasks: TaskPool, reward: RewardSettings) -> None:
                 f"{len(without)} of {len(part.lights)} tasks of {part.settings} have no gold answer (the first: "
                 f"{without[0]}), and {reward.preset} is not paid without one. Add answers, or leave these tasks out."
             )
-        for own in sorted({light.reward for light in part.lights if light.reward}):
+        for own in dict.fromkeys(light.reward for light in part.lights if light.reward):
             try:
                 reward.with_own((), dict(own))
             except SaccadeError as error:

@@ -19,7 +19,6 @@ from pathlib import Path
 import torch
 
 from saccade.dialects.registry import load_dialect
-from saccade.episode.equip import equipped
 from saccade.episode.run_folder import MEDIA
 from saccade.episode.settings import sandbox_at
 from saccade.media.store import MediaStore
@@ -32,7 +31,7 @@ from saccade.rl.train.make_engine import make_engine, sync_weights
 from saccade.rl.train.metrics import RlCallback, rollout_metrics
 from saccade.rl.train.rollout_store import open_rollout_store, with_worth
 from saccade.rl.train.scoring import load_scorer
-from saccade.rl.train.settings import MAY_DIFFER, RlSettings, check_settings
+from saccade.rl.train.settings import MAY_DIFFER, MAY_GROW, RlSettings, check_settings
 from saccade.rl.train.step import Trainer, Updater
 from saccade.rl.train.tasks import TaskList, as_list, validation_tasks
 from saccade.tasks.sources.resolve import SourceDefaults
@@ -63,7 +62,7 @@ def train(settings: RlSettings, out: Path, *, resume: bool = False, callback: Rl
     """
     check_settings(settings)
     check_sampling(settings.recipe.rollout.sampling)
-    check_folder(settings, out, resume, MAY_DIFFER)
+    check_folder(settings, out, resume, MAY_DIFFER, MAY_GROW)
     processes = join_processes(settings.threads, cpu=not torch.cuda.is_available())
     opened = open_tasks(settings.sources, SourceDefaults(split="train", most=settings.tasks.most))
     check_rewards(opened, settings.recipe.reward)
@@ -125,7 +124,7 @@ class _RlRun:
 
     async def _make_trainer(self, stack: AsyncExitStack, tasks: TaskList, reference: Trainable | None) -> Trainer:
         settings, recipe, trained = self._settings, self._recipe, self._learner.trained
-        dialect, tools = equipped(settings.session.applied(load_dialect(recipe.dialect), settings.sandbox))
+        dialect, tools = recipe.equipped(settings.session.applied(load_dialect(recipe.dialect), settings.sandbox))
         sandbox = await stack.enter_async_context(sandbox_at(settings.sandbox, dialect.sandbox))
         engine = make_engine(settings, trained, self._store, self._out / "served")
         stack.push_async_callback(engine.close)
@@ -168,15 +167,26 @@ class _RlRun:
         return tasks.only(chosen)
 
     async def _validate(self, trainer: Trainer, validation: TaskList) -> None:
-        """Greedy answers to held-out tasks."""
+        """Answers to held-out tasks, `samples` of each."""
+        settings = self._settings.validation
         self._learner.trained.model.eval()
         processes = self._learner.processes
         own = processes.share(validation.ids)
         tasks = [await asyncio.to_thread(validation.make, name, self._store) for name in own]
-        plans = [trainer.plan(task, 0, task.id, greedy=True) for task in tasks]
+        plans = [
+            trainer.plan(task, number, task.id, temperature=settings.temperature)
+            for task in tasks
+            for number in range(settings.samples)
+        ]
         played, _ = await generate_rollouts(plans, trainer.resources, trainer.generation, self._recipe.seed)
-        scored = processes.gather_shares([(await trainer.scorer([item], trained_on=False))[0] for item in played])
+        scorer = replace(trainer.scorer, answers=replace(trainer.scorer.answers, grader=settings.grader))
+        groups = [played[start : start + settings.samples] for start in range(0, len(played), settings.samples)]
+        everyones = processes.gather_shares([await scorer(group, trained_on=False) for group in groups])
+        scored = [rollout for group in everyones for rollout in group]
         values = {f"validation/{name}": value for name, value in rollout_metrics(scored).items()}
+        if settings.samples > 1:
+            solved = [any(item.right for item in group) for group in everyones]
+            values["validation/pass_at_k"] = sum(solved) / max(1, len(solved))
         self._run.record_validation(values, map(_sample, scored[:_SAMPLES]))
 
 

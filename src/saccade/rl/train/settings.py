@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from functools import reduce
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Final, Self
 
-from pydantic import BeforeValidator, NonNegativeFloat, NonNegativeInt, PositiveInt
+from pydantic import BeforeValidator, NonNegativeFloat, NonNegativeInt, PositiveInt, model_validator
 
 from saccade.episode.session_limits import SessionLimits
 from saccade.errors import SettingsError
+from saccade.grading.registry import load_grader
 from saccade.models.retry import ENGINE_RETRY, RETRY_SETTINGS, RetryPolicy
 from saccade.record.settings import Settings, load_settings
 from saccade.rewards.judges.client import ASK_LIMITS
@@ -37,13 +38,25 @@ class TaskSettings(Settings):
 
 
 class RlValidationSettings(Settings):
-    """How the run is watched: greedy answers to tasks that are not trained on."""
+    """How the run is watched: answers to tasks that are not trained on."""
 
     source: SourceNames = ()
     """As `tasks.source`; empty: the validation splits of the worlds that are trained on, if there are any."""
     tasks: PositiveInt = 32
+    samples: PositiveInt = 1
+    """Of each task; with several `validation/pass_at_k` is the share of tasks with a right one."""
+    temperature: NonNegativeFloat = 0.0
+    """0: greedy. Several samples need more."""
+    grader: str = ""
+    """One grader for all of them; empty: each task's own, as its source has it."""
     every: NonNegativeInt = 20
     """Steps; 0 for never. The last step always counts."""
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        if self.samples > 1 and not self.temperature:
+            raise ValueError("several samples of a task are alike at temperature 0: set validation.temperature")
+        return self
 
 
 class RolloutStoreSettings(Settings):
@@ -137,14 +150,18 @@ MAY_DIFFER = (
     *(f"recipe.reward.judge_rules.{name}" for name in ASK_LIMITS),
 )
 """Settings that a run may be resumed with in place of its own: they decide nothing of what is trained."""
+MAY_GROW: Final = {"recipe.steps": "It ends as if it had been begun with them."}
+"""Those that may be larger than they were, and what follows."""
 _MACHINE = frozenset(RlSettings.model_fields) - {"recipe"}
 
 
 def check_settings(settings: RlSettings) -> None:
-    """Raises `SettingsError` for what is missing, or cannot be an address."""
+    """Raises `SettingsError` for what is missing, or cannot be an address, `RegistryError` for a grader."""
     if not settings.model.source:
         raise SettingsError("no checkpoint is named: give one with --model")
     if not settings.sources:
         raise SettingsError("no tasks are named: give a world, a benchmark, a file or a folder with --tasks")
+    if settings.validation.grader:
+        load_grader(settings.validation.grader)
     if settings.engine != "local":
         checked_address(settings.engine)

@@ -136,13 +136,13 @@ class Trainer:
         timing.others += time.perf_counter() - ended
         return [group_of(group) for group in everyones]
 
-    def plan(self, task: Task, rollout: int, group: str, *, greedy: bool = False) -> Plan:
-        """One episode; a `rollout` number is used once in a run."""
+    def plan(self, task: Task, rollout: int, group: str, *, temperature: float | None = None) -> Plan:
+        """One episode, at the recipe's temperature or another; a `rollout` number is used once in a run."""
         sampling, limits = self.recipe.rollout.sampling, self.recipe.rollout.limits or EpisodeLimits()
         return Plan(
             task,
             self.dialect,
-            sampling.model_copy(update={"temperature": 0.0}) if greedy else sampling,
+            sampling if temperature is None else sampling.model_copy(update={"temperature": temperature}),
             limits_with(self.dialect.limits, **limits.model_dump()),
             group,
             rollout,

@@ -13,7 +13,9 @@ from saccade.sandbox.result import RunResult
 
 _SLACK = 1024
 _TICK = 0.01
-_SETTLED_SECONDS, _WATCHED_SECONDS = 2.0, 0.5
+_WATCHED_SECONDS, _RESTING_SECONDS = 0.5, 0.05
+_SETTLED_SECONDS = 15.0
+"""On a machine under load it may take so long until a session has used the little time that it may."""
 
 
 class Held:
@@ -38,11 +40,15 @@ class Held:
 
 
 def busy_seconds() -> float:
-    """CPU seconds that all processes below this one use in half a second, some time after the last call."""
-    time.sleep(_SETTLED_SECONDS)
-    before = {pid: _cpu_seconds(pid) for pid in descendants()}
+    """CPU seconds that all processes below this one use in half a second, once they have had time to come to rest."""
     time.sleep(_WATCHED_SECONDS)
-    return sum(max(0.0, _cpu_seconds(pid) - used) for pid, used in before.items())
+    deadline = time.monotonic() + _SETTLED_SECONDS
+    while True:
+        before = {pid: _cpu_seconds(pid) for pid in descendants()}
+        time.sleep(_WATCHED_SECONDS)
+        used = sum(max(0.0, _cpu_seconds(pid) - earlier) for pid, earlier in before.items())
+        if used < _RESTING_SECONDS or time.monotonic() > deadline:
+            return used
 
 
 def _cpu_seconds(pid: int) -> float:

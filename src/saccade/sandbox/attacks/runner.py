@@ -149,8 +149,8 @@ class AttackRunner:
             breaches += (await self._call(session, PREAMBLE + attack.before, limits))[1]
         result, found = await self._call(session, attack.program, limits, attack.wall_seconds)
         breaches += found
-        if result is not None and (told := attack.check(result)):
-            breaches.append(told)
+        if result is not None and (breach := attack.check(result)):
+            breaches.append(breach)
         if attack.branch:
             breaches += await self._look_in_branches(session, attack, limits)
         if attack.group in _RESTING and (busy := await asyncio.to_thread(busy_seconds)) > _BUSY_SECONDS:

@@ -4,8 +4,8 @@
         await play(sandbox, draw(random.Random(7), 200))
 
 Each step is a call of one of several sessions, or a branch. After it the session is asked for all it can observe, and
-that must be what `world.SessionModel` says. `play` raises `ConformanceError` at the first difference, with the steps
-that led there. Steps are plain data, so that hypothesis can draw and shrink them, too.
+that must be what `world.ModelWorld` says. `play` raises `ConformanceError` at the first difference, with the steps that
+led there. Steps are plain data, so that hypothesis can draw and shrink them, too.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from saccade.record.status import Status
 from saccade.sandbox.base import Sandbox, Session
 from saccade.sandbox.conformance.check import CheckGroup, ConformanceError, describe
-from saccade.sandbox.conformance.world import OBSERVE, OPERATIONS, PREPARE, ModelOperation, SessionModel, described
+from saccade.sandbox.conformance.world import OBSERVE, OPERATIONS, PREPARE, ModelOperation, ModelWorld, described
 
 GROUP = CheckGroup("model")
 MOST_SESSIONS = 4
@@ -45,7 +45,7 @@ class ModelStep:
 
 
 def draw(chance: random.Random, count: int) -> list[ModelStep]:
-    """Draw `count` random steps: calls of several operations, failures, kills and branches."""
+    """`count` steps drawn from `chance`; one in ten is a branch, half of the calls fail."""
     names = list(OPERATIONS)
     steps = []
     for _ in range(count):
@@ -59,18 +59,18 @@ def draw(chance: random.Random, count: int) -> list[ModelStep]:
     return steps
 
 
-class ModelRun:
+class ModelPlay:
     """Sessions beside their models."""
 
     def __init__(self, sandbox: Sandbox) -> None:
         self._sandbox = sandbox
-        self._sessions: list[tuple[Session, SessionModel]] = []
-        self._told: list[str] = []
+        self._sessions: list[tuple[Session, ModelWorld]] = []
+        self._story_so_far: list[str] = []
 
     async def begin(self) -> None:
         """Open the first session."""
         session = await self._sandbox.open()
-        self._sessions.append((session, SessionModel()))
+        self._sessions.append((session, ModelWorld()))
         await self._call(session, PREPARE, Status.OK)
         await self._look(0)
 
@@ -82,7 +82,7 @@ class ModelRun:
             if len(self._sessions) == MOST_SESSIONS:
                 await self._sessions.pop(-1 if index == 0 else 0)[0].close()
             (twin,) = await session.branch(1)
-            self._told.append(f"session {index} was branched")
+            self._story_so_far.append(f"session {index} was branched")
             self._sessions.append((twin, world.copied()))
             await self._look(len(self._sessions) - 1)
             return
@@ -92,7 +92,7 @@ class ModelRun:
         kept = step.ending == "keep"
         if kept and not after.ended():
             kept, status = False, Status.REFUSED
-        self._told.append(f"session {index}, which must end with {status.value}:\n{code}{suffix}")
+        self._story_so_far.append(f"session {index}, which must end with {status.value}:\n{code}{suffix}")
         await self._call(session, code + suffix, status)
         if kept:
             self._sessions[index] = (session, after)
@@ -118,7 +118,7 @@ class ModelRun:
             raise ConformanceError(f"{self._story()}\nthen session {index} shows\n  " + "\n  ".join(differences))
 
     def _story(self) -> str:
-        return "\n".join(self._told[-12:])
+        return "\n".join(self._story_so_far[-12:])
 
     async def end(self) -> None:
         """Close every session."""
@@ -127,8 +127,8 @@ class ModelRun:
 
 
 async def play(sandbox: Sandbox, steps: Iterable[ModelStep]) -> None:
-    """ModelRun `steps`. Raises `ConformanceError` at the first difference between sandbox and model."""
-    game = ModelRun(sandbox)
+    """ModelPlay `steps`. Raises `ConformanceError` at the first difference between sandbox and model."""
+    game = ModelPlay(sandbox)
     try:
         await game.begin()
         for step in steps:

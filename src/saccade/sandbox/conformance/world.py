@@ -38,8 +38,8 @@ class Handle:
 
 
 @dataclass
-class SessionModel:
-    """What one session holds: names, files, open handles and numbers."""
+class ModelWorld:
+    """All that one session holds: memory, files and their names, open files, mappings, the process's own settings."""
 
     numbers: list[int] = field(default_factory=list)
     names: dict[str, Inode] = field(default_factory=dict)
@@ -56,7 +56,7 @@ class SessionModel:
     umask: int = 0o077
     generator: random.Random = field(default_factory=lambda: random.Random(1))
 
-    def copied(self) -> SessionModel:
+    def copied(self) -> ModelWorld:
         """A world that shares nothing with this one."""
         return copy.deepcopy(self)
 
@@ -156,12 +156,12 @@ class ModelOperation:
     name: str
     choice: int
 
-    def apply(self, world: SessionModel) -> str:
+    def apply(self, world: ModelWorld) -> str:
         """Do it to the model; the code that does it in a session, empty where there is nothing to do it to."""
         return OPERATIONS[self.name](world, self.choice)
 
 
-def _path(world: SessionModel, choice: int) -> str:
+def _path(world: ModelWorld, choice: int) -> str:
     name = NAMES[choice % len(NAMES)]
     return name if world.folder or "/" not in name else "a"
 
@@ -174,12 +174,12 @@ def _text(choice: int, length: int) -> bytes:
     return bytes(65 + (choice + index) % 26 for index in range(length))
 
 
-def _number(world: SessionModel, choice: int) -> str:
+def _number(world: ModelWorld, choice: int) -> str:
     world.numbers.append(choice)
     return f"numbers.append({choice})"
 
 
-def _write(world: SessionModel, choice: int) -> str:
+def _write(world: ModelWorld, choice: int) -> str:
     path, data = _path(world, choice), _text(choice, PAGE + choice % 7)
     if path in world.names:
         world.names[path].data[:] = data
@@ -190,7 +190,7 @@ def _write(world: SessionModel, choice: int) -> str:
     return f"put({_real(path)}, {data!r})"
 
 
-def _remove(world: SessionModel, choice: int) -> str:
+def _remove(world: ModelWorld, choice: int) -> str:
     path = _path(world, choice)
     if path not in world.names:
         return ""
@@ -198,7 +198,7 @@ def _remove(world: SessionModel, choice: int) -> str:
     return f"os.remove({_real(path)})"
 
 
-def _rename(world: SessionModel, choice: int) -> str:
+def _rename(world: ModelWorld, choice: int) -> str:
     if "a" not in world.names or world.names.get("b") is world.names["a"]:
         return ""
     inode = world.names["a"]
@@ -211,14 +211,14 @@ def _rename(world: SessionModel, choice: int) -> str:
     return f"os.rename({_real('a')}, {_real('b')})"
 
 
-def _link(world: SessionModel, choice: int) -> str:
+def _link(world: ModelWorld, choice: int) -> str:
     if "a" not in world.names or "b" in world.names:
         return ""
     world.names["b"] = world.names["a"]
     return f"os.link({_real('a')}, {_real('b')})"
 
 
-def _stamp(world: SessionModel, choice: int) -> str:
+def _stamp(world: ModelWorld, choice: int) -> str:
     path = _path(world, choice)
     if path not in world.names:
         return ""
@@ -226,14 +226,14 @@ def _stamp(world: SessionModel, choice: int) -> str:
     return f"os.utime({_real(path)}, ({choice % 1000 + 1}, {choice % 1000 + 1}))"
 
 
-def _make_folder(world: SessionModel, choice: int) -> str:
+def _make_folder(world: ModelWorld, choice: int) -> str:
     if world.folder:
         return ""
     world.folder = True
     return f"os.mkdir({_real('d')})"
 
 
-def _remove_folder(world: SessionModel, choice: int) -> str:
+def _remove_folder(world: ModelWorld, choice: int) -> str:
     if not world.folder or world.inside:
         return ""
     world.folder = False
@@ -241,12 +241,12 @@ def _remove_folder(world: SessionModel, choice: int) -> str:
     return f"shutil.rmtree({_real('d')})"
 
 
-def _go(world: SessionModel, choice: int) -> str:
+def _go(world: ModelWorld, choice: int) -> str:
     world.inside = world.folder and not world.inside
     return f"os.chdir({_real('d')})" if world.inside else "os.chdir(os.environ['TMPDIR'])"
 
 
-def _open(world: SessionModel, choice: int) -> str:
+def _open(world: ModelWorld, choice: int) -> str:
     path, name = _path(world, choice), HANDLES[choice // 5 % len(HANDLES)]
     if path not in world.names:
         return ""
@@ -254,7 +254,7 @@ def _open(world: SessionModel, choice: int) -> str:
     return f"handles[{name!r}] = open({_real(path)}, 'r+b', buffering=0)"
 
 
-def _use_handle(world: SessionModel, choice: int) -> str:
+def _use_handle(world: ModelWorld, choice: int) -> str:
     name = HANDLES[choice % len(HANDLES)]
     kept = world.handles.get(name)
     if kept is None:
@@ -275,7 +275,7 @@ def _use_handle(world: SessionModel, choice: int) -> str:
     return f"handles[{name!r}].write({data!r})"
 
 
-def _map(world: SessionModel, choice: int) -> str:
+def _map(world: ModelWorld, choice: int) -> str:
     path, name = _path(world, choice), MAPS[0]
     if path not in world.names or name in world.maps or len(world.names[path].data) < PAGE:
         return ""
@@ -285,7 +285,7 @@ def _map(world: SessionModel, choice: int) -> str:
     )
 
 
-def _use_map(world: SessionModel, choice: int) -> str:
+def _use_map(world: ModelWorld, choice: int) -> str:
     kept = world.maps.get(MAPS[0])
     if kept is None:
         return ""
@@ -300,12 +300,12 @@ def _use_map(world: SessionModel, choice: int) -> str:
     return f"maps[{MAPS[0]!r}][{place}:{place + 4}] = {data!r}\nos.utime({_real(path)}, ({stamp}, {stamp}))"
 
 
-def _pipe(world: SessionModel, choice: int) -> str:
+def _pipe(world: ModelWorld, choice: int) -> str:
     world.pipe = True
     return "pipe = os.pipe()\nos.write(pipe[1], b'left')\nassert os.read(pipe[0], 9) == b'left'"
 
 
-def _surroundings(world: SessionModel, choice: int) -> str:
+def _surroundings(world: ModelWorld, choice: int) -> str:
     if choice % 3 == 0:
         world.variable = str(choice)
         return f"os.environ['MODEL'] = '{choice}'"
@@ -316,7 +316,7 @@ def _surroundings(world: SessionModel, choice: int) -> str:
     return "generator.random()"
 
 
-OPERATIONS: dict[str, Callable[[SessionModel, int], str]] = {
+OPERATIONS: dict[str, Callable[[ModelWorld, int], str]] = {
     "number": _number,
     "write": _write,
     "remove": _remove,

@@ -84,7 +84,7 @@ def flatten(trajectory: Trajectory) -> Conversation:
     task = held_.task
     return Conversation(
         ConversationFacts(held_.id, held_.provenance.dialect, task.id, task.question, task.answer, task.source),
-        tuple(RoleMessage(message.role, _as_text(message.parts)) for message in messages),
+        tuple(RoleMessage(message.role, placeholders(message.parts)) for message in messages),
         tuple(part for message in messages for part in message.media),
     )
 
@@ -168,7 +168,8 @@ def _joined(messages: Sequence[Message]) -> tuple[Message, ...]:
     return tuple(message for message in joined if message.parts)
 
 
-def _as_text(parts: Sequence[Part]) -> str:
+def placeholders(parts: Sequence[Part]) -> str:
+    """The text of a message, with a placeholder for each picture and video. Raises `RecordError` if it holds one."""
     pieces = []
     for part in parts:
         if isinstance(part, TextPart):

@@ -42,7 +42,9 @@ class MediaIn:
             raise RecordError(f"{_short(named)}: {error}") from error
 
     def video(self, named: object) -> VideoPart:
-        """The video at the path that a row names. Raises as `image`."""
+        """The video at the path that a row names, which may stand under `video` or `path`. Raises as `image`."""
+        if isinstance(named, Mapping):
+            named = next((named[key] for key in ("video", "path") if named.get(key)), None)
         if not isinstance(named, str):
             raise RecordError("a video is named otherwise than by its path")
         return self.store.put_video(self._file(named))
@@ -63,7 +65,9 @@ class MediaIn:
         if len(named) > _LONGEST_PATH:
             raise RecordError("a text that is no base64 and too long for a path stands in the place of a picture")
         path = Path(named.removeprefix("file://"))
-        for candidate in (self.folder / path, self.folder / path.name):
+        steps = [step for step in path.parts if step != path.anchor]
+        tails = (Path(*steps[start:]) for start in range(len(steps)) if ".." not in steps[start:])
+        for candidate in (self.folder / path, *(self.folder / tail for tail in tails)):
             if candidate.is_file():
                 return candidate
         raise RecordError(f"there is no file {named} (looked in {self.folder}; name another folder with --images)")

@@ -12,13 +12,13 @@ _HERE = "saccade.sft.formats"
 FORMATS: Final = Registry[Format](
     "formats",
     {
+        "pyvision-rl@1": f"{_HERE}.pyvision_rl:FORMAT",
         "saccade@1": f"{_HERE}.run_format:FORMAT",
         "sharegpt@1": f"{_HERE}.sharegpt:FORMAT",
         "swift@1": f"{_HERE}.swift:FORMAT",
         "thyme@1": f"{_HERE}.thyme:CONVERTED",
         "thyme-base64@1": f"{_HERE}.thyme:RAW",
         "verl@1": f"{_HERE}.verl:FORMAT [data]",
-        "pyvision-rl@1": f"{_HERE}.verl:PYVISION_RL",
     },
     has_members(name for name in vars(Format) if not name.startswith("_")),
 )

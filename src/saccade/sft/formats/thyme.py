@@ -7,6 +7,7 @@ The raw form holds pictures as base64 in the place of paths. Question and respon
 their paths (`### User Image Path:** "..."`). Written in the converted form, these are the paths in `image`; read, they
 become the names that the dialect gives its pictures, so that the code finds them in the sandbox. `answer` and the other
 labels are ours, and so is `system`: rows of Thyme-SFT have no system message, and none is made up when they are read.
+With `--dialect codev` rows are read as CodeV's (`thyme_as_codev.py`).
 What is held is said in `conversation.py`; trajectories of other dialects are refused. The question of the task is not
 held apart from its prompt, since `question` is the prompt here.
 """
@@ -23,10 +24,19 @@ from saccade.errors import RecordError
 from saccade.record.content import ImagePart
 from saccade.record.task import NamedMedia, Task
 from saccade.record.trajectory import Trajectory
-from saccade.sft.formats.conversation import Conversation, ConversationFacts, RoleMessage, flatten, held, unflatten
+from saccade.sft.formats.conversation import (
+    Conversation,
+    ConversationFacts,
+    RoleMessage,
+    dialect_of,
+    flatten,
+    held,
+    unflatten,
+)
 from saccade.sft.formats.media_refs import MediaIn, MediaOut, listed
 from saccade.sft.formats.row_files import Row
 from saccade.sft.formats.row_format import ConversationCodec, Parts, RowFormat, labels
+from saccade.sft.formats.thyme_as_codev import as_codev
 
 _NAMED = re.compile(r'### User Image Path:\*\* "([^"\n]+)"')
 _FAMILY = "thyme@"
@@ -75,6 +85,9 @@ class ThymeCodec(ConversationCodec):
         if not isinstance(question, str) or not isinstance(response, str):
             raise RecordError("it has no texts `question` and `response`")
         named = _NAMED.findall(question)
+        dialect = dialect_of(about.dialect)
+        if dialect.id.startswith("codev@"):
+            return as_codev(question, response, parts, about, (named, dialect))
         names = dict(zip(named, _names(parts[: len(named)]), strict=False))
         lines: tuple[RoleMessage, ...] = (
             RoleMessage("user", _renamed(question, names)),

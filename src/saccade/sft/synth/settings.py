@@ -6,7 +6,7 @@ from typing import Any, ClassVar, Literal, Self
 
 from pydantic import Field, PositiveFloat, PositiveInt, model_validator
 
-from saccade.episode.session_limits import SessionLimits
+from saccade.episode.settings import SpeechSettings
 from saccade.models.retry import DEFAULT_RETRY, RetryPolicy
 from saccade.record.settings import Settings
 from saccade.record.trajectory import EpisodeLimits, Sampling
@@ -58,7 +58,7 @@ class TeacherSettings(Settings):
         return self
 
 
-class SynthSettings(Settings):
+class SynthSettings(SpeechSettings):
     """One run of synthesis."""
 
     RENAMED: ClassVar = {"worlds": "sources"}
@@ -85,12 +85,6 @@ class SynthSettings(Settings):
     teacher: TeacherSettings = TeacherSettings()
     limits: EpisodeLimits = EpisodeLimits()
     """Those that are set stand in place of the dialect's."""
-    tools: tuple[str, ...] = ()
-    """Typed tools to offer, for dialects that know them; none: see `saccade.episode.equip`."""
-    session: SessionLimits = SessionLimits()
-    """Limits of the sandbox's sessions in place of the dialect's."""
-    sandbox: str = "local"
-    """`local`, or the address of a `saccade sandbox serve`."""
     retry: RetryPolicy = DEFAULT_RETRY
     """How often a request to a teacher or writer is tried, and for how long."""
 

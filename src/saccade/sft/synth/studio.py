@@ -15,7 +15,6 @@ from typing import Self
 
 from saccade.dialects.base import Dialect
 from saccade.dialects.registry import load_dialect
-from saccade.episode.equip import equipped
 from saccade.episode.settings import sandbox_at
 from saccade.errors import ModelDeniedError, SettingsError
 from saccade.media.store import MediaStore
@@ -67,8 +66,7 @@ class Studio:
         self._store = store
         self.purse = Purse(teacher.dollars, "teacher", "What was made is kept")
         self._load = models
-        spoken = settings.session.applied(load_dialect(settings.dialect), settings.sandbox)
-        self._dialect, self._tools = equipped(spoken, settings.tools)
+        self._dialect, self._tools = settings.prepared(load_dialect(settings.dialect))
         self._outcome = OutcomeFilter(settings)
         self._said: tuple[str, ...] = ()
         self.stored: StoredJobs | None = None

@@ -20,6 +20,7 @@ from saccade.record.action import ParseError
 from saccade.record.codec import read_lines
 from saccade.record.status import Status
 from saccade.record.trajectory import Trajectory
+from saccade.sft.train.reprompted import Reprompt, reprompting
 from saccade.sft.train.settings import DataSettings, SftLossSettings, SftSettings
 from saccade.tokens.batch import BatchRow, token_row
 from saccade.tokens.build import token_trajectory
@@ -141,6 +142,7 @@ def _all_read(settings: SftSettings, encoder: Encoder) -> Iterator[_Read]:
     """Every trajectory of every run folder. A folder that is named several times is read once."""
     if not settings.data.runs:
         raise TrainingError("no run folder is named: give at least one with --data, or as data.runs")
+    reprompt = reprompting(settings.data)
     often = Counter(settings.data.runs)
     known: dict[str, list[_Read]] = {}
     for run in settings.data.runs:
@@ -149,7 +151,7 @@ def _all_read(settings: SftSettings, encoder: Encoder) -> Iterator[_Read]:
             continue
         kept: list[_Read] = []
         for trajectory in _trajectories(run):
-            kept.append(_read(trajectory, settings, encoder))
+            kept.append(_read(trajectory, settings, encoder, reprompt))
             yield kept[-1]
         if often[run] > 1:
             known[run] = kept
@@ -160,10 +162,10 @@ def _trajectories(run: str) -> Iterator[Trajectory]:
     return read_lines(Path(run) / TRAJECTORIES, Trajectory)
 
 
-def _read(trajectory: Trajectory, settings: SftSettings, encoder: Encoder) -> _Read:
+def _read(trajectory: Trajectory, settings: SftSettings, encoder: Encoder, reprompt: Reprompt) -> _Read:
     task = trajectory.task.id
     try:
-        row = _row(trajectory, settings, encoder)
+        row = _row(reprompt(trajectory), settings, encoder)
     except TrainingError as error:
         return _Read(task, None, _NO_TOKENS, str(error))
     return _Read(task, None, row) if isinstance(row, str) else _Read(task, row, dialect=trajectory.provenance.dialect)

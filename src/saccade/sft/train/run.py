@@ -40,6 +40,11 @@ Batches: TypeAlias = list[tuple[Batch, torch.Tensor, torch.Tensor] | None]
 """Each with its learned tokens and their weights; None where other processes have one more."""
 
 
+_LONGER = (
+    "The learning rate follows the schedule of all steps from here on, so that a run begun with them would differ."
+)
+
+
 def train(settings: SftSettings, out: Path, *, resume: bool = False, callback: SftCallback | None = None) -> Path:
     """Train as `settings` say, in the folder `out`; the folder of the trained checkpoint.
 
@@ -48,7 +53,7 @@ def train(settings: SftSettings, out: Path, *, resume: bool = False, callback: S
         TrainingError: there is nothing to learn from, or the data are not those of the run that is resumed.
         ModelRefusedError: the checkpoint cannot be loaded.
     """
-    check_folder(settings, out, resume)
+    check_folder(settings, out, resume, may_grow={"steps": _LONGER})
     check_runs(settings.data.runs)
     processes = join_processes(settings.threads)
     callback = callback if callback is not None and processes.is_main else SftCallback()
@@ -64,12 +69,13 @@ def train(settings: SftSettings, out: Path, *, resume: bool = False, callback: S
         "changed. Put the old ones back, or begin anew in another folder."
     )
     played = validation_tasks(settings, examples.dialects, out, processes)
+    more = {"dialects": examples.dialects}
     steps = _Steps(settings, examples, learner, total)
     trained.model.train()
     with run.writing(), ThreadPoolExecutor(1, thread_name_prefix="batches") as thread:
         for step, batches in _ahead(thread, steps.batches, run.steps()):
             values = steps.update(step, batches, run.state.tokens)
-            run.record(RunState(step + 1, int(values["tokens"]), run.state.data), values)
+            run.record(RunState(step + 1, int(values["tokens"]), run.state.data, more), values)
             if (examples.validation or played is not None) and run.due(settings.validation.every):
                 run.record_validation(*steps.validate(played, step + 1))
             run.save_if_due()

@@ -6,6 +6,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import BeforeValidator, NonNegativeInt, PositiveFloat, PositiveInt
 
+from saccade.episode.settings import PromptSettings
 from saccade.record.settings import Settings
 from saccade.record.trajectory import Sampling
 from saccade.tasks.benchmarks.card import as_tuple
@@ -13,8 +14,10 @@ from saccade.tokens.build import SampledIds
 from saccade.training.settings import Fraction, KeepSettings, ModelSettings, OptimizerSettings
 
 
-class DataSettings(Settings):
-    """Which trajectories, and how they become tokens."""
+class DataSettings(PromptSettings):
+    """Which trajectories, and how they become tokens. With a prompt file (or tools, or a form of their list) they are
+    learned with the prompt that it gives, in place of their own.
+    """
 
     runs: tuple[str, ...] = ()
     """Run folders, each with `trajectories.jsonl` and `media/`."""

@@ -32,7 +32,7 @@ _LONGEST_README = 200_000
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class CardMatch:
     """How a card reads the first rows of a folder."""
 
     name: str
@@ -62,7 +62,7 @@ class Reading:
         return (self.likely, self.named, self.media > 0, self.fields, len(self.files), self.exact)
 
 
-def readings(folder: Path) -> list[Reading]:
+def card_matches(folder: Path) -> list[CardMatch]:
     """The cards that read something of the folder, the likeliest first; none if no card does."""
     rows: dict[tuple[str, tuple[Path, ...]], list[SourceRow | RowProblem]] = {}
     about = _about(folder)
@@ -88,7 +88,7 @@ def _of_card(
     folder: Path,
     about: str,
     rows: dict[tuple[str, tuple[Path, ...]], list[SourceRow | RowProblem]],
-) -> Iterator[Reading]:
+) -> Iterator[CardMatch]:
     for split in _splits(card):
         for form in forms_of(card_of_split(card, split)):
             loader = load_loader(form.loader.id)
@@ -107,7 +107,7 @@ def _of_card(
 
 def _read(
     name: str, card: Card, files: tuple[Path, ...], folder: Path, about: str, rows: list[SourceRow | RowProblem]
-) -> Reading:
+) -> CardMatch:
     places = MediaFiles(folder, card.loader.media)
     tasks = media = fields = 0
     for row in rows:
@@ -122,7 +122,7 @@ def _read(
         media += _has_media(row.fields, card, places)
     patterns = (pattern for pattern in card.loader.files if any(folder.glob(pattern)))
     exact = len(next(patterns, "").replace("*", ""))
-    return Reading(name, card, files, len(rows), tasks, media, _is_named(card, about), fields, exact)
+    return CardMatch(name, card, files, len(rows), tasks, media, _is_named(card, about), fields, exact)
 
 
 def _known(row: Mapping[str, Any], card: Card) -> int:

@@ -1,0 +1,181 @@
+"""What formats have in common whose rows hold a task and its prompt, and no turns: `verl` and `pyvision-rl`.
+
+    data_source, prompt [{role, content}], env_name, ability, reward_model {style, ground_truth},
+    extra_info {index, id, task, question, answer, dialect, split, record}, mm_hint {hint_path, hint_type}
+
+Of a trajectory are held its id, dialect and prompt, and the task as a whole: `record` is the task as JSON, which
+trainers leave aside. Question and gold answer are those of the row, so whoever edits them there has edited the task.
+Media of a task that its prompt does not show (a video that the program opens, a picture given as a hint) come after
+those shown. `style` is `model`, `ability` empty; `env_name` is the one under which released trainers know the dialect.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from pydantic import ValidationError
+
+from saccade.errors import RecordError
+from saccade.record.base import clean_text
+from saccade.record.content import ImagePart
+from saccade.record.task import NamedMedia, Task
+from saccade.record.trajectory import Trajectory
+from saccade.sft.formats.conversation import (
+    IMAGE,
+    VIDEO,
+    Conversation,
+    ConversationFacts,
+    RoleMessage,
+    dialect_of,
+    held,
+    unflatten,
+)
+from saccade.sft.formats.media_refs import MediaIn, MediaOut, listed
+from saccade.sft.formats.row_files import Row
+from saccade.sft.formats.row_format import ConversationCodec, Parts
+from saccade.sft.formats.sharegpt import read_lines
+
+ENVIRONMENTS: Final = {
+    "deepeyes": "visual_toolbox_v2",
+    "pyvision-rl-image": "pyvision_gym_w_image_hint",
+    "pyvision-rl-image-no-hint": "pyvision_gym_wo_image_hint",
+    "pyvision-rl-video": "pyvision_gym_wo_video_hint",
+}
+_DIALECTS = {environment: name for name, environment in ENVIRONMENTS.items()}
+_UNTAGGED = re.compile(r"(?<!<image_clue_\d>)<image>")
+
+
+@dataclass(frozen=True, slots=True)
+class TaskRowCodec(ConversationCodec):
+    """What the codecs of these formats share."""
+
+    def labels(self, row: Mapping[str, Any]) -> Mapping[str, Any]:
+        """They stand under `extra_info`, the gold answer under `reward_model`; `env_name` stands for a dialect."""
+        extra = inner(row, "extra_info")
+        source, index = row.get("data_source"), extra.get("index")
+        return {
+            **extra,
+            "id": extra.get("id") or (None if index is None else f"{source}-{index}"),
+            "answer": inner(row, "reward_model").get("ground_truth", extra.get("answer")),
+            "dialect": extra.get("dialect") or _DIALECTS.get(str(row.get("env_name"))),
+            "source_dataset": source,
+        }
+
+    def held(self, trajectory: Trajectory) -> Trajectory:
+        """The prompt and the whole task."""
+        kept = held(trajectory.model_copy(update={"turns": ()}))
+        return kept.model_copy(update={"task": trajectory.task})
+
+    def media(self, trajectory: Trajectory) -> Parts:
+        """Pictures, then videos, of each those that the prompt shows first."""
+        shown = [part for message in trajectory.prompt for part in message.media]
+        parts = [*shown, *(item.part for item in trajectory.task.media if item.part not in shown)]
+        return tuple(sorted(parts, key=lambda part: not isinstance(part, ImagePart)))
+
+    def read_media(self, row: Mapping[str, Any], into: MediaIn) -> Parts:
+        """Pictures and videos, by their columns or as the hint."""
+        hint = inner(row, "mm_hint")
+        path, is_video = hint.get("hint_path"), hint.get("hint_type") == "video"
+        images, videos = listed(row, "images"), listed(row, "videos")
+        if path and not is_video and not images:
+            images = [path]
+        if path and is_video and not videos:
+            videos = [path]
+        return (*(into.image(named) for named in images), *(into.video(named) for named in videos))
+
+    def decode(self, row: Mapping[str, Any], parts: Parts, about: ConversationFacts) -> Trajectory:
+        """The trajectory, without turns."""
+        lines = read_lines(row.get("prompt"), ("content",), ("role",))
+        if any(line.role == "assistant" for line in lines):
+            raise RecordError("its prompt holds what a model wrote, and rows of this format hold tasks")
+        extra = inner(row, "extra_info")
+        record, hinted = extra.get("record"), bool(inner(row, "mm_hint").get("hint_path"))
+        if hinted and dialect_of(about.dialect).id.startswith("pyvision-rl-image@"):
+            lines = _tagged(lines)
+        shown, hidden = _shown(lines, parts) if record or hinted else (parts, ())
+        read = unflatten(Conversation(about, lines, shown))
+        task = (
+            _recorded(record, parts, about) if isinstance(record, str) and record else _plain(read.task, hidden, extra)
+        )
+        return read.model_copy(update={"task": task})
+
+
+def task_fields(trajectory: Trajectory, lines: Sequence[RoleMessage], hint: Row | None) -> Row:
+    """The row of a trajectory, but for its columns of media."""
+    task = trajectory.task
+    name = trajectory.provenance.dialect.partition("@")[0]
+    return {
+        "data_source": task.source,
+        "prompt": [{"role": line.role, "content": line.text} for line in lines],
+        "env_name": ENVIRONMENTS.get(name, ""),
+        "ability": "",
+        "reward_model": {"style": "model", "ground_truth": task.answer},
+        "extra_info": {
+            "index": 0,
+            "id": trajectory.id,
+            "task": task.id,
+            "question": task.question,
+            "answer": task.answer,
+            "dialect": trajectory.provenance.dialect,
+            "split": task.split,
+            "record": task.model_dump_json(),
+        },
+        "mm_hint": hint,
+    }
+
+
+def hint_of(trajectory: Trajectory, parts: Parts, out: MediaOut) -> Row | None:
+    """PyVision-RL's hint: its one picture or video, by its path. None in other dialects, or where there are more."""
+    if not trajectory.provenance.dialect.startswith("pyvision-rl") or len(parts) != 1:
+        return None
+    return {"hint_path": out.path(parts[0]), "hint_type": parts[0].kind}
+
+
+def inner(row: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    """The table inside a row; an empty one where there is none."""
+    found = row.get(name)
+    return found if isinstance(found, Mapping) else {}
+
+
+def _tagged(lines: Sequence[RoleMessage]) -> tuple[RoleMessage, ...]:
+    """The lines as PyVision-RL's loader shows them: with its tags around a picture that has none."""
+    return tuple(replace(line, text=_UNTAGGED.sub("<image_clue_0><image></image_clue_0>", line.text)) for line in lines)
+
+
+def _shown(lines: Sequence[RoleMessage], parts: Parts) -> tuple[Parts, Parts]:
+    """The media for which the lines have a place, and the others."""
+    shown: list[Any] = []
+    hidden: list[Any] = []
+    for mark, is_image in ((IMAGE, True), (VIDEO, False)):
+        places = sum(line.text.count(mark) for line in lines)
+        kind = [part for part in parts if isinstance(part, ImagePart) is is_image]
+        shown += kind[:places]
+        hidden += kind[places:]
+    return tuple(shown), tuple(hidden)
+
+
+def _recorded(record: str, parts: Parts, about: ConversationFacts) -> Task:
+    """The task that a row holds as JSON, with the row's own question and answer."""
+    try:
+        task = Task.model_validate_json(record)
+        edited = {"question": about.question if about.question is not None else task.question, "answer": about.answer}
+        if any(getattr(task, name) != value for name, value in edited.items()):
+            task = Task.model_validate({**task.model_dump(), **edited})
+    except ValidationError as error:
+        raise RecordError(
+            "its record of the task: " + "; ".join(str(item["msg"]) for item in error.errors())
+        ) from error
+    if lost := [item.name for item in task.media if item.part not in parts]:
+        raise RecordError(f"its record names media that the row does not hold: {', '.join(lost)}")
+    return task
+
+
+def _plain(task: Task, hidden: Parts, extra: Mapping[str, Any]) -> Task:
+    """A task of a row of others: with the media that its prompt does not show, and the split."""
+    split, known = extra.get("split"), len(task.media)
+    more = tuple(NamedMedia(name=f"media_{number}", part=part) for number, part in enumerate(hidden, known))
+    text = clean_text(split) if isinstance(split, str) else ""
+    return task.model_copy(update={"media": (*task.media, *more), "split": text})

@@ -1,0 +1,37 @@
+"""The page of the papers' data says of every set what its card says."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.tasks.benchmarks.test_cards import TRAINING, VISTA
+
+from saccade.tasks.benchmarks.card import Card
+from saccade.tasks.benchmarks.registry import load_card
+from saccade.tasks.benchmarks.splits import card_of_split
+
+PAGE = Path(__file__).parents[3] / "docs" / "data-sets.md"
+
+
+def sizes(card: Card) -> str:
+    """Every split with its size, or what is known of it."""
+    names = dict.fromkeys([card.split, *card.splits])
+    cards = [(name, card_of_split(card, name)) for name in names]
+    return "; ".join(f"{name}: {each.size.tasks or each.size.source}" for name, each in cards)
+
+
+def line(card: Card) -> str:
+    loaders = dict.fromkeys(f"`{item.loader.id.partition('@')[0]}`" for item in (card, *card.forms))
+    graders = dict.fromkeys(
+        f"`{grader.id.partition('@')[0]}`{' + judge' if grader.headline == 'judge' else ''}"
+        for grader in card.graders.values()
+    )
+    licence = card.source.licence.replace("see the source", "not known here")
+    source = f"[{card.source.name}]({card.source.url})"
+    return f"| `{card.name}` | {source} | {', '.join(loaders)} | {sizes(card)} | {', '.join(graders)} | {licence} |"
+
+
+@pytest.mark.parametrize("name", [*TRAINING, "pixmo-count", *(f"vista-{name}" for name in VISTA)])
+def test_the_page_says_what_the_card_says(name: str) -> None:
+    assert line(load_card(name)) in PAGE.read_text(encoding="utf-8").splitlines()
