@@ -32,7 +32,7 @@ class TaskSelection(Settings):
         return bool(self.sources or self.tags)
 
 
-class Branch(Settings):
+class FilterBranch(Settings):
     """The tasks that a filter is for; all where nothing is said."""
 
     only: TaskSelection = TaskSelection()

@@ -31,7 +31,7 @@ from saccade.record.mistakes import mistaken, mistakes_of
 from saccade.record.settings import Settings
 from saccade.record.suggest import did_you_mean
 from saccade.record.toml_text import to_toml, toml_value
-from saccade.sft.curate.branch import Branch
+from saccade.sft.curate.branch import FilterBranch
 from saccade.sft.curate.categories import CategoryRule
 from saccade.sft.curate.registry import FILTERS, load_filter
 from saccade.sft.curate.stage import FilterSettings
@@ -46,7 +46,7 @@ class FilterStep:
     filter: str
     """`id@version`, or code of the user's own as it was named."""
     settings: FilterSettings
-    branch: Branch = field(default_factory=Branch)
+    branch: FilterBranch = field(default_factory=FilterBranch)
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,9 +137,9 @@ def _step(table: dict[str, Any], mistakes: list[str]) -> FilterStep | None:
         return None
     label = str(table.pop("label", _label(name)))
     chosen = {key: table.pop(key) for key in ("only", "without") if key in table}
-    kind: type[Settings] = Branch
+    kind: type[Settings] = FilterBranch
     try:
-        branch = Branch.model_validate(chosen)
+        branch = FilterBranch.model_validate(chosen)
         kind = filter_kind = load_filter(name)
         return FilterStep(label, FILTERS.full_name(name), filter_kind.model_validate(table), branch)
     except RegistryError as error:
