@@ -7,7 +7,7 @@ STAMP := $(VENV)/.installed
 PYTHON ?= $(shell for name in python3.11 python3.12 python3; do \
 	if $$name -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1; then echo $$name; break; fi; done)
 
-.PHONY: help setup demo test test-slow test-nightly mutation parity parity-table oracles lint bench attack map lock clean
+.PHONY: help setup demo test test-slow test-nightly mutation parity parity-table engines test-engines oracles lint bench attack map lock clean
 
 help:  ## This list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/ /' | awk '{n=$$1; $$1=""; printf "  make %-10s%s\n", n, $$0}'
@@ -52,6 +52,22 @@ parity: $(PEERS)  ## Our losses and advantages beside those of verl and TRL
 parity-table: $(PEERS)  ## Write the numbers of verl and TRL that `make test` compares ours with
 	PYTHONPATH=$(VENV)/parity $(BIN)/python tests/rl/parity/make_table.py
 
+ENGINES := .venv-engines
+SERVED := $(ENGINES)/.installed
+
+engines: $(SERVED)  ## A real vLLM (CPU build) in an environment of its own: gigabytes to download
+
+# torch first and by itself, so that an index that has a CPU build of it gives that one (docs/engines.md).
+$(SERVED): requirements/engines.txt $(wildcard tools/engines/*.py)
+	test -x $(ENGINES)/bin/python || $(PYTHON) -m venv $(ENGINES)
+	$(ENGINES)/bin/python -m pip install --quiet torch==2.13.0
+	$(ENGINES)/bin/python -m pip install --quiet --no-deps --requirement requirements/engines.txt
+	$(ENGINES)/bin/python tools/engines/install_shims.py
+	touch $@
+
+test-engines: setup engines  ## The server engine and the models' client against that vLLM, with tiny weights
+	VLLM=$(CURDIR)/$(ENGINES)/bin/vllm $(BIN)/python -m pytest -m engines tests/rl/engines/vllm
+
 oracles: setup  ## Our graders beside the official evaluators' own functions
 	$(BIN)/python -m pip install --quiet --no-deps --upgrade --target $(VENV)/oracles --requirement requirements/oracles.txt
 	PYTHONPATH=$(VENV)/oracles $(BIN)/python -m pytest -m slow tests/grading/oracles
@@ -73,5 +89,5 @@ lock:  ## Resolve the newest versions again into requirements/lock.txt
 	sh requirements/lock.sh
 
 clean:  ## Remove what was built; keeps runs/
-	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(ENGINES) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find src tests examples -name __pycache__ -type d -exec rm -rf {} +

@@ -195,6 +195,7 @@ PUBLIC_MODULES = {
     "evals.rows": "EvalRow",
     "report.site": "write_pages",
     "sandbox.conformance": "LIMITS run_all",
+    "sandbox.conformance.model": "draw play",
     "sft.curate.stage": "AskStage BatchStage Drop FilterContext FilterOutcome FilterSettings FilterStage KEEP Keep "
     "Undecided WholeStage each",
     "sft.formats.base": "Format",

@@ -5,12 +5,13 @@ from __future__ import annotations
 import csv
 import json
 import shutil
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from saccade.errors import RecordError, RegistryError, SettingsError
+from saccade.errors import RecordError, RegistryError, SettingsError, UnavailableError
 from saccade.evals.export import WRITERS, export, table
 from saccade.evals.merge import merge
 from saccade.evals.regrade import Regrading, regrade
@@ -214,8 +215,19 @@ def test_every_form_gives_the_cells_back(form: str, tmp_path: Path) -> None:
 def test_the_form_may_be_named(tmp_path: Path) -> None:
     export(ROWS, tmp_path / "a.txt", "tsv")
     assert (tmp_path / "a.txt").read_text().startswith("index\tquestion\tA\tB\tanswer")
-    with pytest.raises(SettingsError, match="name one of jsonl, csv"):
-        export(ROWS, tmp_path / "a.doc")
+    for name, said in (("a.doc", "doc"), ("a", str(tmp_path / "a"))):
+        with pytest.raises(SettingsError, match=f"^{said} is no form of a table: name one of jsonl, csv"):
+            export(ROWS, tmp_path / name)
+
+
+@pytest.mark.parametrize(("form", "package"), [("parquet", "pyarrow"), ("xlsx", "openpyxl")])
+def test_what_writes_a_form_may_be_missing(
+    form: str, package: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(UnavailableError, match=rf"^{form} needs {package}: pip install 'saccade\[data\]'$"):
+        export(ROWS, tmp_path / f"a.{form}")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_table_of_nothing(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from saccade.record.turn import FinishReason
 from saccade.tokens.segments import TokenTrajectory
 from saccade.tokens.stream import PromptDelta, TokenStream
 
-FAMILIES = ("qwen2_5_vl", "qwen3_vl", "internvl")
+FAMILIES = ("qwen2_5_vl", "qwen3_vl", "qwen3_vl_moe", "internvl")
 
 
 @pytest.fixture(scope="module", params=FAMILIES)

@@ -242,6 +242,7 @@ def test_more_ways_to_one_place(code: str, box: tuple[float, ...]) -> None:
         "image.resize((0, 150)).crop((10, 20, 30, 40))",
         "np.array(image).resize((200, 150))\nnp.array(image)['a':40]",
         "np.array(image)[:, :]",
+        "np.array(image)[()]",
         "cv2.resize(7, (5, 5))[1:2]",
         "cv2.resize(cv2.imread(path), None, fx=2)[20:40, 10:30]",
         "path.crop((10, 20, 30, 40))",

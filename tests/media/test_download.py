@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from saccade.errors import MediaError, TooLargeError
-from saccade.media import download as module
 from saccade.media.download import download, is_url, name_in
 
 DATA = bytes(range(100))
@@ -69,10 +68,10 @@ def test_a_byte_less_than_was_said(web: str, tmp_path: Path) -> None:
 def test_the_clock_ends_what_comes_slowly(web: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A server that always sends a little never runs into the limit of one read."""
     times = iter([0.0, 30.5])
-    monkeypatch.setattr(module.time, "monotonic", lambda: next(times, 30.5))
+    monkeypatch.setattr("saccade.media.download.time.monotonic", lambda: next(times, 30.5))
     with pytest.raises(MediaError, match=r"was not there after 30 s \(100 bytes came\)\. .*media\.url_seconds"):
         download(f"{web}/whole", tmp_path / "late", most_bytes=100, seconds=30)
-    monkeypatch.setattr(module.time, "monotonic", lambda: 7.0)  # the last moment is in time
+    monkeypatch.setattr("saccade.media.download.time.monotonic", lambda: 7.0)  # the last moment is in time
     download(f"{web}/whole", tmp_path / "there", most_bytes=100, seconds=30)
     assert (tmp_path / "there").read_bytes() == DATA
 

@@ -1,4 +1,4 @@
-"""Encoders of the three families, an independent rendering to compare with, and pictures of known size."""
+"""Encoders of the families, an independent rendering to compare with, and pictures of known size."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -13,7 +13,7 @@ from saccade.record.trajectory import Trajectory
 from saccade.record.turn import FinishReason
 from saccade.tokens.encoder import Encoder
 
-FAMILIES = ("qwen2_5_vl", "qwen3_vl", "internvl")
+FAMILIES = ("qwen2_5_vl", "qwen3_vl", "qwen3_vl_moe", "internvl")
 SPECIAL = tiny.SPECIAL_TOKENS
 
 
@@ -59,11 +59,11 @@ class Reference:
         if self._open == role and not new:
             return
         if self._open is not None:
-            self.text += "\n</tool_response>" if self._family == "qwen3_vl" and self._open == "tool" else ""
+            self.text += "\n</tool_response>" if self._family.startswith("qwen3_vl") and self._open == "tool" else ""
             self._mark("<|im_end|>")
             self.text += "\n"
         self._mark("<|im_start|>")
-        tool = self._family == "qwen3_vl" and role == "tool"
+        tool = self._family.startswith("qwen3_vl") and role == "tool"
         self.text += "user\n<tool_response>\n" if tool else f"{role}\n"
         self._open = role
 

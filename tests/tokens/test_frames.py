@@ -43,6 +43,7 @@ TEMPLATES = {
     ).replace("PICTURE", QWEN_PICTURE),
     "internvl": ("{% for m in messages %}" + PLAIN + "{% endfor %}" + GENERATION).replace("PICTURE", "<IMG_CONTEXT>\n"),
 }
+TEMPLATES["qwen3_vl_moe"] = TEMPLATES["qwen3_vl"]
 
 
 def templated(message: Message) -> dict[str, Any]:

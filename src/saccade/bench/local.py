@@ -18,6 +18,7 @@ from PIL import Image
 
 from saccade.bench.loop import LoopFigure
 from saccade.dialects.registry import load_dialect
+from saccade.errors import ModelRefusedError
 from saccade.media.store import MediaStore
 from saccade.models.base import Model, Request
 from saccade.models.registry import load_model
@@ -51,6 +52,7 @@ class _Played:
     processor: float
     """Seconds of the processor, which a busy machine changes little."""
     sampled: int
+    turns: int
 
 
 def measure_local(
@@ -75,13 +77,15 @@ async def _measured(scale: LocalScale, source: str, store: MediaStore, told: Cal
         many = await _timed(model, scale, store, range(1, scale.episodes + 1))
     finally:
         await model.close()
-    return [*_figures("one episode", one), *_figures(f"{scale.episodes} episodes side by side", many)]
+    both = (("one episode", one, 1), (f"{scale.episodes} episodes side by side", many, scale.episodes))
+    return [figure for what, played, episodes in both for figure in _figures(what, played, episodes * scale.turns)]
 
 
-def _figures(what: str, played: _Played) -> list[LoopFigure]:
+def _figures(what: str, played: _Played, turns: int) -> list[LoopFigure]:
     return [
         LoopFigure(what, played.seconds, "s"),
         LoopFigure(f"{what}, processor", played.processor, "s"),
+        LoopFigure(f"{what}, turns before the context was full", played.turns, "", "asked for", turns),
         LoopFigure(f"{what}, tokens", played.sampled, ""),
         LoopFigure(f"{what}, tokens of a second", played.sampled / played.seconds, "1/s"),
     ]
@@ -89,12 +93,13 @@ def _figures(what: str, played: _Played) -> list[LoopFigure]:
 
 async def _timed(model: Model, scale: LocalScale, store: MediaStore, numbers: range | list[int]) -> _Played:
     began, processor = time.perf_counter(), time.process_time()
-    sampled = await asyncio.gather(*(_episode(model, scale, store, number) for number in numbers))
-    return _Played(time.perf_counter() - began, time.process_time() - processor, sum(sampled))
+    played = await asyncio.gather(*(_episode(model, scale, store, number) for number in numbers))
+    sampled, turns = (sum(column) for column in zip(*played, strict=True))
+    return _Played(time.perf_counter() - began, time.process_time() - processor, sampled, turns)
 
 
-async def _episode(model: Model, scale: LocalScale, store: MediaStore, number: int) -> int:
-    """Tokens that were sampled."""
+async def _episode(model: Model, scale: LocalScale, store: MediaStore, number: int) -> tuple[int, int]:
+    """Tokens that were sampled, and turns: fewer than asked for where the checkpoint's context is full before."""
     image = Image.effect_noise((224, 168), 20 + 5 * number).convert("RGB")
     shown = _stored(store, image)
     task = Task(id=f"t{number}", question="Which colour is it?", media=(NamedMedia(name="image_0", part=shown),))
@@ -102,7 +107,12 @@ async def _episode(model: Model, scale: LocalScale, store: MediaStore, number: i
     sampled = 0
     for turn in range(scale.turns):
         sampling = Sampling(max_tokens=scale.tokens, temperature=1.0, seed=100 * number + turn)
-        said = await model.complete(Request(messages, sampling=sampling), store)
+        try:
+            said = await model.complete(Request(messages, sampling=sampling), store)
+        except ModelRefusedError:
+            if not turn:
+                raise
+            return sampled, turn
         sampled += said.usage.sampled_tokens or 0
         crop = _stored(store, image.crop((8 * turn, 16, 8 * turn + 84, 100)))
         messages = (
@@ -110,7 +120,7 @@ async def _episode(model: Model, scale: LocalScale, store: MediaStore, number: i
             _message("assistant", said.text or "."),
             _message("user", "Here:\n", crop, "\nContinue."),
         )
-    return sampled
+    return sampled, scale.turns
 
 
 def _stored(store: MediaStore, image: Image.Image) -> ImagePart:

@@ -41,6 +41,21 @@ BatchSources: TypeAlias = Annotated[
     ),
 ]
 
+PromptFile = Annotated[
+    Path | None,
+    typer.Option(
+        help="Prompts of your own, as text, PyVision's JSON or a Python file; --set prompt_names.user=NAME takes "
+        "one by its name."
+    ),
+]
+ModelName = Annotated[
+    str | None,
+    typer.Option(
+        help="PROVIDER:NAME, as openai:gpt-4.1 or local:FOLDER; `saccade list models` names all providers.  "
+        "[default: tiny, for the kinds of questions that it learned; docs/tiny.md]"
+    ),
+]
+
 
 @app.command(epilog=EPILOG)
 def ask(
@@ -52,13 +67,7 @@ def ask(
         ),
     ] = None,
     batch: BatchSources = None,
-    model: Annotated[
-        str | None,
-        typer.Option(
-            help="PROVIDER:NAME, as openai:gpt-4.1 or local:FOLDER; `saccade list models` names all providers.  "
-            "[default: tiny, for the kinds of questions that it learned; docs/tiny.md]"
-        ),
-    ] = None,
+    model: ModelName = None,
     dialect: Annotated[
         str | None,
         typer.Option(help="Form of prompt and turns; a wrong name lists all.  [default: what suits it]"),
@@ -67,13 +76,7 @@ def ask(
         list[str] | None, typer.Option(help="Another picture (or video). May be repeated; the order counts.")
     ] = None,
     choice: Annotated[list[str] | None, typer.Option(help="A possible answer. May be repeated.")] = None,
-    prompt_file: Annotated[
-        Path | None,
-        typer.Option(
-            help="Prompts of your own, as text, PyVision's JSON or a Python file; --set prompt_names.user=NAME takes "
-            "one by its name."
-        ),
-    ] = None,
+    prompt_file: PromptFile = None,
     allow_urls: Annotated[
         bool, typer.Option("--allow-urls", help="Download pictures that are given by address.")
     ] = False,

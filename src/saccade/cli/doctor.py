@@ -118,6 +118,7 @@ async def examine(required: Collection[Layer]) -> dict[str, Any]:
         "python": f"{platform.python_version()} ({sys.executable})",
         "guest": {},
         "memory": memory_facts(),
+        "packages": package_facts(),
         "required": sorted(layer.value for layer in required),
         "missing": None,
         "layers": [],
@@ -172,6 +173,20 @@ def memory_facts() -> dict[str, str]:
     return facts
 
 
+def package_facts() -> list[dict[str, str | None]]:
+    """The packages of the extra `sandbox`, each with its version (None: absent) and what to know of it."""
+    from saccade.sandbox.packages import INSTALL, OFFERED
+
+    return [
+        {
+            "module": package.module,
+            "version": package.version,
+            "note": package.note if package.version else f"absent; to have it: {INSTALL}",
+        }
+        for package in OFFERED
+    ]
+
+
 async def _attacked(names: list[str] | None, *, quiet: bool) -> list[AttackOutcome]:
     from rich.progress import Progress
 
@@ -207,6 +222,9 @@ def _print_report(report: dict[str, Any], console: Console) -> None:
     facts |= {f"guest {name}": version for name, version in report["guest"].items()}
     for name, value in facts.items():
         console.print(f"{name:>16}  {value}", highlight=False, markup=False)
+    for row in report.get("packages", ()):
+        words = "  ".join(filter(None, (row["version"], row["note"])))
+        console.print(f"{'imports ' + row['module']:>20}  {words}", highlight=False, markup=False)
     if report["error"]:
         console.print(report["error"], style="bold red", markup=False)
         return

@@ -52,7 +52,11 @@ def rl(
         ),
     ] = None,
     engine: Annotated[
-        str | None, typer.Option(help="A vLLM or SGLang server that samples the rollouts: http://host:port.")
+        str | None,
+        typer.Option(
+            help="Who samples the rollouts: vLLM or SGLang servers, http://host:port,..., or `vllm` for servers that "
+            "the run starts and ends itself (engine.gpus)."
+        ),
     ] = None,
     processes: Several = 1,
     shard: Shard = None,
@@ -65,7 +69,7 @@ def rl(
     from saccade.rl.train.settings import check_settings, load_rl_settings
 
     named_overrides = model_settings(model, shard) + ([] if not tasks else [f"tasks.source={json.dumps(tasks)}"])
-    named_overrides += [] if engine is None else [f"engine={engine}"]
+    named_overrides += [] if engine is None else [f"engine.source={engine}"]
     settings = load_rl_settings(recipe, profile, [*(option or ()), *named_overrides])
     check_settings(settings)
     need_training()

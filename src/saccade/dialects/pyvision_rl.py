@@ -169,7 +169,7 @@ class PyVisionRLVideoDialect(PyVisionRLDialect):
     # The video lies in the workspace.
     sandbox: Limits = field(
         default_factory=lambda: Limits(
-            wall_seconds=30, cpu_seconds=30, pictures=32, file_bytes=256 * MIB, workspace_bytes=384 * MIB
+            wall_seconds=30, cpu_seconds=30, pictures=32, file_bytes=2048 * MIB, workspace_bytes=2176 * MIB
         )
     )
 

@@ -45,6 +45,7 @@ _TEMPLATE = (
 _PICTURE = {
     "qwen2_5_vl": "<|vision_start|><|image_pad|><|vision_end|>",
     "qwen3_vl": "<|vision_start|><|image_pad|><|vision_end|>",
+    "qwen3_vl_moe": "<|vision_start|><|image_pad|><|vision_end|>",
     "internvl": "<IMG_CONTEXT>\n",
 }
 _SENTENCES = (
@@ -149,6 +150,9 @@ def _config(family: str, vocabulary: int) -> Any:
         rope["mrope_interleaved"] = True
         text["head_dim"] = _HIDDEN // _HEADS
         made = transformers.Qwen3VLConfig
+    if family == "qwen3_vl_moe":
+        text |= {"num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": _HIDDEN, "mlp_only_layers": []}
+        made = transformers.Qwen3VLMoeConfig
     return made(text_config=text | {"rope_parameters": rope}, vision_config=vision, tie_word_embeddings=True, **ids)
 
 

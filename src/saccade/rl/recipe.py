@@ -32,6 +32,7 @@ from saccade.rewards.registry import load_reward
 from saccade.rewards.reward import ByTag, NeedsConsistency, NeedsJudge, RewardPreset
 from saccade.rewards.trial import turn_parts
 from saccade.rl.advantages.rules import Grpo, NamedAdvantage, TurnLevel
+from saccade.rl.engines.settings import EngineSettings
 from saccade.rl.losses.settings import RlLossSettings
 from saccade.rl.select.curriculum import Band
 from saccade.rl.select.plain import KeepAll
@@ -125,6 +126,8 @@ class Recipe(PromptSettings):
     optimizer: RlOptimizerSettings = RlOptimizerSettings()
     steps: PositiveInt = 200
     seed: NonNegativeInt = 0
+    engine: EngineSettings | None = None
+    """Who samples, where a recipe says so; `saccade rl` moves it into the settings of the run."""
     source: tuple[SourceSettings, ...] = ()
     """What is trained on, where a run names nothing else."""
     profile: dict[str, dict[str, JsonValue]] = Field(default_factory=dict)

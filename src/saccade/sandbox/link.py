@@ -13,6 +13,7 @@ import contextlib
 import ctypes
 import itertools
 import os
+import signal
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any
 
@@ -182,6 +183,8 @@ class Link:
             return self._cut_short(Status.REFUSED, f"the sandbox stopped the code: {fault}")
         if isinstance(frame, Death):
             status, why = how_it_died(frame, self.limits, self._memory)
+            if status is Status.KILLED and frame.code == -signal.SIGKILL:
+                await self._was_killed()  # nobody inside can send it, and the keeper may have been met, too
             return self._cut_short(*(self.end() if self.ended and status is Status.KILLED else (status, why)))
         try:
             if frame.get("call") != message["call"]:

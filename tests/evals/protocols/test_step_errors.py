@@ -16,9 +16,11 @@ from saccade.episode.drive import run_episode
 from saccade.episode.equip import equipped
 from saccade.episode.plan import Plan
 from saccade.evals.protocols.base import Studied
+from saccade.evals.protocols.errors.calls import _mistakes
 from saccade.evals.protocols.errors.protocol import row
-from saccade.evals.protocols.errors.reasoning import states
+from saccade.evals.protocols.errors.reasoning import _shows, states
 from saccade.evals.protocols.errors.records import ErrorClass
+from saccade.evals.protocols.faithfulness.judges import box_verdicts
 from saccade.looks.regions import StoredPixels
 from saccade.media.store import MediaStore
 from saccade.models.scripted import ScriptedModel
@@ -29,6 +31,7 @@ from saccade.record.status import Status
 from saccade.record.task import EvidenceBox, NamedMedia, Task
 from saccade.record.trajectory import Provenance, StopReason, Trajectory
 from saccade.record.turn import FinishReason, Turn
+from saccade.rewards.judges.verdict import JudgeVerdict, NoVerdict
 from saccade.tools.problem import ProblemKind
 
 VISTA = (
@@ -84,6 +87,14 @@ def test_hints_name_what_is_near(vista: Studied) -> None:
     assert "Did you mean 'box'" in details[1, "argument_name"]
     assert "Did you mean 'scale'" in details[2, "argument_name"]
     assert "Did you mean 'crop'" in details[4, "schema"]
+
+
+@pytest.mark.parametrize(
+    ("name", "argument", "mistakes"),
+    [("easyocr", "region", 0), ("easyocr", "box", 0), ("easyocr", "bux", 1), ("ocr", "box", 0), ("ocr", "region", 1)],
+)
+def test_an_alias_has_argument_names_of_its_own(name: str, argument: str, mistakes: int) -> None:
+    assert len(_mistakes(ToolCall(name=name, arguments={argument: [0, 0, 9, 9]}))) == mistakes
 
 
 def cropped(box: tuple[int, int, int, int], folder: Path) -> Studied:
@@ -266,3 +277,23 @@ def test_any_turn_is_classified(text: str, arguments: dict[str, object]) -> None
     for dialect in ("vista@1", "codev@1", "no such dialect"):
         found = row(studied(sample(*turns, dialect=dialect), Path("nowhere")))
         assert all(step.turn < 3 for step in found.errors)
+
+
+@pytest.mark.parametrize(
+    ("scores", "shows"), [([], False), ([None], False), ([0.9], False), ([1.0], True), ([None, 0.0, 1.0], True)]
+)
+def test_only_a_full_score_shows_what_was_asked_for(scores: list[float | None], shows: bool) -> None:
+    verdicts = tuple(
+        JudgeVerdict(invalid=NoVerdict.REFUSED) if score is None else JudgeVerdict(score=score) for score in scores
+    )
+    assert _shows(((), verdicts), 1) is shows
+
+
+def test_a_box_judge_counts_no_whole_picture_and_no_gold_elsewhere(tmp_path: Path) -> None:
+    def scores(box: tuple[int, int, int, int], name: str) -> list[float | None]:
+        one = cropped(box, tmp_path / name)
+        return [verdict.score for turn in box_verdicts(one.trajectory, one.regions) for verdict in turn]
+
+    assert scores((10, 30, 70, 90), "there") == [1.0]
+    assert scores((130, 0, 400, 300), "elsewhere") == [0.0]
+    assert scores((0, 0, 400, 300), "whole") == [0.0]

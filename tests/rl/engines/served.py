@@ -28,6 +28,8 @@ from saccade.tokens.segments import PromptPicture
 from saccade.tokens.stream import PromptDelta
 
 Answer = dict[str, Any]
+_LOADING = threading.Lock()
+"""Weights are loaded by one thread at a time: transformers patches torch meanwhile."""
 
 
 @dataclass
@@ -77,6 +79,12 @@ class SamplingServer:
     """What becomes of the next answers."""
     bodies: list[Answer] = field(default_factory=list)
     loaded: list[str] = field(default_factory=list)
+    encoded: set[str] = field(default_factory=set)
+    """Pictures that were seen since its encoder's cache was emptied."""
+    dropped: set[str] = field(default_factory=set)
+    """Those of them whose features a reload has dropped: asking for one ends a real vLLM."""
+    version: str = "default"
+    """Label of its weights."""
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     async def generate(self, request: Request) -> Response:
@@ -85,14 +93,19 @@ class SamplingServer:
         asked = _vllm_asked(body) if self.kind == "vllm" else _sglang_asked(body)
         if len(asked.ids) >= self.context:
             return JSONResponse({"error": {"message": "the prompt is longer than the context"}}, 400)
+        if self.kind == "vllm" and self.dropped.intersection(asked.urls):
+            return JSONResponse({"error": {"message": "Encoder cache miss", "code": 500}}, 500)
+        self.encoded.update(asked.urls)
         made = await run_in_threadpool(self._sample, asked)
-        answer = _vllm_answer(made) if self.kind == "vllm" else _sglang_answer(made, asked)
+        answer = _vllm_answer(made, self.version) if self.kind == "vllm" else _sglang_answer(made, asked, self.version)
         return self.faults.pop(0)(answer) if self.faults else JSONResponse(answer)
 
     def load(self, folder: str) -> None:
         with self.lock:
-            self.policy = policy(Path(folder))
+            with _LOADING:
+                self.policy = policy(Path(folder))
             self.loaded.append(folder)
+            self.dropped |= self.encoded
 
     @torch.inference_mode()
     def _sample(self, asked: Asked) -> Made:
@@ -165,7 +178,7 @@ def _vllm_asked(body: Answer) -> Asked:
     )
 
 
-def _vllm_answer(made: Made) -> Answer:
+def _vllm_answer(made: Made, version: str) -> Answer:
     content = [
         {"token_id": token, "logprob": value, "rank": None, "top_logprobs": []}
         for token, value in zip(made.ids, made.logprobs, strict=True)
@@ -177,6 +190,7 @@ def _vllm_answer(made: Made) -> Answer:
         "stop_reason": None,
         "token_ids": made.ids,
         "logprobs": {"content": content},
+        "weight_versions": [{"version": version, "start": 0, "end": len(made.ids)}],
     }
     usage = {"prompt_tokens": len(made.read), "completion_tokens": len(made.ids), "total_tokens": 0}
     return {"request_id": "1", "choices": [choice], "usage": usage, "prompt_token_ids": list(made.read)}
@@ -201,14 +215,14 @@ def _sglang_asked(body: Answer) -> Asked:
     )
 
 
-def _sglang_answer(made: Made, asked: Asked) -> Answer:
+def _sglang_answer(made: Made, asked: Asked, version: str) -> Answer:
     finish = {"type": "stop", "matched": made.ids[-1]} if made.stopped else {"type": "length", "length": asked.most}
     pairs = zip(made.ids, made.logprobs, strict=True)
     meta: Answer = {
         "id": "1",
         "finish_reason": finish,
         "prompt_tokens": len(made.read),
-        "weight_version": "default",
+        "weight_version": version,
         "output_token_logprobs": [[value, token, None] for token, value in pairs],
         "output_token_logprobs_length": len(made.ids),
     }
@@ -239,11 +253,22 @@ def _app(server: SamplingServer) -> FastAPI:
     def reset_mm_cache() -> Response:
         return Response(status_code=200)
 
+    @app.post("/reset_encoder_cache")
+    def reset_encoder_cache() -> Response:
+        server.encoded.clear()
+        server.dropped.clear()
+        return Response(status_code=200)
+
+    @app.post("/update_weight_version")
+    def update_weight_version(body: Answer) -> None:
+        server.version = body["new_version"]
+
     @app.post("/update_weights_from_disk")
     def update_weights_from_disk(body: Answer) -> Response:
         if not Path(body["model_path"], "model.safetensors").exists():
             return JSONResponse({"success": False, "message": "no weights there"}, 400)
         server.load(body["model_path"])
+        server.version = body["weight_version"]
         return JSONResponse(
             {"success": True, "message": "Succeeded to update model weights.", "num_paused_requests": 0}
         )

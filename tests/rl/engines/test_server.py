@@ -79,7 +79,7 @@ def connection(server: SamplingServer) -> Connection:
 async def engine(
     server: SamplingServer, made: TinyPolicy, store: MediaStore, tmp_path: Path
 ) -> AsyncIterator[ServerEngine]:
-    engine = ServerEngine(connection(server), made, store, tmp_path / "weights")
+    engine = ServerEngine([connection(server)], made, store, tmp_path / "weights")
     yield engine
     await engine.close()
 
@@ -310,7 +310,7 @@ async def test_a_server_that_is_not_there_loses_the_episode(
     made: TinyPolicy, store: MediaStore, tmp_path: Path
 ) -> None:
     way = Connection("http://127.0.0.1:9", retry=RetryPolicy(tries=2), clock=Clock(sleep=_no_wait))
-    engine = ServerEngine(way, made, store, tmp_path)
+    engine = ServerEngine([way], made, store, tmp_path)
     done = await played(engine, made, store, 1.0)
     await engine.close()
     assert all(item.trajectory.stop is StopReason.MODEL_LOST and item.tokens is None for item in done)
@@ -337,7 +337,7 @@ async def test_new_weights_are_sampled_with(
 async def test_other_families_and_addresses_are_refused(store: MediaStore, tmp_path: Path) -> None:
     save_tiny(tmp_path / "tiles", "internvl")
     with pytest.raises(SettingsError, match="tiles"):
-        ServerEngine(Connection("http://127.0.0.1:9"), policy(tmp_path / "tiles"), store, tmp_path)
+        ServerEngine([Connection("http://127.0.0.1:9")], policy(tmp_path / "tiles"), store, tmp_path)
     for address in ("ftp://host", "host:8000", "http://user:secret@host"):
         with pytest.raises(SettingsError, match="address") as refused:
             Connection(address)

@@ -11,10 +11,24 @@ from typing import Final
 from saccade.errors import ModelRefusedError
 from saccade.models.families.base import ModelFamily
 from saccade.models.families.internvl import INTERNVL
-from saccade.models.families.qwen_vl import QWEN2_5_VL, QWEN3_VL
+from saccade.models.families.qwen_vl import QWEN2_5_VL, QWEN3_VL, QWEN3_VL_MOE
 
-FAMILIES: Final[Mapping[str, ModelFamily]] = {family.model_type: family for family in (QWEN2_5_VL, QWEN3_VL, INTERNVL)}
-"""Qwen2.5-VL, Qwen3-VL, and InternVL3 in its transformers form."""
+_LINEAR = "Its layers of linear attention keep a state that cannot be cut, so several answers cannot share it here."
+_OTHER = "Its messages are not written in ChatML, the one form that is known here."
+FAMILIES: Final[Mapping[str, ModelFamily]] = {
+    family.model_type: family for family in (QWEN2_5_VL, QWEN3_VL, QWEN3_VL_MOE, INTERNVL)
+}
+"""Qwen2.5-VL, Qwen3-VL with and without experts, and InternVL3 in its transformers form."""
+NOT_YET: Final[Mapping[str, str]] = {
+    "qwen3_5": _LINEAR,
+    "qwen3_5_moe": _LINEAR,
+    "gemma4": _OTHER,
+    "gemma4_unified": _OTHER,
+    "glm4v": _OTHER,
+    "glm4v_moe": _OTHER,
+    "glm46v": _OTHER,
+}
+"""Families of pictures and text that transformers has and this package does not run -> why."""
 
 
 def family_of(model_type: str, checkpoint: str) -> ModelFamily:
@@ -36,5 +50,5 @@ def family_of(model_type: str, checkpoint: str) -> ModelFamily:
         advice = "Serve it with vLLM or SGLang and name it vllm:NAME@http://HOST:8000/v1."
     raise ModelRefusedError(
         f"{checkpoint} is of the family {model_type!r}, which does not run in process (known: {', '.join(FAMILIES)}). "
-        + advice
+        + " ".join(filter(None, (NOT_YET.get(model_type), advice)))
     )

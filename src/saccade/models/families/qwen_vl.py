@@ -1,12 +1,13 @@
-"""Qwen2.5-VL and Qwen3-VL: a picture is its placeholders between `<|vision_start|>` and `<|vision_end|>`.
+"""Qwen2.5-VL, and Qwen3-VL with and without experts.
 
-In Qwen3-VL, what a tool gave is said by the user between `<tool_response>` tags, and the tower has further mergers.
+A picture is its placeholders between `<|vision_start|>` and `<|vision_end|>`. In Qwen3-VL, what a tool gave is said by
+the user between `<tool_response>` tags, and the tower has further mergers.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from PIL import Image
@@ -83,3 +84,4 @@ QWEN2_5_VL = QwenVl(model_type="qwen2_5_vl")
 QWEN3_VL = QwenVl(
     model_type="qwen3_vl", projector_parts=("visual.merger", "visual.deepstack_merger_list"), tool_response=True
 )
+QWEN3_VL_MOE = replace(QWEN3_VL, model_type="qwen3_vl_moe")

@@ -1,6 +1,6 @@
-"""An engine behind HTTP: a vLLM or SGLang server that samples for a policy whose tokens are kept here.
+"""An engine behind HTTP: vLLM or SGLang servers that sample for a policy whose tokens are kept here.
 
-    engine = ServerEngine(Connection("http://127.0.0.1:8000"), policy, store, Path("runs/rl/served"))
+    engine = ServerEngine([Connection("http://127.0.0.1:8000")], policy, store, Path("runs/rl/served"))
 
 It gets ids and pictures and gives ids with log-probabilities: nothing is tokenised twice. Each turn is a request of its
 own with everything before it; what was computed for it before is the server's prefix cache. Ids that may not be sampled
@@ -30,8 +30,10 @@ from saccade.models.base import MediaReader
 from saccade.models.families.known import FAMILIES
 from saccade.models.pictures import decoded_picture, saved_picture
 from saccade.record.content import ImagePart
-from saccade.rl.engines.server_check import CheckedServer, EncodedPolicy, check_server
+from saccade.rl.engines.sampling_server import SamplingServer
+from saccade.rl.engines.server_check import EncodedPolicy
 from saccade.rl.engines.server_http import Connection
+from saccade.rl.engines.server_pool import ServerPool
 from saccade.rl.engines.wire import SampleOutput, SampleRequest
 from saccade.tokens.segments import PromptPicture
 
@@ -42,16 +44,18 @@ _KEPT_PICTURES = 256
 
 
 class ServerEngine:
-    """A `base.Engine` that samples at a server, which reads new weights from a folder."""
+    """A `base.Engine` that samples at one server or several, which read new weights from a folder."""
 
-    def __init__(self, connection: Connection, policy: EncodedPolicy, media: MediaReader, weights: Path) -> None:
+    def __init__(
+        self, connections: Sequence[Connection], policy: EncodedPolicy, media: MediaReader, weights: Path
+    ) -> None:
         """Reaches for nothing yet.
 
         Args:
-            connection: to the server; closed with the engine.
+            connections: to the servers, at least one; closed with the engine.
             policy: whose tokens are sampled; its weights are not used.
             media: has the pictures.
-            weights: folder for new weights, which the server must see under the same path.
+            weights: folder for new weights, which every server must see under the same path.
 
         Raises:
             SettingsError: the family's pictures are written in another way by servers.
@@ -62,13 +66,12 @@ class ServerEngine:
                 f"{policy.encoder.family.model_type} has no server engine: its pictures are tiles, around which "
                 f"servers write marks of their own. Leave out --engine, or take one of {', '.join(served)}."
             )
-        self.name = f"server:{connection.address}"
+        self.pool = ServerPool([SamplingServer(connection, policy) for connection in connections])
+        self.name = f"server:{self.pool.addresses}"
         self.policy = policy
         self.bias = {int(token): _BANNED for token in torch.nonzero(policy.checkpoint.forbidden)[:, 0]}
-        self._connection = connection
         self._media = media
         self._weights = weights
-        self._checked: asyncio.Task[CheckedServer] | None = None
         self._url = lru_cache(_KEPT_PICTURES)(self._encoded)
         self._under_way = 0
         self._since = self._spent = 0.0
@@ -86,39 +89,30 @@ class ServerEngine:
         """See `base.Engine`. No turn may be under way.
 
         Raises:
-            ModelError: the server cannot be reached, or does not take the weights.
+            ModelError: no server can be reached, or one does not take the weights.
         """
-        wire, began = (await self.checked()).wire, time.perf_counter()
+        await self.pool.context()
+        began = time.perf_counter()
         await asyncio.to_thread(save, self._weights)
-        await wire.reload(self._connection, self._weights.resolve())
+        await self.pool.load(self._weights.resolve())
         _log.info("%s has read the new weights, %.1f s.", self.name, time.perf_counter() - began)
 
     async def close(self) -> None:
-        """Close the connection."""
-        await self._connection.close()
+        """Close the connections."""
+        await self.pool.close()
 
-    async def checked(self) -> CheckedServer:
-        """What the server is, asked and checked once; all that ask at the same time share the outcome.
-
-        Raises:
-            ModelError: it cannot be reached, or its log-probabilities are of no use.
-        """
-        if self._checked is None or (self._checked.done() and self._checked.exception() is not None):
-            self._checked = asyncio.create_task(check_server(self._connection, self.policy))
-        return await asyncio.shield(self._checked)
-
-    async def sample(self, sample_request: SampleRequest, pictures: Sequence[PromptPicture]) -> SampleOutput:
-        """`sample_request` with `pictures`, sampled by the server.
+    async def sample(
+        self, request: SampleRequest, pictures: Sequence[PromptPicture], home: SamplingServer | None
+    ) -> tuple[SampleOutput, SamplingServer]:
+        """`request` with `pictures`, sampled by `home` or a server that has less to do, and which one that was.
 
         Raises:
             ModelError: it failed.
             MediaError: a picture cannot be read.
         """
         with self._busy():
-            wire = (await self.checked()).wire
             urls = await asyncio.to_thread(lambda: tuple(self._url(picture.part) for picture in pictures))
-            body = wire.body(replace(sample_request, pictures=urls))
-            return await self._connection.ask(wire.path, body, wire.read)
+            return await self.pool.sample(replace(request, pictures=urls), home)
 
     def _encoded(self, part: ImagePart) -> str:
         """A picture at the size that the policy sees, so that the server has nothing to resize."""
@@ -147,12 +141,13 @@ class ServerSlot:
         self._engine = engine
         self._seed = seed
         self._turns = 0
+        self._home: SamplingServer | None = None
         self._pictures: tuple[PromptPicture, ...] = ()
         self.ids: tuple[int, ...] = ()
 
     async def generate(self, request: TurnRequest) -> SampledTurn:
         engine, delta = self._engine, request.delta
-        context = (await engine.checked()).context
+        context = await engine.pool.context()
         read = (*self.ids[: len(self.ids) - delta.dropped], *delta.ids)
         pictures = (*self._pictures, *delta.pictures)
         turn = start_turn(engine.policy, request, len(read), context)
@@ -166,7 +161,7 @@ class ServerSlot:
             temperature=request.temperature,
             seed=int.from_bytes(digest[:6]),
         )
-        output = await engine.sample(sample_request, pictures)
+        output, self._home = await engine.sample(sample_request, pictures, self._home)
         self._check(output, read)
         if not output.ids:
             raise ContextFullError(f"{engine.name} has no room for a token after {len(read)}")

@@ -59,7 +59,7 @@ class Connection:
 
     async def get(self, path: str) -> Any:
         """What the server has there, as JSON; raises what `ask` raises."""
-        return await with_retries(lambda: self._try("GET", path, None), self._retry, self._clock)
+        return await self._retried("GET", path, None, lambda response: self._json(response, path))
 
     async def post(self, path: str, body: dict[str, Any] | None = None) -> Any:
         """The server's answer as JSON, None for an empty one; raises what `ask` raises."""
@@ -72,17 +72,21 @@ class Connection:
             ModelLostError: it cannot be reached or kept failing, after all tries.
             ModelRefusedError: it refuses; no retry can help.
         """
-
-        async def once() -> T:
-            return read(await self._try("POST", path, body))
-
-        return await with_retries(once, self._retry, self._clock)
+        return await self._retried("POST", path, body, lambda response: read(self._json(response, path)))
 
     async def close(self) -> None:
         """Close all connections; idempotent."""
         await self._client.aclose()
 
-    async def _try(self, method: str, path: str, body: dict[str, Any] | None) -> Any:
+    async def _retried(
+        self, method: str, path: str, body: dict[str, Any] | None, read: Callable[[httpx.Response], T]
+    ) -> T:
+        async def once() -> T:
+            return read(await self._try(method, path, body))
+
+        return await with_retries(once, self._retry, self._clock)
+
+    async def _try(self, method: str, path: str, body: dict[str, Any] | None) -> httpx.Response:
         try:
             async with asyncio.timeout(self._retry.seconds):
                 response = await self._client.request(method, path, json=body)
@@ -92,16 +96,19 @@ class Connection:
         except httpx.HTTPError as error:
             failure = OutageError(f"{self.address} cannot be reached: {str(error) or type(error).__name__}.")
         else:
-            return self._read(response, path)
+            self._check(response, path)
+            return response
         raise failure  # out here without a chain to the client's exception, which holds the request
 
-    def _read(self, response: httpx.Response, path: str) -> Any:
+    def _check(self, response: httpx.Response, path: str) -> None:
         status = response.status_code
         if not response.is_success:
             said = self._key.hide(_words(response))
             if status in _CURABLE or status >= 500:
                 raise OutageError(f"{self.address}{path} failed ({status}): {said}.", retry_after(response.headers))
             raise ModelRefusedError(f"{self.address}{path} refused ({status}): {said}.")
+
+    def _json(self, response: httpx.Response, path: str) -> Any:
         if not response.content:
             return None
         try:

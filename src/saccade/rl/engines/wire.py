@@ -48,6 +48,8 @@ class SampleOutput:
     """Those tokens; None where it does not tell."""
     ranked: tuple[float, ...] = ()
     """Log-probabilities of the likeliest ids in place of the first token."""
+    versions: frozenset[str] = frozenset()
+    """Labels of the weights that sampled them; empty where the server does not tell."""
 
 
 class Wire(Protocol):
@@ -67,8 +69,10 @@ class Wire(Protocol):
             OutageError: the turn was broken off.
         """
 
-    async def reload(self, connection: Connection, folder: Path) -> None:
+    async def reload(self, connection: Connection, folder: Path, version: str) -> None:
         """Sample with the weights of the checkpoint in `folder`, and forget everything computed with others.
+
+        From then on answers are labelled with `version`.
 
         Raises:
             ModelError: the server cannot.

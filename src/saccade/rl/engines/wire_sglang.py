@@ -33,6 +33,7 @@ class _Meta(BaseModel):
     finish_reason: _Finish | None = None
     output_token_logprobs: list[_Entry] | None = None
     output_top_logprobs: list[list[_Entry] | None] | None = None
+    weight_version: str | None = None
 
 
 class _Answer(BaseModel):
@@ -88,10 +89,13 @@ class SglangWire:
             stopped(reason, _WHO),
             meta.prompt_tokens,
             ranked=tuple(value for value, _, _ in ranked if value is not None),
+            versions=frozenset() if meta.weight_version is None else frozenset([meta.weight_version]),
         )
 
-    async def reload(self, connection: Connection, folder: Path) -> None:
-        answered = await connection.post("/update_weights_from_disk", {"model_path": str(folder), "flush_cache": True})
+    async def reload(self, connection: Connection, folder: Path, version: str) -> None:
+        answered = await connection.post(
+            "/update_weights_from_disk", {"model_path": str(folder), "flush_cache": True, "weight_version": version}
+        )
         if not isinstance(answered, dict) or answered.get("success") is not True:
             said = answered.get("message") if isinstance(answered, dict) else answered
             raise ModelRefusedError(f"{_WHO} did not take the weights in {folder}: {said}")

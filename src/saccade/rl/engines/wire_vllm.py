@@ -1,4 +1,4 @@
-"""vLLM's tokens in, tokens out: `POST /inference/v1/generate`, read in version 0.33.
+"""vLLM's tokens in, tokens out: `POST /inference/v1/generate`, met in version 0.32.0, read in 0.33.
 
     vllm serve MODEL --enable-scale-out --logprobs-mode processed_logprobs
 
@@ -45,10 +45,15 @@ class _Logprobs(BaseModel):
     content: list[_Token] | None = None
 
 
+class _Span(BaseModel):
+    version: str
+
+
 class _Choice(BaseModel):
     token_ids: list[int]
     logprobs: _Logprobs | None = None
     finish_reason: str | None = None
+    weight_versions: list[_Span] | None = None
 
 
 class _Usage(BaseModel):
@@ -114,19 +119,25 @@ class VllmWire:
             None if answered.usage is None else answered.usage.prompt_tokens,
             None if answered.prompt_token_ids is None else tuple(answered.prompt_token_ids),
             tuple(item.logprob for item in content[0].top_logprobs) if content else (),
+            frozenset(span.version for span in choice.weight_versions or ()),
         )
 
-    async def reload(self, connection: Connection, folder: Path) -> None:
+    async def reload(self, connection: Connection, folder: Path, version: str) -> None:
         try:
             await connection.post(
                 "/collective_rpc", {"method": "reload_weights", "kwargs": {"weights_path": str(folder)}}
             )
             cleared = await connection.post("/reset_prefix_cache")
             await connection.post("/reset_mm_cache")
+            # Reloading drops the encoded pictures of the worker and not the scheduler's list of them: without this the
+            # first request with a picture of before ends the whole server.
+            await connection.post("/reset_encoder_cache")
+            await connection.post("/update_weight_version", {"new_version": version})
         except ModelRefusedError as error:
             raise ModelRefusedError(
-                f"{error} New weights need a vLLM server that was started with VLLM_SERVER_DEV_MODE=1 and "
-                f"sees {folder}."
+                f"{error} New weights need a vLLM server that was started with VLLM_SERVER_DEV_MODE=1, sees {folder} "
+                "has /collective_rpc, /reset_prefix_cache, /reset_mm_cache, /reset_encoder_cache and "
+                "/update_weight_version, as 0.32.0 does."
             ) from error
         if isinstance(cleared, dict) and cleared.get("success") is False:
             raise ModelRefusedError(

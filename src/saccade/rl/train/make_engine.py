@@ -3,29 +3,67 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+from saccade.dialects.registry import load_dialect
 from saccade.generate.base import Engine
 from saccade.generate.in_process import TransformersEngine
 from saccade.media.store import MediaStore
 from saccade.rl.engines.server import ServerEngine
 from saccade.rl.engines.server_http import Connection
+from saccade.rl.engines.settings import LOCAL, VLLM
+from saccade.rl.engines.vllm_process import vllm_servers
 from saccade.rl.train.settings import RlSettings
 from saccade.training.parallel import Processes
 from saccade.training.weights import Trainable, export
 
 
-def make_engine(settings: RlSettings, trained: Trainable, media: MediaStore, weights: Path) -> Engine:
-    """What samples for `trained`: itself, or a server that reads its weights from the folder `weights`.
+@asynccontextmanager
+async def open_engine(
+    settings: RlSettings, trained: Trainable, media: MediaStore, out: Path, processes: Processes
+) -> AsyncIterator[Engine]:
+    """What samples for `trained`: itself, or servers that read its weights from the folder `out/served`.
+
+    Servers that the run starts itself, by its first process, have ended when the block is left.
 
     Raises:
-        SettingsError: the server's address is none, or it cannot serve this family.
+        SettingsError: an address is none, no server can serve this family, or there are too few GPUs.
+        UnavailableError: vLLM is to be started and not installed.
+        ModelLostError: a server that was started did not come up.
     """
-    if settings.engine == "local":
-        return TransformersEngine(trained, media, most_tokens=settings.max_tokens_per_batch)
-    return ServerEngine(Connection(settings.engine, retry=settings.retry), trained, media, weights)
+    async with AsyncExitStack() as stack:
+        engine: Engine
+        if settings.engine.source == LOCAL:
+            engine = TransformersEngine(trained, media, most_tokens=settings.max_tokens_per_batch)
+        else:
+            addresses = settings.engine.addresses
+            if settings.engine.source == VLLM:
+                addresses = await _start(settings, trained, out, processes, stack)
+            connections = [Connection(address, retry=settings.retry) for address in addresses]
+            engine = ServerEngine(connections, trained, media, out / "served")
+        stack.push_async_callback(engine.close)
+        yield engine
+
+
+async def _start(
+    settings: RlSettings, trained: Trainable, out: Path, processes: Processes, stack: AsyncExitStack
+) -> tuple[str, ...]:
+    """The addresses of servers that were started, the same in every process."""
+    started: tuple[str, ...] = ()
+    if processes.is_main:
+        write_copy(trained, out / "served")  # with the limits of pictures that the run has
+        limits = settings.recipe.rollout.limits or load_dialect(settings.recipe.dialect).limits
+        known = (limits.context_tokens, trained.encoder.context_tokens)
+        most = min((limit for limit in known if limit is not None), default=None)
+        servers = await stack.enter_async_context(
+            vllm_servers(settings.engine, out / "served", most, out / "servers", processes.count)
+        )
+        started = tuple(server.address for server in servers)
+    return processes.all_gather(started)[0]
 
 
 async def sync_weights(engine: Engine, trained: Trainable, processes: Processes) -> None:

@@ -27,7 +27,7 @@ from saccade.rl.generation.slot_model import check_sampling
 from saccade.rl.rollout import Rollout
 from saccade.rl.train.check_tasks import check_form, check_rewards, check_tasks
 from saccade.rl.train.curriculum import choose_tasks
-from saccade.rl.train.make_engine import make_engine, sync_weights
+from saccade.rl.train.make_engine import open_engine, sync_weights
 from saccade.rl.train.metrics import RlCallback, rollout_metrics
 from saccade.rl.train.rollout_store import open_rollout_store, with_worth
 from saccade.rl.train.scoring import load_scorer
@@ -56,8 +56,8 @@ def train(settings: RlSettings, out: Path, *, resume: bool = False, callback: Rl
     Raises:
         SettingsError: a setting is missing or wrong, or `out` holds a run already, or one with other settings.
         TrainingError: every rollout of a step was lost, or sampling and training disagree.
-        ModelRefusedError: the checkpoint cannot be loaded, or the engine's server is of no use.
-        ModelLostError: that server cannot be reached.
+        ModelRefusedError: the checkpoint cannot be loaded, or a server of the engine is of no use.
+        ModelLostError: that server cannot be reached, or did not come up.
         IsolationError: this machine cannot isolate a sandbox.
     """
     check_settings(settings)
@@ -126,8 +126,9 @@ class _RlRun:
         settings, recipe, trained = self._settings, self._recipe, self._learner.trained
         dialect, tools = recipe.equipped(settings.session.applied(load_dialect(recipe.dialect), settings.sandbox))
         sandbox = await stack.enter_async_context(sandbox_at(settings.sandbox, dialect.sandbox))
-        engine = make_engine(settings, trained, self._store, self._out / "served")
-        stack.push_async_callback(engine.close)
+        engine = await stack.enter_async_context(
+            open_engine(settings, trained, self._store, self._out, self._learner.processes)
+        )
         await sync_weights(engine, trained, self._learner.processes)
         resources = RolloutResources(engine, trained.encoder, sandbox, self._store, tools)
         scorer = load_scorer(recipe.reward, recipe.load_reward(), self._store, self._out / "judge")
@@ -135,7 +136,7 @@ class _RlRun:
         if self._learner.processes.is_main:
             check_tasks(tasks, scorer, self._store)
             check_form(dialect, scorer.preset, (recipe.dialect, recipe.reward.preset))
-        loose = trained.low_precision or settings.engine != "local"
+        loose = trained.low_precision or not settings.engine.exact
         updater = Updater(
             self._learner,
             Collator(trained.encoder, PictureTensors(trained.encoder, self._store), trained.model, packed=False),

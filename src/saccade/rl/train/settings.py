@@ -15,7 +15,7 @@ from saccade.grading.registry import load_grader
 from saccade.models.retry import ENGINE_RETRY, RETRY_SETTINGS, RetryPolicy
 from saccade.record.settings import Settings, load_settings
 from saccade.rewards.judges.client import ASK_LIMITS
-from saccade.rl.engines.server_http import checked_address
+from saccade.rl.engines.settings import EngineSettings, check_engine
 from saccade.rl.generation.rollouts import GenerationSettings
 from saccade.rl.recipe import Recipe, load_recipe
 from saccade.tasks.benchmarks.card import as_tuple
@@ -86,11 +86,11 @@ class RlSettings(Settings):
     """Most tokens of a forward pass, padding included."""
     max_logprob_diff: NonNegativeFloat = 0.0
     """Largest difference of a token's log-probability between sampling and training, in nats, before the run fails;
-    0: 1e-3 in float32, 1.0 in bfloat16 and with a server as the engine."""
-    engine: str = "local"
-    """`local`, or the address of a vLLM or SGLang server that samples the rollouts: `http://host:port`."""
+    0: 1e-3 in float32, 1.0 in bfloat16 and with servers, but for one that the run starts on its CPU."""
+    engine: EngineSettings = EngineSettings()
+    """Who samples the rollouts."""
     retry: RetryPolicy = ENGINE_RETRY
-    """How often a request to that server is tried, and for how long; those to a judge are `reward.retry`."""
+    """How often a request to a server that samples is tried, and for how long; those to a judge are `reward.retry`."""
     session: SessionLimits = SessionLimits()
     """Limits of the sandbox's sessions in place of the dialect's."""
     sandbox: str = "local"
@@ -120,7 +120,9 @@ def load_rl_settings(
     machine = _MACHINE | RlSettings.RENAMED.keys()
     own = [item for item in overrides if item.partition("=")[0].split(".")[0].strip() in machine]
     recipe = load_recipe(name_or_path, profile, [item for item in overrides if item not in own])
-    settings = load_settings(_Machine, None, own)
+    given = {} if recipe.engine is None else {"engine": recipe.engine.model_dump()}
+    settings = load_settings(_Machine, None, own, given)
+    recipe = recipe.model_copy(update={"engine": None})
     return RlSettings(recipe=recipe, **{name: getattr(settings, name) for name in _MACHINE})
 
 
@@ -156,12 +158,11 @@ _MACHINE = frozenset(RlSettings.model_fields) - {"recipe"}
 
 
 def check_settings(settings: RlSettings) -> None:
-    """Raises `SettingsError` for what is missing, or cannot be an address, `RegistryError` for a grader."""
+    """Raises `SettingsError` for what is missing, or cannot be, `RegistryError` for a grader."""
     if not settings.model.source:
         raise SettingsError("no checkpoint is named: give one with --model")
     if not settings.sources:
         raise SettingsError("no tasks are named: give a world, a benchmark, a file or a folder with --tasks")
     if settings.validation.grader:
         load_grader(settings.validation.grader)
-    if settings.engine != "local":
-        checked_address(settings.engine)
+    check_engine(settings.engine)

@@ -14,7 +14,7 @@ from saccade.tasks.benchmarks.card import as_tuple
 _Patterns = Annotated[tuple[str, ...], BeforeValidator(as_tuple)]
 
 
-class TaskSelection(Settings):
+class TaskPattern(Settings):
     """Tasks of one of the sources or with one of the tags; `*` stands for anything."""
 
     sources: _Patterns = ()
@@ -35,8 +35,8 @@ class TaskSelection(Settings):
 class FilterBranch(Settings):
     """The tasks that a filter is for; all where nothing is said."""
 
-    only: TaskSelection = TaskSelection()
-    without: TaskSelection = TaskSelection()
+    only: TaskPattern = TaskPattern()
+    without: TaskPattern = TaskPattern()
 
     def has(self, task: Task) -> bool:
         """Whether the filter looks at trajectories of this task; others pass it by."""

@@ -1,0 +1,71 @@
+"""A vLLM server that tests start, kill and start again at the same port."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+
+import httpx
+import torch
+import transformers
+
+from saccade.models.tiny import save_tiny
+from saccade.rl.engines.server_process import ServerProcess
+from saccade.rl.engines.vllm_process import free_port, serve_command, serve_environment
+
+CONTEXT = 2048
+
+
+def save_random(folder: Path, seed: int = 0) -> None:
+    """A tiny checkpoint with random weights whose heads have 32 numbers: vLLM's CPU kernels know no narrower ones."""
+    save_tiny(folder, "qwen2_5_vl")
+    config = transformers.AutoConfig.from_pretrained(folder)
+    config.text_config.update({"hidden_size": 128, "intermediate_size": 256})
+    config.text_config.rope_parameters["mrope_section"] = [4, 6, 6]
+    config.vision_config.out_hidden_size = 128
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        model = transformers.AutoModelForImageTextToText.from_config(config)
+    model.generation_config = transformers.GenerationConfig.from_pretrained(folder)
+    model.save_pretrained(folder)
+
+
+class RealServer:
+    """One server over a checkpoint."""
+
+    def __init__(self, program: Path, folder: Path, log: Path, *options: str, **environment: str) -> None:
+        """`options` and `environment` are those of `vllm serve`, over the usual ones."""
+        self.port = free_port()
+        self.url = f"http://127.0.0.1:{self.port}"
+        self._folder = folder
+        self._command = [*serve_command(str(program), folder, self.port, CONTEXT, cpu=True), *options]
+        self._log = log
+        self._environment = environment
+        self._process: ServerProcess | None = None
+
+    async def start(self) -> None:
+        self._process = ServerProcess(self._command, serve_environment(None) | self._environment, self.url, self._log)
+        await self._process.wait_until_ready(300)
+
+    def stop(self) -> None:
+        assert self._process is not None
+        self._process.stop()
+
+    def copy_weights(self, folder: Path) -> None:
+        """Write the checkpoint that it was started with."""
+        shutil.copytree(self._folder, folder, dirs_exist_ok=True)
+
+    def running(self) -> int:
+        """Requests that it works on now."""
+        return self._count("num_requests_running")
+
+    def sampled(self) -> int:
+        """Requests that it has finished."""
+        return self._count("request_success_total")
+
+    def _count(self, name: str) -> int:
+        text = httpx.get(f"{self.url}/metrics").text
+        found = re.findall(rf"^vllm:{name}\{{.*\}} (\S+)$", text, re.MULTILINE)
+        assert found
+        return int(sum(map(float, found)))
