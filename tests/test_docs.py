@@ -14,7 +14,8 @@ import cv2
 import numpy as np
 import pytest
 from PIL import Image
-from tests.models.wire_server import chat, running
+from tests.docs_teacher import follows_the_form
+from tests.models.wire_server import running
 
 ROOT = Path(__file__).resolve().parent.parent
 FENCE = re.compile(r"^```(\w+)[ ]+runnable([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -68,7 +69,7 @@ def test_blocks_run_as_they_stand(page: Path, slow: bool, tmp_path: Path) -> Non
             (tmp_path / block.name).write_text(block.text, encoding="utf-8")
     draw(tmp_path)
     with running() as server:
-        server.will(chat("<answer>EXIT</answer>"))
+        server.will(follows_the_form)
         for number, block in enumerate(block for block in found if not block.name):
             program = tmp_path / f"block_{number}.{block.language}"
             program.write_text(block.text, encoding="utf-8")

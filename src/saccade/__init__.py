@@ -196,8 +196,8 @@ PUBLIC_MODULES = {
     "report.site": "write_pages",
     "sandbox.conformance": "LIMITS run_all",
     "sandbox.conformance.model": "draw play",
-    "sft.curate.stage": "BatchStage Drop FilterContext FilterOutcome FilterSettings FilterStage KEEP Keep Undecided "
-    "WholeStage each",
+    "sft.curate.stage": "AskStage BatchStage Drop FilterContext FilterOutcome FilterSettings FilterStage KEEP Keep "
+    "Undecided WholeStage each",
     "sft.formats.base": "Format",
     "rewards.judges.registry": "JudgeContext",
     "rewards.judges.verdict": "Judge JudgeVerdict",

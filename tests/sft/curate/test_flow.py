@@ -122,7 +122,7 @@ def test_tasks_that_nobody_played_are_curated_into_a_source_of_tasks(runs: Runs,
     (folder / "broken.png").write_bytes(b"no picture")
     rows.append({"image": "broken.png", "question": "What is item9?", "answer": "x"})
     (folder / "rows.jsonl").write_text("\n".join(map(json.dumps, rows)))
-    pipeline = parse_pipeline({"filter": [*map(dict, ASKED), {"name": "split"}]})
+    pipeline = parse_pipeline({"filter": [*ASKED, {"name": "split"}]})
     report = curate([folder], pipeline, runs.out, cache=runs.root / "cache")
     assert (report.read, report.kept, len(report.broken)) == (4, 3, 1)
     assert "broken.png" in report.broken[0]
