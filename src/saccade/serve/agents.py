@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import logging
 import tempfile
 import time
 from collections.abc import AsyncIterator, Mapping
@@ -34,8 +33,6 @@ from saccade.serve.agent_metrics import AgentMetrics
 from saccade.serve.agent_request import AgentQuestion, AgentServeSettings, RequestError
 from saccade.tools.registry import TOOLS
 from saccade.tools.toolbox import Toolbox
-
-_log = logging.getLogger(__name__)
 
 
 class ServedEpisode:

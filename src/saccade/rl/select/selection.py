@@ -68,7 +68,7 @@ SELECTIONS: Final = Registry[type[SelectionRule]](
     "selections",
     {
         "none@1": f"{_HERE}.plain:KeepAll",
-        "pass-rate@1": f"{_HERE}.plain:PassRate",
+        "pass-rate@1": f"{_HERE}.plain:PassRateBand",
         "oversample-filter-rank@1": f"{_HERE}.oversample:OversampleFilterRank",
         "oversample-filter-rank-repo@1": f"{_HERE}.oversample:RepoRank",
         "dynamic-sampling@1": f"{_HERE}.plain:DynamicSampling",
