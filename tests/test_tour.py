@@ -16,7 +16,7 @@ EXCERPTS = EXCERPT.findall((ROOT / "docs" / "tour.md").read_text(encoding="utf-8
 
 def place(part: str, source: str, start: int) -> int:
     """Where `part` ends in `source`, from `start` on; -1 if it is not there, at any depth."""
-    wanted = textwrap.dedent(part).splitlines()
+    wanted = textwrap.dedent(part.strip("\n")).splitlines()
     lines = source.splitlines()
     for at in range(start, len(lines) - len(wanted) + 1):
         if textwrap.dedent("\n".join(lines[at : at + len(wanted)])).splitlines() == wanted:

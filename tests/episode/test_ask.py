@@ -206,8 +206,8 @@ def test_limits_of_sessions_fit_together() -> None:
     usual = load_dialect("pyvision-rl-video").sandbox
     longer = SessionLimits(wall_seconds=90.5).over(usual)
     assert (longer.wall_seconds, longer.cpu_seconds) == (90.5, 91)
-    larger = SessionLimits(file_bytes=1 << 30).over(usual)
-    assert larger.workspace_bytes == (1 << 30) + (128 << 20)
+    larger = SessionLimits(file_bytes=3 << 30).over(usual)
+    assert larger.workspace_bytes == (3 << 30) + (128 << 20)
     assert SessionLimits().over(usual) == usual
 
 

@@ -15,11 +15,9 @@ from saccade.media.store import MediaStore
 from saccade.record.codec import write_lines
 from saccade.record.task import Task
 from saccade.reproduce.settings import TaskSet
-from saccade.sft.synth.jobs import knobs_by_world
-from saccade.sft.synth.settings import SynthSettings
 from saccade.tasks.stored import TASKS
 from saccade.tasks.worlds.base import draw_sample, store_sample
-from saccade.tasks.worlds.registry import load_world
+from saccade.tasks.worlds.registry import chosen_knobs, load_world
 
 LESSONS_END: Final = 100_000
 """Index from which tasks of the split `train` are in no lesson."""
@@ -50,8 +48,8 @@ def set_of(task_id: str) -> str:
 def _drawn(item: TaskSet, part: Part, store: MediaStore) -> Iterator[Task]:
     split: Literal["train", "test"] = "train" if part == "train" else "test"
     first, count = (LESSONS_END, item.train) if part == "train" else (0, item.held_out)
-    knobs = knobs_by_world(SynthSettings(sources=item.worlds, dialect="", knobs=item.knobs))
     worlds = [load_world(name) for name in item.worlds]
+    knobs = chosen_knobs(worlds, item.knobs)
     for number in range(first, first + count):
         for world in worlds:
             sample = draw_sample(world, split, number, knobs[world.id])
