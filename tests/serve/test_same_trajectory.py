@@ -53,8 +53,15 @@ async def served(
 
 
 @pytest.mark.parametrize("stream", [False, True])
-@pytest.mark.parametrize("real", [False, True])
-@pytest.mark.parametrize("dialect", ["pyvision", "codedance:repo"])
+@pytest.mark.parametrize(
+    ("dialect", "real"),
+    [
+        ("pyvision", False),
+        ("codedance:repo", False),
+        ("pyvision", True),
+        pytest.param("codedance:repo", True, marks=pytest.mark.slow),
+    ],
+)
 async def test_four_faces_one_trajectory(dialect: str, real: bool, stream: bool, tmp_path: Path) -> None:
     if real and sys.platform != "linux":
         pytest.skip("the local sandbox is for Linux")
