@@ -16,7 +16,7 @@ from saccade.serve.agent_request import AgentOptions, AgentQuestion, AgentServeS
 from saccade.serve.agents import ServedEpisode
 from saccade.serve.openai_content import read_messages
 from saccade.serve.openai_errors import check_outage, of_validation
-from saccade.serve.openai_fields import cut_off, final_text, own_field, thought, token_sums
+from saccade.serve.openai_fields import IgnoredFields, cut_off, final_text, own_field, thought, token_sums
 
 
 class _StreamOptions(BaseModel):
@@ -32,7 +32,7 @@ class _TextOnly(BaseModel):
     type: Literal["text"] = "text"
 
 
-class ChatBody(BaseModel):
+class ChatBody(IgnoredFields):
     """The body of a request. What would change the answer and cannot be honoured is refused."""
 
     model_config = ConfigDict(extra="forbid")
@@ -59,13 +59,6 @@ class ChatBody(BaseModel):
     tools: list[Any] | None = Field(None, max_length=0)
     tool_choice: Literal["none", "auto", None] = None
     store: Literal[False, None] = None
-    # No part of the question:
-    parallel_tool_calls: bool | None = None
-    user: str | None = None
-    metadata: dict[str, str] | None = None
-    service_tier: str | None = None
-    safety_identifier: str | None = None
-    prompt_cache_key: str | None = None
 
 
 def read_chat(body: Any, settings: AgentServeSettings, *, allow_urls: bool) -> AgentQuestion:

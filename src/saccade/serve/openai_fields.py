@@ -6,11 +6,24 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
+from pydantic import BaseModel
+
 from saccade.record.content import ImagePart
 from saccade.record.trajectory import StopReason, Trajectory
 from saccade.record.turn import Turn
 from saccade.serve.agent_request import AgentQuestion
 from saccade.serve.agents import ServedEpisode
+
+
+class IgnoredFields(BaseModel):
+    """Fields of a body that are taken and are no part of the question."""
+
+    parallel_tool_calls: bool | None = None
+    user: str | None = None
+    metadata: dict[str, str] | None = None
+    service_tier: str | None = None
+    safety_identifier: str | None = None
+    prompt_cache_key: str | None = None
 
 
 def thought(turn: Turn) -> str:

@@ -12,7 +12,7 @@ import time
 from collections.abc import AsyncIterator
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import ConfigDict, Field, ValidationError
 
 from saccade.episode.asking import Question
 from saccade.record.action import Code
@@ -22,14 +22,14 @@ from saccade.serve.agent_request import AgentOptions, AgentQuestion, AgentServeS
 from saccade.serve.agents import ServedEpisode
 from saccade.serve.openai_content import read_messages
 from saccade.serve.openai_errors import check_outage, error_body, of_validation
-from saccade.serve.openai_fields import cut_off, final_text, own_field, thought, token_sums
+from saccade.serve.openai_fields import IgnoredFields, cut_off, final_text, own_field, thought, token_sums
 
 _OUTPUTS = "code_interpreter_call.outputs"
 _OWN_ITEMS = frozenset({"reasoning", "code_interpreter_call"})
 """Items of an earlier answer: the agent looks anew, so they are no part of the question."""
 
 
-class ResponsesBody(BaseModel):
+class ResponsesBody(IgnoredFields):
     """The body of a request. What would change the answer and cannot be honoured is refused."""
 
     model_config = ConfigDict(extra="forbid")
@@ -51,13 +51,6 @@ class ResponsesBody(BaseModel):
     tool_choice: Literal["none", "auto", None] = None
     text: dict[Literal["format"], dict[Literal["type"], Literal["text"]]] | None = None
     truncation: Literal["disabled", None] = None
-    # No part of the question:
-    parallel_tool_calls: bool | None = None
-    user: str | None = None
-    metadata: dict[str, str] | None = None
-    service_tier: str | None = None
-    safety_identifier: str | None = None
-    prompt_cache_key: str | None = None
 
 
 def read_response_request(body: Any, settings: AgentServeSettings, *, allow_urls: bool) -> AgentQuestion:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from saccade.sandbox.attacks.attack import Attack
 from saccade.sandbox.attacks.branches import GUEST
+from saccade.sandbox.result import RunResult
 
 _LIE = (
     GUEST
@@ -25,6 +26,24 @@ def start():
 
 def _report(name: str, tries: str, code: str) -> Attack:
     return Attack(name, "reports", tries, _LIE + code, may_lose_session=True)
+
+
+def _no_outage(result: RunResult) -> str | None:
+    return "the host took it for an outage of its own" if result.status.value == "lost" else None
+
+
+def _keeper(name: str, tries: str, code: str) -> Attack:
+    """`code` gives `after` what the process that keeps the state then does when a call has ended."""
+    after = "def after(action): guest('session').keep.__globals__['give_back_memory'] = action\n"
+    return Attack(
+        name,
+        "reports",
+        tries,
+        "print('gone')\n",
+        before=GUEST + after + code + "\n",
+        check=_no_outage,
+        may_lose_session=True,
+    )
 
 
 REPORTS = (
@@ -89,47 +108,25 @@ REPORTS = (
         "lie(run=31_536_000.0, cpu=31_536_000.0, capture=1e300)",
     ),
     _report("counts_without_end", "claim to have printed more than there are numbers for", "lie(stdout=[0, 10**4000])"),
-    Attack(
+    _keeper(
         "keeper_that_leaves",
-        "reports",
         "end the process that keeps the state, to be counted as an outage",
-        "print('gone')\n",
-        before=GUEST + "guest('session').keep.__globals__['give_back_memory'] = lambda: os._exit(3)\n",
-        check=lambda result: "the host took it for an outage of its own" if result.status.value == "lost" else None,
-        may_lose_session=True,
+        "after(lambda: os._exit(3))",
     ),
-    Attack(
+    _keeper(
         "keeper_that_crashes",
-        "reports",
         "crash the process that keeps the state, to be counted as an outage",
-        "print('gone')\n",
-        before=GUEST + "guest('session').keep.__globals__['give_back_memory'] = lambda: ctypes.string_at(0)\n",
-        check=lambda result: "the host took it for an outage of its own" if result.status.value == "lost" else None,
-        may_lose_session=True,
+        "after(lambda: ctypes.string_at(0))",
     ),
-    Attack(
+    _keeper(
         "keeper_that_calls_another_machine",
-        "reports",
         "have the kernel end the process that keeps the state, by a forbidden kind of call",
-        "print('gone')\n",
-        before=GUEST
-        + "guest('session').keep.__globals__['give_back_memory'] = lambda: _libc.syscall(0x40000000 | 39)\n",
-        check=lambda result: "the host took it for an outage of its own" if result.status.value == "lost" else None,
-        may_lose_session=True,
+        "after(lambda: _libc.syscall(0x40000000 | 39))",
     ),
-    Attack(
+    _keeper(
         "keeper_that_uses_up_its_time",
-        "reports",
         "let the process that keeps the state use up its CPU time, to be counted as an outage",
-        "print('gone')\n",
-        before=GUEST
-        + """
-def burn():
-    while True: pass
-guest('session').keep.__globals__['give_back_memory'] = burn
-""",
-        check=lambda result: "the host took it for an outage of its own" if result.status.value == "lost" else None,
-        may_lose_session=True,
+        "def burn():\n    while True: pass\nafter(burn)",
     ),
     Attack(
         "words_of_the_zygote",
@@ -141,7 +138,7 @@ for s in sockets():
     for op in ("ended", "died", "close", "failed", "lost"):
         try_quietly(s.send, json.dumps({"op": op, "id": 1, "error": "an outage"}).encode())
 """,
-        check=lambda result: "the host took it for an outage of its own" if result.status.value == "lost" else None,
+        check=_no_outage,
         may_lose_session=True,
     ),
 )
