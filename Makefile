@@ -7,7 +7,7 @@ STAMP := $(VENV)/.installed
 PYTHON ?= $(shell for name in python3.11 python3.12 python3; do \
 	if $$name -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1; then echo $$name; break; fi; done)
 
-.PHONY: help setup demo test test-slow test-nightly mutation parity parity-table engines test-engines oracles lint bench attack map lock clean
+.PHONY: help setup demo test test-slow test-nightly mutation parity parity-table engines test-engines oracles lint docs bench attack map lock clean
 
 help:  ## This list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/ /' | awk '{n=$$1; $$1=""; printf "  make %-10s%s\n", n, $$0}'
@@ -72,6 +72,17 @@ oracles: setup  ## Our graders beside the official evaluators' own functions
 	$(BIN)/python -m pip install --quiet --no-deps --upgrade --target $(VENV)/oracles --requirement requirements/oracles.txt
 	PYTHONPATH=$(VENV)/oracles $(BIN)/python -m pytest -m slow tests/grading/oracles
 
+SITE := .venv-docs
+
+$(SITE)/.installed: requirements/docs.txt
+	test -x $(SITE)/bin/python || $(PYTHON) -m venv $(SITE)
+	$(SITE)/bin/python -m pip install --quiet --requirement requirements/docs.txt
+	touch $@
+
+# mkdocs-material prints an advertisement of mkdocs 2 into every build.
+docs: $(SITE)/.installed  ## The documentation site into site/; a warning or a dead link fails it
+	NO_MKDOCS_2_WARNING=1 $(SITE)/bin/mkdocs build --strict
+
 bench: setup  ## Time and memory of the sandbox beside its peers
 	$(BIN)/saccade bench sandbox
 
@@ -89,5 +100,5 @@ lock:  ## Resolve the newest versions again into requirements/lock.txt
 	sh requirements/lock.sh
 
 clean:  ## Remove what was built; keeps runs/
-	rm -rf $(VENV) $(ENGINES) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(ENGINES) $(SITE) site build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find src tests examples -name __pycache__ -type d -exec rm -rf {} +

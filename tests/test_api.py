@@ -16,7 +16,7 @@ import pytest
 import saccade
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGES = [ROOT / "README.md", *(p for p in sorted((ROOT / "docs").glob("*.md")) if p.name not in ("map.md", "api.md"))]
+PAGES = [ROOT / "README.md", *(p for p in sorted((ROOT / "docs").rglob("*.md")) if p.name not in ("map.md", "api.md"))]
 NO_MODULE = frozenset(
     {"saccade.KIND", "saccade.cards", "saccade.models", "saccade.formats", "saccade.json", "saccade.evals.api"}
 )

@@ -126,11 +126,10 @@ def rollout(
     os.environ.setdefault("GOMP_SPINCOUNT", "1000")
     from saccade.bench.rollout import measure_rollout
     from saccade.bench.rollout_work import FULL_ROLLOUT, QUICK_ROLLOUT
-    from saccade.models.tiny_weights import tiny_weights
+    from saccade.models.tiny_weights import checkpoint_named
 
     scale = QUICK_ROLLOUT if quick else replace(FULL_ROLLOUT, turns=turns)
-    source = str(tiny_weights()) if model == "tiny" else model
-    _measured("saccade bench rollout", partial(measure_rollout, scale, source, threads), json_file)
+    _measured("saccade bench rollout", partial(measure_rollout, scale, checkpoint_named(model), threads), json_file)
 
 
 @app.command()
@@ -148,11 +147,10 @@ def local(
         if importlib.util.find_spec(package) is None:
             raise UnavailableError(f"the package `{package}` is not installed. Run: pip install 'saccade[local]'")
     from saccade.bench.local import FULL_LOCAL, QUICK_LOCAL, measure_local
-    from saccade.models.tiny_weights import tiny_weights
+    from saccade.models.tiny_weights import checkpoint_named
 
     scale = QUICK_LOCAL if quick else replace(FULL_LOCAL, turns=turns)
-    source = str(tiny_weights()) if model == "tiny" else model
-    _measured("saccade bench local", partial(measure_local, scale, source, threads), json_file)
+    _measured("saccade bench local", partial(measure_local, scale, checkpoint_named(model), threads), json_file)
 
 
 @app.command()

@@ -12,9 +12,10 @@ import typer
 
 from saccade.cli.logs import logged
 from saccade.errors import UnavailableError
+from saccade.models.tiny_weights import checkpoint_named
 
 ModelOption: TypeAlias = Annotated[
-    str | None, typer.Option(help="Checkpoint to begin with: a folder, or a name on the hub.")
+    str | None, typer.Option(help="Checkpoint to begin with: a folder, a name on the hub, or `tiny`.")
 ]
 Out: TypeAlias = Annotated[Path, typer.Option(help="Folder of the run.")]
 Resume: TypeAlias = Annotated[bool, typer.Option("--resume", help="Resume the run in OUT.")]
@@ -42,7 +43,7 @@ def need_training() -> None:
 
 def model_settings(model: str | None, shard: bool | None) -> list[str]:
     """Two options as settings."""
-    source = [] if model is None else [f"model.source={model}"]
+    source = [] if model is None else [f"model.source={checkpoint_named(model)}"]
     return source + ([] if shard is None else [f"model.shard={str(shard).lower()}"])
 
 

@@ -21,3 +21,12 @@ def tiny_weights() -> Path:
             "--out runs/tiny` in the repository and name them: --model local:runs/tiny/model"
         )
     return FOLDER
+
+
+def checkpoint_named(model: str) -> str:
+    """The folder or hub name of the checkpoint that `model` names: `tiny` is the bundled one; `local:` may go before.
+
+    Raises:
+        UnavailableError: the bundled one is not there.
+    """
+    return str(tiny_weights()) if model == "tiny" else model.removeprefix("local:")

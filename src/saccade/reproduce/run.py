@@ -15,7 +15,7 @@ from typing import Protocol
 
 from saccade.episode.continued import continued
 from saccade.errors import TrainingError
-from saccade.models.tiny_weights import tiny_weights
+from saccade.models.tiny_weights import checkpoint_named
 from saccade.reproduce.arms import arm_settings, complete_settings
 from saccade.reproduce.claim import Claim
 from saccade.reproduce.evidence import Evidence
@@ -137,7 +137,7 @@ class _Trial:
             write_tasks(sets, "held-out", places.tasks(arm, "held-out"))
         self.watch.says("the start: lessons and a little fine-tuning")
         with self.watch.sft() as heard:
-            self.start = make_start(settings, _source(settings.model), places.start, heard)
+            self.start = make_start(settings, checkpoint_named(settings.model), places.start, heard)
         before, played = time.monotonic(), 0
         self.watch.says("the start is examined")
         for folder, arm in {places.start_exam(arm): arm for arm in settings.arms}.items():
@@ -212,8 +212,3 @@ def _count(settings: Reproduction, arm: Arm, *, held_out: bool) -> int:
     """Tasks of an arm."""
     sets = [settings.set_named(name) for name in settings.sets_of(arm)]
     return sum((item.held_out if held_out else item.train) * len(item.worlds) for item in sets)
-
-
-def _source(model: str) -> str:
-    """The folder of a checkpoint. Raises `UnavailableError` where the bundled weights do not."""
-    return str(tiny_weights()) if model == "tiny" else model.removeprefix("local:")
