@@ -15,12 +15,16 @@ from tests.sft.formats.cases import Scene, picture, read
 from tests.sft.formats.test_foreign import Foreign
 
 from saccade.dialects.registry import load_dialect
+from saccade.errors import DataError
+from saccade.media.store import MediaStore
 from saccade.record.content import VideoPart
 from saccade.record.task import AnswerType, EvidenceBox, NamedMedia, RewardParameter, Task
 from saccade.record.trajectory import Provenance, Trajectory
 from saccade.sft.formats.base import ConversionOptions
 from saccade.sft.formats.registry import load_format
 from saccade.sft.formats.row_files import find_rows, read_rows
+from saccade.tasks.sources.settings import FieldNames, SourceSettings
+from saccade.tasks.sources.task_set import open_tasks
 
 IMAGES = (
     "pyvision-rl-image",
@@ -183,7 +187,61 @@ def test_an_edited_row_is_an_edited_task(scene: Scene) -> None:
     (target / "data.json").write_text(json.dumps([row, {**row, "reward_model": {"ground_truth": "neither"}}]))
     back, done = scene.convert(target, "pyvision-rl", "saccade")
     assert [item.task.answer for item in read(back)] == ["b"]
-    assert "record of the task" in done.refused[0].reason
+    assert "extra_info.record" in done.refused[0].reason
     picture(3).save(target / row["mm_hint"]["hint_path"])
     _, changed = scene.convert(target, "pyvision-rl", "saccade")
     assert "names media that the row does not hold: p" in changed.refused[0].reason
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(tasks(), seeds, st.sampled_from(IMAGES), st.booleans(), st.booleans())
+def test_written_rows_are_a_source_of_the_same_tasks(
+    scene: Scene, clip: Path, told: dict[str, Any], pictures: list[int], dialect: str, boxed: bool, moving: bool
+) -> None:
+    """What trainers are given, every command takes as its tasks: choices, boxes, grader and all."""
+    media = tuple(NamedMedia(name=f"p{seed}", part=scene.put(seed)) for seed in pictures)
+    boxes = (EvidenceBox(image=media[0].name, xyxy=(1, 2, 9, 9), label="it"),) if boxed else ()
+    if moving:
+        dialect, boxes = "pyvision-rl-video", ()
+        media = (NamedMedia(name="film", part=scene.store.put_video(clip)),)
+    written = asked(Task(id="t", media=media, evidence=boxes, source="made up", **told), dialect)
+    for name in ("verl", "pyvision-rl"):
+        with tempfile.TemporaryDirectory() as folder:
+            if load_format(name).write([written], scene.store, Path(folder), ConversionOptions()):
+                continue
+            pool = open_tasks([folder])
+            (light,) = pool.parts[0].lights
+            (task,) = pool.tasks(MediaStore(Path(folder) / "store"))
+        assert task == written.task.model_copy(update={"id": f"{Path(folder).name}/t#0"})
+        assert (light.tags, light.grader, light.answer_type) == (task.tags, task.grader, task.answer_type)
+
+
+def test_a_record_that_a_source_cannot_use(scene: Scene) -> None:
+    media = (NamedMedia(name="p", part=scene.put(0)),)
+    choice = Task(id="t", question="q", media=media, choices=("a", "b"), answer="a", answer_type=AnswerType.CHOICE)
+    target, _ = scene.convert(scene.write(asked(choice, "pyvision-rl-image")), "saccade", "pyvision-rl")
+    (row,) = json.loads((target / "data.json").read_text())
+    edited = {**row, "reward_model": {"ground_truth": "b"}}
+    wrong = {**row, "reward_model": {"ground_truth": "neither"}}
+    (target / "data.json").write_text(json.dumps([edited, wrong]))
+    pool = open_tasks([str(target)])
+    assert "none of the choices" in pool.problems[0].reason
+    (task,) = pool.tasks(MediaStore(scene.root / "store"))
+    assert (task.answer, task.choices) == ("b", ("a", "b"))
+    named = SourceSettings(name=str(target / "data.json"), fields=FieldNames(question="ability", answer="env_name"))
+    (target / "data.json").write_text(json.dumps([{**edited, "ability": "Which?"}]))
+    (other,) = open_tasks([named]).tasks(MediaStore(scene.root / "store"))
+    assert (other.question, other.choices) == ("Which?", ())
+    picture(3).save(target / row["mm_hint"]["hint_path"])
+    with pytest.raises(DataError, match="names media that the row does not hold: p"):
+        list(pool.tasks(MediaStore(scene.root / "store")))
+
+
+def test_pictures_of_tools_are_none_of_the_question(scene: Scene) -> None:
+    """In a conversation that was written as rows, as a source of tasks."""
+    target, _ = scene.convert(scene.write(scene.two_looks("codedance@1")), "saccade", "sharegpt")
+    (row,) = [row for row in read_rows(find_rows(target)) if isinstance(row, dict)]
+    assert len(row["images"]) == 2
+    (task,) = open_tasks([str(target)]).tasks(MediaStore(scene.root / "store"))
+    assert [item.part for item in task.media] == [scene.put(0)]
+    assert (task.question, task.answer) == ("How many?", "5")

@@ -16,8 +16,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from pydantic import ValidationError
-
 from saccade.errors import RecordError
 from saccade.record.base import clean_text
 from saccade.record.content import ImagePart
@@ -37,6 +35,8 @@ from saccade.sft.formats.media_refs import MediaIn, MediaOut, listed
 from saccade.sft.formats.row_files import Row
 from saccade.sft.formats.row_format import ConversationCodec, Parts
 from saccade.sft.formats.sharegpt import read_lines
+from saccade.tasks.benchmarks.problem import FieldError
+from saccade.tasks.sources.recorded import check_media, edited
 
 ENVIRONMENTS: Final = {
     "deepeyes": "visual_toolbox_v2",
@@ -160,16 +160,10 @@ def _shown(lines: Sequence[RoleMessage], parts: Parts) -> tuple[Parts, Parts]:
 def _recorded(record: str, parts: Parts, about: ConversationFacts) -> Task:
     """The task that a row holds as JSON, with the row's own question and answer."""
     try:
-        task = Task.model_validate_json(record)
-        edited = {"question": about.question if about.question is not None else task.question, "answer": about.answer}
-        if any(getattr(task, name) != value for name, value in edited.items()):
-            task = Task.model_validate({**task.model_dump(), **edited})
-    except ValidationError as error:
-        raise RecordError(
-            "its record of the task: " + "; ".join(str(item["msg"]) for item in error.errors())
-        ) from error
-    if lost := [item.name for item in task.media if item.part not in parts]:
-        raise RecordError(f"its record names media that the row does not hold: {', '.join(lost)}")
+        task = edited(record, about.question, about.answer)
+        check_media(task, parts)
+    except FieldError as error:
+        raise RecordError(str(error)) from error
     return task
 
 

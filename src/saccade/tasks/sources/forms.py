@@ -1,6 +1,7 @@
 """The forms that rows of this field have, brought into one: what a task needs, under one name each.
 
     verl, DeepEyes, CodeDance, PyVision-RL   `prompt`, `reward_model.ground_truth`, `extra_info`, `images`, `mm_hint`
+        with `extra_info.record`, as `saccade convert` writes them: `recorded.py` takes the whole task from there
     LLaVA, ShareGPT, LLaMA-Factory, ms-swift `conversations` or `messages`, `images`, `videos`
     VLMEvalKit                               `question`, `hint`, columns `A`, `B`, ..., `answer`, `image`
     everything else                          fields under their usual names, or those that the user says
@@ -13,6 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
+from itertools import takewhile
 from typing import Any, Final
 
 from saccade.tasks.benchmarks.loaders.rows import from_verl
@@ -36,6 +38,8 @@ _SAID = ("grader", "open", "search", "difficulty", "hint", "tags")
 _LONGEST_TAG = 100
 _ANSWER = re.compile(r"<answer>(.*?)</answer>", re.DOTALL)
 _BOXED = re.compile(r"\\boxed\{((?:[^{}]|\{[^{}]*\})*)\}")
+_PLACE = "<image>"
+_ASKS, _TELLS = ("human", "user"), ("gpt", "assistant")
 _VIDEO = (".mp4", ".webm", ".mkv", ".mov", ".avi", ".m4v")
 
 
@@ -90,16 +94,24 @@ def _adapted(row: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _said(talk: object, row: Mapping[str, Any]) -> dict[str, Any]:
-    """`question` and `answer` of a conversation: the first that the user says, and the last that the model does."""
+    """`question` and `answer` of a conversation: the first that the user says, and the last that the model does.
+
+    Where every picture has its place, those shown once the model has begun to answer are none of the task's.
+    """
     if not isinstance(talk, list) or not all(isinstance(turn, Mapping) for turn in talk):
         raise FieldError("conversations", "it is no list of turns")
     turns = [(turn.get("from", turn.get("role")), _text(turn.get("value", turn.get("content")))) for turn in talk]
-    asked = next((text for role, text in turns if role in ("human", "user")), None)
-    told = next((text for role, text in reversed(turns) if role in ("gpt", "assistant")), None)
-    both = {} if asked is None else {"question": row.get("question") or asked}
+    asked = next((text for role, text in turns if role in _ASKS), None)
+    told = next((text for role, text in reversed(turns) if role in _TELLS), None)
+    said: dict[str, Any] = {} if asked is None else {"question": row.get("question") or asked}
     if told is not None and not any(not missing(row.get(name)) for name in USUAL["answer"]):
-        both["answer"] = _final(told)
-    return both
+        said["answer"] = _final(told)
+    images = row.get("images")
+    if isinstance(images, list) and sum(text.count(_PLACE) for _, text in turns) == len(images):
+        said["images"] = images[
+            : sum(text.count(_PLACE) for _, text in takewhile(lambda turn: turn[0] not in _TELLS, turns))
+        ]
+    return said
 
 
 def _text(content: object) -> str:

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
 from saccade.record.task import OPEN, AnswerType, Task
 from saccade.tasks.benchmarks.card import Card
-from saccade.tasks.benchmarks.make_task import Draft, draft, make_task
+from saccade.tasks.benchmarks.make_task import Draft, draft, make_task, task_id
 from saccade.tasks.benchmarks.media_files import MediaFiles
 from saccade.tasks.benchmarks.pictures import RowMediaReader, items
 from saccade.tasks.benchmarks.problem import FieldError
 from saccade.tasks.benchmarks.values import as_text, missing
 from saccade.tasks.sources.forms import plain_row
-from saccade.tasks.sources.reader import TaskSummary
+from saccade.tasks.sources.reader import TaskSummary, light_of
+from saccade.tasks.sources.recorded import check_media, recorded_task
 from saccade.tasks.sources.settings import FieldNames, SourceSettings
 from saccade.tasks.sources.tables import UNREAD
 
@@ -35,29 +36,27 @@ class RowTasks:
     def light(self, row: Mapping[str, Any], files: MediaFiles) -> TaskSummary:
         """What a row says, its pictures and videos looked for and not opened. Raises `FieldError`."""
         plain = self._plain(row)
-        card = _card(*_shape(plain), self.settings.fields)
-        said = draft(plain, card)
-        count = 0
-        for name in ("images", "videos"):
-            if (value := plain.get(name)) is not None:
-                listed = [UNREAD] if value is UNREAD else items(value)
-                count += len(listed)
-                for item in listed:
-                    if item is not UNREAD:
-                        files.named(item)
+        count = _look_for(plain, files)
+        if (whole := self._whole(row)) is not None:
+            return replace(light_of(whole), id=self._id(_named(plain)))
+        said = draft(plain, _card(*_shape(plain), self.settings.fields))
         if plain.get("images") is not UNREAD:
             _check_places(plain, len(items(plain.get("images", []))))
         kind = _type(said, plain)
-        return TaskSummary(self._id(said), plain["tags"], kind, said.answer is not None, count, _grader(plain))
+        return TaskSummary(self._id(said.id), plain["tags"], kind, said.answer is not None, count, _grader(plain))
 
     def task(self, row: Mapping[str, Any], media: RowMediaReader) -> Task:
         """The task. Raises `FieldError`, also for a picture that cannot be used."""
         plain = self._plain(row)
+        if (whole := self._whole(row)) is not None:
+            videos = tuple(media.video(item) for item in items(plain.get("videos", [])))
+            check_media(whole, (*media.images(plain.get("images", [])), *videos))
+            return whole.model_copy(update={"id": self._id(_named(plain))})
         made = make_task(plain, _card(*_shape(plain), self.settings.fields), media)
         _check_places(plain, sum(item.name.startswith("image") for item in made.media))
         said = Draft(made.id, made.question, made.choices, made.answer, made.answer_type, made.split)
         changes = {
-            "id": self._id(said),
+            "id": self._id(said.id),
             "source": self.label,
             "answer_type": _type(said, plain),
             "grader": _grader(plain),
@@ -65,6 +64,10 @@ class RowTasks:
             "difficulty": _difficulty(plain),
         }
         return made.model_copy(update=changes)
+
+    def _whole(self, row: Mapping[str, Any]) -> Task | None:
+        """The task that a row holds as a record, unless the settings say where its parts stand."""
+        return recorded_task(row) if self.settings.fields == FieldNames() else None
 
     def _plain(self, row: Mapping[str, Any]) -> dict[str, Any]:
         plain = plain_row(row, self.settings.fields)
@@ -80,8 +83,8 @@ class RowTasks:
             plain["tags"] = (*plain["tags"], SEARCH)
         return plain
 
-    def _id(self, said: Draft) -> str:
-        return f"{self.label}/{said.id.removeprefix(_TASK)}"
+    def _id(self, name: str) -> str:
+        return f"{self.label}/{name.removeprefix(_TASK)}"
 
 
 SEARCH = "visual_search"
@@ -152,6 +155,24 @@ def with_open(grader: str, is_open: bool | None) -> str:
 def _difficulty(plain: Mapping[str, Any]) -> float | None:
     value = plain.get("difficulty")
     return float(value) if isinstance(value, int | float) and not missing(value) else None
+
+
+def _named(plain: Mapping[str, Any]) -> str:
+    """The id of a row that holds its task as a whole."""
+    return task_id(_card("field", False, FieldNames()), as_text(plain["id"], "id"))
+
+
+def _look_for(plain: Mapping[str, Any], files: MediaFiles) -> int:
+    """How many pictures and videos a row names; raises `FieldError` for a file that is not there."""
+    count = 0
+    for name in ("images", "videos"):
+        if (value := plain.get(name)) is not None:
+            listed = [UNREAD] if value is UNREAD else items(value)
+            count += len(listed)
+            for item in listed:
+                if item is not UNREAD:
+                    files.named(item)
+    return count
 
 
 def _check_places(plain: Mapping[str, Any], pictures: int) -> None:
