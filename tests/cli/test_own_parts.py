@@ -136,6 +136,17 @@ def test_a_run_is_not_continued_with_another_file(here: Path, capsys: pytest.Cap
     assert "first_letter.py has changed" in capsys.readouterr().err
 
 
+def test_a_run_is_not_continued_with_another_prompt(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (here / "mine.txt").write_text("Look. {query}")
+    given = ("--n", "2", "--prompt-file", "mine.txt")
+    assert evaluate("red_patch.py:WORLD", *given) == 0
+    assert evaluate("red_patch.py:WORLD", *given) == 0
+    (here / "mine.txt").write_text("Guess. {query}")
+    capsys.readouterr()
+    assert evaluate("red_patch.py:WORLD", *given) == 2
+    assert "mine.txt has changed" in capsys.readouterr().err
+
+
 def test_shards_of_two_versions_are_not_merged(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for shard in ("1", "2"):
         assert evaluate("red_patch.py:WORLD", "--n", "4", "--shard", f"{shard}/2", out=shard) == 0

@@ -34,3 +34,35 @@ def test_wrong_names_suggest_the_right_ones(tmp_path: Path, capsys: pytest.Captu
     assert main(["synth", "maze", "--dialect", "vista", *out, "--set", "expert.verbosty=short"]) == 2
     assert "verbosity" in capsys.readouterr().err
     assert not (tmp_path / "run").exists()
+
+
+def test_a_prompt_file_is_what_the_model_is_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In the trajectories of experts as of teachers; and a run is not continued with another text in it."""
+    monkeypatch.chdir(tmp_path)
+    Path("mine.txt").write_text("System prompt:\nMy tools: {tools}\nUser prompt:\nMine: {query}")
+    Path("plain.txt").write_text("User prompt:\nMine: {query}")
+    Path("replies.json").write_text('["<answer>A</answer>", "<answer>A</answer>"]')
+    command = ["synth", "circled-letter", "--n", "2"]
+    runs = {
+        "experts": ["--dialect", "vista", "--out", "experts", "--set", "prompt_file=mine.txt"],
+        "teacher": [
+            *("--dialect", "codedance", "--teacher", "scripted:replies.json", "--out", "teacher"),
+            *("--set", "prompt_file=plain.txt"),
+        ],
+    }
+    for name, given in runs.items():
+        assert main([*command, *given]) == 0, capsys.readouterr().err
+        for made in read_lines(Path(name) / "trajectories.jsonl", Trajectory):
+            assert f"Mine: {made.task.question}" in made.prompt[-1].text
+    assert "My tools: " in next(iter(read_lines(Path("experts/trajectories.jsonl"), Trajectory))).prompt[0].text
+    for file, given in zip(("mine.txt", "plain.txt"), runs.values(), strict=True):
+        Path(file).write_text(Path(file).read_text().replace("Mine", "Yours"))
+        capsys.readouterr()
+        assert main([*command, *given]) == 2
+        assert f"{file} has changed" in capsys.readouterr().err
+    wrong = ["--dialect", "vista", "--out", "wrong", "--set", "prompt_file=none.txt"]
+    assert main([*command, *wrong]) == 2
+    assert "none.txt cannot be read" in capsys.readouterr().err
+    assert not Path("wrong").exists()

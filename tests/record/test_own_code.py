@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from saccade.errors import RegistryError, SettingsError
 from saccade.record import own_code
-from saccade.record.code_notes import check_code, noted_code
+from saccade.record.file_notes import check_files, noted_files
 from saccade.record.own_code import Reference, blame, load, reference
 from saccade.record.registry import PresetRegistry, Registry, is_a
 from saccade.record.settings import Settings, load_settings, save_settings, settings_toml
@@ -202,28 +202,57 @@ def test_settings_note_the_sha256_of_files(here: Path) -> None:
     file = here / "settings.toml"
     save_settings(settings, file)
     assert load_settings(Named, file) == settings
-    assert noted_code(file).keys() == {"part.py"}
-    check_code(file)
+    assert noted_files(file).keys() == {"part.py"}
+    check_files(file)
     (here / "part.py").write_text("A = 4\n")
     with pytest.raises(SettingsError, match=r"part\.py has changed"):
-        check_code(file)
-    before = noted_code(file)
+        check_files(file)
+    before = noted_files(file)
     save_settings(settings, file)
-    assert noted_code(file) == before  # it was not run here, so what is noted stays
+    assert noted_files(file) == before  # it was not run here, so what is noted stays
     load(Reference("part.py", "A"))
     save_settings(settings, file)
-    assert noted_code(file) != before
+    assert noted_files(file) != before
     (here / "part.py").unlink()
-    check_code(file)  # what counts is what this process runs
+    check_files(file)  # what counts is what this process runs
+
+
+class Prompting(Settings):
+    """Settings with a prompt file, in a table of their own."""
+
+    prompt_file: str = ""
+    note: str = ""
+
+
+class Asking(Settings):
+    """Settings that hold others."""
+
+    data: Prompting = Prompting()
+
+
+@pytest.mark.parametrize("name", ["mine.txt", "prompts.py"])
+def test_settings_note_the_sha256_of_prompt_files(here: Path, name: str) -> None:
+    (here / name).write_text("A = '{query}'")
+    file = here / "settings.toml"
+    save_settings(Asking(data=Prompting(prompt_file=name, note="other.txt")), file)
+    (here / "other.txt").write_text("a text of another setting is no prompt file")
+    assert noted_files(file).keys() == {name}
+    check_files(file)
+    (here / name).write_text("A = 'Look. {query}'")
+    with pytest.raises(SettingsError, match=f"{name} has changed"):
+        check_files(file)
+    (here / name).unlink()
+    with pytest.raises(SettingsError, match=f"{name} is not there"):
+        check_files(file)
 
 
 def test_settings_whose_file_is_gone(here: Path) -> None:
     (here / "part.py").write_text("A = 3\n")
     save_settings(Named(tools=("part.py:A",)), here / "settings.toml")
     (here / "part.py").unlink()
-    noted = noted_code(here / "settings.toml")["part.py"][:12]
+    noted = noted_files(here / "settings.toml")["part.py"][:12]
     with pytest.raises(SettingsError, match=rf"part\.py is not there .*\(sha256 {noted}…\)"):
-        check_code(here / "settings.toml")
+        check_files(here / "settings.toml")
 
 
 def test_where_python_itself_fails_no_line_is_named(here: Path) -> None:

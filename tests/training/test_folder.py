@@ -9,6 +9,9 @@ import pytest
 
 from saccade.errors import SettingsError
 from saccade.record.settings import Settings, save_settings
+from saccade.rl.recipe import load_recipe
+from saccade.rl.train.settings import RlSettings
+from saccade.sft.train.settings import DataSettings, SftSettings
 from saccade.training.folder import SETTINGS, check_folder
 
 
@@ -34,3 +37,23 @@ def test_a_folder_of_something_else_and_of_other_settings_are_refused(tmp_path: 
     check_folder(Small(), tmp_path, resume=True)
     with pytest.raises(SettingsError, match="steps: 3 -> 4"):
         check_folder(Small(steps=4), tmp_path, resume=True)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        SftSettings(data=DataSettings(prompt_file="mine.txt")),
+        RlSettings(recipe=load_recipe("codedance").model_copy(update={"prompt_file": "mine.txt"})),
+    ],
+    ids=["sft", "rl"],
+)
+def test_another_text_in_the_prompt_file_is_another_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: Settings
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("mine.txt").write_text("Look. {query}")
+    save_settings(settings, tmp_path / SETTINGS)
+    check_folder(settings, tmp_path, resume=True)
+    Path("mine.txt").write_text("Guess. {query}")
+    with pytest.raises(SettingsError, match=r"mine\.txt has changed"):
+        check_folder(settings, tmp_path, resume=True)

@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from saccade.episode.run_folder import TRAJECTORIES, RunFolder, mended
 from saccade.errors import SettingsError
-from saccade.record.code_notes import check_code
+from saccade.record.file_notes import check_files
 from saccade.record.settings import Settings, differences, load_saved, save_settings
 
 SETTINGS = "settings.toml"
@@ -71,4 +71,4 @@ def _check(root: Path, before: Settings, now: Settings, may_differ: Collection[s
         raise SettingsError(
             f"{root} was made with other settings:\n{listed}\nUse the same ones to continue it, or another folder."
         )
-    check_code(root / SETTINGS)
+    check_files(root / SETTINGS)

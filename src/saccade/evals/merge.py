@@ -17,8 +17,8 @@ from saccade.evals.run import sum_up
 from saccade.evals.settings import EvalSettings
 from saccade.evals.summary import Summary
 from saccade.media.store import MediaStore
-from saccade.record.code_notes import noted_code
 from saccade.record.codec import read_lines, write_lines
+from saccade.record.file_notes import noted_files
 from saccade.record.settings import differences, save_settings
 from saccade.record.trajectory import Trajectory
 
@@ -94,7 +94,7 @@ def _check(shards: Sequence[Path], settings: Sequence[EvalSettings]) -> None:
         if changed:
             listed = "\n".join(f"  {item}" for item in changed)
             raise SettingsError(f"{shards[0]} and {shard} are no shards of one run; their settings differ:\n{listed}")
-        first, own = (noted_code(folder / SETTINGS) for folder in (shards[0], shard))
+        first, own = (noted_files(folder / SETTINGS) for folder in (shards[0], shard))
         if first != own:
             listed = ", ".join(sorted(place for place, _ in first.items() ^ own.items()))
             raise SettingsError(

@@ -27,8 +27,8 @@ from typing import Any, ClassVar, TypeVar
 from pydantic import BaseModel, ConfigDict, ValidationError, ValidationInfo
 
 from saccade.errors import SettingsError
-from saccade.record.code_notes import code_notes, noted_code
 from saccade.record.disk import write_whole
+from saccade.record.file_notes import file_notes, noted_files
 from saccade.record.mistakes import mistaken, mistakes_of, table_in
 from saccade.record.toml_text import to_toml, toml_value
 
@@ -162,8 +162,8 @@ def settings_toml(settings: BaseModel, before: str | os.PathLike[str] | None = N
     if lost:
         names = ", ".join(str(item) for item in lost)
         raise SettingsError(f"TOML cannot hold these settings (it has no null): {names}. Save them as .json.")
-    noted = {} if before is None else noted_code(before)
-    return code_notes(settings.model_dump(mode="json"), noted) + text
+    noted = {} if before is None else noted_files(before)
+    return file_notes(settings.model_dump(mode="json"), noted) + text
 
 
 def differences(left: BaseModel, right: BaseModel) -> tuple[Difference, ...]:

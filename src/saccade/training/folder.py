@@ -8,7 +8,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from saccade.errors import SettingsError
-from saccade.record.code_notes import check_code
+from saccade.record.file_notes import check_files
 from saccade.record.settings import Difference, Settings, differences, load_saved
 
 SETTINGS = "settings.toml"
@@ -47,7 +47,7 @@ def check_folder(
         raise SettingsError(
             f"the run in {out} was begun with other settings:\n{listed}\nGive it these, or a new folder."
         )
-    check_code(kept)
+    check_files(kept)
     for item in grown:
         _LOG.warning("The run in %s is resumed with more %s. %s", out, item, may_grow[item.name])
 

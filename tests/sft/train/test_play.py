@@ -10,10 +10,14 @@ from tests.sft.train.support import settings, write_run
 from tests.tasks.sources.files import jsonl, picture
 
 from saccade.errors import SettingsError
+from saccade.media.store import MediaStore
 from saccade.models.tiny import save_tiny
 from saccade.record.codec import read_lines
 from saccade.record.trajectory import Trajectory
+from saccade.sft.train.play import validation_tasks
 from saccade.sft.train.run import train
+from saccade.sft.train.settings import SftSettings
+from saccade.training.parallel import Processes
 
 
 @pytest.fixture(scope="module")
@@ -54,6 +58,11 @@ def test_tasks_of_any_sources_are_played_and_graded_while_a_run_trains(tiny: Pat
         ({"dialect": "", "source": "maze"}, "validation.dialect must"),
         ({"dialect": "codedance", "source": "maze", "k": 2}, "greedy answers to one task are the same"),
         ({"dialect": "codedance", "source": "mase"}, "Did you mean 'maze'"),
+        ({"session": {"wall_seconds": 9.0}}, "validation.source is empty"),
+        (
+            {"dialect": "codedance", "source": "maze", "sandbox": "http://there", "session": {"memory_bytes": 2**30}},
+            "its limits are its server's",
+        ),
     ],
 )
 def test_what_cannot_be_played_is_refused_before_the_first_step(
@@ -64,3 +73,18 @@ def test_what_cannot_be_played_is_refused_before_the_first_step(
     with pytest.raises(SettingsError, match=told):
         train(given, tmp_path / "out")
     assert not (tmp_path / "out" / "metrics.jsonl").exists()
+
+
+def test_tasks_are_played_with_the_limits_and_the_prompt_of_the_run(tmp_path: Path) -> None:
+    (tmp_path / "mine.txt").write_text("User prompt:\nMine: {query}")
+    given = SftSettings.model_validate(
+        {
+            "data": {"prompt_file": str(tmp_path / "mine.txt")},
+            "validation": {"dialect": "codedance", "source": "pixel-colour", "session": {"wall_seconds": 7.0}},
+        }
+    )
+    played = validation_tasks(given, {}, tmp_path, Processes(cpu=True))
+    assert played is not None
+    task = played.tasks.make(played.tasks.ids[0], MediaStore(tmp_path / "media"))
+    assert f"Mine: {task.question}" in played.dialect.open(task).messages[-1].text
+    assert played.dialect.sandbox.wall_seconds == 7.0

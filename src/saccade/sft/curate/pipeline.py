@@ -26,7 +26,7 @@ from pydantic import ValidationError
 
 from saccade.errors import RegistryError, SettingsError
 from saccade.recipes.find import find_recipe
-from saccade.record.code_notes import code_notes
+from saccade.record.file_notes import file_notes
 from saccade.record.mistakes import mistaken, mistakes_of
 from saccade.record.settings import Settings
 from saccade.record.suggest import did_you_mean
@@ -68,7 +68,7 @@ class Pipeline:
             }
             for step in self.steps
         ]
-        notes = code_notes([step.filter for step in self.steps])
+        notes = file_notes([step.filter for step in self.steps])
         return notes + to_toml({"category": self.category, "filter": filters})
 
 

@@ -1,4 +1,5 @@
-"""What the model that is being trained does with tasks of its own: it plays them in the dialect that it learns.
+"""What the model that is being trained does with tasks of its own: it plays them in the dialect that it learns,
+with the prompt file and the tools that it learns with.
 
     OUT/validation/STEP/    a run folder of every time; `saccade show` reads it
 
@@ -13,12 +14,12 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from statistics import fmean
 
-from saccade.dialects.base import Dialect
 from saccade.dialects.registry import load_dialect
 from saccade.episode.drive import run_episode
-from saccade.episode.equip import equipped
 from saccade.episode.plan import Plan
 from saccade.episode.run_folder import RunFolder
+from saccade.episode.session_limits import SessionLimits
+from saccade.episode.settings import sandbox_at
 from saccade.errors import SettingsError
 from saccade.generate.local_model import completion_of
 from saccade.generate.prompt import build_prompt
@@ -26,7 +27,6 @@ from saccade.generate.scheduler import Scheduler, write_alone
 from saccade.grading.grade import scored_by_rule
 from saccade.models.base import Completion, MediaReader, Request
 from saccade.record.trajectory import Trajectory
-from saccade.sandbox.local import LocalSandbox
 from saccade.sft.train.settings import SftSettings
 from saccade.tasks.sources.resolve import SourceDefaults
 from saccade.tasks.sources.task_set import TaskPool, open_tasks
@@ -58,9 +58,11 @@ class ValidationTasks:
     """Tasks that are played while a run trains."""
 
     def __init__(self, tasks: TaskPool, dialect: str, settings: SftSettings, out: Path) -> None:
+        """Raises as `SpeechSettings.prepared`."""
+        told = settings.validation
         self.tasks = tasks
-        self._dialect = load_dialect(dialect)
-        self._settings = settings.validation
+        self.dialect, self._tools = settings.data.equipped(told.session.applied(load_dialect(dialect), told.sandbox))
+        self._settings = told
         self._out = out / "validation"
 
     def play(self, trained: Trainable, step: int) -> tuple[dict[str, float], list[dict[str, str]]]:
@@ -78,18 +80,17 @@ class ValidationTasks:
         return {**right, "played_turns": turns, "played": len(played)}, samples
 
     async def _played(self, trained: Trainable, folder: RunFolder) -> list[Trajectory]:
-        dialect, tools = equipped(self._dialect)
         model = CheckpointModel(trained)
         played = []
-        async with LocalSandbox(limits=dialect.sandbox) as sandbox:
-            for plan in self._plans(dialect, folder):
-                done = await run_episode(plan, model, sandbox, folder.store, tools=tools)
+        async with sandbox_at(self._settings.sandbox, self.dialect.sandbox) as sandbox:
+            for plan in self._plans(folder):
+                done = await run_episode(plan, model, sandbox, folder.store, tools=self._tools)
                 done = done.with_scores([scored_by_rule(done.answer, done.task)])
                 folder.append(done)
                 played.append(done)
         return played
 
-    def _plans(self, dialect: Dialect, folder: RunFolder) -> Iterator[Plan]:
+    def _plans(self, folder: RunFolder) -> Iterator[Plan]:
         told = self._settings
         for name in self.tasks.ids:
             task = self.tasks.make(name, folder.store)
@@ -97,7 +98,7 @@ class ValidationTasks:
                 sampling = told.sampling
                 if told.k > 1:
                     sampling = sampling.model_copy(update={"seed": (sampling.seed or 0) + rollout})
-                yield Plan(task, dialect, sampling, group=task.id, rollout=rollout)
+                yield Plan(task, self.dialect, sampling, group=task.id, rollout=rollout)
 
 
 def validation_tasks(
@@ -106,10 +107,16 @@ def validation_tasks(
     """What `settings.validation.source` names; None where it names nothing.
 
     Raises:
-        SettingsError: a source is none, no dialect can be told, k samples would be the same, or weights are divided.
+        SettingsError: a source is none, no dialect can be told, k samples would be the same, weights are divided, or
+            limits of sessions are set that nothing would keep.
+        PromptFileError: the prompt file of the data cannot be used.
     """
     told = settings.validation
     if not told.source or not told.every:
+        if told.session != SessionLimits():
+            raise SettingsError(
+                "validation.session limits code of tasks that are played, and validation.source is empty."
+            )
         return None
     if told.k > 1 and not told.sampling.temperature:
         raise SettingsError(

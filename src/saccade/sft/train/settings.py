@@ -6,6 +6,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import BeforeValidator, NonNegativeInt, PositiveFloat, PositiveInt
 
+from saccade.episode.session_limits import SessionLimits
 from saccade.episode.settings import PromptSettings
 from saccade.record.settings import Settings
 from saccade.record.trajectory import Sampling
@@ -75,6 +76,10 @@ class SftValidationSettings(Settings):
     dialect: str = ""
     """How tasks are put; empty: the dialect of most of the trajectories."""
     sampling: Sampling = Sampling(temperature=0.0, max_tokens=1024)
+    session: SessionLimits = SessionLimits()
+    """Limits of the sandbox's sessions, where tasks are played, in place of the dialect's."""
+    sandbox: str = "local"
+    """Where their code runs: `local`, or the address of a `saccade sandbox serve`."""
 
 
 class SftSettings(Settings):
