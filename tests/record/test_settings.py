@@ -50,6 +50,7 @@ class Near(Settings):
 class Renamed(Settings):
     RENAMED: ClassVar = {"optimiser": "optimizer"}
     optimizer: Near | None = None
+    stages: tuple[Near, ...] = ()
     steps: int = 1
 
 
@@ -71,8 +72,9 @@ def test_an_old_name_is_refused_with_the_new_one(tmp_path: Path, text: str, over
 
 def test_saved_settings_are_read_with_the_names_that_they_had(tmp_path: Path) -> None:
     path = tmp_path / "settings.toml"
-    path.write_text("steps = 3\n[optimiser]\ncolour = 2.0\n")
-    assert load_saved(Renamed, path) == Renamed(steps=3, optimizer=Near(color=2.0))
+    path.write_text("steps = 3\n[optimiser]\ncolour = 2.0\n[[stages]]\ncolour = 3.0\n[[stages]]\ncolor = 4.0\n")
+    stages = (Near(color=3.0), Near(color=4.0))
+    assert load_saved(Renamed, path) == Renamed(steps=3, optimizer=Near(color=2.0), stages=stages)
     save_settings(load_saved(Renamed, path), path)
     assert load_saved(Renamed, path) == load_settings(Renamed, path)
 

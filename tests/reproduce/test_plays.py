@@ -23,8 +23,8 @@ from saccade.record.settings import load_settings
 from saccade.record.status import Status
 from saccade.record.task import Task
 from saccade.reproduce.plays import WeakDemonstrator, guessed
-from saccade.reproduce.settings import DemonstrationKind, Lesson, Reproduction, TaskSet
-from saccade.reproduce.tasks import LESSONS_END, set_of, write_tasks
+from saccade.reproduce.settings import DemonstrationKind, DemonstrationSet, Reproduction, TaskSet
+from saccade.reproduce.tasks import DEMONSTRATIONS_END, set_of, write_tasks
 from saccade.rewards.judges.box import BoxJudge
 from saccade.sandbox.local import LocalSandbox
 from saccade.tasks.sources.task_set import open_tasks
@@ -56,8 +56,8 @@ async def _wrote(plan: Plan, player: WeakDemonstrator) -> list[Action]:
 
 def played(play: DemonstrationKind, task: Task, seed: int = 1, calls: int = 3) -> list[Action]:
     plan = plan_of(task)
-    lesson = Lesson(tasks="any", play=play, n=1, calls=calls)
-    return asyncio.run(_wrote(plan, WeakDemonstrator(plan, lesson, NOTES, Rng(seed))))
+    kind = DemonstrationSet(tasks="any", play=play, n=1, calls=calls)
+    return asyncio.run(_wrote(plan, WeakDemonstrator(plan, kind, NOTES, Rng(seed))))
 
 
 def test_a_program_is_run_once_several_times_or_first_with_a_wrong_name(tmp_path: Path) -> None:
@@ -114,8 +114,8 @@ async def test_the_middle_is_cut_out_and_holds_the_evidence(tmp_path: Path) -> N
     plan = plan_of(task)
     async with LocalSandbox(limits=plan.dialect.sandbox) as sandbox:
         for play, level in (("middle", 1.0), ("glance", 0.25)):
-            lesson = Lesson(tasks="signs", play=play, n=1, calls=1)
-            made = await run_episode(plan, WeakDemonstrator(plan, lesson, {}, Rng(0)), sandbox, store)
+            kind = DemonstrationSet(tasks="signs", play=play, n=1, calls=1)
+            made = await run_episode(plan, WeakDemonstrator(plan, kind, {}, Rng(0)), sandbox, store)
             first, last = judge.verdicts(made)
             assert (made.answer, last) == (task.answer, None)
             assert first is not None
@@ -124,7 +124,7 @@ async def test_the_middle_is_cut_out_and_holds_the_evidence(tmp_path: Path) -> N
 
 def test_a_dialect_without_code(tmp_path: Path) -> None:
     plan = plan_of(drawn("touching-circles", tmp_path), "tiny:direct")
-    player = WeakDemonstrator(plan, Lesson(tasks="any", play="again", n=1), {}, Rng(0))
+    player = WeakDemonstrator(plan, DemonstrationSet(tasks="any", play="again", n=1), {}, Rng(0))
     with pytest.raises(SettingsError, match="needs code"):
         asyncio.run(_wrote(plan, player))
 
@@ -140,7 +140,7 @@ def test_tasks_of_sets(tmp_path: Path) -> None:
     held = open_tasks([str(write_tasks(SETS, "held-out", tmp_path / "held-out"))])
     assert [set_of(name) for name in train.ids] == ["circles", "near-signs"] * 3 + ["circles"]
     assert [set_of(name) for name in held.ids] == ["circles", "near-signs", "circles", "near-signs"]
-    assert all(int(name.rpartition("-")[2]) >= LESSONS_END for name in train.ids)
+    assert all(int(name.rpartition("-")[2]) >= DEMONSTRATIONS_END for name in train.ids)
     assert not set(train.ids) & set(held.ids)
     before = (tmp_path / "train" / "tasks.jsonl").stat().st_mtime_ns
     write_tasks(SETS, "train", tmp_path / "train")

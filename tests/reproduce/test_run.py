@@ -1,4 +1,4 @@
-"""A whole reproduction at the smallest scale, with the weights that come along: real lessons, training, rollouts."""
+"""A whole reproduction at the smallest scale, with the weights that come along: nothing is scripted."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from saccade.sft.train.callback import SftCallback
 
 SMALL = (
     'task_sets=[{name="circles",worlds=["touching-circles"],train=6,held_out=5}]',
-    'start.lessons=[{tasks="circles",play="guess",n=3},{tasks="circles",play="stumble",n=3},'
+    'start.demonstrations=[{tasks="circles",play="guess",n=3},{tasks="circles",play="stumble",n=3},'
     '{tasks="circles",play="again",n=3}]',
     "start.steps=2",
     "start.trajectories=9",
@@ -102,7 +102,7 @@ def test_broken_off_and_gone_on_with(tmp_path: Path) -> None:
         assert picture.width > 800
     assert (out / "figure.svg").read_text().count("<svg") == 1
 
-    stumbles = list(read_lines(out / "start" / "lessons" / "1-stumble-circles" / TRAJECTORIES, Trajectory))
+    stumbles = list(read_lines(out / "start" / "demonstrations" / "1-stumble-circles" / TRAJECTORIES, Trajectory))
     assert len(stumbles) == 3
     for item in stumbles:
         runs = [turn.execution.status for turn in item.turns if turn.execution is not None]
@@ -125,7 +125,15 @@ def test_an_arm_that_cannot_be_trained_is_part_of_the_outcome(tmp_path: Path) ->
     ]
     every = 'every_arm=["rounds.tasks=2","rounds.groups=1","rounds.rounds=1","rollout.group_size=2"]'
     tasks = 'task_sets=[{name="circles",worlds=["touching-circles"],train=2,held_out=4}]'
-    more = (f"arms=[{','.join(arms)}]", every, tasks, "start.steps=0", "start.lessons=[]", "steps=1", "minutes=0")
+    more = (
+        f"arms=[{','.join(arms)}]",
+        every,
+        tasks,
+        "start.steps=0",
+        "start.demonstrations=[]",
+        "steps=1",
+        "minutes=0",
+    )
     heard = Heard(RlCallback())
     made = reproduce(load_claim("tail-patch"), small("tail-patch", *more), tmp_path / "out", heard)
     assert made.verdict is ClaimVerdict.OPEN
@@ -135,11 +143,11 @@ def test_an_arm_that_cannot_be_trained_is_part_of_the_outcome(tmp_path: Path) ->
 
 
 @pytest.mark.slow
-def test_a_lesson_that_nothing_comes_of_is_refused(tmp_path: Path) -> None:
+def test_a_demonstration_that_nothing_comes_of_is_refused(tmp_path: Path) -> None:
     # More calls than an episode has turns.
-    lessons = 'start.lessons=[{tasks="circles",play="again",calls=8,n=1}]'
+    wanted = 'start.demonstrations=[{tasks="circles",play="again",calls=8,n=1}]'
     with pytest.raises(SettingsError, match="no demonstration 'again'"):
-        reproduce(load_claim("std-sorting"), small("std-sorting", lessons), tmp_path, Heard(RlCallback()))
+        reproduce(load_claim("std-sorting"), small("std-sorting", wanted), tmp_path, Heard(RlCallback()))
 
 
 def test_too_little_is_said_before_anything_is_made(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from saccade.record.trajectory import EpisodeLimits
 from saccade.reproduce.arms import arm_settings, complete_settings
 from saccade.reproduce.claims.registry import CLAIMS, load_claim
 from saccade.reproduce.plan import TimeSpent, make_plan, seconds_per_rollout
-from saccade.reproduce.settings import Arm, Reproduction, TaskSet
+from saccade.reproduce.settings import Arm, DemonstrationSet, Reproduction, StartSettings, TaskSet
 from saccade.rl.advantages.rules import Grpo, TurnLevel
 from saccade.rl.select.oversample import OversampleFilterRank
 
@@ -101,7 +101,7 @@ ARM = Arm(name="arm", recipe="pyvision-image")
             "before it",
         ),
         ({"task_sets": [TASKS], "arms": [Arm(name="a", recipe="x", tasks=("other",))]}, "no task set other"),
-        ({"task_sets": [TASKS], "arms": [ARM], "start": {"steps": 3}}, "needs lessons"),
+        ({"task_sets": [TASKS], "arms": [ARM], "start": {"steps": 3}}, "needs demonstrations"),
     ],
 )
 def test_settings_that_cannot_be_meant(settings: dict[str, object], said: str) -> None:
@@ -155,3 +155,16 @@ def test_what_a_rollout_costs() -> None:
         {"rollouts": 10, "seconds/decoding": 2.0},
     ]
     assert seconds_per_rollout(steps) == 0.5
+
+
+def test_a_run_of_before_is_read_with_the_names_of_today(tmp_path: Path) -> None:
+    shown = DemonstrationSet(tasks="some", n=3)
+    settings = Reproduction(task_sets=(TASKS,), arms=(ARM,), start=StartSettings(demonstrations=(shown,)))
+    file = tmp_path / "settings.toml"
+    save_settings(settings, file)
+    file.write_text(file.read_text().replace("demonstrations", "lessons"))
+    assert load_saved(Reproduction, file) == settings
+    with pytest.raises(
+        SettingsError, match=r"lessons: no such setting\. It has another name now: start\.demonstrations"
+    ):
+        load_settings(Reproduction, file)

@@ -23,7 +23,7 @@ LEARNED: Mapping[str, str] = {
 }
 """The kinds of questions in which the shipped weights reached their targets (docs/tiny.md), by `known_kind`."""
 _OF_CHOICES = frozenset({"dot"})
-"""Kinds that the lessons asked with possible answers only."""
+"""Kinds that the demonstrations asked with possible answers only."""
 
 
 def tiny_by_default(question: str, choices: Sequence[str], otherwise: str) -> Sequence[str]:

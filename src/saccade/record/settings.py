@@ -42,13 +42,16 @@ class Settings(BaseModel):
 
     @classmethod
     def renewed(cls, data: Mapping[str, Any]) -> dict[str, Any]:
-        """`data` of this table with the names of today, in nested tables too."""
+        """`data` of this table with the names of today, in nested tables and lists of them too."""
         renewed = {}
         for name, value in data.items():
             new = cls.RENAMED.get(name, name)
             table = table_in(cls, (new,))
-            if isinstance(value, Mapping) and table is not None and issubclass(table, Settings):
-                value = table.renewed(value)
+            if table is not None and issubclass(table, Settings):
+                if isinstance(value, Mapping):
+                    value = table.renewed(value)
+                elif isinstance(value, list):
+                    value = [table.renewed(item) if isinstance(item, Mapping) else item for item in value]
             renewed[new] = value
         return renewed
 

@@ -24,7 +24,7 @@ class Places:
 
     @property
     def start(self) -> Path:
-        """Lessons and training of the start."""
+        """Demonstrations and training of the start."""
         return self.root / START
 
     def tasks(self, arm: Arm, part: Part) -> Path:

@@ -21,7 +21,7 @@ from saccade.record.action import Action, Answer, Code
 from saccade.record.content import ImagePart
 from saccade.record.task import AnswerType, Task
 from saccade.record.turn import FinishReason
-from saccade.reproduce.settings import Lesson
+from saccade.reproduce.settings import DemonstrationSet
 from saccade.sft.experts.demonstrator import Demonstrator, gold, is_looked_for
 from saccade.tasks.worlds.rng import Rng
 
@@ -32,22 +32,22 @@ _MARGIN = 5
 
 
 class WeakDemonstrator:
-    """A `Model` that plays one plan as a lesson says: the demonstrator, made weaker."""
+    """A `Model` that plays one plan as its kind says: the demonstrator, made weaker."""
 
     name = "weak-demonstrator@1"
 
-    def __init__(self, plan: Plan, lesson: Lesson, notes: Mapping[str, str], rng: Rng) -> None:
+    def __init__(self, plan: Plan, kind: DemonstrationSet, notes: Mapping[str, str], rng: Rng) -> None:
         """`notes` are those of the world's sample. Raises `SettingsError` if the play does not fit the task."""
         self._plan = plan
-        self._lesson = lesson
-        task, play = plan.task, lesson.play
+        self._kind = kind
+        task, play = plan.task, kind.play
         self._answer = Answer(text=gold(task)) if play in ("known", "glance", "middle") else None
         if play in ("guess", "astray"):
             self._answer = Answer(text=guessed(task, rng))
-        self._glances = {"glance": lesson.calls, "middle": 1}.get(play, 0)
+        self._glances = {"glance": kind.calls, "middle": 1}.get(play, 0)
         """Calls that show the picture, or its middle, before the answer."""
         self._good = Demonstrator(plan, _elsewhere(task, notes, rng) if play == "astray" else notes)
-        self._extra = {"again": lesson.calls - 1, "stumble": 1}.get(play, 0)
+        self._extra = {"again": kind.calls - 1, "stumble": 1}.get(play, 0)
         """Calls beyond those of the demonstrator, in front of them."""
 
     async def complete(
@@ -62,8 +62,8 @@ class WeakDemonstrator:
         opening, rest = request.messages[:1], request.messages[1:]
         done = len(rest) // 2
         if done < self._glances:
-            return self._written(_shown(self._plan, self._lesson), request)
-        if self._lesson.play in ("known", "guess", "glance", "middle"):
+            return self._written(_shown(self._plan, self._kind), request)
+        if self._kind.play in ("known", "guess", "glance", "middle"):
             assert self._answer is not None
             return self._written(self._answer, request)
         # The demonstrator sees none of the calls that are not its own.
@@ -72,9 +72,9 @@ class WeakDemonstrator:
         action = self._plan.dialect.parse(said.text, said.finish)
         if not isinstance(action, Code):
             if not done:
-                raise SettingsError(f"play {self._lesson.play} needs code, and {self._plan.dialect.id} has none")
+                raise SettingsError(f"play {self._kind.play} needs code, and {self._plan.dialect.id} has none")
             return said if self._answer is None else self._written(self._answer, request)
-        if self._lesson.play == "stumble" and not done:
+        if self._kind.play == "stumble" and not done:
             return self._written(_misnamed(action, self._plan), request)
         return said
 
@@ -113,9 +113,9 @@ def _elsewhere(task: Task, notes: Mapping[str, str], rng: Rng) -> Mapping[str, s
     return {**notes, "signs": "\n".join([f"{notes['plate']} {x - 1} {y - 1} {x + 1} {y + 1}", *others])}
 
 
-def _shown(plan: Plan, lesson: Lesson) -> Code:
+def _shown(plan: Plan, kind: DemonstrationSet) -> Code:
     name = next(iter(plan.opening.bindings))
-    if lesson.play == "glance":
+    if kind.play == "glance":
         return Code(code=f"{name}.show()")
     box = f"(w // {_MARGIN}, h // {_MARGIN}, w - w // {_MARGIN}, h - h // {_MARGIN})"
     return Code(code=f"w, h = {name}.size\n{name}.crop({box}).show()")

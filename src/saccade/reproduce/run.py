@@ -135,7 +135,7 @@ class _Trial:
             sets = [settings.set_named(name) for name in settings.sets_of(arm)]
             write_tasks(sets, "train", places.tasks(arm, "train"))
             write_tasks(sets, "held-out", places.tasks(arm, "held-out"))
-        self.watch.says("the start: lessons and a little fine-tuning")
+        self.watch.says("the start: demonstrations and a little fine-tuning")
         with self.watch.sft() as heard:
             self.start = make_start(settings, checkpoint_named(settings.model), places.start, heard)
         before, played = time.monotonic(), 0

@@ -7,7 +7,7 @@ setting.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt, model_validator
 
@@ -27,12 +27,12 @@ class TaskSet(Settings):
     knobs: dict[str, dict[str, Any]] = Field(default_factory=dict)
     """World without its version -> knob -> value."""
     train: PositiveInt = 64
-    """Tasks of each world that are trained on: the first of its split `train`, after those of the lessons."""
+    """Tasks of each world that are trained on: the first of its split `train`, after those of the demonstrations."""
     held_out: PositiveInt = 48
     """Tasks of each world that are examined: the first of its split `test`."""
 
 
-class Lesson(Settings):
+class DemonstrationSet(Settings):
     """Demonstrations of one kind, from which the start is made."""
 
     tasks: str
@@ -48,7 +48,8 @@ class Lesson(Settings):
 class StartSettings(Settings):
     """The cold start, weakened on purpose: a little fine-tuning on demonstrations, not all of them good."""
 
-    lessons: tuple[Lesson, ...] = ()
+    RENAMED: ClassVar = {"lessons": "demonstrations"}
+    demonstrations: tuple[DemonstrationSet, ...] = ()
     steps: NonNegativeInt = 0
     """0: the model as it is."""
     trajectories: PositiveInt = 16
@@ -56,13 +57,13 @@ class StartSettings(Settings):
     method: Literal["adamw", "muon"] = "adamw"
     learning_rate: PositiveFloat = 5e-4
     average: Literal["tokens", "trajectories"] = "tokens"
-    """`trajectories`: an answer at once counts as much as a long search, and habits get the shares of the lessons."""
+    """`trajectories`: an answer at once counts as much as a long search, and habits get the shares of their sets."""
     seed: NonNegativeInt = 0
 
     @model_validator(mode="after")
     def _taught(self) -> Self:
-        if self.steps and not self.lessons:
-            raise ValueError("a start that is trained needs lessons; steps = 0 takes the model as it is")
+        if self.steps and not self.demonstrations:
+            raise ValueError("a start that is trained needs demonstrations; steps = 0 takes the model as it is")
         return self
 
 
@@ -102,7 +103,7 @@ class Reproduction(Settings):
     every_arm: tuple[str, ...] = ()
     """Settings of `saccade rl` for all arms, as NAME=VALUE."""
     turns: PositiveInt | None = None
-    """Most turns of an episode, in lessons, training and examination; None: those of the dialect."""
+    """Most turns of an episode, in demonstrations, training and examination; None: those of the dialect."""
     arms: tuple[Arm, ...] = Field(min_length=1)
     steps: PositiveInt = 40
     """Of each arm, if the time allows."""
@@ -135,7 +136,7 @@ class Reproduction(Settings):
                 raise ValueError(f"two {what} share a name")
         if "start" in arms:
             raise ValueError("no arm can be named start: that is what all begin from")
-        asked = [name for arm in self.arms for name in arm.tasks] + [lesson.tasks for lesson in self.start.lessons]
+        asked = [name for arm in self.arms for name in arm.tasks] + [kind.tasks for kind in self.start.demonstrations]
         unknown = sorted(set(asked) - set(sets))
         if unknown:
             raise ValueError(f"there is no task set {', '.join(unknown)}; the task sets are {', '.join(sets)}")

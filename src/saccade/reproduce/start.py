@@ -1,6 +1,6 @@
-"""The weakened start: lessons as run folders, then a few steps of fine-tuning on them.
+"""The weakened start: demonstrations as run folders, then a few steps of fine-tuning on them.
 
-    START/lessons/NUMBER-PLAY-SET/...  sft/...  (as `saccade sft` writes it)
+    START/demonstrations/NUMBER-PLAY-SET/...  sft/...  (as `saccade sft` writes it)
 
 Every part continues where it was interrupted. Imports torch with the training; import this module late.
 """
@@ -18,7 +18,7 @@ from saccade.media.store import MediaStore
 from saccade.record.task import Task
 from saccade.record.trajectory import EpisodeLimits, Trajectory
 from saccade.reproduce.plays import WeakDemonstrator
-from saccade.reproduce.settings import Lesson, Reproduction, StartSettings, TaskSet
+from saccade.reproduce.settings import DemonstrationSet, Reproduction, StartSettings, TaskSet
 from saccade.sft.synth.in_order import in_order
 from saccade.sft.synth.jobs import Job, jobs
 from saccade.sft.synth.makers import Maker, SynthResources
@@ -40,7 +40,7 @@ class PlayMaker:
     """A `Maker` of demonstrations of one kind."""
 
     stage: SynthResources
-    lesson: Lesson
+    kind: DemonstrationSet
 
     async def make(self, job: Job, task: Task, notes: Mapping[str, str]) -> Trajectory:
         """The demonstration.
@@ -49,9 +49,7 @@ class PlayMaker:
             ExpertStopped: there is none of this task.
         """
         plan = self.stage.plan(job, task)
-        return await self.stage.play(
-            plan, WeakDemonstrator(plan, self.lesson, notes, Rng(job.seed(self.stage.settings)))
-        )
+        return await self.stage.play(plan, WeakDemonstrator(plan, self.kind, notes, Rng(job.seed(self.stage.settings))))
 
     async def close(self) -> None:
         """Holds nothing that needs closing."""
@@ -60,12 +58,12 @@ class PlayMaker:
 class PlayStudio(Studio):
     """Makes demonstrations in place of experts' trajectories."""
 
-    def __init__(self, settings: SynthSettings, store: MediaStore, lesson: Lesson) -> None:
+    def __init__(self, settings: SynthSettings, store: MediaStore, kind: DemonstrationSet) -> None:
         super().__init__(settings, store)
-        self._lesson = lesson
+        self._kind = kind
 
     def _made_for(self, stage: SynthResources) -> Maker:
-        return PlayMaker(stage, self._lesson)
+        return PlayMaker(stage, self._kind)
 
 
 def make_start(settings: Reproduction, source: str, root: Path, callback: SftCallback) -> str:
@@ -80,30 +78,32 @@ def make_start(settings: Reproduction, source: str, root: Path, callback: SftCal
         return source
     out = root / "sft"
     if not (out / "model").exists():
-        runs = [root / "lessons" / f"{at}-{item.play}-{item.tasks}" for at, item in enumerate(start.lessons)]
+        runs = [
+            root / "demonstrations" / f"{at}-{item.play}-{item.tasks}" for at, item in enumerate(start.demonstrations)
+        ]
         first = 0
-        for lesson, run in zip(start.lessons, runs, strict=True):
-            asyncio.run(_hold(lesson, settings.set_named(lesson.tasks), first, run, settings.turns))
-            first += lesson.n
+        for kind, run in zip(start.demonstrations, runs, strict=True):
+            asyncio.run(_hold(kind, settings.set_named(kind.tasks), first, run, settings.turns))
+            first += kind.n
         train(_sft(start, source, runs, settings.threads), out, resume=(out / SETTINGS).exists(), callback=callback)
     return str(out / "model")
 
 
-async def _hold(lesson: Lesson, tasks: TaskSet, first: int, out: Path, turns: int | None) -> None:
-    """Make what is missing of a lesson: demonstrations that end with an answer. No two lessons share a task.
+async def _hold(kind: DemonstrationSet, tasks: TaskSet, first: int, out: Path, turns: int | None) -> None:
+    """Make what is missing of a set: demonstrations that end with an answer. No two sets share a task.
 
     Raises:
         SettingsError: not one demonstration could be played.
     """
     settings = SynthSettings(
         sources=tasks.worlds,
-        dialect=lesson.dialect,
-        n=lesson.n,
+        dialect=kind.dialect,
+        n=kind.n,
         start=first,
         knobs=tasks.knobs,
         limits=EpisodeLimits(turns=turns),
     )
-    studio = PlayStudio(settings, MediaStore(out / MEDIA), lesson)
+    studio = PlayStudio(settings, MediaStore(out / MEDIA), kind)
     run = opened(out, settings)
     missing = [job for job in jobs(settings) if job.id not in run.done]
     if not missing:
@@ -116,9 +116,7 @@ async def _hold(lesson: Lesson, tasks: TaskSet, first: int, out: Path, turns: in
             else:
                 reason = reason or made.detail or "it came to no answer within its turns"
     if not run.folder.ids:
-        raise SettingsError(
-            f"no demonstration {lesson.play!r} of {lesson.tasks!r} could be played, as of this: {reason}"
-        )
+        raise SettingsError(f"no demonstration {kind.play!r} of {kind.tasks!r} could be played, as of this: {reason}")
 
 
 def _sft(start: StartSettings, source: str, runs: list[Path], threads: int) -> SftSettings:

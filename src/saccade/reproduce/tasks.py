@@ -1,7 +1,7 @@
 """The tasks of a reproduction as files: `tasks.jsonl` and `media/`, drawn from generated worlds.
 
-Lessons take the split `train` from its beginning, training takes it from `LESSONS_END` on, and the examination takes
-the split `test`: nothing is examined that was seen.
+Demonstrations take the split `train` from its beginning, training takes it from `DEMONSTRATIONS_END` on, and the
+examination takes the split `test`: nothing is examined that was seen.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from saccade.tasks.stored import TASKS
 from saccade.tasks.worlds.base import draw_sample, store_sample
 from saccade.tasks.worlds.registry import chosen_knobs, load_world
 
-LESSONS_END: Final = 100_000
-"""Index from which tasks of the split `train` are in no lesson."""
+DEMONSTRATIONS_END: Final = 100_000
+"""Index from which tasks of the split `train` are in no demonstration."""
 Part = Literal["train", "held-out"]
 
 
@@ -47,7 +47,7 @@ def set_of(task_id: str) -> str:
 
 def _drawn(item: TaskSet, part: Part, store: MediaStore) -> Iterator[Task]:
     split: Literal["train", "test"] = "train" if part == "train" else "test"
-    first, count = (LESSONS_END, item.train) if part == "train" else (0, item.held_out)
+    first, count = (DEMONSTRATIONS_END, item.train) if part == "train" else (0, item.held_out)
     worlds = [load_world(name) for name in item.worlds]
     knobs = chosen_knobs(worlds, item.knobs)
     for number in range(first, first + count):

@@ -1,4 +1,4 @@
-"""How good a tiny model is: tasks of seeds that no lesson has, with code and without, one row for each family.
+"""How good a tiny model is: tasks of seeds that no demonstration has, with code and without, one row for each family.
 
 Right is the gold answer exactly, as in `env.rubric.ExactMatch`. Every episode is kept in a run folder, for
 `saccade show`. Greedy, so the same weights give the same table on one machine.
@@ -27,11 +27,11 @@ from saccade.sft.synth.settings import SynthSettings
 
 WITHOUT_CODE = "tiny:direct"
 _MOST_TOKENS = 700
-"""Of a turn: longer than the longest program of a lesson."""
+"""Of a turn: longer than the longest program of a demonstration."""
 
 
 class Exam(Settings):
-    """One line of the table: a family of tasks on seeds that no lesson has."""
+    """One line of the table: a family of tasks on seeds that no demonstration has."""
 
     name: str
     worlds: tuple[str, ...] = Field(min_length=1)
