@@ -19,10 +19,10 @@ app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
 EPILOG = (
     "OUT/CLAIM holds settings.toml, start/ (demonstrations and training of the weakened start), arms/ (runs of "
-    "`saccade rl`), exams/ (run folders; `saccade show` reads them), report.md, result.json, figure.png and figure.svg. "
-    "The same command resumes a run that was stopped or killed. Exit codes: 0 tested, whatever the verdict; 2 a setting, "
-    "a file or the machine is wrong; 130 stopped with Ctrl-C. docs/reproduce.md says what is tested and how it is "
-    "decided."
+    "`saccade rl`), exams/ (run folders; `saccade show` reads them), report.md, result.json, figure.png and "
+    "figure.svg. The same command resumes a run that was stopped or killed. Exit codes: 0 tested, whatever the "
+    "verdict; 2 a setting, a file or the machine is wrong; 130 stopped with Ctrl-C. docs/reproduce.md says what is "
+    "tested and how it is decided."
 )
 
 
