@@ -21,6 +21,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from . import descriptors, images, wire
+from .adapted import adapt_packages
 from .cell import run_cell
 from .compact import give_back_memory
 from .config import GuestConfig
@@ -60,6 +61,7 @@ def new_interpreter(config: GuestConfig, forker: Forker) -> Interpreter:
     module.__dict__["__builtins__"] = __builtins__
     sys.modules["__main__"] = module
     hide_threaded()
+    adapt_packages()
     preload(module.__dict__, config.preload)
     workspace = Workspace(wire.WORKSPACE_FD, config.workspace, config.workspace_bytes, config.workspace_files)
     outbox = Outbox(wire.OUTBOX_FD, config)

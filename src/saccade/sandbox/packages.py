@@ -38,16 +38,13 @@ class OfferedPackage:
 OFFERED: Final = (
     OfferedPackage("scipy", "scipy"),
     OfferedPackage("skimage", "scikit-image"),
-    OfferedPackage(
-        "sklearn",
-        "scikit-learn",
-        "what counts its threads (KMeans) fails with PermissionError: it reads /proc/self/maps, closed in a session",
-    ),
+    OfferedPackage("sklearn", "scikit-learn", "in one thread and one process, whatever n_jobs says"),
     OfferedPackage("pandas", "pandas"),
     OfferedPackage("shapely", "shapely"),
     OfferedPackage(
         "pytesseract",
         "pytesseract",
-        "imports, but reads nothing: it starts the program tesseract, and a session starts no programs",
+        "imports, but its calls are refused: it starts the program tesseract, and a session starts no programs; the "
+        "typed tool ocr reads texts (extra ocr)",
     ),
 )

@@ -226,6 +226,7 @@ def _spawn(python: str, cache: Path, ends: tuple[socket.socket, int]) -> subproc
         "PYTHONHASHSEED": "0",
         "PYTHONDONTWRITEBYTECODE": "1",
         "PYTHONNOUSERSITE": "1",
+        "JOBLIB_MULTIPROCESSING": "0",  # else joblib warns that it can start no processes
         **dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS"), "1"),
         # An open cv2.VideoCapture would hold threads, which cannot be kept between calls.
         "OPENCV_FFMPEG_THREADS": "1",
