@@ -18,7 +18,7 @@ from typing import Any
 
 
 def _find_none(module: ModuleType) -> None:
-    kind = getattr(module, "ThreadpoolController", None)
+    kind: Any = getattr(module, "ThreadpoolController", None)
     if hasattr(kind, "_load_libraries"):
         kind._load_libraries = lambda self: None
 
