@@ -46,8 +46,8 @@ $(PEERS): $(STAMP) requirements/parity.txt
 	$(BIN)/python -m pip install --quiet --no-deps --upgrade --target $(VENV)/parity --requirement requirements/parity.txt
 	touch $@
 
-parity: $(PEERS)  ## Our losses and advantages beside those of verl and TRL
-	PYTHONPATH=$(VENV)/parity $(BIN)/python -m pytest -m slow tests/rl/parity
+parity: $(PEERS)  ## Our losses and advantages beside those of verl and TRL, our token ids beside those of renderers
+	PYTHONPATH=$(VENV)/parity $(BIN)/python -m pytest -m slow tests/rl/parity tests/tokens/test_renderers.py
 
 parity-table: $(PEERS)  ## Write the numbers of verl and TRL that `make test` compares ours with
 	PYTHONPATH=$(VENV)/parity $(BIN)/python tests/rl/parity/make_table.py
