@@ -14,6 +14,7 @@ from saccade.errors import PromptFileError, SettingsError
 from saccade.record.action import Answer, Code, ParseError
 from saccade.record.execution import Execution
 from saccade.record.status import Status
+from saccade.record.task import NamedMedia
 from saccade.record.turn import FinishReason
 
 from .cases import GOLDEN, PHOTO, PLAN, SECRET, choice_task, plain, task, video_task
@@ -75,6 +76,17 @@ def test_there_are_no_tools_and_no_videos() -> None:
     with pytest.raises(SettingsError, match="video"):
         REASON.open(video_task())
     assert REASON.limits.turns == 1
+
+
+def test_a_video_as_such_comes_before_the_question() -> None:
+    asked = video_task()
+    both = asked.model_copy(update={"media": (*asked.media, NamedMedia(name="plan", part=PLAN))})
+    opening = PRESETS["video"].open(both)
+    (message,) = opening.messages
+    assert [type(part).__name__ for part in message.parts] == ["VideoPart", "TextPart", "ImagePart", "TextPart"]
+    assert message.parts[0] == asked.media[0].part
+    assert "What is it?" in message.parts[3].text  # type: ignore[union-attr]
+    assert (opening.pictures, dict(opening.bindings), dict(opening.files)) == (1, {}, {})
 
 
 def test_another_prompt() -> None:

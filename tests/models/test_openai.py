@@ -7,12 +7,14 @@ from PIL import Image
 from tests.models.helpers import Media, ask, endpoint, said
 from tests.models.wire_server import WireServer, chat, delta, status, stream
 
+from saccade.dialects.registry import load_dialect
 from saccade.errors import ModelRefusedError, RegistryError, SettingsError, UnavailableError
-from saccade.models.base import ToolSpec
+from saccade.models.base import Request, ToolSpec
 from saccade.models.endpoint import Endpoint
 from saccade.models.providers.openai import OpenAIModel
 from saccade.record.action import ToolCall
 from saccade.record.content import VideoPart
+from saccade.record.task import NamedMedia, Task
 from saccade.record.trajectory import Sampling
 from saccade.record.turn import FinishReason
 
@@ -225,8 +227,11 @@ async def test_videos_go_only_where_they_are_taken(server: WireServer, make: Mak
     media = Media()
     media.stored["a" * 64] = b"video"
     video = VideoPart(sha256="a" * 64, width=2, height=2, frames=1, fps=1, seconds=1)
-    await make("vllm").complete(ask(video), media)
-    assert server.bodies[0]["messages"][1]["content"][0]["video_url"]["url"] == "data:video/mp4;base64,dmlkZW8="
+    task = Task(id="v", question="What is it?", media=(NamedMedia(name="clip", part=video),))
+    await make("vllm").complete(Request(load_dialect("direct:video").open(task).messages), media)
+    sent = server.bodies[0]["messages"][0]["content"]
+    assert sent[0]["video_url"]["url"] == "data:video/mp4;base64,dmlkZW8="
+    assert "What is it?" in sent[1]["text"]
     with pytest.raises(ModelRefusedError, match="no videos"):
         await make().complete(ask(video), media)
 

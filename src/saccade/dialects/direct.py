@@ -1,28 +1,29 @@
 """`direct`: the question and its pictures, no tools; what a model can do without looking again.
 
 Presets: `reason` (the model thinks in words and then answers in `<answer>`, the default), `short` (it answers at
-once) and `think` (it thinks inside `<think>`, as VISTA's reward asks: the arm "w/o tools" of its ablation). A text
-without the tag is an answer as a whole, unless it was cut off or withheld: what a grader makes of it is its own.
-There is one turn, and no second try. Videos are refused: a baseline must say which frames it saw, so give frames as
-pictures. This is no published prompt; a file of your own replaces it (`--prompt-file`).
+once), `think` (it thinks inside `<think>`, as VISTA's reward asks: the arm "w/o tools" of its ablation) and `video` (as
+`reason`, each video as one item, of which the server's processor chooses the frames). A text without the tag is an
+answer as a whole, unless it was cut off or withheld: what a grader makes of it is its own. There is one turn, and no
+second try. But for `video`, videos are refused: a baseline must say which frames it saw, so give frames as pictures.
+This is no published prompt; a file of your own replaces it (`--prompt-file`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Self
 
 from saccade.dialects.base import Observation, Opening
-from saccade.dialects.layout import question_parts, system_message
+from saccade.dialects.layout import join_texts, question_parts, system_message
 from saccade.dialects.prompt_texts import SYSTEM, USER, Prompts
 from saccade.dialects.pyvision import information
 from saccade.dialects.question import pictures_of, question_values
 from saccade.dialects.text import answer_in, blocks, outside_thoughts
 from saccade.record.action import Action, Answer, ParseError
 from saccade.record.base import clean_text
-from saccade.record.content import Message
+from saccade.record.content import Message, TextPart, VideoPart
 from saccade.record.execution import Execution
 from saccade.record.task import Task
 from saccade.record.trajectory import EpisodeLimits
@@ -51,6 +52,9 @@ SHORT = Prompts(
 )
 
 
+_LINE = TextPart(text="\n")
+
+
 @dataclass(frozen=True, slots=True)
 class DirectDialect:
     """The dialect; see the module's head."""
@@ -59,6 +63,8 @@ class DirectDialect:
     prompts: Prompts
     tags_thoughts: bool = False
     """Whether thoughts stand in `<think>`; an answer inside them is none."""
+    shows_videos: bool = False
+    """Whether a video of the task is shown as such, before the question."""
     stop: tuple[str, ...] = ("</answer>",)
     session: SessionOptions = field(default_factory=SessionOptions)
     sandbox: Limits = field(default_factory=Limits)
@@ -69,12 +75,13 @@ class DirectDialect:
         return replace(self, prompts=self.prompts.replaced_by(prompts))
 
     def open(self, task: Task) -> Opening:
-        """One user message. Raises `SettingsError` for a task with a video."""
-        pictures = pictures_of(task, self.id)
-        images = [part for _, part in pictures]
+        """One user message. Raises `VideoNotShownError` for a task with a video, unless it shows them."""
+        videos = [item.part for item in task.media if self.shows_videos and isinstance(item.part, VideoPart)]
+        images = [part for _, part in pictures_of(_without(task, videos), self.id)]
         text = self.prompts.fill(USER, {**question_values(task), **information(images)})
-        messages = (*system_message(self.prompts), Message(role="user", parts=question_parts(text, images)))
-        return Opening(messages, bindings={}, files={}, pictures=len(pictures))
+        parts = join_texts((*(piece for video in videos for piece in (video, _LINE)), *question_parts(text, images)))
+        messages = (*system_message(self.prompts), Message(role="user", parts=parts))
+        return Opening(messages, bindings={}, files={}, pictures=len(images))
 
     def parse(self, text: str, finish: FinishReason) -> Action:
         """The last answer in tags, or the whole text."""
@@ -110,10 +117,16 @@ class DirectDialect:
         """No last request: there is one turn."""
 
 
+def _without(task: Task, videos: Sequence[VideoPart]) -> Task:
+    """The task without those videos."""
+    return task.model_copy(update={"media": tuple(item for item in task.media if item.part not in videos)})
+
+
 PRESETS: Mapping[str, DirectDialect] = MappingProxyType(
     {
         "reason": DirectDialect("direct@1:reason", REASON),
         "short": DirectDialect("direct@1:short", SHORT),
         "think": DirectDialect("direct@1:think", THINK, tags_thoughts=True),
+        "video": DirectDialect("direct@1:video", REASON, shows_videos=True),
     }
 )

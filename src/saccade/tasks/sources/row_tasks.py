@@ -23,6 +23,7 @@ from saccade.tasks.sources.tables import UNREAD
 
 _NUMBER = re.compile(r"[-+]?\$?\s?(\d{1,3}(,\d{3})+|\d+)(\.\d+)?\s?%?")
 _TASK = "task@0/"
+_USUAL_NAMES = FieldNames()
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +68,9 @@ class RowTasks:
 
     def _whole(self, row: Mapping[str, Any]) -> Task | None:
         """The task that a row holds as a record, unless the settings say where its parts stand."""
-        return recorded_task(row) if self.settings.fields == FieldNames() else None
+        if "extra_info" not in row or self.settings.fields != _USUAL_NAMES:
+            return None
+        return recorded_task(row)
 
     def _plain(self, row: Mapping[str, Any]) -> dict[str, Any]:
         plain = plain_row(row, self.settings.fields)
@@ -159,7 +162,7 @@ def _difficulty(plain: Mapping[str, Any]) -> float | None:
 
 def _named(plain: Mapping[str, Any]) -> str:
     """The id of a row that holds its task as a whole."""
-    return task_id(_card("field", False, FieldNames()), as_text(plain["id"], "id"))
+    return task_id(_card("field", False, _USUAL_NAMES), as_text(plain["id"], "id"))
 
 
 def _look_for(plain: Mapping[str, Any], files: MediaFiles) -> int:
