@@ -44,6 +44,7 @@ def test_ours_to_ours_is_everything(scene: Scene) -> None:
 @pytest.mark.parametrize("name", [*CONVERSATIONS, "verl"])
 def test_every_dialect(scene: Scene, name: str) -> None:
     written = [scene.two_looks(dialect, id=f"t{n}") for n, dialect in enumerate(ALL)]
+    written += [scene.episode(f"direct@1:{kind}", [], id=kind) for kind in ("reason", "short", "think")]
     assert there_and_back(scene, name, *written) == [held_by(name, item) for item in written]
 
 

@@ -207,10 +207,10 @@ def _with_media(talk: Conversation) -> tuple[Message, ...]:
 def _turns(messages: Sequence[Message], dialect: Dialect) -> list[Turn]:
     """The turns that `messages`, which begin with the model's first, consist of."""
     turns: list[Turn] = []
-    continues = dialect.observe(Execution(status=Status.OK), 0).message.role == "assistant"
+    continued = _is_continued(dialect)
     for message in messages:
         if message.role == "assistant":
-            pieces = _pieces(message) if continues else [(message, None)]
+            pieces = _pieces(message) if continued else [(message, None)]
             turns += [_turn(text, shown, dialect) for text, shown in pieces]
         elif turns[-1].observation is None:
             turns[-1] = turns[-1].model_copy(update={"observation": message})
@@ -219,6 +219,14 @@ def _turns(messages: Sequence[Message], dialect: Dialect) -> list[Turn]:
     for number, turn in enumerate(turns):
         _check_action(number, turn, dialect)
     return turns
+
+
+def _is_continued(dialect: Dialect) -> bool:
+    """Whether observations continue the assistant's message; a dialect without tools has none."""
+    try:
+        return dialect.observe(Execution(status=Status.OK), 0).message.role == "assistant"
+    except ValueError:
+        return False
 
 
 def _turn(text: Message, shown: Message | None, dialect: Dialect) -> Turn:
