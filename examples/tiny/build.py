@@ -1,9 +1,9 @@
-"""Build saccade-tiny from nothing: lessons, tokenizer and weights, stage by stage.
+"""Build saccade-tiny from nothing: demonstrations, tokenizer and weights, stage by stage.
 
     python examples/tiny/build.py --out runs/tiny --processes 2
 
-OUT then holds lessons/ (run folders), untrained/ (tokenizer and first weights), stages/ (as `saccade sft` writes them)
-and model/, for `saccade ask --model local:OUT/model`. The same command resumes a build that was stopped.
+OUT then holds demonstrations/ (run folders), untrained/ (tokenizer and first weights), stages/ (as `saccade sft` writes
+them) and model/, for `saccade ask --model local:OUT/model`. The same command resumes a build that was stopped.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def build(
         int, typer.Option(min=1, help="That draw and train: one for each GPU, or for each core of a machine without.")
     ] = 1,
 ) -> None:
-    """Make lessons, tokenizer and weights, stage by stage."""
+    """Make demonstrations, tokenizer and weights, stage by stage."""
     settings = load_settings(TinySettings, recipe, option or ())
     need_training()
     from saccade_tiny.build import build as make

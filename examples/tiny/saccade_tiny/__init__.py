@@ -1,1 +1,1 @@
-"""`saccade-tiny`: a model of a few million parameters, made from nothing by lessons on the generated worlds."""
+"""`saccade-tiny`: a model of a few million parameters, made from nothing by demonstrations on the generated worlds."""

@@ -1,6 +1,6 @@
-"""From a recipe to a trained folder: lessons, tokenizer, untrained checkpoint, stages of training.
+"""From a recipe to a trained folder: demonstrations, tokenizer, untrained checkpoint, stages of training.
 
-    OUT/settings.toml  lessons/NAME/...  untrained/  stages/NAME/...  model/
+    OUT/settings.toml  demonstrations/NAME/...  untrained/  stages/NAME/...  model/
 
 Every part that is there is not made again, and one that was broken off goes on where it stood, so the same call with
 the same recipe ends as if it had never stopped. A changed recipe is refused.
@@ -37,8 +37,8 @@ from saccade.sft.train.settings import (
 )
 from saccade.training.launch import end_with_parent, launch
 from saccade.training.settings import KeepSettings, ModelSettings, OptimizerSettings
-from saccade_tiny.lessons import hold
-from saccade_tiny.settings import Lesson, Stage, TinySettings
+from saccade_tiny.demonstrations import hold
+from saccade_tiny.settings import DemonstrationRun, Stage, TinySettings
 
 _SETTINGS = "settings.toml"
 _FORWARD_TOKENS = 640
@@ -51,8 +51,8 @@ class BuildCallback(Protocol):
     def part(self, name: str) -> None:
         """A part of the build begins."""
 
-    def lesson(self, name: str, progress: SynthProgress) -> None:
-        """A lesson made progress."""
+    def demonstrations(self, name: str, progress: SynthProgress) -> None:
+        """A run of demonstrations made progress."""
 
     def trainer(self) -> SftCallback:
         """The callback of a stage of training."""
@@ -64,9 +64,9 @@ class Places:
 
     root: Path
 
-    def lesson(self, name: str) -> Path:
-        """The run folder of a lesson."""
-        return self.root / "lessons" / name
+    def demonstrations(self, name: str) -> Path:
+        """The run folder of the demonstrations of that name."""
+        return self.root / "demonstrations" / name
 
     def stage(self, name: str) -> Path:
         """The folder of a stage of training."""
@@ -87,17 +87,17 @@ def build(settings: TinySettings, out: Path, watch: BuildCallback, processes: in
     """Make everything that `settings` say, in `out`; the folder of the trained model.
 
     On CPUs training by several `processes`, of one thread each, is faster than by one of several threads; as many
-    lessons are held at once. Who calls it so must be a program that can be imported again, and `watch` and
+    demonstrations are held at once. Who calls it so must be a program that can be imported again, and `watch` and
     `watch.trainer()` must be such that they can be pickled.
 
     Raises:
-        SettingsError: `out` was made by another recipe, or a stage names a lesson that there is not.
+        SettingsError: `out` was made by another recipe, or a stage names a run of demonstrations that there is not.
     """
     _check(settings)
     _claim(settings, out)
     places = Places(out)
-    watch.part(f"{len(settings.lessons)} lessons")
-    _hold_all(settings.lessons, places, watch, processes)
+    watch.part(f"{len(settings.demonstrations)} runs of demonstrations")
+    _hold_all(settings.demonstrations, places, watch, processes)
     if not places.untrained.exists():
         watch.part("tokenizer and first weights")
         _untrained(settings, places)
@@ -117,7 +117,7 @@ def stage_settings(settings: TinySettings, stage: Stage, source: Path, places: P
     """What `saccade sft` is given for a stage."""
     return SftSettings(
         data=DataSettings(
-            runs=tuple(str(places.lesson(name)) for name in stage.lessons),
+            runs=tuple(str(places.demonstrations(name)) for name in stage.demonstrations),
             sampled_ids="text",
             most_tokens=settings.text.context,
         ),
@@ -147,10 +147,11 @@ def stage_settings(settings: TinySettings, stage: Stage, source: Path, places: P
 
 
 def _check(settings: TinySettings) -> None:
-    names = {lesson.name for lesson in settings.lessons}
-    missing = sorted({name for stage in settings.stages for name in stage.lessons} - names)
+    names = {wanted.name for wanted in settings.demonstrations}
+    missing = sorted({name for stage in settings.stages for name in stage.demonstrations} - names)
     if missing:
-        raise SettingsError(f"a stage learns from {', '.join(missing)}, but the lessons are {', '.join(sorted(names))}")
+        known = ", ".join(sorted(names))
+        raise SettingsError(f"a stage learns from {', '.join(missing)}, but the demonstrations are {known}")
 
 
 def _claim(settings: TinySettings, out: Path) -> None:
@@ -165,16 +166,18 @@ def _claim(settings: TinySettings, out: Path) -> None:
         raise SettingsError(f"{out} was begun by another recipe:\n{listed}\nName another folder for this one.")
 
 
-def _hold_all(lessons: Sequence[Lesson], places: Places, watch: BuildCallback, processes: int) -> None:
-    """All lessons, `processes` at once: drawing keeps one core busy, and no more."""
+def _hold_all(demonstrations: Sequence[DemonstrationRun], places: Places, watch: BuildCallback, processes: int) -> None:
+    """All runs of demonstrations, `processes` at once: drawing keeps one core busy, and no more."""
     if processes == 1:
-        for lesson in lessons:
-            _hold(lesson, places, watch)
+        for wanted in demonstrations:
+            _hold(wanted, places, watch)
         return
     with ProcessPoolExecutor(processes, get_context("spawn"), initializer=end_with_parent) as pool:
         # Those that run code take longest, and of them those of many tasks: nothing must wait for them in the end.
-        ordered = sorted(lessons, key=lambda lesson: (load_dialect(lesson.dialect).id == DIRECT, -_tasks(lesson)))
-        held = [pool.submit(_hold, lesson, places, watch) for lesson in ordered]
+        ordered = sorted(
+            demonstrations, key=lambda wanted: (load_dialect(wanted.dialect).id == DIRECT, -_tasks(wanted))
+        )
+        held = [pool.submit(_hold, wanted, places, watch) for wanted in ordered]
         try:
             for future in held:
                 future.result()
@@ -183,20 +186,20 @@ def _hold_all(lessons: Sequence[Lesson], places: Places, watch: BuildCallback, p
             raise
 
 
-def _tasks(lesson: Lesson) -> int:
-    return lesson.n * len(lesson.worlds)
+def _tasks(wanted: DemonstrationRun) -> int:
+    return wanted.n * len(wanted.worlds)
 
 
-def _hold(lesson: Lesson, places: Places, watch: BuildCallback) -> None:
-    report = partial(watch.lesson, lesson.name)
-    asyncio.run(hold(lesson, places.lesson(lesson.name), workers=1 + (os.cpu_count() or 1), watch=report))
+def _hold(wanted: DemonstrationRun, places: Places, watch: BuildCallback) -> None:
+    report = partial(watch.demonstrations, wanted.name)
+    asyncio.run(hold(wanted, places.demonstrations(wanted.name), workers=1 + (os.cpu_count() or 1), watch=report))
 
 
 def _untrained(settings: TinySettings, places: Places) -> None:
     from saccade_tiny.checkpoint import save_untrained
     from saccade_tiny.tokenizer import make_tokenizer
 
-    tokenizer = make_tokenizer(_all(settings.lessons, places), settings.tokenizer, settings.text.context)
+    tokenizer = make_tokenizer(_all(settings.demonstrations, places), settings.tokenizer, settings.text.context)
     unfinished = places.root / ".untrained.part"
     shutil.rmtree(unfinished, ignore_errors=True)
     save_untrained(unfinished, tokenizer, settings)
@@ -210,9 +213,9 @@ def _finish(source: Path, places: Places) -> None:
     unfinished.rename(places.model)
 
 
-def _all(lessons: tuple[Lesson, ...], places: Places) -> Iterator[Trajectory]:
-    for lesson in lessons:
-        yield from read_lines(places.lesson(lesson.name) / TRAJECTORIES, Trajectory)
+def _all(demonstrations: tuple[DemonstrationRun, ...], places: Places) -> Iterator[Trajectory]:
+    for wanted in demonstrations:
+        yield from read_lines(places.demonstrations(wanted.name) / TRAJECTORIES, Trajectory)
 
 
 def _run(settings: SftSettings, out: Path, watch: SftCallback, processes: int) -> None:

@@ -1,4 +1,4 @@
-"""The model before its first lesson: configuration, random weights, tokenizer and image processor in one folder."""
+"""The model before it has learned anything: configuration, random weights, tokenizer, image processor in one folder."""
 
 from __future__ import annotations
 

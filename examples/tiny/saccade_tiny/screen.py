@@ -26,8 +26,8 @@ class Screen:
         """Say what begins, and when."""
         print(f"{self.elapsed()}  {name}", flush=True)
 
-    def lesson(self, name: str, progress: SynthProgress) -> None:
-        """Every fifth of a lesson."""
+    def demonstrations(self, name: str, progress: SynthProgress) -> None:
+        """Every fifth of a run of demonstrations."""
         if progress.done % max(1, progress.total // 5) == 0:
             line = f"  {name} {progress.done}/{progress.total}"
             wrong = progress.kept - progress.right

@@ -1,9 +1,9 @@
-"""The recipe of a tiny model: lessons, tokenizer, shape, stages of training."""
+"""The recipe of a tiny model: demonstrations, tokenizer, shape, stages of training."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, PositiveFloat, PositiveInt
 
@@ -15,7 +15,7 @@ RECIPE = Path(__file__).resolve().parent.parent / "tiny.toml"
 Share = Annotated[float, Field(gt=0, le=1)]
 
 
-class Lesson(Settings):
+class DemonstrationRun(Settings):
     """A run folder of demonstrations: what `saccade synth` takes, by the names that it has there."""
 
     name: str = Field(pattern=r"[a-z0-9-]+")
@@ -73,9 +73,10 @@ class VisionShape(Settings):
 class Stage(Settings):
     """One run of `saccade sft`, which goes on from the weights of the stage before."""
 
+    RENAMED: ClassVar = {"lessons": "demonstrations"}
     name: str = Field(pattern=r"[a-z0-9-]+")
-    lessons: tuple[str, ...] = Field(min_length=1)
-    """Names of lessons, each as often as it is named."""
+    demonstrations: tuple[str, ...] = Field(min_length=1)
+    """Names of runs of demonstrations, each as often as it is named."""
     steps: PositiveInt
     trajectories: PositiveInt = 32
     """Of a step."""
@@ -94,7 +95,8 @@ class Stage(Settings):
 class TinySettings(Settings):
     """Everything that decides what comes out of a build."""
 
-    lessons: tuple[Lesson, ...] = Field(min_length=1)
+    RENAMED: ClassVar = {"lessons": "demonstrations"}
+    demonstrations: tuple[DemonstrationRun, ...] = Field(min_length=1)
     tokenizer: TokenizerSettings = TokenizerSettings()
     text: TextShape = TextShape()
     vision: VisionShape = VisionShape()
@@ -103,4 +105,4 @@ class TinySettings(Settings):
     precision: Literal["auto", "float32", "bfloat16"] = "float32"
     """Of the arithmetic."""
     seed: int = Field(0, ge=0)
-    """Of the first weights and of the order of the lessons."""
+    """Of the first weights and of the order of the demonstrations."""

@@ -3,20 +3,20 @@
 from tests.sft.experts.cases import NEAR
 
 from saccade.sft.exams import Exam
-from saccade_tiny.settings import Lesson, Stage, TextShape, TinySettings, TokenizerSettings, VisionShape
+from saccade_tiny.settings import DemonstrationRun, Stage, TextShape, TinySettings, TokenizerSettings, VisionShape
 
 RECIPE = TinySettings(
-    lessons=(
-        Lesson(name="close-up", worlds=("sign-close-up",), dialect="tiny:direct", n=6),
-        Lesson(name="look", worlds=("visual-search",), n=3, knobs={"visual-search": NEAR}),
-        Lesson(name="count", worlds=("touching-circles",), n=3),
+    demonstrations=(
+        DemonstrationRun(name="close-up", worlds=("sign-close-up",), dialect="tiny:direct", n=6),
+        DemonstrationRun(name="look", worlds=("visual-search",), n=3, knobs={"visual-search": NEAR}),
+        DemonstrationRun(name="count", worlds=("touching-circles",), n=3),
     ),
     tokenizer=TokenizerSettings(vocabulary=400),
     text=TextShape(hidden=32, layers=1, heads=2, key_heads=1, intermediate=48, rope_sections=(2, 3, 3)),
     vision=VisionShape(hidden=32, layers=1, heads=2, intermediate=32),
     stages=(
-        Stage(name="read", lessons=("close-up",), steps=2, trajectories=4),
-        Stage(name="all", lessons=("close-up", "look", "count"), steps=2, trajectories=4),
+        Stage(name="read", demonstrations=("close-up",), steps=2, trajectories=4),
+        Stage(name="all", demonstrations=("close-up", "look", "count"), steps=2, trajectories=4),
     ),
     exams=(Exam(name="look", worlds=("visual-search",), knobs={"visual-search": NEAR}, target=0.9),),
 )

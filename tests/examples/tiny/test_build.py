@@ -23,7 +23,7 @@ class Heard:
     def part(self, name: str) -> None:
         self.parts.append(name)
 
-    def lesson(self, name: str, progress: SynthProgress) -> None:
+    def demonstrations(self, name: str, progress: SynthProgress) -> None:
         pass
 
     def trainer(self) -> SftCallback:
@@ -31,7 +31,7 @@ class Heard:
 
 
 def test_a_stage_that_learns_from_nothing_is_refused(tmp_path: Path) -> None:
-    lost = RECIPE.model_copy(update={"stages": (Stage(name="x", lessons=("nowhere",), steps=1),)})
+    lost = RECIPE.model_copy(update={"stages": (Stage(name="x", demonstrations=("nowhere",), steps=1),)})
     with pytest.raises(SettingsError, match="nowhere"):
         build(lost, tmp_path / "out", Heard())
     assert not (tmp_path / "out").exists()
@@ -40,7 +40,7 @@ def test_a_stage_that_learns_from_nothing_is_refused(tmp_path: Path) -> None:
 def test_a_stage_is_a_run_of_sft(tmp_path: Path) -> None:
     places = Places(tmp_path)
     settings = stage_settings(RECIPE, RECIPE.stages[0], places.untrained, places)
-    assert settings.data.runs == (str(tmp_path / "lessons" / "close-up"),)
+    assert settings.data.runs == (str(tmp_path / "demonstrations" / "close-up"),)
     assert (settings.model.vision, settings.model.language) == ("full", "full")
     assert settings.steps == 2
     assert settings.keep.dtype == "float32"

@@ -12,17 +12,17 @@ def test_the_screen_says_when_what_began(monkeypatch: pytest.MonkeyPatch, capsys
     now = 1000.0
     monkeypatch.setattr(time, "monotonic", lambda: now)
     screen = Screen()
-    screen.part("17 lessons")
+    screen.part("17 demonstrations")
     now += 3725.4
     screen.part("stage look")
-    assert capsys.readouterr().out == "0:00  17 lessons\n62:05  stage look\n"
+    assert capsys.readouterr().out == "0:00  17 demonstrations\n62:05  stage look\n"
     assert screen.elapsed() == "62:05"
 
 
-def test_the_screen_tells_every_fifth_of_a_lesson(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_screen_tells_every_fifth_of_a_run_of_demonstrations(capsys: pytest.CaptureFixture[str]) -> None:
     screen = Screen()
     for done in range(1, 11):
-        screen.lesson("echo", SynthProgress(total=10, kept=done, right=done - (done > 6)))
+        screen.demonstrations("echo", SynthProgress(total=10, kept=done, right=done - (done > 6)))
     assert capsys.readouterr().out.splitlines() == [
         "  echo 2/10",
         "  echo 4/10",

@@ -1,4 +1,4 @@
-"""Lessons as run folders of demonstrations."""
+"""Demonstrations as run folders."""
 
 import asyncio
 from pathlib import Path
@@ -11,43 +11,45 @@ from saccade.record.codec import read_lines
 from saccade.record.trajectory import StopReason, Trajectory
 from saccade.sft.synth.jobs import Job
 from saccade.sft.synth.made import Made
-from saccade_tiny.lessons import LEFT_OUT, LessonStudio, hold
-from saccade_tiny.settings import Lesson
+from saccade_tiny.demonstrations import LEFT_OUT, DemonstrationStudio, hold
+from saccade_tiny.settings import DemonstrationRun
 
 SMALL = {"kinds": ["dot"], "megapixels": [0.1, 0.1], "signs": 2, "conjunction": 0, "plate_percent": 220}
 
 
-async def test_a_task_that_cannot_be_shown_does_not_end_a_lesson(tmp_path: Path) -> None:
+async def test_a_task_that_cannot_be_shown_does_not_end_a_run_of_demonstrations(tmp_path: Path) -> None:
     """A sign that is larger than the parts which are looked at, beside echoes that can be shown."""
-    lesson = Lesson(name="x", worlds=("visual-search", "echo"), n=2, knobs={"visual-search": SMALL | {"detail": 90}})
-    progress = await hold(lesson, tmp_path)
+    wanted = DemonstrationRun(
+        name="x", worlds=("visual-search", "echo"), n=2, knobs={"visual-search": SMALL | {"detail": 90}}
+    )
+    progress = await hold(wanted, tmp_path)
     assert progress.done == progress.total == 4
     kept = [trajectory.task.source for trajectory in read_lines(tmp_path / TRAJECTORIES, Trajectory)]
     assert [source.partition("@")[0] for source in kept] == ["echo", "echo"]
-    again = await hold(lesson, tmp_path)
+    again = await hold(wanted, tmp_path)
     assert (again.skipped, again.done) == (4, 4)
 
 
 @pytest.mark.parametrize("reason", [StopReason.SANDBOX_LOST, StopReason.CANCELLED])
-async def test_what_an_outage_took_is_made_when_the_lesson_goes_on(
+async def test_what_an_outage_took_is_made_when_the_run_goes_on(
     reason: StopReason, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def lost(studio: LessonStudio, job: Job) -> Made:
+    async def lost(studio: DemonstrationStudio, job: Job) -> Made:
         return Made(None, reason.value, "gone")
 
-    lesson = Lesson(name="x", worlds=("echo",), n=2)
+    wanted = DemonstrationRun(name="x", worlds=("echo",), n=2)
     with monkeypatch.context() as broken:
-        broken.setattr(LessonStudio, "make", lost)
-        assert (await hold(lesson, tmp_path)).discarded == {reason.value: 2}
-    assert (await hold(lesson, tmp_path)).kept == 2
+        broken.setattr(DemonstrationStudio, "make", lost)
+        assert (await hold(wanted, tmp_path)).discarded == {reason.value: 2}
+    assert (await hold(wanted, tmp_path)).kept == 2
 
 
-async def test_a_lesson_can_leave_out_what_takes_long(tmp_path: Path) -> None:
+async def test_a_run_can_leave_out_what_takes_long(tmp_path: Path) -> None:
     knobs = {"visual-search": SMALL | {"detail": 24}}
     lengths = {}
     for turns in (None, 12):
-        lesson = Lesson(name="x", worlds=("visual-search",), n=3, turns=turns, knobs=knobs)
-        await hold(lesson, tmp_path / str(turns))
+        wanted = DemonstrationRun(name="x", worlds=("visual-search",), n=3, turns=turns, knobs=knobs)
+        await hold(wanted, tmp_path / str(turns))
         made = read_lines(tmp_path / str(turns) / TRAJECTORIES, Trajectory)
         lengths[turns] = {trajectory.id: len(trajectory.turns) for trajectory in made}
     assert lengths[12] == {name: count for name, count in lengths[None].items() if count <= 12}
@@ -56,19 +58,21 @@ async def test_a_lesson_can_leave_out_what_takes_long(tmp_path: Path) -> None:
 
 async def test_pictures_of_what_is_left_out_are_not_stored(tmp_path: Path) -> None:
     knobs = {"visual-search": SMALL | {"detail": 24}}
-    lesson = Lesson(name="x", worlds=("visual-search",), n=6, turns=3, knobs=knobs)
-    progress = await hold(lesson, tmp_path)
+    wanted = DemonstrationRun(name="x", worlds=("visual-search",), n=6, turns=3, knobs=knobs)
+    progress = await hold(wanted, tmp_path)
     assert (progress.kept, progress.discarded) == (0, {"not to be shown": 6})
     assert not list((tmp_path / MEDIA).rglob("*.*"))
     assert len((tmp_path / LEFT_OUT).read_text().splitlines()) == 6
 
 
 @pytest.mark.slow
-async def test_a_lesson_is_played_and_gone_on_with(tmp_path: Path) -> None:
-    lesson = Lesson(name="x", worlds=("visual-search", "touching-circles"), n=2, knobs={"visual-search": NEAR})
-    progress = await hold(lesson, tmp_path, workers=2)
+async def test_a_run_is_played_and_gone_on_with(tmp_path: Path) -> None:
+    wanted = DemonstrationRun(
+        name="x", worlds=("visual-search", "touching-circles"), n=2, knobs={"visual-search": NEAR}
+    )
+    progress = await hold(wanted, tmp_path, workers=2)
     assert (progress.kept, progress.right) == (4, 4)
-    again = await hold(lesson.model_copy(update={"n": 3}), tmp_path, workers=2)
+    again = await hold(wanted.model_copy(update={"n": 3}), tmp_path, workers=2)
     assert (again.skipped, again.kept) == (4, 2)
     played = await asyncio.to_thread(lambda: list(read_lines(tmp_path / "trajectories.jsonl", Trajectory)))
     assert len(played) == 6

@@ -1,4 +1,4 @@
-"""Lessons as run folders: what `saccade synth` does, with the demonstrator in the place of its experts.
+"""Demonstrations as run folders: what `saccade synth` does, with the demonstrator in the place of its experts.
 
     OUT/settings.toml  trajectories.jsonl  media/  left-out.txt
 
@@ -29,7 +29,7 @@ from saccade.sft.synth.settings import SynthSettings
 from saccade.sft.synth.studio import Studio
 from saccade.tasks.worlds.base import WorldSample
 from saccade.tasks.worlds.rng import Rng
-from saccade_tiny.settings import Lesson
+from saccade_tiny.settings import DemonstrationRun
 from saccade_tiny.wordings import reworded
 
 LEFT_OUT = "left-out.txt"
@@ -57,7 +57,7 @@ class DemonstrationMaker:
         """Nothing to give back."""
 
 
-class LessonStudio(Studio):
+class DemonstrationStudio(Studio):
     """Makes demonstrations in place of experts' trajectories."""
 
     def __init__(self, settings: SynthSettings, store: MediaStore, *, reword: bool) -> None:
@@ -65,7 +65,7 @@ class LessonStudio(Studio):
         self._reword = reword
 
     def _check(self, job: Job, sample: WorldSample) -> None:
-        """Most searches are too long for a lesson of short ones; storing their pictures would take most of its time."""
+        """Most searches are too long for a run of short ones; storing their pictures would take most of its time."""
         most = self.settings.limits.turns
         looked = is_search(job.world, len(sample.evidence)) and self._dialect.id != DIRECT
         if most is None or not looked:
@@ -79,16 +79,16 @@ class LessonStudio(Studio):
 
 
 async def hold(
-    lesson: Lesson, out: Path, *, workers: int = 4, watch: SynthCallback = lambda progress: None
+    wanted: DemonstrationRun, out: Path, *, workers: int = 4, watch: SynthCallback = lambda progress: None
 ) -> SynthProgress:
-    """Make what is missing of a lesson in the run folder `out`.
+    """Make the demonstrations that are missing in the run folder `out`.
 
     Raises:
         SettingsError: the folder was made with other settings, or a knob is wrong.
         RegistryError: a world or a dialect is unknown.
     """
-    settings = synth_settings(lesson)
-    studio = LessonStudio(settings, MediaStore(out / MEDIA), reword=lesson.reword)
+    settings = synth_settings(wanted)
+    studio = DemonstrationStudio(settings, MediaStore(out / MEDIA), reword=wanted.reword)
     run = opened(out, settings)
     over = run.done | _left_out(out / LEFT_OUT)
     missing = [job for job in jobs(settings) if job.id not in over]
@@ -120,7 +120,7 @@ def _leave_out(path: Path, job: str) -> None:
         file.write(f"{job}\n")
 
 
-def synth_settings(lesson: Lesson) -> SynthSettings:
+def synth_settings(wanted: DemonstrationRun) -> SynthSettings:
     """The settings of the run folder: those that `saccade synth` would save."""
-    settings = lesson.model_dump(exclude={"name", "reword", "turns", "worlds"})
-    return SynthSettings.model_validate({**settings, "sources": lesson.worlds, "limits": {"turns": lesson.turns}})
+    settings = wanted.model_dump(exclude={"name", "reword", "turns", "worlds"})
+    return SynthSettings.model_validate({**settings, "sources": wanted.worlds, "limits": {"turns": wanted.turns}})
