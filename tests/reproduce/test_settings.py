@@ -168,3 +168,9 @@ def test_a_run_of_before_is_read_with_the_names_of_today(tmp_path: Path) -> None
         SettingsError, match=r"lessons: no such setting\. It has another name now: start\.demonstrations"
     ):
         load_settings(Reproduction, file)
+
+
+def test_an_arm_trains_on_the_tasks_of_its_file() -> None:
+    settings = Reproduction(task_sets=(TASKS,), arms=(ARM,))
+    whole = complete_settings(arm_settings(settings, ARM, 0), "checkpoint", Path("/tasks/train.jsonl"), 64, 50)
+    assert whole.sources == ("/tasks/train.jsonl",)

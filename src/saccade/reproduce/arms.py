@@ -39,7 +39,7 @@ def complete_settings(settings: RlSettings, checkpoint: str, tasks: Path, most: 
         update={
             "recipe": settings.recipe.model_copy(update={"steps": steps}),
             "model": settings.model.model_copy(update={"source": checkpoint}),
-            "tasks": settings.tasks.model_copy(update={"source": str(tasks), "most": most}),
+            "tasks": settings.tasks.model_copy(update={"source": (str(tasks),), "most": most}),
         }
     )
 
