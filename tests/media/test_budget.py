@@ -42,6 +42,9 @@ QWEN3 = PixelBudget(32, 256 * 256, 32 * 32 * 16_384)
         # the budget of a published training run: shrink by sqrt(12,000,000/2,000,000) = 2.4495;
         # 1632.99/28 = 58.3 -> 58, 1224.7/28 = 43.7 -> 43
         (PixelBudget(28, 3136, 2_000_000), (4000, 3000), (1624, 1204)),
+        # just as many pixels as allowed after rounding: nothing shrinks or grows
+        (QWEN25, (3590, 3580), (3584, 3584)),
+        (QWEN25, (60, 50), (56, 56)),
         # 1 row of 3 tokens would be 84*28 = 2352 > 1568: the longer side is cut to two
         (PixelBudget(28, 784, 1568), (84, 10), (56, 28)),
     ],

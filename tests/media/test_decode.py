@@ -4,6 +4,7 @@ import struct
 import threading
 import warnings
 import zlib
+from dataclasses import asdict, replace
 from io import BytesIO
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from saccade.errors import DecodeError, MediaError, TooLargeError
 from saccade.media.decode import (
     DecodeLimits,
     PictureHeader,
+    _check_size,
     decode,
     decode_frames,
     decode_plain,
@@ -449,3 +451,69 @@ def test_each_page_has_the_limits_of_a_picture() -> None:
     assert len(decode_frames(data, most=2, limits=DecodeLimits(side=41))) == 2
     with pytest.raises(TooLargeError, match="41x30"):
         decode_frames(data, most=2, limits=DecodeLimits(side=40))
+
+
+def test_what_a_header_says(tmp_path: Path) -> None:
+    frames = [picture(), picture().transpose(Image.Transpose.ROTATE_180)]
+    for format, said in (("GIF", True), ("WEBP", True), ("TIFF", False)):
+        data = saved(frames[0], format, save_all=True, append_images=frames[1:])
+        assert header(data) == PictureHeader(format, 2, said)
+        assert header(saved(frames[0], format)) == PictureHeader(format, 1, False)
+    assert header(b"no picture") is None
+    with pytest.raises(MediaError, match=r"none\.png cannot be read: No such file or directory\. Check the path\.$"):
+        header(tmp_path / "none.png")
+
+
+def test_a_decoder_without_memory_says_that_the_picture_is_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(image: Image.Image) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr("saccade.media.decode._load", full)
+    with pytest.raises(TooLargeError, match="the picture needs more memory than there is for it"):
+        decode(saved(picture(), "PNG"))
+
+
+@pytest.mark.parametrize("size", [(0, 5), (5, 0)])
+def test_a_size_without_pixels_is_refused_whatever_the_reader_let_pass(size: tuple[int, int]) -> None:
+    with pytest.raises(DecodeError, match=f"no pixels: its header says {size[0]}x{size[1]}"):
+        _check_size(size, DecodeLimits())
+    _check_size((1, 1), DecodeLimits())
+
+
+def test_limits_hold_what_they_say_and_no_more() -> None:
+    data = saved(picture(), "PNG")
+    width, height = SIZE
+    exact = DecodeLimits(data_bytes=len(data), pixels=width * height, side=width, total_pixels=width * height)
+    assert decode(data, limits=exact).size == SIZE
+    assert len(decode_frames(data, most=1, limits=exact)) == 1
+    for field, less in (("data_bytes", len(data) - 1), ("pixels", width * height - 1), ("side", width - 1)):
+        with pytest.raises(TooLargeError, match=f"over the limit of {less:,}"):
+            decode(data, limits=replace(exact, **{field: less}))
+    with pytest.raises(TooLargeError, match=f"over the limit of {width * height - 1}"):
+        decode_frames(data, most=1, limits=replace(exact, total_pixels=width * height - 1))
+    assert asdict(DecodeLimits()) == {
+        "data_bytes": 2 * 1024**3,
+        "pixels": 500_000_000,
+        "side": 500_000,
+        "total_pixels": 400_000_000,
+    }
+
+
+@pytest.mark.parametrize("most", [1, 2, 96, 383, 384, 1535, 1536, 99_999])
+def test_a_smaller_picture_has_as_many_pixels_as_allowed(most: int) -> None:
+    for format in ("PNG", "JPEG"):
+        small = decode_smaller(saved(picture(), format), most)
+        assert small.width * small.height <= max(most, 1)
+        assert small.width <= SIZE[0]
+        if most >= 96:
+            assert small.width / small.height == pytest.approx(SIZE[0] / SIZE[1], rel=0.1)
+            assert small.width * small.height >= 0.8 * min(most, SIZE[0] * SIZE[1])
+
+
+def test_a_large_jpeg_is_never_decoded_at_its_full_size() -> None:
+    data = saved(Image.fromarray(np.random.default_rng(0).integers(0, 256, (640, 960, 3), np.uint8)), "JPEG")
+    with Image.open(BytesIO(data)) as image:
+        image.draft(None, (120, 80))
+        assert image.size == (120, 80)  # the decoder's own eighth
+        eighth = np.asarray(image)
+    assert np.array_equal(np.asarray(decode_smaller(data, 120 * 80)), eighth)

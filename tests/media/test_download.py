@@ -2,23 +2,38 @@
 
 from __future__ import annotations
 
+import email.message
 import http.server
+import io
+import socket
 import threading
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from saccade.errors import MediaError, TooLargeError
-from saccade.media.download import download, is_url, name_in
+from saccade.media.download import _is_public, _WebOnly, download, is_url, name_in
 
 DATA = bytes(range(100))
 
 
 class Handler(http.server.BaseHTTPRequestHandler):
-    """`/whole`, `/unsaid` (no length), `/short`, `/words` (a length that is no number), `/far` (a long redirect)."""
+    """`/whole`, `/unsaid` (no length), `/short`, `/words` (a length that is no number), `/far` (a long redirect).
+
+    `/gone` is not there, and `/near` leads to `/whole`.
+    """
 
     def do_GET(self) -> None:
+        if self.path == "/gone":
+            self.send_error(404)
+            return
+        if self.path == "/near":
+            self.send_response(302)
+            self.send_header("Location", "/whole")
+            self.end_headers()
+            return
         if self.path == "/far":
             self.send_response(302)
             self.send_header("Location", "ftp://" + "x" * 300)
@@ -92,3 +107,84 @@ def test_names_and_schemes() -> None:
     assert name_in("http://host/a/b%20c.png?x=1") == "b c.png"
     assert name_in("http://host/a/b/") == "b"
     assert name_in("http://host:80/") == "host:80"
+
+
+def test_what_is_not_there_and_who_does_not_answer(web: str, tmp_path: Path) -> None:
+    with pytest.raises(MediaError, match=r"/gone cannot be had: the server says 404 Not Found\. Check the address\.$"):
+        download(f"{web}/gone", tmp_path / "file", most_bytes=100, seconds=30)
+    with pytest.raises(MediaError, match=r":9/a cannot be had: .*refused.*\. Check the address and the network\.$"):
+        download("http://127.0.0.1:9/a", tmp_path / "other", most_bytes=100, seconds=30)
+    with pytest.raises(MediaError, match=r"ftp://a cannot be had: "):
+        download("ftp://a", tmp_path / "third", most_bytes=100, seconds=30)
+
+
+def test_a_private_address_may_lead_to_another(web: str, tmp_path: Path) -> None:
+    download(f"{web}/near", tmp_path / "file", most_bytes=100, seconds=30)
+    assert (tmp_path / "file").read_bytes() == DATA
+
+
+HOSTS = {
+    "public.test": ["8.8.8.8", "2001:4860:4860::8888"],
+    "inner.test": ["10.0.0.1"],
+    "mixed.test": ["8.8.8.8", "::1"],
+}
+
+
+@pytest.fixture
+def names(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Names that resolve as in `HOSTS`, and no others."""
+
+    def lookup(host: str, port: object) -> list[tuple[object, ...]]:
+        if host not in HOSTS:
+            raise socket.gaierror("no such name")
+        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (address, 0)) for address in HOSTS[host]]
+
+    monkeypatch.setattr(socket, "getaddrinfo", lookup)
+
+
+@pytest.mark.usefixtures("names")
+@pytest.mark.parametrize(
+    ("host", "public"),
+    [
+        ("8.8.8.8", True),
+        ("[2001:4860:4860::8888]", True),
+        ("127.0.0.1", False),
+        ("10.1.2.3", False),
+        ("192.168.0.1:80", False),
+        ("169.254.169.254", False),
+        ("[::1]", False),
+        ("public.test", True),
+        ("inner.test", False),
+        ("mixed.test", False),  # one private address is enough
+        ("unknown.test", True),
+        ("", True),
+    ],
+)
+def test_what_is_of_the_public_internet(host: str, public: bool) -> None:
+    assert _is_public(f"http://{host}/a") is public
+
+
+@pytest.mark.usefixtures("names")
+@pytest.mark.parametrize(
+    ("start", "end", "why"),
+    [
+        ("http://public.test/a", "http://inner.test/b", "in a private network. Name that address itself if you trust"),
+        ("http://public.test/a", "http://127.0.0.1/b", "in a private network"),
+        ("http://public.test/a", "file:///etc/passwd", "no http or https address"),
+        ("http://inner.test/a", "file:///etc/passwd", "no http or https address"),
+        ("http://public.test/a", "https://public.test/b", None),
+        ("http://inner.test/a", "http://inner.test/b", None),
+        ("http://inner.test/a", "http://public.test/b", None),
+    ],
+)
+def test_where_a_redirect_may_lead(start: str, end: str, why: str | None) -> None:
+    answer = io.BytesIO(b"moved")
+    moved = (urllib.request.Request(start), answer, 302, "Found", email.message.Message(), end)
+    if why is None:
+        request = _WebOnly().redirect_request(*moved)
+        assert request is not None
+        assert request.full_url == end
+        return
+    with pytest.raises(MediaError, match=f"{start} leads to {end}, which is .*{why}"):
+        _WebOnly().redirect_request(*moved)
+    assert answer.closed

@@ -336,3 +336,62 @@ def test_the_usual_age_of_what_is_swept_is_an_hour(store: MediaStore, monkeypatc
     assert store.sweep() == 0
     monkeypatch.setattr("saccade.media.store.time.time", lambda: 1_003_600.0)
     assert store.sweep() == 1
+
+
+def test_a_file_is_stored_as_its_bytes_are(store: MediaStore, tmp_path: Path) -> None:
+    noise("RGBA").save(tmp_path / "a.webp", lossless=True)
+    data = (tmp_path / "a.webp").read_bytes()
+    part = store.put_file(tmp_path / "a.webp")
+    assert part == store.put_file(str(tmp_path / "a.webp")) == store.put_bytes(data)
+    assert (part.width, part.height, part.mode, part.mime) == (40, 30, "RGBA", "image/webp")
+    assert part.sha256 == hashlib.sha256(data).hexdigest()
+    assert files(store) == [store.path(part.sha256)]
+    assert store.get_bytes(part.sha256) == data
+
+
+def test_of_a_file_that_cannot_be_stored_nothing_is_left(store: MediaStore, tmp_path: Path) -> None:
+    (tmp_path / "bad.png").write_bytes(b"x" * 500)
+    with pytest.raises(DecodeError):
+        store.put_file(tmp_path / "bad.png")
+    with pytest.raises(TooLargeError, match=r"bad\.png has more than 499 bytes\. .* or raise media\.max_bytes\.$"):
+        store.limited(DecodeLimits(data_bytes=499)).put_file(tmp_path / "bad.png")
+    with pytest.raises(MediaError, match=r"none\.png cannot be read: No such file or directory\. Check the path\.$"):
+        store.put_file(tmp_path / "none.png")
+    assert files(store) == []
+
+
+def test_what_decoders_read_is_verified_where_asked(store: MediaStore) -> None:
+    part = store.put_image(noise())
+    assert store.source(part.sha256) == store.path(part.sha256)
+    verifying = MediaStore(store.root, verify=True)
+    assert verifying.source(part.sha256) == store.get_bytes(part.sha256)
+    store.path(part.sha256).write_bytes(b"damaged")
+    with pytest.raises(MediaError, match="is damaged: delete it and put the same media again"):
+        verifying.source(part.sha256)
+    assert (verifying.limited(DecodeLimits(pixels=7)).verify, store.limited(DecodeLimits(pixels=7)).verify) == (
+        True,
+        False,
+    )
+
+
+def test_only_what_is_old_is_swept_and_a_file_that_goes_meanwhile_is_not_counted(
+    store: MediaStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = store.root / "partial"
+    folder.mkdir(parents=True)
+    now = time.time()
+    monkeypatch.setattr("saccade.media.store.time.time", lambda: now)
+    for name, age in (("new", 3_599), ("old", 3_600), ("older", 9_000), ("gone", 9_000)):
+        (folder / name).write_bytes(b"x")
+        os.utime(folder / name, (now - age, now - age))
+    unlink = Path.unlink
+
+    def racing(path: Path, missing_ok: bool = False) -> None:
+        unlink(path, missing_ok=missing_ok)
+        if path.name == "gone":
+            unlink(path)  # as if another process had been first
+
+    monkeypatch.setattr(Path, "unlink", racing)
+    assert store.sweep() == 2
+    assert sorted(path.name for path in folder.iterdir()) == ["new"]
+    assert store.sweep(3_599) == 1

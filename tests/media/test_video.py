@@ -6,6 +6,7 @@ import builtins
 import hashlib
 import os
 from collections.abc import Callable
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,17 @@ from tests.media.clips import clip, number_of
 from saccade.errors import DecodeError, MediaError, TooLargeError, UnavailableError
 from saccade.media.budget import PixelBudget
 from saccade.media.store import MediaStore
-from saccade.media.video import AtRate, AtTimes, Choice, Uniform, VideoFacts, VideoLimits, probe, sample_frames
+from saccade.media.video import (
+    AtRate,
+    AtTimes,
+    Choice,
+    Uniform,
+    VideoFacts,
+    VideoLimits,
+    _mime_type,
+    probe,
+    sample_frames,
+)
 from saccade.record.codec import dumps, loads
 
 pytest.importorskip("av", reason="the extra `video` is not installed")
@@ -179,3 +190,86 @@ def test_a_transparent_animation_is_shown_on_white() -> None:
     frames[0].save(target, "WEBP", save_all=True, append_images=frames[1:], duration=100, lossless=True)
     colours = [np.asarray(frame.image)[0, 0].tolist() for frame in sample_frames(target.getvalue(), Uniform(2))]
     assert colours == [[255, 255, 255], [255, 0, 0]]
+
+
+def test_limits_hold_what_they_say_and_no_more() -> None:
+    video = clips.h264()
+    pixels = SIZE[0] * SIZE[1]
+    exact = VideoLimits(data_bytes=len(video), pixels=pixels, frames=60, seconds=2.4, sampled_pixels=pixels)
+    assert probe(video, limits=exact).frames == 60
+    assert len(sample_frames(video, Uniform(1), limits=exact)) == 1
+    for field, less, why in (
+        ("data_bytes", len(video) - 1, rf"has {len(video):,} bytes, over the limit of {len(video) - 1:,}\."),
+        ("pixels", pixels - 1, f"over the limit of {pixels - 1}"),
+        ("frames", 59, "more than 59 frames"),
+        ("seconds", 2.39, "is 2 s long, over the limit of 2 s"),
+    ):
+        with pytest.raises(TooLargeError, match=why):
+            probe(video, limits=replace(exact, **{field: less}))
+    assert asdict(VideoLimits()) == {
+        "data_bytes": 4 * 1024**3,
+        "pixels": 36_000_000,
+        "frames": 1_000_000,
+        "seconds": 6 * 3600.0,
+        "sampled_pixels": 400_000_000,
+    }
+
+
+@pytest.mark.parametrize(
+    ("choice", "wanted"),
+    [
+        (Uniform(59), 59),
+        (Uniform(61), 60),
+        (AtRate(2, most=5), [0, 12, 25, 37, 50]),  # just as many as the rate gives
+        (AtRate(2, most=4), [0, 20, 39, 59]),
+        (AtRate(1000), list(range(60))),
+        (AtTimes((0,)), [0]),
+        (AtTimes((2.4,)), [59]),
+    ],
+)
+def test_choices_at_their_bounds(choice: Choice, wanted: int | list[int]) -> None:
+    indices = [frame.index for frame in sample_frames(clips.h264(), choice)]
+    assert indices == wanted or len(indices) == wanted
+    assert indices[0] == 0 or indices == [59]
+
+
+@pytest.mark.parametrize(
+    ("choice", "why"),
+    [
+        (Uniform(0), "cannot sample 0 frames: ask for one at least"),
+        (AtRate(0), "cannot sample 0 frames per second: give a rate up to 1000"),
+        (AtRate(1000.5), r"cannot sample 1000\.5 frames per second"),
+        (AtTimes((2.41,)), r"the video has no second 2\.41: it lasts 2\.400 s\. Choose an earlier one"),
+        (AtTimes((-0.01,)), r"the video has no second -0\.01"),
+    ],
+)
+def test_what_is_said_of_a_choice_that_cannot_be_met(choice: Choice, why: str) -> None:
+    with pytest.raises(MediaError, match=why):
+        sample_frames(clips.h264(), choice)
+
+
+def test_no_memory_for_a_frame_is_too_large(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def full(*_: object) -> None:
+        raise MemoryError("64 GB")
+
+    monkeypatch.setattr("saccade.media.video.read_frames", full)
+    (tmp_path / "v.mp4").write_bytes(clips.h264())
+    with pytest.raises(TooLargeError, match=r"v\.mp4 needs more memory than there is for it: 64 GB\. Scale it down\.$"):
+        probe(tmp_path / "v.mp4")
+
+
+@pytest.mark.parametrize(
+    ("container", "beginning", "mime"),
+    [
+        ("mov,mp4", b"\0\0\0\x20ftypisom", "video/mp4"),
+        ("mov,mp4", b"\0\0\0\x20ftypqt  ", "video/quicktime"),
+        ("mov,mp4", b"\0\0\0\x20ftyp3gp5", "video/3gpp"),
+        ("mov,mp4", b"\0\0\0\x20moov", "video/quicktime"),
+        ("matroska,webm", b"\x1aE\xdf\xa3 \x42\x82\x84webm", "video/webm"),
+        ("matroska,webm", b"\x1aE\xdf\xa3 \x42\x82\x88matroska", "video/x-matroska"),
+        ("mpegts", b"", "video/mp2t"),
+        ("new-kind,other", b"", "video/x-newkind"),
+    ],
+)
+def test_types_of_containers(container: str, beginning: bytes, mime: str) -> None:
+    assert _mime_type(container, beginning) == mime

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -123,3 +124,89 @@ def test_angles_of_a_ruler_go_against_the_clock(end: tuple[int, int], angle: flo
     result = Draw().call({"shapes": [{"kind": "ruler", "start": [10, 20], "end": list(end)}]}, context)
     assert result.value is not None
     assert result.value["rulers"][0]["angle"] == angle  # type: ignore[index, call-overload]
+
+
+def where(result: ToolResult, lacks: int = 1) -> set[tuple[int, int]]:
+    """The pixels that a channel left: red ones lack 1 and 2, blue ones 0 and 1. The edges of letters are pale."""
+    pixels = np.asarray(result.pictures[0].image)
+    return {(int(x), int(y)) for y, x in np.argwhere(pixels[..., lacks] < 255)}
+
+
+def test_defaults_are_red_three_pixels_and_a_grid_of_ten() -> None:
+    assert where(draw({"kind": "point", "at": [60, 40]})) == where(
+        draw({"kind": "point", "at": [60, 40], "width": 3, "color": [255, 0, 0]})
+    )
+    lines = where(draw({"kind": "grid", "numbers": False, "width": 1}))
+    assert {x for x, y in lines if y == 1} == {12, 24, 36, 48, 60, 72, 84, 96, 108}
+    assert {y for x, y in lines if x == 1} == {8, 16, 24, 32, 40, 48, 56, 64, 72}
+
+
+def test_a_grid_writes_each_coordinate_beside_its_line() -> None:
+    lines = where(draw({"kind": "grid", "columns": 2, "rows": 2, "width": 1, "numbers": False}))
+    numbers = where(draw({"kind": "grid", "columns": 2, "rows": 2, "width": 1})) - lines
+    assert lines == {(60, y) for y in range(80)} | {(x, 40) for x in range(120)}
+    column, row = ({(x, y) for x, y in numbers if (x > 60) is right} for right in (True, False))
+    assert column | row == numbers
+    assert 61 <= min(x for x, _ in column) <= 66
+    assert max(y for _, y in column) < 15
+    assert max(x for x, _ in row) < 20
+    assert 41 <= min(y for _, y in row) <= 47
+    labelled = where(draw({"kind": "grid", "columns": 1, "rows": 1, "width": 1, "label": "M", "numbers": False}))
+    assert 60 <= min(x for x, _ in labelled) <= 63
+    assert 40 <= min(y for _, y in labelled) <= 46
+
+
+@pytest.mark.parametrize("place", [(0, 0), (119, 0), (0, 79), (119, 79), (60, 40)])
+def test_a_label_stays_whole_wherever_its_shape_is(place: tuple[int, int]) -> None:
+    """As many pixels of ink as in the middle, but for those that the dot hides."""
+
+    def written(at: tuple[int, int]) -> set[tuple[int, int]]:
+        dot = {"kind": "point", "at": list(at), "width": 1}
+        blue = draw({**dot, "label": "MMM", "color": [0, 0, 255]}, {**dot, "color": [255, 0, 0]})
+        return where(blue, lacks=0)
+
+    middle, here = written((30, 30)), written(place)
+    shift = (min(x for x, _ in here) - min(x for x, _ in middle), min(y for _, y in here) - min(y for _, y in middle))
+    moved = {(x + shift[0], y + shift[1]) for x, y in middle}
+    assert here <= moved
+    assert len(moved - here) <= 9
+    if place == (60, 40):
+        assert shift == (30, 10)
+
+
+def test_labels_of_boxes_and_lines_begin_at_their_first_point() -> None:
+    for shape in ({"kind": "box", "box": [40, 30, 42, 32]}, {"kind": "line", "start": [40, 30], "end": [40, 30]}):
+        without = where(draw({**shape, "width": 1}))
+        label = where(draw({**shape, "width": 1, "label": "M"})) - without
+        assert 40 <= min(x for x, _ in label) <= 43
+        assert 30 <= min(y for _, y in label) <= 36
+    dot = {"kind": "point", "at": [40, 30]}
+    assert where(draw({**dot, "label": " "})) == where(draw(dot))
+
+
+def test_a_ruler_says_its_label_and_length_at_its_end() -> None:
+    ruler = {"kind": "ruler", "start": [10, 10], "end": [10, 50], "width": 1}
+    plain, said = where(draw(ruler)), where(draw({**ruler, "label": "side"}))
+    assert min(y for x, y in plain if x > 20) >= 50
+    assert max(x for x, _ in said) > max(x for x, _ in plain) + 10
+
+
+def test_a_ruler_has_a_thousand_ticks_at_most() -> None:
+    context = ToolContext({"a": Image.new("RGB", (2100, 9), "white")})
+    ruler = {"kind": "ruler", "start": [0, 4], "end": [2099, 4], "tick": 2, "width": 1, "color": [0, 0, 255]}
+    pixels = np.asarray(Draw().call({"shapes": [ruler]}, context).pictures[0].image)
+    marked = np.flatnonzero((pixels[1] == (0, 0, 255)).all(axis=1))
+    assert [x for x in marked if x < 2005] == [*range(0, 2001, 2)]
+
+
+def test_letters_grow_with_the_picture_within_bounds() -> None:
+    def height(side: int) -> int:
+        context = ToolContext({"a": Image.new("RGB", (side, side + 50), "white")})
+        shape = {"kind": "grid", "columns": 1, "rows": 1, "label": "M"}
+        picture = Draw().call({"shapes": [shape]}, context).pictures[0].image
+        box = ImageChops.difference(picture, Image.new("RGB", picture.size, "white")).getbbox()
+        assert box is not None
+        return box[3] - box[1]
+
+    heights = [height(side) for side in (100, 480, 900, 1200, 1400)]
+    assert heights[0] == height(300) < heights[1] < heights[2] < heights[3] == heights[4]

@@ -127,7 +127,8 @@ class _Reader:
 
     def _signed(self) -> complex:
         if self._next() in ("-", "+"):
-            return -self._signed() if self._take() == "-" else self._signed()
+            # 0 - x and not -x: the imaginary part would become -0, and the root of -4 the other one.
+            return 0 - self._signed() if self._take() == "-" else self._signed()
         return self._power()
 
     def _power(self) -> complex:

@@ -52,7 +52,7 @@ _THERE = re.compile(
 _TOTAL = re.compile(r"\btotal(?:\s[a-z]+){0,3}\s(?:of|is|are|=)\s" + _NUMBER_AHEAD, re.IGNORECASE)
 _AND_MORE = re.compile(r"(?:\b(?:and|or)|[,;])\s+[0-9]")
 _CUT = re.compile(
-    r"[,;](?=\s+(?!(?:or|and|to)\s+[0-9])[^\s0-9])|\.(?=\s|$)|\s(?:which|that|who|whose|where|when|because|since|with|in|on|for|if|as|between|among|from|at|by|than"
+    r"[,;](?=\s+(?!or\b|(?:and|to)\s+[0-9])[^\s0-9])|\.(?=\s|$)|\s(?:which|that|who|whose|where|when|because|since|with|in|on|for|if|as|between|among|from|at|by|than"
     r"|preferred|sold|left|and\sthe|so)\b",
     re.IGNORECASE,
 )
@@ -85,7 +85,7 @@ def unmarked(text: str, says: Callable[[str], object], prose: bool) -> Iterator[
         and says(first[0]) is not None
     ):
         yield [*map(Candidate, first), *(Candidate(part) for part in sentences[-1:] if says(part) is not None)]
-    bold = [part for part in _in_bold("\n".join(lines)) if says(part) is not None]
+    bold = [piece for _, piece in _in_bold("\n".join(lines)) if says(piece) is not None]
     if bold and all(says(part) == says(bold[0]) for part in bold[1:_MOST_SENTENCES]):
         yield [Candidate(bold[0])]
     if len(lines) > 1 and concluding:
@@ -127,9 +127,9 @@ def _pieces(sentence: str) -> Iterator[CandidateLayer]:
     """What a sentence may conclude with: what is in bold, all of it, what follows "=", "there are" or "is"."""
     if len(sentence) > _LONGEST_SENTENCE:
         return
-    bold = _in_bold(sentence)
-    if bold and DOUBT.search(sentence.split("**")[0]) is None:
-        yield [Candidate(piece) for piece in bold[-1:]]
+    for start, piece in _in_bold(sentence)[-1:]:
+        if DOUBT.search(sentence[:start]) is None:  # "**3**, not **7**" states no 7
+            yield [Candidate(piece)]
     yield [Candidate(sentence)]
     plain = with_digits(sentence.replace("**", ""))
     if sentence.rstrip().endswith("?"):
@@ -142,9 +142,10 @@ def _pieces(sentence: str) -> Iterator[CandidateLayer]:
             yield [Candidate(_cut(plain[found.end() :]))]
 
 
-def _in_bold(text: str) -> list[str]:
-    found = [next(group for group in spot.groups() if group) for spot in _BOLD.finditer(text)]
-    return [part for part in found if _NO_ANSWER_IN_BOLD.match(part.strip()) is None]
+def _in_bold(text: str) -> list[tuple[int, str]]:
+    """Where each piece in bold begins, and the piece; headings such as "Step 1" are none."""
+    pieces = [(spot.start(), next(group for group in spot.groups() if group)) for spot in _BOLD.finditer(text)]
+    return [(start, piece) for start, piece in pieces if _NO_ANSWER_IN_BOLD.match(piece.strip()) is None]
 
 
 def _last_copula(plain: str) -> re.Match[str] | None:

@@ -90,19 +90,12 @@ def _line(model: type[ToolModel], kind: ProblemKind, error: ErrorDetails) -> str
     if error["type"] == "missing":
         place = _cut(".".join(str(step) for step in error["loc"][:-1]))
         return f"The argument {place!r} is wrong: the list is too short"
-    return f"The argument {where!r} is wrong: {_cut(error['msg'])} (got {_cut(_shown(error['input']))})"
+    return f"The argument {where!r} is wrong: {_cut(error['msg'])} (got {_cut(json.dumps(error['input']))})"
 
 
 def _names(model: type[ToolModel]) -> str:
     fields = model.model_fields.items()
     return ", ".join(name if field.is_required() else f"{name} (optional)" for name, field in fields)
-
-
-def _shown(value: object) -> str:
-    try:
-        return json.dumps(value, ensure_ascii=True)
-    except (TypeError, ValueError, RecursionError):
-        return type(value).__name__
 
 
 def _cut(text: str) -> str:
