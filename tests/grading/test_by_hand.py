@@ -123,6 +123,13 @@ def test_one_box(text: str, box: Box | None) -> None:
         ("8 in the evening", (20, 0, 0, "p")),
         ("Noon.", (12, 0, 0, "p")),
         ("midnight", (0, 0, 0, "a")),
+        ("12 noon", (12, 0, 0, "p")),
+        ("12 midnight", (0, 0, 0, "a")),
+        ("1 am", (1, 0, 0, "a")),
+        ("00:05", (0, 5, 0, "a")),
+        ("01:05", (1, 5, 0, "")),
+        ("12:00:01", (12, 0, 1, "")),
+        ("23:59:59", (23, 59, 59, "p")),
         ("14:10 h", (14, 10, 0, "p")),
         ("13 pm", None),
         ("0 am", None),
@@ -153,6 +160,12 @@ def test_times_of_day(text: str, time: Time | None) -> None:
         ("apples", "word:apple", "1"),
         ("berries", "word:berry", "1"),
         ("glass", "word:glass", "1"),
+        ("pies", "word:pie", "1"),
+        ("flies", "word:fly", "1"),
+        ("ies", "word:ie", "1"),
+        ("is", "word:is", "1"),
+        ("cds", "word:cd", "1"),
+        ("s", "time", "1"),
     ],
 )
 def test_units(word: str, dimension: str, factor: str) -> None:
@@ -195,6 +208,9 @@ def test_a_tolerance_is_relative_or_absolute_whichever_is_wider() -> None:
     assert not both.holds(Fraction(121, 10), Fraction(10))
     assert both.holds(Fraction(110), Fraction(100))
     assert not both.holds(Fraction(111), Fraction(100))
+    assert not Tolerance(absolute=Fraction(1)).holds(Fraction(13), Fraction(10))
+    assert not Tolerance(relative=Fraction(1, 10)).holds(Fraction(12, 10), Fraction(1))
+    assert not Tolerance().holds(Fraction(11), Fraction(10))
     assert [Tolerance().exact, both.exact, Tolerance(absolute=Fraction(1)).exact] == [True, False, False]
 
 

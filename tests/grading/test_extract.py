@@ -3,8 +3,10 @@ from __future__ import annotations
 import pytest
 
 from saccade.grading.clean import clean
+from saccade.grading.compare import number_said
 from saccade.grading.extract import final_answer
 from saccade.grading.marks import marked
+from saccade.grading.quantities import quantity
 from saccade.grading.wrappers import unwrapped
 
 
@@ -99,3 +101,67 @@ def test_groups_in_braces_are_one_answer_only_if_each_has_a_name() -> None:
     assert [item.text for item in marked("Answer: {1}, y={2}")] == ["1", "2"]
     assert [item.text for item in marked("Answer: {1}, {2}")] == ["1", "2"]
     assert [item.text for item in marked("Answer: x={1}")] == ["1"]
+
+
+def test_the_longest_answer_and_the_longest_candidate() -> None:
+    assert final_answer("x" * 2_000).text == "x" * 2_000
+    for text in ("x" * 2_001, "Answer: " + "x" * 2_001):
+        found = final_answer(text)
+        assert (found.text, found.problem) == (None, "the final answer is longer than 2000 characters")
+    assert final_answer(" " * 199_999 + "y").text == "y"
+    assert final_answer(" " * 200_000 + "y").problem == "the answer is longer than 200000 characters"
+
+
+PROSE = [
+    ("There are 5 dogs and 3 cats in total, so 8 animals.", None),
+    ("Therefore, there are 5 dogs.", 5),
+    ("I count the dots.\nThere are 12 of them, in 3 rows.", 12),
+    ("There are 12, in 3 rows.\nI count the dots in 3 rows of 4.", 12),
+    ("The total of all is 12, with 3 left.", 12),
+    ("It shows 4 rows and has a total of 9.", 9),
+    ("7\n8", None),
+    ("Step one gives 4\nThe result is 9", 9),
+    ("**Step 1:** 4\n**7**", 7),
+    ("**Step 1**\nIt has 4 and 5.", None),
+    ("## Step 12:\nIt has 4 and 5.", None),
+    ("It has 4 and 5.\nIt is in\nFigure 3", 3),
+    ("We see **4** here.\nWe see **4** there.\nOf 9 and 8 all.", 4),
+    ("7. That is what I see.", 7),
+    ("7. That is 8.", 8),
+    ("So 12 = 12", 12),
+    ("Hence 15.\nLet me know if you need more than 3 examples.", 15),
+    ("Let me know if you need more than 3 examples.", None),
+    ("```\nprint(3)\n```\nIt prints 4.", 4),
+    ("It prints 4.\n```\nprint(3)\n```", 4),
+    ("```\n3\n```", 3),
+    ("| a | 3 |\nIt is 4.", 4),
+    ("It is 4.\n| a | 3 |", 4),
+    ("There are 3 and 4.", None),
+    ("There are 3, 4.", None),
+    ("It is 5?", None),
+    ("Is it 4 or 5?", None),
+    ("The result is 3 times 4 which is 12.", 12),
+    ("The number of cats is 5, who play with 2 balls", 5),
+    ("The answer is 1982 with an income of $9,000.", 1982),
+    ("The answer is 3 or 4 dogs", None),
+    ("Answer: 5\nAnswer: 5.0", 5),
+    ("The answer is here.\nAnswer: 5", 5),
+    ("The answer is probably a number.\nAnswer: 6", 6),
+    ("Answer: it cannot be said\nAnswer: 6", 6),
+    ("Answer: very unclear indeed\nAnswer: 6", None),  # as short as an answer: two were given
+    ("Answer: 6\nAnswer: it cannot be said", None),
+    ("The answer is 6 here.\nThe chair is red.", 6),
+    ("The 4 chairs are red. So the 3 tables and 2 lamps. I see 6.", 6),
+    ("Thus, I see 6.\nBeside 3 tables are 2 lamps and 9 chairs.", 6),
+    ("It equals 4 and 5, or rather no number that is 7 of 9.", None),
+    ("6 dots.\nBeside 3 tables are no 2 lamps or 9 chairs.", 6),
+    (" ".join(["word"] * 300) + " It is 3 of 4, so 7 is it.", None),
+]
+
+
+@pytest.mark.parametrize(("text", "number"), PROSE)
+def test_the_number_that_a_text_concludes_with(text: str, number: int | None) -> None:
+    found = final_answer(text, number_said, prose=True)
+    said = None if found.text is None else quantity(found.text)
+    assert (None if said is None else said.value) == number
+    assert (found.text is None) is bool(found.problem)

@@ -130,3 +130,26 @@ def test_fit() -> None:
     assert fit(fitted, QWEN25) is fitted
     assert fit(image.convert("P"), QWEN25).mode == "RGB"
     assert fit(image.convert("P"), None).mode == "RGB"
+
+
+@pytest.mark.parametrize(
+    ("size", "why"),
+    [
+        ((0, 5), "a picture of 0x5 pixels holds nothing to fit"),
+        ((5, 0), "a picture of 5x0 pixels holds nothing to fit"),
+        ((1, 201), "1x201 pixels is over 200 times as long as wide"),
+        ((201, 1), "201x1 pixels is over 200 times as long as wide"),
+    ],
+)
+def test_shapes_that_no_budget_takes(size: tuple[int, int], why: str) -> None:
+    with pytest.raises(MediaError, match=why):
+        QWEN3.size(*size)
+
+
+def test_the_longest_shape_and_the_least_budgets() -> None:
+    assert QWEN3.size(1, 200)[0] == 32
+    assert PixelBudget(1, 0, 1).size(5, 5) == (1, 1)
+    assert PixelBudget(2, 4, 4).size(5, 5) == (2, 2)
+    for factor, least, most in ((0, 0, 9), (1, -1, 9), (3, 0, 8), (1, 9, 8)):
+        with pytest.raises(MediaError, match="is no budget: the factor must be at least 1, and max_pixels"):
+            PixelBudget(factor, least, most)

@@ -149,7 +149,6 @@ def test_a_segment_has_an_angle_from_0_to_below_180(line: tuple[int, ...], angle
 
 def correlation(grey: np.ndarray[Any, Any], template: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """By its definition: the cosine of both, each without its mean."""
-    height, width = template.shape
     windows = np.lib.stride_tricks.sliding_window_view(grey.astype(float), template.shape)
     windows = windows - windows.mean(axis=(2, 3), keepdims=True)
     centred = template - template.mean()

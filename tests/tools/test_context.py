@@ -91,3 +91,22 @@ def test_numbered_names_go_on_where_they_ended() -> None:
     assert (longer.images, longer.fresh_names(["x"])) == (names, ("image_5",))
     with pytest.raises(ToolError, match="already has image_4"):
         longer.extended({"image_4": Image.new("RGB", (2, 2))})
+
+
+@pytest.mark.parametrize("mode", ["RGBA", "LA", "P", "L", "RGB"])
+def test_what_is_transparent_lies_on_white(mode: str) -> None:
+    """In each way in which a picture can say so: an alpha channel, or a colour that is none."""
+    image = Image.new("LA" if mode == "LA" else "RGBA" if mode == "RGBA" else mode, (2, 1))
+    if mode in ("RGBA", "LA"):
+        image.putpixel((1, 0), (9, 9, 9, 255) if mode == "RGBA" else (9, 255))
+    else:
+        if mode == "P":
+            image.putpalette([0, 0, 0, 9, 9, 9])
+        image.putpixel((1, 0), {"P": 1, "L": 9, "RGB": (9, 9, 9)}[mode])
+        image.info["transparency"] = {"P": 0, "L": 0, "RGB": (0, 0, 0)}[mode]
+    shown = ToolContext({"a": image}).image(None).image
+    white = 0 if mode == "RGB" else 255  # a picture that is RGB already stays as it is
+    assert [shown.getpixel((x, 0)) for x in (0, 1)] == [(white,) * 3, (9, 9, 9)]
+    image.info.pop("transparency", None)
+    if mode in ("P", "L"):
+        assert ToolContext({"a": image}).image(None).image.getpixel((0, 0)) == (0, 0, 0)

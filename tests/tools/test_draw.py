@@ -199,14 +199,16 @@ def test_a_ruler_has_a_thousand_ticks_at_most() -> None:
     assert [x for x in marked if x < 2005] == [*range(0, 2001, 2)]
 
 
-def test_letters_grow_with_the_picture_within_bounds() -> None:
-    def height(side: int) -> int:
-        context = ToolContext({"a": Image.new("RGB", (side, side + 50), "white")})
-        shape = {"kind": "grid", "columns": 1, "rows": 1, "label": "M"}
-        picture = Draw().call({"shapes": [shape]}, context).pictures[0].image
-        box = ImageChops.difference(picture, Image.new("RGB", picture.size, "white")).getbbox()
+def test_letters_grow_with_the_shorter_side_within_bounds() -> None:
+    def width(side: int) -> int:
+        white = Image.new("RGB", (max(300, side), side) if side % 20 else (side, max(300, side)), "white")
+        shape = {"kind": "grid", "columns": 1, "rows": 1, "label": "M" * 10}
+        picture = Draw().call({"shapes": [shape]}, ToolContext({"a": white})).pictures[0].image
+        box = ImageChops.difference(picture, white).getbbox()
         assert box is not None
-        return box[3] - box[1]
+        return box[2] - box[0]
 
-    heights = [height(side) for side in (100, 480, 900, 1200, 1400)]
-    assert heights[0] == height(300) < heights[1] < heights[2] < heights[3] == heights[4]
+    widths = [width(side) for side in (300, 330, 600, 870, 1199, 1200)]
+    assert widths == sorted(set(widths))
+    assert width(200) == widths[0]
+    assert width(1260) == widths[-1]

@@ -61,6 +61,7 @@ _JOINED = re.compile(r"\b(?:or|to|and)\b|[-,;/+x×*=^]")
 _NO_ANSWER_IN_BOLD = re.compile(
     r"(?:step|part|option|figure|case|question|note|method|row|column|image)\b|.*:$", re.IGNORECASE
 )
+_HEADING = re.compile(r"[*_#\s]*(?:step|part|figure|case|question|note|method)\s[0-9]{1,2}[*_.:)\s]*", re.IGNORECASE)
 _LONGEST_SENTENCE: Final = 1_000
 _MOST_SENTENCES: Final = 40
 
@@ -107,13 +108,14 @@ def _like_answers(lines: list[str]) -> list[str]:
 
 
 def _without_frame(lines: list[str]) -> list[str]:
-    """Without offers of help, code and tables, unless nothing else is there."""
+    """Without offers of help, code, tables and headings of what follows, unless nothing else is there."""
     kept: list[str] = []
     inside = False
-    for line in lines:
+    for number, line in enumerate(lines, 1):
         fence = _FENCE.match(line) is not None
         inside = inside != fence
-        if not (fence or inside or line.startswith("|") or _SIGN_OFF.match(line)):
+        heading = number < len(lines) and _HEADING.fullmatch(line)
+        if not (fence or inside or heading or line.startswith("|") or _SIGN_OFF.match(line)):
             kept.append(line)
     return kept or [line for line in lines if not _FENCE.match(line)]
 

@@ -50,7 +50,7 @@ _ABOUT = re.compile(
 )
 _MINUS = re.compile(r"\b(?:minus|negative)\s*$", re.IGNORECASE)
 _UNIT = re.compile(r"°\s?[CcFf]?(?!\w)|[%$€£¥¢]|[^\W\d_]+[²³]?")
-_POWER = re.compile(r"(?<![A-Za-z])(?P<unit>[kcdm]?m|in|ft|yd|mi|units?)\s?\^?\{?(?P<power>[23])\}?(?![0-9.,])")
+_POWER = re.compile(r"(?<![A-Za-z])(?P<unit>[kcdm]?m|in|ft|yd|mi|units?)(?:\s?\^\s?)?\{?(?P<power>[23])\}?(?![0-9.,])")
 _SQUARE = re.compile(r"^(?P<power>square|sq\.?|cubic)\s(?P<unit>[^\W\d_]+)", re.IGNORECASE)
 _SKIPPED = frozenset(
     [

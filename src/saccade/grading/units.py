@@ -98,7 +98,7 @@ def unit_named(word: str) -> Unit:
     known = _UNITS.get(word)
     if known is not None:
         return known
-    if len(word) > 3 and word.endswith("ies"):
+    if len(word) > 4 and word.endswith("ies"):
         word = word[:-3] + "y"
     elif len(word) > 2 and word.endswith("s") and not word.endswith("ss"):
         word = word[:-1]

@@ -206,8 +206,7 @@ def _decoding() -> Iterator[None]:
 def _opened(data: Source, limits: DecodeLimits) -> Iterator[Image.Image]:
     """The file with its header read and found to be within the limits, no pixel decoded."""
     with BytesIO(data) if isinstance(data, bytes) else _file(data) as file:
-        size = file.seek(0, os.SEEK_END)
-        file.seek(0)
+        size = file.seek(0, os.SEEK_END)  # Pillow begins at the start again
         if not size:
             raise DecodeError("there are no bytes to decode: the picture is empty. Read its file again.")
         if size > limits.data_bytes:
