@@ -1,24 +1,12 @@
 """The bounds and defaults of every tool's arguments and results, as a model is told them."""
 
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+
+from tests.schema_numbers import numbers
 
 from saccade.tools.registry import TOOLS, make_tool
 
 GOLDEN = Path(__file__).parent / "golden" / "schemas.txt"
-
-
-def numbers(at: str, schema: Any) -> Iterator[str]:
-    """A line for each number, with the way to it."""
-    if isinstance(schema, dict):
-        for key, value in schema.items():
-            yield from numbers(f"{at} {key}", value)
-    elif isinstance(schema, list):
-        for index, value in enumerate(schema):
-            yield from numbers(f"{at} {index}", value)
-    elif isinstance(schema, int | float) and not isinstance(schema, bool):
-        yield f"{at} {schema}"
 
 
 def test_bounds_and_defaults() -> None:

@@ -53,10 +53,7 @@ def unwrapped(text: str) -> str:
     text = _TIE.sub(" ", text)
     text = _BOLD.sub(r"\1", _TEXT_COMMAND.sub(_plain_text, text)).strip()
     text = _fenced(_INNER_SIGNS.sub("", text)).strip()
-    for _ in range(8):
-        bare = _without_pair(_without_stop(text)).strip()
-        if bare == text:
-            break
+    while (bare := _without_pair(_without_stop(text)).strip()) != text:
         text = bare
     return text
 
