@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from fractions import Fraction
 
 import pytest
@@ -18,8 +19,11 @@ from saccade.grading.number_words import with_digits
 from saccade.grading.numerals import numerals, repeating_as_fraction
 from saccade.grading.options import options_of
 from saccade.grading.quantities import quantity
+from saccade.grading.registry import load_grader
 from saccade.grading.units import unit_named
+from saccade.grading.vqa import normalised, vqa_accuracy
 from saccade.record.box import Box, iou
+from saccade.record.task import Task
 
 
 @pytest.mark.parametrize(
@@ -311,6 +315,57 @@ def test_spelt_numbers(text: str, digits: str) -> None:
 )
 def test_an_option_within_a_longer_phrase(text: str, found: set[int]) -> None:
     assert options_of(("dark blue", "left of dog")).mentioned_by_text(text) == found
+
+
+@pytest.mark.parametrize(
+    ("same", "people", "credit"),
+    [
+        (0, 10, 0.0),
+        (1, 10, 0.3),  # one set of nine is without the one who said so
+        (2, 10, 0.6),
+        (3, 10, 0.9),
+        (4, 10, 1.0),
+        (10, 10, 1.0),
+        (0, 4, 0.0),
+        (1, 4, 0.25),
+        (2, 4, 0.5),
+        (3, 4, 0.75),
+        (1, 3, 1.0),  # too few to ask for three
+        (0, 3, 0.0),
+        (1, 1, 1.0),
+    ],
+)
+def test_accuracy_of_vqa(same: int, people: int, credit: float) -> None:
+    assert vqa_accuracy(same, people) == pytest.approx(credit)
+    answers = ["yellow"] * same + ["red", "blue", "green", "pink", "white", "black", "grey", "brown", "gold", "teal"]
+    task = Task(id="t", question="q", answer=json.dumps(answers[:people]))
+    verdict = load_grader("vqa").grade("Yellow.", task)
+    assert verdict.correct == pytest.approx(credit)
+    assert verdict.reason == f"{same} of {people} people gave this answer"
+
+
+@pytest.mark.parametrize(
+    ("text", "plain"),
+    [
+        ("The dog", "dog"),
+        ("an apple a day", "apple day"),
+        ("none", "0"),
+        ("one", "1"),
+        ("two", "2"),
+        ("dont", "don't"),
+        ("dog's", "dog 's"),
+        ("1,000", "1000"),
+        ("red, blue", "red blue"),
+        ("left/right", "left right"),
+        ("left / right", "left right"),
+        ("it is. So", "it is so"),
+        ("2.5", "2.5"),
+        ("the", "the"),
+        ("?!", "?!"),
+    ],
+)
+def test_words_as_vqa_compares_them(text: str, plain: str) -> None:
+    assert normalised(text) == plain
 
 
 def test_a_matrix_has_at_most_64_cells() -> None:

@@ -99,6 +99,25 @@ def test_one_spelling(text: str, plain: str) -> None:
         ("$5", "$5"),
         ("*a* and *b*", "*a* and *b*"),
         ("wait...", "wait..."),
+        ("a\\text{b}", "a b"),
+        ("a1\\text{b}", "a1b"),
+        ("1a\\text{b}", "1a b"),
+        ("\\text{b~c}", "b c"),
+        ("```python\nx\n```", "x"),
+        ("`x`", "x"),
+        ("\"'**x**'\".", "x"),
+        ("***x***", "x"),
+        ("**x", "x"),
+        ("x**", "x"),
+        ("**x** and **y**", "x and y"),
+        ("\\$5\\%", "$5%"),
+        ("P.M.", "P.M."),
+        ("is P.M.", "is P.M."),
+        ("x.", "x"),
+        ("ab.c.", "ab.c"),
+        ("''", "''"),
+        ("'x'", "x"),
+        ("'a' or 'b'", "'a' or 'b'"),
     ],
 )
 def test_markup_goes(text: str, plain: str) -> None:
@@ -174,3 +193,11 @@ def test_the_number_that_a_text_concludes_with(text: str, number: int | None) ->
     said = None if found.text is None else quantity(found.text)
     assert (None if said is None else said.value) == number
     assert (found.text is None) is bool(found.problem)
+
+
+@pytest.mark.parametrize("place", range(20))
+def test_of_many_short_lines_the_first_and_the_last_eight_are_looked_at(place: int) -> None:
+    lines = [f"word{number}" for number in range(20)]
+    lines[place] = "8"
+    found = final_answer("\n".join([*lines, "7"]), number_said, prose=True)
+    assert found.text == (None if place < 8 or place >= 12 else "7")

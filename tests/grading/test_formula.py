@@ -151,6 +151,9 @@ def test_letters_stand_for_values_of_their_own() -> None:
     [
         (r"\frac{1}{2}", "0.5"),
         ("x = 5", "5"),
+        ("(5)", "5"),
+        ("[x+1]", "1+x"),
+        ("((5))", "(5)"),
         ("A_{n}=5", "5"),
         ("f(x) = 2x", "x+x"),
         ("(a+b)^2", "a^2+2ab+b^2"),
@@ -184,9 +187,8 @@ def test_letters_stand_for_values_of_their_own() -> None:
     ],
 )
 def test_formulas_that_are_the_same(left: str, right: str) -> None:
-    assert same_formula(left, right)
-    assert same_formula(right, left)
-    assert not differ_in_kind(left, right)
+    assert same_formula(left, right) is same_formula(right, left) is True
+    assert differ_in_kind(left, right) is False
 
 
 @pytest.mark.parametrize(
@@ -221,8 +223,7 @@ def test_formulas_that_are_the_same(left: str, right: str) -> None:
     ],
 )
 def test_formulas_that_are_not_the_same(left: str, right: str) -> None:
-    assert not same_formula(left, right)
-    assert not same_formula(right, left)
+    assert same_formula(left, right) is same_formula(right, left) is False
     assert read_formula(left) is not None
     assert read_formula(right) is not None
 
@@ -237,8 +238,8 @@ def test_formulas_that_are_not_the_same(left: str, right: str) -> None:
     ],
 )
 def test_formulas_of_another_kind(left: str, right: str) -> None:
-    assert differ_in_kind(left, right)
-    assert not same_formula(left, right)
+    assert differ_in_kind(left, right) is True
+    assert same_formula(left, right) is False
 
 
 @pytest.mark.parametrize(

@@ -24,6 +24,7 @@ from saccade.grading.literals import MOST_ITEMS, literal_list
         (r"['it\'s', 'a\\b', 'c\"d']", ("it's", r"a\b", 'c"d')),
         ("[" + "1, " * (MOST_ITEMS - 1) + "1]", (1,) * MOST_ITEMS),
         ("[" + "'a'," * MOST_ITEMS + "]", ("a",) * MOST_ITEMS),
+        ('["a\\u00e9", "b\\nc", 1e3]', ("a\u00e9", "b\nc", 1000.0)),
         ("(1, 2)", None),  # a point
         ("[]", None),
         ("()", None),

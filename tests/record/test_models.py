@@ -286,3 +286,17 @@ def test_a_file_written_whole_leaves_no_litter(tmp_path: Path) -> None:
         write_whole(file, "\ud800")
     assert file.read_text() == "two"
     assert list(file.parent.iterdir()) == [file]
+
+
+def test_two_scores_of_one_name_are_refused() -> None:
+    with pytest.raises(ValidationError, match=r"two scores share a name: \['a', 'b', 'a'\]"):
+        Trajectory(id="x", task=TASK, scores=tuple(Score(name=name) for name in "aba"))
+
+
+@pytest.mark.parametrize(
+    ("grader", "is_open", "rule"),
+    [("", False, ""), ("number@1", False, "number@1"), ("judge", True, ""), ("judge|number@1", True, "number@1")],
+)
+def test_the_rule_of_an_open_task(grader: str, is_open: bool, rule: str) -> None:
+    task = Task(id="t", question="q", grader=grader)
+    assert (task.is_open, task.rule) == (is_open, rule)

@@ -313,3 +313,14 @@ def test_long_messages_are_cut_and_folders_are_put_on_the_path_once(here: Path) 
         with pytest.raises(RegistryError, match=r"ValueError: x{400} \("):
             load(Reference("part.py", "A"))
     assert sys.path.count(str(here)) == 1
+
+
+@pytest.mark.parametrize(("current", "folder", "added"), [(True, ".", False), (True, "deep", True), (False, ".", True)])
+def test_the_current_folder_is_not_put_on_the_path_again(here: Path, current: bool, folder: str, added: bool) -> None:
+    """Python names it with an empty text where it runs a program of the current folder."""
+    (here / "deep").mkdir()
+    (here / folder / "mine_too.py").write_text("A = 1\n")
+    sys.path[:] = [*([""] if current else []), *(entry for entry in sys.path if entry)]
+    before = list(sys.path)
+    load(Reference(f"{folder}/mine_too.py", "A"))
+    assert sys.path == [*before, *([str(here / folder).removesuffix("/.")] if added else [])]

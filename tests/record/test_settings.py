@@ -255,6 +255,8 @@ class Outer(Settings):
         (["inner.low=1", "inner.hihg=2"], "inner.hihg: no such setting. Did you mean 'high'?"),
         (["inner.low=1", "inner.zzz=2"], "inner.zzz: no such setting. Known: high, low."),
         (["inner.low=1", "many=[{low = 1}]"], "one alone is odd"),
+        (["inner.low=1", "many=3"], "many: is a list, and got 3. Write [3], in quotes for the shell"),
+        (["inner.low=1", "many=a"], "many: is a list, and got 'a'. Write [\"a\"], in quotes for the shell"),
         (["inner.low=1", "many=[{low = 1, zzz = 2}]"], "many.0.zzz: no such setting."),
     ],
 )

@@ -20,7 +20,7 @@ from saccade.models.local_weights import Checkpoint, load_checkpoint
 from saccade.models.tiny import save_tiny
 from saccade.record.conversation import conversation
 from saccade.sft.train.loss import token_loss
-from saccade.tokens.batch import BatchRow, Collator, forward_passes, token_row
+from saccade.tokens.batch import BatchRow, Collator, forward_passes, token_row, work
 from saccade.tokens.build import token_trajectory
 from saccade.tokens.encoder import Encoder
 from saccade.tokens.pictures import PictureTensors
@@ -207,3 +207,20 @@ def test_rows_are_grouped_by_length_within_the_limit() -> None:
     assert forward_passes([3, 5, 2, 4], 9, packed=False) == [[1], [3, 0], [2]]
     assert forward_passes([3, 5, 2, 4], 9, packed=True) == [[1, 3], [0, 2]]
     assert forward_passes([12], 9, packed=False) == [[0]]
+
+
+def test_work_is_tokens_more_in_a_long_row_and_some_for_each_pass() -> None:
+    """A row of 3000 tokens costs twice its tokens, by its attention; each pass 200 tokens for itself."""
+    assert work([3000, 300, 0], [[0], [1], [2], [0, 1], []]) == [6200.0, 530.0, 200.0, 6530.0, 200.0]
+
+
+def test_passes_take_as_many_tokens_as_they_may() -> None:
+    assert forward_passes([4, 2, 3], 6, packed=True) == [[0], [2, 1]]
+    assert forward_passes([4, 2, 3], 7, packed=True) == [[0, 2], [1]]
+    assert forward_passes([4, 2, 3], 9, packed=True) == [[0, 2, 1]]
+    assert forward_passes([4, 2, 3], 8, packed=False) == [[0, 2], [1]]  # padded to 4 each
+    assert forward_passes([4, 2, 3], 11, packed=False) == [[0, 2], [1]]
+    assert forward_passes([4, 2, 3], 12, packed=False) == [[0, 2, 1]]
+    assert forward_passes([9, 1, 1], 3, packed=False) == [[0], [1, 2]]
+    assert forward_passes([2, 2, 2], 4, packed=True) == [[0, 1], [2]]
+    assert forward_passes([], 4, packed=True) == []

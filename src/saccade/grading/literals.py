@@ -7,7 +7,7 @@ import re
 
 MOST_ITEMS = 200
 _ITEM = re.compile(
-    r"\s*(?:'(?P<single>(?:[^'\\\n]|\\.)*)'|\"(?P<double>(?:[^\"\\\n]|\\.)*)\"|(?P<number>-?[0-9]{1,60}(?:\.[0-9]{1,60})?))\s*(?P<end>,|$)"
+    r"\s*(?:'(?P<single>(?:[^'\\\n]|\\.)*)'|\"(?P<double>(?:[^\"\\\n]|\\.)*)\"|(?P<number>-?[0-9]{1,60}(?:\.[0-9]{1,60})?))\s*(?:,|\Z)"
 )
 _ESCAPED = re.compile(r"\\(['\"\\])")
 
@@ -29,8 +29,6 @@ def literal_list(text: str) -> tuple[str | int | float, ...] | None:
         said = next(group for group in (item["single"], item["double"], item["number"]) if group is not None)
         found.append(_ESCAPED.sub(r"\1", said) if item["number"] is None else _number(said))
         position = item.end()
-        if item["end"] == "" and position < len(inside):
-            return None
     quoted = any(isinstance(item, str) for item in found)
     return tuple(found) if found and (quoted or text[0] == "[") else None
 

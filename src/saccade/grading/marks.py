@@ -56,14 +56,14 @@ class Candidate:
 def tagged(text: str) -> list[str]:
     """The insides of the answer tags; without a closing one (stop strings are often cut off), up to the end."""
     parts: list[str] = []
-    start = -1
+    start: int | None = None
     for tag in _TAG.finditer(text):
-        if start < 0 and not tag["close"]:
+        if start is None and not tag["close"]:
             start = tag.end()
-        elif start >= 0 and tag["close"]:
+        elif start is not None and tag["close"]:
             parts.append(text[start : tag.start()])
-            start = -1
-    return [*parts, text[start:]] if start >= 0 else parts
+            start = None
+    return parts if start is None else [*parts, text[start:]]
 
 
 def marked(text: str) -> list[Candidate]:

@@ -31,7 +31,7 @@ class FormulaComparer:
         self._worker = worker
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
-        self._owner = 0
+        self._owner = os.getpid()
 
     def same(self, gold: str, answer: str) -> bool | None:
         """Whether two formulas are equal; None if that was not found out within the limits.
