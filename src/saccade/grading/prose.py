@@ -166,8 +166,7 @@ def leading_number(piece: str) -> str:
 def _cut(piece: str) -> str:
     """The number at the start with what belongs to it; all of it where a second number is joined on."""
     number = _NUMBER.search(piece)
-    if number is None:
-        return piece
+    assert number is not None  # whoever asks has seen it there
     cut = _CUT.search(piece, number.end())
     piece = piece[: cut.start()] if cut else piece
     further = _NUMBER.search(piece, number.end())
