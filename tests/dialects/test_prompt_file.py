@@ -98,3 +98,18 @@ def test_a_field_the_task_lacks_is_named() -> None:
     assert isinstance(dialect, Prompted)
     with pytest.raises(PromptFileError, match="width"):
         dialect.with_prompts(Prompts({"*": "{width} {query}"}, "x")).open(task(pictures=()))
+
+
+@pytest.mark.parametrize(
+    ("source", "texts"),
+    [
+        ("A = 'a'\nB = C = 'b'\nclass K:\n    D = 'd'\n", "A, B, C, D"),
+        ("A = 1\nB = str(2)\nC = None\nD = b'd'\nE = 'e'\n", "E"),
+        ("def f():\n    A = 'a'\nx.y = 'b'\nA, B = 'ab'\nC: str = 'c'\n", "none"),
+        ("if True:\n    A = 'a'\n", "none"),
+        ("", "none"),
+    ],
+)
+def test_texts_of_a_python_file_are_those_assigned_to_names(tmp_path: Path, source: str, texts: str) -> None:
+    with pytest.raises(PromptFileError, match=rf"has these texts: {texts}\. Say which to use, as prompt_names\.system"):
+        read_prompt_file(write(tmp_path / "own.py", source))

@@ -173,6 +173,8 @@ PROSE = [
     ("The answer is 1982 with an income of $9,000.", 1982),
     ("The answer is 3 or 4 dogs", None),
     ("Answer: 5\nAnswer: 5.0", 5),
+    ("The answer is in the big picture. The answer is 5.", 5),
+    ("The answer is in the picture. The answer is 5.", None),  # as short as an answer
     ("The answer is here.\nAnswer: 5", 5),
     ("The answer is probably a number.\nAnswer: 6", 6),
     ("Answer: it cannot be said\nAnswer: 6", 6),

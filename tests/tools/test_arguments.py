@@ -61,6 +61,7 @@ def test_what_is_said_of_a_mistake(arguments: Any, kind: str, said: str) -> None
     with pytest.raises(CallProblem) as caught:
         check_arguments(Arguments, arguments)
     assert caught.value.problem.kind == kind
+    assert str(caught.value) == caught.value.problem.message
     assert caught.value.problem.message.startswith(said)
     assert caught.value.problem.message.endswith(END)
     assert (
