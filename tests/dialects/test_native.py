@@ -89,3 +89,8 @@ def test_what_native_shows_of_a_call() -> None:
     assert native_shown(silent) == ["The call ended as timeout.\n"]
     observed = NATIVE.observe(ok("", PLOT, CROP), 2)
     assert (observed.bindings, observed.pictures) == ({"image_2": PLOT, "image_3": CROP}, 4)
+
+
+def test_what_is_no_action_of_a_model_cannot_be_said() -> None:
+    with pytest.raises(ValueError, match=r"native cannot say an action of kind 'parse_error'"):
+        next(iter(PRESETS.values())).write(ParseError(reason="nothing was said"))

@@ -68,6 +68,12 @@ def test_refuses(text: str, why: str) -> None:
     assert why in found.problem
 
 
+@pytest.mark.parametrize("lines", [0, 1, 40])
+def test_a_phrase_that_leads_to_a_box_is_that_box_on_any_line(lines: int) -> None:
+    text = "I look.\n" * lines + "The answer is \\boxed{5}, twice the other.\nThat is all."
+    assert final_answer(text).text == "5"
+
+
 def test_formula_braces_are_no_answer_braces() -> None:
     assert final_answer("x^{2} + \\frac{1}{2} y_{3}").text == "x^{2} + \\frac{1}{2} y_{3}"
 

@@ -150,3 +150,13 @@ def test_presets(monkeypatch: pytest.MonkeyPatch) -> None:
 )
 def test_what_an_object_lacks(lacks: Lacks, found: object, said: str) -> None:
     assert lacks(found) == said
+
+
+def test_what_is_no_such_thing_is_said_in_the_singular() -> None:
+    things = Registry[object]("widgets", {"one@1": "json:loads"}, is_a(int, "a number"))
+    said = "is no widget: it is the function loads, not a number."
+    for name in ("one", "one@1"):
+        with pytest.raises(RegistryError, match=f"{name} {said}$"):
+            things.load(name)
+    with pytest.raises(RegistryError, match=rf"{said} docs/extending\.md shows a widget of one's own\.$"):
+        things.load("json:loads")
