@@ -36,6 +36,11 @@ class StopReason(StrEnum):
     """The model's backend refused the request, and no retry could help. Never enters a loss."""
     SANDBOX_LOST = "sandbox_lost"
     """The sandbox failed. An outage of ours: never enters a loss."""
+    TOOL_LOST = "tool_lost"
+    """A typed tool's worker process or server failed. An outage of ours: never enters a loss."""
+
+
+_LOST = frozenset({StopReason.MODEL_LOST, StopReason.MODEL_REFUSED, StopReason.SANDBOX_LOST, StopReason.TOOL_LOST})
 
 
 class Sampling(Record):
@@ -133,7 +138,7 @@ class Trajectory(Record):
     @property
     def lost(self) -> bool:
         """Whether an outage of ours ended the episode; such a trajectory is neither scored nor trained on."""
-        return self.stop in (StopReason.MODEL_LOST, StopReason.MODEL_REFUSED, StopReason.SANDBOX_LOST)
+        return self.stop in _LOST
 
     def media(self) -> Iterator[ImagePart | VideoPart]:
         """Every distinct picture and video that the trajectory names, in order of first mention."""
