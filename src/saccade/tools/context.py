@@ -22,7 +22,7 @@ from saccade.tools.problem import CallProblem, ProblemKind
 
 
 @runtime_checkable
-class StoredPicture(Protocol):
+class EncodedImage(Protocol):
     """A picture that lies somewhere as encoded bytes."""
 
     @property
@@ -36,7 +36,7 @@ class StoredPicture(Protocol):
         """The pixels. Raises `MediaError`."""
 
 
-ImageSource = Image.Image | Callable[[], Image.Image] | StoredPicture
+ImageSource = Image.Image | Callable[[], Image.Image] | EncodedImage
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ class _Slot:
     def image(self) -> Image.Image:
         if isinstance(self.source, Image.Image):
             return _rgb(self.source)
-        return _rgb(self.source.decode() if isinstance(self.source, StoredPicture) else self.source())
+        return _rgb(self.source.decode() if isinstance(self.source, EncodedImage) else self.source())
 
     def __reduce__(self) -> tuple[type[_Slot], tuple[ImageSource]]:
         return _Slot, (self.source,)
