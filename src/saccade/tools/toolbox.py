@@ -14,19 +14,22 @@ from saccade.record.status import Status
 from saccade.record.suggest import did_you_mean
 from saccade.tools.context import ToolContext
 from saccade.tools.definition import ToolDefinition
+from saccade.tools.named import named_tools
 from saccade.tools.offered import OfferedTool
 from saccade.tools.problem import Problem, ProblemKind
-from saccade.tools.registry import ELSEWHERE, TOOLS, ToolSource
+from saccade.tools.registry import ELSEWHERE, TOOLS
 from saccade.tools.result import ToolResult, failed
 from saccade.tools.settings import DEFAULT_CALLS, ToolCallSettings
-from saccade.tools.workers.tool import WorkerTool
 
 
 class Toolbox:
     """A fixed set of tools, by their own names and their aliases."""
 
     def __init__(self, tools: Iterable[OfferedTool]) -> None:
-        self._tools = {tool.name: tool for tool in tools}
+        self._tools: dict[str, OfferedTool] = {}
+        for tool in tools:
+            if self._tools.setdefault(tool.name, tool) is not tool:
+                raise ToolError(f"two tools are called {tool.name}: offer one of the two")
         self._names = {name: name for name in self._tools}
         for tool in self._tools.values():
             for alias in tool.aliases:
@@ -37,13 +40,15 @@ class Toolbox:
 
     @classmethod
     def of(cls, *names: str, calls: ToolCallSettings = DEFAULT_CALLS) -> Toolbox:
-        """The tools of these names, in worker processes; all that are registered (newest versions) for none.
+        """The tools of these names, as `saccade.tools.named` reads them; all that are registered for none.
 
         Raises:
             RegistryError: a name is unknown; suggests the nearest.
+            ToolError: two tools have one name, or one cannot be made.
+            UnavailableError: a server of tools cannot be reached.
         """
         wanted = names or TOOLS.names()
-        return cls(WorkerTool(ToolSource(name), calls) for name in wanted)
+        return cls(tool for name in wanted for tool in named_tools(name, calls))
 
     @property
     def definitions(self) -> tuple[ToolDefinition, ...]:

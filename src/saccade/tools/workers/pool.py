@@ -73,23 +73,28 @@ class WorkerPool:
         self._workers, self._threads = workers, threads
         self._queue: deque[_Waiting] = deque()
         self._changed = threading.Condition()
-        self._idle = 0
+        self._busy = 0
         self._served: list[_Server] = []
         self._closed = False
         self._owner = os.getpid()
 
     def submit(self, tool: PooledTool, call: ToolCallInput) -> Future[ToolResult]:
         """Have a call done; the future gives a typed result and raises nothing. Cancelling it leaves the queue."""
-        waiting = _Waiting(tool, call)
+        return self.submit_all([(tool, call)])[0]
+
+    def submit_all(self, calls: Sequence[tuple[PooledTool, ToolCallInput]]) -> list[Future[ToolResult]]:
+        """Have calls done; neighbours of one tool come into one batch, as far as its size allows."""
+        made = [_Waiting(tool, call) for tool, call in calls]
         with self._changed:
-            if self._closed:
-                waiting.future.set_result(_lost(tool, "the pool of worker processes was closed"))
-                return waiting.future
-            self._queue.append(waiting)
-            if len(self._queue) > self._idle and len(self._served) < self._workers:
-                self._served.append(_Server(self, self._threads))
-            self._changed.notify()
-        return waiting.future
+            if not self._closed:
+                self._queue.extend(made)
+                while len(self._queue) > len(self._served) - self._busy and len(self._served) < self._workers:
+                    self._served.append(_Server(self, self._threads))
+                self._changed.notify(len(made))
+                return [waiting.future for waiting in made]
+        for waiting in made:
+            _finish(waiting, _lost(waiting.tool, "the pool of worker processes was closed"))
+        return [waiting.future for waiting in made]
 
     @property
     def queued(self) -> int:
@@ -99,7 +104,7 @@ class WorkerPool:
     @property
     def running(self) -> int:
         """Workers that are at work or starting."""
-        return len(self._served) - self._idle
+        return self._busy
 
     def pids(self) -> tuple[int, ...]:
         """The worker processes that there are."""
@@ -121,11 +126,10 @@ class WorkerPool:
     def take(self) -> list[_Waiting] | None:
         """The next calls to do together, all of one tool; None when the pool is closed. Waits for one."""
         with self._changed:
-            self._idle += 1
             self._changed.wait_for(lambda: self._queue or self._closed)
-            self._idle -= 1
             if self._closed:
                 return None
+            self._busy += 1
             first = self._queue.popleft()
             taken = [first]
             if not first.deaths:
@@ -134,6 +138,11 @@ class WorkerPool:
             for item in taken[1:]:
                 self._queue.remove(item)
         return [item for item in taken if item.future.running() or item.future.set_running_or_notify_cancel()]
+
+    def rest(self) -> None:
+        """What was taken is done with."""
+        with self._changed:
+            self._busy -= 1
 
     def again(self, taken: Sequence[_Waiting]) -> None:
         """Put calls whose worker died back to the front, each to be done alone."""
@@ -169,8 +178,11 @@ class _Server:
 
     def _serve(self) -> None:
         while (taken := self._pool.take()) is not None:
-            if taken:
-                self._do(taken)
+            try:
+                if taken:
+                    self._do(taken)
+            finally:
+                self._pool.rest()
 
     def _do(self, taken: list[_Waiting]) -> None:
         tool = taken[0].tool
