@@ -164,7 +164,9 @@ def deploy(settings: ToolServeSettings, token: str | None, host: str, port: int)
         handles[name] = replica.options(name=name, **_options(group, batch)).bind(settings, name)
     serve.start(http_options={"host": host, "port": port})
     ingress = serve.deployment(ToolIngress).options(
-        name="ingress", max_ongoing_requests=settings.server.max_waiting * len(groups) + 16
+        name="ingress",
+        max_ongoing_requests=settings.server.max_waiting * len(groups) + 16,
+        ray_actor_options={"num_cpus": 0},  # it waits; a core of its own would be one less for tools
     )
     serve.run(ingress.bind(settings, token, handles), name=APPLICATION, route_prefix="/")
 
