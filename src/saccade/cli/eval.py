@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from saccade.cli.tool_option import ToolNames, with_tools
+
 if TYPE_CHECKING:
     from saccade.evals.run import Evaluated, ModelForPlan
     from saccade.evals.settings import EvalSettings
@@ -66,6 +68,7 @@ def evaluate(
     prompt_file: Annotated[Path | None, typer.Option(help=PROMPT_FILE)] = None,
     workers: Annotated[int, typer.Option(min=1, help="Samples at once.")] = 16,
     settings: Annotated[Path | None, typer.Option(help="TOML file with settings; options override it.")] = None,
+    tools: ToolNames = None,
     option: Annotated[
         list[str] | None,
         typer.Option(
@@ -76,6 +79,7 @@ def evaluate(
     ] = None,
 ) -> None:
     """Play tasks with a model, grade the answers, and report how many are right."""
+    option = with_tools(option, tools)
     named = {
         "model": model,
         "dialect": dialect,

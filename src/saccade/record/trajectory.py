@@ -87,6 +87,8 @@ class Provenance(Record):
     limits: EpisodeLimits = EpisodeLimits()
     state_policy: Text = ""
     """What the sandbox did with the state after an exception."""
+    tools: tuple[Text, ...] = ()
+    """Names of the typed tools that were on offer."""
     repairs: tuple[Text, ...] = ()
     layers: tuple[Text, ...] = ()
     """Isolation layers that were on."""

@@ -38,6 +38,10 @@ def named_tools(name: str, calls: ToolCallSettings) -> list[OfferedTool]:
         from saccade.tools.served.tool import served_tools
 
         return list(served_tools(name, calls))
+    if name.startswith(_MCP):
+        from saccade.tools.mcp.tool import mcp_tools
+
+        return list(mcp_tools(name.removeprefix(_MCP), calls))
     if name.endswith(".py"):
         return [WorkerTool(ToolSource(f"{name}:{tool}"), calls) for tool in _of_file(name)]
     return [WorkerTool(ToolSource(name), calls)]

@@ -139,7 +139,7 @@ def _detector_side(rgb: PixelArray) -> int:
     # The short side as the detector sees it. Its own way is 736 pixels, whatever the size of the picture; enlarged
     # twice a small region is read as well, in a third of the time.
     height, width = rgb.shape[:2]
-    return min(_DETECTOR_SIDE, _MOST_ENLARGED * height, _MOST_ENLARGED * width)
+    return int(min(_DETECTOR_SIDE, _MOST_ENLARGED * height, _MOST_ENLARGED * width))
 
 
 def _parts(raw: Any) -> tuple[list[Any], list[str], list[float]]:
