@@ -79,7 +79,6 @@ def evaluate(
     ] = None,
 ) -> None:
     """Play tasks with a model, grade the answers, and report how many are right."""
-    option = with_tools(option, tools)
     named = {
         "model": model,
         "dialect": dialect,
@@ -95,7 +94,7 @@ def evaluate(
     overrides = [f"sources={json.dumps(sources)}"]
     overrides += [f"{name}={json.dumps(str(value))}" for name, value in named.items() if value is not None]
     overrides += [f"{name}={value}" for name, value in {"n": n, "k": k, "seed": seed}.items() if value is not None]
-    resolved = resolve(settings, [*(option or []), *overrides], out)
+    resolved = resolve(settings, [*with_tools(option, tools), *overrides], out)
     evaluated = _evaluated(resolved, out, workers)
     _tell(evaluated, out, resolved)
     raise typer.Exit(1 if evaluated.progress.failed else 0)

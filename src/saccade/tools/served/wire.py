@@ -44,7 +44,7 @@ class ServedMedium(WireModel):
 
 
 class ServedCall(WireModel):
-    """One call."""
+    """A call of one tool, with the names of all that it may look at."""
 
     arguments: JsonValue
     alias: str | None = None
@@ -71,7 +71,7 @@ class ServedPicture(WireModel):
 
 
 class ServedProblem(WireModel):
-    """As `saccade.tools.problem.Problem`."""
+    """Why a call gave nothing, with the words for the model and those for a person."""
 
     kind: ProblemKind
     message: str
@@ -79,7 +79,7 @@ class ServedProblem(WireModel):
 
 
 class ServedResult(WireModel):
-    """As `saccade.tools.result.ToolResult`."""
+    """Status, value, text and pictures of a call that was done."""
 
     tool: str
     status: Status
