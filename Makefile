@@ -7,7 +7,7 @@ STAMP := $(VENV)/.installed
 PYTHON ?= $(shell for name in python3.11 python3.12 python3; do \
 	if $$name -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1; then echo $$name; break; fi; done)
 
-.PHONY: help setup demo test test-slow test-nightly mutation parity parity-table engines test-engines oracles lint docs bench attack map lock clean
+.PHONY: help setup demo test test-slow test-nightly mutation parity parity-table engines test-engines ray test-ray oracles lint docs bench attack map lock clean
 
 help:  ## This list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/ /' | awk '{n=$$1; $$1=""; printf "  make %-10s%s\n", n, $$0}'
@@ -68,6 +68,20 @@ $(SERVED): requirements/engines.txt $(wildcard tools/engines/*.py)
 test-engines: setup engines  ## The server engine and the models' client against that vLLM, with tiny weights
 	VLLM=$(CURDIR)/$(ENGINES)/bin/vllm $(BIN)/python -m pytest -m engines tests/rl/engines/vllm
 
+RAY := .venv-ray
+
+# An environment of its own: Ray brings half a gigabyte, and pins of its own.
+$(RAY)/.installed: pyproject.toml
+	test -x $(RAY)/bin/python || $(PYTHON) -m venv $(RAY)
+	$(RAY)/bin/python -m pip install --quiet hatchling editables
+	$(RAY)/bin/python -m pip install --quiet --no-build-isolation --editable '.[tools-serve,ocr]'
+	touch $@
+
+ray: $(RAY)/.installed  ## A real Ray Serve for typed tools in an environment of its own: half a gigabyte
+
+test-ray: setup ray  ## The server of tools on that Ray Serve
+	RAY_SACCADE=$(CURDIR)/$(RAY)/bin/saccade $(BIN)/python -m pytest -m slow tests/serve/test_tools_ray.py
+
 oracles: setup  ## Our graders beside the official evaluators' own functions
 	$(BIN)/python -m pip install --quiet --no-deps --upgrade --target $(VENV)/oracles --requirement requirements/oracles.txt
 	PYTHONPATH=$(VENV)/oracles $(BIN)/python -m pytest -m slow tests/grading/oracles
@@ -100,5 +114,5 @@ lock:  ## Resolve the newest versions again into requirements/lock.txt
 	sh requirements/lock.sh
 
 clean:  ## Remove what was built; keeps runs/
-	rm -rf $(VENV) $(ENGINES) $(SITE) site build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(ENGINES) $(RAY) $(SITE) site build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find src tests examples -name __pycache__ -type d -exec rm -rf {} +

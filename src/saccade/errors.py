@@ -22,6 +22,7 @@
     │   └── ModelLostError     rate limits, server errors or a broken connection, after all retries
     ├── PromptFileError        a user's own prompt file cannot be used
     ├── ToolError              a tool was declared or registered wrongly (never: called wrongly by a model)
+    │   └── ToolLostError      a tool's worker process or server failed, after all retries
     ├── GradingError           a task cannot be graded: no gold answer, or one of another form
     ├── TrainingError          a trajectory has no token form, or a training run cannot start or continue
     ├── OwnProtocolError       a protocol of somebody's own raised an exception
@@ -123,6 +124,10 @@ class PromptFileError(SaccadeError, ValueError):
 
 class ToolError(SaccadeError):
     """A tool was declared or registered wrongly; a wrong call by a model is a typed status instead."""
+
+
+class ToolLostError(ToolError):
+    """A tool's worker process or its server failed, after all retries. An outage: never the model's mistake."""
 
 
 class GradingError(SaccadeError, ValueError):

@@ -230,7 +230,7 @@ def test_a_tool_that_is_not_installed_is_refused_by_name_and_else_told(
     photo: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
-        "saccade.tools.base.find_spec", lambda name: None if name.startswith("rapidocr") else find_spec(name)
+        "saccade.tools.definition.find_spec", lambda name: None if name.startswith("rapidocr") else find_spec(name)
     )
     vista = ["--model", scripted(tmp_path, "<answer>red</answer>"), "--dialect", "vista"]
     assert ask(photo, *vista, "--set", "tools=['crop', 'ocr']") == 2

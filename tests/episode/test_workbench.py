@@ -3,21 +3,62 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.episode.support import plan, stored_task
+from tests.tools.tricky import HERE as TRICKY
 
+from saccade.dialects.base import Dialect
+from saccade.dialects.registry import load_dialect
+from saccade.episode.drive import run_episode
 from saccade.episode.effects import Run
+from saccade.episode.equip import equipped
+from saccade.episode.plan import Plan
 from saccade.episode.workbench import Workbench
 from saccade.errors import SandboxLostError
 from saccade.media.store import MediaStore
+from saccade.models.scripted import ScriptedModel
+from saccade.record.action import ToolCall
 from saccade.record.status import Status
+from saccade.record.trajectory import StopReason
 from saccade.sandbox.result import RunResult
 from saccade.sandbox.scripted import ScriptedSandbox, ScriptedSession
+from saccade.tools.settings import ToolCallSettings
+from saccade.tools.workers.shared import close_shared_pools
 
 CODE = Run("print(1)")
+
+
+def calling(dialect: Dialect, **arguments: object) -> str:
+    return dialect.write(ToolCall(name="tricky", arguments=arguments), "I look.")
+
+
+async def test_a_tool_that_hangs_does_not_hold_up_the_end_of_an_episode(tmp_path: Path) -> None:
+    store = MediaStore(tmp_path)
+    dialect, tools = equipped(load_dialect("vista"), [TRICKY])
+    limits = dialect.limits.model_copy(update={"wall_seconds": 1.5})
+    hung = ScriptedModel([calling(dialect, do="sleep", seconds=60)])
+    start = time.monotonic()
+    played = await run_episode(Plan(stored_task(store), dialect, given_limits=limits), hung, None, store, tools=tools)
+    assert played.stop is StopReason.WALL_LIMIT
+    assert time.monotonic() - start < 20
+    close_shared_pools()
+
+
+async def test_a_lost_tool_ends_the_episode_as_an_outage(tmp_path: Path) -> None:
+    store = MediaStore(tmp_path)
+    dialect, tools = equipped(load_dialect("vista"), [TRICKY], ToolCallSettings(seconds=0.5))
+    texts = [calling(dialect, do="sleep", seconds=60), calling(dialect, do="die"), "unreached"]
+    played = await run_episode(Plan(stored_task(store), dialect), ScriptedModel(texts), None, store, tools=tools)
+    first, second = (turn.execution for turn in played.turns)
+    assert first is not None
+    assert (first.status, first.problem, second) == (Status.TIMEOUT, "tool_failure", None)
+    assert (played.stop, played.lost) == (StopReason.TOOL_LOST, True)
+    assert "SIGKILL" in played.stop_detail
+    assert len(played.turns) == 2
 
 
 class Watched(ScriptedSandbox):

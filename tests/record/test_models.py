@@ -178,7 +178,7 @@ def test_media_are_found_wherever_a_trajectory_names_them() -> None:
 
 @pytest.mark.parametrize("stop", StopReason)
 def test_outages_are_three(stop: StopReason) -> None:
-    outages = {StopReason.MODEL_LOST, StopReason.MODEL_REFUSED, StopReason.SANDBOX_LOST}
+    outages = {StopReason.MODEL_LOST, StopReason.MODEL_REFUSED, StopReason.SANDBOX_LOST, StopReason.TOOL_LOST}
     assert Trajectory(id="x", task=TASK, stop=stop).lost is (stop in outages)
 
 

@@ -82,7 +82,9 @@ def test_an_empty_image_has_no_text(tool: Ocr, size: tuple[int, int]) -> None:
 
 def test_without_the_package_it_is_unavailable(monkeypatch: pytest.MonkeyPatch, page: ToolContext) -> None:
     real = importlib.util.find_spec
-    monkeypatch.setattr("saccade.tools.base.find_spec", lambda name: None if name == "onnxruntime" else real(name))
+    monkeypatch.setattr(
+        "saccade.tools.definition.find_spec", lambda name: None if name == "onnxruntime" else real(name)
+    )
     result = Ocr().call({}, page)
     assert result.status is Status.REFUSED
     assert result.problem is not None

@@ -98,7 +98,7 @@ def test_a_broken_or_missing_file_is_an_outage(tmp_path: Path) -> None:
 
 
 def test_without_pyav_it_is_unavailable(monkeypatch: pytest.MonkeyPatch, clip: ToolContext) -> None:
-    monkeypatch.setattr("saccade.tools.base.find_spec", lambda name: None)
+    monkeypatch.setattr("saccade.tools.definition.find_spec", lambda name: None)
     result = SelectFrames().call({"frames": [0]}, clip)
     assert result.status is Status.REFUSED
     assert result.problem is not None

@@ -93,7 +93,7 @@ def test_a_tool_that_cannot_be_made(tmp_path: Path) -> None:
         "class Asking(Crop):\n    def __init__(self, key): pass\n"
         "class Bare(Tool):\n    name = description = 'bare'\n    def run(self, arguments, context): pass\n"
     )
-    said = r"own\.py:Asking cannot be made: .*key.*\. A tool has a method `run`, and is made without arguments\.$"
+    said = r"own\.py:Asking cannot be made with no arguments: .*key.*\. A tool has a method `run`, and every .*\.$"
     with pytest.raises(ToolError, match=said):
         make_tool(f"{file}:Asking")
     with pytest.raises(ToolError, match=r"is a tool without arguments, result: give the class these attributes\.$"):

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
+from saccade.cli.tool_option import ToolNames, with_tools
 from saccade.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -84,6 +85,7 @@ def ask(
     settings: Annotated[
         Path | None, typer.Option(help="TOML file with settings; options on the command line override it.")
     ] = None,
+    tools: ToolNames = None,
     option: Annotated[
         list[str] | None,
         typer.Option("--set", metavar="NAME=VALUE", help=SETTINGS_HELP),
@@ -93,6 +95,7 @@ def ask(
     ] = False,
 ) -> None:
     """Ask a model about a picture; it writes Python, looks at what comes back, and answers."""
+    option = with_tools(option, tools)
     from saccade.cli.ask_batch import ask_batch, overrides
     from saccade.cli.ask_settings import resolve
 

@@ -98,6 +98,20 @@ def tasks(
 
 
 @app.command()
+def tools(
+    quick: Annotated[bool, typer.Option("--quick", help="Fewer episodes: half a minute; no target is judged.")] = False,
+    json_file: Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write the figures there.")] = None,
+) -> None:
+    """Calls of typed tools by 1 to 64 episodes at once, in worker processes and served. Needs saccade[ocr,serve]."""
+    for package, extra in (("rapidocr", "ocr"), ("fastapi", "serve")):
+        if importlib.util.find_spec(package) is None:
+            raise UnavailableError(f"the package `{package}` is not installed. Run: pip install 'saccade[{extra}]'")
+    from saccade.bench.tool_calls import FULL_TOOLS, QUICK_TOOLS, measure_tools
+
+    _measured("saccade bench tools", partial(measure_tools, QUICK_TOOLS if quick else FULL_TOOLS), json_file)
+
+
+@app.command()
 def serve(
     quick: Annotated[bool, typer.Option("--quick", help="Fewer requests: some seconds.")] = False,
     json_file: Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write the figures there.")] = None,

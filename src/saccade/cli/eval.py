@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from saccade.cli.tool_option import ToolNames, with_tools
+
 if TYPE_CHECKING:
     from saccade.evals.run import Evaluated, ModelForPlan
     from saccade.evals.settings import EvalSettings
@@ -66,6 +68,7 @@ def evaluate(
     prompt_file: Annotated[Path | None, typer.Option(help=PROMPT_FILE)] = None,
     workers: Annotated[int, typer.Option(min=1, help="Samples at once.")] = 16,
     settings: Annotated[Path | None, typer.Option(help="TOML file with settings; options override it.")] = None,
+    tools: ToolNames = None,
     option: Annotated[
         list[str] | None,
         typer.Option(
@@ -91,7 +94,7 @@ def evaluate(
     overrides = [f"sources={json.dumps(sources)}"]
     overrides += [f"{name}={json.dumps(str(value))}" for name, value in named.items() if value is not None]
     overrides += [f"{name}={value}" for name, value in {"n": n, "k": k, "seed": seed}.items() if value is not None]
-    resolved = resolve(settings, [*(option or []), *overrides], out)
+    resolved = resolve(settings, [*with_tools(option, tools), *overrides], out)
     evaluated = _evaluated(resolved, out, workers)
     _tell(evaluated, out, resolved)
     raise typer.Exit(1 if evaluated.progress.failed else 0)

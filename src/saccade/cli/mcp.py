@@ -14,6 +14,7 @@ from saccade.cli.web import serve_app
 from saccade.errors import SettingsError
 
 if TYPE_CHECKING:
+    from saccade.tools.settings import ToolCallSettings
     from saccade.tools.toolbox import Toolbox
 
 TOKEN_VARIABLE = "SACCADE_MCP_TOKEN"
@@ -50,7 +51,7 @@ def mcp(
     ] = None,
     settings: Annotated[
         Path | None,
-        typer.Option(help="TOML file: table [limits] (fields of Limits) and table [mcp] (shown_pixels, ...)."),
+        typer.Option(help="TOML file: table [limits] (fields of Limits), [mcp] (shown_pixels, ...), [tool_calls]."),
     ] = None,
 ) -> None:
     """Give agents a Python sandbox that shows pictures, over the Model Context Protocol."""
@@ -59,15 +60,17 @@ def mcp(
     from saccade.sandbox.limits import Limits
     from saccade.serve.mcp_server import mcp_app, mcp_server, serve_stdio
     from saccade.serve.vision_sessions import McpSettings
+    from saccade.tools.settings import ToolCallSettings
 
     if not http and (token_file is not None or no_token):
         raise SettingsError("--token-file and --no-token are for --http: over stdio there is one client, its owner.")
     folders = checked_folders(folder or [])
     named = {"max_sessions": max_sessions, "idle_seconds": idle_seconds, "folders": folders or None}
     tables = read_tables(settings)
-    check_tables(settings, tables, "limits", "mcp")
+    check_tables(settings, tables, "limits", "mcp", "tool_calls")
     limits, serving = of_table(Limits, tables.get("limits")), of_table(McpSettings, tables.get("mcp"), named)
-    server = mcp_server(sandbox_at(sandbox, limits), _toolbox(tool or []), serving)
+    calls = of_table(ToolCallSettings, tables.get("tool_calls"))
+    server = mcp_server(sandbox_at(sandbox, limits), _toolbox(tool or [], calls), serving)
     if not http:
         asyncio.run(serve_stdio(server))
         return
@@ -76,18 +79,18 @@ def mcp(
     raise typer.Exit(serve_app(application, host, port, "saccade mcp: {url}/mcp"))
 
 
-def _toolbox(names: list[str]) -> Toolbox:
+def _toolbox(names: list[str], calls: ToolCallSettings) -> Toolbox:
     """The tools of these names; without names all that can be called here, and a line about the others."""
     from saccade.tools.toolbox import Toolbox
 
-    tools = Toolbox.of(*names)
+    tools = Toolbox.of(*names, calls=calls)
     missing = tools.missing()
     listed = "; ".join(f"{name} ({need})" for name, need in missing.items())
     if names and missing:
         raise SettingsError(f"not installed here: {listed}. Install it, or do not name it.")
     if missing:
         print(f"saccade mcp: not installed here, so not offered: {listed}.", file=sys.stderr)
-        tools = Toolbox.of(*(tool.name for tool in tools.definitions if tool.name not in missing))
+        tools = Toolbox.of(*(tool.name for tool in tools.definitions if tool.name not in missing), calls=calls)
     return tools
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from saccade.cli.tool_option import ToolNames, with_tools
 from saccade.cli.train_options import ModelOption, Out, Resume, Several, Shard, model_settings, need_training, run
 from saccade.recipes.find import recipe_list
 
@@ -40,6 +41,7 @@ def rl(
     ] = None,
     out: Out = Path("runs/rl"),
     profile: Annotated[str | None, typer.Option(help="Profile of the recipe, such as tiny.")] = None,
+    tools: ToolNames = None,
     option: Annotated[
         list[str] | None,
         typer.Option(
@@ -63,6 +65,7 @@ def rl(
     resume: Resume = False,
 ) -> None:
     """Train a Qwen2.5-VL, Qwen3-VL or InternVL3 checkpoint by reinforcement learning on one machine."""
+    option = with_tools(option, tools)
     if recipe == "list":
         print(recipe_list("rl"))
         return

@@ -10,6 +10,7 @@ import typer
 
 from saccade.cli.ask import SETTINGS_HELP
 from saccade.cli.sandbox import is_loopback, read_token
+from saccade.cli.tool_option import ToolNames, with_tools
 from saccade.cli.web import serve_app
 from saccade.errors import SettingsError
 
@@ -47,9 +48,11 @@ def serve(
         Path | None,
         typer.Option(help="TOML file: table [ask] (settings of `saccade ask`) and table [serve] (max_requests, ...)."),
     ] = None,
+    tools: ToolNames = None,
     option: Annotated[list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help=SETTINGS_HELP)] = None,
 ) -> None:
     """Serve models that look again behind OpenAI's protocol: Chat Completions and Responses."""
+    option = with_tools(option, tools)
     from saccade.cli.server_settings import check_tables, of_table, read_tables
     from saccade.episode.asking import AskSettings
     from saccade.models.hosted import patient

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from saccade.cli.tool_option import ToolNames, with_tools
+
 if TYPE_CHECKING:
     from saccade.sft.synth.report import SynthProgress
     from saccade.sft.synth.settings import SynthSettings
@@ -55,6 +57,7 @@ def synth(
         int | None, typer.Option(min=1, help="Episodes at once.  [default: twice the cores; 8 with a teacher]")
     ] = None,
     seed: Annotated[int, typer.Option(help="Of the experts' choices.")] = 0,
+    tools: ToolNames = None,
     option: Annotated[
         list[str] | None,
         typer.Option(
@@ -68,6 +71,7 @@ def synth(
     ] = None,
 ) -> None:
     """Make trajectories for fine-tuning: N tasks of each source, solved turn by turn."""
+    option = with_tools(option, tools)
     from saccade.record.settings import load_settings
     from saccade.sft.synth.settings import SynthSettings
 

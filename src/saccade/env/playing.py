@@ -126,5 +126,5 @@ def _request(effect: Effect) -> Request:
 def _status(reply: Reply) -> Status | None:
     if isinstance(reply, Ran):
         return reply.execution.status
-    lost = isinstance(reply, Stopped) and reply.reason is StopReason.SANDBOX_LOST
+    lost = isinstance(reply, Stopped) and reply.reason in (StopReason.SANDBOX_LOST, StopReason.TOOL_LOST)
     return Status.LOST if lost else None

@@ -8,10 +8,13 @@ from saccade.dialects.base import Dialect, FunctionDialect, ToolDialect
 from saccade.dialects.prompt_texts import SYSTEM, TOOL, Prompted
 from saccade.errors import SettingsError
 from saccade.models.base import ToolSpec
+from saccade.tools.settings import DEFAULT_CALLS, ToolCallSettings
 from saccade.tools.toolbox import Toolbox
 
 
-def equipped(dialect: Dialect, names: Sequence[str] = ()) -> tuple[Dialect, Toolbox | None]:
+def equipped(
+    dialect: Dialect, names: Sequence[str] = (), calls: ToolCallSettings = DEFAULT_CALLS
+) -> tuple[Dialect, Toolbox | None]:
     """The dialect that offers the tools of these names, and the toolbox that answers its calls.
 
     Without names: what the dialect offers by itself (DeepEyes its zoom, `native` its Python alone); a dialect that
@@ -28,7 +31,7 @@ def equipped(dialect: Dialect, names: Sequence[str] = ()) -> tuple[Dialect, Tool
             )
         return dialect, None
     if not names and dialect.tools:
-        return dialect, Toolbox.of(*(tool.name for tool in dialect.tools))
+        return dialect, Toolbox.of(*(tool.name for tool in dialect.tools), calls=calls)
     if not names and isinstance(dialect, FunctionDialect):
         return dialect, None
     if names and isinstance(dialect, Prompted) and TOOL in dialect.prompts.templates:
@@ -38,7 +41,7 @@ def equipped(dialect: Dialect, names: Sequence[str] = ()) -> tuple[Dialect, Tool
                 f"tools are named, and the system message of {prompts.source} has no {{tools}} where they could be "
                 "listed. Add it, or leave tools out."
             )
-    tools = Toolbox.of(*names)
+    tools = Toolbox.of(*names, calls=calls)
     if names and (missing := tools.missing()):
         listed = "; ".join(f"{name} ({need})" for name, need in missing.items())
         raise SettingsError(f"not installed here, so no model could call it: {listed}. Install it, or do not name it.")

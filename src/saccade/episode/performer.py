@@ -12,7 +12,14 @@ from collections.abc import Callable
 from saccade.episode.effects import Ask, Call, Effect, Event, Ran, Reply, Run, Said, Stopped, Wrote
 from saccade.episode.journal import EpisodeJournal
 from saccade.episode.workbench import Workbench
-from saccade.errors import ContextLimitError, IsolationError, ModelLostError, ModelRefusedError, SandboxError
+from saccade.errors import (
+    ContextLimitError,
+    IsolationError,
+    ModelLostError,
+    ModelRefusedError,
+    SandboxError,
+    ToolLostError,
+)
 from saccade.models.base import MediaReader, Model
 from saccade.models.replay import completion_of
 from saccade.record.disk import disk_words
@@ -110,6 +117,8 @@ class Performer:
             raise
         except SandboxError as error:
             return Stopped(StopReason.SANDBOX_LOST, str(error))
+        except ToolLostError as error:
+            return Stopped(StopReason.TOOL_LOST, str(error))
         except OSError as error:  # a full disk, above all
             return Stopped(StopReason.SANDBOX_LOST, f"what the call gave back cannot be kept: {disk_words(error)}")
         seconds = self.clock() - start

@@ -21,6 +21,7 @@ from saccade.record.trajectory import EpisodeLimits, Sampling
 from saccade.sandbox.base import Sandbox
 from saccade.sandbox.limits import Limits
 from saccade.tasks.frames import FrameSettings
+from saccade.tools.settings import DEFAULT_CALLS, ToolCallSettings
 from saccade.tools.toolbox import Toolbox
 
 
@@ -34,6 +35,8 @@ class PromptSettings(Settings):
     the file is used then."""
     tools: tuple[str, ...] = ()
     """Typed tools to offer, for a dialect whose models call tools; none: see `saccade.episode.equip`."""
+    tool_calls: ToolCallSettings = DEFAULT_CALLS
+    """How long a call of a typed tool may take, and in how many processes they run."""
     tool_list: ToolList = ""
     """How the prompt lists them: `short` or `schema`; empty: as the dialect, or the prompt file, has it."""
 
@@ -52,7 +55,7 @@ class PromptSettings(Settings):
             if not isinstance(dialect, Prompted):
                 raise SettingsError(f"dialect {dialect.id} has no prompt that a file could replace. Leave it out.")
             dialect = dialect.with_prompts(read_prompt_file(Path(self.prompt_file), self.prompt_names))
-        return equipped(dialect, self.tools)
+        return equipped(dialect, self.tools, self.tool_calls)
 
 
 class SpeechSettings(PromptSettings):

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from functools import cache
 from importlib.metadata import version
 
+from saccade.dialects.base import ToolDialect
 from saccade.episode.flow import EpisodeOutcome
 from saccade.episode.plan import Plan
 from saccade.record.trajectory import Provenance, Trajectory
@@ -50,6 +51,7 @@ def begun(plan: Plan, model: str) -> Trajectory:
             sampling=plan.sampling,
             limits=plan.limits,
             state_policy=session.state.value,
+            tools=tuple(tool.name for tool in plan.dialect.tools) if isinstance(plan.dialect, ToolDialect) else (),
             repairs=session.repairs,
             settings=plan.settings,
             notes=plan.notes,

@@ -12,10 +12,11 @@ from collections.abc import Mapping
 from saccade.episode.effects import Call, Run
 from saccade.episode.executions import of_run, of_tool
 from saccade.episode.plan import Plan
-from saccade.errors import SettingsError
+from saccade.errors import SettingsError, ToolLostError
 from saccade.media.store import MediaStore
 from saccade.record.content import ImagePart, VideoPart
 from saccade.record.execution import Execution
+from saccade.record.status import Status
 from saccade.sandbox.base import Binding, Sandbox, Session, VideoFile
 from saccade.tools.context import Numbering, ToolContext
 from saccade.tools.toolbox import Toolbox
@@ -58,7 +59,11 @@ class Workbench:
         return await of_run(await session.run(effect.code, wall_seconds=wall_seconds), self._store)
 
     async def call(self, effect: Call) -> Execution:
-        """Call a typed tool; a wrong call is an execution too."""
+        """Call a typed tool; a wrong call is an execution too.
+
+        Raises:
+            ToolLostError: the tool's process or server failed, or a picture of the task cannot be decoded.
+        """
         opening = self._plan.opening
         videos = {
             item.name: self._store.path(item.part.sha256)
@@ -66,12 +71,13 @@ class Workbench:
             if isinstance(item.part, VideoPart)
         }
         context = ToolContext(
-            {name: self._store.open(part).decode for name, part in effect.pictures.items()},
+            {name: self._store.open(part) for name, part in effect.pictures.items()},
             videos,
             numbering=Numbering(opening.label, effect.shown),
         )
-        # In a thread: a tool computes for as long as it needs, and does not await.
-        result = await asyncio.to_thread(self._tools.call, effect.call.name, dict(effect.call.arguments), context)
+        result = await self._tools.call_async(effect.call.name, dict(effect.call.arguments), context)
+        if result.status is Status.LOST:
+            raise ToolLostError("" if result.problem is None else result.problem.detail)
         return await of_tool(result, self._store)
 
     async def close(self) -> None:

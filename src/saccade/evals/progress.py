@@ -7,7 +7,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from saccade.episode.idle import TELLING, idle_turns
-from saccade.errors import ModelLostError, ModelRefusedError, SaccadeError, SandboxLostError, SettingsError
+from saccade.errors import (
+    ModelLostError,
+    ModelRefusedError,
+    SaccadeError,
+    SandboxLostError,
+    SettingsError,
+    ToolLostError,
+)
 from saccade.evals.failures import SampleFailure
 from saccade.record.score import CORRECT
 from saccade.record.trajectory import StopReason, Trajectory
@@ -21,6 +28,7 @@ _OUTAGE: dict[str, type[SaccadeError]] = {
     StopReason.MODEL_LOST.value: ModelLostError,
     StopReason.MODEL_REFUSED.value: ModelRefusedError,
     StopReason.SANDBOX_LOST.value: SandboxLostError,
+    StopReason.TOOL_LOST.value: ToolLostError,
 }
 
 

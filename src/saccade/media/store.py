@@ -64,6 +64,10 @@ class StoredImage:
             )
         return image
 
+    def encoded(self) -> bytes:
+        """The bytes of its file. Raises `MissingMediaError` if there are none."""
+        return self._store.get_bytes(self.sha256)
+
 
 class MediaStore:
     """A folder of encoded media, named by content. Safe to use from several threads and processes at once."""

@@ -97,6 +97,21 @@ def load(code: Reference) -> object:
         ) from None
 
 
+def defined(path: str) -> dict[str, object]:
+    """What the file at `path` defines itself, by public name in its order; it is run if it was not yet.
+
+    Raises:
+        RegistryError: there is no such file, or it raises; says in which line.
+    """
+    module = _from_file(Reference(path, "a tool"))
+    own = vars(module).items()
+    return {
+        name: value
+        for name, value in own
+        if not name.startswith("_") and getattr(value, "__module__", None) == module.__name__
+    }
+
+
 def loaded(code: Reference) -> bool:
     """Whether the user had this process load that file or module before."""
     return (code.path if code.is_file else code.place) in _modules

@@ -54,5 +54,6 @@ STOPS: Final[Mapping[StopReason, StopFacts]] = {
     StopReason.MODEL_LOST: StopFacts("The model's backend failed. This is an outage, not a mistake of the model."),
     StopReason.MODEL_REFUSED: StopFacts("The model's backend refused the request. This is no mistake of the model."),
     StopReason.SANDBOX_LOST: StopFacts("The sandbox failed. This is an outage, not a mistake of the model."),
+    StopReason.TOOL_LOST: StopFacts("A tool's process or server failed. This is an outage, no mistake of the model."),
 }
 """Every stop reason."""

@@ -36,6 +36,11 @@ class StopReason(StrEnum):
     """The model's backend refused the request, and no retry could help. Never enters a loss."""
     SANDBOX_LOST = "sandbox_lost"
     """The sandbox failed. An outage of ours: never enters a loss."""
+    TOOL_LOST = "tool_lost"
+    """A typed tool's worker process or server failed. An outage of ours: never enters a loss."""
+
+
+_LOST = frozenset({StopReason.MODEL_LOST, StopReason.MODEL_REFUSED, StopReason.SANDBOX_LOST, StopReason.TOOL_LOST})
 
 
 class Sampling(Record):
@@ -82,6 +87,8 @@ class Provenance(Record):
     limits: EpisodeLimits = EpisodeLimits()
     state_policy: Text = ""
     """What the sandbox did with the state after an exception."""
+    tools: tuple[Text, ...] = ()
+    """Names of the typed tools that were on offer."""
     repairs: tuple[Text, ...] = ()
     layers: tuple[Text, ...] = ()
     """Isolation layers that were on."""
@@ -133,7 +140,7 @@ class Trajectory(Record):
     @property
     def lost(self) -> bool:
         """Whether an outage of ours ended the episode; such a trajectory is neither scored nor trained on."""
-        return self.stop in (StopReason.MODEL_LOST, StopReason.MODEL_REFUSED, StopReason.SANDBOX_LOST)
+        return self.stop in _LOST
 
     def media(self) -> Iterator[ImagePart | VideoPart]:
         """Every distinct picture and video that the trajectory names, in order of first mention."""

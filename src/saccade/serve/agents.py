@@ -31,7 +31,7 @@ from saccade.sandbox.base import Sandbox
 from saccade.sandbox.limits import Limits
 from saccade.serve.agent_metrics import AgentMetrics
 from saccade.serve.agent_request import AgentQuestion, AgentServeSettings, RequestError
-from saccade.tools.registry import TOOLS
+from saccade.tools.named import check_recorded_tools
 from saccade.tools.toolbox import Toolbox
 
 
@@ -176,9 +176,9 @@ class AgentPool:
 
     def _settings(self, asked: AgentQuestion) -> AskSettings:
         options = asked.options
-        for registry, names in ((DIALECTS, (options.dialect,)), (TOOLS, options.tools)):
-            for name in filter(None, names):
-                registry.check_recorded(name)  # a client names no code of this machine
+        if options.dialect:
+            DIALECTS.check_recorded(options.dialect)  # a client names no code of this machine
+        check_recorded_tools(options.tools or ())
         sampling = {**self._base.sampling.model_dump(), **asked.sampling.model_dump(exclude_none=True)}
         changes: dict[str, object] = {
             "model": asked.model,

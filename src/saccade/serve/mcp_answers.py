@@ -14,6 +14,7 @@ from saccade.record.status import Status
 from saccade.serve.vision_session import SessionCall
 
 _LOST = "The sandbox failed, through no fault of the code. Call again without `session`, which opens a new one."
+_TOOL_LOST = "The tool failed, through no fault of the call. Call it again, or do without it."
 
 
 def answer(looked: SessionCall, store: MediaStore, most_pixels: int, *, opened: str = "") -> types.CallToolResult:
@@ -55,7 +56,7 @@ def _opened(name: str) -> list[types.ContentBlock]:
 
 def _text(execution: Execution) -> str:
     if execution.status is Status.LOST:
-        return _LOST
+        return _LOST if execution.problem is None else _TOOL_LOST
     printed = [execution.stdout, execution.stderr, execution.value or "", execution.traceback or ""]
     text = with_notes("\n".join(piece.removesuffix("\n") for piece in printed if piece), execution)
     if execution.status is not Status.OK and not execution.traceback:

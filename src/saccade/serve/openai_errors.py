@@ -27,6 +27,7 @@ _OUTAGES: Final = {
     StopReason.MODEL_LOST: (502, "model_lost"),
     StopReason.MODEL_REFUSED: (502, "model_refused"),
     StopReason.SANDBOX_LOST: (503, "sandbox_lost"),
+    StopReason.TOOL_LOST: (503, "tool_lost"),
     StopReason.CANCELLED: (503, "cancelled"),
 }
 _KINDS: Final[tuple[tuple[type[SaccadeError], int, str], ...]] = (

@@ -105,12 +105,11 @@ class VisionSession:
         """Call a typed tool; a wrong call is an execution too. Raises `CallRefusedError` as `run` does."""
         async with self._lock:
             self._check_room()
-            pictures = {key: self.store.open(part).decode for key, part in self.media.pictures.items()}
+            pictures = {key: self.store.open(part) for key, part in self.media.pictures.items()}
             videos = {key: self.store.path(part.sha256) for key, part in self.media.videos.items()}
             numbering = Numbering(LABEL, len(self.media.pictures))
             context = ToolContext(pictures, videos, numbering=numbering)
-            # In a thread: a tool computes for as long as it needs, and does not await.
-            result = await asyncio.to_thread(self._tools.call, name, arguments, context)
+            result = await self._tools.call_async(name, arguments, context)
             execution = await of_tool(result, self.store)
             return SessionCall(execution, self._keep([picture.image for picture in execution.pictures]))
 

@@ -2,29 +2,32 @@
 
 A subclass states its name, texts, needs and the two models, and writes `run`. `Tool.call` checks the needs, the
 arguments and the result, names the pictures, and types every failure. A tool has no state that one call leaves for the
-next; the images of an episode are in the context. A call has no time limit of its own and runs in this process: who
-serves tools to strangers puts a process around it.
+next; the images of an episode are in the context. `Tool.call` has no time limit and runs in this process; episodes call
+tools through `saccade.tools.workers`, which puts a process with a time limit around it.
 """
 
 from __future__ import annotations
 
 import json
 import logging
-from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from enum import StrEnum
-from importlib.util import find_spec
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final, Generic, TypeVar
 
 from PIL import Image
-from pydantic import JsonValue, ValidationError
+from pydantic import ValidationError
 
-from saccade.errors import MediaError, ToolError, UnavailableError
+from saccade.errors import MediaError, ToolError, ToolLostError, UnavailableError
 from saccade.record.own_code import blame
 from saccade.record.status import Status
 from saccade.tools.arguments import ToolModel, check_arguments, mistakes
 from saccade.tools.context import ToolContext
+from saccade.tools.definition import Alias as Alias
+from saccade.tools.definition import Cost as Cost
+from saccade.tools.definition import Needs as Needs
+from saccade.tools.definition import ToolDefinition
+from saccade.tools.offered import OfferedTool
 from saccade.tools.problem import CallProblem, Problem, ProblemKind
 from saccade.tools.result import ToolPicture, ToolResult, failed
 
@@ -37,62 +40,6 @@ A = TypeVar("A", bound=ToolModel)
 R = TypeVar("R", bound=ToolModel)
 
 
-class Cost(StrEnum):
-    """What a call costs, roughly."""
-
-    LIGHT = "light"
-    """Milliseconds on one CPU core."""
-    MEDIUM = "medium"
-    """Up to seconds on one CPU core."""
-    HEAVY = "heavy"
-    """Wants an accelerator."""
-
-
-@dataclass(frozen=True, slots=True)
-class Needs:
-    """What must be installed beyond Saccade's own dependencies."""
-
-    modules: tuple[str, ...] = ()
-    """Top-level Python modules."""
-    weights: str | None = None
-    """The model weights that are loaded, or None."""
-    install: str = ""
-    """The command that installs all of it."""
-
-    def missing(self) -> tuple[str, ...]:
-        """The modules that cannot be found."""
-        return tuple(name for name in self.modules if find_spec(name) is None)
-
-
-@dataclass(frozen=True, slots=True)
-class Alias:
-    """Another name of a tool, under which published models call it, and how its arguments map to the tool's own."""
-
-    name: str
-    rename: Mapping[str, str] = field(default_factory=dict)
-    """Argument as it is written under this alias -> argument of the tool."""
-    given: Mapping[str, JsonValue] = field(default_factory=dict)
-    """Arguments that the alias implies; they cannot be written under it."""
-    ignored: tuple[str, ...] = ()
-    """Arguments that are accepted and have no effect, such as a label for the reader."""
-
-
-@dataclass(frozen=True, slots=True)
-class ToolDefinition:
-    """What a caller needs to know of a tool."""
-
-    name: str
-    aliases: tuple[Alias, ...]
-    description: str
-    """One paragraph that a model may read."""
-    parameters: dict[str, JsonValue]
-    """JSON Schema of the arguments."""
-    returns: dict[str, JsonValue]
-    """JSON Schema of the value."""
-    needs: Needs
-    cost: Cost
-
-
 @dataclass(frozen=True, slots=True)
 class ToolOutcome(Generic[R]):
     """What `Tool.run` gives: the value, new pictures as (stem of the name, picture), a summary for the model."""
@@ -103,16 +50,40 @@ class ToolOutcome(Generic[R]):
     """Empty: the model reads the value as JSON."""
 
 
-class Tool(ABC, Generic[A, R]):
+@dataclass(frozen=True, slots=True)
+class CheckedCall(Generic[A]):
+    """A call whose arguments follow the tool's schema."""
+
+    arguments: A
+    note: str = ""
+    """What the model should know of arguments that were not read."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCallInput:
+    """One call as it comes: what the model wrote, where it looks, and the alias that it used, if any."""
+
+    arguments: object
+    context: ToolContext
+    alias: str | None = None
+
+
+class Tool(OfferedTool, Generic[A, R]):
     """A typed visual tool."""
 
-    name: str
     description: str
     arguments: type[A]
     result: type[R]
-    aliases: tuple[Alias, ...] = ()
-    needs: Needs = Needs()
     cost: Cost = Cost.LIGHT
+    batch: int = 1
+    """Most calls that `run_batch` is given at once."""
+
+    def load(self) -> None:
+        """Load models and weights now rather than in the first call; nothing to do for a tool without any.
+
+        Raises:
+            UnavailableError: what the tool needs is installed but cannot be loaded.
+        """
 
     @abstractmethod
     def run(self, arguments: A, context: ToolContext) -> ToolOutcome[R]:
@@ -122,6 +93,14 @@ class Tool(ABC, Generic[A, R]):
             CallProblem: the arguments do not fit the images (a box outside, an unknown name).
             UnavailableError: what the tool needs is installed but cannot be loaded.
         """
+
+    def run_batch(self, calls: Sequence[tuple[A, ToolContext]]) -> Sequence[ToolOutcome[R] | Exception]:
+        """Do the work of at most `batch` calls together, for a model that is faster so; by itself one after the other.
+
+        An outcome for each, in order, or the exception that `run` would raise. An exception that this raises itself is
+        held against every call of the batch.
+        """
+        return [_attempt(self, arguments, context) for arguments, context in calls]
 
     @property
     def definition(self) -> ToolDefinition:
@@ -147,31 +126,40 @@ class Tool(ABC, Generic[A, R]):
         Raises:
             ToolError: the tool has no such alias (a mistake of the caller, not of the model).
         """
+        checked = self.checked(arguments, alias=alias)
+        if isinstance(checked, ToolResult):
+            return checked
+        return self._finished(_attempt(self, checked.arguments, context), context, checked.note)
+
+    def call_batch(self, calls: Sequence[ToolCallInput]) -> list[ToolResult]:
+        """As `call`, for several at once: `run_batch` does the work of those whose arguments are right."""
+        checked = [self.checked(call.arguments, alias=call.alias) for call in calls]
+        good = [
+            (item.arguments, call.context)
+            for item, call in zip(checked, calls, strict=True)
+            if not isinstance(item, ToolResult)
+        ]
+        outcomes = iter(_attempt_all(self, good))
+        return [
+            item if isinstance(item, ToolResult) else self._finished(next(outcomes), call.context, item.note)
+            for item, call in zip(checked, calls, strict=True)
+        ]
+
+    def checked(self, arguments: object, *, alias: str | None = None) -> CheckedCall[A] | ToolResult:
+        """The arguments as the tool reads them; where they are wrong, or the tool cannot be called here, the result.
+
+        Raises:
+            ToolError: the tool has no such alias.
+        """
         chosen = self._alias(alias)
         missing = self.needs.missing()
         if missing:
             return self._unavailable(f"not installed: {', '.join(missing)}")
         arguments, unread = self._without_task(arguments)
         try:
-            checked = check_arguments(self.arguments, self._unaliased(arguments, chosen))
-            return self._finished(self.run(checked, context), context, unread)
+            return CheckedCall(check_arguments(self.arguments, self._unaliased(arguments, chosen)), unread)
         except CallProblem as error:
             return failed(self.name, Status.ERROR, error.problem)
-        except UnavailableError as error:
-            return self._unavailable(str(error))
-        except MediaError as error:
-            problem = Problem(ProblemKind.TOOL_FAILURE, "", f"an image of the task cannot be decoded: {error}")
-            return failed(self.name, Status.LOST, problem)
-        except MemoryError as error:
-            message = f"{self.name} ran out of memory. Use a smaller region or a smaller scale."
-            return failed(
-                self.name, Status.OUT_OF_MEMORY, Problem(ProblemKind.TOOL_FAILURE, message, f"MemoryError: {error}")
-            )
-        except Exception as error:
-            message = f"{self.name} failed inside. The same call will fail again: use other arguments or another tool."
-            detail = f"{type(error).__name__}: {error}"
-            _log.warning("the tool %s failed: %s", self.name, blame(error) or detail)  # the model is not told why
-            return failed(self.name, Status.ERROR, Problem(ProblemKind.TOOL_FAILURE, message, detail))
 
     def mistakes(self, arguments: object, *, alias: str | None = None) -> tuple[Problem, ...]:
         """What is wrong with the names and the form of `arguments` alone, each mistake by itself; nothing is run.
@@ -223,7 +211,9 @@ class Tool(ABC, Generic[A, R]):
         mapped.update(alias.given)
         return mapped
 
-    def _finished(self, outcome: ToolOutcome[R], context: ToolContext, note: str) -> ToolResult:
+    def _finished(self, outcome: ToolOutcome[R] | Exception, context: ToolContext, note: str) -> ToolResult:
+        if isinstance(outcome, Exception):
+            return self._failed(outcome)
         try:
             # Through JSON: what a caller stores must follow the schema that was promised, whoever wrote the tool.
             value = self.result.model_validate_json(outcome.value.model_dump_json()).model_dump(mode="json")
@@ -238,7 +228,42 @@ class Tool(ABC, Generic[A, R]):
         lines += [note] if note else []
         return ToolResult(self.name, Status.OK, value, pictures, "\n".join(lines))
 
+    def _failed(self, error: Exception) -> ToolResult:
+        if isinstance(error, CallProblem):
+            return failed(self.name, Status.ERROR, error.problem)
+        if isinstance(error, UnavailableError):
+            return self._unavailable(str(error))
+        if isinstance(error, ToolLostError):
+            return failed(self.name, Status.LOST, Problem(ProblemKind.TOOL_FAILURE, "", str(error)))
+        if isinstance(error, MediaError):
+            detail = f"an image of the task cannot be decoded: {error}"
+            return failed(self.name, Status.LOST, Problem(ProblemKind.TOOL_FAILURE, "", detail))
+        if isinstance(error, MemoryError):
+            message = f"{self.name} ran out of memory. Use a smaller region or a smaller scale."
+            problem = Problem(ProblemKind.TOOL_FAILURE, message, f"MemoryError: {error}")
+            return failed(self.name, Status.OUT_OF_MEMORY, problem)
+        message = f"{self.name} failed inside. The same call will fail again: use other arguments or another tool."
+        detail = blame(error) or f"{type(error).__name__}: {error}"
+        _log.warning("the tool %s failed: %s", self.name, detail)  # the model is not told why
+        return failed(self.name, Status.ERROR, Problem(ProblemKind.TOOL_FAILURE, message, detail))
+
     def _unavailable(self, why: str) -> ToolResult:
         message = f"{self.name} is not available here. Use another tool, or answer without it."
         todo = f" Install it with: {self.needs.install}" if self.needs.install else ""
         return failed(self.name, Status.REFUSED, Problem(ProblemKind.UNAVAILABLE, message, f"{why}.{todo}"))
+
+
+def _attempt(tool: Tool[A, R], arguments: A, context: ToolContext) -> ToolOutcome[R] | Exception:
+    try:
+        return tool.run(arguments, context)
+    except Exception as error:
+        return error
+
+
+def _attempt_all(tool: Tool[A, R], calls: Sequence[tuple[A, ToolContext]]) -> Sequence[ToolOutcome[R] | Exception]:
+    if not calls:
+        return ()
+    try:
+        return tool.run_batch(calls)
+    except Exception as error:
+        return [error] * len(calls)

@@ -2,7 +2,8 @@
 
 An image is decoded when it is first asked for and kept as RGB. A context never changes: what a tool made is added by
 `extended`, which gives a new context over the same decoded images. It does not decode files itself: the caller gives
-pictures or functions that make them (such as `saccade.media.decode` over the store's bytes).
+pictures, functions that make them, or encoded pictures that decode themselves (those of a media store). A context can
+be pickled: an encoded picture then travels as the name of its file, and what was decoded does not travel.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from typing import Protocol, runtime_checkable
 
 from PIL import Image
 
@@ -18,7 +20,23 @@ from saccade.errors import ToolError
 from saccade.record.suggest import did_you_mean
 from saccade.tools.problem import CallProblem, ProblemKind
 
-ImageSource = Image.Image | Callable[[], Image.Image]
+
+@runtime_checkable
+class EncodedImage(Protocol):
+    """A picture that lies somewhere as encoded bytes."""
+
+    @property
+    def sha256(self) -> str:
+        """Of the encoded bytes."""
+
+    def encoded(self) -> bytes:
+        """The bytes of the picture's file. Raises `MediaError`."""
+
+    def decode(self) -> Image.Image:
+        """The pixels. Raises `MediaError`."""
+
+
+ImageSource = Image.Image | Callable[[], Image.Image] | EncodedImage
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,11 +54,16 @@ class NamedImage:
 
 class _Slot:
     def __init__(self, source: ImageSource) -> None:
-        self._source = source
+        self.source = source
 
     @cached_property
     def image(self) -> Image.Image:
-        return _rgb(self._source if isinstance(self._source, Image.Image) else self._source())
+        if isinstance(self.source, Image.Image):
+            return _rgb(self.source)
+        return _rgb(self.source.decode() if isinstance(self.source, EncodedImage) else self.source())
+
+    def __reduce__(self) -> tuple[type[_Slot], tuple[ImageSource]]:
+        return _Slot, (self.source,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +108,15 @@ class ToolContext:
         """
         name = self._pick(which, self.images, "image")
         return NamedImage(name, self._images[name].image)
+
+    def source(self, name: str) -> ImageSource:
+        """What the image of that very name is made from. Raises `KeyError`."""
+        return self._images[name].source
+
+    @property
+    def numbering(self) -> Numbering | None:
+        """How new pictures are named; None: for what made them."""
+        return self._numbering
 
     def video(self, which: str | None) -> tuple[str, Path]:
         """Name and path of the video of that name; None is the first video.

@@ -8,8 +8,11 @@ Installed packages add tools by entry points of the group `saccade.tools`.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Final
+
+from pydantic import JsonValue
 
 from saccade.errors import ToolError
 from saccade.record.registry import Registry, is_subclass
@@ -66,28 +69,53 @@ ELSEWHERE: Final[Mapping[str, str]] = MappingProxyType(
 """Spelling -> one name for each tool of VISTA-Gym that needs weights or a server of its own."""
 
 
-def make_tool(name: str) -> Tool[Any, Any]:
+@dataclass(frozen=True, slots=True)
+class ToolSource:
+    """How a tool is made, in this process or another."""
+
+    name: str
+    """Name, alias, versioned id, or the user's own class."""
+    options: Mapping[str, JsonValue] = field(default_factory=dict)
+    """Arguments of the constructor, such as where weights lie."""
+
+    def make(self) -> Tool[Any, Any]:
+        """A new tool. Raises as `make_tool` does."""
+        return make_tool(self.name, self.options)
+
+    def elsewhere(self) -> ToolSource:
+        """The same where the current folder is another: the file of one's own code by its absolute path."""
+        code = TOOLS.code(self.name)
+        if code is None or not code.is_file:
+            return self
+        return ToolSource(f"{code.path}:{code.attribute}", self.options)
+
+
+def make_tool(name: str, options: Mapping[str, JsonValue] = MappingProxyType({})) -> Tool[Any, Any]:
     """A new tool of that name, alias or versioned id, or of the user's own class (`file.py:NAME`, `module:NAME`).
+
+    `options` are the arguments of its constructor.
 
     Raises:
         RegistryError: nothing has that name (suggests the nearest), or it is no tool.
-        ToolError: the class lacks something that a tool declares.
+        ToolError: the class lacks something that a tool declares, or does not take these options.
     """
-    return _made(name, TOOLS.load(ALIASES.get(name, name)))
+    return _made(name, TOOLS.load(ALIASES.get(name, name)), options)
 
 
 def recorded_tool(name: str) -> Tool[Any, Any]:
     """The tool that a model or a record named; no code is run for it. Raises as `make_tool`."""
-    return _made(name, TOOLS.load_recorded(ALIASES.get(name, name)))
+    return _made(name, TOOLS.load_recorded(ALIASES.get(name, name)), {})
 
 
-def _made(spec: str, kind: type[Tool[Any, Any]]) -> Tool[Any, Any]:
+def _made(spec: str, kind: type[Tool[Any, Any]], options: Mapping[str, JsonValue]) -> Tool[Any, Any]:
     missing = [name for name in ("name", "description", "arguments", "result") if not hasattr(kind, name)]
     if missing:
         raise ToolError(f"{spec} is a tool without {', '.join(missing)}: give the class these attributes.")
     try:
-        return kind()
-    except TypeError as error:  # an abstract method, or a constructor with arguments
+        return kind(**options)
+    except TypeError as error:  # an abstract method, or a constructor that takes other arguments
+        given = f"the options {', '.join(options)}" if options else "no arguments"
         raise ToolError(
-            f"{spec} cannot be made: {error}. A tool has a method `run`, and is made without arguments."
+            f"{spec} cannot be made with {given}: {error}. A tool has a method `run`, and every argument of its "
+            "constructor has a default."
         ) from error

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 
-from saccade.errors import ModelLostError, ModelRefusedError, SaccadeError, SandboxLostError
+from saccade.errors import ModelLostError, ModelRefusedError, SaccadeError, SandboxLostError, ToolLostError
 from saccade.record.trajectory import StopReason
 from saccade.sft.synth.made import Made, is_right
 
@@ -16,6 +16,7 @@ _OUTAGE: dict[str, type[SaccadeError]] = {
     StopReason.MODEL_LOST.value: ModelLostError,
     StopReason.MODEL_REFUSED.value: ModelRefusedError,
     StopReason.SANDBOX_LOST.value: SandboxLostError,
+    StopReason.TOOL_LOST.value: ToolLostError,
     "writer lost": ModelLostError,
 }
 

@@ -1,0 +1,62 @@
+"""`saccade tools serve`: typed tools for other processes and hosts, over HTTP.
+
+The token is read as `saccade sandbox serve` reads its own, from a file or from the environment.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from saccade.cli.sandbox import read_token
+from saccade.cli.web import serve_app
+
+TOKEN_VARIABLE = "SACCADE_TOOLS_TOKEN"
+
+app = typer.Typer(no_args_is_help=True, add_completion=False, rich_markup_mode=None)
+
+
+@app.callback()
+def tools() -> None:
+    """Typed tools for other processes and hosts."""
+
+
+@app.command(
+    epilog="The other side: --tools http://HOST:PORT with the same token in SACCADE_TOOLS_TOKEN (docs/tools.md). There "
+    "is no encryption: between machines, put a TLS proxy in front. Stop with Ctrl-C."
+)
+def serve(
+    file: Annotated[
+        Path | None,
+        typer.Argument(metavar="[TOOLS.TOML]", help="Groups of tools; without it, every tool that is installed."),
+    ] = None,
+    host: Annotated[str, typer.Option(help="Address to listen on; 0.0.0.0 or :: for every interface.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65_535, help="Port; 0 takes a free one.")] = 8730,
+    token_file: Annotated[
+        Path | None, typer.Option(help="File with the token; without it, the variable SACCADE_TOOLS_TOKEN is used.")
+    ] = None,
+    no_token: Annotated[
+        bool, typer.Option("--no-token", help="Ask nobody for a token. Only for a loopback address.")
+    ] = False,
+    ray: Annotated[
+        bool, typer.Option("--ray", help="A deployment of Ray Serve for each group, in place of processes here.")
+    ] = False,
+) -> None:
+    """Run typed tools for other processes and hosts."""
+    from saccade.record.settings import load_settings
+    from saccade.serve.tools.settings import ToolServeSettings
+
+    settings = load_settings(ToolServeSettings, file, [])
+    token = read_token(token_file, host, no_token=no_token, variable=TOKEN_VARIABLE)
+    if ray:
+        from saccade.serve.tools.ray_serve import serve_on_ray
+
+        serve_on_ray(settings, token, host, port, lambda where: print(f"saccade tools: {where}", flush=True))
+        return
+    from saccade.serve.tools.app import ToolService, tools_app
+    from saccade.serve.tools.backend import PooledBackend
+
+    application = tools_app(ToolService(PooledBackend(settings), settings.server), token)
+    raise typer.Exit(serve_app(application, host, port, "saccade tools: {url}"))

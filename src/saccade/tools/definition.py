@@ -1,0 +1,66 @@
+"""What is known of a tool without calling it: names, texts, schemas, what must be installed, and what a call costs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from importlib.util import find_spec
+
+from pydantic import JsonValue
+
+
+class Cost(StrEnum):
+    """What a call costs, roughly."""
+
+    LIGHT = "light"
+    """Milliseconds on one CPU core."""
+    MEDIUM = "medium"
+    """Up to seconds on one CPU core."""
+    HEAVY = "heavy"
+    """Wants an accelerator."""
+
+
+@dataclass(frozen=True, slots=True)
+class Needs:
+    """What must be installed beyond Saccade's own dependencies."""
+
+    modules: tuple[str, ...] = ()
+    """Top-level Python modules."""
+    weights: str | None = None
+    """The model weights that are loaded, or None."""
+    install: str = ""
+    """The command that installs all of it."""
+
+    def missing(self) -> tuple[str, ...]:
+        """The modules that cannot be found."""
+        return tuple(name for name in self.modules if find_spec(name) is None)
+
+
+@dataclass(frozen=True, slots=True)
+class Alias:
+    """Another name of a tool, under which published models call it, and how its arguments map to the tool's own."""
+
+    name: str
+    rename: Mapping[str, str] = field(default_factory=dict)
+    """Argument as it is written under this alias -> argument of the tool."""
+    given: Mapping[str, JsonValue] = field(default_factory=dict)
+    """Arguments that the alias implies; they cannot be written under it."""
+    ignored: tuple[str, ...] = ()
+    """Arguments that are accepted and have no effect, such as a label for the reader."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolDefinition:
+    """What a caller needs to know of a tool."""
+
+    name: str
+    aliases: tuple[Alias, ...]
+    description: str
+    """One paragraph that a model may read."""
+    parameters: dict[str, JsonValue]
+    """JSON Schema of the arguments."""
+    returns: dict[str, JsonValue]
+    """JSON Schema of the value."""
+    needs: Needs
+    cost: Cost

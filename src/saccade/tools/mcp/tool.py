@@ -1,0 +1,157 @@
+"""One tool of an MCP server as a model calls it here: checked against its schema, within a time limit, outages LOST."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import tempfile
+from collections.abc import Mapping
+from concurrent.futures import Future
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from saccade.errors import MediaError, ToolError, ToolLostError, UnavailableError
+from saccade.record.status import Status
+from saccade.tools.background import in_background
+from saccade.tools.base import TASK
+from saccade.tools.context import ToolContext
+from saccade.tools.definition import Cost, Needs, ToolDefinition
+from saccade.tools.mcp.connection import McpConnection, connection_to
+from saccade.tools.mcp.pictures import filled, taken, wants_text
+from saccade.tools.offered import OutsideTool, done
+from saccade.tools.problem import Problem, ProblemKind
+from saccade.tools.result import ToolPicture, ToolResult, failed
+from saccade.tools.settings import ToolCallSettings
+
+if TYPE_CHECKING:
+    import mcp_types as types
+
+_NAMES = " Where it takes a picture, give the picture's name, such as image_1."
+_NO_NAME = re.compile(r"[^A-Za-z0-9_-]+")
+_INVALID_PARAMS: Final = -32602
+_KINDS: Final = {"required": ProblemKind.SCHEMA, "additionalProperties": ProblemKind.ARGUMENT_NAME}
+
+
+class McpTool(OutsideTool):
+    """See the module's head."""
+
+    def __init__(self, connection: McpConnection, told: types.Tool, settings: ToolCallSettings) -> None:
+        self._connection, self._settings = connection, settings
+        self._told_name, self._schema = told.name, told.input_schema
+        self.name = _NO_NAME.sub("_", told.name)
+        description = " ".join((told.description or told.title or told.name).split())
+        self._definition = ToolDefinition(
+            name=self.name,
+            aliases=(),
+            description=description.rstrip(".") + "." + (_NAMES if wants_text(told.input_schema) else ""),
+            parameters=dict(told.input_schema),
+            returns=dict(told.output_schema or {}),
+            needs=Needs(),
+            cost=Cost.MEDIUM,
+        )
+
+    @property
+    def definition(self) -> ToolDefinition:
+        return self._definition
+
+    def submit(self, arguments: object, context: ToolContext, *, alias: str | None = None) -> Future[ToolResult]:
+        if not isinstance(arguments, Mapping):
+            problem = Problem(ProblemKind.SCHEMA, "Arguments are a JSON object. Write them as one.")
+            return done(failed(self.name, Status.ERROR, problem))
+        given = {str(name): value for name, value in arguments.items()}
+        if TASK not in self._schema.get("properties", {}):
+            given.pop(TASK, None)  # VISTA's words beside the name of a tool
+        return in_background(self._call(given, context))
+
+    async def _call(self, given: dict[str, Any], context: ToolContext) -> ToolResult:
+        with tempfile.TemporaryDirectory(prefix="saccade-mcp-") as folder:
+            own = Path(folder) if self._connection.is_local else None
+            try:
+                arguments = await asyncio.to_thread(filled, given, self._schema, context, own)
+            except MediaError as error:
+                return self._lost(f"an image of the task cannot be decoded: {error}")
+            if (problem := self._mistake(arguments)) is not None:
+                return failed(self.name, Status.ERROR, problem)
+            try:
+                client = await self._connection.client()
+                async with asyncio.timeout(self._settings.seconds):
+                    result = await client.call_tool(self._told_name, arguments)
+            except TimeoutError:
+                message = f"{self.name} took longer than {self._settings.seconds:g} s. Use other arguments or tools."
+                return failed(self.name, Status.TIMEOUT, Problem(ProblemKind.TOOL_FAILURE, message))
+            except ToolLostError as error:
+                return self._lost(str(error))
+            except Exception as error:  # of many kinds: the server ended, the connection broke, an error of JSON-RPC
+                return await self._broken(error)
+        return await asyncio.to_thread(self._read, result, context)
+
+    async def _broken(self, error: Exception) -> ToolResult:
+        from mcp import MCPError
+
+        if isinstance(error, MCPError) and error.code == _INVALID_PARAMS:
+            return failed(self.name, Status.ERROR, Problem(ProblemKind.ARGUMENT_FORMAT, str(error)[:2000]))
+        await self._connection.close()  # the next call opens it anew
+        return self._lost(f"{self._connection.where}: {type(error).__name__}: {str(error)[:300]}")
+
+    def _mistake(self, arguments: Mapping[str, Any]) -> Problem | None:
+        from jsonschema import Draft202012Validator
+
+        errors = list(Draft202012Validator(self._schema).iter_errors(arguments))
+        if not errors:
+            return None
+        lines = [f"{'.'.join(map(str, item.path)) or 'arguments'}: {item.message[:200]}" for item in errors[:4]]
+        kind = _KINDS.get(str(errors[0].validator), ProblemKind.ARGUMENT_FORMAT)
+        known = ", ".join(self._schema.get("properties", {}))
+        return Problem(kind, f"{'; '.join(lines)}. Arguments are {known or '(none)'}.")
+
+    def _read(self, result: types.CallToolResult, context: ToolContext) -> ToolResult:
+        lines, images = [], []
+        for item in result.content:
+            if item.type == "text":
+                lines.append(item.text)
+            elif item.type == "image":
+                image = taken(item.data)
+                if isinstance(image, str):
+                    lines.append(image)
+                else:
+                    images.append(image)
+            else:
+                lines.append(f"(Content of type {item.type} was left out.)")
+        text = "\n".join(lines)
+        if result.is_error:
+            return failed(self.name, Status.ERROR, Problem(ProblemKind.TOOL_FAILURE, text or f"{self.name} failed."))
+        names = context.fresh_names(self.name for _ in images)
+        pictures = tuple(ToolPicture(name, image) for name, image in zip(names, images, strict=True))
+        told = [f"New image {p.name}: {p.image.width} × {p.image.height} pixels." for p in pictures]
+        value = {"text": text, "structured": result.structured_content}
+        return ToolResult(self.name, Status.OK, value, pictures, "\n".join([*lines, *told]) or "(no content)")
+
+    def _lost(self, detail: str) -> ToolResult:
+        return failed(self.name, Status.LOST, Problem(ProblemKind.TOOL_FAILURE, "", detail))
+
+
+def mcp_tools(where: str, settings: ToolCallSettings) -> list[McpTool]:
+    """The tools of the MCP server that is started by a command, or lies at an address.
+
+    Raises:
+        UnavailableError: the package `mcp` is missing, or the server cannot be used.
+        ToolError: it has no tools.
+    """
+    connection = connection_to(where)
+
+    async def listed() -> list[types.Tool]:
+        client = await connection.client()
+        tools, cursor = [], None
+        while True:
+            page = await client.list_tools(cursor=cursor)
+            tools += page.tools
+            if (cursor := page.next_cursor) is None:
+                return tools
+
+    try:
+        told = in_background(listed()).result()
+    except ToolLostError as error:
+        raise UnavailableError(f"{error} Check the command or the address after mcp:.") from error
+    if not told:
+        raise ToolError(f"the MCP server {where} offers no tools.")
+    return [McpTool(connection, tool, settings) for tool in told]

@@ -1,0 +1,1 @@
+"""Typed tools that a server runs, seen from the side that calls them."""

@@ -1,0 +1,1 @@
+"""Typed tools in processes of their own, which can be ended."""

@@ -1,0 +1,74 @@
+"""The worker process: makes each tool once, keeps it with its weights, and does one job after the other.
+
+It ends when the other side closes the socket, and is killed by the kernel when that process dies, also in the middle of
+a call. What a tool prints goes to standard error.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import logging
+import os
+import pickle
+import resource
+import signal
+import sys
+from multiprocessing.connection import Connection
+from typing import Any
+
+from saccade.errors import SaccadeError, UnavailableError
+from saccade.tools.base import Tool
+from saccade.tools.registry import ToolSource
+from saccade.tools.workers.wire import WorkerFault, WorkerJob, WorkerReply, WorkerState
+
+_PR_SET_PDEATHSIG = 1
+
+
+def main(descriptor: int, parent: int) -> None:
+    """Serve the process `parent` at the other end of the socket `descriptor` until it is closed."""
+    _die_with(parent)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's business
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # writing out gigabytes of weights takes minutes
+    logging.getLogger("saccade").addHandler(logging.NullHandler())  # what failed is told, and logged, by the parent
+    tools: dict[str, Tool[Any, Any]] = {}
+    with Connection(descriptor) as connection:
+        _send(connection, WorkerState.READY)
+        while True:
+            try:
+                job = pickle.loads(connection.recv_bytes())
+            except EOFError:
+                return
+            _send(connection, _done(job, tools, connection))
+
+
+def _done(job: WorkerJob, tools: dict[str, Tool[Any, Any]], connection: Connection) -> WorkerReply:
+    try:
+        tool = _tool(job.source, tools)
+        _send(connection, WorkerState.LOADED)
+        return tool.call_batch(job.calls)
+    except SaccadeError as error:
+        return WorkerFault(str(error))
+
+
+def _tool(source: ToolSource, tools: dict[str, Tool[Any, Any]]) -> Tool[Any, Any]:
+    key = repr(source)
+    if key not in tools:
+        tool = source.make()
+        try:
+            if not tool.needs.missing():
+                tool.load()
+        except UnavailableError:
+            return tool  # the call says so, and the next one tries again
+        tools[key] = tool
+    return tools[key]
+
+
+def _send(connection: Connection, reply: WorkerReply) -> None:
+    connection.send_bytes(pickle.dumps(reply, protocol=pickle.HIGHEST_PROTOCOL))
+
+
+def _die_with(parent: int) -> None:
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
+    if os.getppid() != parent:  # it died before that was set
+        os._exit(1)

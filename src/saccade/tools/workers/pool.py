@@ -1,0 +1,242 @@
+"""A queue of tool calls and the worker processes that do them.
+
+Workers are started when there is work for them and kept, with the weights that they loaded. A call that passes its time
+limit ends its worker and is a `TIMEOUT`; a call whose worker dies is tried once more in a new one, alone. Who is at
+fault then decides: a tool that crashed twice gives `KILLED`, a worker that was killed from outside or cannot start
+gives `LOST`. Neither ends this process, nor does a thread of it wait for a tool that hangs.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+from collections import Counter, deque
+from collections.abc import Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from typing import Final
+
+from saccade.errors import ToolLostError
+from saccade.record.status import Status
+from saccade.tools.base import ToolCallInput
+from saccade.tools.problem import Problem, ProblemKind
+from saccade.tools.registry import ToolSource
+from saccade.tools.result import ToolResult, failed
+from saccade.tools.workers.process import Worker, WorkerDiedError, WorkerTimeoutError
+from saccade.tools.workers.wire import WorkerJob
+
+_log = logging.getLogger(__name__)
+
+TRIES: Final = 2
+"""How often a call is begun whose worker dies."""
+
+
+@dataclass(frozen=True, slots=True)
+class PooledTool:
+    """A tool as a pool runs it."""
+
+    name: str
+    source: ToolSource
+    seconds: float
+    """Time limit of a call, or of a batch."""
+    batch: int = 1
+    """Most calls that are given to it at once."""
+
+
+@dataclass
+class _Waiting:
+    tool: PooledTool
+    call: ToolCallInput
+    future: Future[ToolResult] = field(default_factory=Future)
+    deaths: int = 0
+
+
+@dataclass
+class PoolCounts:
+    """What a pool did so far."""
+
+    results: Counter[tuple[str, str]] = field(default_factory=Counter)
+    """By tool and status."""
+    restarts: Counter[str] = field(default_factory=Counter)
+    """Workers that were ended or died, by reason: `timeout`, `died`."""
+    batches: Counter[int] = field(default_factory=Counter)
+    """Jobs by the number of their calls."""
+
+
+class WorkerPool:
+    """At most `workers` processes. Any thread may submit; nothing is started before."""
+
+    def __init__(self, workers: int, threads: int = 1) -> None:
+        """`threads` of numerical libraries for each worker."""
+        self.counts = PoolCounts()
+        self._workers, self._threads = workers, threads
+        self._queue: deque[_Waiting] = deque()
+        self._changed = threading.Condition()
+        self._busy = 0
+        self._served: list[_Server] = []
+        self._closed = False
+        self._owner = os.getpid()
+
+    def submit(self, tool: PooledTool, call: ToolCallInput) -> Future[ToolResult]:
+        """Have a call done; the future gives a typed result and raises nothing. Cancelling it leaves the queue."""
+        return self.submit_all([(tool, call)])[0]
+
+    def submit_all(self, calls: Sequence[tuple[PooledTool, ToolCallInput]]) -> list[Future[ToolResult]]:
+        """Have calls done; neighbours of one tool come into one batch, as far as its size allows."""
+        made = [_Waiting(tool, call) for tool, call in calls]
+        with self._changed:
+            if not self._closed:
+                self._queue.extend(made)
+                while len(self._queue) > len(self._served) - self._busy and len(self._served) < self._workers:
+                    self._served.append(_Server(self, self._threads))
+                self._changed.notify(len(made))
+                return [waiting.future for waiting in made]
+        for waiting in made:
+            _finish(waiting, _lost(waiting.tool, "the pool of worker processes was closed"))
+        return [waiting.future for waiting in made]
+
+    @property
+    def queued(self) -> int:
+        """Calls that wait for a worker."""
+        return len(self._queue)
+
+    @property
+    def running(self) -> int:
+        """Workers that are at work or starting."""
+        return self._busy
+
+    def pids(self) -> tuple[int, ...]:
+        """The worker processes that there are."""
+        return tuple(server.worker.pid for server in self._served if server.worker is not None)
+
+    def close(self) -> None:
+        """End all workers at once; calls under way and waiting are lost. Idempotent; does nothing in a fork."""
+        if os.getpid() != self._owner:
+            return
+        with self._changed:
+            self._closed = True
+            left, self._queue = list(self._queue), deque()
+            self._changed.notify_all()
+        for server in self._served:
+            server.kill()
+        for waiting in left:
+            _finish(waiting, _lost(waiting.tool, "the pool of worker processes was closed"))
+
+    def take(self) -> list[_Waiting] | None:
+        """The next calls to do together, all of one tool; None when the pool is closed. Waits for one."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._queue or self._closed)
+            if self._closed:
+                return None
+            self._busy += 1
+            first = self._queue.popleft()
+            taken = [first]
+            if not first.deaths:
+                fitting = (item for item in self._queue if item.tool == first.tool and not item.deaths)
+                taken += [item for item, _ in zip(fitting, range(first.tool.batch - 1), strict=False)]
+            for item in taken[1:]:
+                self._queue.remove(item)
+        return [item for item in taken if item.future.running() or item.future.set_running_or_notify_cancel()]
+
+    def rest(self) -> None:
+        """What was taken is done with."""
+        with self._changed:
+            self._busy -= 1
+
+    def again(self, taken: Sequence[_Waiting]) -> None:
+        """Put calls whose worker died back to the front, each to be done alone."""
+        with self._changed:
+            if not self._closed:
+                self._queue.extendleft(reversed(taken))
+                self._changed.notify(len(taken))
+                return
+        for item in taken:
+            _finish(item, _lost(item.tool, "the pool of worker processes was closed"))
+
+    def finish(self, waiting: _Waiting, result: ToolResult) -> None:
+        """Hand out a result."""
+        with self._changed:
+            self.counts.results[waiting.tool.name, result.status.value] += 1
+        if result.status is Status.ERROR and result.problem is not None and result.problem.detail:
+            _log.warning("the tool %s failed: %s", waiting.tool.name, result.problem.detail)
+        _finish(waiting, result)
+
+
+class _Server:
+    """A thread that feeds one worker process, and starts another when it is gone."""
+
+    def __init__(self, pool: WorkerPool, threads: int) -> None:
+        self.worker: Worker | None = None
+        self._pool, self._threads = pool, threads
+        # A daemon: a tool that hangs holds up no exit; the worker dies with this process.
+        threading.Thread(target=self._serve, name="saccade-tools", daemon=True).start()
+
+    def kill(self) -> None:
+        if (worker := self.worker) is not None:
+            worker.kill()
+
+    def _serve(self) -> None:
+        while (taken := self._pool.take()) is not None:
+            try:
+                if taken:
+                    self._do(taken)
+            finally:
+                self._pool.rest()
+
+    def _do(self, taken: list[_Waiting]) -> None:
+        tool = taken[0].tool
+        counts = self._pool.counts
+        counts.batches[len(taken)] += 1
+        try:
+            if self.worker is None:
+                self.worker = Worker(self._threads)
+            job = WorkerJob(tool.source, tuple(item.call for item in taken))
+            results = self.worker.call(job, tool.seconds)
+        except WorkerTimeoutError:
+            self.worker = None
+            counts.restarts["timeout"] += 1
+            self._give_up(taken, _timed_out(tool))
+        except WorkerDiedError as error:
+            self.worker = None
+            counts.restarts["died"] += 1
+            _log.warning("a worker process of tools died in a call of %s: %s", tool.name, error)
+            self._give_up(taken, _lost(tool, str(error)) if error.from_outside else _killed(tool, str(error)))
+        except (ToolLostError, OSError) as error:
+            self.kill()
+            self.worker = None
+            _log.warning("a call of the tool %s is lost: %s", tool.name, error)
+            for item in taken:
+                self._pool.finish(item, _lost(tool, str(error)))
+        else:
+            for item, result in zip(taken, results, strict=True):
+                self._pool.finish(item, result)
+
+    def _give_up(self, taken: list[_Waiting], result: ToolResult) -> None:
+        """Try again what may not be at fault; end what was alone and had its tries."""
+        for item in taken:
+            item.deaths += 1
+        alone = len(taken) == 1
+        if alone and (result.status is Status.TIMEOUT or taken[0].deaths >= TRIES):
+            self._pool.finish(taken[0], result)
+        else:
+            self._pool.again(taken)
+
+
+def _finish(waiting: _Waiting, result: ToolResult) -> None:
+    if waiting.future.running() or waiting.future.set_running_or_notify_cancel():
+        waiting.future.set_result(result)
+
+
+def _lost(tool: PooledTool, detail: str) -> ToolResult:
+    return failed(tool.name, Status.LOST, Problem(ProblemKind.TOOL_FAILURE, "", f"{tool.name}: {detail}"))
+
+
+def _timed_out(tool: PooledTool) -> ToolResult:
+    message = f"{tool.name} took longer than {tool.seconds:g} s and was ended. Use a smaller region or another tool."
+    return failed(tool.name, Status.TIMEOUT, Problem(ProblemKind.TOOL_FAILURE, message))
+
+
+def _killed(tool: PooledTool, detail: str) -> ToolResult:
+    message = f"{tool.name} crashed. The same call will crash again: use other arguments or another tool."
+    return failed(tool.name, Status.KILLED, Problem(ProblemKind.TOOL_FAILURE, message, f"twice: {detail}"))

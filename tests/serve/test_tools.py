@@ -1,0 +1,225 @@
+"""Tools behind a real HTTP server: the same results as here, uploads once, limits, outages, back-pressure, metrics."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+from PIL import Image
+from tests.episode.support import stored_task
+from tests.serve.tool_server import SETTINGS, TOKEN, Heard, tool_server
+from tests.tools.tricky import HERE
+
+from saccade.dialects.registry import load_dialect
+from saccade.episode.drive import run_episode
+from saccade.episode.equip import equipped
+from saccade.episode.plan import Plan
+from saccade.errors import SettingsError, ToolError, UnavailableError
+from saccade.media.store import MediaStore
+from saccade.models.scripted import ScriptedModel
+from saccade.record.action import Answer, ToolCall
+from saccade.record.status import Status
+from saccade.record.trajectory import StopReason
+from saccade.serve.tools.backend import PooledBackend
+from saccade.serve.tools.settings import ToolServeSettings
+from saccade.tools.context import Numbering, ToolContext
+from saccade.tools.problem import ProblemKind
+from saccade.tools.registry import make_tool
+from saccade.tools.result import ToolResult
+from saccade.tools.served.tool import served_tools
+from saccade.tools.settings import ToolCallSettings
+from saccade.tools.toolbox import Toolbox
+
+EMPTY = ToolContext({})
+Served = tuple[str, Heard, PooledBackend]
+
+
+@pytest.fixture(scope="module")
+def served() -> Iterator[Served]:
+    with tool_server() as up:
+        yield up
+
+
+@pytest.fixture(autouse=True)
+def _token(monkeypatch: pytest.MonkeyPatch, _scrubbed_environment: None) -> None:
+    monkeypatch.setenv("SACCADE_TOOLS_TOKEN", TOKEN)
+
+
+def box(url: str, **settings: float) -> Toolbox:
+    return Toolbox(served_tools(url, ToolCallSettings.model_validate(settings)))
+
+
+def test_results_are_those_of_the_tool_itself_and_a_picture_is_uploaded_once(served: Served, tmp_path: Path) -> None:
+    url, heard, _ = served
+    store = MediaStore(tmp_path)
+    image = Image.effect_noise((90, 60), 80).convert("RGB")
+    context = ToolContext({"scene": store.open(store.put_image(image))}, numbering=Numbering("image_", 1))
+    tools, here = box(url), Toolbox([make_tool("crop"), make_tool("color_stats")])
+    assert {tool.name for tool in tools.definitions} == {"crop", "color_stats", "tricky"}
+    assert tools.definitions[0].parameters == here.definitions[0].parameters
+    before = heard.requests["PUT media"]
+    for name, arguments in (
+        ("crop", {"box": [10, 10, 40, 30], "scale": 2}),
+        ("zoom_in", {"bbox_2d": [0, 0, 50, 50]}),
+        ("crop", {"bx": 1}),
+        ("color_stats", {"image": "scene", "task": "the colours"}),
+        ("crop", {"image": "other", "box": [0, 0, 9, 9]}),
+        ("corp", {}),
+    ):
+        there, expected = tools.call(name, arguments, context), here.call(name, arguments, context)
+        assert (there.status, there.value, there.problem and there.problem.kind) == (
+            expected.status,
+            expected.value,
+            expected.problem and expected.problem.kind,
+        )
+        if name != "corp":
+            assert there.text == expected.text
+        assert [item.name for item in there.pictures] == [item.name for item in expected.pictures]
+        for one, two in zip(there.pictures, expected.pictures, strict=True):
+            assert one.image.tobytes() == two.image.tobytes()
+    assert heard.requests["PUT media"] == before + 1
+    with pytest.raises(ToolError, match="has no tool ocr"):
+        served_tools(f"{url}#crop,ocr", ToolCallSettings())
+    assert [tool.name for tool in served_tools(f"{url}#crop", ToolCallSettings())] == ["crop"]
+
+
+def test_the_time_limit_of_the_host_holds_and_a_crash_is_typed(served: Served) -> None:
+    url, _, _ = served
+    hung = box(url, seconds=0.4).call("tricky", {"seconds": 60}, EMPTY)
+    assert hung.status is Status.TIMEOUT
+    assert "0.4 s" in hung.text
+    assert box(url).call("tricky", {"do": "crash"}, EMPTY).status is Status.KILLED
+
+
+def test_an_outage_is_waited_for_and_then_lost(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    url, heard, _ = served
+    tools = box(url, retry_seconds=30)
+    heard.failing = 3
+    assert tools.call("tricky", {}, EMPTY).ok
+    lost = box(url, retry_seconds=0.3).call("tricky", {"do": "die"}, EMPTY)
+    assert (lost.status, lost.text) == (Status.LOST, "")
+    assert lost.problem is not None
+    assert "SIGKILL" in lost.problem.detail
+    with tool_server() as (other, _, _):
+        gone = box(other, retry_seconds=0.3)
+    assert gone.call("tricky", {}, EMPTY).status is Status.LOST
+    with pytest.raises(UnavailableError, match="cannot be used"):
+        served_tools(other, ToolCallSettings())
+    monkeypatch.setenv("SACCADE_TOOLS_TOKEN", "wrong" * 5)
+    with pytest.raises(UnavailableError, match="another token"):
+        served_tools(url, ToolCallSettings())
+
+
+async def test_a_full_queue_is_waited_for(tmp_path: Path) -> None:
+    settings = {"server": {"max_waiting": 2}, "groups": {"one": {"tools": (HERE,), "workers": 1}}}
+    with tool_server(ToolServeSettings.model_validate(settings)) as (url, heard, _):
+        tools = await asyncio.to_thread(box, url)
+        calls = [tools.call_async("tricky", {"seconds": 0.05}, EMPTY) for _ in range(8)]
+        results = await asyncio.gather(*calls)
+        assert all(result.ok for result in results)
+        assert heard.requests["POST tools"] > 8  # some were told to come again
+        async with httpx.AsyncClient(headers={"authorization": f"Bearer {TOKEN}"}) as client:
+            assert 'end="429"' in (await client.get(f"{url}/v1/metrics")).text
+
+
+async def test_health_metrics_and_what_breaks_the_wire(served: Served) -> None:
+    url, _, _ = served
+    async with httpx.AsyncClient() as nobody:
+        assert (await nobody.get(f"{url}/v1/health")).json() == {"status": "healthy"}
+        for path in ("tools", "metrics"):
+            assert (await nobody.get(f"{url}/v1/{path}")).status_code == 401
+    async with httpx.AsyncClient(headers={"authorization": f"Bearer {TOKEN}"}) as client:
+        text = (await client.get(f"{url}/v1/metrics")).text
+        assert 'saccade_tool_calls_total{tool="crop",end="ok"}' in text
+        assert 'saccade_tool_batches_total{group="light"}' in text
+        assert 'saccade_tool_worker_restarts_total{group="tricky"}' in text
+        ok = {"arguments": {}, "seconds": 5}
+        missing = {**ok, "media": [{"name": "a", "kind": "image", "sha256": "0" * 64}]}
+        for name, body, code in (
+            ("crop", {"arguments": {}}, 422),
+            ("crop", {**ok, "alias": "say"}, 422),
+            ("nothing", ok, 404),
+            ("crop", missing, 409),
+            ("crop", {**ok, "seconds": 0}, 422),
+        ):
+            assert (await client.post(f"{url}/v1/tools/{name}/calls", json=body)).status_code == code, body
+        for path, data in (("0" * 64, b"x"), ("zz", b"x")):
+            assert (await client.put(f"{url}/v1/media/image/{path}", content=data)).status_code == 422
+
+
+async def test_an_episode_with_served_tools_and_one_whose_server_is_gone(served: Served, tmp_path: Path) -> None:
+    url, _, _ = served
+    store = MediaStore(tmp_path)
+    calls = ToolCallSettings(retry_seconds=0.2)
+    dialect, tools = await asyncio.to_thread(equipped, load_dialect("vista"), [f"{url}#crop"], calls)
+    call = dialect.write(ToolCall(name="crop", arguments={"box": [0, 0, 8, 8]}), "I look.")
+    done = dialect.write(Answer(text="done"), "Seen.")
+    plan = Plan(stored_task(store), dialect)
+    played = await run_episode(plan, ScriptedModel([call, done]), None, store, tools=tools)
+    assert played.answer == "done"
+    assert played.turns[0].execution is not None
+    assert len(played.turns[0].execution.pictures) == 1
+    with tool_server() as (other, _, _):
+        dialect, tools = await asyncio.to_thread(equipped, load_dialect("vista"), [f"{other}#crop"], calls)
+    lost = await run_episode(plan, ScriptedModel([call, done]), None, store, tools=tools)
+    assert (lost.stop, lost.lost) == (StopReason.TOOL_LOST, True)
+
+
+@pytest.mark.parametrize(
+    ("groups", "word"),
+    [
+        ({"a": {"tools": ("crop",)}, "b": {"tools": ("crop",)}}, "more than one group"),
+        ({"a": {"tools": ("crop", "zoom_in")}}, "called crop"),
+    ],
+)
+def test_groups_that_cannot_be(groups: dict[str, object], word: str) -> None:
+    with pytest.raises(SettingsError, match=word):
+        ToolServeSettings.model_validate({"groups": groups}).made()
+
+
+def test_options_reach_the_tool_or_are_refused() -> None:
+    settings = {"groups": {"a": {"tools": (HERE,)}}, "options": {HERE: {"weights": "nowhere"}}}
+    with tool_server(ToolServeSettings.model_validate(settings)) as (url, _, _):
+        result = box(url).call("tricky", {}, EMPTY)
+    assert (result.status, result.problem and result.problem.kind) == (Status.REFUSED, ProblemKind.UNAVAILABLE)
+    with pytest.raises(SettingsError, match="what no group has"):
+        ToolServeSettings.model_validate({**settings, "options": {"ocr": {}}}).made()
+    with pytest.raises(ToolError, match="options nothing"):
+        ToolServeSettings.model_validate({**settings, "options": {HERE: {"nothing": 1}}}).made()
+
+
+async def faults(calls: int, kills: int) -> list[ToolResult]:
+    """Calls to a server whose workers are killed at random, which delays, and is away for a moment."""
+    rng = random.Random(0)
+    with tool_server() as (url, heard, backend):
+        tools = await asyncio.to_thread(box, url, seconds=0.5, retry_seconds=20)
+
+        async def one(number: int) -> ToolResult:
+            await asyncio.sleep(rng.random() * calls / 40)
+            do = "crash" if number % 25 == 7 else rng.choice(["answer", "answer", "raise"])
+            return await tools.call_async("tricky", {"do": do, "seconds": 5.0 if number % 20 == 0 else 0.01}, EMPTY)
+
+        asked = [asyncio.ensure_future(one(number)) for number in range(calls)]
+        for _ in range(kills):
+            await asyncio.sleep(calls / 40 / kills)
+            heard.failing = rng.randrange(3)
+            for pool in backend.pools():
+                for pid in pool.pids():
+                    os.kill(pid, signal.SIGKILL)
+        return await asyncio.gather(*asked)
+
+
+@pytest.mark.parametrize(("calls", "kills"), [(40, 2), pytest.param(500, 30, marks=pytest.mark.slow)])
+async def test_every_call_beside_kills_and_outages_ends_typed(calls: int, kills: int) -> None:
+    results = await faults(calls, kills)
+    kinds = {result.status for result in results}
+    assert {Status.OK, Status.ERROR} <= kinds
+    assert kinds <= {Status.OK, Status.ERROR, Status.KILLED, Status.TIMEOUT, Status.LOST}
+    assert all((result.value is not None) is result.ok for result in results)
+    assert SETTINGS.groups["tricky"].workers == 3
