@@ -10,7 +10,7 @@ import asyncio
 import base64
 import tempfile
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import replace
 from typing import Self
@@ -19,8 +19,10 @@ from saccade.dialects.registry import DIALECTS
 from saccade.episode.asking import AskSettings, planned
 from saccade.episode.drive import run_episode
 from saccade.episode.effects import Ask, Event
+from saccade.episode.performer import EventCallback, unwatched
 from saccade.episode.plan import Plan
 from saccade.episode.suited import check_speaks, suited
+from saccade.episode.trajectories import begun
 from saccade.media.store import MediaStore
 from saccade.models.base import Model
 from saccade.models.sampling import check_sampling
@@ -38,8 +40,8 @@ from saccade.tools.toolbox import Toolbox
 class ServedEpisode:
     """An episode that is being played."""
 
-    def __init__(self, store: MediaStore) -> None:
-        self.store = store
+    def __init__(self, store: MediaStore, begun: Trajectory) -> None:
+        self.store, self.begun = store, begun
         self._turns: asyncio.Queue[Turn | None] = asyncio.Queue()
         self._seen = 0
         self._task: asyncio.Task[Trajectory]
@@ -53,6 +55,10 @@ class ServedEpisode:
         """The task that plays it."""
         self._task = task
         task.add_done_callback(self._ended)
+
+    def when_ended(self, then: Callable[[], None]) -> None:
+        """Call `then` once it has ended, however it did."""
+        self._task.add_done_callback(lambda _: then())
 
     async def turns(self) -> AsyncIterator[Turn]:
         """Each turn once it is complete, to the last."""
@@ -136,8 +142,12 @@ class AgentPool:
             self._slots.release()
 
     @asynccontextmanager
-    async def playing(self, asked: AgentQuestion) -> AsyncIterator[ServedEpisode]:
+    async def playing(
+        self, asked: AgentQuestion, *, watch: EventCallback = unwatched, cancel: asyncio.Event | None = None
+    ) -> AsyncIterator[ServedEpisode]:
         """The episode, begun; it ends with the context.
+
+        `watch` hears it in place of what `asked` needs to stream its turns; after `cancel` it ends as cancelled.
 
         Raises:
             RequestError: the model is not served here, or a limit is above the server's.
@@ -152,8 +162,11 @@ class AgentPool:
         with tempfile.TemporaryDirectory(prefix="saccade-request-") as folder:
             store = MediaStore(folder).limited(settings.media.limits)
             plan, tools = await self._plan(asked, settings, store)
-            play, start = ServedEpisode(store), time.monotonic()
-            episode = run_episode(plan, model, self._box(settings, plan), store, tools=tools, watch=play.watch)
+            play, start = ServedEpisode(store, begun(plan, model.name)), time.monotonic()
+            if watch is unwatched and asked.stream:
+                watch = play.watch
+            box = self._box(settings, plan)
+            episode = run_episode(plan, model, box, store, tools=tools, watch=watch, cancel=cancel)
             play.start(asyncio.create_task(episode))
             try:
                 yield play
