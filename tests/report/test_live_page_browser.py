@@ -58,7 +58,7 @@ def width(page: Page) -> int:
 
 
 def test_drop_ask_watch_share_and_history(browser: Browser, tmp_path: Path) -> None:
-    with live({"typing": Typing(seconds=0.02)}) as url, watched(browser, url) as page:
+    with live({"typing": Typing(seconds=0.1)}) as url, watched(browser, url) as page:
         give(page, picture())
         page.wait_for_selector("#media img")
         give(page, b"text", mime="text/plain")

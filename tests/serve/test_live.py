@@ -89,14 +89,14 @@ async def test_who_leaves_ends_it_and_nothing_stays(monkeypatch: pytest.MonkeyPa
             assert (await anext(stream))["kind"] == "begun"
             while not model.waiting:
                 await asyncio.sleep(0.01)
-            assert list(tmp_path.glob("saccade-request-*"))
+            assert list(tmp_path.glob("saccade-serve-*/*"))
             await stream.aclose()
         for _ in range(500):
-            if model.cancelled and not list(tmp_path.glob("saccade-request-*")):
+            if model.cancelled and not list(tmp_path.glob("saccade-serve-*/*")):
                 break
             await asyncio.sleep(0.01)
     assert model.cancelled == 1
-    assert not list(tmp_path.glob("saccade-request-*"))
+    assert not list(tmp_path.glob("saccade-serve-*/*"))
 
 
 async def test_the_page_holds_no_secret_and_may_ask_nobody_else() -> None:

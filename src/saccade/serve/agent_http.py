@@ -39,22 +39,27 @@ class EventStream(StreamingResponse):
 
 async def unless_gone(receive: Receive, work: Awaitable[T]) -> T:
     """What `work` gives; it is cancelled when the client goes away, and `ClientDisconnect` raised."""
-    task = asyncio.ensure_future(work)
-    gone = asyncio.ensure_future(_disconnected(receive))
+    own = asyncio.current_task()
+    assert own is not None
+    gone = False
+
+    async def leave() -> None:
+        nonlocal gone
+        while (await receive())["type"] != "http.disconnect":
+            pass
+        gone = True
+        own.cancel()
+
+    # Not a task for the work: this is on the way of every request.
+    leaving = asyncio.create_task(leave())
     try:
-        await asyncio.wait({task, gone}, return_when=asyncio.FIRST_COMPLETED)
-        if not task.done():
-            raise ClientDisconnect
-        return task.result()
+        return await work
+    except asyncio.CancelledError:
+        if gone and not own.uncancel():
+            raise ClientDisconnect from None
+        raise
     finally:
-        for pending in (task, gone):
-            pending.cancel()
-        await asyncio.gather(task, gone, return_exceptions=True)
-
-
-async def _disconnected(receive: Receive) -> None:
-    while (await receive())["type"] != "http.disconnect":
-        pass
+        leaving.cancel()
 
 
 async def read_json(request: Request, most: int) -> Any:

@@ -40,9 +40,10 @@ class LiveEvents:
 
     async def events(self, play: ServedEpisode) -> AsyncIterator[str]:
         """The events to the last, while `play` is played. Raises what the episode raised."""
-        growing = GrowingEpisode(play.begun, play.store, f"e{self.name[:12]}")
+        begun = play.begun()
+        growing = GrowingEpisode(begun, play.store, f"e{self.name[:12]}")
         play.when_ended(self._end)
-        yield live_event("begun", id=self.name, notes=list(play.begun.provenance.notes))
+        yield live_event("begun", id=self.name, notes=list(begun.provenance.notes))
         while not self._over or self._heard:
             await self._news.wait()
             self._news.clear()
