@@ -151,7 +151,7 @@ def test_side_by_side_in_the_dark_on_a_phone(browser: Browser) -> None:
 
 
 def test_the_keyboard_is_enough(browser: Browser) -> None:
-    with live({"typing": Typing(seconds=0.05), "other": Typing()}) as url, watched(browser, url) as page:
+    with live({"typing": Typing(seconds=2), "other": Typing()}) as url, watched(browser, url) as page:
 
         def focus_on(selector: str) -> None:
             for _ in range(40):

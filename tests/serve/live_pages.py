@@ -87,4 +87,5 @@ def watched(
     page.wait_for_selector("#examples .tile img, #token:not([hidden])")
     yield page
     context.close()
-    assert [fault for fault in faults if not any(f"status of {status} " in fault for status in told)] == []
+    unexpected = [fault for fault in faults if not any(f"status of {status} " in fault for status in told)]
+    assert not unexpected, unexpected
