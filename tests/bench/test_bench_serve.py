@@ -19,17 +19,21 @@ from saccade.sandbox.scripted import ScriptedSandbox
 
 @linux_only
 def test_every_figure_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(measured, "QUICK_SERVE", ServeScale(at_once=4, requests=8, memory_requests=16))
+    monkeypatch.setattr(measured, "QUICK_SERVE", ServeScale(at_once=4, requests=8, code_requests=8, memory_requests=16))
     file = tmp_path / "serve.json"
     assert main(["bench", "serve", "--quick", "--json", str(file)]) == 0
-    bare, code, memory = json.loads(file.read_text())["figures"]
+    bare, waiting, busy, memory, code = json.loads(file.read_text())["figures"]
     assert 0 < bare["value"] <= bare["other"] == 80
-    assert 0 < code["value"] <= code["other"] == 40
+    assert 0 < waiting["value"] <= waiting["other"] == 80
+    assert busy["value"] >= 0
+    assert round(busy["other"], 2) == 13.89  # one core for 90 % of 80 a second
     assert memory["other"] > 0
+    assert 0 < code["value"] <= 40
+    assert 0 < code["other"] <= 40
 
 
 async def test_a_refused_request_is_no_figure() -> None:
     model = ScriptedModel(lambda messages: "<answer>2</answer>", name="bench")
     async with serving({"bench": model}, sandbox=ScriptedSandbox([])) as url:
         with pytest.raises(SandboxError, match="refused"):  # no token is shown
-            await measured._worker(url.removesuffix("/v1"), iter(range(1)))
+            await measured._worker(url.removesuffix("/v1") + measured.ASK, iter(range(1)))

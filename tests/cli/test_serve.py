@@ -84,6 +84,7 @@ def test_a_script_is_served_with_a_token_and_ends_cleanly(tmp_path: Path) -> Non
     with running("--model", name, SACCADE_SERVE_TOKEN=TOKEN) as (url, line):
         assert name in line
         assert httpx.get(f"{url}/models").status_code == 401
+        assert "Content-Security-Policy" in httpx.get(url.removesuffix("v1")).text
         body = {"model": name, "messages": asking()}
         answer = httpx.post(f"{url}/chat/completions", json=body, headers={"authorization": f"Bearer {TOKEN}"})
         assert answer.json()["choices"][0]["message"]["content"] == "a"

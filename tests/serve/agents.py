@@ -64,13 +64,14 @@ async def serving(
     *,
     sandbox: Sandbox | None = None,
     allow_urls: bool = False,
+    token: str | None = TOKEN,
     base: Mapping[str, Any] | None = None,
     **settings: float,
 ) -> AsyncIterator[str]:
     """A real server on the loopback interface; gives its address with `/v1`."""
     chosen = AskSettings.model_validate({"model": next(iter(models)), "dialect": "pyvision", **(base or {})})
     pool = AgentPool(models, chosen, AgentServeSettings.model_validate(settings), sandbox=sandbox)
-    app = agent_app(pool, token=TOKEN, only_local=True, allow_urls=allow_urls)
+    app = agent_app(pool, token=token, only_local=True, allow_urls=allow_urls)
     config = uvicorn.Config(app, host="127.0.0.1", port=0, log_level="warning", timeout_graceful_shutdown=2)
     server = uvicorn.Server(config)
     task = asyncio.create_task(server.serve())

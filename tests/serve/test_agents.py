@@ -329,7 +329,7 @@ async def test_the_server_stops_while_it_answers() -> None:
 async def test_requests_at_once_see_nothing_of_each_other(tmp_path: Path) -> None:
     spying = (
         "<code>\n```python\nimport glob, os\n"
-        "found = [p for p in glob.glob('/tmp/**', recursive=True) if 'saccade-request' in p]\n"
+        "found = [p for p in glob.glob('/tmp/**', recursive=True) if 'saccade-serve' in p]\n"
         "open('mine.txt', 'w').write('x')\n"
         "print('SPY', found, sorted(os.listdir('.')), image_clue_0.getpixel((0, 0)), 'image_clue_1' in dir())\n"
         "```\n</code>"

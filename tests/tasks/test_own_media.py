@@ -60,7 +60,7 @@ def test_a_path_as_text_and_as_path_bytes_an_image_and_an_array_are_one_picture(
         assert picture.tobytes() == photo().tobytes()
     task = task_from_files("Which?", given, store)
     assert [item.name for item in task.media] == [
-        *("0-photo.png", "1-photo.png", "2-bytes", "3-picture", "4-array", "5-array")
+        *("0-photo.png", "1-photo.png", "2-picture", "3-picture", "4-array", "5-array")
     ]
 
 

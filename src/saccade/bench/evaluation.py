@@ -68,7 +68,7 @@ def measure_eval(scale: EvalScale, on_progress: Callable[[str], None] = lambda w
         _play(root / "again", WITHOUT, scale.bare_samples, scale.at_once)
         after = own_memory()
         on_progress("samples with code, and calls straight to the sandbox")
-        code, straight = _in_turns(root, scale)
+        code, calls = _in_turns(root, scale)
         on_progress("samples with code over HTTP")
         served = _served(root, scale)
         on_progress("a long run that is continued")
@@ -81,11 +81,11 @@ def measure_eval(scale: EvalScale, on_progress: Callable[[str], None] = lambda w
             code,
             "per second",
             "pause, call, pause straight to the sandbox",
-            straight,
+            calls,
             "≥ 90 % of it",
-            code >= 0.9 * straight,
+            code >= 0.9 * calls,
         ),
-        LoopFigure("the same calls straight to the sandbox", straight, "per second", "the model alone", ideal / 2),
+        LoopFigure("the same calls straight to the sandbox", calls, "per second", "the model alone", ideal / 2),
         LoopFigure("samples with code, the model behind HTTP", served, "per second", "the model in this process", code),
         LoopFigure(f"samples without code, {at_once}", bare, "per second", "the model alone", ideal),
         LoopFigure(
@@ -150,11 +150,11 @@ def _play(root: Path, dialect: str, count: int, at_once: int, model: str = "") -
 
 def _in_turns(root: Path, scale: EvalScale) -> tuple[float, float]:
     """Samples with code per second, and calls straight to the sandbox; in turns, so other work disturbs both alike."""
-    code = straight = 0.0
+    code = calls = 0.0
     for number in range(scale.rounds):
         code += scale.samples / _play(root / f"code{number}", WITH_CODE, scale.samples, scale.at_once)
-        straight += scale.samples / asyncio.run(_straight(scale))
-    return scale.rounds * scale.samples / code, scale.rounds * scale.samples / straight
+        calls += scale.samples / asyncio.run(straight(scale.samples, scale.at_once))
+    return scale.rounds * scale.samples / code, scale.rounds * scale.samples / calls
 
 
 def _served(root: Path, scale: EvalScale) -> float:
@@ -171,10 +171,10 @@ def _served(root: Path, scale: EvalScale) -> float:
             server.kill()
 
 
-async def _straight(scale: EvalScale) -> float:
+async def straight(samples: int, at_once: int) -> float:
     """Sessions with one call per second; the model's time passes before the call and after it."""
     dialect = load_dialect(WITH_CODE)
-    left = iter(range(scale.samples))
+    left = iter(range(samples))
     start = time.perf_counter()
     async with LocalSandbox(limits=dialect.sandbox) as box:
 
@@ -187,8 +187,8 @@ async def _straight(scale: EvalScale) -> float:
                 await asyncio.sleep(SECONDS)
                 await session.close()
 
-        await asyncio.gather(*(worker() for _ in range(scale.at_once)))
-        return scale.samples / (time.perf_counter() - start)
+        await asyncio.gather(*(worker() for _ in range(at_once)))
+        return samples / (time.perf_counter() - start)
 
 
 def _continued(small: Path, root: Path, scale: EvalScale) -> float:

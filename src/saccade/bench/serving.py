@@ -1,9 +1,11 @@
 """`saccade bench serve`: what a server of agents costs beside its model, under load, and its memory over many requests.
 
 The server is a process of its own, with a model in it that answers after a fixed time and costs nothing, so no second
-HTTP is in the figures. The load comes from this process over connections that stay open, one for each request at once.
-What the model allows is the requests at once divided by its time for all turns of an episode; the machine's cores are
-shared by server and load.
+HTTP is in the figures. The load comes from this process over connections that stay open, one for each request at once;
+server and load share the machine. What the model allows is the requests at once divided by its time. Beside it stand an
+address of the same server that only waits for as long (what HTTP allows here) and the CPU of the server per request,
+which other work on the machine disturbs less. With code the bound is what model and sandbox allow: the same calls made
+straight to the sandbox in the same run.
 """
 
 from __future__ import annotations
@@ -19,13 +21,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-from saccade.bench.evaluation import SECONDS, WITH_CODE, WITHOUT
+from saccade.bench.evaluation import SECONDS, WITH_CODE, WITHOUT, straight
 from saccade.bench.loop import LoopFigure
-from saccade.bench.machine import memory_of
+from saccade.bench.machine import cpu_of, memory_of
+from saccade.bench.serving_process import PAUSE
 from saccade.errors import SandboxError
 
 SHARE = 0.9
-"""Of what the model allows; the target."""
+"""Of what is allowed; the target."""
+ASK = "/v1/chat/completions"
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,52 +38,83 @@ class ServeScale:
 
     at_once: int = 64
     requests: int = 2560
-    """In the rows that count requests per second."""
+    """Without code, that are counted."""
+    code_requests: int = 640
     memory_requests: int = 10_000
 
 
 FULL_SERVE = ServeScale()
-QUICK_SERVE = ServeScale(requests=256, memory_requests=512)
+QUICK_SERVE = ServeScale(requests=256, code_requests=64, memory_requests=512)
 
 
 def measure_serve(scale: ServeScale, on_progress: Callable[[str], None] = lambda what: None) -> list[LoopFigure]:
     """Every figure. Raises `SandboxError` if a request is not answered as it must be."""
+    full = scale == FULL_SERVE
+    at_once = f"{scale.at_once} at once"
     figures = []
-    for dialect, turns, words in ((WITHOUT, 1, "without code"), (WITH_CODE, 2, "with one call of code")):
-        on_progress(f"requests {words}")
-        allowed = scale.at_once / (SECONDS * turns)
-        with _server(dialect, scale.at_once) as (url, _):
-            asyncio.run(_load(url, scale.at_once, scale.at_once))  # warm
-            rate = asyncio.run(_load(url, scale.requests, scale.at_once))
-        figures.append(
-            LoopFigure(
-                f"requests {words}, {scale.at_once} at once",
-                rate,
-                "per second",
-                f"what a model of {1000 * SECONDS:.0f} ms allows",
-                allowed,
-                f"≥ {SHARE:.0%} of it",
-                rate >= SHARE * allowed if scale == FULL_SERVE else None,
-            )
-        )
-    on_progress("memory over many requests")
     with _server(WITHOUT, scale.at_once) as (url, process):
-        asyncio.run(_load(url, scale.memory_requests // 4, scale.at_once))
-        before = memory_of(process)
-        asyncio.run(_load(url, scale.memory_requests - scale.memory_requests // 4, scale.at_once))
-        after = memory_of(process)
-    figures.append(
+        on_progress("requests that only wait")
+        _rate(url, scale.at_once, scale.at_once, PAUSE)  # warm
+        bare = _rate(url, scale.requests, scale.at_once, PAUSE)
+        on_progress("requests without code")
+        _rate(url, scale.at_once, scale.at_once)
+        busy = cpu_of(process)
+        rate = _rate(url, scale.requests, scale.at_once)
+        busy = 1000 * (cpu_of(process) - busy) / scale.requests
+        figures += _without_code(scale, rate, bare, busy)
+        on_progress("memory over many requests")
+        figures.append(_memory(scale, url, process))
+    on_progress("requests with code, and calls straight to the sandbox")
+    with _server(WITH_CODE, scale.at_once) as (url, _):
+        _rate(url, scale.at_once, scale.at_once)
+        rate = _rate(url, scale.code_requests, scale.at_once)
+    calls = asyncio.run(straight(scale.code_requests, scale.at_once))
+    beside = "pause, call, pause straight to the sandbox"
+    met = rate >= SHARE * calls if full else None
+    name = f"requests with one call of code, {at_once}"
+    return [*figures, LoopFigure(name, rate, "per second", beside, calls, f"≥ {SHARE:.0%} of it", met)]
+
+
+def _without_code(scale: ServeScale, rate: float, bare: float, busy: float) -> list[LoopFigure]:
+    """`busy` is milliseconds of CPU per request."""
+    full = scale == FULL_SERVE
+    at_once = f"{scale.at_once} at once"
+    allowed = scale.at_once / SECONDS
+    model = f"what a model of {1000 * SECONDS:.0f} ms allows"
+    met = rate >= SHARE * allowed if full else None
+    room = 1000 / (SHARE * allowed)
+    return [
         LoopFigure(
-            f"growth from request {scale.memory_requests // 4} to {scale.memory_requests}",
-            (after - before) / 2**20,
-            "MiB",
-            "all memory of the server",
-            after / 2**20,
-            "flat: ≤ 2 % of it",
-            after - before <= 0.02 * after if scale == FULL_SERVE else None,
-        )
+            f"requests without code, {at_once}", rate, "per second", model, allowed, f"≥ {SHARE:.0%} of it", met
+        ),
+        LoopFigure("the same server, only waiting as long", bare, "per second", model, allowed),
+        LoopFigure(
+            "CPU of the server for a request without code",
+            busy,
+            "ms",
+            f"what {SHARE:.0%} leaves one core",
+            room,
+            "≤ that",
+            busy <= room if full else None,
+        ),
+    ]
+
+
+def _memory(scale: ServeScale, url: str, process: int) -> LoopFigure:
+    first = scale.memory_requests // 4
+    _rate(url, first, scale.at_once)
+    before = memory_of(process)
+    _rate(url, scale.memory_requests - first, scale.at_once)
+    after = memory_of(process)
+    return LoopFigure(
+        f"growth from request {first} to {scale.memory_requests}",
+        (after - before) / 2**20,
+        "MiB",
+        "all memory of the server",
+        after / 2**20,
+        "flat: ≤ 2 % of it",
+        after - before <= 0.02 * after if scale == FULL_SERVE else None,
     )
-    return figures
 
 
 @contextmanager
@@ -98,8 +133,12 @@ def _server(dialect: str, at_once: int) -> Iterator[tuple[str, int]]:
             process.terminate()
 
 
-async def _load(url: str, requests: int, at_once: int) -> float:
+def _rate(url: str, requests: int, at_once: int, path: str = ASK) -> float:
     """Requests per second."""
+    return asyncio.run(_load(url + path, requests, at_once))
+
+
+async def _load(url: str, requests: int, at_once: int) -> float:
     left = iter(range(requests))
     start = time.perf_counter()
     await asyncio.gather(*(_worker(url, left) for _ in range(at_once)))
@@ -111,7 +150,7 @@ async def _worker(url: str, left: Iterator[int]) -> None:
     reader, writer = await asyncio.open_connection(address.hostname, address.port)
     body = json.dumps({"model": "bench", "messages": [{"role": "user", "content": "What is 1 + 1?"}]}).encode()
     head = (
-        f"POST /v1/chat/completions HTTP/1.1\r\nhost: {address.netloc}\r\ncontent-type: application/json\r\n"
+        f"POST {address.path} HTTP/1.1\r\nhost: {address.netloc}\r\ncontent-type: application/json\r\n"
         f"content-length: {len(body)}\r\n\r\n"
     )
     try:

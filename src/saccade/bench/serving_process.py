@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import socket
 from collections.abc import Callable
+from typing import Final
 
 from saccade.bench.evaluation import CODE, SECONDS, WITH_CODE
 from saccade.dialects.registry import load_dialect
@@ -15,6 +17,10 @@ from saccade.record.action import Answer, Code
 from saccade.serve.agent_app import agent_app
 from saccade.serve.agent_request import AgentServeSettings
 from saccade.serve.agents import AgentPool
+from saccade.serve.bearer import AsgiApp, Receive, Scope, Send
+
+PAUSE: Final = "/pause"
+"""An address that waits as long as the model and answers: what HTTP costs without an agent."""
 
 
 class TimedModel:
@@ -39,6 +45,22 @@ class TimedModel:
         """Holds nothing that needs closing."""
 
 
+def _with_pause(application: AsgiApp) -> AsgiApp:
+    body = json.dumps({"choices": [{"message": {"content": "2"}}]}).encode()
+    head = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
+
+    async def served(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or scope["path"] != PAUSE:
+            return await application(scope, receive, send)
+        while (await receive()).get("more_body"):
+            pass
+        await asyncio.sleep(SECONDS)
+        await send({"type": "http.response.start", "status": 200, "headers": head})
+        await send({"type": "http.response.body", "body": body})
+
+    return served
+
+
 def main(dialect: str, at_once: int) -> None:
     """Serve until the process is ended; the address is the one line that is printed."""
     import sys
@@ -50,7 +72,6 @@ def main(dialect: str, at_once: int) -> None:
     listening = socket.create_server(("127.0.0.1", 0))
     sys.stdout.write(f"http://127.0.0.1:{listening.getsockname()[1]}\n")
     sys.stdout.flush()
-    config = uvicorn.Config(
-        agent_app(pool, token=None, only_local=True), log_level="warning", access_log=False, ws="none"
-    )
+    application = _with_pause(agent_app(pool, token=None, only_local=True))
+    config = uvicorn.Config(application, log_level="warning", access_log=False, ws="none")
     uvicorn.Server(config).run(sockets=[listening])

@@ -81,7 +81,8 @@ def serve(
     )
     if token is None:
         print("saccade serve: no token is asked for, so every program of this machine may ask.", file=sys.stderr)
-    line = f"saccade serve: {{url}}/v1 ({', '.join(names).replace('{', '{{').replace('}', '}}')}; Ctrl-C ends it)"
+    listed = ", ".join(names).replace("{", "{{").replace("}", "}}")
+    line = f"saccade serve: {{url}}/v1 ({listed}; Ctrl-C ends it)\nsaccade serve: {{url}}/ is the page to ask from"
     raise typer.Exit(serve_app(application, host, port, line, grace_seconds=GRACE_SECONDS))
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from string import Formatter
 from types import MappingProxyType
 from typing import Final, Protocol, Self, runtime_checkable
@@ -54,6 +55,29 @@ def as_written(text: str, fields: Collection[str], other_names: Mapping[str, str
     return "".join(pieces)
 
 
+@lru_cache(maxsize=512)
+def _parsed(template: str, name: str, source: str) -> tuple[tuple[str, str | None], ...]:
+    """See `Prompts.parse`; every opening fills the same few templates in."""
+    where = f"template {name!r} of {source}"
+    broken = _CONTROL.search(template)
+    if broken:
+        raise PromptFileError(
+            f"{where} holds the control character {broken.group()!r} at position {broken.start()}. In JSON a "
+            "backslash is written twice (as in \\\\boxed); correct the file."
+        )
+    try:
+        found = tuple(
+            (literal, _field(where, fields_of(name), *rest)) for literal, *rest in Formatter().parse(template)
+        )
+    except ValueError as error:
+        if isinstance(error, PromptFileError):
+            raise
+        raise PromptFileError(f"{where} cannot be read: {error}. A literal brace is written twice.") from error
+    if is_question(name) and "query" not in {field for _, field in found}:
+        raise PromptFileError(f"{where} has no {{query}}, so the model would never see the question. Add it.")
+    return found
+
+
 @dataclass(frozen=True, slots=True)
 class Prompts:
     """Named templates and where they come from."""
@@ -83,7 +107,7 @@ class Prompts:
                 pieces[-1] += self._value(name, field, values)
         return tuple(pieces)
 
-    def parse(self, name: str) -> list[tuple[str, str | None]]:
+    def parse(self, name: str) -> tuple[tuple[str, str | None], ...]:
         """The template called `name` as literal texts, each with the field that follows it.
 
         Raises:
@@ -95,22 +119,7 @@ class Prompts:
                 f"{self.source} has no template {name!r}, which this dialect uses. "
                 f"{did_you_mean(name, self.templates)}".rstrip()
             )
-        where = f"template {name!r} of {self.source}"
-        broken = _CONTROL.search(template)
-        if broken:
-            raise PromptFileError(
-                f"{where} holds the control character {broken.group()!r} at position {broken.start()}. In JSON a "
-                "backslash is written twice (as in \\\\boxed); correct the file."
-            )
-        try:
-            found = [(literal, _field(where, fields_of(name), *rest)) for literal, *rest in Formatter().parse(template)]
-        except ValueError as error:
-            if isinstance(error, PromptFileError):
-                raise
-            raise PromptFileError(f"{where} cannot be read: {error}. A literal brace is written twice.") from error
-        if is_question(name) and "query" not in {field for _, field in found}:
-            raise PromptFileError(f"{where} has no {{query}}, so the model would never see the question. Add it.")
-        return found
+        return _parsed(template, name, self.source)
 
     def has_field(self, name: str, field: str) -> bool:
         """Whether the template called `name` has `{field}` in it."""

@@ -98,8 +98,8 @@ async def answered(
         store = (MediaStore(root) if folder is None else folder.store).limited(settings.media.limits)
         # In a thread: large media take seconds, and Ctrl-C is heard meanwhile.
         plan = await asyncio.to_thread(planned, question, settings, dialect, store)
-        if folder is not None:
-            plan = replace(plan, rollout=folder.next_rollout(plan.task.id))
+        rollout = 0 if folder is None else folder.next_rollout(plan.task.id)
+        plan = replace(plan, rollout=rollout, settings=settings_toml(settings))
         for note in plan.notes:
             watch(Notice(note))
         if missing := missing_words(tools):
@@ -118,6 +118,8 @@ async def answered(
 def planned(question: Question, settings: AskSettings, dialect: Dialect, store: MediaStore) -> Plan:
     """The plan; its opening is made, so a task that the dialect cannot show is refused before a model is asked.
 
+    It names no settings; who keeps the record says which are written into it.
+
     Raises:
         SettingsError: the dialect cannot show it, or the question is empty.
         MediaError: a picture or a video cannot be used.
@@ -129,7 +131,6 @@ def planned(question: Question, settings: AskSettings, dialect: Dialect, store: 
         ready.dialect,
         sampling=settings.sampling,
         given_limits=limits_with(dialect.limits, **settings.limits.model_dump()),
-        settings=settings_toml(settings),
         shown=ready.shown,
         notes=(*(() if question.media else (_NOTHING_SHOWN,)), *task.notes, *ready.notes),
     )

@@ -80,23 +80,33 @@ async def within(
     work: Coroutine[Any, Any, Reply], end: float | None, cancel: asyncio.Event | None, clock: ReadClock = time.monotonic
 ) -> Reply:
     """The reply, unless the clock shows `end` or `cancel` is set before it is there; then the work is undone."""
-    if end is None and cancel is None:
-        return await work
+    if cancel is None:
+        return await _in_time(work, None if end is None else max(0.0, end - clock()))
     task = asyncio.ensure_future(work)
     waits: set[asyncio.Future[Any]] = {task}
-    signal = None if cancel is None else asyncio.ensure_future(cancel.wait())
-    if signal is not None:
-        waits.add(signal)
+    signal = asyncio.ensure_future(cancel.wait())
+    waits.add(signal)
     try:
         left = None if end is None else max(0.0, end - clock())
         await asyncio.wait(waits, timeout=left, return_when=asyncio.FIRST_COMPLETED)
         if task.done():
             return task.result()
-        reason = StopReason.CANCELLED if cancel is not None and cancel.is_set() else StopReason.WALL_LIMIT
-        return Stopped(reason)
+        return Stopped(StopReason.CANCELLED if cancel.is_set() else StopReason.WALL_LIMIT)
     finally:
         for pending in (task, signal):
-            if pending is not None and not pending.done():
+            if not pending.done():
                 pending.cancel()
                 with suppress(asyncio.CancelledError):
                     await pending
+
+
+async def _in_time(work: Coroutine[Any, Any, Reply], seconds: float | None) -> Reply:
+    """The reply, unless the seconds are over before it is there. Without a task of its own: most episodes go here."""
+    limit = asyncio.timeout(seconds)
+    try:
+        async with limit:
+            return await work
+    except TimeoutError:
+        if limit.expired():
+            return Stopped(StopReason.WALL_LIMIT)
+        raise

@@ -60,10 +60,11 @@ def prepared_to_ask(task: Task, dialect: Dialect, settings: EpisodeSettings, sto
     notes = []
     with_frames = framed(task, settings.frames, store)
     try:
-        dialect.open(with_frames)
+        opening = dialect.open(with_frames)
     except VideoNotShownError:
         wanted = FRAMES_OF_ASK.model_copy(update=settings.frames.model_dump(exclude_defaults=True))
         with_frames = framed(task, wanted, store)
+        opening = dialect.open(with_frames)
         why = f", since dialect {dialect.id} shows pictures only"
         notes += _of_frames(with_frames, wanted, why)
     else:
@@ -82,7 +83,7 @@ def prepared_to_ask(task: Task, dialect: Dialect, settings: EpisodeSettings, sto
         if roomy is not dialect:
             memory = roomy.sandbox.memory_bytes / 1e9
             notes.append(f"a call may use {memory:.1f} GB of memory, for the large picture (session.memory_bytes)")
-    check_room(with_frames, roomy, roomy.open(with_frames), store, local=settings.sandbox == "local")
+    check_room(with_frames, roomy, opening, store, local=settings.sandbox == "local")
     return Prepared(with_frames, roomy, {**of_videos(with_frames), **shown}, tuple(notes))
 
 

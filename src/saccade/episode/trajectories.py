@@ -18,15 +18,13 @@ _log = logging.getLogger(__name__)
 def trajectory(plan: Plan, outcome: EpisodeOutcome, *, model: str, seconds: float) -> Trajectory:
     """The trajectory of `outcome`; `model` is the name under which it was asked, `seconds` its wall time."""
     layers = [turn.execution.layers for turn in outcome.turns if turn.execution is not None and turn.execution.layers]
-    start = begun(plan, model)
     _log.info("%s: %s after %d turns and %.1f s.", plan.id, outcome.stop.value, len(outcome.turns), seconds)
-    provenance = {"model_revision": outcome.model, "layers": layers[0] if layers else ()}
     return Trajectory(
-        id=start.id,
-        task=start.task,
-        group=start.group,
-        rollout=start.rollout,
-        provenance=Provenance(**{**dict(start.provenance), **provenance}),
+        id=plan.id,
+        task=plan.task,
+        group=plan.group,
+        rollout=plan.rollout,
+        provenance=_provenance(plan, model, outcome.model, layers[0] if layers else ()),
         prompt=outcome.prompt,
         turns=outcome.turns,
         stop=outcome.stop,
@@ -38,25 +36,31 @@ def trajectory(plan: Plan, outcome: EpisodeOutcome, *, model: str, seconds: floa
 
 def begun(plan: Plan, model: str) -> Trajectory:
     """The trajectory before the first turn. Raises `SettingsError` for a task that the dialect cannot show."""
-    session = plan.dialect.session
     return Trajectory(
         id=plan.id,
         task=plan.task,
         group=plan.group,
         rollout=plan.rollout,
-        provenance=Provenance(
-            saccade=_version(),
-            dialect=plan.dialect.id,
-            model=model,
-            sampling=plan.sampling,
-            limits=plan.limits,
-            state_policy=session.state.value,
-            tools=tuple(tool.name for tool in plan.dialect.tools) if isinstance(plan.dialect, ToolDialect) else (),
-            repairs=session.repairs,
-            settings=plan.settings,
-            notes=plan.notes,
-        ),
+        provenance=_provenance(plan, model),
         prompt=plan.opening.messages,
+    )
+
+
+def _provenance(plan: Plan, model: str, revision: str = "", layers: tuple[str, ...] = ()) -> Provenance:
+    session = plan.dialect.session
+    return Provenance(
+        saccade=_version(),
+        dialect=plan.dialect.id,
+        model=model,
+        model_revision=revision,
+        sampling=plan.sampling,
+        limits=plan.limits,
+        state_policy=session.state.value,
+        tools=tuple(tool.name for tool in plan.dialect.tools) if isinstance(plan.dialect, ToolDialect) else (),
+        repairs=session.repairs,
+        layers=layers,
+        settings=plan.settings,
+        notes=plan.notes,
     )
 
 

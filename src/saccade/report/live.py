@@ -24,7 +24,7 @@ from saccade.record.codec import loads
 from saccade.record.trajectory import Trajectory
 from saccade.report.episode_view import episode_view
 from saccade.report.gallery import Gallery
-from saccade.report.page import episode_html, live_html, page_html
+from saccade.report.page import episode_html, live_page, page_html
 from saccade.report.picture_book import PictureBook
 from saccade.report.runs.eval_run import FAILED_CALL, EvalRun
 from saccade.report.sections.view import between, percent
@@ -71,8 +71,7 @@ class LiveRun:
 
     def page(self) -> str:
         """The page of the run; it asks for `data` again and again. Raises `RecordError`."""
-        data = self.data()
-        return page_html(self.name, live_html(self.name), {}, gallery=data, live=True)
+        return live_page(self.name, self.data())
 
     def episode(self, begin: int) -> str:
         """The page of the sample whose line begins at byte `begin`.

@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
 from importlib import resources
@@ -22,8 +23,20 @@ from saccade.report.plain_text import one_line, readable
 from saccade.report.sections.view import Section
 from saccade.report.view import EpisodeCard, EpisodeView, Other, RunLine
 
-_MAY_ASK = "connect-src 'self'; "
+_STORED = "Made by Saccade. This page reaches for nothing outside itself."
+_VIEWED = "Made by saccade view. This page asks nobody but the server on this machine."
 _ASSETS = resources.files("saccade.report").joinpath("assets")
+
+
+@dataclass(frozen=True, slots=True)
+class ServedPart:
+    """What a page has beside the parts of a stored one if a server gives it: it may ask that server for data."""
+
+    footer: str
+    style: str = ""
+    script: str = ""
+    allows: str = ""
+    """Further directives of its policy, each ended by `; `."""
 
 
 def episode_html(view: EpisodeView, back: str = "", others: tuple[Other, ...] = (), root: str = "") -> Markup:
@@ -44,9 +57,10 @@ def report_html(title: str, sections: tuple[Section, ...], facts: tuple[str, ...
     return _render("report.html.j2", title=title, sections=sections, facts=facts, gallery=gallery)
 
 
-def live_html(title: str) -> Markup:
-    """A run that grows, as a fragment of a page."""
-    return _render("live.html.j2", title=title)
+def live_page(title: str, gallery: Mapping[str, object]) -> str:
+    """The page of a run that grows; it asks for its data again and again."""
+    served = ServedPart(_VIEWED, script=_asset("live.js"))
+    return page_html(title, _render("live.html.j2", title=title), {}, gallery=gallery, served=served)
 
 
 def list_html(heads: tuple[str, ...], lines: tuple[RunLine, ...]) -> Markup:
@@ -65,25 +79,25 @@ def page_html(
     sources: Mapping[str, Sources],
     problems: tuple[str, ...] = (),
     gallery: Mapping[str, object] | None = None,
-    *,
-    live: bool = False,
+    served: ServedPart | None = None,
 ) -> str:
     """A whole page around `body`, with the pictures that it names and what could not be read of the run.
 
-    A page with a `gallery` is a report: it has that style and script too. A `live` one asks the server that it came
+    A page with a `gallery` is a report: it has that style and script too. A `served` one asks the server that it came
     from for further data, and may ask nobody else.
     """
     style, script = _asset("page.css"), _asset("page.js")
     if gallery is not None:
         style, script = style + _asset("report.css"), script + _asset("report.js")
-    if live:
-        script += _asset("live.js")
     if '<table class="sheet sortable">' in body:
         style, script = style + _asset("report.css"), script + _asset("tables.js")
+    if served is not None:
+        style, script = style + served.style, script + served.script
     # A video is too large for a page: its player reads the file beside it, and only pages with one may.
     plays = "media-src 'self' file:; " if "<video " in body else ""
+    asks = "" if served is None else f"connect-src 'self'; {served.allows}"
     policy = (
-        f"default-src 'none'; img-src data:; base-uri 'none'; form-action 'none'; {plays}{_MAY_ASK if live else ''}"
+        f"default-src 'none'; img-src data:; base-uri 'none'; form-action 'none'; {plays}{asks}"
         f"style-src '{_hash(style)}'; script-src '{_hash(script)}'"
     )
     pictures = {key: [found.thumb, *([found.large] if found.large else [])] for key, found in sources.items()}
@@ -96,7 +110,7 @@ def page_html(
         body=body,
         pictures=script_json(pictures),
         problems=problems,
-        live=live,
+        footer=_STORED if served is None else served.footer,
         gallery=None if gallery is None else script_json(gallery),
     )
 

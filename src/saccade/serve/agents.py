@@ -8,19 +8,25 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import secrets
+import shutil
 import tempfile
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
-from dataclasses import replace
-from typing import Self
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Self
 
+from saccade.dialects.base import Dialect
 from saccade.dialects.registry import DIALECTS
 from saccade.episode.asking import AskSettings, planned
 from saccade.episode.drive import run_episode
 from saccade.episode.effects import Ask, Event
+from saccade.episode.performer import EventCallback, unwatched
 from saccade.episode.plan import Plan
 from saccade.episode.suited import check_speaks, suited
+from saccade.episode.trajectories import begun
 from saccade.media.store import MediaStore
 from saccade.models.base import Model
 from saccade.models.sampling import check_sampling
@@ -34,15 +40,32 @@ from saccade.serve.agent_request import AgentQuestion, AgentServeSettings, Reque
 from saccade.tools.named import check_recorded_tools
 from saccade.tools.toolbox import Toolbox
 
+_SPEECHES: Final = 256
+"""Kinds of requests that are remembered."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Speech:
+    """How a model is spoken to."""
+
+    settings: AskSettings
+    dialect: Dialect
+    tools: Toolbox | None
+
 
 class ServedEpisode:
     """An episode that is being played."""
 
-    def __init__(self, store: MediaStore) -> None:
+    def __init__(self, store: MediaStore, plan: Plan, model: str) -> None:
         self.store = store
+        self._plan, self._model = plan, model
         self._turns: asyncio.Queue[Turn | None] = asyncio.Queue()
         self._seen = 0
         self._task: asyncio.Task[Trajectory]
+
+    def begun(self) -> Trajectory:
+        """The trajectory before the first turn."""
+        return begun(self._plan, self._model)
 
     def watch(self, event: Event) -> None:
         """Hears the loop: when it asks again, the turn before is complete."""
@@ -53,6 +76,10 @@ class ServedEpisode:
         """The task that plays it."""
         self._task = task
         task.add_done_callback(self._ended)
+
+    def when_ended(self, then: Callable[[], None]) -> None:
+        """Call `then` once it has ended, however it did."""
+        self._task.add_done_callback(lambda _: then())
 
     async def turns(self) -> AsyncIterator[Turn]:
         """Each turn once it is complete, to the last."""
@@ -102,9 +129,11 @@ class AgentPool:
         self._given = sandbox
         self._slots = asyncio.Semaphore(settings.max_requests)
         self._boxes: dict[Limits, Sandbox] = {}
+        self._speeches: dict[object, _Speech] = {}
         self._stack = AsyncExitStack()
 
     async def __aenter__(self) -> Self:
+        self._folder = self._stack.enter_context(tempfile.TemporaryDirectory(prefix="saccade-serve-"))
         for model in self.models.values():
             self._stack.push_async_callback(model.close)
         return self
@@ -136,8 +165,12 @@ class AgentPool:
             self._slots.release()
 
     @asynccontextmanager
-    async def playing(self, asked: AgentQuestion) -> AsyncIterator[ServedEpisode]:
+    async def playing(
+        self, asked: AgentQuestion, *, watch: EventCallback = unwatched, cancel: asyncio.Event | None = None
+    ) -> AsyncIterator[ServedEpisode]:
         """The episode, begun; it ends with the context.
+
+        `watch` hears it in place of what `asked` needs to stream its turns; after `cancel` it ends as cancelled.
 
         Raises:
             RequestError: the model is not served here, or a limit is above the server's.
@@ -148,12 +181,14 @@ class AgentPool:
             served = ", ".join(self.models)
             message = f"the model {asked.model[:100]!r} is not served here. There are: {served}."
             raise RequestError(message, param="model", code="model_not_found", status=404)
-        settings = self._settings(asked)
-        with tempfile.TemporaryDirectory(prefix="saccade-request-") as folder:
-            store = MediaStore(folder).limited(settings.media.limits)
-            plan, tools = await self._plan(asked, settings, store)
-            play, start = ServedEpisode(store), time.monotonic()
-            episode = run_episode(plan, model, self._box(settings, plan), store, tools=tools, watch=play.watch)
+        speech = self._speech(asked)
+        async with self._store(speech.settings) as store:
+            plan = await self._plan(asked, speech, store)
+            play, start = ServedEpisode(store, plan, model.name), time.monotonic()
+            if watch is unwatched and asked.stream:
+                watch = play.watch
+            box = self._box(speech.settings, plan)
+            episode = run_episode(plan, model, box, store, tools=speech.tools, watch=watch, cancel=cancel)
             play.start(asyncio.create_task(episode))
             try:
                 yield play
@@ -161,18 +196,34 @@ class AgentPool:
                 await play.leave()
                 self.metrics.note(play_outcome(play), time.monotonic() - start)
 
-    async def _plan(
-        self, asked: AgentQuestion, settings: AskSettings, store: MediaStore
-    ) -> tuple[Plan, Toolbox | None]:
-        check_sampling(settings.model, settings.sampling)
-        dialect, tools = settings.spoken()
-        check_speaks(settings.model, dialect)
+    @asynccontextmanager
+    async def _store(self, settings: AskSettings) -> AsyncIterator[MediaStore]:
+        """A store of one request; its folder is made by the first picture, and deleted in the end."""
+        root = Path(self._folder, secrets.token_hex(16))
+        try:
+            yield MediaStore(root).limited(settings.media.limits)
+        finally:
+            if root.exists():
+                await asyncio.to_thread(shutil.rmtree, root)
+
+    async def _plan(self, asked: AgentQuestion, speech: _Speech, store: MediaStore) -> Plan:
+        made = (asked.question, speech.settings, speech.dialect, store)
         # In a thread where there are media to decode: large ones take seconds.
-        if asked.question.media:
-            plan = await asyncio.to_thread(planned, asked.question, settings, dialect, store)
-        else:
-            plan = planned(asked.question, settings, dialect, store)
-        return replace(plan, settings=""), tools  # the server's own settings are not the client's business
+        return await asyncio.to_thread(planned, *made) if asked.question.media else planned(*made)
+
+    def _speech(self, asked: AgentQuestion) -> _Speech:
+        """How the model is spoken to for such a request; requests that ask for the same share it."""
+        options = asked.options
+        key = (asked.model, asked.sampling, options.dialect, options.limits, options.tools, options.frames)
+        if key not in self._speeches:
+            settings = self._settings(asked)
+            check_sampling(settings.model, settings.sampling)
+            dialect, tools = settings.spoken()
+            check_speaks(settings.model, dialect)
+            if len(self._speeches) >= _SPEECHES:
+                self._speeches.pop(next(iter(self._speeches)))
+            self._speeches[key] = _Speech(settings, dialect, tools)
+        return self._speeches[key]
 
     def _settings(self, asked: AgentQuestion) -> AskSettings:
         options = asked.options

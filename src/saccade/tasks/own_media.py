@@ -11,7 +11,7 @@ import re
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -56,7 +56,8 @@ def take(media: OwnMedia, store: MediaStore, settings: OwnMediaSettings) -> Take
         UnavailableError: it may be a video, and what reads videos is not installed.
     """
     if isinstance(media, bytes):
-        return _encoded(media, "bytes", store, settings)
+        taken = _encoded(media, "bytes", store, settings)
+        return replace(taken, name="video" if isinstance(taken.part, VideoPart) else "picture")
     if isinstance(media, Image.Image):
         return _image(media, store, settings)
     if isinstance(media, np.ndarray):

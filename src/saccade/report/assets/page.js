@@ -169,7 +169,8 @@ const saccade = (() => {
     for (const episode of document.querySelectorAll("section.episode")) steps(episode);
   }
   return {
-    fill, address,
+    fill, linked, address,
+    add: (more) => Object.assign(sources, more),
     remember: (order, home) => {
       remember(order, home);
       const open = document.querySelector("section.episode:not([hidden])");

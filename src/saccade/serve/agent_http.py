@@ -1,0 +1,96 @@
+"""What the faces of a server of agents share of HTTP: bodies within a limit, events, clients that go away."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import AsyncIterator, Awaitable
+from contextlib import AsyncExitStack, suppress
+from typing import Any, TypeVar
+
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import StreamingResponse
+from starlette.types import Receive, Scope, Send
+
+from saccade.errors import SaccadeError
+from saccade.serve.agent_request import RequestError
+from saccade.serve.openai_errors import as_request_error
+
+_log = logging.getLogger(__name__)
+_LARGE = 1 << 20
+"""Bytes of a body from which on it is read as JSON in a thread."""
+T = TypeVar("T")
+
+
+class EventStream(StreamingResponse):
+    """Server-sent events; `stack` ends with them, also when the client goes away or was gone before the first."""
+
+    def __init__(self, events: AsyncIterator[str], stack: AsyncExitStack) -> None:
+        super().__init__(events, media_type="text/event-stream", headers={"cache-control": "no-store"})
+        self._stack = stack
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        # Not the base's own watching: it notices a client that is gone at the next event only, maybe minutes later.
+        async with self._stack:
+            with suppress(ClientDisconnect):
+                await unless_gone(receive, self.stream_response(send))
+
+
+async def unless_gone(receive: Receive, work: Awaitable[T]) -> T:
+    """What `work` gives; it is cancelled when the client goes away, and `ClientDisconnect` raised."""
+    own = asyncio.current_task()
+    assert own is not None
+    gone = False
+
+    async def leave() -> None:
+        nonlocal gone
+        while (await receive())["type"] != "http.disconnect":
+            pass
+        gone = True
+        own.cancel()
+
+    # Not a task for the work: this is on the way of every request.
+    leaving = asyncio.create_task(leave())
+    try:
+        return await work
+    except asyncio.CancelledError:
+        if gone and not own.uncancel():
+            raise ClientDisconnect from None
+        raise
+    finally:
+        leaving.cancel()
+
+
+async def read_json(request: Request, most: int) -> Any:
+    """The body, of at most `most` bytes; stops reading as soon as it is over them.
+
+    Raises:
+        RequestError: it is larger, or no JSON.
+        ClientDisconnect: the client has gone.
+    """
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind != "application/json":  # a page of another origin can send other types without being asked
+        raise RequestError("the content type must be application/json.", code="unsupported_media_type", status=415)
+    parts, size = [], 0
+    async for part in request.stream():
+        size += len(part)
+        if size > most:
+            raise RequestError(
+                f"the request is over this server's limit of {most:,} bytes. Send smaller pictures.",
+                code="request_too_large",
+                status=413,
+            )
+        parts.append(part)
+    body = b"".join(parts)
+    try:
+        return await asyncio.to_thread(json.loads, body) if size > _LARGE else json.loads(body)
+    except (ValueError, RecursionError) as error:
+        raise RequestError(f"the body is no JSON: {error}.", code="invalid_json") from None
+
+
+def as_sent(error: Exception) -> RequestError:
+    """Any error as one that can be sent; a fault of ours is logged."""
+    if not isinstance(error, SaccadeError):
+        _log.error("A request failed by a fault of the server.", exc_info=error)
+    return as_request_error(error)

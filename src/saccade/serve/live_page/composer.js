@@ -1,0 +1,254 @@
+// The question that is being put together, the examples, the history, and which of them is on the screen.
+const by = (id) => document.getElementById(id);
+const state = { about: null, media: [], dialects: {}, runs: [], token: "" };
+try {
+  state.token = sessionStorage.getItem("saccade-token") || "";
+} catch { /* then it is asked for again */ }
+
+// A request to this server; raises what the server says.
+const call = async (path, { body, signal } = {}) => {
+  const headers = state.token ? { authorization: `Bearer ${state.token}` } : {};
+  if (body) headers["content-type"] = "application/json";
+  const options = { headers, signal, method: body ? "POST" : "GET", credentials: "omit" };
+  if (body) options.body = JSON.stringify(body);
+  let answer;
+  try {
+    answer = await fetch(path, options);
+  } catch (error) {
+    throw error.name === "AbortError" ? error : new Error("The server does not answer. Is `saccade serve` still running?");
+  }
+  if (answer.ok) return answer;
+  if (answer.status === 401) view("token");
+  const told = await answer.json().catch(() => null);
+  throw new Error(told?.error?.message || `The server answered ${answer.status}.`);
+};
+
+// `compose`, `runs` or `token`.
+const view = (which) => {
+  for (const id of ["title", "composer", "examples", "history"]) by(id).hidden = which !== "compose";
+  by("runs").hidden = by("anew").hidden = which !== "runs";
+  by("token").hidden = which !== "token";
+  if (which === "token") by("token-field").focus();
+  if (which === "compose") {
+    if (!by("examples").querySelector("li")) by("examples").hidden = true;
+    drawHistory();
+  }
+  window.scrollTo({ top: 0, behavior: "instant" });
+};
+const problem = (text) => { by("problem").textContent = text; };
+
+// Pictures and videos.
+const data = (file) => new Promise((resolve, reject) => {
+  const reader = new FileReader();
+  reader.onload = () => resolve(reader.result);
+  reader.onerror = () => reject(reader.error);
+  reader.readAsDataURL(file);
+});
+const take = async (files) => {
+  problem("");
+  for (const file of files) {
+    const kind = file.type.split("/")[0];
+    const url = ["image", "video"].includes(kind) ? await data(file) : "";
+    const sum = state.media.reduce((total, medium) => total + medium.url.length, url.length);
+    if (!url) problem(`${file.name || "That"} is neither a picture nor a video.`);
+    else if (sum > state.about.bytes - 65_536) problem(`${file.name} is too large: this server takes ${Math.floor(state.about.bytes * 0.75 / 2 ** 20)} MB at once.`);
+    else if (state.media.length >= state.about.media) problem(`This server takes ${state.about.media} pictures at once.`);
+    else state.media.push({ kind, url, name: file.name || "picture" });
+  }
+  drawMedia();
+};
+const drawMedia = () => {
+  by("media").replaceChildren(...state.media.map((medium) => {
+    const item = make("li");
+    const shown = make(medium.kind === "video" ? "video" : "img");
+    shown.src = medium.url;
+    if (medium.kind === "video") shown.controls = true;
+    else shown.alt = medium.name;
+    const remove = make("button", "", "×");
+    remove.type = "button";
+    remove.setAttribute("aria-label", `Remove ${medium.name}`);
+    remove.addEventListener("click", () => {
+      state.media = state.media.filter((other) => other !== medium);
+      drawMedia();
+      by("files").focus();
+    });
+    item.append(shown, remove);
+    return item;
+  }));
+};
+
+// Asking.
+const chosen = () => [...by("models").querySelectorAll("input:checked")].map((box) => box.value);
+const asked = () => {
+  const parts = state.media.map(({ kind, url }) => ({ type: `${kind}_url`, [`${kind}_url`]: { url } }));
+  const choices = by("choices").value.split(";").map((choice) => choice.trim()).filter(Boolean);
+  const text = by("question").value.trim();
+  return { messages: [{ role: "user", content: [...parts, { type: "text", text }] }], saccade: { choices } };
+};
+const showRuns = (question, runs) => {
+  state.runs = runs;
+  by("runs").className = runs.length < 2 ? "" : runs.length === 3 ? "side three" : "side";
+  by("runs").replaceChildren(make("h1", "asked", question), ...runs.map((run) => run.element));
+  view("runs");
+};
+const ask = async () => {
+  const models = chosen();
+  const question = by("question").value.trim();
+  if (!question) return by("question").focus();
+  if (!models.length) return problem("Choose a model.");
+  problem("");
+  const body = asked();
+  const runs = models.map((model) => new Run(model, call));
+  showRuns(question, runs);
+  runs[0].stopper.focus();
+  const when = Date.now();
+  await Promise.all(runs.map((run) => {
+    const dialect = state.dialects[run.model];
+    return run.play(dialect ? { ...body, saccade: { ...body.saccade, dialect } } : body);
+  }));
+  const finished = runs.filter((run) => run.page);
+  if (!finished.length) return;
+  const thumbnail = finished[0].section.querySelector(".originals img")?.src || "";
+  const stored = finished.map((run) => ({ model: run.model, page: run.page, ...run.result }));
+  await kept.put({ when, question, thumbnail, runs: stored }).catch(() => problem("The browser could not keep this episode: its storage is full."));
+};
+
+// Tiles of examples and of the history.
+const tile = (thumbnail, head, text, then) => {
+  const item = make("li");
+  const button = make("button", "tile");
+  button.type = "button";
+  if (thumbnail) {
+    const image = make("img");
+    image.src = thumbnail;
+    image.alt = "";
+    button.append(image);
+  }
+  const words = make("span", "text");
+  words.append(make("b", "", head), ...text.map(([kind, line]) => make("span", kind, line)));
+  button.append(words);
+  button.addEventListener("click", then);
+  item.append(button);
+  return item;
+};
+const drawExamples = async () => {
+  const listed = await (await call("/live/examples")).json();
+  const only = state.about.models.length === 1 && state.about.models[0] === "tiny";
+  by("examples").querySelector("ul").replaceChildren(...listed.map((example) => {
+    if (example.problem) {
+      const item = make("li", "missing", example.problem);
+      item.prepend(make("span", "", example.family));
+      return item;
+    }
+    const note = only && !example.tiny ? [["dim", "the bundled model did not learn this"]] : [];
+    return tile(example.thumbnail, example.family, [["", example.question], ...note], () => useExample(example));
+  }));
+  by("examples").hidden = by("composer").hidden;
+};
+const useExample = async (example) => {
+  const files = await Promise.all(example.media.map(async (type, number) => {
+    const answer = await call(`/live/examples/${example.name}/${number}`);
+    return new File([await answer.blob()], `${example.name} ${number + 1}`, { type });
+  }));
+  state.media = [];
+  by("question").value = example.question;
+  by("choices").value = example.choices.join("; ");
+  state.dialects = example.dialects;
+  await take(files);
+  by("ask").focus({ preventScroll: true });
+  window.scrollTo({ top: 0 });
+};
+const drawHistory = async () => {
+  const all = await kept.all();
+  by("kept").textContent = await kept.words();
+  by("history").hidden = !all.length || by("composer").hidden;
+  by("history").querySelector("ul").replaceChildren(...all.map((question) => {
+    const lines = question.runs.map((run) => ["dim", `${run.model}: ${run.answer ?? "no answer"}`]);
+    return tile(question.thumbnail, question.question, lines, () => {
+      const runs = question.runs.map((stored) => {
+        const run = new Run(stored.model, call);
+        run.restore(stored);
+        return run;
+      });
+      showRuns(question.question, runs);
+      by("anew").focus();
+    });
+  }));
+};
+
+const begin = async () => {
+  state.about = await (await call("/live/about")).json();
+  by("models").append(...state.about.models.map((model, number) => {
+    const label = make("label");
+    const box = make("input");
+    Object.assign(box, { type: "checkbox", value: model, checked: !number });
+    label.append(box, model);
+    return label;
+  }));
+  view("compose");
+  by("question").focus({ preventScroll: true });
+  await drawExamples();
+};
+const started = () => begin().catch((error) => {
+  if (by("token").hidden) {
+    view("compose");
+    problem(error.message);
+  }
+});
+
+by("token").addEventListener("submit", (event) => {
+  event.preventDefault();
+  state.token = by("token-field").value.trim();
+  try {
+    sessionStorage.setItem("saccade-token", state.token);
+  } catch { /* then it is asked for again */ }
+  started();
+});
+by("composer").addEventListener("submit", (event) => {
+  event.preventDefault();
+  ask();
+});
+by("question").addEventListener("keydown", (event) => {
+  if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
+  event.preventDefault();
+  ask();
+});
+by("question").addEventListener("input", () => { state.dialects = {}; });
+by("files").addEventListener("change", async () => {
+  await take(by("files").files);
+  by("files").value = "";
+});
+by("anew").addEventListener("click", () => {
+  for (const run of state.runs) if (run.element.classList.contains("playing")) run.stop();
+  view("compose");
+  by("question").focus({ preventScroll: true });
+  by("question").select();
+});
+by("forget").addEventListener("click", async () => {
+  await kept.clear();
+  await drawHistory();
+});
+document.addEventListener("keydown", (event) => {
+  if (event.key !== "Escape" || event.defaultPrevented || by("lightbox").open) return;
+  for (const run of state.runs) if (run.element.classList.contains("playing")) run.stop();
+});
+document.addEventListener("paste", (event) => {
+  if (by("composer").hidden || !event.clipboardData.files.length) return;
+  event.preventDefault();
+  take([...event.clipboardData.files]);
+});
+let inside = 0; // drags enter and leave every element on their way
+for (const [kind, step] of [["dragenter", 1], ["dragleave", -1]]) {
+  document.addEventListener(kind, () => {
+    inside += step;
+    document.body.classList.toggle("dropping", inside > 0);
+  });
+}
+document.addEventListener("dragover", (event) => event.preventDefault());
+document.addEventListener("drop", (event) => {
+  event.preventDefault(); // a file that is dropped beside it must not take the place of the page
+  inside = 0;
+  document.body.classList.remove("dropping");
+  if (!by("composer").hidden) take([...event.dataTransfer.files]);
+});
+started();
