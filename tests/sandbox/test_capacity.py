@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from tests.sandbox.providers import linux_only
 
 from saccade.errors import SandboxError
-from saccade.sandbox import capacity
+from saccade.sandbox import capacity, cgroup_places, cgroup_room
 from saccade.sandbox.attacks.surroundings import descendants
+from saccade.sandbox.cgroup_places import CONTROLLERS
+from saccade.sandbox.cgroup_room import Room
 from saccade.sandbox.isolation import Layer
 from saccade.sandbox.local import LocalSandbox
 
+MIB = 1 << 20
 LIMITS = {
     "_files_left": "open files of this process",
     "_processes_left": "processes of this machine",
@@ -24,6 +29,8 @@ def room(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     """Plenty of everything."""
     for name in LIMITS:
         monkeypatch.setattr(capacity, name, lambda: 1 << 50)
+    for name in ("memory_room", "process_room"):
+        monkeypatch.setattr(capacity, name, lambda: None)
     return monkeypatch
 
 
@@ -35,6 +42,51 @@ def test_each_limit_is_named(name: str, room: pytest.MonkeyPatch) -> None:
         capacity.check_room(5000, kin=1, most_kin=None)
     room.setattr(capacity, name, lambda: None)  # cannot be known: left to the kernel
     capacity.check_room(5000, kin=1, most_kin=None)
+
+
+@pytest.mark.parametrize(("name", "spare"), [("memory_room", 0), ("process_room", 256)])
+def test_a_control_group_around_is_named(name: str, spare: int, room: pytest.MonkeyPatch) -> None:
+    room.setattr(capacity, name, lambda: Room(7 + spare, "/groups/app/limit"))
+    with pytest.raises(SandboxError, match=r"of the control group, and there is room for 7\. Raise /groups/app/limit"):
+        capacity.check_room(5000, kin=1, most_kin=None)
+
+
+class TestGroupsAround:
+    """Limits at any level, in files that look like those of the kernel."""
+
+    def group(self, folder: Path, files: dict[str, str]) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, text in files.items():
+            (folder / name).write_text(text + "\n")
+
+    def tree(self, monkeypatch: pytest.MonkeyPatch, own: str, mounts: str) -> None:
+        texts = {"/proc/self/cgroup": own, "/proc/self/mountinfo": mounts}
+        real = cgroup_places.read
+        for module in (cgroup_places, cgroup_room):
+            monkeypatch.setattr(module, "read", lambda path: texts.get(path) or real(path))
+
+    def test_version_2(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        mount = f"30 20 0:26 / {tmp_path} rw - cgroup2 cgroup2 rw\n"
+        self.tree(monkeypatch, "0::/app/own\n", mount)
+        self.group(tmp_path, {})  # the root has no limits
+        assert cgroup_room.memory_room() is cgroup_room.process_room() is None
+        self.group(tmp_path / "app" / "own", {"memory.max": "max", "memory.current": "5", "pids.max": "max"})
+        limits = {"memory.max": str(100 * MIB), "memory.current": str(90 * MIB), "pids.max": "50", "pids.current": "20"}
+        self.group(tmp_path / "app", {**limits, "memory.stat": f"anon 1\ninactive_file {30 * MIB}"})
+        assert cgroup_room.memory_room() == (40 * MIB, f"{tmp_path}/app/memory.max")
+        assert cgroup_room.process_room() == (30, f"{tmp_path}/app/pids.max")
+
+    def test_version_1(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        lines = (
+            f"3{i} 20 0:2{i} / {tmp_path}/{name} rw - cgroup {name} rw,{name}\n" for i, name in enumerate(CONTROLLERS)
+        )
+        self.tree(monkeypatch, "4:memory:/app\n8:pids:/other\n", "".join(lines))
+        for folder, limit in (("memory", 9223372036854771712), ("memory/app", 8 * MIB)):
+            files = {"memory.limit_in_bytes": str(limit), "memory.usage_in_bytes": str(MIB)}
+            self.group(tmp_path / folder, files)
+        self.group(tmp_path / "pids" / "other", {"pids.max": "9", "pids.current": "2"})
+        assert cgroup_room.memory_room() == (7 * MIB, f"{tmp_path}/memory/app/memory.limit_in_bytes")
+        assert cgroup_room.process_room() == (7, f"{tmp_path}/pids/other/pids.max")
 
 
 @pytest.mark.usefixtures("room")

@@ -52,6 +52,23 @@ def test_memory_is_limited_for_the_whole_session(groups: Cgroups) -> None:
     assert group.oom_kills() == 1
 
 
+def test_a_fork_is_lent_memory_for_as_long_as_it_lives(groups: Cgroups) -> None:
+    origin = groups.create(64 * MIB, 50)
+    file = f"{groups.folders[0]}/s2/{'memory.max' if groups.version == 2 else 'memory.limit_in_bytes'}"
+
+    def limit() -> int:
+        return int(Path(file).read_text())
+
+    branches = [groups.create(64 * MIB, 50) for _ in range(2)]
+    for branch in branches:
+        branch.forked_from(origin)
+    assert limit() == 64 * MIB + 2 * cgroup.FORK_BYTES
+    branches[0].remove()
+    assert limit() == 64 * MIB + cgroup.FORK_BYTES
+    origin.remove()
+    branches[1].remove()
+
+
 def test_processes_are_limited(groups: Cgroups) -> None:
     group = groups.create(64 * MIB, 4)
 

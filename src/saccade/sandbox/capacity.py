@@ -1,7 +1,8 @@
 """Whether this machine has room for so many sessions more: asked before anything is half made.
 
-Counts what runs out first: open files of this process, processes and mounts of the machine, memory. Does not promise
-that it still has when they are made, since other programs live here, too.
+Counts what runs out first: open files of this process, processes and mounts of the machine, memory, and what the
+control groups around this process leave of processes and memory. Does not promise that it still has when they are made,
+since other programs live here, too.
 """
 
 from __future__ import annotations
@@ -12,12 +13,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from saccade.errors import SandboxError
+from saccade.sandbox.cgroup_room import Room, memory_room, process_room
 
 FILES_EACH = 3
 """Descriptors that this process holds for a session: its socket, its outbox, its leaf."""
 PROCESSES_EACH = 2
-MEMORY_EACH = 3 << 20
-"""Bytes that an idle session takes of its own."""
+MEMORY_EACH = 5 << 20
+"""Bytes that a session takes of its own once it has answered a call, page tables and its control groups included."""
 _SPARE_FILES, _SPARE_PROCESSES = 64, 256
 
 
@@ -46,8 +48,9 @@ def _limits(count: int) -> Iterator[tuple[int | None, int, str, str]]:
         _processes_left(),
         count * PROCESSES_EACH,
         "processes of this machine",
-        "Raise kernel.pid_max and kernel.threads-max, or the pids.max of the control group around this process.",
+        "Raise kernel.pid_max and kernel.threads-max.",
     )
+    yield from _group_limit(process_room(), count * PROCESSES_EACH, "processes of the control group", _SPARE_PROCESSES)
     yield (
         _mounts_left(),
         count,
@@ -60,6 +63,12 @@ def _limits(count: int) -> Iterator[tuple[int | None, int, str, str]]:
         "bytes of memory",
         "Close other sessions, or use a machine with more memory.",
     )
+    yield from _group_limit(memory_room(), count * MEMORY_EACH, "bytes of memory of the control group", 0)
+
+
+def _group_limit(room: Room | None, need: int, what: str, spare: int) -> Iterator[tuple[int | None, int, str, str]]:
+    if room is not None:
+        yield room.left - spare, need, what, f"Raise {room.file}, or close other sessions."
 
 
 def _files_left() -> int | None:

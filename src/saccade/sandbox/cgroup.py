@@ -29,17 +29,51 @@ WEIGHT_PER_PROCESSOR = 1
 ZYGOTE_WEIGHT = 16
 """What the zygote weighs against a session."""
 
+FORK_BYTES = 2 << 20
+"""What a branch takes of its origin's memory for as long as it lives: the kernel counts the fork there."""
+_LIMIT_FILES = {
+    1: ("memory.limit_in_bytes", "memory.memsw.limit_in_bytes"),
+    2: ("memory.max", "memory.swap.max"),
+}
+
+
+def _limit_swap(file: str, memory_bytes: int) -> None:
+    with contextlib.suppress(OSError):
+        # Absent, or refused, where the kernel does not account swap.
+        write(file, 0 if file.endswith("/memory.swap.max") else memory_bytes)
+
 
 class SessionCgroup:
     """The groups of one session (two or three folders in version 1, one in version 2)."""
 
-    def __init__(self, owner: Cgroups, folders: tuple[str, ...], events: str, field: str) -> None:
+    def __init__(self, owner: Cgroups, folders: tuple[str, ...], memory_bytes: int) -> None:
+        """`folders` must have just been made. Sets the limit of memory; raises OSError."""
         self._owner = owner
         self._folders = folders
-        self._events = events
-        self._field = field
+        self._memory_bytes = 0
         self._kills = 0
         self._join_fds: tuple[int, ...] = ()
+        self._origin: SessionCgroup | None = None
+        self._lend(memory_bytes)
+
+    def forked_from(self, origin: SessionCgroup) -> None:
+        """Let `origin` have more memory for the fork that this session is, until it ends."""
+        with contextlib.suppress(OSError):  # it has ended, which its branch will hear of
+            origin._lend(FORK_BYTES)
+            self._origin = origin
+
+    def _lend(self, more_bytes: int) -> None:
+        """More memory for the session (less if negative). Raises OSError if the kernel refuses."""
+        if not self._folders:
+            return
+        total = self._memory_bytes + more_bytes
+        limit, with_swap = (f"{self._folders[0]}/{name}" for name in _LIMIT_FILES[self._owner.version])
+        # In version 1 the second limit is never below the first.
+        if self._memory_bytes and more_bytes > 0:
+            _limit_swap(with_swap, total)
+        write(limit, total)
+        _limit_swap(with_swap, total)
+        self._memory_bytes = total
 
     @property
     def join_fds(self) -> tuple[int, ...]:
@@ -60,10 +94,11 @@ class SessionCgroup:
 
     def oom_kills(self) -> int:
         """How many processes of the session the kernel has killed for want of memory; the last known after removal."""
-        with contextlib.suppress(OSError):
-            for line in read(self._events).splitlines():
+        events = "memory.events" if self._owner.version == 2 else "memory.oom_control"
+        with contextlib.suppress(OSError, IndexError):
+            for line in read(f"{self._folders[0]}/{events}").splitlines():
                 name, _, value = line.partition(" ")
-                if name == self._field:
+                if name == "oom_kill":
                     self._kills = int(value)
         return self._kills
 
@@ -74,6 +109,10 @@ class SessionCgroup:
         for folder in self._folders:
             self._owner.discard(folder)
         self._folders = ()
+        origin, self._origin = self._origin, None
+        if origin is not None:
+            with contextlib.suppress(OSError):  # it uses more than that just now
+                origin._lend(-FORK_BYTES)
 
 
 class Cgroups:
@@ -161,22 +200,11 @@ class Cgroups:
         self._retry()
         name = f"s{next(self._names)}"
         folders = tuple(os.path.join(folder, name) for folder in self.folders)
-        memory, pids = folders[0], folders[self._pids]
         try:
             for folder in folders:
                 os.mkdir(folder)
-            if self.version == 2:
-                write(f"{memory}/memory.max", memory_bytes)
-                with contextlib.suppress(FileNotFoundError):
-                    write(f"{memory}/memory.swap.max", 0)
-            else:
-                write(f"{memory}/memory.limit_in_bytes", memory_bytes)
-                with contextlib.suppress(OSError):
-                    # Absent, or refused, where the kernel does not account swap.
-                    write(f"{memory}/memory.memsw.limit_in_bytes", memory_bytes)
-            write(f"{pids}/pids.max", processes)
-            events = "memory.events" if self.version == 2 else "memory.oom_control"
-            cgroup = SessionCgroup(self, folders, f"{memory}/{events}", "oom_kill")
+            cgroup = SessionCgroup(self, folders, memory_bytes)
+            write(f"{folders[self._pids]}/pids.max", processes)
             _ = cgroup.join_fds
         except OSError as error:
             for folder in folders:

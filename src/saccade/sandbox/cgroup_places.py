@@ -67,6 +67,21 @@ def _delegated(hierarchy: Hierarchy) -> str | None:
     return None
 
 
+def around(controller: str) -> list[tuple[int, str]]:
+    """(version, folder) of every group around this process that may limit `controller`, the innermost first."""
+    found: list[tuple[int, str]] = []
+    try:
+        hierarchies = _hierarchies((controller,))
+    except OSError:
+        return found
+    for hierarchy in hierarchies:
+        folder = hierarchy.own
+        while folder == hierarchy.mount or folder.startswith(hierarchy.mount + "/"):
+            found.append((hierarchy.version, folder))
+            folder = os.path.dirname(folder)
+    return found
+
+
 def cpu_place() -> str:
     """The host's own folder in the version 1 tree that shares processors out. Raises OSError if there is none."""
     for hierarchy in _hierarchies(("cpu",)):

@@ -172,8 +172,11 @@ class LocalSession:
             try:
                 for _ in range(n):
                     await self._link.ready()
-                    links.append(self._sandbox.bare_link())
-                    await self._link.branch(links[-1])
+                    fresh = self._sandbox.bare_link()
+                    links.append(fresh)
+                    if fresh.cgroup is not None and self._link.cgroup is not None:
+                        fresh.cgroup.forked_from(self._link.cgroup)
+                    await self._link.branch(fresh)
                     self._link.prepare(rollback=False)
             except BaseException as error:
                 for link in links:
