@@ -9,10 +9,22 @@ from tests.sandbox.providers import linux_only
 from saccade.cli import doctor
 from saccade.cli.main import main
 from saccade.sandbox.isolation import Isolation, Layer, LayerState
+from saccade.sandbox.promises import WEAKENED
 
 
 def test_every_layer_is_explained() -> None:
     assert set(doctor.STOPS) == set(Layer)
+
+
+@pytest.mark.parametrize("layer", Layer)
+def test_the_promises_that_a_missing_layer_weakens_are_named(layer: Layer) -> None:
+    states = (LayerState(layer=layer, on=on) for on in (False, True))
+    off, on = (doctor.layer_facts(Isolation(platform="test", layers=(state,)), layer) for state in states)
+    assert on["weakens"] == ""
+    assert [loss.split(": ")[0] for loss in off["weakens"].split("; ")] == [
+        promise.value for promise in WEAKENED[layer]
+    ]
+    assert WEAKENED[layer]
 
 
 @linux_only

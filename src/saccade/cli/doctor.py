@@ -22,6 +22,7 @@ from rich.text import Text
 from saccade.cli.plain import plain_console, visible
 from saccade.errors import IsolationError, SandboxError, SettingsError
 from saccade.sandbox.isolation import MINIMUM, Isolation, Layer
+from saccade.sandbox.promises import weakened
 
 if TYPE_CHECKING:
     from saccade.sandbox.attacks import AttackOutcome
@@ -60,10 +61,8 @@ REMEDIES: dict[Layer, str] = {
     Layer.LANDLOCK: "Linux 5.13 or newer with landlock in the kernel's lsm= list",
     Layer.SECCOMP: "a kernel with CONFIG_SECCOMP_FILTER, on x86_64 or aarch64",
     Layer.CGROUP: "run as root, or delegate a cgroup to your user (systemd-run --user --scope -p Delegate=yes)",
-    Layer.CPU_SHARES: "run as root with the cpu controller mounted, or delegate it; without it a session with many "
-    "processes gets more than its share of the processors",
-    Layer.INSPECTION: "allow user namespaces, or run as root; without it branches of a program that patches its own "
-    "runtime may keep files and sockets of each other",
+    Layer.CPU_SHARES: "run as root with the cpu controller mounted, or delegate it",
+    Layer.INSPECTION: "allow user namespaces, or run as root",
 }
 
 NOT_LINUX = (
@@ -145,7 +144,7 @@ async def examine(required: Collection[Layer]) -> dict[str, Any]:
 
 
 def layer_facts(isolation: Isolation, layer: Layer) -> dict[str, Any]:
-    """One row of the report: what a layer is for, whether it is on, and if not why and what to do."""
+    """One row of the report: what a layer is for, whether it is on, and if not why, what is lost, and what to do."""
     details = [state.detail for state in isolation.layers if state.layer is layer]
     on = isolation.is_on(layer)
     return {
@@ -153,6 +152,7 @@ def layer_facts(isolation: Isolation, layer: Layer) -> dict[str, Any]:
         "on": on,
         "stops": STOPS[layer],
         "detail": details[0] if details else "",
+        "weakens": "" if on else weakened(layer),
         "remedy": "" if on else REMEDIES.get(layer, "report it: this layer is there on every Linux"),
     }
 
@@ -229,10 +229,11 @@ def _print_report(report: dict[str, Any], console: Console) -> None:
         console.print(report["error"], style="bold red", markup=False)
         return
     table = Table(title="Isolation layers of the local sandbox")
-    for column in ("layer", "on", "stops", "detail, and what to do if it is off"):
+    for column in ("layer", "on", "stops", "detail; if it is off, the promises it weakens and what to do"):
         table.add_column(column, overflow="fold")
     for row in report["layers"]:
-        advice = row["detail"] if row["on"] else "; ".join(filter(None, (row["detail"], f"to do: {row['remedy']}")))
+        parts = (row["detail"], f"weaker: {row['weakens']}", f"to do: {row['remedy']}")
+        advice = row["detail"] if row["on"] else "\n".join(filter(None, parts))
         table.add_row(
             row["layer"], Text("on", "green") if row["on"] else Text("off", "red"), row["stops"], visible(advice)
         )

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 
 from saccade.errors import SettingsError
-from saccade.sandbox.attacks.attack import Attack, Promise
+from saccade.sandbox.attacks.attack import Attack
 from saccade.sandbox.attacks.branches import BRANCHES
 from saccade.sandbox.attacks.facts import FACTS
 from saccade.sandbox.attacks.files import FILES
@@ -27,7 +27,7 @@ from saccade.sandbox.attacks.secrets import SECRETS
 from saccade.sandbox.attacks.wire import WIRE
 from saccade.sandbox.base import Sandbox
 
-__all__ = ["ATTACKS", "LIMITS", "Attack", "AttackOutcome", "AttackRunner", "Promise", "choose", "run_attacks"]
+__all__ = ["ATTACKS", "LIMITS", "Attack", "AttackOutcome", "AttackRunner", "choose", "run_attacks"]
 
 ATTACKS: tuple[Attack, ...] = (
     *(*FILES, *SECRETS, *FACTS, *NETWORK, *PROCESSES, *REST, *RESOURCES, *FLOODS, *KERNEL),

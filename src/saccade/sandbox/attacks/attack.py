@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from enum import StrEnum
 
+from saccade.sandbox.promises import Promise
 from saccade.sandbox.result import RunResult
 
 BREACH = "BREACH:"
@@ -103,25 +103,6 @@ def sockets():
 def nothing_more(result: RunResult) -> str | None:
     """The extra check of most attacks: none."""
     return None
-
-
-class Promise(StrEnum):
-    """What a sandbox promises, see `docs/sandbox.md`. Each attack tests one of these."""
-
-    CONFINED = "confined"
-    """Nothing outside the session's own workspace is reached."""
-    BOUNDED = "bounded"
-    """No limit is passed, and nobody else is slowed down or starved."""
-    UNDONE = "undone"
-    """After a failed call nothing that a later call can observe differs."""
-    SEPARATE = "separate"
-    """A branch shares nothing that can be written with its origin and its siblings."""
-    AT_REST = "at rest"
-    """When a call has ended, nothing of it runs."""
-    CHECKED = "checked"
-    """The host takes every report as an enemy's."""
-    SILENT = "silent"
-    """Nothing of other sessions or of the host is told."""
 
 
 OF_GROUP = {
