@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from saccade.guest.compact import _free_blocks, fill_gaps, give_back_memory
+from saccade.guest.compact import _anonymous_memory, _free_blocks, fill_gaps, give_back_memory, use_large_pages
 from saccade.guest.fork import CLONE_PARENT, Forker
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the sandbox needs Linux")
@@ -108,5 +108,40 @@ def test_filling_gaps_leaves_fewer_free_blocks() -> None:
         after = sum(_free_blocks().values())
         give_back_memory()
         return before > 1000 and after < before / 2 and np.ones(3).sum() == 3
+
+    assert told(work) == "True"
+
+
+def test_large_pages_change_nothing_but_the_number_of_pages() -> None:
+    def work(forker: Forker) -> object:
+        import numpy as np
+
+        data = np.arange(6 << 20, dtype=np.uint8)
+        places = len(list(_anonymous_memory()))
+        large = use_large_pages()
+        pid = forker.fork()
+        if pid == 0:
+            data[:] = 0
+            os._exit(0)
+        ended = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+        return places > 0 and 0 <= large <= places and ended == 0 and int(data[:1000:7].sum()) == 17823
+
+    assert told(work) == "True"
+
+
+def test_memory_is_given_back_when_much_of_it_was_freed() -> None:
+    def work(_forker: Forker) -> object:
+        def resident() -> int:
+            with open("/proc/self/statm") as file:
+                return int(file.read().split()[1])
+
+        give_back_memory()
+        # Smaller than what libc maps by itself, and the last one keeps the others from being at the end.
+        blocks = [b"x" * 100_000 for _ in range(200)]
+        keep = bytes(100_000)
+        full = resident()
+        blocks.clear()
+        give_back_memory()
+        return len(keep) == 100_000 and full - resident() > 4000
 
     assert told(work) == "True"

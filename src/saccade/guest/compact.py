@@ -2,7 +2,7 @@
 
 A page that a child writes is copied for it alone. Python's allocator hands out free blocks wherever there are any,
 so after long imports a child's first thousand small objects would touch a thousand shared pages. `fill_gaps` takes
-those blocks beforehand.
+those blocks beforehand. And a fork copies an entry for each page: `use_large_pages` leaves it fewer.
 """
 
 from __future__ import annotations
@@ -10,9 +10,17 @@ from __future__ import annotations
 import ctypes
 import os
 import sys
+from collections.abc import Iterator
 
+_LARGE = 2 << 20
+"""Bytes of a large page on the machines that have seccomp filters here."""
+_COLLAPSE = 25
+"""MADV_COLLAPSE, Linux 6.1."""
 _kept: list[object] = []
 _libc = ctypes.CDLL(None)
+_MUCH = 1 << 18
+_free_before: int | None = None
+"""What was free when memory was last given back."""
 
 
 def fill_gaps() -> None:
@@ -27,9 +35,51 @@ def fill_gaps() -> None:
             _kept.extend(bytes(size - sys.getsizeof(b"")) for _ in range(free))
 
 
+def use_large_pages() -> int:
+    """Put this process's heap on large pages where the kernel can; how many there are now. For speed alone.
+
+    Half of what a fork and its end cost is the copying of page table entries, and a large page has one instead of 512.
+    A forked process that writes to one copies no more than before: the kernel gives it small pages of that part.
+    """
+    return sum(
+        _libc.madvise(ctypes.c_void_p(page), ctypes.c_size_t(_LARGE), _COLLAPSE) == 0 for page in _anonymous_memory()
+    )
+
+
+def _anonymous_memory() -> Iterator[int]:
+    """Addresses of the places for large pages in the writable memory that is no file's."""
+    with open("/proc/self/maps", encoding="utf-8", errors="surrogateescape") as file:
+        lines = file.read().splitlines()
+    for line in lines:
+        # addresses, permissions, offset, device, inode, path
+        addresses, mode, _offset, _device, inode, *name = line.split(maxsplit=5)
+        start, end = (int(address, 16) for address in addresses.split("-"))
+        if mode == "rw-p" and inode == "0" and name in ([], ["[heap]"]):
+            yield from range(-(-start // _LARGE) * _LARGE, end - _LARGE + 1, _LARGE)
+
+
+class _MallocInfo(ctypes.Structure):
+    """struct mallinfo2 of glibc 2.33."""
+
+    _fields_ = (("_before", ctypes.c_size_t * 8), ("fordblks", ctypes.c_size_t), ("keepcost", ctypes.c_size_t))
+
+
+def _free_bytes() -> int | None:
+    """What libc keeps of freed memory; None where it does not tell."""
+    ask = getattr(_libc, "mallinfo2", None)
+    if ask is None:
+        return None
+    ask.restype = _MallocInfo
+    return int(ask().fordblks)
+
+
 def give_back_memory() -> None:
-    """Return what libc keeps of freed memory, so that a fork does not inherit it only to copy it."""
-    _libc.malloc_trim(0)
+    """Return what libc keeps of freed memory, so that a fork does not inherit it only to copy it; if it is much."""
+    global _free_before
+    free = _free_bytes()
+    if free is None or _free_before is None or free > _free_before + _MUCH:
+        _libc.malloc_trim(0)
+        _free_before = _free_bytes()
 
 
 def _free_blocks() -> dict[int, int]:

@@ -38,6 +38,12 @@ def kill_group(group: int) -> None:
         os.killpg(group, signal.SIGKILL)
 
 
+def join(pid: int, cgroups: list[int]) -> None:
+    """Move our child `pid` into the control groups whose open `cgroup.procs` files are given. Raises OSError."""
+    for fd in cgroups:
+        os.write(fd, b"%d" % pid)
+
+
 def empty(group: int) -> bool:
     """Whether none of our children is in the group, dead ones that nobody has collected included."""
     try:

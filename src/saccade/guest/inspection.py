@@ -87,15 +87,15 @@ def left_running(pid: int) -> str | None:
     return None
 
 
-def improper(pid: int, own: Belongings) -> str | None:
-    """What the stopped process `pid` of a session holds and cannot keep, in words, or None."""
-    what = _improper(pid, own)
+def improper(pid: int, own: Belongings, shared: list[Map]) -> str | None:
+    """What the stopped process `pid` of a session holds and cannot keep, in words, or None; `shared` it has mapped."""
+    what = _improper(pid, own, shared)
     return what and f"{what}: close it before the code ends"
 
 
 def improper_branch(pid: int, own: Belongings, origin: int) -> str | None:
     """The same for a branch, which may share nothing with the process `origin` either."""
-    if what := improper(pid, own):
+    if what := improper(pid, own, shared_maps(pid)):
         return what
     if foreign_maps(pid, own):
         return "memory of another session is still mapped"
@@ -104,14 +104,14 @@ def improper_branch(pid: int, own: Belongings, origin: int) -> str | None:
     return None
 
 
-def _improper(pid: int, own: Belongings) -> str | None:
+def _improper(pid: int, own: Belongings, shared: list[Map]) -> str | None:
     folder = f"/proc/{pid}/fd"
     for name in os.listdir(folder):
         if what := _improper_descriptor(f"{folder}/{name}", own):
             return f"{what} is still open (descriptor {name})"
     if not own.inside(where := os.readlink(f"/proc/{pid}/cwd")) and where.startswith(own.base + "/"):
         return "its current folder is not in its workspace"
-    for found in shared_maps(pid):
+    for found in shared:
         if not own.may_map(found.path):
             return f"memory that is shared with {found.path.removesuffix(_GONE) or 'others'} is still mapped"
     return None
@@ -170,9 +170,9 @@ def workspace_maps(pid: int, workspace: str) -> list[Map]:
     return [found._replace(path=found.path[len(workspace) + 1 :]) for found in maps]
 
 
-def kept_maps(pid: int, own: Belongings) -> list[Map]:
-    """Every shared mapping of a file of the own workspace, with paths relative to it."""
-    found = (known for known in shared_maps(pid) if own.inside(known.path))
+def kept_maps(shared: list[Map], own: Belongings) -> list[Map]:
+    """Those of the `shared` mappings that show a file of the own workspace, with paths relative to it."""
+    found = (known for known in shared if own.inside(known.path))
     return [known._replace(path=known.path[len(own.workspace) + 1 :]) for known in found]
 
 
@@ -180,7 +180,7 @@ def moved_maps(pid: int, own: Belongings, kept: list[Map]) -> list[Map]:
     """Those of the `kept` mappings that show a file which has lost its name since."""
     if not kept:
         return []
-    now = {known.start: known.path for known in kept_maps(pid, own)}
+    now = {known.start: known.path for known in kept_maps(shared_maps(pid), own)}
     return [known for known in kept if now.get(known.start) != known.path]
 
 
@@ -201,16 +201,16 @@ def _parse(match: re.Match[bytes]) -> Map:
     return Map(int(start, 16), int(end, 16), mode.decode(), int(offset, 16), os.fsdecode(path))
 
 
-def shared_maps(pid: int) -> Iterator[Map]:
+def shared_maps(pid: int) -> list[Map]:
     """Every shared mapping of a process; one quick question to the kernel for each where it can answer them."""
     fd = os.open(f"/proc/{pid}/maps", os.O_RDONLY | os.O_CLOEXEC)
     try:
-        yield from _query_shared(fd)
+        return list(_query_shared(fd))
     except OSError as error:
         if error.errno not in (errno.ENOTTY, errno.EINVAL):
             raise
         with os.fdopen(os.dup(fd), "rb") as file:
-            yield from (_parse(match) for match in _SHARED_LINE.finditer(file.read()))
+            return [_parse(match) for match in _SHARED_LINE.finditer(file.read())]
     finally:
         os.close(fd)
 

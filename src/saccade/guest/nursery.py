@@ -18,7 +18,7 @@ from collections.abc import Callable
 from typing import Any
 
 from . import inspection, privileges, seccomp, session, wire, workpath
-from .compact import fill_gaps
+from .compact import fill_gaps, use_large_pages
 from .config import GuestConfig
 from .fork import Forker
 from .interpreter import interpreter_paths
@@ -184,6 +184,7 @@ def prepare(
     gc.collect()
     fill_gaps()
     gc.freeze()
+    use_large_pages()
     return nursery, {"layers": _layers(standing, outcomes, left_out, private), "versions": versions()}, become
 
 

@@ -11,6 +11,16 @@ FAMILY_SESSIONS = 256
 """Most sessions of one origin where there are no control groups: the kernel counts their processes together."""
 
 
+@dataclass(frozen=True)
+class Inspected:
+    """What the zygote has seen of a process that stands still since."""
+
+    pid: int
+    why_not: str | None
+    """Why it cannot be kept, or None."""
+    shared: list[Map]
+
+
 @dataclass
 class Seat:
     """Processes and folders of a session; a process id here is also the id of its process group."""
@@ -30,6 +40,7 @@ class Seat:
     leaf: int | None = None
     former: int = 0
     """The keeper before the last commit, to be killed as soon as the host has its result; 0 if it is."""
+    inspected: Inspected | None = None
     rolling: bool = False
     """A rollback was ordered and the leaf has not ended yet."""
     closing: bool = False

@@ -20,7 +20,7 @@ import types
 from dataclasses import dataclass, field
 from typing import Any
 
-from . import descriptors, images, wire
+from . import descriptors, images, outbox, wire
 from .adapted import adapt_packages
 from .cell import run_cell
 from .compact import give_back_memory
@@ -64,14 +64,14 @@ def new_interpreter(config: GuestConfig, forker: Forker) -> Interpreter:
     adapt_packages()
     preload(module.__dict__, config.preload)
     workspace = Workspace(wire.WORKSPACE_FD, config.workspace, config.workspace_bytes, config.workspace_files)
-    outbox = Outbox(wire.OUTBOX_FD, config)
-    shown = ShownPictures(config, outbox)
+    results = Outbox(wire.OUTBOX_FD, config)
+    shown = ShownPictures(config, results)
     use(shown)
     return Interpreter(
         module=module,
         config=config,
         sock=socket.socket(fileno=wire.SOCKET_FD),
-        outbox=outbox,
+        outbox=results,
         workspace=workspace,
         shown=shown,
         forker=forker,
@@ -81,15 +81,18 @@ def new_interpreter(config: GuestConfig, forker: Forker) -> Interpreter:
 def keep(state: Interpreter) -> None:
     """Hold the state: fork a leaf whenever the zygote says so. Never returns."""
     _signal.pthread_sigmask(_signal.SIG_BLOCK, ALL_SIGNALS)
-    undo = False
+    undo = called = False
     while True:
         _signal.sigwait(FORK_A_LEAF)
+        if called:
+            give_back_memory()
+            called = False
         if state.forker.fork(CLONE_PARENT) == 0:
             die_with_parent()
             if undo:
                 undo_traces(state)
             lead(state)
-            undo = False
+            undo, called = False, True
         else:
             undo = True
 
@@ -136,7 +139,9 @@ def rehearse(state: Interpreter, *, figure: bool) -> None:
 
     A fresh fork copies every page at the first write; a short call would have to wait for that, a drawing even more.
     """
-    run_cell(state, "", 0)
+    report = run_cell(state, "", 0)
+    descriptors.standing(descriptors.program_fds())
+    outbox.encode(report)
     json.loads(json.dumps({"op": "result", "call": 0, "length": 0}))
     if figure:
         # A program may have set options that cannot be drawn with; its own call will tell it.
@@ -149,16 +154,16 @@ def call(state: Interpreter, message: dict[str, Any]) -> None:
     _signal.pthread_sigmask(_signal.SIG_SETMASK, ())
     report = run_cell(state, message["code"], message["call"])
     _signal.pthread_sigmask(_signal.SIG_BLOCK, ALL_SIGNALS)
-    report["notes"] += descriptors.close_what_cannot_be_kept()
+    fds = descriptors.program_fds()
+    report["notes"] += descriptors.close_what_cannot_be_kept(fds)
     if report["status"] == "ok" or (message["keep"] and report["status"] == "error"):
         try:
             state.workspace.commit(compared=True)
         except WorkspaceTooLarge as error:
             report.update(status="refused", traceback=str(error))
-        state.standing = descriptors.standing()
+        state.standing = descriptors.standing(fds)
     length = state.outbox.write_report(report)
     wire.send(state.sock, {"op": "result", "call": message["call"], "length": length})
-    give_back_memory()
 
 
 def become_branch(state: Interpreter, fds: list[int], maps: list[list[Any]]) -> None:
@@ -166,10 +171,10 @@ def become_branch(state: Interpreter, fds: list[int], maps: list[list[Any]]) -> 
 
     `fds`: socket, outbox, workspace, stdout, stderr of the new session, which no process of the old one has seen.
     """
-    sock, outbox, workspace, stdout, stderr = fds
+    sock, memory, workspace, stdout, stderr = fds
     for source, target in (
         (sock, wire.SOCKET_FD),
-        (outbox, wire.OUTBOX_FD),
+        (memory, wire.OUTBOX_FD),
         (workspace, wire.WORKSPACE_FD),
         (stdout, wire.STDOUT_FD),
         (stderr, wire.STDERR_FD),

@@ -87,13 +87,13 @@ class Workspace:
         self._found: dict[str, Entry] = {}
         self._found_times: dict[str, Times] = {}
         """What the last scan has seen."""
+        self._unchanged = False  # when last compared
         self._touched: set[str] = set()
         """Files that hold other bytes than at the last commit although the file system says nothing of it."""
 
     def scan(self, visit: Visit | None = None) -> dict[str, Entry]:
         """Every entry of the folder by its path. Raises `WorkspaceTooLarge` if there are too many or too deep ones."""
-        found: dict[str, Entry] = {}
-        times = {"": _times(fstat(self.fd))}
+        found, times = dict[str, Entry](), {"": _times(fstat(self.fd))}
 
         def enter(cursor: Cursor) -> Folders:
             if len(cursor.path) > _LONGEST_PATH // 4 and len(fsencode(cursor.path)) > _LONGEST_PATH:
@@ -125,7 +125,7 @@ class Workspace:
         return self._found[path]
 
     def open(self, path: str) -> int:
-        """A read-only descriptor of a file that `changes` named; the caller closes it."""
+        """A read-only descriptor of a file that `changes` named."""
         return open_fd(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, dir_fd=self.fd)
 
     def commit(self, *, compared: bool = False) -> None:
@@ -135,6 +135,10 @@ class Workspace:
         """
         if not compared:
             self._compare()
+        self._mode = S_IMODE(fstat(self.fd).st_mode)
+        if compared and self._unchanged:
+            self._times = self._found_times
+            return
         copies: dict[str, Copy | str] = {}
         weight = 0
 
@@ -159,7 +163,6 @@ class Workspace:
 
         self._index = self.scan(visit)
         self._copies, self._times = copies, self._found_times
-        self._mode = S_IMODE(fstat(self.fd).st_mode)
         self._touched = set()
 
     def restore(self) -> None:
@@ -186,7 +189,8 @@ class Workspace:
         self._touched = set()
         found = self.scan(self._look_closer)
         index = self._index
-        if not self._touched and found == index:
+        self._unchanged = not self._touched and found == index
+        if self._unchanged:
             return Changes(), True
         created = [path for path, entry in found.items() if entry.kind != "folder" and path not in index]
         deleted = [path for path, entry in index.items() if entry.kind != "folder" and path not in found]

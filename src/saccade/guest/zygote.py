@@ -6,8 +6,8 @@ socket; it reports what the kernel reports (which process ended, and how).
 Between calls every process of a session is stopped: the zygote stops it, kills what stands beside it in its group, and
 looks at what it holds before anything of it is kept. The host lets a leaf run when its call comes.
 
-Orders: `open`, `leaf`, `commit`, `rollback`, `respawn`, `workspace`, `adopt`, `asleep`, `close`: see the methods
-`do_...`.
+Orders: `open`, `leaf`, `inspect`, `commit`, `rollback`, `respawn`, `workspace`, `adopt`, `asleep`, `close`: see the
+methods `do_...`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 from . import groups, inspection, wire
 from .fork import Forker
 from .registry import SessionBooks
-from .seat import Seat
+from .seat import Inspected, Seat
 from .template import NextStep, Template, serve
 
 if TYPE_CHECKING:
@@ -96,8 +96,7 @@ class Zygote(SessionBooks):
         self.seats[seat.id] = seat
         self.by_pid[pid] = seat
         try:
-            for fd in cgroups:
-                os.write(fd, b"%d" % pid)
+            groups.join(pid, cgroups)
         except OSError:
             self.end(seat)
             raise
@@ -113,7 +112,7 @@ class Zygote(SessionBooks):
         if pid == seat.keeper or os.getpgid(pid) != seat.keeper or not groups.is_child(pid):
             raise ValueError("no such leaf")
         os.setpgid(pid, pid)
-        seat.leaf = pid
+        seat.leaf, seat.inspected = pid, None
         self.by_pid[pid] = seat
         self.working.pop(seat.keeper, None)
         groups.stop(seat.keeper)
@@ -136,40 +135,64 @@ class Zygote(SessionBooks):
             os.close(pidfd)
         return True
 
+    def do_inspect(self, message: dict[str, Any], fds: list[int]) -> None:
+        """Look at the leaf, which has reported, while the host reads its report: a `commit` may follow. No answer."""
+        seat = self.seats.get(message["id"])
+        if seat is not None and seat.leaf is not None:
+            self.look(seat, seat.leaf)
+
+    def look(self, seat: Seat, leaf: int) -> None:
+        """Stop the leaf and take down whether it can be kept, in `seat.inspected`."""
+        deadline = time.monotonic() + SETTLE_SECONDS
+
+        def step() -> bool:
+            if seat.leaf != leaf:
+                return True
+            if not groups.stopped(leaf):
+                groups.stop(leaf)
+                return False
+            if groups.threads(leaf) != 1 and time.monotonic() < deadline:
+                # One that was joined may still be on its way out; stopped, it would never get there.
+                groups.resume(leaf)
+                return False
+            try:
+                seat.inspected = self.judge(seat, leaf)
+            except OSError as error:
+                seat.inspected = Inspected(leaf, f"it ended while it was looked at: {error}", [])
+            return True
+
+        if not step():
+            self.waiting.append(step)
+
+    def judge(self, seat: Seat, leaf: int) -> Inspected:
+        """What is to be said of the stopped process `leaf` of a session."""
+        why, shared = inspection.left_running(leaf), list[inspection.Map]()
+        if why is None and self.nursery.sees:
+            shared = inspection.shared_maps(leaf)
+            why = inspection.improper(leaf, seat.own, shared)
+        return Inspected(leaf, why, shared)
+
     def do_commit(self, message: dict[str, Any], fds: list[int]) -> None:
-        """The leaf becomes the keeper; refused if it has a thread besides, or holds what cannot be kept."""
+        """The leaf, which is looked at, becomes the keeper; refused if it has a thread or holds what cannot be kept."""
         seat = self.seats[message["id"]]
         leaf = seat.leaf
         if leaf is None:
             raise ValueError("the process of the call has ended")
-        deadline = time.monotonic() + SETTLE_SECONDS
-
-        def settled() -> bool:
-            # A thread that was joined may still be on its way out; stopped, it would never get there.
-            if groups.threads(leaf) != 1 and time.monotonic() < deadline:
-                return False
-            groups.stop(leaf)
-            self.wait(seat, "commit", lambda: self.commit(seat, leaf))
-            return True
-
-        self.wait(seat, "commit", settled)
+        self.wait(seat, "commit", lambda: self.commit(seat, leaf))
 
     def commit(self, seat: Seat, leaf: int) -> bool:
-        """Make the stopped `leaf` the keeper of its session; False if it has not stopped yet."""
-        if not groups.stopped(leaf):
+        """Make the stopped `leaf` the keeper of its session, or refuse it; False before it was looked at."""
+        seen = seat.inspected
+        if seen is None or seen.pid != leaf:
             return False
-        if why := self.improper(leaf, seat):
-            self.refuse(seat.id, "commit", why)
+        if seen.why_not is not None:
+            self.refuse(seat.id, "commit", seen.why_not)
             return True
-        seat.maps = inspection.kept_maps(leaf, seat.own) if self.nursery.sees else []
+        seat.maps = inspection.kept_maps(seen.shared, seat.own)
         seat.former, seat.keeper, seat.leaf = seat.keeper, leaf, None
         self.by_pid.pop(seat.former, None)
         self.tell({"op": "commit", "id": seat.id})
         return True
-
-    def improper(self, pid: int, seat: Seat) -> str | None:
-        """Why the stopped process `pid` of a session cannot be kept, or None."""
-        return inspection.left_running(pid) or (inspection.improper(pid, seat.own) if self.nursery.sees else None)
 
     def do_rollback(self, message: dict[str, Any], fds: list[int]) -> None:
         """Kill the leaf with all it started; answered when all of it is dead."""
@@ -189,10 +212,14 @@ class Zygote(SessionBooks):
     def do_workspace(self, message: dict[str, Any], fds: list[int]) -> None:
         """A workspace for a branch, in the family of session `id`; its descriptor goes with the answer.
 
-        So do the leaf's mappings of files of its workspace, which the branch must map again in its own.
+        So do the leaf's mappings of files of its workspace, which the branch must map again in its own. `fds` are the
+        branch's cgroup files: what the leaf writes to from now on is to be counted there.
         """
         seat = self.seats[message["id"]]
-        maps = inspection.workspace_maps(seat.leaf, seat.workspace) if self.nursery.sees and seat.leaf else []
+        if seat.leaf is None:
+            raise ValueError("the process of the branch has ended")
+        groups.join(seat.leaf, fds)
+        maps = inspection.workspace_maps(seat.leaf, seat.workspace) if self.nursery.sees else []
         named = {kept.start: kept.path for kept in seat.maps}
         maps = [found._replace(path=named.get(found.start, found.path)) for found in maps]
         fd, path = self.nursery.new_workspace(seat)
@@ -204,27 +231,24 @@ class Zygote(SessionBooks):
     def do_adopt(self, message: dict[str, Any], fds: list[int]) -> None:
         """The leaf of session `id` is the keeper of the new session `branch` from now on, if it holds nothing else.
 
-        `path` is its workspace, `socket` and `memory` are inode numbers of what the host has given it; `fds` are its
-        cgroup files.
+        `path` is its workspace, `socket` and `memory` are inode numbers of what the host has given it.
         """
         parent = self.seats[message["id"]]
         leaf = parent.leaf
         if leaf is None:
             raise ValueError("the process of the branch has ended")
         seat = self.nursery.branch_seat(message, parent)
-        # As files, which close themselves also if the origin ends before.
-        cgroups = [os.fdopen(os.dup(fd), "wb", 0) for fd in fds]
         groups.stop(leaf)
 
         def step() -> bool:
             if not groups.stopped(leaf):
                 return False
-            self.adopt(seat, parent, leaf, [file.fileno() for file in cgroups])
+            self.adopt(seat, parent, leaf)
             return True
 
         self.wait(parent, "adopt", step)
 
-    def adopt(self, seat: Seat, parent: Seat, leaf: int, cgroups: list[int]) -> None:
+    def adopt(self, seat: Seat, parent: Seat, leaf: int) -> None:
         """Take the stopped process of a branch in, or refuse it."""
         why = inspection.left_running(leaf)
         if why is None and self.nursery.sees:
@@ -237,7 +261,7 @@ class Zygote(SessionBooks):
         parent.leaf, seat.maps = None, parent.maps
         # The branch has seen where its origin's files lie.
         self.nursery.move_workspace(parent)
-        self.take_in(seat, leaf, cgroups)
+        self.take_in(seat, leaf, [])
         self.tell({"op": "adopt", "id": parent.id})
 
     def do_close(self, message: dict[str, Any], fds: list[int]) -> None:

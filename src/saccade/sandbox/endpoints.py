@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import fcntl
 import os
 import socket
@@ -12,6 +13,8 @@ from saccade.sandbox.cgroup import SessionCgroup
 
 STREAM_BYTES = 64 * 1024
 """Most bytes that C code of the guest may write to file descriptor 1 or 2 in one call."""
+_libc = ctypes.CDLL(None, use_errno=True)
+_PUNCH_HOLE_KEEP_SIZE = 3
 
 
 class Endpoints:
@@ -20,6 +23,7 @@ class Endpoints:
     def __init__(self, layout: Layout, cgroup: SessionCgroup | None) -> None:
         self.ours, self.theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.outbox = fixed_memfd("saccade-outbox", layout.size)
+        self._size = layout.size
         # The flags and the position of an open file are one for all who have it: the guest gets it opened again.
         self._shared = [reopened(self.outbox, os.O_RDWR)]
         self._shared += [fixed_memfd(f"saccade-{name}", STREAM_BYTES) for name in ("stdout", "stderr")]
@@ -41,6 +45,10 @@ class Endpoints:
             "socket": os.fstat(self.theirs.fileno()).st_ino,
             "memory": [os.fstat(fd).st_ino for fd in self._shared],
         }
+
+    def empty_outbox(self) -> None:
+        """Throw away what was left in it, and its memory."""
+        _libc.fallocate(self.outbox, _PUNCH_HOLE_KEEP_SIZE, ctypes.c_long(0), ctypes.c_long(self._size))
 
     def sent(self) -> None:
         """Close what only the guest and the zygote need; idempotent."""

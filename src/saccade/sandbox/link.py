@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import ctypes
 import itertools
 import os
 import signal
@@ -33,12 +32,10 @@ from saccade.sandbox.result import RunResult
 from saccade.sandbox.zygote_client import OrderRefusedError
 
 _ids = itertools.count(1)
-_libc = ctypes.CDLL(None, use_errno=True)
-_PUNCH_HOLE_KEEP_SIZE = 3
 
 
 class Link:
-    """See the module. Made by `opened` or `branched`."""
+    """See the module."""
 
     def __init__(self, house: House, cgroup: SessionCgroup | None = None) -> None:
         self.id = next(_ids)
@@ -50,15 +47,14 @@ class Link:
         self.cgroup = cgroup
         self.layout = outbox_layout(limits.output_bytes, limits.total_pixels)
         self.lazy: dict[str, LazyImage] = {}
-        self._over = asyncio.Event()
         self._gone: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        """Done when `_over` is set: what waits for a frame stops waiting then."""
+        """Done when the session has ended: what waits for a frame stops waiting then."""
         self._memory = Memory(cgroup)
         self._calling = False
         self._leaf = Leaf()
         self._maps: list[Any] = []
         """Mappings that the leaf must put onto the files that have their names now."""
-        self._rehearsal: dict[str, Any] | None = None
+        self._figure: bool | None = None  # whether the last call has drawn one; None before the first
         self.was_ready = False
         """Whether it can have run code of a guest: if not, a fault is ours and not the guest's."""
         self.blame = ""
@@ -68,6 +64,7 @@ class Link:
         self._channel = GuestChannel(self._ends.ours)
         self._outbox = self._ends.outbox
         self._prepared: asyncio.Task[None] | None = None
+        self._awaited = asyncio.Event()  # a call waits for the preparation
 
     def open(self, config: Mapping[str, Any]) -> None:
         """Have the zygote fork the session; `ready` tells when it can be used."""
@@ -80,7 +77,6 @@ class Link:
         if message["op"] == "ended":
             if self.was_ready:
                 self.blame = self.blame or whose_doing(message, self.limits, self._memory)
-            self._over.set()
             if not self._gone.done():
                 self._gone.set_result(None)
         if not self._died.done():
@@ -89,7 +85,7 @@ class Link:
     @property
     def ended(self) -> bool:
         """Whether the session's keeper is dead, and its state with it."""
-        return self._over.is_set()
+        return self._gone.done()
 
     def end(self) -> tuple[Status, str]:
         """How a call ends whose session has ended."""
@@ -102,6 +98,7 @@ class Link:
         """
         if self._prepared is None:
             return
+        self._awaited.set()
         try:
             await self._prepared_within(max(seconds, times.LEAST_SECONDS))
             if self._died.done() and not self.ended:
@@ -156,8 +153,7 @@ class Link:
 
     async def _was_killed(self) -> bool:
         """Whether a fault is the end of the session: a killed process closes its socket before others hear of it."""
-        with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._over.wait(), times.DEATH_SECONDS)
+        await asyncio.wait((self._gone,), timeout=times.DEATH_SECONDS)
         return self.ended
 
     async def run(
@@ -165,6 +161,7 @@ class Link:
     ) -> RunResult:
         """Send bindings and code, and wait for what comes of it; neither kept nor rolled back yet."""
         self._calling = True
+        self._figure = bool(self._figure)
         try:
             self._leaf.wake()
             async with asyncio.timeout(seconds):
@@ -176,23 +173,24 @@ class Link:
                 frame = await self._report_or_death()
         except TimeoutError:
             why = f"TimeoutError: the code ran longer than {seconds:g} s and was stopped"
-            return self._cut_short(Status.TIMEOUT, why)
+            return await self._cut_short(Status.TIMEOUT, why)
         except GuestFaultError as fault:
             if await self._was_killed():
-                return self._cut_short(*self.end())
-            return self._cut_short(Status.REFUSED, f"the sandbox stopped the code: {fault}")
+                return await self._cut_short(*self.end())
+            return await self._cut_short(Status.REFUSED, f"the sandbox stopped the code: {fault}")
         if isinstance(frame, Death):
             status, why = how_it_died(frame, self.limits, self._memory)
             if status is Status.KILLED and frame.code == -signal.SIGKILL:
                 await self._was_killed()  # nobody inside can send it, and the keeper may have been met, too
-            return self._cut_short(*(self.end() if self.ended and status is Status.KILLED else (status, why)))
+            return await self._cut_short(*(self.end() if self.ended and status is Status.KILLED else (status, why)))
+        self.zygote.tell("inspect", self.id)  # works while the report is read here
         try:
             if frame.get("call") != message["call"]:
                 raise GuestFaultError("a report of another call")
             checked = check_report(self._outbox, frame.get("length"), self.layout, self.limits)
             return await checked.read(self._outbox)
         except GuestFaultError as fault:
-            return self._cut_short(Status.REFUSED, f"the sandbox stopped the code: {fault}")
+            return await self._cut_short(Status.REFUSED, f"the sandbox stopped the code: {fault}")
 
     async def _report_or_death(self) -> dict[str, Any] | Death:
         """The frame that reports the call, or how its process ended. Lazy pictures are served meanwhile."""
@@ -217,11 +215,11 @@ class Link:
         else:
             self._give({"op": "image"}, [fd])
 
-    def _cut_short(self, status: Status, why: str) -> RunResult:
+    async def _cut_short(self, status: Status, why: str) -> RunResult:
         """The result of a call that did not report: what it had printed until then, and why it ended."""
         if self._outbox < 0:
             return RunResult(status=Status.KILLED, traceback="the session was closed while the code ran")
-        return cut_short(self._outbox, self.layout, self.limits, status, why)
+        return await cut_short(self._outbox, self.layout, self.limits, status, why)
 
     async def commit(self, *, figure: bool) -> str | None:
         """Make the state after the call the session's state; None, or why it may not be.
@@ -232,13 +230,14 @@ class Link:
             await self.zygote.order("commit", self.id)
         except OrderRefusedError as error:
             return str(error)
-        self._rehearsal = {"op": "rehearse", "figure": figure}
+        self._figure = figure
         self.prepare(rollback=False)
         return None
 
     def prepare(self, *, rollback: bool) -> None:
         """Begin to get ready for the next call; with `rollback`, first throw the last one away."""
         self._calling = False
+        self._awaited.clear()
         # It is the keeper now, another session's, or dead: a rehearsal that ends late must not stop it.
         self._leaf.forget()
         self._get_ready(lambda: self._prepare(rollback))
@@ -247,10 +246,11 @@ class Link:
         if rollback:
             await self.zygote.order("rollback", self.id)
         else:
-            # Whoever waits for the result comes first: what follows keeps two processors busy for some milliseconds.
-            await asyncio.sleep(times.BREATH_SECONDS)
+            # Whoever waits for the result comes first (what follows keeps two processors busy), if not for this.
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._awaited.wait(), times.BREATH_SECONDS)
         self._channel.drain()
-        _libc.fallocate(self._outbox, _PUNCH_HOLE_KEEP_SIZE, ctypes.c_long(0), ctypes.c_long(self.layout.size))
+        self._ends.empty_outbox()
         self.zygote.tell("respawn", self.id)
         await self._await_leaf()
 
@@ -265,8 +265,8 @@ class Link:
         self._leaf = Leaf(pid, fd)
         self._maps = answer["maps"]
         self.was_ready = True
-        if self._rehearsal is not None:
-            asyncio.get_running_loop().call_later(times.REHEARSE_SECONDS[self._rehearsal["figure"]], self._rehearse)
+        if self._figure is not None:
+            asyncio.get_running_loop().call_later(times.REHEARSE_SECONDS[self._figure], self._rehearse)
 
     def _rest(self, leaf: Leaf) -> None:
         """Let the leaf of a rehearsal stand still again, if nothing else has begun meanwhile."""
@@ -289,11 +289,11 @@ class Link:
     def _rehearse(self) -> None:
         """Let the new leaf warm up, if nobody waits for anything."""
         prepared = self._prepared is not None and self._prepared.done() and not self._calling and not self.ended
-        if self._rehearsal is not None and prepared and self.gate.idle and len(self._all) <= times.REHEARSING_SESSIONS:
+        if self._figure is not None and prepared and self.gate.idle and len(self._all) <= times.REHEARSING_SESSIONS:
             with contextlib.suppress(GuestFaultError):
                 self._leaf.wake()
-                self._tell(self._rehearsal)
-            asyncio.get_running_loop().call_later(times.REST_SECONDS[self._rehearsal["figure"]], self._rest, self._leaf)
+                self._tell({"op": "rehearse", "figure": self._figure})
+            asyncio.get_running_loop().call_later(times.REST_SECONDS[self._figure], self._rest, self._leaf)
 
     async def _expect(self, op: str, unless: asyncio.Future[Any] | None = None) -> dict[str, Any]:
         """A frame of kind `op` that carries a process id, unless the session ends first."""
@@ -311,19 +311,19 @@ class Link:
         The leaf alone is given what belongs to the branch: neither the origin nor another branch has seen it.
         """
         self._calling = True
-        answer, [workspace] = await self.zygote.order("workspace", self.id)
+        ends = link._ends
+        answer, [workspace] = await self.zygote.order("workspace", self.id, ends.joins)
         try:
             self._leaf.wake()
-            self._tell({"op": "branch", "maps": answer["maps"]}, link._ends.guest_fds(workspace))
+            self._tell({"op": "branch", "maps": answer["maps"]}, ends.guest_fds(workspace))
         finally:
             os.close(workspace)
         link.lazy = dict(self.lazy)
         link.was_ready = True
         await link._expect("adopt", self._died)
-        ends = link._ends
         order = {"branch": link.id, "path": answer["path"], **ends.inodes()}
         try:
-            await self.zygote.order("adopt", self.id, ends.joins, **order)
+            await self.zygote.order("adopt", self.id, **order)
         except OrderRefusedError as error:
             raise GuestFaultError(f"the branch was refused: {error}") from error
         ends.sent()

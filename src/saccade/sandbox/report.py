@@ -11,6 +11,7 @@ import codecs
 import errno
 import os
 import re
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Annotated, Literal
@@ -81,18 +82,7 @@ class CheckedReport:
 
     async def read(self, fd: int) -> RunResult:
         """As `result`, in a thread if it takes long."""
-        if self.bytes <= QUICK_BYTES:
-            return self.result(fd)
-        # The session may be closed meanwhile, and the number of its outbox be another file's.
-        own = os.dup(fd)
-
-        def read() -> RunResult:
-            try:
-                return self.result(own)
-            finally:
-                os.close(own)
-
-        return await asyncio.to_thread(read)
+        return await _beside(self.result, fd, self.bytes)
 
     def result(self, fd: int) -> RunResult:
         """Read text and pixels from the outbox `fd`. Raises `GuestFaultError` if they are not there."""
@@ -109,6 +99,22 @@ class CheckedReport:
             notes=tuple(_plain(note[:2000]) for note in report.notes),
             timings=Timings(run=report.run, cpu=report.cpu, capture=report.capture),
         )
+
+
+async def _beside(read: Callable[[int], RunResult], fd: int, size: int) -> RunResult:
+    """What `read` makes of `size` bytes of the outbox `fd`; in a thread if they are many."""
+    if size <= QUICK_BYTES:
+        return read(fd)
+    # The session may be closed meanwhile, and the number of its outbox be another file's.
+    own = os.dup(fd)
+
+    def read_own() -> RunResult:
+        try:
+            return read(own)
+        finally:
+            os.close(own)
+
+    return await asyncio.to_thread(read_own)
 
 
 def check_report(fd: int, length: object, layout: Layout, limits: Limits) -> CheckedReport:
@@ -135,35 +141,38 @@ def read_report(fd: int, length: object, layout: Layout, limits: Limits) -> RunR
     return check_report(fd, length, layout, limits).result(fd)
 
 
-def cut_short(fd: int, layout: Layout, limits: Limits, status: Status, why: str) -> RunResult:
+async def cut_short(fd: int, layout: Layout, limits: Limits, status: Status, why: str) -> RunResult:
     """The result of a call that did not report: what it had printed until then, and why it ended."""
     most = limits.output_bytes
-    return RunResult(
-        status=status,
-        stdout=read_text(fd, layout.stdout, most, None),
-        stderr=read_text(fd, layout.stderr, most, None),
-        traceback=_shown(why),
-    )
+
+    def read(fd: int) -> RunResult:
+        stdout, stderr = (read_text(fd, offset, most, None) for offset in (layout.stdout, layout.stderr))
+        return RunResult(status=status, stdout=stdout, stderr=stderr, traceback=_shown(why))
+
+    return await _beside(read, fd, 2 * most)
 
 
 def read_text(fd: int, offset: int, most: int, counts: tuple[int, int] | None) -> str:
     """Text of a stream region; `counts` is (bytes kept, bytes written), or None after a kill, when nobody counted."""
-    if counts is None:
-        return os.pread(fd, most, offset).rstrip(b"\0").decode("utf-8", "replace")
-    return _text(fd, offset, counts)
+    if counts is not None:
+        return _text(fd, offset, counts)
+    data = memoryview(os.pread(fd, most, offset).rstrip(b"\0"))
+    return _decoded(data[start : start + _CHUNK] for start in range(0, len(data), _CHUNK))
 
 
 def _text(fd: int, offset: int, counts: tuple[int, int]) -> str:
     kept, total = counts
-    # In pieces, since nobody else may run while one is decoded.
-    decoder = codecs.getincrementaldecoder("utf-8")("replace")
-    parts = [
-        decoder.decode(os.pread(fd, min(_CHUNK, kept - start), offset + start)) for start in range(0, kept, _CHUNK)
-    ]
-    text = "".join((*parts, decoder.decode(b"", final=True)))
+    text = _decoded(os.pread(fd, min(_CHUNK, kept - start), offset + start) for start in range(0, kept, _CHUNK))
     if total > kept:
         text += f"\n[output cut: the first {kept:,} of {total:,} bytes are shown]"
     return text
+
+
+def _decoded(parts: Iterable[bytes | memoryview]) -> str:
+    """The text of pieces of UTF-8. Nobody else may run while one of them is decoded, so they should be small."""
+    decoder = codecs.getincrementaldecoder("utf-8")("replace")
+    texts = [decoder.decode(part) for part in parts]
+    return "".join((*texts, decoder.decode(b"", final=True)))
 
 
 def _check_pictures(fd: int, claimed: list[_Picture], layout: Layout, limits: Limits) -> int:
