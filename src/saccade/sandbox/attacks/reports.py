@@ -32,8 +32,15 @@ def _no_outage(result: RunResult) -> str | None:
     return "the host took it for an outage of its own" if result.status.value == "lost" else None
 
 
+def _charged(result: RunResult) -> str | None:
+    """The call finds no keeper, and its program is told so; another end would mean that the attack never took place."""
+    if result.status.value == "killed":
+        return None
+    return _no_outage(result) or f"the process that keeps the state lived on: {result.status.value}"
+
+
 def _keeper(name: str, tries: str, code: str) -> Attack:
-    """`code` gives `after` what the process that keeps the state then does when a call has ended."""
+    """`code` gives `after` what the process that keeps the state does once its call is kept."""
     after = "def after(action): guest('session').keep.__globals__['give_back_memory'] = action\n"
     return Attack(
         name,
@@ -41,7 +48,7 @@ def _keeper(name: str, tries: str, code: str) -> Attack:
         tries,
         "print('gone')\n",
         before=GUEST + after + code + "\n",
-        check=_no_outage,
+        check=_charged,
         may_lose_session=True,
     )
 
