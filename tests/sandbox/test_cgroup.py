@@ -69,6 +69,24 @@ def test_a_fork_is_lent_memory_for_as_long_as_it_lives(groups: Cgroups) -> None:
     branches[1].remove()
 
 
+def test_a_session_may_weigh_less_for_a_while(groups: Cgroups) -> None:
+    unshared = groups.create(64 * MIB, 50)
+    unshared.weigh_less(True)  # nothing to change, and nothing that fails
+    unshared.remove()
+    groups.share_processors()
+    if groups.no_cpu:
+        pytest.skip(groups.no_cpu)
+    group = groups.create(64 * MIB, 50)
+    file = Path(groups.folders[groups.cpu]) / "s3" / ("cpu.weight" if groups.version == 2 else "cpu.shares")
+    usual = int(file.read_text())
+    group.weigh_less(True)
+    assert int(file.read_text()) == usual // cgroup.LESS
+    group.weigh_less(False)
+    assert int(file.read_text()) == usual
+    group.remove()
+    group.weigh_less(True)
+
+
 def test_processes_are_limited(groups: Cgroups) -> None:
     group = groups.create(64 * MIB, 4)
 

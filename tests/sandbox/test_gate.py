@@ -50,6 +50,20 @@ async def test_a_call_that_hangs_gives_its_place_up(monkeypatch: pytest.MonkeyPa
             await asyncio.wait_for(gate._free.acquire(), 0.005)
 
 
+async def test_a_call_that_takes_long_weighs_less_until_it_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gate_module, "MOMENT_SECONDS", 0.01)
+    gate = Gate(1)
+    heard: list[bool] = []
+    async with gate.place(heard.append):
+        assert heard == []
+        await asyncio.sleep(0.05)
+        assert heard == [True]
+    assert heard == [True, False]
+    async with gate.place(heard.append):
+        pass
+    assert heard == [True, False]
+
+
 async def test_a_cancelled_wait_takes_no_place() -> None:
     gate = Gate(1)
 

@@ -29,12 +29,17 @@ WEIGHT_PER_PROCESSOR = 1
 ZYGOTE_WEIGHT = 16
 """What the zygote weighs against a session."""
 
+LESS = 8
+"""A call that computes for long weighs this many times less than one that has just begun."""
 FORK_BYTES = 2 << 20
 """What a branch takes of its origin's memory for as long as it lives: the kernel counts the fork there."""
 _LIMIT_FILES = {
     1: ("memory.limit_in_bytes", "memory.memsw.limit_in_bytes"),
     2: ("memory.max", "memory.swap.max"),
 }
+
+_WEIGHT_FILES = {1: ("cpu.shares", 1024), 2: ("cpu.weight", 100)}
+"""By version: the file, and what a group weighs if nothing is said."""
 
 
 def _limit_swap(file: str, memory_bytes: int) -> None:
@@ -74,6 +79,14 @@ class SessionCgroup:
         write(limit, total)
         _limit_swap(with_swap, total)
         self._memory_bytes = total
+
+    def weigh_less(self, less: bool) -> None:
+        """Let the session have a smaller share of the processors than others, or the same one again."""
+        if not self._folders or self._owner.no_cpu:
+            return
+        name, weight = _WEIGHT_FILES[self._owner.version]
+        with contextlib.suppress(OSError):  # it has ended
+            write(f"{self._folders[self._owner.cpu]}/{name}", weight // LESS if less else weight)
 
     @property
     def join_fds(self) -> tuple[int, ...]:
@@ -127,6 +140,8 @@ class Cgroups:
         self._late: list[str] = []
         self.no_cpu = "not asked for"
         """Why sessions have no equal shares of the processors; empty if they have."""
+        self.cpu = 0
+        """Which of the folders shares processors out, if they are."""
         self.zygote = ""
         """The zygote's own group, which it joins by itself; empty if there is none."""
         self._names = itertools.count(1)
@@ -186,7 +201,7 @@ class Cgroups:
                 write(f"{zygote}/cpu.weight", 100 * ZYGOTE_WEIGHT)
             else:
                 write(f"{zygote}/cpu.shares", 1024 * ZYGOTE_WEIGHT)
-            self.zygote = zygote
+            self.zygote, self.cpu = zygote, self.folders.index(folder)
         except OSError as error:
             self.no_cpu = f"processors cannot be shared out: {error}"
         else:

@@ -1,15 +1,15 @@
 """How many calls of a sandbox may work at the same moment.
 
 Thirty sessions that all draw at once on two processors spend more time on taking turns than on drawing. So a few calls
-run and the others wait. A call that takes long (it waits, or hangs) soon gives its place up and runs on beside the
-others: nobody can hold up the rest for longer than a moment.
+run and the others wait. A call that takes long (it waits, or hangs, or computes) soon gives its place up and runs on
+beside the others, with less weight than they have: nobody can hold up the rest for longer than a moment.
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 PLACES_PER_PROCESSOR = 2
@@ -30,17 +30,31 @@ class Gate:
         return self._inside == 0
 
     @asynccontextmanager
-    async def place(self) -> AsyncIterator[None]:
-        """Wait for a place, and keep it for the length of the block or for a moment, whichever is shorter."""
+    async def place(self, weigh_less: Callable[[bool], None] = lambda _less: None) -> AsyncIterator[None]:
+        """Wait for a place, and keep it for the length of the block or for a moment, whichever is shorter.
+
+        `weigh_less(True)` is called when the moment is over, and then `weigh_less(False)` at the end of the block.
+        """
+        loop = asyncio.get_running_loop()
+        given_up = False
+
+        def give_up() -> None:
+            nonlocal given_up
+            given_up = True
+            self._free.release()
+            weigh_less(True)
+
         self._inside += 1
         try:
             await self._free.acquire()
-            given_up = asyncio.get_running_loop().call_later(MOMENT_SECONDS, self._free.release)
+            timer = loop.call_later(MOMENT_SECONDS, give_up)
             try:
                 yield
             finally:
-                if given_up.when() > asyncio.get_running_loop().time():
-                    given_up.cancel()
+                timer.cancel()
+                if given_up:
+                    weigh_less(False)
+                else:
                     self._free.release()
         finally:
             self._inside -= 1

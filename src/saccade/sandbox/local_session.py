@@ -108,7 +108,7 @@ class LocalSession:
             raise SandboxLostError("the sandbox's processes have died; the state of this session is gone")
         limit = self._sandbox.limits.wall_seconds
         seconds = limit if wall_seconds is None else min(limit, wall_seconds)
-        async with self._link.gate.place():
+        async with self._link.gate.place(self._weigh_less):
             try:
                 await self._link.ready(seconds)
             except GuestFaultError as fault:
@@ -118,6 +118,11 @@ class LocalSession:
                 why = f"{fault}. The session starts again with its first variables."
                 return RunResult(status=Status.KILLED, traceback=why)
             return await self._attempt(code, seconds)
+
+    def _weigh_less(self, less: bool) -> None:
+        """Give the session a smaller share of the processors, or its whole one again."""
+        if self._link.cgroup is not None:
+            self._link.cgroup.weigh_less(less)
 
     async def _attempt(self, code: str, seconds: float) -> RunResult:
         """Run the call, and keep what it did or throw it away."""
