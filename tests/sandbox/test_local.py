@@ -5,7 +5,6 @@ import hashlib
 import os
 import subprocess
 import sys
-import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -220,45 +219,6 @@ async def test_pictures_of_the_media_store_are_decoded_once_for_all(
     digest = hashlib.sha256(original.tobytes()).hexdigest()
     assert {result.text for result in results} == {f"{original.mode} {original.size} {digest}\n"}
     assert decoded == [picture.sha256]
-
-
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
-@pytest.mark.skipif(not Path("/usr/bin/python3").exists(), reason="needs an interpreter that every user may read")
-def test_a_user_without_privileges(tmp_path: Path) -> None:
-    """Everything but a control group is had by an ordinary user where user namespaces are allowed."""
-    version = "{}.{}".format(*sys.version_info)
-    if f"python{version}" not in os.path.realpath("/usr/bin/python3"):
-        pytest.skip("the system's interpreter is of another version than the installed packages")
-    program = textwrap.dedent("""
-        import asyncio, os, sys
-        os.setgroups([]), os.setgid(65534), os.setuid(65534)
-        sys.path[:0] = sys.argv[1:3]
-        from saccade.sandbox.local import LocalSandbox
-        async def main():
-            async with LocalSandbox(python=sys.argv[3]) as sandbox:
-                session = await sandbox.open()
-                await session.run("x = 1")
-                print((await session.run("x = 2\\n1 / 0")).status.value, (await session.run("print(x)")).stdout.strip())
-                print(*(await sandbox.isolation()).names)
-        asyncio.run(main())
-    """)
-    site = next(path for path in sys.path if path.endswith("site-packages"))
-    source = str(Path(__file__).parents[2] / "src")
-    venv = tmp_path / "venv"
-    subprocess.run(["/usr/bin/python3", "-m", "venv", "--without-pip", str(venv)], check=True)
-    (venv / f"lib/python{version}/site-packages/here.pth").write_text(site + "\n")
-    for folder in [tmp_path, *tmp_path.parents]:
-        if folder.stat().st_uid == os.geteuid() and not folder.stat().st_mode & 0o005:
-            folder.chmod(folder.stat().st_mode | 0o055)
-    environment = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path), "XDG_CACHE_HOME": "/tmp/saccade-test-cache"}
-    python = str(venv / "bin/python")
-    done = subprocess.run(
-        [python, "-B", "-c", program, source, site, python], capture_output=True, text=True, env=environment, timeout=50
-    )
-    assert done.returncode == 0, done.stderr
-    outcome, names = done.stdout.splitlines()
-    assert outcome == "error 1"
-    assert {"seccomp", "landlock", "no_new_privs", "capabilities"} <= set(names.split())
 
 
 async def test_pictures_that_are_looked_at_leave_no_note() -> None:

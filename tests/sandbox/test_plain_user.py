@@ -1,0 +1,82 @@
+"""Everything but control groups is had by an ordinary user where user namespaces are allowed: run as `nobody`."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.sandbox.providers import linux_only
+
+VERSION = "{}.{}".format(*sys.version_info)
+SYSTEM = Path("/usr/bin/python3")
+pytestmark = [
+    linux_only,
+    pytest.mark.timeout(900),
+    pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else"),
+    pytest.mark.skipif(
+        not SYSTEM.exists() or f"python{VERSION}" not in os.path.realpath(SYSTEM),
+        reason="needs an interpreter that every user may read, of the version of the installed packages",
+    ),
+]
+
+Do = Callable[[str], dict[str, Any]]
+
+
+@pytest.fixture(scope="module")
+def as_nobody(tmp_path_factory: pytest.TempPathFactory) -> Do:
+    """Has `plain_user.py` do something as `nobody`; what it prints."""
+    folder = tmp_path_factory.mktemp("nobody")
+    source = Path(__file__).parents[2] / "src"
+    site = next(path for path in sys.path if path.endswith("site-packages"))
+    venv = folder / "venv"
+    subprocess.run([SYSTEM, "-m", "venv", "--without-pip", str(venv)], check=True)
+    (venv / f"lib/python{VERSION}/site-packages/here.pth").write_text(site + "\n")
+    for each in [folder, *folder.parents]:
+        if each.stat().st_uid == os.geteuid() and not each.stat().st_mode & 0o005:
+            each.chmod(each.stat().st_mode | 0o055)
+    cache = folder / "cache"
+    cache.mkdir()
+    cache.chmod(0o777)
+    environment = {"PATH": "/usr/bin:/bin", "HOME": str(folder), "XDG_CACHE_HOME": str(cache)}
+    python = str(venv / "bin/python")
+    program = (Path(__file__).parent / "plain_user.py").read_text()
+
+    def run(what: str) -> dict[str, Any]:
+        command = [python, "-B", "-c", program, what, python, str(source), site]
+        done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=800)
+        assert done.returncode == 0, done.stderr[-2000:]
+        told: dict[str, Any] = json.loads(done.stdout)
+        return told
+
+    return run
+
+
+def test_calls_rollbacks_and_branches(as_nobody: Do) -> None:
+    told = as_nobody("calls")
+    assert told["uid"] == 65534
+    assert told["statuses"] == ["ok", "error", "timeout", "ok", "ok"]
+    here = "2 ['kept.txt', 'new.txt'] new kept"
+    assert told["after"] == here
+    assert told["branches"] == ["left ['kept.txt', 'new.txt'] left kept", here, here]
+    assert told["pictures"] == 1
+    assert {"seccomp", "landlock", "no_new_privs", "capabilities", "rlimits"} <= set(told["layers"])
+
+
+@pytest.mark.slow
+def test_conformance(as_nobody: Do) -> None:
+    told = as_nobody("checks")
+    assert told["count"] >= 60
+    assert told["failed"] == []
+
+
+@pytest.mark.slow
+def test_attacks_fail(as_nobody: Do) -> None:
+    told = as_nobody("attacks")
+    assert told["count"] >= 80
+    assert told["failed"] == []
