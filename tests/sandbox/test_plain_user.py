@@ -6,7 +6,8 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+import tempfile
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -29,17 +30,21 @@ Do = Callable[[str], dict[str, Any]]
 
 
 @pytest.fixture(scope="module")
-def as_nobody(tmp_path_factory: pytest.TempPathFactory) -> Do:
+def as_nobody() -> Iterator[Do]:
     """Has `plain_user.py` do something as `nobody`; what it prints."""
-    folder = tmp_path_factory.mktemp("nobody")
+    # Not in pytest's own folder, which every run of pytest closes to all users but its own.
+    with tempfile.TemporaryDirectory(prefix="saccade-nobody-") as folder:
+        yield prepared(Path(folder))
+
+
+def prepared(folder: Path) -> Do:
+    """The same, with an interpreter for `nobody` in `folder`."""
+    folder.chmod(0o755)
     source = Path(__file__).parents[2] / "src"
     site = next(path for path in sys.path if path.endswith("site-packages"))
     venv = folder / "venv"
     subprocess.run([SYSTEM, "-m", "venv", "--without-pip", str(venv)], check=True)
     (venv / f"lib/python{VERSION}/site-packages/here.pth").write_text(site + "\n")
-    for each in [folder, *folder.parents]:
-        if each.stat().st_uid == os.geteuid() and not each.stat().st_mode & 0o005:
-            each.chmod(each.stat().st_mode | 0o055)
     cache = folder / "cache"
     cache.mkdir()
     cache.chmod(0o777)

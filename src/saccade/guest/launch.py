@@ -23,7 +23,7 @@ from typing import Any, NoReturn
 
 from . import wire
 from .fork import Forker
-from .namespaces import NAMESPACES, Standing, id_range, ladder, usable, write_maps
+from .namespaces import NAMESPACES, NO_OWN_PROC, Standing, id_range, ladder, usable, with_own_proc, write_maps
 from .template import NextStep
 from .zygote import zygote
 
@@ -149,7 +149,10 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     reasons: dict[str, str] = {}
     for rung in ladder(os.geteuid() == 0):
-        names = tuple(name for name in rung if name not in settings["without"])
+        wanted = tuple(name for name in rung if name not in settings["without"])
+        names = with_own_proc(wanted)
+        for name in set(wanted) - set(names):
+            reasons.setdefault(name, NO_OWN_PROC)
         pid, why = try_namespaces(names, control, settings, dict(reasons))
         if pid:
             control.close()

@@ -45,6 +45,14 @@ def ladder(root: bool) -> list[tuple[str, ...]]:
     return [everything, *([without_user] if root else []), without_mount, ()]
 
 
+NO_OWN_PROC = "without a mount namespace /proc would show other processes than those of the sandbox"
+
+
+def with_own_proc(names: tuple[str, ...]) -> tuple[str, ...]:
+    """`names`, without the PID namespace if it cannot have a /proc of its own: there the zygote looks at sessions."""
+    return names if "mount_namespace" in names else tuple(name for name in names if name != "pid_namespace")
+
+
 def id_range() -> tuple[int, int]:
     """(first id outside, count) of user ids that sessions may have, or (0, 0); only root may hand them out."""
     if os.geteuid() != 0:

@@ -1,0 +1,75 @@
+"""Without a layer everything still works; what gets through then is what the layer's loss is said to weaken."""
+
+from __future__ import annotations
+
+import pytest
+from tests.sandbox.providers import NAMESPACES, linux_only
+
+from saccade.sandbox.attacks import LIMITS as ATTACK_LIMITS
+from saccade.sandbox.attacks import run_attacks
+from saccade.sandbox.conformance import LIMITS, run_all
+from saccade.sandbox.isolation import Layer
+from saccade.sandbox.limits import Limits
+from saccade.sandbox.local import LocalSandbox
+from saccade.sandbox.promises import WEAKENED
+
+pytestmark = [linux_only, pytest.mark.timeout(1800)]
+
+GROUPS: dict[str, tuple[Layer, ...]] = {
+    "namespaces": NAMESPACES,
+    **{layer.value: (layer,) for layer in Layer if layer not in (Layer.ENVIRONMENT, Layer.WORKSPACE)},
+}
+"""Layers that are missing together, by a name. The environment is emptied by whoever starts the processes, and the size
+of the workspace is capped wherever there is a mount namespace."""
+ANY = [pytest.param(name, marks=() if name == "cgroup" else pytest.mark.slow) for name in GROUPS]
+LOOK = "import os\nprint(x, sorted(os.listdir('.')), open('f').read())"
+
+
+def sandbox(name: str, limits: Limits) -> LocalSandbox:
+    """One without the layers of that name."""
+    return LocalSandbox(limits=limits, require_isolation=(), without=GROUPS[name])
+
+
+@pytest.mark.parametrize("name", ANY)
+async def test_calls_rollbacks_and_branches(name: str) -> None:
+    async with sandbox(name, Limits(wall_seconds=5)) as box:
+        isolation = await box.isolation()
+        for layer in GROUPS[name]:
+            assert not isolation.is_on(layer)
+            assert [state.detail for state in isolation.layers if state.layer is layer] == ["left out on purpose"]
+        session = await box.open({"x": 1})
+        assert (await session.run("open('f', 'w').write('kept')")).ok
+        failed = await session.run("x = 2\nopen('f', 'w').write('bad')\nopen('g', 'w').write('bad')\n1 / 0")
+        assert failed.status.value == "error"
+        (twin,) = await session.branch(1)
+        assert (await twin.run("x = 3\nopen('f', 'w').write('twin')\nos = 1")).ok
+        assert (await session.run(LOOK)).stdout == "1 ['f'] kept\n"
+        assert (await twin.run(LOOK)).stdout == "3 ['f'] twin\n"
+
+
+async def test_processes_are_not_renumbered_where_the_zygote_could_not_look_at_them() -> None:
+    async with sandbox("mount_namespace", Limits()) as box:
+        states = {state.layer: state for state in (await box.isolation()).layers}
+        assert not states[Layer.PID_NAMESPACE].on
+        assert "/proc would show other processes" in states[Layer.PID_NAMESPACE].detail
+        session = await box.open()
+        assert (await session.run("x = 1")).ok
+        left, right = await session.branch(2)
+        assert [(await each.run("x")).value for each in (session, left, right)] == ["1"] * 3
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", GROUPS)
+async def test_conformance(name: str) -> None:
+    outcomes = await run_all(lambda: sandbox(name, LIMITS))
+    assert [f"{each.check.name}: {each.message}" for each in outcomes if not each.passed] == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", GROUPS)
+async def test_only_what_is_said_to_be_weaker_gets_through(name: str) -> None:
+    weaker = {promise for layer in GROUPS[name] for promise in WEAKENED[layer]}
+    outcomes = await run_attacks(lambda: sandbox(name, ATTACK_LIMITS))
+    through = [f"{each.attack.promise}: {each.attack.name}: {each.evidence}" for each in outcomes if not each.passed]
+    print(*through, sep="\n")
+    assert [line for line in through if line.split(":")[0] not in weaker] == []
