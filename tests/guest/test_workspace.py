@@ -203,14 +203,14 @@ def nest(top: Path, levels: int, name: str) -> None:
 
 def test_deep_folders(folder: Path, workspace: Workspace) -> None:
     workspace.commit()
-    nest(folder, 1900, "d")
+    nest(folder, 1100, "d")
     assert len(workspace.changes().created) == 1
     workspace.commit()
     fd = os.open(folder / "d/d/d", FOLDER)
     remove_folder(fd, "d", 0o755)
     os.close(fd)
     workspace.restore()
-    assert len(workspace.scan()) == 1901
+    assert len(workspace.scan()) == 1101
 
 
 def test_folders_too_deep_for_any_path(folder: Path, workspace: Workspace) -> None:

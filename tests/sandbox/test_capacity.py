@@ -102,17 +102,17 @@ def test_what_this_machine_has_can_be_told() -> None:
 
 
 @linux_only
-async def test_nothing_is_half_made(room: pytest.MonkeyPatch) -> None:
-    async with LocalSandbox() as box:
-        session = await box.open({"x": 1})
-        await session.run("x")
-        room.setattr(capacity, "_files_left", lambda: 50)
-        before = descendants()
-        with pytest.raises(SandboxError, match="ulimit -n"):
-            await session.branch(1000)
-        assert descendants() <= before
-        (twin,) = await session.branch(1)
-        assert (await twin.run("x")).value == "1"
+@pytest.mark.asyncio(loop_scope="session")
+async def test_nothing_is_half_made(room: pytest.MonkeyPatch, box: LocalSandbox) -> None:
+    session = await box.open({"x": 1})
+    await session.run("x")
+    room.setattr(capacity, "_files_left", lambda: 50)
+    before = descendants()
+    with pytest.raises(SandboxError, match="ulimit -n"):
+        await session.branch(1000)
+    assert descendants() <= before
+    (twin,) = await session.branch(1)
+    assert (await twin.run("x")).value == "1"
 
 
 @linux_only

@@ -72,31 +72,38 @@ def states(pids: set[int]) -> list[str]:
     return [Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] for pid in sorted(pids)]
 
 
+async def states_at_rest(before: set[int]) -> list[str]:
+    """States of the processes that have come since, when the rehearsal of the next call should be over."""
+    await asyncio.sleep(0.7)
+    for _ in range(100):
+        if set(found := states(descendants() - before)) == {"T"}:
+            break
+        await asyncio.sleep(0.05)
+    return found
+
+
 @linux_only
-async def test_between_calls_every_process_of_a_session_is_stopped() -> None:
-    async with LocalSandbox(limits=LIMITS) as box:
-        await box.open()
-        before = descendants()
-        session = await box.open()
-        for code in ("x = 1", "1 / 0", "import matplotlib.pyplot as plt\nplt.plot([1])\nplt.show()"):
-            await session.run(code)
-            await asyncio.sleep(1.5)  # the rehearsal of the next call is over then
-            own = descendants() - before
-            assert len(own) == 2
-            assert states(own) == ["T", "T"]
-        (twin,) = await session.branch(1)
-        await asyncio.sleep(1.5)
-        assert states(descendants() - before) == ["T"] * 4
-        assert (await twin.run("x")).value == (await session.run("x")).value == "1"
+@pytest.mark.asyncio(loop_scope="session")
+async def test_between_calls_every_process_of_a_session_is_stopped(box: LocalSandbox) -> None:
+    await box.open()
+    before = descendants()
+    session = await box.open()
+    for code in ("x = 1", "1 / 0", "import matplotlib.pyplot as plt\nplt.plot([1])\nplt.show()"):
+        await session.run(code)
+        assert await states_at_rest(before) == ["T", "T"]
+    (twin,) = await session.branch(1)
+    assert await states_at_rest(before) == ["T"] * 4
+    assert (await twin.run("x")).value == (await session.run("x")).value == "1"
 
 
 async def ended(session: Session, action: str) -> list[Status]:
     assert (await session.run(f"{GUEST}\nafter(lambda: {action})")).ok
-    return [(await session.run("1")).status for _ in range(2)]
+    return [(await session.run("1", wall_seconds=2)).status for _ in range(2)]
 
 
 @linux_only
-async def test_a_session_that_its_program_has_spoilt_is_killed_and_not_lost() -> None:
+@pytest.mark.asyncio(loop_scope="session")
+async def test_a_session_that_its_program_has_spoilt_is_killed_and_not_lost(box: LocalSandbox) -> None:
     actions = (
         "os._exit(3)",
         "ctypes.string_at(0)",
@@ -105,25 +112,24 @@ async def test_a_session_that_its_program_has_spoilt_is_killed_and_not_lost() ->
         "os.abort()",
         "1 / 0",
     )
-    async with LocalSandbox(limits=LIMITS) as box:
-        sessions = [await box.open() for _ in actions]
-        statuses = await asyncio.gather(*(ended(*case) for case in zip(sessions, actions, strict=True)))
-        assert dict(zip(actions, statuses, strict=True)) == {key: [Status.KILLED, Status.OK] for key in actions}
-        assert (await box.open()) is not None
+    sessions = [await box.open() for _ in actions]
+    statuses = await asyncio.gather(*(ended(*case) for case in zip(sessions, actions, strict=True)))
+    assert dict(zip(actions, statuses, strict=True)) == {key: [Status.KILLED, Status.OK] for key in actions}
+    assert (await box.open()) is not None
 
 
 @linux_only
 @pytest.mark.parametrize("moments", [0, 1, 5])
-async def test_a_keeper_killed_from_outside_is_lost_at_any_moment(moments: int) -> None:
-    async with LocalSandbox(limits=LIMITS) as box:
-        await box.open()
-        for _ in range(3):
-            before = descendants()
-            session = await box.open({"x": 1})
-            await session.run("y = 1")
-            for _ in range(moments):
-                await asyncio.sleep(0.001)
-            for pid in descendants() - before:
-                with contextlib.suppress(ProcessLookupError):  # the keeper before the call may just have ended
-                    os.kill(pid, signal.SIGKILL)
-            assert [(await session.run("x")).status for _ in range(2)] == [Status.LOST] * 2
+@pytest.mark.asyncio(loop_scope="session")
+async def test_a_keeper_killed_from_outside_is_lost_at_any_moment(moments: int, box: LocalSandbox) -> None:
+    await box.open()
+    for _ in range(3):
+        before = descendants()
+        session = await box.open({"x": 1})
+        await session.run("y = 1")
+        for _ in range(moments):
+            await asyncio.sleep(0.001)
+        for pid in descendants() - before:
+            with contextlib.suppress(ProcessLookupError):  # the keeper before the call may just have ended
+                os.kill(pid, signal.SIGKILL)
+        assert [(await session.run("x")).status for _ in range(2)] == [Status.LOST] * 2

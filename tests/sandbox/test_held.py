@@ -6,11 +6,10 @@ import asyncio
 import gc
 import json
 import os
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
-import pytest_asyncio
 from tests.sandbox.providers import linux_only
 from tests.sandbox.test_report import SOUND
 
@@ -25,7 +24,7 @@ from saccade.sandbox.limits import Limits
 from saccade.sandbox.local import LocalSandbox
 from saccade.sandbox.report import check_report, cut_short
 
-pytestmark = [linux_only, pytest.mark.asyncio(loop_scope="module")]
+pytestmark = [linux_only, pytest.mark.asyncio(loop_scope="session")]
 
 MOST_SECONDS = 0.05
 LIMITS = Limits()
@@ -100,16 +99,9 @@ async def test_what_a_killed_call_has_printed_is_read_in_small_pieces() -> None:
     assert held.computed < MOST_SECONDS
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def sandbox() -> AsyncIterator[LocalSandbox]:
-    async with LocalSandbox(limits=Limits(wall_seconds=3)) as opened:
-        await (await opened.open()).close()
-        yield opened
-
-
 @pytest.mark.parametrize("attack", [attack for attack in REPORTS if not attack.before], ids=lambda attack: attack.name)
-async def test_a_lie_about_a_call_is_found_in_a_moment(sandbox: LocalSandbox, attack: Any) -> None:
-    session = await sandbox.open()
+async def test_a_lie_about_a_call_is_found_in_a_moment(box: LocalSandbox, attack: Any) -> None:
+    session = await box.open()
     held = Held(asyncio.get_running_loop())
     await session.run(PREAMBLE + attack.code)
     held.stop()

@@ -20,7 +20,6 @@ from saccade.record.status import Status
 from saccade.sandbox.attacks.surroundings import descendants
 from saccade.sandbox.base import SessionOptions
 from saccade.sandbox.isolation import Layer
-from saccade.sandbox.limits import Limits
 from saccade.sandbox.local import LocalSandbox
 
 pytestmark = [linux_only, pytest.mark.timeout(240)]
@@ -75,33 +74,34 @@ async def test_modules_are_imported_once_for_all() -> None:
             await sandbox.open()
 
 
-async def test_the_project_itself_cannot_be_imported() -> None:
-    async with LocalSandbox() as sandbox:
-        result = await (await sandbox.open()).run("import saccade")
-        assert result.status is Status.ERROR
+@pytest.mark.asyncio(loop_scope="session")
+async def test_the_project_itself_cannot_be_imported(box: LocalSandbox) -> None:
+    result = await (await box.open()).run("import saccade")
+    assert result.status is Status.ERROR
 
 
-async def test_two_sessions_begin_alike_and_go_on_apart() -> None:
+@pytest.mark.asyncio(loop_scope="session")
+async def test_two_sessions_begin_alike_and_go_on_apart(box: LocalSandbox) -> None:
     code = "import random\nimport numpy as np\nprint(random.random(), np.random.rand(), hash('text'))"
-    async with LocalSandbox() as sandbox:
-        one, two = await asyncio.gather(sandbox.open(), sandbox.open())
-        first = (await one.run(code)).stdout
-        assert (await two.run(code)).stdout == first
-        assert (await one.run(code)).stdout != first
+    one, two = await asyncio.gather(box.open(), box.open())
+    first = (await one.run(code)).stdout
+    assert (await two.run(code)).stdout == first
+    assert (await one.run(code)).stdout != first
 
 
-async def test_no_font_file_is_open_across_sessions() -> None:
-    async with LocalSandbox() as sandbox:
-        sessions = [await sandbox.open() for _ in range(4)]
-        for process in descendants(os.getpid()):
-            folder = f"/proc/{process}/fd"
-            targets = [os.readlink(f"{folder}/{fd}") for fd in os.listdir(folder)]
-            assert not [target for target in targets if target.endswith(".ttf")], targets
-        results = await asyncio.gather(*(session.run(PLOT) for session in sessions * 2))
-        assert len({result.pictures[0].data for result in results}) == 1
+@pytest.mark.asyncio(loop_scope="session")
+async def test_no_font_file_is_open_across_sessions(box: LocalSandbox) -> None:
+    sessions = [await box.open() for _ in range(4)]
+    for process in descendants(os.getpid()):
+        folder = f"/proc/{process}/fd"
+        targets = [os.readlink(f"{folder}/{fd}") for fd in os.listdir(folder)]
+        assert not [target for target in targets if target.endswith(".ttf")], targets
+    results = await asyncio.gather(*(session.run(PLOT) for session in sessions * 2))
+    assert len({result.pictures[0].data for result in results}) == 1
 
 
-async def test_a_rehearsal_leaves_no_trace() -> None:
+@pytest.mark.asyncio(loop_scope="session")
+async def test_a_rehearsal_leaves_no_trace(box: LocalSandbox) -> None:
     """The empty cell and the unseen figure that a waiting session runs change nothing that a program can see."""
     look = (
         "import gc, random, sys, os, threading\n"
@@ -111,28 +111,28 @@ async def test_a_rehearsal_leaves_no_trace() -> None:
     )
     begin = "plt.figure(5)\nplt.figure(3)\nf = plt.figure()\nf.show()\nopen('f', 'w').write('x')"
     options = SessionOptions(preload=("np", "plt"))
-    async with LocalSandbox() as sandbox:
-        rested, hurried = await sandbox.open(options=options), await sandbox.open(options=options)
-        rehearsed = asyncio.Event()
-        send = rested._link._channel.send
+    rested, hurried = await box.open(options=options), await box.open(options=options)
+    rehearsed = asyncio.Event()
+    send = rested._link._channel.send
 
-        def watched(message: dict[str, object], fds: Sequence[int] = ()) -> None:
-            send(message, fds)
-            if message["op"] == "rehearse":
-                assert message["figure"] is True
-                rehearsed.set()
+    def watched(message: dict[str, object], fds: Sequence[int] = ()) -> None:
+        send(message, fds)
+        if message["op"] == "rehearse":
+            assert message["figure"] is True
+            rehearsed.set()
 
-        rested._link._channel.send = watched  # type: ignore[method-assign]
-        for session in (hurried, rested):
-            assert len((await session.run(begin)).pictures) == 1
-        at_once = await hurried.run(look)
-        await asyncio.wait_for(rehearsed.wait(), 100)
-        later = await rested.run(look)
-        assert (later.stdout, later.pictures, later.files) == (at_once.stdout, at_once.pictures, at_once.files)
-        assert later.ok
+    rested._link._channel.send = watched  # type: ignore[method-assign]
+    for session in (hurried, rested):
+        assert len((await session.run(begin)).pictures) == 1
+    at_once = await hurried.run(look)
+    await asyncio.wait_for(rehearsed.wait(), 100)
+    later = await rested.run(look)
+    assert (later.stdout, later.pictures, later.files) == (at_once.stdout, at_once.pictures, at_once.files)
+    assert later.ok
 
 
-async def test_a_lazy_picture_that_cannot_be_decoded_is_an_error_of_the_call() -> None:
+@pytest.mark.asyncio(loop_scope="session")
+async def test_a_lazy_picture_that_cannot_be_decoded_is_an_error_of_the_call(box: LocalSandbox) -> None:
     class Broken:
         sha256 = "cd" * 32
         mode = "RGB"
@@ -141,13 +141,12 @@ async def test_a_lazy_picture_that_cannot_be_decoded_is_an_error_of_the_call() -
         def decode(self) -> Image.Image:
             return Image.new("RGB", (5, 5))
 
-    async with LocalSandbox() as sandbox:
-        session = await sandbox.open({"im": Broken()})
-        assert (await session.run("print(im.size)")).stdout == "(10, 10)\n"
-        result = await session.run("im.load()")
-        assert result.status is Status.ERROR
-        assert "bound as" in (result.traceback or "")
-        assert (await session.run("print(im.size)")).stdout == "(10, 10)\n"
+    session = await box.open({"im": Broken()})
+    assert (await session.run("print(im.size)")).stdout == "(10, 10)\n"
+    result = await session.run("im.load()")
+    assert result.status is Status.ERROR
+    assert "bound as" in (result.traceback or "")
+    assert (await session.run("print(im.size)")).stdout == "(10, 10)\n"
 
 
 async def test_a_closed_sandbox_and_an_unknown_option() -> None:
@@ -159,30 +158,27 @@ async def test_a_closed_sandbox_and_an_unknown_option() -> None:
         await sandbox.open()
 
 
-async def test_a_call_that_waits_while_its_session_goes_ends_without_an_exception() -> None:
-    async with LocalSandbox() as sandbox:
-        session = await sandbox.open()
-        await session.run("x = 1")
-        link = session._link
-        link._prepared = asyncio.create_task(asyncio.sleep(60))
-        waiting = asyncio.create_task(session.run("x"))
-        await asyncio.sleep(0.01)
-        await sandbox.drop(link)
-        assert (await asyncio.wait_for(waiting, 100)).status is Status.LOST
+@pytest.mark.asyncio(loop_scope="session")
+async def test_a_call_that_waits_while_its_session_goes_ends_without_an_exception(box: LocalSandbox) -> None:
+    session = await box.open()
+    await session.run("x = 1")
+    link = session._link
+    link._prepared = asyncio.create_task(asyncio.sleep(60))
+    waiting = asyncio.create_task(session.run("x"))
+    await asyncio.sleep(0.01)
+    await box.drop(link)
+    assert (await asyncio.wait_for(waiting, 100)).status is Status.LOST
 
 
-async def test_many_branches() -> None:
-    async with LocalSandbox(limits=Limits(wall_seconds=10)) as sandbox:
-        session = await sandbox.open()
-        await session.run("import os\nx = [1]\nos.mkdir('inner')\nos.chdir('inner')\nopen('f', 'w').write('here')")
-        branches = await session.branch(40)
-        results = await asyncio.gather(
-            *(
-                branch.run(f"x.append({i})\nprint(x, open('f').read(), os.getcwd())")
-                for i, branch in enumerate(branches)
-            )
-        )
-        assert [r.stdout for r in results] == [f"[1, {i}] here /workspace/inner\n" for i in range(40)]
+@pytest.mark.asyncio(loop_scope="session")
+async def test_many_branches(box: LocalSandbox) -> None:
+    session = await box.open()
+    await session.run("import os\nx = [1]\nos.mkdir('inner')\nos.chdir('inner')\nopen('f', 'w').write('here')")
+    branches = await session.branch(40)
+    results = await asyncio.gather(
+        *(branch.run(f"x.append({i})\nprint(x, open('f').read(), os.getcwd())") for i, branch in enumerate(branches))
+    )
+    assert [r.stdout for r in results] == [f"[1, {i}] here /workspace/inner\n" for i in range(40)]
 
 
 async def test_a_system_that_is_not_linux_is_told_the_way_out(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -194,8 +190,9 @@ async def test_a_system_that_is_not_linux_is_told_the_way_out(monkeypatch: pytes
     await sandbox.close()
 
 
+@pytest.mark.asyncio(loop_scope="session")
 async def test_pictures_of_the_media_store_are_decoded_once_for_all(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, box: LocalSandbox
 ) -> None:
     store = MediaStore(tmp_path)
     photo = Path(__file__).parents[3] / "shared/data/photos/signicade.JPG"
@@ -210,21 +207,20 @@ async def test_pictures_of_the_media_store_are_decoded_once_for_all(
     monkeypatch.setattr(StoredImage, "decode", counted)
     picture = store.open(store.put_image(original))
     code = "from hashlib import sha256\nim = image_clue_0\nprint(im.mode, im.size, sha256(im.tobytes()).hexdigest())"
-    async with LocalSandbox() as sandbox:
-        session = await sandbox.open({"image_clue_0": picture})
-        assert (await session.run("print(image_clue_0.size)")).text == f"{original.size}\n"
-        assert not decoded
-        sessions = [session, *await session.branch(7), await sandbox.open({"image_clue_0": picture})]
-        results = await asyncio.gather(*(each.run(code) for each in sessions))
+    session = await box.open({"image_clue_0": picture})
+    assert (await session.run("print(image_clue_0.size)")).text == f"{original.size}\n"
+    assert not decoded
+    sessions = [session, *await session.branch(7), await box.open({"image_clue_0": picture})]
+    results = await asyncio.gather(*(each.run(code) for each in sessions))
     digest = hashlib.sha256(original.tobytes()).hexdigest()
     assert {result.text for result in results} == {f"{original.mode} {original.size} {digest}\n"}
     assert decoded == [picture.sha256]
 
 
-async def test_pictures_that_are_looked_at_leave_no_note() -> None:
-    async with LocalSandbox() as sandbox:
-        session = await sandbox.open({"image": Image.new("RGB", (4, 3)), "array": np.zeros((2, 2), np.uint8)})
-        assert (await session.run("image.rotate(90).size, array.sum()")).notes == ()
-        (branch,) = await session.branch(1)
-        branch.bind({"more": Image.new("L", (4, 3))})
-        assert (await branch.run("more.size, image.getpixel((0, 0))")).notes == ()
+@pytest.mark.asyncio(loop_scope="session")
+async def test_pictures_that_are_looked_at_leave_no_note(box: LocalSandbox) -> None:
+    session = await box.open({"image": Image.new("RGB", (4, 3)), "array": np.zeros((2, 2), np.uint8)})
+    assert (await session.run("image.rotate(90).size, array.sum()")).notes == ()
+    (branch,) = await session.branch(1)
+    branch.bind({"more": Image.new("L", (4, 3))})
+    assert (await branch.run("more.size, image.getpixel((0, 0))")).notes == ()

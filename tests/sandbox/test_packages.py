@@ -22,18 +22,18 @@ USES = {
 }
 
 
-async def test_the_packages_that_are_installed_work_in_a_session() -> None:
+@pytest.mark.asyncio(loop_scope="session")
+async def test_the_packages_that_are_installed_work_in_a_session(box: LocalSandbox) -> None:
     there = [package.module for package in OFFERED if package.version is not None]
     if not there:
         pytest.skip("none of them is installed here")
-    async with LocalSandbox() as sandbox:
-        session = await sandbox.open()
-        for module in there:
-            execution = await session.run(USES[module])
-            assert (execution.status, execution.stdout.strip()) == (Status.OK, "2"), execution.traceback
-        if "pytesseract" in there:
-            refused = await session.run("from PIL import Image; pytesseract.image_to_string(Image.new('L', (9, 9)))")
-            assert "PermissionError: a session starts no programs, and pytesseract needs" in (refused.traceback or "")
+    session = await box.open()
+    for module in there:
+        execution = await session.run(USES[module])
+        assert (execution.status, execution.stdout.strip()) == (Status.OK, "2"), execution.traceback
+    if "pytesseract" in there:
+        refused = await session.run("from PIL import Image; pytesseract.image_to_string(Image.new('L', (9, 9)))")
+        assert "PermissionError: a session starts no programs, and pytesseract needs" in (refused.traceback or "")
 
 
 def test_the_list_says_what_is_there() -> None:
@@ -43,10 +43,10 @@ def test_the_list_says_what_is_there() -> None:
 
 
 @pytest.mark.skipif(find_spec("pyarrow") is None, reason="pyarrow is not installed here")
-async def test_a_package_that_starts_threads_is_absent() -> None:
+@pytest.mark.asyncio(loop_scope="session")
+async def test_a_package_that_starts_threads_is_absent(box: LocalSandbox) -> None:
     """Its threads would have every cell refused, and with it pandas, which imports it where it is there."""
-    async with LocalSandbox() as sandbox:
-        execution = await (await sandbox.open()).run("import pyarrow")
+    execution = await (await box.open()).run("import pyarrow")
     assert execution.status is Status.ERROR
     assert "starts threads that never end" in (execution.traceback or "")
 
