@@ -13,6 +13,7 @@ from saccade.sandbox.attacks.surroundings import descendants
 from saccade.sandbox.cgroup_places import CONTROLLERS
 from saccade.sandbox.cgroup_room import Room
 from saccade.sandbox.isolation import Layer
+from saccade.sandbox.limits import Limits
 from saccade.sandbox.local import LocalSandbox
 
 MIB = 1 << 20
@@ -121,6 +122,19 @@ async def test_without_control_groups_a_family_has_a_limit() -> None:
         session = await box.open()
         with pytest.raises(SandboxError, match="at most 256 can be without control groups"):
             await session.branch(256)
+
+
+@linux_only
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+async def test_branches_do_not_use_up_the_memory_of_their_origin() -> None:
+    """Each fork is counted where it was made: without a loan the limit of the origin would be passed half-way."""
+    limits = Limits(memory_bytes=64 * MIB, workspace_bytes=MIB, file_bytes=MIB)
+    async with LocalSandbox(limits=limits) as box:
+        session = await box.open({"x": 41})
+        assert (await session.run("x += 1")).ok
+        branches = await session.branch(150)
+        assert [(await branch.run("x")).value for branch in (*branches, session)] == ["42"] * 151
 
 
 @linux_only
