@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from tests.sandbox.providers import NAMESPACES, linux_only
 
@@ -56,6 +58,13 @@ async def test_processes_are_not_renumbered_where_the_zygote_could_not_look_at_t
         assert (await session.run("x = 1")).ok
         left, right = await session.branch(2)
         assert [(await each.run("x")).value for each in (session, left, right)] == ["1"] * 3
+
+
+@pytest.mark.parametrize("layer", Layer)
+def test_the_docs_name_the_same_promises(layer: Layer) -> None:
+    text = (Path(__file__).parents[2] / "docs" / "sandbox.md").read_text(encoding="utf-8")
+    [row] = [line for line in text.splitlines() if line.startswith("| `") and f"`{layer.value}`" in line]
+    assert row.split("|")[2].strip().split(", ") == [promise.value for promise in WEAKENED[layer]]
 
 
 @pytest.mark.slow
