@@ -54,9 +54,12 @@ WEAKENED: Mapping[Layer, Mapping[Promise, str]] = {
     },
     Layer.CAPABILITIES: {Promise.CONFINED: f"rights of an administrator: {_ONE_LESS}"},
     Layer.SECCOMP: {
-        Promise.CONFINED: "sockets, exec, ptrace and rare system calls can be had",
-        Promise.UNDONE: "locks, queues and signals of the kernel outlast a failed call",
+        Promise.CONFINED: "sockets, namespaces, keys and rare system calls can be had",
+        Promise.BOUNDED: "a program can kill what it may signal, and its neighbours' zygote with it",
+        Promise.UNDONE: "locks and queues of the kernel outlast a failed call",
+        Promise.SEPARATE: "a lock on a file of the interpreter is seen by every session",
         Promise.AT_REST: "a program can continue what was stopped",
+        Promise.SILENT: "ids and clocks of other processes, and what they open, can be asked for",
     },
     Layer.LANDLOCK: {
         Promise.CONFINED: f"files outside: {_ONE_LESS} (the private root still has none)",
