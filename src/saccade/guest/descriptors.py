@@ -61,12 +61,17 @@ def program_fds() -> list[int]:
     """Every open descriptor that is the program's."""
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     found = _pollable(most)
-    # The size of this folder is the number of open descriptors (Linux 6.2; 0 before): those of paths alone are missing.
-    if len(found) != os.stat("/proc/self/fd").st_size:
+    if len(found) != _count():
+        # Some are of paths alone, or the kernel does not tell.
         # By way of ctypes: `fcntl` would raise an exception for each of the hundreds that are not open.
         ask = _libc.fcntl
         found = [fd for fd in range(most) if ask(fd, fcntl.F_GETFD) >= 0]
     return [fd for fd in found if fd not in _OWN]
+
+
+def _count() -> int:
+    """How many descriptors are open; 0 before Linux 6.2."""
+    return os.stat("/proc/self/fd").st_size
 
 
 def _pollable(most: int) -> list[int]:

@@ -1,0 +1,35 @@
+"""Every open descriptor is found, whatever it stands for."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from saccade.guest import descriptors
+from saccade.guest.descriptors import program_fds
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the sandbox needs Linux")
+
+
+@pytest.fixture(params=["told", "not told"])
+def _count_of_descriptors(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on a kernel that tells how many are open, and on an older one."""
+    if request.param == "not told":
+        monkeypatch.setattr(descriptors, "_count", lambda: 0)
+
+
+@pytest.mark.usefixtures("_count_of_descriptors")
+def test_files_pipes_and_mere_paths_are_found(tmp_path: Path) -> None:
+    before = program_fds()
+    reader, writer = os.pipe()
+    file = os.open(tmp_path / "f", os.O_CREAT | os.O_RDWR)
+    path = os.open(tmp_path, os.O_PATH)
+    try:
+        assert sorted({*before, reader, writer, file, path}) == program_fds()
+    finally:
+        for fd in (reader, writer, file, path):
+            os.close(fd)
+    assert program_fds() == before
