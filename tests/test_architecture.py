@@ -23,7 +23,7 @@ LAYERS = {
     **dict.fromkeys(("errors", "guest"), 0),
     "record": 1,
     **dict.fromkeys(("media", "sandbox", "models", "tools", "recipes"), 2),
-    **dict.fromkeys(("dialects", "tasks", "grading"), 3),
+    **dict.fromkeys(("dialects", "tasks", "grading", "vlm_tools"), 3),
     **dict.fromkeys(("episode", "looks", "tokens"), 4),
     **dict.fromkeys(("generate", "rewards", "training"), 5),
     "env": 6,

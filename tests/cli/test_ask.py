@@ -234,9 +234,9 @@ def test_a_tool_that_is_not_installed_is_refused_by_name_and_else_told(
     )
     vista = ["--model", scripted(tmp_path, "<answer>red</answer>"), "--dialect", "vista"]
     assert ask(photo, *vista, "--set", "tools=['crop', 'ocr']") == 2
-    assert "not installed here, so no model could call it: ocr (" in capsys.readouterr().err
+    assert "not available here, so no model could call it: ocr (" in capsys.readouterr().err
     ask(photo, *vista)
-    assert "Not installed here, so a call of it fails: ocr" in " ".join(capsys.readouterr().out.split())
+    assert "Not available here, so not offered:" in " ".join(capsys.readouterr().out.split())
 
 
 def test_other_settings_do_not_replace_those_of_an_earlier_question(photo: Path, tmp_path: Path) -> None:

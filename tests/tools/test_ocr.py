@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import sys
+import types
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +17,7 @@ from saccade.tools.context import ToolContext
 from saccade.tools.ocr import Ocr, OcrResult, TextLine, _around, _padded
 from saccade.tools.problem import ProblemKind
 from saccade.tools.result import ToolResult
+from saccade.tools.setup import VARIABLE
 
 PHOTO = Path(__file__).parents[3] / "shared/data/photos/signicade.JPG"
 needs_engine = pytest.mark.skipif(bool(Ocr.needs.missing()), reason="the extra `ocr` is not installed")
@@ -136,3 +139,42 @@ def test_strips_are_padded_with_white_below_and_to_the_right(size: tuple[int, in
     assert (made[: size[0], : size[1]] == 7).all()
     made[: size[0], : size[1]] = 255
     assert (made == 255).all()
+
+
+@needs_engine
+def test_easyocr_reads_in_its_place(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, page: ToolContext) -> None:
+    """Its wheel cannot be installed beside a torch without torchvision: its form of a result stands for it."""
+    asked: dict[str, object] = {}
+
+    class Reader:
+        def __init__(self, languages: list[str], **options: object) -> None:
+            asked.update(options, languages=languages)
+
+        def readtext(self, pixels: np.ndarray) -> list[tuple[list[list[int]], str, float]]:
+            assert pixels.shape[2] == 3
+            return [
+                ([[40, 50], [200, 50], [200, 90], [40, 90]], "HELLO", 0.9),
+                ([[0, 0], [5, 0], [5, 5], [0, 5]], "?", 0.1),
+            ]
+
+    monkeypatch.setitem(sys.modules, "easyocr", types.SimpleNamespace(Reader=Reader))
+    (tmp_path / "setup.toml").write_text('[ocr]\nengine = "easyocr"\nlanguages = ["en", "de"]\ndevice = "cpu"\n')
+    monkeypatch.setenv(VARIABLE, str(tmp_path / "setup.toml"))
+    result = Ocr().call({}, page)
+    assert result.ok, result.problem
+    assert [(line.text, line.box) for line in lines_of(result)] == [("HELLO", (40, 50, 200, 90))]
+    assert asked == {
+        "languages": ["en", "de"], "gpu": False, "model_storage_directory": None, "download_enabled": False,
+        "verbose": False,
+    }  # fmt: skip
+
+
+@needs_engine
+@pytest.mark.skipif(importlib.util.find_spec("easyocr") is not None, reason="it is installed")
+def test_easyocr_that_is_not_installed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, page: ToolContext) -> None:
+    (tmp_path / "setup.toml").write_text('[ocr]\nengine = "easyocr"\n')
+    monkeypatch.setenv(VARIABLE, str(tmp_path / "setup.toml"))
+    result = Ocr().call({}, page)
+    assert result.problem is not None
+    assert result.problem.kind is ProblemKind.UNAVAILABLE
+    assert "pip install easyocr" in result.problem.detail

@@ -167,6 +167,22 @@ def local(
     _measured("saccade bench local", partial(measure_local, scale, checkpoint_named(model), threads), json_file)
 
 
+@app.command("tool-accuracy")
+def tool_accuracy(
+    problems: Annotated[
+        Path | None,
+        typer.Option(metavar="FOLDER", help="Also problems of Geometry3K: folders with data.json, logic_form.json."),
+    ] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Fewer pictures: half a minute.")] = False,
+    json_file: Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write the figures there.")] = None,
+) -> None:
+    """How often the tools that read charts and geometry by rules are right, on drawn pictures with known values."""
+    from saccade.bench.tool_accuracy import FULL_ACCURACY, QUICK_ACCURACY, measure_accuracy
+
+    scale = QUICK_ACCURACY if quick else FULL_ACCURACY
+    _measured("saccade bench tool-accuracy", partial(measure_accuracy, scale, problems), json_file)
+
+
 @app.command()
 def grading(
     folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="Stored answers with official verdicts.")],

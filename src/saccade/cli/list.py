@@ -159,7 +159,7 @@ def _part(registry: Registry[Any], entry: str) -> ListedPart:
     except SaccadeError as error:
         return ListedPart(entry, source, "", needs=needs, problem=str(error))
     if not needs and hasattr(found, "needs") and found.needs.missing():
-        needs = found.needs.install
+        needs = found.needs.remedy
     return ListedPart(entry, source, _description(found, registry.entries[entry].partition(":")[0]), presets, needs)
 
 

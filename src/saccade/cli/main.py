@@ -64,7 +64,7 @@ VERBS: dict[str, Verb] = {
     "show": Verb("saccade.cli.show:app", "Make a page of a run's episodes, and open it."),
     "synth": Verb("saccade.cli.synth:app", "Make trajectories for fine-tuning, by experts or a teacher."),
     "tasks": Verb("saccade.cli.tasks:app", "Check, show and write tasks from any source."),
-    "tools": Verb("saccade.cli.tools:app", "Serve typed tools to other processes and hosts."),
+    "tools": Verb("saccade.cli.tools:app", "List typed tools with what each needs, or serve them."),
     "view": Verb("saccade.cli.view:app", "Follow evaluations in the browser while they run."),
     "worlds": Verb("saccade.cli.worlds:app", "Draw tasks from a seed, with their gold answers."),
 }

@@ -87,9 +87,9 @@ def _toolbox(names: list[str], calls: ToolCallSettings) -> Toolbox:
     missing = tools.missing()
     listed = "; ".join(f"{name} ({need})" for name, need in missing.items())
     if names and missing:
-        raise SettingsError(f"not installed here: {listed}. Install it, or do not name it.")
+        raise SettingsError(f"not available here: {listed}. Or do not name it.")
     if missing:
-        print(f"saccade mcp: not installed here, so not offered: {listed}.", file=sys.stderr)
+        print(f"saccade mcp: not available here, so not offered: {listed}.", file=sys.stderr)
         tools = Toolbox.of(*(tool.name for tool in tools.definitions if tool.name not in missing), calls=calls)
     return tools
 

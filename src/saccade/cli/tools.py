@@ -1,4 +1,4 @@
-"""`saccade tools serve`: typed tools for other processes and hosts, over HTTP.
+"""`saccade tools`: `list` says which typed tools there are, `serve` gives them to other processes and hosts over HTTP.
 
 The token is read as `saccade sandbox serve` reads its own, from a file or from the environment.
 """
@@ -11,16 +11,18 @@ from typing import Annotated
 import typer
 
 from saccade.cli.sandbox import read_token
+from saccade.cli.tool_list import list_tools
 from saccade.cli.web import serve_app
 
 TOKEN_VARIABLE = "SACCADE_TOOLS_TOKEN"
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, rich_markup_mode=None)
+app.command("list")(list_tools)
 
 
 @app.callback()
 def tools() -> None:
-    """Typed tools for other processes and hosts."""
+    """Typed tools: which there are, what each needs, and a server of them."""
 
 
 @app.command(

@@ -18,7 +18,8 @@ def equipped(
     """The dialect that offers the tools of these names, and the toolbox that answers its calls.
 
     Without names: what the dialect offers by itself (DeepEyes its zoom, `native` its Python alone); a dialect that
-    offers nothing by itself (`vista`) gets every tool there is. A dialect that writes code alone has no toolbox.
+    offers nothing by itself (`vista`) gets every tool that lacks nothing here. A dialect that writes code
+    alone has no toolbox.
 
     Raises:
         SettingsError: names are given, and the dialect knows no typed tools, or one needs what is not installed.
@@ -44,13 +45,18 @@ def equipped(
     tools = Toolbox.of(*names, calls=calls)
     if names and (missing := tools.missing()):
         listed = "; ".join(f"{name} ({need})" for name, need in missing.items())
-        raise SettingsError(f"not installed here, so no model could call it: {listed}. Install it, or do not name it.")
+        raise SettingsError(f"not available here, so no model could call it: {listed}. Or do not name it.")
+    if missing := tools.missing():
+        tools = Toolbox.of(*(tool.name for tool in tools.definitions if tool.name not in missing), calls=calls)
     specs = tuple(ToolSpec(tool.name, tool.description, dict(tool.parameters)) for tool in tools.definitions)
     return dialect.with_tools(specs), tools
 
 
 def missing_words(tools: Toolbox | None) -> str:
-    """What a person should know of tools that are offered and cannot be called here; empty if all can."""
-    missing = {} if tools is None else tools.missing()
-    listed = "; ".join(f"{name} ({need})" for name, need in missing.items())
-    return f"Not installed here, so a call of it fails: {listed}." if missing else ""
+    """What a person should know of tools that lack something here, where all others are offered; empty for none."""
+    everything = Toolbox.of()
+    missing = everything.missing()
+    ready = {tool.name for tool in everything.definitions if tool.name not in missing}
+    if tools is None or not missing or {tool.name for tool in tools.definitions} != ready:
+        return ""
+    return f"Not available here, so not offered: {', '.join(missing)}. `saccade tools list` says why."

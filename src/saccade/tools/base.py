@@ -154,7 +154,7 @@ class Tool(OfferedTool, Generic[A, R]):
         chosen = self._alias(alias)
         missing = self.needs.missing()
         if missing:
-            return self._unavailable(f"not installed: {', '.join(missing)}")
+            return self._unavailable(f"it lacks {', '.join(missing)}")
         arguments, unread = self._without_task(arguments)
         try:
             return CheckedCall(check_arguments(self.arguments, self._unaliased(arguments, chosen)), unread)
@@ -249,7 +249,7 @@ class Tool(OfferedTool, Generic[A, R]):
 
     def _unavailable(self, why: str) -> ToolResult:
         message = f"{self.name} is not available here. Use another tool, or answer without it."
-        todo = f" Install it with: {self.needs.install}" if self.needs.install else ""
+        todo = f" To have it: {self.needs.remedy}." if self.needs.remedy else ""
         return failed(self.name, Status.REFUSED, Problem(ProblemKind.UNAVAILABLE, message, f"{why}.{todo}"))
 
 

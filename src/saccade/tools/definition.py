@@ -9,6 +9,8 @@ from importlib.util import find_spec
 
 from pydantic import JsonValue
 
+from saccade.tools.setup import SetupEntry
+
 
 class Cost(StrEnum):
     """What a call costs, roughly."""
@@ -31,10 +33,23 @@ class Needs:
     """The model weights that are loaded, or None."""
     install: str = ""
     """The command that installs all of it."""
+    setup: SetupEntry | None = None
+    """What the setup of tools must name, or None."""
 
     def missing(self) -> tuple[str, ...]:
-        """The modules that cannot be found."""
-        return tuple(name for name in self.modules if find_spec(name) is None)
+        """The modules that cannot be found, and what the setup of tools does not name."""
+        modules = tuple(name for name in self.modules if find_spec(name) is None)
+        return modules if self.setup is None or self.setup.named else (*modules, str(self.setup))
+
+    @property
+    def remedy(self) -> str:
+        """How to get what is missing, in a few words for a person; empty if nothing is."""
+        if not self.missing():
+            return ""
+        steps = [self.install] if self.install and any(find_spec(name) is None for name in self.modules) else []
+        if self.setup is not None and not self.setup.named:
+            steps.append(self.setup.todo)
+        return "; ".join(steps) or ", ".join(self.missing())
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Text in an image, read by RapidOCR (PP-OCR models on ONNX Runtime, on the CPU).
+"""Text in an image, read by RapidOCR (PP-OCR models on ONNX Runtime, on the CPU), or by EasyOCR if the setup says so.
 
 The models lie in the package's own wheel, so nothing is downloaded; where they do not, the tool is unavailable. It
 reads printed text in Latin and Chinese script well, handwriting and formulas badly, and it changes no characters.
@@ -22,6 +22,8 @@ from saccade.tools.base import Alias, Cost, Needs, Tool, ToolOutcome
 from saccade.tools.context import ToolContext
 from saccade.tools.fields import PixelBox
 from saccade.tools.look import LookArguments, PixelArray, look
+from saccade.tools.ocr_easyocr import easyocr_engine
+from saccade.tools.setup import tool_setup
 
 _MODELS: Final = ("det", "rec", "cls")
 _LEAST_SIDE: Final = 32
@@ -58,7 +60,7 @@ class OcrResult(ToolModel):
 
 
 class Ocr(Tool[OcrArguments, OcrResult]):
-    """Reads printed text with RapidOCR."""
+    """Reads printed text with RapidOCR, or with EasyOCR."""
 
     name = "ocr"
     description = (
@@ -108,6 +110,9 @@ class Ocr(Tool[OcrArguments, OcrResult]):
 
 
 def _load() -> Any:
+    setup = tool_setup(Ocr.name)
+    if setup.engine == "easyocr":
+        return easyocr_engine(setup)
     import rapidocr
 
     folder = Path(rapidocr.__file__).parent / "models"

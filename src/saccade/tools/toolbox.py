@@ -17,7 +17,7 @@ from saccade.tools.definition import ToolDefinition
 from saccade.tools.named import named_tools
 from saccade.tools.offered import OfferedTool
 from saccade.tools.problem import Problem, ProblemKind
-from saccade.tools.registry import ELSEWHERE, TOOLS
+from saccade.tools.registry import ALIASES, TOOLS, lacking
 from saccade.tools.result import ToolResult, failed
 from saccade.tools.settings import DEFAULT_CALLS, ToolCallSettings
 
@@ -56,12 +56,8 @@ class Toolbox:
         return tuple(tool.definition for tool in self._tools.values())
 
     def missing(self) -> dict[str, str]:
-        """The tools whose parts are not installed -> the command that installs them, or their modules."""
-        return {
-            name: tool.needs.install or ", ".join(tool.needs.missing())
-            for name, tool in self._tools.items()
-            if tool.needs.missing()
-        }
+        """The tools that lack something here -> how to get it."""
+        return {name: tool.needs.remedy for name, tool in self._tools.items() if tool.needs.missing()}
 
     def resolve(self, name: str) -> str | None:
         """The own name of the tool that `name` means, None if none does."""
@@ -78,11 +74,10 @@ class Toolbox:
         return self._unknown(name) if own is None else await self._tools[own].call_async(arguments, context, alias=name)
 
     def _unknown(self, name: str) -> ToolResult:
-        if name in ELSEWHERE:
-            known = ELSEWHERE[name]
+        known = ALIASES.get(name, name)
+        if remedy := lacking(known):
             message = f"{known} is not available here. Use one of: {', '.join(self._tools)}."
-            detail = f"{known} needs model weights or a server that Saccade does not bring."
-            return failed(known, Status.REFUSED, Problem(ProblemKind.UNAVAILABLE, message, detail))
+            return failed(known, Status.REFUSED, Problem(ProblemKind.UNAVAILABLE, message, f"To have it: {remedy}."))
         shown = name[:60].encode("utf-8", "replace").decode()
         hint = did_you_mean(name[:200], self._names) or f"Known: {', '.join(self._tools)}."
         problem = Problem(ProblemKind.SCHEMA, f"There is no tool named {shown!r}. {hint}")

@@ -110,7 +110,7 @@ class ToolServeSettings(Settings):
                 tool = source.make()
                 if missing := tool.needs.missing():
                     raise SettingsError(
-                        f"{name} needs {', '.join(missing)}. {tool.needs.install or 'Install it'}, or leave it out."
+                        f"{name} needs {', '.join(missing)}. To have it: {tool.needs.remedy}. Or leave it out."
                     )
                 if tool.name in made:
                     raise SettingsError(f"{name} is called {tool.name}, as another tool. Leave one of them out.")

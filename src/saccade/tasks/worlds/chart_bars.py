@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from PIL import Image, ImageDraw
 from pydantic import Field
 
@@ -40,8 +42,18 @@ class ChartBarKnobs(Knobs):
 Key = tuple[str, str]
 
 
-def draw(rng: Rng, knobs: ChartBarKnobs) -> WorldSample:
-    """One bar chart and a question about it."""
+@dataclass(frozen=True, slots=True)
+class BarChart:
+    """A drawn chart with what stands in it."""
+
+    picture: Image.Image
+    drawn: Drawn
+    series: int
+    sideways: bool
+
+
+def bar_chart(rng: Rng, knobs: ChartBarKnobs) -> BarChart:
+    """One bar chart."""
     theme, scale, topic = random_theme(rng), random_scale(rng, 2), rng.choice(TOPICS)
     count = rng.integer(3, min(knobs.categories, len(topic.labels)))
     names = rng.sample(topic.series, rng.integer(1, min(knobs.series, len(topic.series))))
@@ -53,7 +65,13 @@ def draw(rng: Rng, knobs: ChartBarKnobs) -> WorldSample:
     colours = _colours(rng, labels, series)
     sideways = rng.chance(35)
     picture, marks = (_lying if sideways else _standing)(rng, theme, scale, topic.title, (values, colours))
-    drawn = Drawn(scale, values, marks, labels, rng.choice(series))
+    return BarChart(picture, Drawn(scale, values, marks, labels, rng.choice(series)), len(series), sideways)
+
+
+def draw(rng: Rng, knobs: ChartBarKnobs) -> WorldSample:
+    """One bar chart and a question about it."""
+    chart = bar_chart(rng, knobs)
+    drawn = chart.drawn
     kind = rng.choice(knobs.kinds)
     asked = ask(rng, kind, drawn)
     start = (
@@ -63,14 +81,14 @@ def draw(rng: Rng, knobs: ChartBarKnobs) -> WorldSample:
     )
     return WorldSample(
         question=asked.question,
-        media={"image_0": picture},
+        media={"image_0": chart.picture},
         answer=asked.answer,
         answer_type=asked.answer_type,
         choices=asked.choices,
         program=compose(reading, chart_reading, last=start + asked.lines),
         evidence=asked.evidence,
-        difficulty=min(1.0, len(values) / 21),
-        tags=(kind, "lying" if sideways else "standing", f"{len(series)} series"),
+        difficulty=min(1.0, len(drawn.values) / 21),
+        tags=(kind, "lying" if chart.sideways else "standing", f"{chart.series} series"),
     )
 
 

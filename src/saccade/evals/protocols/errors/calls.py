@@ -14,7 +14,7 @@ from saccade.record.status import Status
 from saccade.record.turn import Turn
 from saccade.rewards.reading import silent
 from saccade.tools.problem import Problem, ProblemKind
-from saccade.tools.registry import ALIASES, ELSEWHERE, recorded_tool
+from saccade.tools.registry import ALIASES, recorded_tool
 
 _KINDS: Final = frozenset(kind.value for kind in ProblemKind)
 _ARGUMENTS: Final = (ProblemKind.SCHEMA, ProblemKind.ARGUMENT_NAME, ProblemKind.ARGUMENT_FORMAT)
@@ -50,11 +50,11 @@ def output_errors(number: int, turn: Turn) -> Iterator[StepError]:
 
 
 def _mistakes(call: ToolCall) -> tuple[Problem, ...]:
-    """What is wrong with the arguments, by the tool's own schema; nothing for a tool that is not known here."""
-    if call.name in ELSEWHERE:
-        return ()
+    """What is wrong with the arguments, by its own schema; nothing for a tool not known or not available here."""
     try:
         tool = recorded_tool(call.name)
+        if tool.needs.missing():
+            return ()
         return tool.mistakes(dict(call.arguments), alias=call.name if call.name in ALIASES else None)
     except SaccadeError:
         return ()

@@ -7,7 +7,7 @@ from typing import Final
 
 from saccade.evals.protocols.tool_use.records import Operation
 from saccade.record.action import ToolCall
-from saccade.tools.registry import ALIASES, ELSEWHERE
+from saccade.tools.registry import ALIASES
 
 _TOOLS: Final[Mapping[str, Operation]] = {
     "color_mask": Operation.SEGMENT,
@@ -29,7 +29,7 @@ _TOOLS: Final[Mapping[str, Operation]] = {
 
 def tool_operations(call: ToolCall) -> frozenset[Operation]:
     """What the call does; `other` for a tool that is not known here."""
-    name = ALIASES.get(call.name) or ELSEWHERE.get(call.name) or call.name
+    name = ALIASES.get(call.name, call.name)
     found = {_TOOLS.get(name, Operation.OTHER)}
     scale = call.arguments.get("scale")
     if name == "crop" and isinstance(scale, int | float) and scale > 1:

@@ -1,0 +1,84 @@
+"""`saccade tools list`: every typed tool with its state, what it needs and what a call costs; the 26 of VISTA first."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import Annotated
+
+import typer
+from rich.table import Table
+
+from saccade.cli.plain import plain_console
+
+
+@dataclass(frozen=True, slots=True)
+class ListedTool:
+    """One line: a tool, or one of the paper's names for it."""
+
+    vista: str
+    """Family and name in the paper; empty for a tool that is none of the 26."""
+    tool: str
+    given: dict[str, str]
+    """Arguments by which it does what the paper's does."""
+    state: str
+    """`ready` or `unavailable`."""
+    cost: str
+    needs: str
+    """What it loads or asks; empty for nothing."""
+    remedy: str
+    """How to have it; empty if it is ready."""
+    aliases: tuple[str, ...]
+
+
+def list_tools(as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False) -> None:
+    """List the 26 tools of VISTA-Gym and all others: state, cost, needs, and how to have what is missing."""
+    listed = list(listed_tools())
+    if as_json:
+        print(json.dumps([asdict(item) for item in listed], ensure_ascii=False, indent=2))
+        return
+    table = Table(box=None, pad_edge=False)
+    for title in ("VISTA", "tool", "state", "cost", "needs"):
+        table.add_column(title, overflow="fold")
+    for item in listed:
+        given = "".join(f" {name}={value}" for name, value in item.given.items())
+        table.add_row(item.vista or "-", item.tool + given, item.state, item.cost, item.needs or "-")
+    console = plain_console(width=None if sys.stdout.isatty() else 170)
+    console.print(table)
+    remedies = {item.tool: item.remedy for item in listed if item.remedy}
+    if remedies:
+        console.print("\nTo have those that are unavailable:", highlight=False, markup=False)
+        for tool, remedy in remedies.items():
+            console.print(f"  {tool}: {remedy}", highlight=False, markup=False, soft_wrap=True)
+
+
+def listed_tools() -> Iterator[ListedTool]:
+    """The 26 in the paper's order, then the others by name."""
+    from saccade.tools.registry import TOOLS
+    from saccade.tools.vista_names import VISTA_TOOLS
+
+    for item in VISTA_TOOLS:
+        yield _listed(item.tool, f"{item.family}: {item.name}", dict(item.given))
+    known = {item.tool for item in VISTA_TOOLS}
+    for name in TOOLS.names():
+        if name not in known:
+            yield _listed(name, "", {})
+
+
+def _listed(name: str, vista: str, given: dict[str, str]) -> ListedTool:
+    from saccade.tools.registry import make_tool
+
+    tool = make_tool(name)
+    needs, remedy = tool.needs, tool.needs.remedy
+    return ListedTool(
+        vista=vista,
+        tool=name,
+        given=given,
+        state="unavailable" if remedy else "ready",
+        cost=tool.cost.value,
+        needs=needs.weights or ", ".join(needs.modules),
+        remedy=remedy,
+        aliases=tuple(alias.name for alias in tool.aliases),
+    )

@@ -1,0 +1,168 @@
+"""Bars of a chart: rectangles on one base line, standing or lying, or stacked on such a rectangle.
+
+Their values follow from the number axis, or from a number that is printed at the end of the bar.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from saccade.tools.chart.axes import NumberAxis, number_axis, number_of
+from saccade.tools.chart.marks import ChartLegendEntry, ChartMark, same_colour
+from saccade.tools.chart.shapes import ColourShape
+from saccade.tools.fields import PixelBox
+from saccade.tools.ocr import TextLine
+
+_LEVEL: Final = 3
+"""Pixels by which ends of bars on one base line may differ."""
+_SPLIT: Final = 4
+"""Pixels of a grid line that runs across a bar."""
+
+
+@dataclass(frozen=True, slots=True)
+class BarFrame:
+    """How the bars stand."""
+
+    standing: bool
+    base: float
+    """Row (standing) or column (lying) of the base line."""
+    axis: NumberAxis | None
+
+    def ends(self, box: PixelBox) -> tuple[int, int]:
+        """Where a bar begins and ends along its values, from the base line on for a positive one."""
+        return (box[3], box[1]) if self.standing else (box[0], box[2])
+
+    def across(self, box: PixelBox) -> tuple[int, int]:
+        """The sides of a bar along the categories."""
+        return (box[0], box[2]) if self.standing else (box[1], box[3])
+
+
+def read_bars(
+    shapes: Sequence[ColourShape], lines: Sequence[TextLine], legend: Sequence[ChartLegendEntry]
+) -> tuple[BarFrame, tuple[ChartMark, ...]] | None:
+    """The bars with labels, series and values; None if there are not two of them on one line."""
+    boxes = _whole([shape for shape in shapes if shape.kind == "rectangle"])
+    boxes = [shape for shape in boxes if not _is_patch(shape, legend)]
+    frame = _frame(boxes, lines)
+    if frame is None:
+        return None
+    bars = [shape for shape in boxes if _on_base(shape, frame) or _stacked(shape, boxes, frame)]
+    labels = _labels(lines, frame, bars)
+    marks = [_mark(bar, frame, labels, lines, legend) for bar in bars]
+    first, last = (0, 1) if frame.standing else (1, 0)
+    return frame, tuple(sorted(marks, key=lambda mark: (mark.center[first], -mark.center[last])))
+
+
+def _whole(shapes: Sequence[ColourShape]) -> list[ColourShape]:
+    """The rectangles, those put together that a grid line cuts."""
+    whole: list[ColourShape] = []
+    for shape in sorted(shapes, key=lambda item: (item.box[1], item.box[0])):
+        for index, other in enumerate(whole):
+            if same_colour(shape.color, other.color) and _continues(other.box, shape.box):
+                (x0, y0, x1, y1), (left, top, right, bottom) = other.box, shape.box
+                box = (min(x0, left), min(y0, top), max(x1, right), max(y1, bottom))
+                whole[index] = replace(other, box=box, area=other.area + shape.area)
+                break
+        else:
+            whole.append(shape)
+    return whole
+
+
+def _continues(a: PixelBox, b: PixelBox) -> bool:
+    below = abs(a[0] - b[0]) <= 2 and abs(a[2] - b[2]) <= 2 and 0 < b[1] - a[3] <= _SPLIT
+    beside = abs(a[1] - b[1]) <= 2 and abs(a[3] - b[3]) <= 2 and 0 < b[0] - a[2] <= _SPLIT
+    return below or beside
+
+
+def _is_patch(shape: ColourShape, legend: Sequence[ChartLegendEntry]) -> bool:
+    for entry in legend:
+        left, top, _, bottom = entry.text.box
+        if 0 <= left - shape.box[2] <= 30 and top - 4 <= shape.center[1] <= bottom + 4:
+            return same_colour(shape.color, entry.color)
+    return False
+
+
+def _frame(boxes: Sequence[ColourShape], lines: Sequence[TextLine]) -> BarFrame | None:
+    best, most = None, 1
+    for standing in (True, False):
+        axis = number_axis(lines, "y" if standing else "x")
+        for box in boxes:
+            base = box.box[3] if standing else box.box[0]
+            frame = BarFrame(standing, base, axis)
+            # Bars on one line stand side by side; parts of one stacked bar do not.
+            count = len({frame.across(other.box)[0] for other in boxes if _on_base(other, frame)})
+            if count > most or (count == most > 1 and best is not None and best.axis is None and axis is not None):
+                best, most = frame, count
+    if best is None or best.axis is None:
+        return best
+    return replace(best, axis=best.axis.through_zero(best.base))
+
+
+def _on_base(shape: ColourShape, frame: BarFrame) -> bool:
+    begin, end = frame.ends(shape.box)
+    return min(abs(begin - frame.base), abs(end - frame.base)) <= _LEVEL
+
+
+def _stacked(shape: ColourShape, boxes: Sequence[ColourShape], frame: BarFrame) -> bool:
+    for other in boxes:
+        same = all(abs(a - b) <= 2 for a, b in zip(frame.across(shape.box), frame.across(other.box), strict=True))
+        if same and other is not shape and abs(frame.ends(shape.box)[0] - frame.ends(other.box)[1]) <= _LEVEL:
+            return True
+    return False
+
+
+def _labels(lines: Sequence[TextLine], frame: BarFrame, bars: Sequence[ColourShape]) -> list[TextLine]:
+    """The texts of the row under, or of the column left of, the base line."""
+    foot = min([frame.base, *(max(frame.ends(bar.box)) if frame.standing else bar.box[0] for bar in bars)])
+    if frame.standing:
+        below = [line for line in lines if line.box[1] >= frame.base - 4]
+        row = min((line.box[1] + line.box[3] for line in below), default=0) / 2
+        return [line for line in below if abs((line.box[1] + line.box[3]) / 2 - row) <= line.box[3] - line.box[1]]
+    beside = [line for line in lines if line.box[2] <= foot + 4]
+    column = max((line.box[2] for line in beside), default=0)
+    return [line for line in beside if column - line.box[2] <= 1.5 * (line.box[3] - line.box[1])]
+
+
+def _mark(
+    bar: ColourShape,
+    frame: BarFrame,
+    labels: Sequence[TextLine],
+    lines: Sequence[TextLine],
+    legend: Sequence[ChartLegendEntry],
+) -> ChartMark:
+    axis = 0 if frame.standing else 1
+    label = min(
+        labels, key=lambda line: abs((line.box[axis] + line.box[axis + 2]) / 2 - bar.center[axis]), default=None
+    )
+    series = next((entry for entry in legend if same_colour(entry.color, bar.color)), None)
+    return ChartMark("bar", bar.box, bar.color, label, series, _value(bar, frame, lines))
+
+
+def _value(bar: ColourShape, frame: BarFrame, lines: Sequence[TextLine]) -> float | None:
+    begin, end = frame.ends(bar.box)
+    measured = None
+    if frame.axis is not None:
+        downwards = abs(end - frame.base) < abs(begin - frame.base)
+        tip = frame.axis.value(begin if downwards else end)
+        rests = min(abs(begin - frame.base), abs(end - frame.base)) <= _LEVEL
+        measured = tip if rests else tip - frame.axis.value(begin)
+    printed = _printed(bar, frame, lines)
+    # A printed number is exact, unless it is that of another mark or misread.
+    if printed is not None and (measured is None or abs(printed - measured) <= 0.05 * abs(printed)):
+        return printed
+    return measured
+
+
+def _printed(bar: ColourShape, frame: BarFrame, lines: Sequence[TextLine]) -> float | None:
+    """The number at the end of a bar."""
+    for line in lines:
+        x, y = (line.box[0] + line.box[2]) / 2, (line.box[1] + line.box[3]) / 2
+        if frame.standing:
+            near = abs(x - bar.center[0]) <= 6 and -2 <= bar.box[1] - line.box[3] <= 14
+        else:
+            near = abs(y - bar.center[1]) <= 6 and -2 <= line.box[0] - bar.box[2] <= 14
+        if near and (value := number_of(line.text)) is not None:
+            return value
+    return None

@@ -1,0 +1,1 @@
+"""Plane geometry by rules: statements read from text and diagrams, and figures that satisfy them."""

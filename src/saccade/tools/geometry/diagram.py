@@ -1,0 +1,230 @@
+"""A clean diagram of one polygon or one circle, its marks and its labels, by rules.
+
+Knows triangles, quadrilaterals and other polygons with straight sides that nothing crosses, and a circle with a radius
+or a diameter. Marks are squares of right angles and single strokes of equal sides. Points without printed letters are
+named A, B, C, ... clockwise from the top, and O is a centre. Anything else is told apart as `unknown`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from math import dist, hypot
+from string import ascii_uppercase
+from typing import Any, Final, Literal
+
+import cv2
+import numpy as np
+
+from saccade.tools.fields import Point
+from saccade.tools.look import PixelArray
+from saccade.tools.ocr import TextLine
+
+_INK: Final = 60
+"""Least difference of brightness from the paper."""
+_STRAIGHT: Final = 0.04
+"""By which part of its size an outline may differ from its polygon."""
+_LETTER: Final = 40
+"""Parts of ink that are smaller, in pixels, are labels."""
+_MOST_CORNERS: Final = 8
+_LABEL: Final = re.compile(r"([\dA-Za-z.+\-*/()√]+?)(°|º|˚)?")
+
+
+@dataclass(frozen=True, slots=True)
+class DiagramLabel:
+    """A number or a letter at an angle or a side."""
+
+    text: str
+    at: tuple[str, ...]
+    """The points that name the angle (three) or the side (two)."""
+
+
+@dataclass(frozen=True, slots=True)
+class DiagramReading:
+    """What was read; points are in pixels of the part that was looked at."""
+
+    kind: Literal["polygon", "circle", "unknown"]
+    points: dict[str, Point]
+    labels: tuple[DiagramLabel, ...] = ()
+    right_angles: tuple[tuple[str, str, str], ...] = ()
+    equal_sides: tuple[tuple[str, str], ...] = ()
+    chords: tuple[tuple[str, str], ...] = ()
+    """Radii or diameters of a circle."""
+
+
+def read_diagram(rgb: PixelArray, lines: Sequence[TextLine]) -> DiagramReading:
+    """The figure with what is written on it.
+
+    Args:
+        rgb: The picture.
+        lines: Its texts, as OCR found them.
+    """
+    ink = _ink(rgb)
+    figure = _figure(ink)
+    outlines, _ = cv2.findContours(figure, cv2.RETR_EXTERNAL, cv2.CHAIN_APPROX_NONE)
+    if not outlines:
+        return DiagramReading("unknown", {})
+    outline: Any = max(outlines, key=cv2.contourArea)
+    (x, y), radius = cv2.minEnclosingCircle(outline)
+    if cv2.contourArea(outline) > 0.93 * np.pi * radius**2:
+        return _circle(figure, (float(x), float(y)), float(radius), lines)
+    corners = _corners(outline)
+    if not 3 <= len(corners) <= _MOST_CORNERS:
+        return DiagramReading("unknown", {})
+    points = dict(zip(ascii_uppercase, corners, strict=False))
+    return DiagramReading(
+        "polygon",
+        points,
+        tuple(_labels(points, lines)),
+        tuple(angle for angle in _angles(points) if _is_square(figure, *(points[name] for name in angle))),
+        tuple(side for side in _sides(points) if _has_stroke(figure, points[side[0]], points[side[1]])),
+    )
+
+
+def _ink(rgb: PixelArray) -> PixelArray:
+    grey = cv2.cvtColor(rgb, cv2.COLOR_RGB2GRAY)
+    paper = int(np.bincount(grey.ravel()).argmax())
+    return np.asarray(np.abs(grey.astype(int) - paper) > _INK, np.uint8)
+
+
+def _figure(ink: PixelArray) -> PixelArray:
+    """The ink without letters."""
+    count, parts, stats, _ = cv2.connectedComponentsWithStats(ink, connectivity=8)
+    large = [part for part in range(1, count) if max(stats[part][2:4]) > _LETTER]
+    return np.isin(parts, large).astype(np.uint8)
+
+
+def _corners(outline: Any) -> list[Point]:
+    """Corners clockwise, the topmost first."""
+    _, _, width, height = cv2.boundingRect(outline)
+    polygon = cv2.approxPolyDP(outline, _STRAIGHT * max(width, height), True).reshape(-1, 2)
+    corners = [(float(x), float(y)) for x, y in polygon]
+    area = sum(a[0] * b[1] - b[0] * a[1] for a, b in zip(corners, corners[1:] + corners[:1], strict=True))
+    ordered = corners if area > 0 else corners[::-1]
+    first = min(range(len(ordered)), key=lambda place: (ordered[place][1], ordered[place][0]), default=0)
+    return ordered[first:] + ordered[:first]
+
+
+def _sides(points: dict[str, Point]) -> list[tuple[str, str]]:
+    names = list(points)
+    return list(zip(names, names[1:] + names[:1], strict=True))
+
+
+def _angles(points: dict[str, Point]) -> list[tuple[str, str, str]]:
+    names = list(points)
+    return list(zip(names[-1:] + names[:-1], names, names[1:] + names[:1], strict=True))
+
+
+def _towards(a: Point, b: Point) -> Point:
+    length = dist(a, b) or 1.0
+    return (b[0] - a[0]) / length, (b[1] - a[1]) / length
+
+
+def _inked(figure: PixelArray, x: float, y: float, reach: int = 2) -> bool:
+    column, row = round(x), round(y)
+    part = figure[max(0, row - reach) : row + reach + 1, max(0, column - reach) : column + reach + 1]
+    return bool(part.any())
+
+
+def _is_square(figure: PixelArray, a: Point, corner: Point, b: Point) -> bool:
+    """Whether the small square of a right angle stands at a corner."""
+    u, v = _towards(corner, a), _towards(corner, b)
+    if abs(u[0] * v[0] + u[1] * v[1]) > 0.034:
+        return False
+
+    def at(along: float, across: float) -> bool:
+        return _inked(figure, corner[0] + along * u[0] + across * v[0], corner[1] + along * u[1] + across * v[1], 1)
+
+    # Inside the square is paper; an arc of any size has none of its far corner and both its sides inked.
+    return any(
+        at(side, side) and at(side, side / 3) and at(side / 3, side) and not at(side / 2, side / 2)
+        for side in range(12, 26)
+    )
+
+
+def _has_stroke(figure: PixelArray, a: Point, b: Point) -> bool:
+    """Whether one short stroke crosses the middle of a side."""
+    middle = ((a[0] + b[0]) / 2, (a[1] + b[1]) / 2)
+    u = _towards(a, b)
+    normal = (-u[1], u[0])
+
+    def crossed(shift: float) -> bool:
+        x, y = middle[0] + shift * u[0], middle[1] + shift * u[1]
+        return all(_inked(figure, x + sign * 5 * normal[0], y + sign * 5 * normal[1], 1) for sign in (1, -1))
+
+    return crossed(0) and not crossed(9) and not crossed(-9)
+
+
+def _labels(points: dict[str, Point], lines: Sequence[TextLine]) -> list[DiagramLabel]:
+    """Each text at its angle, if it stands inside with a degree sign or near a corner, or else at its side."""
+    made = []
+    outline = np.array(list(points.values()), np.float32).reshape(-1, 1, 2)
+    for line in lines:
+        match = _LABEL.fullmatch(line.text.replace(" ", ""))
+        if match is None:
+            continue
+        at = ((line.box[0] + line.box[2]) / 2, (line.box[1] + line.box[3]) / 2)
+        inside = cv2.pointPolygonTest(outline, at, False) > 0
+        if match[2] or inside:
+            place: tuple[str, ...] = min(_angles(points), key=lambda angle: dist(points[angle[1]], at))
+        else:
+            place = min(_sides(points), key=lambda side: _from_middle(points[side[0]], points[side[1]], at))
+        made.append(DiagramLabel(_symbol(match[1]), place))
+    return made
+
+
+def _symbol(text: str) -> str:
+    # A lone letter is an unknown, and OCR tells no x from X.
+    return text.lower() if len(text) == 1 and text.isalpha() else text
+
+
+def _from_middle(a: Point, b: Point, at: Point) -> float:
+    return hypot((a[0] + b[0]) / 2 - at[0], (a[1] + b[1]) / 2 - at[1])
+
+
+def _circle(figure: PixelArray, centre: Point, radius: float, lines: Sequence[TextLine]) -> DiagramReading:
+    """The circle with the strokes from its centre to its rim."""
+    angles = [angle for angle in range(0, 360, 2) if _is_ray(figure, centre, radius, angle)]
+    groups: list[list[int]] = []
+    for angle in angles:
+        if groups and angle - groups[-1][-1] <= 6:
+            groups[-1].append(angle)
+        else:
+            groups.append([angle])
+    if len(groups) > 1 and groups[0][0] + 360 - groups[-1][-1] <= 6:
+        groups[0] = [angle - 360 for angle in groups.pop()] + groups[0]
+    points: dict[str, Point] = {"O": centre}
+    turns = [sum(group) / len(group) for group in groups]
+    for name, turn in zip("ABCDEFG", turns, strict=False):
+        points[name] = (
+            centre[0] + radius * float(np.cos(np.radians(turn))),
+            centre[1] + radius * float(np.sin(np.radians(turn))),
+        )
+    rim = [name for name in points if name != "O"]
+    through = [(a, b) for a, b in combinations(rim, 2) if _opposite(points[a], points[b], centre, radius)]
+    chords: tuple[tuple[str, str], ...] = tuple(through) or tuple(("O", name) for name in rim)
+    labels = []
+    for line in lines:
+        match = _LABEL.fullmatch(line.text.replace(" ", ""))
+        at = ((line.box[0] + line.box[2]) / 2, (line.box[1] + line.box[3]) / 2)
+        if match and chords and dist(at, centre) < radius:
+            side = min(chords, key=lambda chord: _beside(points[chord[0]], points[chord[1]], at))
+            labels.append(DiagramLabel(_symbol(match[1]), side))
+    return DiagramReading("circle", points, tuple(labels), chords=chords)
+
+
+def _is_ray(figure: PixelArray, centre: Point, radius: float, angle: float) -> bool:
+    u = (float(np.cos(np.radians(angle))), float(np.sin(np.radians(angle))))
+    steps = np.linspace(0.15, 0.9, 20) * radius
+    return all(_inked(figure, centre[0] + step * u[0], centre[1] + step * u[1], 1) for step in steps)
+
+
+def _opposite(a: Point, b: Point, centre: Point, radius: float) -> bool:
+    return dist(a, b) > 1.96 * radius and dist(((a[0] + b[0]) / 2, (a[1] + b[1]) / 2), centre) < 0.1 * radius
+
+
+def _beside(a: Point, b: Point, at: Point) -> float:
+    """Distance of a place from the line through two points."""
+    return abs((b[0] - a[0]) * (a[1] - at[1]) - (a[0] - at[0]) * (b[1] - a[1])) / (dist(a, b) or 1.0)

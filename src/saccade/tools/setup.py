@@ -1,0 +1,98 @@
+"""Where the tools that need weights or a server find them: one TOML file with a table for each tool.
+
+    [grounding_dino]
+    weights = "IDEA-Research/grounding-dino-tiny"     # a folder, or a name of the Hugging Face hub
+    device = "cuda"
+
+    [chartmoe]
+    model = "compatible:chartmoe@http://localhost:8000/v1"
+
+The variable SACCADE_TOOL_SETUP names the file; tools in other processes find it there too. Nothing is downloaded or
+asked for unless a table names it. A tool without what it needs is not offered.
+"""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Final, Literal
+
+from pydantic import PositiveFloat, PositiveInt
+
+from saccade.errors import SettingsError
+from saccade.record.settings import Settings
+
+VARIABLE: Final = "SACCADE_TOOL_SETUP"
+"""Names the file."""
+
+
+class ToolSetup(Settings):
+    """One table; what a tool does not use has no effect on it."""
+
+    weights: str = ""
+    """Folder or hub name of a checkpoint."""
+    revision: str = ""
+    """Of a hub name: the commit or tag; empty for the newest."""
+    device: str = ""
+    """As torch names it; empty for the first GPU, or else the CPU."""
+    dtype: Literal["float32", "bfloat16", "float16"] = "float32"
+    model: str = ""
+    """A model behind an endpoint, named as for `--model`."""
+    seconds: PositiveFloat = 120.0
+    """Longest wait for the answer of such a model."""
+    max_tokens: PositiveInt = 1024
+    """Most tokens that a model or a decoder writes."""
+    engine: Literal["rapidocr", "easyocr"] = "rapidocr"
+    """Of `ocr`: which package reads."""
+    languages: tuple[str, ...] = ("en",)
+    """Of `ocr` with EasyOCR: its codes of languages."""
+
+
+@dataclass(frozen=True, slots=True)
+class SetupEntry:
+    """A key of a tool's table that must be given."""
+
+    tool: str
+    key: Literal["weights", "model"]
+    example: str
+
+    def __str__(self) -> str:
+        return f"`{self.key}` of {self.tool} in the setup of tools"
+
+    @property
+    def named(self) -> bool:
+        """Whether the setup gives it."""
+        return bool(getattr(tool_setup(self.tool), self.key))
+
+    @property
+    def todo(self) -> str:
+        """What to write where."""
+        return f'write [{self.tool}] {self.key} = "{self.example}" in the file that {VARIABLE} names'
+
+
+def tool_setup(tool: str) -> ToolSetup:
+    """The table of a tool; defaults if there is no file or no such table.
+
+    Raises:
+        SettingsError: the file cannot be read, or a table has something that no setup has.
+    """
+    path = os.environ.get(VARIABLE, "")
+    if not path:
+        return ToolSetup()
+    try:
+        changed = Path(path).stat().st_mtime_ns
+    except OSError as error:
+        raise SettingsError(f"{VARIABLE} names {path}, which cannot be read: {error}. Name a TOML file.") from error
+    return _tables(path, changed).get(tool, ToolSetup())
+
+
+@lru_cache(maxsize=4)
+def _tables(path: str, changed: int) -> dict[str, ToolSetup]:
+    try:
+        data: dict[str, Any] = tomllib.loads(Path(path).read_text("utf-8"))
+        return {tool: ToolSetup.model_validate(table) for tool, table in data.items()}
+    except (OSError, ValueError) as error:  # pydantic's and TOML's errors are ValueErrors
+        raise SettingsError(f"{path}, which {VARIABLE} names, is no setup of tools: {error}") from error

@@ -1,0 +1,1 @@
+"""Tools whose work a checkpoint in this process does, through transformers: detectors, masks, chart readers."""

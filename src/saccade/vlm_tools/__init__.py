@@ -1,0 +1,1 @@
+"""Tools that a model behind an endpoint does: chart readers and geometry solvers of published systems."""

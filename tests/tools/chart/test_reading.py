@@ -1,0 +1,157 @@
+"""Charts that are drawn here, read from their pixels and from the texts that are known to stand in them."""
+
+from __future__ import annotations
+
+from math import cos, radians, sin
+
+import numpy as np
+import pytest
+from tests.tools.chart.drawn import BLUE, GREEN, RED, Board, standing
+
+from saccade.tools.chart.axes import number_axis, number_of
+from saccade.tools.chart.reading import ChartReading, read_chart
+from saccade.tools.chart.shapes import find_shapes
+from saccade.tools.chart.words import split_lines
+from saccade.tools.ocr import TextLine
+
+
+def read(board: Board) -> ChartReading:
+    return read_chart(np.asarray(board.picture), board.lines)
+
+
+def table(reading: ChartReading) -> dict[tuple[str, str], float | None]:
+    return {
+        (mark.label.text if mark.label else "", mark.series.text.text if mark.series else ""): (
+            None if mark.value is None else round(mark.value)
+        )
+        for mark in reading.marks
+    }
+
+
+def test_standing_bars_of_two_series() -> None:
+    reading = read(standing({"Mon": (30, 75), "Tue": (8, 50), "Wed": (99, 12)}))
+    assert reading.kind == "bar"
+    assert reading.title == "Harvest"
+    assert table(reading) == {
+        ("Mon", "North"): 30, ("Mon", "South"): 75, ("Tue", "North"): 8, ("Tue", "South"): 50,
+        ("Wed", "North"): 99, ("Wed", "South"): 12,
+    }  # fmt: skip
+    roles = {line.text: role for line, role in reading.texts}
+    assert (roles["Mon"], roles["North"], roles["60"], roles["Harvest"]) == ("category", "legend", "axis_tick", "title")
+
+
+def test_a_number_that_was_misread_moves_no_axis() -> None:
+    board = standing({"Mon": (30,), "Tue": (60,)})
+    board.lines[2] = board.lines[2].model_copy(update={"text": "940"})
+    assert table(read(board)) == {("Mon", ""): 30, ("Tue", ""): 60}
+
+
+def test_without_an_axis_bars_have_no_values_unless_they_are_printed() -> None:
+    board = standing({"Mon": (30,), "Tue": (60,)})
+    board.lines = [line for line in board.lines if not line.text.isdigit()]
+    assert table(read(board)) == {("Mon", ""): None, ("Tue", ""): None}
+    board.write("31", (85, 190))
+    assert table(read(board)) == {("Mon", ""): 31, ("Tue", ""): None}
+
+
+def test_lying_bars() -> None:
+    board = Board((420, 220))
+    board.pen.line((80, 20, 80, 180), fill="black")
+    for tick in range(0, 31, 10):
+        board.write(str(tick), (80 + 10 * tick, 200))
+    for row, (label, value) in enumerate({"Oak": 25, "Fir": 4, "Elm": 18}.items()):
+        board.write(label, (55, 45 + 50 * row))
+        board.pen.rectangle((80, 35 + 50 * row, 79 + 10 * value, 55 + 50 * row), fill=GREEN)
+    assert table(read(board)) == {("Oak", ""): 25, ("Fir", ""): 4, ("Elm", ""): 18}
+
+
+def test_a_grid_line_over_a_bar_and_stacked_bars() -> None:
+    board = standing({"Mon": (40,), "Tue": (70,)})
+    board.pen.line((51, 200, 340, 200), fill=(208, 208, 208))
+    assert table(read(board)) == {("Mon", ""): 40, ("Tue", ""): 70}
+    board.pen.rectangle((75, 260 - 2 * 90, 94, 260 - 2 * 40 - 1), fill=BLUE)
+    marks = {
+        mark.color: round(mark.value or 0) for mark in read(board).marks if mark.label and mark.label.text == "Mon"
+    }
+    assert marks == {RED: 40, BLUE: 50}
+
+
+def test_lines_are_read_where_their_labels_stand() -> None:
+    board = standing({"Mon": (10,)})
+    board.pen.rectangle((51, 30, 340, 259), fill="white")
+    places = [(95, 40), (175, 80), (255, 25)]
+    for label, (x, _) in zip(("Tue", "Wed"), places[1:], strict=True):
+        board.write(label, (x, 275))
+    points = [(x, 260 - 2 * value) for x, value in places]
+    board.pen.line(points, fill=RED, width=2)
+    for x, y in points:
+        board.pen.ellipse((x - 5, y - 5, x + 5, y + 5), fill=RED)
+    reading = read(board)
+    assert reading.kind == "line"
+    assert table(reading) == {("Mon", ""): 40, ("Tue", ""): 80, ("Wed", ""): 25}
+
+
+def test_slices_of_a_pie_with_a_legend() -> None:
+    board = Board((420, 260))
+    turn = 0
+    for order, (name, share, colour) in enumerate((("Cat", 50, RED), ("Dog", 30, BLUE), ("Owl", 20, GREEN))):
+        board.pen.pieslice((20, 30, 219, 229), turn * 3.6, (turn + share) * 3.6, fill=colour)
+        board.pen.rectangle((280, 80 + 30 * order, 292, 92 + 30 * order), fill=colour)
+        board.write(name, (316, 86 + 30 * order))
+        turn += share
+    reading = read(board)
+    assert reading.kind == "pie"
+    shares = {mark.label.text: mark.value for mark in reading.marks if mark.label}
+    assert shares == pytest.approx({"Cat": 50, "Dog": 30, "Owl": 20}, abs=1)
+
+
+def test_a_blank_page_and_noise_are_no_chart() -> None:
+    assert read(Board((200, 100))).kind == "unknown"
+    noise = np.random.default_rng(0).integers(0, 255, (90, 120, 3)).astype(np.uint8)
+    assert read_chart(noise, ()).marks == ()
+
+
+def test_kinds_of_shapes() -> None:
+    board = Board((300, 200))
+    board.pen.rectangle((20, 20, 79, 59), fill=RED)
+    board.pen.ellipse((120, 20, 160, 60), fill=BLUE)
+    corners = [(200 + 40 * cos(radians(turn)), 120 + 40 * sin(radians(turn))) for turn in (0, 120, 240)]
+    board.pen.polygon(corners, fill=GREEN)
+    found = {shape.color: (shape.kind, shape.box) for shape in find_shapes(np.asarray(board.picture))}
+    assert found[RED] == ("rectangle", (20, 20, 80, 60))
+    assert found[BLUE][0] == "circle"
+    assert found[GREEN][0] == "region"
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("1,200", 1200), ("45%", 45), ("$3.5k", 3500), ("-7", -7), ("−0.5", -0.5), ("1,5", 1.5), ("125 -", 125),
+        ("2M", 2e6), ("Mon", None), ("", None), ("1.2.3", None), ("12 apples", None),
+    ],
+)  # fmt: skip
+def test_numbers_of_labels(text: str, value: float | None) -> None:
+    assert number_of(text) == value
+
+
+def test_two_ticks_are_no_axis() -> None:
+    board = Board((100, 100))
+    board.write("0", (20, 80))
+    board.write("10", (20, 20))
+    assert number_axis(board.lines, "y") is None
+    board.write("5", (20, 50))
+    axis = number_axis(board.lines, "y")
+    assert axis is not None
+    assert axis.value(35) == pytest.approx(7.5, abs=0.2)
+
+
+def test_labels_that_ocr_took_together_are_cut_apart() -> None:
+    board = Board((300, 60))
+    board.write("Oak", (40, 30))
+    board.write("Sea wall", (150, 30))
+    first, second = board.lines
+    box = (first.box[0], first.box[1], second.box[2], second.box[3])
+    line = TextLine(text="Oak Sea wall", confidence=1.0, box=box, corners=first.corners)
+    parts = split_lines(np.asarray(board.picture), [line])
+    assert [part.text for part in parts] == ["Oak", "Sea wall"]
+    assert abs(parts[1].box[0] - second.box[0]) <= 3

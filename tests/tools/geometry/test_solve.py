@@ -1,0 +1,106 @@
+"""Logic forms to answers: what is fixed, what is open, what contradicts itself; and the shared problems."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from saccade.tools.context import ToolContext
+from saccade.tools.geometry.inter_gps import InterGps
+from saccade.tools.geometry.solve import solve
+from saccade.tools.geometry.terms import FormError
+
+SHARED = Path(__file__).parents[4] / "shared" / "data" / "geometry3k"
+RIGHT = ("Perpendicular(Line(A,C),Line(B,C))", "Equals(LengthOf(Line(A,B)),10)", "Equals(MeasureOf(Angle(A,B,C)),60)")
+
+
+@pytest.mark.parametrize(
+    ("forms", "value"),
+    [
+        ((*RIGHT, "Equals(LengthOf(Line(A,C)),y)", "Find(y)"), 5 * 3**0.5),
+        (("Triangle(A,B,C)", "Equals(MeasureOf(Angle(A,B,C)),40)", "Equals(MeasureOf(Angle(B,C,A)),65)",
+          "Find(MeasureOf(Angle(C,A,B)))"), 75),
+        (("Isosceles(Triangle(A,B,C))", "Equals(LengthOf(Line(A,B)),LengthOf(Line(A,C)))",
+          "Equals(MeasureOf(Angle(B,A,C)),2x)", "Equals(MeasureOf(Angle(A,B,C)),x+10)", "Find(x)"), 40),
+        (("Rectangle(A,B,C,D)", "Equals(LengthOf(Line(A,B)),6)", "Equals(LengthOf(Line(A,C)),10)",
+          "Find(AreaOf(Rectangle(A,B,C,D)))"), 48),
+        (("Rhombus(A,B,C,D)", "Equals(LengthOf(Line(A,C)),6)", "Equals(LengthOf(Line(B,D)),8)",
+          "Find(PerimeterOf(Rhombus(A,B,C,D)))"), 20),
+        (("Circle(O)", "IsDiameterOf(Line(A,B),Circle(O))", "PointLiesOnCircle(C,Circle(O))",
+          "Equals(MeasureOf(Angle(B,A,C)),35)", "Find(MeasureOf(Arc(B,C)))"), 70),
+        (("PointLiesOnCircle(T,Circle(O))", "Tangent(Line(P,T),Circle(O))", "Equals(RadiusOf(Circle(O)),5)",
+          "Equals(LengthOf(Line(O,P)),13)", "Find(LengthOf(Line(P,T)))"), 12),
+        (("Similar(Triangle(A,B,C),Triangle(D,E,F))", "Equals(LengthOf(Line(A,B)),4)", "Equals(LengthOf(Line(D,E)),6)",
+          "Equals(LengthOf(Line(B,C)),10)", "Find(LengthOf(Line(E,F)))"), 15),
+        (("Triangle(A,B,C)", "Regular(Triangle($))", "Equals(LengthOf(Line(A,B)),4)", "Find(AreaOf(Triangle($)))"),
+         4 * 3**0.5),
+    ],
+)  # fmt: skip
+def test_school_book_problems(forms: tuple[str, ...], value: float) -> None:
+    found = solve(forms)
+    assert found.status == "solved", found
+    assert found.value == pytest.approx(value, rel=1e-4)
+    assert not found.unread
+
+
+def test_what_is_not_said_stays_open() -> None:
+    found = solve(("Triangle(A,B,C)", "Equals(LengthOf(Line(A,B)),5)", "Find(LengthOf(Line(B,C)))"))
+    assert (found.status, found.value) == ("open", None)
+
+
+def test_statements_that_exclude_each_other() -> None:
+    found = solve((
+        "Triangle(A,B,C)", "Equals(MeasureOf(Angle(A,B,C)),100)", "Equals(MeasureOf(Angle(B,C,A)),100)",
+        "Find(MeasureOf(Angle(C,A,B)))",
+    ))  # fmt: skip
+    assert (found.status, found.value) == ("contradiction", None)
+
+
+def test_what_cannot_be_read_is_left_out_and_named() -> None:
+    found = solve((*RIGHT, "Wobbly(A,B)", "Equals(LengthOf(Line(A", "Find(LengthOf(Line(B,C)))"))
+    assert found.value == pytest.approx(5)
+    assert [form for form, _ in found.unread] == ["Equals(LengthOf(Line(A", "Wobbly(A,B)"]
+
+
+@pytest.mark.parametrize("forms", [(), RIGHT, ("Find(Wobbly(A))",), ("Find(x",)])
+def test_without_a_goal_there_is_nothing_to_solve(forms: tuple[str, ...]) -> None:
+    with pytest.raises(FormError):
+        solve(forms)
+
+
+def test_a_sketch_says_on_which_line_a_point_lies() -> None:
+    forms = ("Line(A,D)", "Line(D,B)", "Line(A,B)", "Equals(LengthOf(Line(A,D)),3)", "Equals(LengthOf(Line(D,B)),4)",
+             "Find(LengthOf(Line(A,B)))")  # fmt: skip
+    assert solve(forms).status == "open"
+    found = solve(forms, {"A": (0, 0), "D": (30, 0.2), "B": (70, 0)})
+    assert found.value == pytest.approx(7, rel=1e-3)
+
+
+def test_the_tool_says_what_it_found() -> None:
+    tool = InterGps()
+    result = tool.call({"text_logic": ["Find(y)"], "diagram_logic": [*RIGHT, "Equals(LengthOf(Line(A,C)),y)"]},
+                       ToolContext({}), alias="intergps")  # fmt: skip
+    assert result.text == "Solved: 8.66025 = 5*sqrt(3)."
+    assert result.value is not None
+    assert result.value["letters"] == [{"name": "y", "value": 8.66025}]
+    result = tool.call({"text_logic": ["Triangle(A,B,C)"]}, ToolContext({}))
+    assert result.problem is not None
+    assert result.problem.kind.value == "argument_format"
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not SHARED.exists(), reason="the shared problems are not here")
+def test_problems_of_geometry3k() -> None:
+    right = 0
+    files = sorted(SHARED.glob("*/logic_form.json"))
+    for file in files:
+        forms, data = json.loads(file.read_text()), json.loads((file.parent / "data.json").read_text())
+        lines = [f"Line({name[0]},{name[1]})" for name in forms["line_instances"]]
+        places = {name: (at[0], at[1]) for name, at in forms["point_positions"].items()}
+        found = solve([*lines, *forms["diagram_logic_form"], *forms["dissolved_text_logic_form"]], places)
+        gold = data["precise_value"]["ABCD".index(data["answer"])]
+        right += found.value is not None and abs(found.value - gold) <= 0.01 * abs(gold)
+    assert len(files) == 10
+    assert right >= 8
