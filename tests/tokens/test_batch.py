@@ -25,6 +25,7 @@ from saccade.tokens.build import token_trajectory
 from saccade.tokens.encoder import Encoder
 from saccade.tokens.pictures import PictureTensors
 from saccade.tokens.segments import PromptPicture, TokenTrajectory
+from saccade.training.scorer import TokenScorer
 
 
 @pytest.fixture(scope="module", params=FAMILIES)
@@ -59,9 +60,8 @@ def loss(checkpoint: Checkpoint, run: RunFolder, chosen: list[BatchRow], *, pack
     collate = Collator(encoder, PictureTensors(encoder, run.store), checkpoint.model, packed=packed)
     batch = collate(chosen)
     with torch.no_grad():
-        found = token_loss(
-            checkpoint.model, batch, batch.lay_out([row.trained for row in chosen], False), checkpoint.forbidden
-        )
+        scorer = TokenScorer(checkpoint.model, checkpoint.forbidden, chunk=1024)
+        found = token_loss(scorer, batch, batch.lay_out([row.trained for row in chosen], False))
     assert found.tokens == sum(int(row.trained.sum()) for row in chosen)
     return float(found.total)
 

@@ -40,6 +40,8 @@ class ModelSettings(Settings):
     """The same for the vision tower alone; empty: as `attention`. On a CPU `eager` is faster for tiny pictures."""
     gradient_checkpointing: bool = False
     """Less memory for a third more time."""
+    logit_chunk: PositiveInt = 1024
+    """Tokens whose logits exist at once, forward and backward: 14 bytes for each of them and each id there is."""
     shard: bool = False
     """Over several processes: each keeps float32 weights and the optimizer's state for a part of the weights alone."""
     picture_pixels: NonNegativeInt = 0

@@ -16,6 +16,7 @@ from saccade.models.learned_dialect import write_learned
 from saccade.models.local_settings import LocalSettings
 from saccade.models.local_weights import Checkpoint, load_checkpoint
 from saccade.tokens.encoder import Encoder
+from saccade.training.scorer import TokenScorer
 from saccade.training.settings import LoraSettings, ModelSettings
 
 
@@ -29,6 +30,8 @@ class Trainable:
     """The `PeftModel` around the checkpoint's model; None without LoRA."""
     low_precision: bool
     """Whether forward passes run in bfloat16."""
+    scorer: TokenScorer
+    """The forward pass that is trained."""
 
     @property
     def model(self) -> Any:
@@ -85,7 +88,8 @@ def load_trainable(settings: ModelSettings, device: torch.device, seed: int) -> 
             parameter.data = parameter.data.to(torch.float32 if parameter.requires_grad else torch.bfloat16)
     if settings.gradient_checkpointing:
         _checkpoint_activations(model)
-    return Trainable(checkpoint, encoder, adapter, low)
+    scorer = TokenScorer(model, checkpoint.forbidden, settings.logit_chunk)
+    return Trainable(checkpoint, encoder, adapter, low, scorer)
 
 
 def export(trained: Trainable, folder: Path, dtype: str, dialects: Mapping[str, int] | None = None) -> None:

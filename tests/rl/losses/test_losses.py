@@ -16,7 +16,6 @@ from saccade.rl.losses.policy import (  # noqa: E402
     Totals,
     clipped,
     clipped_policy_loss,
-    entropy,
     k3,
     policy_loss,
     sequence_mean,
@@ -108,16 +107,6 @@ def test_k3_by_hand() -> None:
     assert (k3(torch.randn(50), torch.randn(50)) >= 0).all()
 
 
-def test_entropy_by_hand() -> None:
-    assert entropy(torch.zeros(1, 1, 4)).item() == pytest.approx(math.log(4))
-    logits = torch.tensor([[[0.0, 0.0, -torch.inf]]], requires_grad=True)
-    value = entropy(logits)
-    value.sum().backward()
-    assert value.item() == pytest.approx(math.log(2))
-    assert logits.grad is not None
-    assert torch.isfinite(logits.grad).all()
-
-
 class Policy(torch.nn.Module):
     """A policy of 60 weights: embedding, then logits of the next token."""
 
@@ -134,6 +123,9 @@ class Policy(torch.nn.Module):
         every = torch.log_softmax(self.logits(ids), dim=-1)
         return every.gather(-1, ids[:, 1:, None]).squeeze(-1)
 
+    def entropy(self, ids: Tensor) -> Tensor:
+        return torch.distributions.Categorical(logits=self.logits(ids)).entropy()
+
 
 IDS = torch.tensor([[0, 1, 2, 3], [0, 4, 5, 5]])
 ADVANTAGES = torch.tensor([[1.0, -1.0, 5.0], [0.5, -2.0, 5.0]])
@@ -148,7 +140,7 @@ def gradient(policy: Policy, loss: Tensor) -> Tensor:
 def inputs(policy: Policy) -> LossInputs:
     logprobs = policy.logprobs(IDS)
     return LossInputs(
-        logprobs, logprobs.detach() - DRIFT, ADVANTAGES, SAMPLED, logprobs.detach() + 0.4, policy.logits(IDS)
+        logprobs, logprobs.detach() - DRIFT, ADVANTAGES, SAMPLED, logprobs.detach() + 0.4, policy.entropy(IDS)
     )
 
 
@@ -223,10 +215,10 @@ def test_what_was_not_sampled_may_be_anything(rubbish: float) -> None:
     hole = SAMPLED == 0
     dirty = [
         tensor.masked_fill(hole, rubbish)
-        for tensor in (clean.logprobs, clean.behaviour, clean.advantages, clean.reference)
+        for tensor in (clean.logprobs, clean.behaviour, clean.advantages, clean.reference, clean.entropy)
         if tensor is not None
     ]
-    loss, again = policy_loss(LossInputs(dirty[0], dirty[1], dirty[2], SAMPLED.bool(), dirty[3]), settings)
+    loss, again = policy_loss(LossInputs(dirty[0], dirty[1], dirty[2], SAMPLED.bool(), dirty[3], dirty[4]), settings)
     assert loss.item() == expected.item()
     assert torch.equal(gradient(policy, loss), gradient(policy, expected))
     assert again == sums
@@ -301,7 +293,7 @@ def test_what_a_run_logs_by_hand() -> None:
         advantages=row(-1.0, 1.0, 1.0),
         mask=row(1.0, 1.0, 0.0),
         reference=row(math.log(2), -1.0, 0.0),
-        logits=torch.zeros(1, 3, 4),
+        entropy=row(math.log(4), math.log(4), 99.0),
     )
     loss, sums = policy_loss(given, RlLossSettings(kl_weight=0.5, entropy_weight=0.25))
     kl = 1 - math.log(2)  # k3 of log 2

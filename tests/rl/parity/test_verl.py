@@ -12,11 +12,11 @@ torch = pytest.importorskip("torch")
 from saccade.rl.advantages.estimators import leave_one_out, mean_baseline, standardised  # noqa: E402
 from saccade.rl.losses.policy import (  # noqa: E402
     LossInputs,
-    entropy,
     k3,
     policy_loss,
 )
 from saccade.rl.losses.settings import RlLossSettings  # noqa: E402
+from saccade.training.token_scores import LogitRules, token_scores  # noqa: E402
 
 # verl and what it imports warn on the way in.
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
@@ -88,7 +88,9 @@ def test_k3(core: Any, tensors: dict[str, Any]) -> None:
 def test_entropy(core: Any, tensors: dict[str, Any]) -> None:
     logits = torch.randn(6, 9, 11, generator=torch.Generator().manual_seed(2))
     expected = core.compute_entropy_loss(logits, tensors["mask"])
-    mine = (entropy(logits) * tensors["mask"]).sum() / tensors["mask"].sum()
+    rules = LogitRules(torch.zeros(11, dtype=torch.bool), torch.ones(1), chunk=5)
+    found = token_scores(logits.flatten(0, 1), torch.eye(11), torch.zeros(54, dtype=torch.int64), rules).entropy
+    mine = (found.view(6, 9) * tensors["mask"]).sum() / tensors["mask"].sum()
     assert mine.item() == pytest.approx(expected.item(), abs=1e-5)
 
 

@@ -20,6 +20,7 @@ from saccade.training.checkpoints import Checkpoints, RunState
 from saccade.training.journal import TrainingJournal
 from saccade.training.optimizer import make_optimizer
 from saccade.training.parallel import Processes
+from saccade.training.scorer import TokenScorer
 from saccade.training.settings import KeepSettings, OptimizerSettings
 from saccade.training.weights import Trainable, load_trainable
 
@@ -39,16 +40,17 @@ def test_the_loss_is_that_of_the_whole_softmax(trained: Trainable, tiny: Path, r
     wanted = np.flatnonzero(row.trained)
     none = torch.zeros_like(trained.checkpoint.forbidden)
     for forbidden in (none, trained.checkpoint.forbidden):
+        scorer = TokenScorer(trained.model, forbidden, chunk=7)
         allowed = logits.masked_fill(forbidden, -torch.inf)
         logprobs = torch.log_softmax(allowed, -1)
         expected = -sum(float(logprobs[at - 1, row.ids[at]]) for at in wanted)
-        found = token_loss(trained.model, batch, batch.lay_out([row.trained], False), forbidden)
+        found = token_loss(scorer, batch, batch.lay_out([row.trained], False))
         assert float(found.total.detach()) == pytest.approx(expected, rel=1e-5)
         assert found.right == sum(int(allowed[at - 1].argmax()) == row.ids[at] for at in wanted)
         weights = np.linspace(0, 1, len(row), dtype=np.float32)
         expected = -sum(float(weights[at] * logprobs[at - 1, row.ids[at]]) for at in wanted)
         placed = batch.lay_out([weights], 0.0)
-        found = token_loss(trained.model, batch, batch.lay_out([row.trained], False), forbidden, placed)
+        found = token_loss(scorer, batch, batch.lay_out([row.trained], False), placed)
         assert float(found.total.detach()) == pytest.approx(expected, rel=1e-5)
 
 

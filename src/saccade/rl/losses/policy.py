@@ -74,23 +74,12 @@ def k3(logprobs: Tensor, reference: Tensor) -> Tensor:
     return torch.exp(difference) - difference - 1.0
 
 
-def entropy(logits: Tensor) -> Tensor:
-    """Entropy (rows, tokens) of the distributions that `logits` (rows, tokens, vocabulary) mean.
-
-    An id that cannot be sampled has the logit -inf and adds nothing.
-    """
-    logprobs = torch.log_softmax(logits.float(), dim=-1)
-    # 0 · -inf is not 0 in floating point; neither the value nor its gradient may be NaN.
-    finite = torch.where(torch.isinf(logprobs), torch.zeros_like(logprobs), logprobs)
-    return -(logprobs.exp() * finite).sum(dim=-1)
-
-
 @dataclass(frozen=True)
 class LossInputs:
-    """Tensors of a forward pass, (rows, tokens) but for `logits`."""
+    """Tensors of a forward pass, (rows, tokens)."""
 
     logprobs: Tensor
-    """Of the sampled ids under the policy; the only tensor but `logits` that gradients flow through."""
+    """Of the sampled ids under the policy; the only tensor but `entropy` that gradients flow through."""
     behaviour: Tensor
     """Of the same ids under the policy that sampled them."""
     advantages: Tensor
@@ -98,8 +87,8 @@ class LossInputs:
     """Whether each token was sampled (bool or 0 and 1); the other tensors may hold anything where it was not."""
     reference: Tensor | None = None
     """Of the same ids under the reference policy; needed for a kl_weight above 0."""
-    logits: Tensor | None = None
-    """(rows, tokens, vocabulary); needed for an entropy_weight other than 0."""
+    entropy: Tensor | None = None
+    """Of the policy where each id was sampled, in nats; needed for an entropy_weight other than 0, else only logged."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +118,7 @@ class LossSums:
 def policy_loss(inputs: LossInputs, settings: RlLossSettings, totals: Totals | None = None) -> tuple[Tensor, LossSums]:
     """The loss, a scalar to go backward from, and its sums.
 
-    Without `totals` the pass is the whole step. Raises ValueError for a missing reference or missing logits.
+    Without `totals` the pass is the whole step. Raises ValueError for a missing reference or a missing entropy.
     """
     clip = ClipBounds(settings.clip_low, settings.clip_high, settings.dual_clip or None)
     mask = inputs.mask.bool()
@@ -138,16 +127,16 @@ def policy_loss(inputs: LossInputs, settings: RlLossSettings, totals: Totals | N
         tensor.masked_fill(~mask, 0.0) for tensor in (inputs.logprobs, inputs.behaviour, inputs.advantages)
     )
     values = clipped_policy_loss(logprobs, behaviour, advantages, clip)
-    distance = spread = torch.zeros_like(values)
+    distance = torch.zeros_like(values)
+    spread = distance if inputs.entropy is None else inputs.entropy.masked_fill(~mask, 0.0)
     if settings.kl_weight:
         if inputs.reference is None:
             raise ValueError("a kl_weight above 0 needs log-probabilities under a reference policy")
         distance = k3(logprobs, inputs.reference.masked_fill(~mask, 0.0))
         values = values + settings.kl_weight * distance
     if settings.entropy_weight:
-        if inputs.logits is None:
-            raise ValueError("an entropy_weight other than 0 needs logits")
-        spread = entropy(inputs.logits)
+        if inputs.entropy is None:
+            raise ValueError("an entropy_weight other than 0 needs the policy's entropy")
         values = values - settings.entropy_weight * spread
     loss = _aggregate(values, mask, settings, totals)
     with torch.no_grad():

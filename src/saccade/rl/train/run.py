@@ -197,7 +197,8 @@ def _sample(rollout: Rollout) -> dict[str, str]:
 
 
 def _copy(trained: Trainable) -> Trainable:
-    return replace(trained, checkpoint=replace(trained.checkpoint, model=copy.deepcopy(trained.model)))
+    scorer = copy.deepcopy(trained.scorer)
+    return replace(trained, checkpoint=replace(trained.checkpoint, model=scorer.model), scorer=scorer)
 
 
 def _without_dropout(settings: ModelSettings) -> ModelSettings:

@@ -27,7 +27,7 @@ from saccade.record.task import Task
 from saccade.record.trajectory import EpisodeLimits
 from saccade.rewards.judges.verdict import NoVerdict
 from saccade.rl.generation.rollouts import GenerationSettings, RolloutResources, generate_rollouts
-from saccade.rl.losses.policy import LossInputs, Totals, entropy, policy_loss
+from saccade.rl.losses.policy import LossInputs, Totals, policy_loss
 from saccade.rl.recipe import Recipe, RlOptimizerSettings
 from saccade.rl.rollout import Rollout, RolloutGroup, group_of
 from saccade.rl.select.selection import Selection
@@ -220,13 +220,11 @@ class Updater:
             advantages=batch.lay_out([item.token_advantages() for item in rollouts], 0.0).to(device),
             mask=output.mask.float(),
             reference=reference,
-            logits=output.dense_logits() if settings.entropy_weight else None,
+            entropy=output.entropy,
         )
         loss, sums = policy_loss(inputs, settings, totals)
-        with torch.no_grad():
-            spread = float(entropy(output.logits.detach()).sum())
         value = float(loss.detach())
-        return loss, UpdateMetrics(value, 0.0, sums.tokens, sums.clipped, sums.kl, spread, sums.max_logprob_diff)
+        return loss, UpdateMetrics(value, 0.0, sums.tokens, sums.clipped, sums.kl, sums.entropy, sums.max_logprob_diff)
 
     def check(self, metrics: UpdateMetrics) -> None:
         """Raises `TrainingError` for an update that must not be made, and forgets its gradient."""

@@ -1,20 +1,17 @@
-"""The loss: sum of the negative log-likelihood over learned tokens, each with the weight that the caller gives it.
-
-Logits are computed at learned positions alone (a vocabulary is wide, and most tokens are shown, not written), in
-float32, and over the tokens that may be sampled: the same softmax from which `LocalModel` draws.
-"""
+"""The loss: sum of the negative log-likelihood over learned tokens, each with the weight that the caller gives it."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
 from saccade.tokens.batch import Batch, BatchRow
+from saccade.training.scorer import TokenScorer
 
 Weights: TypeAlias = NDArray[np.float32]
 """Of the tokens of a trajectory."""
@@ -32,35 +29,21 @@ class TokenLoss:
 
 
 def token_loss(
-    model: Any, batch: Batch, trained: torch.Tensor, forbidden: torch.Tensor, weights: torch.Tensor | None = None
+    scorer: TokenScorer, batch: Batch, trained: torch.Tensor, weights: torch.Tensor | None = None
 ) -> TokenLoss:
     """The summed loss of `batch`.
 
     Args:
-        model: a transformers model of a supported family.
+        scorer: of the model that learns.
         batch: on any device.
         trained: bool (rows, tokens), the learned tokens; never the first of a trajectory.
-        forbidden: bool (vocabulary,), on the model's device.
         weights: float (rows, tokens), used where `trained`; None for 1 everywhere.
     """
-    device = forbidden.device
-    dtype = next(model.parameters()).dtype
-    pictures = {
-        name: value.to(device, dtype) if value.is_floating_point() else value.to(device)
-        for name, value in batch.pictures.items()
-    }
-    hidden = model.model(
-        input_ids=batch.ids.to(device), position_ids=batch.positions.to(device), use_cache=False, **pictures
-    ).last_hidden_state
-    before = trained[:, 1:].to(device)  # a token is predicted at the position in front of it
-    targets = batch.ids[:, 1:].to(device)[before]
-    logits = model.get_output_embeddings()(hidden[:, :-1][before]).float()
-    logits = logits.masked_fill(forbidden, -torch.inf)
-    losses = torch.nn.functional.cross_entropy(logits, targets, reduction="none")
-    total = losses.sum() if weights is None else (losses * weights[:, 1:].to(device)[before]).sum()
-    with torch.no_grad():
-        right = int((logits.argmax(-1) == targets).sum())
-    return TokenLoss(total, right, len(targets))
+    scores = scorer(batch, trained)
+    losses = -scores.logprobs
+    if weights is not None:
+        losses = losses * weights[trained].to(losses.device)
+    return TokenLoss(losses.sum(), int(scores.preferred.sum()), len(losses))
 
 
 def token_weights(rows: Sequence[BatchRow], average: Literal["tokens", "trajectories"]) -> list[Weights]:

@@ -112,7 +112,7 @@ class _Steps:
                 continue
             with self._trained.autocast():
                 batch, trained, weights = item
-                found = token_loss(self._trained.model, batch, trained, self._trained.checkpoint.forbidden, weights)
+                found = token_loss(self._trained.scorer, batch, trained, weights)
             self._learner.backward(found.total)
             loss, right = loss + float(found.total.detach()), right + found.right
         norm = self._learner.gradient_norm(self._settings.optimizer.clip)

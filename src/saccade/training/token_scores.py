@@ -1,0 +1,129 @@
+"""Log-probability and entropy of tokens from hidden states, a chunk of positions at a time, forward and backward.
+
+A vocabulary of 152 thousand ids in float32 is 0.6 MB for each position; the logits of a whole forward pass, their
+softmax and their gradient would be the largest tensors of a step. Here only those of a chunk exist at once, and the
+backward pass computes them again. The gradient of the head's weight is added up in float32.
+
+No second derivatives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+_IMPOSSIBLE = -1e4
+"""A log-probability whose probability is 0 in float32, and finite: 0 · -inf would be no number."""
+
+
+class TokenScores(NamedTuple):
+    """Of some tokens, each predicted from one hidden state; tensors (tokens,)."""
+
+    logprobs: Tensor
+    """Natural, of the target under the softmax over what may be sampled; gradients flow."""
+    entropy: Tensor
+    """Of that distribution, in nats; gradients flow."""
+    preferred: Tensor
+    """bool: no other id has a higher logit."""
+
+
+@dataclass(frozen=True, slots=True)
+class LogitRules:
+    """How logits become a distribution, and how many are held at once."""
+
+    forbidden: Tensor
+    """bool (vocabulary,): never sampled."""
+    heat: Tensor
+    """(1,): the temperature. A tensor, since torch divides by a plain number in another way on some devices."""
+    chunk: int
+    """Positions whose logits exist at once."""
+
+
+def token_scores(hidden: Tensor, weight: Tensor, targets: Tensor, rules: LogitRules) -> TokenScores:
+    """Scores of `targets`.
+
+    Args:
+        hidden: (tokens, size), what the head reads.
+        weight: (vocabulary, size) of the head, which has no bias.
+        targets: int64 (tokens,).
+        rules: of the logits.
+    """
+    logprobs, entropy, preferred = _Chunked.apply(hidden, weight, targets, rules, _dtype(hidden, weight))
+    return TokenScores(logprobs, entropy, preferred)
+
+
+def _dtype(hidden: Tensor, weight: Tensor) -> torch.dtype:
+    """Of the multiplication: what autocast says, else the weight's."""
+    device = hidden.device.type
+    return torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else weight.dtype
+
+
+class _Chunked(torch.autograd.Function):  # type: ignore[misc]
+    """Nothing of a chunk outlives it but its scores."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, hidden: Tensor, weight: Tensor, targets: Tensor, rules: LogitRules, dtype: torch.dtype
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        ctx.save_for_backward(hidden, weight, targets)
+        ctx.rules, ctx.dtype = rules, dtype
+        found = [torch.empty(len(targets), device=hidden.device) for _ in range(2)]
+        preferred = torch.empty(len(targets), dtype=torch.bool, device=hidden.device)
+        with torch.autocast(hidden.device.type, enabled=False):
+            multiplied = weight.to(dtype)
+            for part in _parts(len(targets), rules.chunk):
+                logprobs = _log_softmax(hidden[part].to(dtype), multiplied, rules)
+                found[0][part] = logprobs.gather(-1, targets[part, None])[:, 0]
+                preferred[part] = logprobs.argmax(-1) == targets[part]
+                found[1][part] = torch.special.entr(logprobs.exp_()).sum(-1)
+        ctx.mark_non_differentiable(preferred)
+        return found[0], found[1], preferred
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable  # type: ignore[untyped-decorator]
+    def backward(ctx: Any, of_logprobs: Tensor, of_entropy: Tensor, _: Any) -> tuple[Tensor | None, ...]:
+        hidden, weight, targets = ctx.saved_tensors
+        rules, dtype = ctx.rules, ctx.dtype
+        of_hidden = torch.empty_like(hidden) if ctx.needs_input_grad[0] else None
+        of_weight = torch.zeros_like(weight, dtype=torch.float32) if ctx.needs_input_grad[1] else None
+        with torch.autocast(hidden.device.type, enabled=False):
+            multiplied = weight.to(dtype)
+            for part in _parts(len(targets), rules.chunk):
+                read = hidden[part].to(dtype)
+                slope = _slope(
+                    _log_softmax(read, multiplied, rules), targets[part], of_logprobs[part], of_entropy[part]
+                )
+                slope = slope.div_(rules.heat).to(dtype)
+                if of_hidden is not None:
+                    of_hidden[part] = (slope @ multiplied).to(hidden.dtype)
+                if of_weight is not None and dtype == torch.float32:
+                    of_weight.addmm_(slope.mT, read)
+                elif of_weight is not None:
+                    of_weight += slope.mT @ read
+        return of_hidden, None if of_weight is None else of_weight.to(weight.dtype), None, None, None
+
+
+def _parts(tokens: int, chunk: int) -> Iterator[slice]:
+    return (slice(start, start + chunk) for start in range(0, tokens, chunk))
+
+
+def _log_softmax(hidden: Tensor, weight: Tensor, rules: LogitRules) -> Tensor:
+    """Float32 (tokens, vocabulary); -inf where forbidden."""
+    logits = (hidden @ weight.mT).float().masked_fill_(rules.forbidden, -torch.inf)
+    return torch.log_softmax(logits.div_(rules.heat), dim=-1)
+
+
+def _slope(logprobs: Tensor, targets: Tensor, of_logprobs: Tensor, of_entropy: Tensor) -> Tensor:
+    """The gradient of the logits over the temperature: g (1_t - p) - h p (log p + H)."""
+    probabilities = logprobs.exp()
+    if bool(of_entropy.any()):
+        entropy = torch.special.entr(probabilities).sum(-1)
+        inner = logprobs.clamp_(min=_IMPOSSIBLE).add_(entropy[:, None]).mul_(of_entropy[:, None])
+        slope = inner.add_(of_logprobs[:, None]).mul_(probabilities).neg_()
+    else:
+        slope = probabilities.mul_(-of_logprobs[:, None])
+    return slope.scatter_add_(-1, targets[:, None], of_logprobs[:, None])
