@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,9 +11,12 @@ from tests.generate.support import answered
 from tests.rl.engines.talking import conversations, episode, picture
 from tests.rl.policies import TinyPolicy, full_logprobs, policy, said
 
+from saccade.errors import ModelRefusedError
 from saccade.generate.base import ContextFullError, SampledTurn, TurnRequest
 from saccade.generate.in_process import TransformersEngine
+from saccade.generate.ragged_cache import RaggedCache, row_bytes
 from saccade.generate.scheduler import PlainPolicy, Scheduler
+from saccade.generate.sequences import cache_bytes_of
 from saccade.media.store import MediaStore
 from saccade.models.base import Request
 from saccade.models.tiny import save_tiny
@@ -43,7 +47,7 @@ def store(tmp_path: Path) -> MediaStore:
     return MediaStore(tmp_path / "media")
 
 
-async def rolled(made: TinyPolicy, store: MediaStore, heat: float = 0.8, **more: int) -> list[TokenTrajectory]:
+async def rolled(made: TinyPolicy, store: MediaStore, heat: float = 0.8, **more: Any) -> list[TokenTrajectory]:
     engine = TransformersEngine(made, store, **more)
     shown = conversations(store)
     slots = engine.slots(range(len(shown)))
@@ -68,6 +72,36 @@ async def test_same_seeds_same_tokens_and_small_passes_change_nothing(qwen: Tiny
     assert all(np.array_equal(a.logprobs(), b.logprobs(), equal_nan=True) for a, b in zip(once, again, strict=True))
     small = await rolled(qwen, store, most_tokens=1)
     assert [t.ids().tolist() for t in once] == [t.ids().tolist() for t in small]
+
+
+@pytest.mark.parametrize("blocks", [2, 4])
+async def test_a_bounded_cache_holds_what_it_may_and_changes_no_token(
+    any_policy: TinyPolicy, store: MediaStore, blocks: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of six episodes two blocks hold a long one or two short ones; the others wait, and are read again."""
+    free = await rolled(any_policy, store)
+    assert max(len(tokens.ids()) for tokens in free) > 128
+    held: list[int] = []
+
+    def watched(cache: RaggedCache, *args: Any, **kwargs: Any) -> Any:
+        made = update(cache, *args, **kwargs)
+        held.append(sum(tensor.numel() * tensor.element_size() for tensor in (*cache._keys, *cache._values)))
+        return made
+
+    update = RaggedCache.update
+    monkeypatch.setattr(RaggedCache, "update", watched)
+    budget = blocks * row_bytes(128, cache_bytes_of(any_policy))
+    bounded = await rolled(any_policy, store, cache_bytes=budget)
+    assert max(held) <= budget
+    for mine, other in zip(bounded, free, strict=True):
+        assert mine.ids().tolist() == other.ids().tolist()
+        np.testing.assert_allclose(mine.logprobs(), other.logprobs(), atol=1e-5)
+
+
+async def test_an_episode_that_no_cache_can_hold_is_refused(qwen: TinyPolicy, store: MediaStore) -> None:
+    budget = row_bytes(1, cache_bytes_of(qwen))
+    with pytest.raises(ModelRefusedError, match=r"engine\.cache"):
+        await rolled(qwen, store, cache_bytes=budget)
 
 
 async def test_greedy_is_what_a_single_answer_is(qwen: TinyPolicy, store: MediaStore) -> None:

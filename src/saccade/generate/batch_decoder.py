@@ -134,25 +134,31 @@ class BatchDecoder:
         return {sequence: turn.done() for sequence, turn in turns.items()}
 
     def _decode(self, batch: SequenceBatch, turns: dict[TokenSequence, TurnState]) -> None:
-        """Token by token, until every turn has ended."""
-        active = self._move_to_front(batch, turns)
-        while active:
-            logits = batch.read(active)
-            sequences = batch.sequences[:active]
-            tokens, logprobs = sample_tokens(
-                logits,
-                self._policy.checkpoint.forbidden,
-                [turns[sequence].temperature for sequence in sequences],
-                [sequence.random.random() for sequence in sequences],
-            )
-            for sequence, token, logprob in zip(sequences, tokens, logprobs, strict=True):
-                sequence.ids.append(token)
-                sequence.unread = 1
-                turns[sequence].take(token, logprob)
-            for place in reversed(range(active)):
-                if turns[batch.sequences[place]].finish is not None:
-                    active -= 1
-                    batch.swap(place, active)
+        """Token by token, until every turn has ended: all at once, or as many as the cache holds after each other."""
+        while left := {sequence: turn for sequence, turn in turns.items() if turn.finish is None}:
+            active = batch.admit(self._move_to_front(batch, left))
+            while active:
+                active = self._sample(batch, turns, batch.admit(active))
+
+    def _sample(self, batch: SequenceBatch, turns: dict[TokenSequence, TurnState], active: int) -> int:
+        """A token for each of the first `active` sequences; how many of them go on, now the first ones."""
+        logits = batch.read(active)
+        sequences = batch.sequences[:active]
+        tokens, logprobs = sample_tokens(
+            logits,
+            self._policy.checkpoint.forbidden,
+            [turns[sequence].temperature for sequence in sequences],
+            [sequence.random.random() for sequence in sequences],
+        )
+        for sequence, token, logprob in zip(sequences, tokens, logprobs, strict=True):
+            sequence.ids.append(token)
+            sequence.unread = 1
+            turns[sequence].take(token, logprob)
+        for place in reversed(range(active)):
+            if turns[batch.sequences[place]].finish is not None:
+                active -= 1
+                batch.swap(place, active)
+        return active
 
     @staticmethod
     def _move_to_front(batch: SequenceBatch, turns: dict[TokenSequence, TurnState]) -> int:

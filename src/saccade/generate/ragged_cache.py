@@ -1,8 +1,9 @@
 """Keys and values of sequences of different lengths, one buffer for all: row `i` holds its first `lengths[i]` places.
 
 Rows are written where they end, so there is no padding inside; what lies beyond a row's end is masked. Rows that
-are read together are the first ones, so that decoding reads views and copies nothing. Stands in for transformers'
-`Cache` in a forward pass with explicit positions and an explicit mask.
+are read together are the first ones, so that decoding reads views and copies nothing. Where memory is bounded only the
+first rows have a place in the buffers, fewer when rows grow longer. Stands in for transformers' `Cache` in a forward
+pass with explicit positions and an explicit mask.
 """
 
 from __future__ import annotations
@@ -21,20 +22,48 @@ class RaggedCache:
 
     is_compileable = False
 
-    def __init__(self, rows: int) -> None:
-        """`rows` sequences, all empty."""
+    def __init__(self, rows: int, most_places: int | None = None) -> None:
+        """`rows` sequences, all empty; buffers of at most `most_places` tokens, None for no limit."""
         self._keys: list[torch.Tensor] = []
         self._values: list[torch.Tensor] = []
+        self._most = most_places
         self._room = _BLOCK
         self.lengths = [0] * rows
+        self.held = rows if most_places is None else min(rows, most_places // _BLOCK)
+        """Rows that have a place, the first ones; the others are empty."""
         self._rows: Sequence[int] = ()
         self._counts: Sequence[int] = ()
         self._end = 0
         self._at: torch.Tensor | None = None
+        self._dtype = torch.float32
+
+    def fits(self, rows: int, end: int) -> bool:
+        """Whether `rows` rows of `end` places can be held at once."""
+        return self._most is None or rows * _rounded(end) <= self._most
+
+    def reserve(self, rows: int, end: int) -> list[int]:
+        """Make room for `end` places in each of the first `rows` rows, which fit; which others lost what they held."""
+        if end <= self._room and rows <= self.held:
+            return []
+        room = _rounded(max(end, self._room * 3 // 2)) if end > self._room else _rounded(end)
+        if not self.fits(rows, room):
+            room = _rounded(end)
+        self._room = room
+        self.held = len(self.lengths) if self._most is None else min(len(self.lengths), self._most // room)
+        lost = [row for row, length in enumerate(self.lengths) if length > (room if row < self.held else 0)]
+        for row in lost:
+            self.lengths[row] = 0
+        for buffers in (self._keys, self._values):
+            for number, old in enumerate(buffers):
+                kept, places = min(self.held, old.shape[0]), min(room, old.shape[2])
+                buffers[number] = old.new_zeros((self.held, old.shape[1], room, old.shape[3]))
+                buffers[number][:kept, :, :places] = old[:kept, :, :places]
+        return lost
 
     def add_row(self) -> None:
-        """One more row, empty."""
+        """One more row, empty; for a cache without a limit."""
         self.lengths.append(0)
+        self.held += 1
         for buffers in (self._keys, self._values):
             for number, old in enumerate(buffers):
                 buffers[number] = torch.cat([old, old.new_zeros((1, *old.shape[1:]))])
@@ -44,10 +73,10 @@ class RaggedCache:
 
         Added to attention scores: 0 where a query sees a place, the lowest number of `dtype` where not.
         """
-        self._rows, self._counts = rows, counts
+        self._rows, self._counts, self._dtype = rows, counts, dtype
         starts = [self.lengths[row] for row in rows]
         self._end = max(start + count for start, count in zip(starts, counts, strict=True))
-        self._grow()
+        self.reserve(max(rows) + 1, self._end)
         start = torch.tensor(starts, device=device)
         single = max(counts) == 1 and list(rows) == list(range(len(rows)))
         self._at = start if single else None
@@ -67,9 +96,9 @@ class RaggedCache:
         """Write (rows, heads, queries, size) behind the rows; keys and values (rows, heads, places, size) to read."""
         if layer_idx == len(self._keys):
             heads, size = key_states.shape[1], key_states.shape[3]
-            shape = (len(self.lengths), heads, self._room, size)
-            self._keys.append(key_states.new_zeros(shape))
-            self._values.append(value_states.new_zeros(shape))
+            shape = (self.held, heads, self._room, size)
+            self._keys.append(key_states.new_zeros(shape, dtype=self._dtype))
+            self._values.append(value_states.new_zeros(shape, dtype=self._dtype))
         return self._written(self._keys[layer_idx], key_states), self._written(self._values[layer_idx], value_states)
 
     def get_seq_length(self, layer_idx: int = 0) -> int:
@@ -77,8 +106,8 @@ class RaggedCache:
         return max(self.lengths, default=0)
 
     def swap(self, one: int, other: int) -> None:
-        """Rows change places."""
-        if one == other:
+        """Rows change places; both are among those that are held, or empty."""
+        if one == other or max(one, other) >= self.held:
             return
         end = max(self.lengths[one], self.lengths[other])
         for buffer in (*self._keys, *self._values):
@@ -97,19 +126,18 @@ class RaggedCache:
     def _written(self, buffer: torch.Tensor, states: torch.Tensor) -> torch.Tensor:
         if self._at is not None:
             count = len(self._rows)
-            buffer[torch.arange(count, device=buffer.device), :, self._at] = states[:, :, 0]
+            buffer[torch.arange(count, device=buffer.device), :, self._at] = states[:, :, 0].to(buffer.dtype)
             return buffer[:count, :, : self._end]
         for place, (row, count) in enumerate(zip(self._rows, self._counts, strict=True)):
             start = self.lengths[row]
             buffer[row, :, start : start + count] = states[place, :, :count]
         return buffer[list(self._rows), :, : self._end]
 
-    def _grow(self) -> None:
-        if self._end <= self._room:
-            return
-        self._room = -(-max(self._end, self._room * 3 // 2) // _BLOCK) * _BLOCK
-        for buffers in (self._keys, self._values):
-            for number, old in enumerate(buffers):
-                rows, heads, places, size = old.shape
-                buffers[number] = old.new_zeros((rows, heads, self._room, size))
-                buffers[number][:, :, :places] = old
+
+def _rounded(places: int) -> int:
+    return -(-places // _BLOCK) * _BLOCK
+
+
+def row_bytes(tokens: int, bytes_per_token: int) -> int:
+    """What a row of `tokens` takes in a buffer that holds it alone."""
+    return _rounded(tokens) * bytes_per_token

@@ -14,7 +14,9 @@ from typing import Any, Protocol
 import numpy as np
 import torch
 
+from saccade.errors import ModelRefusedError
 from saccade.generate.ragged_cache import RaggedCache
+from saccade.models.kv_cache import cache_bytes_per_token
 from saccade.models.local_weights import Checkpoint
 from saccade.tokens.pictures import PictureTensors
 from saccade.tokens.segments import PromptPicture
@@ -47,6 +49,8 @@ class TokenSequence:
     """Of the first unread token."""
     positions: list[int] = field(default_factory=list)
     """Of each token in the cache; on the axis of time where there are three."""
+    seen: tuple[PromptPicture, ...] = ()
+    """All pictures so far; of a sequence that was cut, those since."""
 
     @property
     def unread_ids(self) -> tuple[int, ...]:
@@ -59,7 +63,13 @@ class TokenSequence:
             del self.ids[-delta.dropped :]
         self.unread += len(delta.ids) - delta.dropped
         self.ids += delta.ids
-        self.pictures = delta.pictures
+        self.pictures += delta.pictures
+        self.seen += delta.pictures
+
+    def forget(self) -> None:
+        """Nothing of it is in the cache any more: everything is to be read again."""
+        self.unread, self.pictures = len(self.ids), self.seen
+        self.position, self.positions = 0, []
 
     def cut(self, length: int) -> None:
         """Only the first `length` tokens stay, all of them in the cache; none of those after is within a picture."""
@@ -67,21 +77,49 @@ class TokenSequence:
         if length < len(self.positions):
             self.position = self.positions[length]
         del self.positions[length:]
-        self.unread, self.pictures = 0, ()
+        self.unread, self.pictures, self.seen = 0, (), ()
 
 
 class SequenceBatch:
     """Sequences at their places in one cache."""
 
     def __init__(
-        self, policy: Policy, pictures: PictureTensors, sequences: Sequence[TokenSequence], most_tokens: int
+        self,
+        policy: Policy,
+        pictures: PictureTensors,
+        sequences: Sequence[TokenSequence],
+        most_tokens: int,
+        cache_bytes: float | None = None,
     ) -> None:
-        """`most_tokens` bounds a forward pass that reads, padding included."""
+        """`most_tokens` bounds a forward pass that reads, padding included; `cache_bytes` keys and values."""
         self._policy = policy
         self._pictures = pictures
         self._most = most_tokens
-        self._cache = RaggedCache(len(sequences))
+        places = None if cache_bytes is None else int(cache_bytes // cache_bytes_of(policy))
+        self._cache = RaggedCache(len(sequences), places)
         self.sequences = list(sequences)
+
+    def admit(self, count: int) -> int:
+        """How many of the first `count` sequences can be read together; room is made for them, by forgetting others.
+
+        Raises:
+            ModelRefusedError: not even the first one fits.
+        """
+        longest = fitting = end = 0
+        for number, sequence in enumerate(self.sequences[:count], start=1):
+            longest = max(longest, len(sequence.ids))
+            if not self._cache.fits(number, longest):
+                break
+            fitting, end = number, longest
+        if not fitting:
+            raise ModelRefusedError(
+                f"keys and values of an episode of {longest} tokens do not fit the memory that they may take "
+                "(engine.cache, in GiB, shared by generation.decoding_batches). Raise it, or bound "
+                "rollout.limits.context_tokens."
+            )
+        for place in self._cache.reserve(fitting, end):
+            self.sequences[place].forget()
+        return fitting
 
     def add(self, sequence: TokenSequence) -> None:
         """One more sequence, at the last place."""
@@ -101,7 +139,11 @@ class SequenceBatch:
         self.cut(target, length)
 
     def swap(self, one: int, other: int) -> None:
-        """Sequences change places."""
+        """Sequences change places; where one of these has no room in the cache, what is cached of both is forgotten."""
+        if one != other and max(one, other) >= self._cache.held:
+            for place in (one, other):
+                self._cache.lengths[place] = 0
+                self.sequences[place].forget()
         self._cache.swap(one, other)
         self.sequences[one], self.sequences[other] = self.sequences[other], self.sequences[one]
 
@@ -170,7 +212,7 @@ class SequenceBatch:
             hidden: torch.Tensor = checkpoint.model.model(
                 input_ids=ids.to(device),
                 position_ids=(positions if axes > 1 else positions[0]).to(device),
-                attention_mask=self._cache.begin(places, counts, device, self._mask_dtype(dtype)),
+                attention_mask=self._cache.begin(places, counts, device, cache_dtype(self._policy)),
                 past_key_values=self._cache,
                 use_cache=True,
                 **tensors,
@@ -206,10 +248,6 @@ class SequenceBatch:
             sequence.unread, sequence.pictures = 0, ()
         return ids, positions
 
-    def _mask_dtype(self, dtype: torch.dtype) -> torch.dtype:
-        device = self._policy.checkpoint.device.type
-        return torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else dtype
-
     def _rope(self, unread_ids: torch.Tensor, grids: torch.Tensor | None) -> torch.Tensor:
         """Positions (axes, tokens) of unread tokens, from 0."""
         axes = self._policy.checkpoint.family.rope_axes
@@ -225,3 +263,18 @@ class SequenceBatch:
         with self._policy.autocast():
             logits: torch.Tensor = self._policy.checkpoint.model.get_output_embeddings()(hidden)
         return logits.float()
+
+
+def cache_dtype(policy: Policy) -> torch.dtype:
+    """In which attention computes, and keys and values are kept."""
+    device = policy.checkpoint.device.type
+    with policy.autocast():
+        if torch.is_autocast_enabled(device):
+            return torch.get_autocast_dtype(device)
+    dtype: torch.dtype = next(policy.checkpoint.model.parameters()).dtype
+    return dtype
+
+
+def cache_bytes_of(policy: Policy) -> int:
+    """Bytes of the keys and values of one token."""
+    return cache_bytes_per_token(policy.checkpoint.config, cache_dtype(policy).itemsize)

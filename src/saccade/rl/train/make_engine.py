@@ -10,9 +10,15 @@ from functools import partial
 from pathlib import Path
 
 from saccade.dialects.registry import load_dialect
+from saccade.episode.plan import limits_with
+from saccade.errors import SettingsError
 from saccade.generate.base import Engine
 from saccade.generate.in_process import TransformersEngine
+from saccade.generate.ragged_cache import row_bytes
+from saccade.generate.sequences import cache_bytes_of
 from saccade.media.store import MediaStore
+from saccade.models.kv_cache import GIB
+from saccade.record.trajectory import EpisodeLimits
 from saccade.rl.engines.server import ServerEngine
 from saccade.rl.engines.server_http import Connection
 from saccade.rl.engines.settings import LOCAL, VLLM
@@ -38,7 +44,8 @@ async def open_engine(
     async with AsyncExitStack() as stack:
         engine: Engine
         if settings.engine.source == LOCAL:
-            engine = TransformersEngine(trained, media, most_tokens=settings.max_tokens_per_batch)
+            cache = cache_of_batch(settings, trained)
+            engine = TransformersEngine(trained, media, most_tokens=settings.max_tokens_per_batch, cache_bytes=cache)
         else:
             addresses = settings.engine.addresses
             if settings.engine.source == VLLM:
@@ -49,6 +56,33 @@ async def open_engine(
         yield engine
 
 
+def most_context(settings: RlSettings, checkpoint: int) -> int:
+    """Most tokens of an episode: what the recipe, else the dialect says, and never more than the checkpoint reads."""
+    dialect = load_dialect(settings.recipe.dialect)
+    own = settings.recipe.rollout.limits or EpisodeLimits()
+    most = limits_with(dialect.limits, **own.model_dump()).context_tokens
+    return checkpoint if most is None else min(most, checkpoint)
+
+
+def cache_of_batch(settings: RlSettings, trained: Trainable) -> float:
+    """Bytes of the keys and values of each batch that decodes in this process.
+
+    Raises:
+        SettingsError: the longest episode does not fit them.
+    """
+    batches = settings.generation.decoding_batches
+    budget = settings.engine.cache * GIB / batches
+    longest = most_context(settings, trained.checkpoint.context_tokens)
+    needed = row_bytes(longest, cache_bytes_of(trained))
+    if needed > budget:
+        raise SettingsError(
+            f"engine.cache = {settings.engine.cache:g} GiB for {batches} batches (generation.decoding_batches) cannot "
+            f"hold one episode of {longest} tokens, which takes {needed / GIB:.3g} GiB. Set engine.cache to at least "
+            f"{needed * batches / GIB:.3g}, or bound rollout.limits.context_tokens."
+        )
+    return budget
+
+
 async def _start(
     settings: RlSettings, trained: Trainable, out: Path, processes: Processes, stack: AsyncExitStack
 ) -> tuple[str, ...]:
@@ -56,9 +90,7 @@ async def _start(
     started: tuple[str, ...] = ()
     if processes.is_main:
         write_copy(trained, out / "served")  # with the limits of pictures that the run has
-        limits = settings.recipe.rollout.limits or load_dialect(settings.recipe.dialect).limits
-        known = (limits.context_tokens, trained.encoder.context_tokens)
-        most = min((limit for limit in known if limit is not None), default=None)
+        most = most_context(settings, trained.encoder.context_tokens)
         servers = await stack.enter_async_context(
             vllm_servers(settings.engine, out / "served", most, out / "servers", processes.count)
         )
