@@ -100,7 +100,7 @@ async def test_a_bounded_cache_holds_what_it_may_and_changes_no_token(
 
 async def test_an_episode_that_no_cache_can_hold_is_refused(qwen: TinyPolicy, store: MediaStore) -> None:
     budget = row_bytes(1, cache_bytes_of(qwen))
-    with pytest.raises(ModelRefusedError, match=r"engine\.cache"):
+    with pytest.raises(ModelRefusedError, match=r"generation\.cache"):
         await rolled(qwen, store, cache_bytes=budget)
 
 

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 import torch
+from tests.training.support import allocated
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
@@ -123,21 +124,14 @@ def test_the_peak_of_memory_is_that_of_a_chunk() -> None:
     weight, forbidden = torch.randn(vocabulary, size, requires_grad=True), torch.zeros(vocabulary, dtype=torch.bool)
     peaks = {}
     for chunk in (32, tokens):
-        with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True) as profile:
-            scores = token_scores(hidden, weight, targets, LogitRules(forbidden, torch.ones(1), chunk))
+        rules = LogitRules(forbidden, torch.ones(1), chunk)
+
+        def update(rules: LogitRules = rules) -> None:
+            scores = token_scores(hidden, weight, targets, rules)
             (scores.logprobs.sum() + scores.entropy.sum()).backward()
-        peaks[chunk] = peak(profile)
+
+        peaks[chunk] = allocated(update)
         hidden.grad = weight.grad = None
     logits = tokens * vocabulary * 4
     assert peaks[tokens] > 2 * logits
     assert peaks[32] < 0.3 * logits
-
-
-def peak(profile: Any) -> int:
-    """Most bytes above those at the beginning."""
-    held = most = 0
-    for event in profile.profiler.kineto_results.events():
-        if event.name() == "[memory]":
-            held += event.nbytes()
-            most = max(most, held)
-    return most

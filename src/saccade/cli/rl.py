@@ -9,7 +9,19 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from saccade.cli.tool_option import ToolNames, with_tools
-from saccade.cli.train_options import ModelOption, Out, Resume, Several, Shard, model_settings, need_training, run
+from saccade.cli.train_options import (
+    GpuMemory,
+    ModelOption,
+    Out,
+    PlanOption,
+    Resume,
+    Several,
+    Shard,
+    model_settings,
+    need_training,
+    run,
+    show_plan,
+)
 from saccade.recipes.find import recipe_list
 
 if TYPE_CHECKING:
@@ -63,17 +75,26 @@ def rl(
     processes: Several = 1,
     shard: Shard = None,
     resume: Resume = False,
+    plan: PlanOption = False,
+    gpu_memory: GpuMemory = None,
 ) -> None:
     """Train a Qwen2.5-VL, Qwen3-VL or InternVL3 checkpoint by reinforcement learning on one machine."""
     option = with_tools(option, tools)
     if recipe == "list":
         print(recipe_list("rl"))
         return
-    from saccade.rl.train.settings import check_settings, load_rl_settings
+    from saccade.rl.train.settings import check_machine, check_settings, load_rl_settings
 
     named_overrides = model_settings(model, shard) + ([] if not tasks else [f"tasks.source={json.dumps(tasks)}"])
     named_overrides += [] if engine is None else [f"engine.source={engine}"]
     settings = load_rl_settings(recipe, profile, [*(option or ()), *named_overrides])
+    if plan:
+        need_training()
+        from saccade.rl.train.plan import plan_memory
+
+        check_machine(settings)
+        show_plan(lambda device: plan_memory(settings, processes, device), gpu_memory)
+        return
     check_settings(settings)
     need_training()
     run(_train, settings, out, resume, processes)

@@ -7,7 +7,19 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from saccade.cli.train_options import ModelOption, Out, Resume, Several, Shard, model_settings, need_training, run
+from saccade.cli.train_options import (
+    GpuMemory,
+    ModelOption,
+    Out,
+    PlanOption,
+    Resume,
+    Several,
+    Shard,
+    model_settings,
+    need_training,
+    run,
+    show_plan,
+)
 from saccade.errors import SettingsError
 from saccade.recipes.find import find_recipe, recipe_list
 
@@ -46,6 +58,8 @@ def sft(
     processes: Several = 1,
     shard: Shard = None,
     resume: Resume = False,
+    plan: PlanOption = False,
+    gpu_memory: GpuMemory = None,
 ) -> None:
     """Train a Qwen2.5-VL, Qwen3-VL or InternVL3 checkpoint on trajectories.
 
@@ -62,6 +76,12 @@ def sft(
         settings = settings.model_copy(update={"data": settings.data.model_copy(update={"runs": tuple(data)})})
     if not settings.model.source:
         raise SettingsError("no checkpoint is named: give one with --model, or as model.source in the recipe")
+    if plan:
+        need_training()
+        from saccade.sft.train.plan import plan_memory
+
+        show_plan(lambda device: plan_memory(settings, processes, device), gpu_memory)
+        return
     if not settings.data.runs:
         raise SettingsError("no run folder is named: give at least one with --data, or as data.runs in the recipe")
     need_training()

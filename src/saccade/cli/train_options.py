@@ -6,13 +6,16 @@ import importlib.util
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
 from saccade.cli.logs import logged
-from saccade.errors import UnavailableError
+from saccade.errors import SettingsError, UnavailableError
 from saccade.models.tiny_weights import checkpoint_named
+
+if TYPE_CHECKING:
+    from saccade.training.memory.plan import MemoryPlan
 
 ModelOption: TypeAlias = Annotated[
     str | None, typer.Option(help="Checkpoint to begin with: a folder, a name on the hub, or `tiny`.")
@@ -25,9 +28,15 @@ Several: TypeAlias = Annotated[
 Shard: TypeAlias = Annotated[
     bool | None,
     typer.Option(
-        help="Divide float32 weights and the optimizer's state among the processes (model.shard); a model of 7 billion "
-        "weights needs it."
+        help="Divide weights, gradients and the optimizer's state among the processes (model.shard); a model of 7 "
+        "billion weights needs it."
     ),
+]
+PlanOption: TypeAlias = Annotated[
+    bool, typer.Option("--plan", help="Print what each GPU will hold, and whether it fits; load and train nothing.")
+]
+GpuMemory: TypeAlias = Annotated[
+    float | None, typer.Option(min=0.1, help="GiB of each GPU, for --plan; that of the first GPU here if not said.")
 ]
 _NEEDED = ("torch", "transformers", "accelerate", "safetensors")
 
@@ -45,6 +54,19 @@ def model_settings(model: str | None, shard: bool | None) -> list[str]:
     """Two options as settings."""
     source = [] if model is None else [f"model.source={checkpoint_named(model)}"]
     return source + ([] if shard is None else [f"model.shard={str(shard).lower()}"])
+
+
+def show_plan(plan: Callable[[str], MemoryPlan], memory: float | None) -> None:
+    """Print what `plan(device)` gives. Raises `SettingsError` for what does not fit, or without a GPU and a memory."""
+    import torch
+
+    if memory is None and not torch.cuda.is_available():
+        raise SettingsError("there is no GPU here whose memory could be read: say how much each has, --gpu-memory 80")
+    given = memory or torch.cuda.get_device_properties(0).total_memory / 2**30
+    made = plan("cuda")
+    print(made.text(given))
+    made.check(given)
+    print("It fits.")
 
 
 def run(program: Callable[..., None], settings: Any, out: Path, resume: bool, processes: int) -> None:

@@ -74,6 +74,10 @@ class Engine(Protocol):
     """As it is recorded."""
 
     @property
+    def in_process(self) -> bool:
+        """Whether it samples from the very weights that are trained."""
+
+    @property
     def busy_seconds(self) -> float:
         """Seconds spent sampling since the engine was made, 0 where it cannot tell."""
 

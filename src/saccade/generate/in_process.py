@@ -21,6 +21,8 @@ from saccade.tokens.pictures import PictureTensors
 class TransformersEngine:
     """A `base.Engine` that samples from the weights in training, in this process."""
 
+    in_process = True
+
     def __init__(
         self, policy: Policy, media: MediaReader, *, most_tokens: int = 8192, cache_bytes: float | None = None
     ) -> None:

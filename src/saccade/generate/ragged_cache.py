@@ -37,6 +37,11 @@ class RaggedCache:
         self._at: torch.Tensor | None = None
         self._dtype = torch.float32
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the buffers."""
+        return sum(int(buffer.nbytes) for buffer in (*self._keys, *self._values))
+
     def fits(self, rows: int, end: int) -> bool:
         """Whether `rows` rows of `end` places can be held at once."""
         return self._most is None or rows * _rounded(end) <= self._most

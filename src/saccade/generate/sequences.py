@@ -114,7 +114,7 @@ class SequenceBatch:
         if not fitting:
             raise ModelRefusedError(
                 f"keys and values of an episode of {longest} tokens do not fit the memory that they may take "
-                "(engine.cache, in GiB, shared by generation.decoding_batches). Raise it, or bound "
+                "(generation.cache, in GiB, shared by generation.decoding_batches). Raise it, or bound "
                 "rollout.limits.context_tokens."
             )
         for place in self._cache.reserve(fitting, end):

@@ -128,6 +128,9 @@ class Recipe(PromptSettings):
     seed: NonNegativeInt = 0
     engine: EngineSettings | None = None
     """Who samples, where a recipe says so; `saccade rl` moves it into the settings of the run."""
+    machine: dict[str, JsonValue] = Field(default_factory=dict)
+    """What a model of the size that the recipe is for needs of the machine: settings of the run (`model`, `generation`,
+    `max_tokens_per_batch`), which `saccade rl` moves there; what the command line says stands in their place."""
     source: tuple[SourceSettings, ...] = ()
     """What is trained on, where a run names nothing else."""
     profile: dict[str, dict[str, JsonValue]] = Field(default_factory=dict)

@@ -1,7 +1,7 @@
 """What learns: the trained weights with their gradients and their optimizer, over the processes of a run.
 
-    for loss in losses_of_this_process:      # None behind them where other processes have one more
-        learner.backward(loss)
+    for item in learner.share_passes(passes, sizes):
+        learner.backward(loss(item.rows), counts=item.counts)
     norm = learner.gradient_norm(clip)
     learner.step(fraction)                   # or zero_grad(), and nothing has happened
 
@@ -11,16 +11,29 @@ the order in which floats are added.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import copy
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
 
 from saccade.training.checkpoints import Checkpoints, RunState
+from saccade.training.divide import like
 from saccade.training.optimizer import make_optimizer, optimizer_tensors, restore_optimizer, set_rate
 from saccade.training.parallel import Processes
 from saccade.training.settings import OptimizerSettings
 from saccade.training.weights import Trainable
+
+
+@dataclass(frozen=True, slots=True)
+class Pass:
+    """One forward pass of a process."""
+
+    rows: Sequence[int]
+    counts: bool = True
+    """False: it is made because the others make one, and its loss counts as 0."""
 
 
 class Learner:
@@ -31,18 +44,20 @@ class Learner:
         self.processes = processes
         """Those that learn together."""
         self._weights = trained.parameters()
-        self._kept: Mapping[str, torch.nn.Parameter] = self._taken(trained)
-        self._optimizer = make_optimizer(trained, settings, self._kept)
+        self._optimizer = make_optimizer(trained, settings, self._weights)
 
     @property
     def learning_rate(self) -> float:
         """Of the last update."""
         return float(self._optimizer.param_groups[0]["lr"]) if self._optimizer.param_groups else 0.0
 
-    def backward(self, loss: torch.Tensor | None) -> None:
-        """Add the gradient of a part of the loss. Processes call it equally often, with None where one has no part."""
-        if loss is not None:
-            torch.autograd.backward(loss)
+    def share_passes(self, passes: Sequence[Sequence[int]], sizes: Sequence[float]) -> list[Pass]:
+        """This process's share of the forward passes of an update, of which there is at least one."""
+        return [Pass(rows) for rows in self.processes.balanced_shares(passes, sizes) if rows is not None]
+
+    def backward(self, loss: torch.Tensor, *, counts: bool = True) -> None:
+        """Add the gradient of a part of the loss."""
+        torch.autograd.backward(loss if counts else loss * 0.0)
 
     def gradient_norm(self, clip: float) -> float:
         """The norm of the whole gradient, which is then made at most `clip` long; 0 for no limit."""
@@ -61,23 +76,31 @@ class Learner:
         for parameter in self._weights.values():
             parameter.grad = None
 
+    def gathered(self) -> AbstractContextManager[None]:
+        """Every process may use the whole model by itself; all enter and leave it together."""
+        return nullcontext()
+
+    def snapshot(self) -> Trainable | None:
+        """A copy of the policy to be written, in the first process alone; every process calls it."""
+        if not self.processes.is_main:
+            return None
+        trained = self.trained
+        model, adapter = copy.deepcopy((trained.model, trained.adapter))
+        return replace(trained, checkpoint=replace(trained.checkpoint, model=model), adapter=adapter)
+
+    def finished(self) -> Trainable | None:
+        """The same after the last update; the learner is used up."""
+        return self.trained if self.processes.is_main else None
+
     def save(self, checkpoints: Checkpoints, state: RunState) -> Path:
         """Write a checkpoint, and where; every process calls it."""
         is_main = self.processes.is_main
-        tensors = optimizer_tensors(self._optimizer, self._kept)
+        tensors = optimizer_tensors(self._optimizer, self._weights)
         return checkpoints.save(state, self._weights if is_main else {}, tensors if is_main else {})
 
     def restore(self, weights: Mapping[str, torch.Tensor], optimizer: Mapping[str, torch.Tensor]) -> None:
         """Put back what a checkpoint holds, by however many processes it was written."""
         with torch.no_grad():
-            for parameters in (self._weights, self._kept):
-                for name, parameter in parameters.items():
-                    parameter.copy_(weights[name])
-        restore_optimizer(self._optimizer, self._kept, optimizer)
-
-    def finalize(self) -> None:
-        """After the last update, before weights are exported: the model holds them in full precision."""
-
-    def _taken(self, trained: Trainable) -> Mapping[str, torch.nn.Parameter]:
-        """What this process's optimizer updates."""
-        return self._weights
+            for name, parameter in self._weights.items():
+                parameter.copy_(like(parameter, weights[name].to(parameter.device)))
+        restore_optimizer(self._optimizer, self._weights, optimizer)

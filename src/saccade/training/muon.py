@@ -12,6 +12,8 @@ from typing import Any
 
 import torch
 
+from saccade.training.divide import like, whole_tensor
+
 _COEFFICIENTS = (3.4445, -4.7750, 2.0315)
 _ITERATIONS = 5
 _MOMENTUM = 0.95
@@ -35,8 +37,11 @@ class Muon(torch.optim.Optimizer):  # type: ignore[misc]
                 weight.sub_(change, alpha=group["lr"])
 
     def _orthogonal(self, weights: list[torch.Tensor]) -> list[torch.Tensor]:
-        """Matrices of one shape go through the iteration together: many small products cost more than a large one."""
-        ahead = [self._ahead(weight) for weight in weights]
+        """Matrices of one shape go through the iteration together: many small products cost more than a large one.
+
+        Where weights are divided, every process does it for whole matrices.
+        """
+        ahead = [whole_tensor(self._ahead(weight)) for weight in weights]
         found: list[torch.Tensor] = list(ahead)
         shapes = defaultdict(list)
         for number, matrix in enumerate(ahead):
@@ -44,7 +49,7 @@ class Muon(torch.optim.Optimizer):  # type: ignore[misc]
         for shape, numbers in shapes.items():
             together = orthogonalised(torch.stack([ahead[number] for number in numbers]))
             for number, matrix in zip(numbers, together, strict=True):
-                found[number] = matrix * 0.2 * max(shape) ** 0.5
+                found[number] = like(weights[number], matrix * 0.2 * max(shape) ** 0.5)
         return found
 
     def _ahead(self, weight: torch.Tensor) -> torch.Tensor:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 import torch
 
+from saccade.training.divide import like
 from saccade.training.muon import Muon
 from saccade.training.settings import OptimizerSettings
 from saccade.training.weights import Trainable
@@ -21,7 +22,7 @@ def make_optimizer(
     """
     groups: dict[tuple[bool, bool, bool], list[torch.nn.Parameter]] = {}
     for name, parameter in kept.items():
-        orthogonal = settings.method == "muon" and parameter.ndim == 2 and "embed" not in name
+        orthogonal = settings.method == "muon" and is_orthogonal(name, parameter)
         groups.setdefault((trained.is_vision(name), parameter.ndim >= 2, orthogonal), []).append(parameter)
     param_groups = []
     for (vision, matrix, orthogonal), parameters in groups.items():
@@ -33,6 +34,11 @@ def make_optimizer(
         return Muon(param_groups, settings.betas, settings.epsilon)
     fused = trained.checkpoint.device.type in ("cpu", "cuda")
     return torch.optim.AdamW(param_groups, betas=settings.betas, eps=settings.epsilon, fused=fused)
+
+
+def is_orthogonal(name: str, weight: torch.Tensor) -> bool:
+    """Whether Muon makes updates of the weight of that name orthogonal."""
+    return weight.ndim == 2 and "embed" not in name
 
 
 def rate_fraction(step: int, total: int, settings: OptimizerSettings) -> float:
@@ -68,4 +74,6 @@ def restore_optimizer(
     for name in tensors:
         weight, _, key = name.rpartition("/")
         if weight in parameters:
-            optimizer.state[parameters[weight]][key] = tensors[name].to(parameters[weight].device)
+            value = tensors[name].to(parameters[weight].device)
+            divided = value.ndim > 0  # but for the number of steps
+            optimizer.state[parameters[weight]][key] = like(parameters[weight], value) if divided else value

@@ -103,18 +103,6 @@ class Processes:
             for gradient, total in zip(several, flat.split([item.numel() for item in several]), strict=True):
                 gradient.copy_(total.view_as(gradient))
 
-    def sum_at(self, owner: int, tensor: torch.Tensor) -> None:
-        """`tensor` becomes the sum over the processes at `owner`, and holds nothing of use elsewhere. Raises as
-        `all_gather`.
-        """
-        with _exchange():
-            torch.distributed.reduce(tensor, owner)
-
-    def copy_from(self, owner: int, tensor: torch.Tensor) -> None:
-        """`tensor` becomes everywhere what it is at `owner`. Raises as `all_gather`."""
-        with _exchange():
-            torch.distributed.broadcast(tensor, owner)
-
 
 def leave_group() -> None:
     """Part from the other processes, where there are any, once all of them are done.

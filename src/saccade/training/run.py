@@ -150,10 +150,10 @@ class ActiveRun:
 
     def export(self, dialects: Mapping[str, int]) -> Path:
         """Write the trained checkpoint, which learned these `dialects`; its folder. The learner is used up."""
-        self._learner.finalize()
         folder = self._out / "model"
-        if self._learner.processes.is_main:
-            export(self._learner.trained, folder, self._settings.keep.dtype, dialects)
+        finished = self._learner.finished()
+        if finished is not None:
+            export(finished, folder, self._settings.keep.dtype, dialects)
             self._callback.saved(folder)
         self._learner.processes.barrier()
         return folder

@@ -29,6 +29,8 @@ class TokenScorer(torch.nn.Module):  # type: ignore[misc]
         self.model = model
         self._forbidden = forbidden
         self._chunk = chunk
+        self.always: list[torch.nn.Module] = []
+        """Modules whose weights have a gradient of zeros where a pass does not use them."""
         if getattr(model.get_output_embeddings(), "bias", None) is not None:
             raise TrainingError("the head of this model has a bias, which the trainer does not know; take another one")
 
@@ -52,4 +54,8 @@ class TokenScorer(torch.nn.Module):  # type: ignore[misc]
         before = chosen[:, 1:].to(device)  # a token is predicted at the position in front of it
         rules = LogitRules(self._forbidden, torch.tensor([temperature or 1.0], device=device), self._chunk)
         weight = model.get_output_embeddings().weight
-        return token_scores(hidden[:, :-1][before], weight, batch.ids[:, 1:].to(device)[before], rules)
+        read = hidden[:, :-1][before]
+        if not pictures:
+            for unused in (weight for module in self.always for weight in module.parameters()):
+                read = read + unused.flatten()[:0].sum()
+        return token_scores(read, weight, batch.ids[:, 1:].to(device)[before], rules)

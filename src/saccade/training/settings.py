@@ -43,7 +43,7 @@ class ModelSettings(Settings):
     logit_chunk: PositiveInt = 1024
     """Tokens whose logits exist at once, forward and backward: 14 bytes for each of them and each id there is."""
     shard: bool = False
-    """Over several processes: each keeps float32 weights and the optimizer's state for a part of the weights alone."""
+    """Over several processes: each keeps a part of the weights, gradients and optimizer's state (FSDP2)."""
     picture_pixels: NonNegativeInt = 0
     """Most pixels of a picture as the model sees it; saved with the trained model. 0: what the checkpoint says."""
 

@@ -70,6 +70,7 @@ class _Chunked(torch.autograd.Function):  # type: ignore[misc]
         ctx: Any, hidden: Tensor, weight: Tensor, targets: Tensor, rules: LogitRules, dtype: torch.dtype
     ) -> tuple[Tensor, Tensor, Tensor]:
         ctx.save_for_backward(hidden, weight, targets)
+        ctx.set_materialize_grads(False)
         ctx.rules, ctx.dtype = rules, dtype
         found = [torch.empty(len(targets), device=hidden.device) for _ in range(2)]
         preferred = torch.empty(len(targets), dtype=torch.bool, device=hidden.device)
@@ -85,8 +86,9 @@ class _Chunked(torch.autograd.Function):  # type: ignore[misc]
 
     @staticmethod
     @torch.autograd.function.once_differentiable  # type: ignore[untyped-decorator]
-    def backward(ctx: Any, of_logprobs: Tensor, of_entropy: Tensor, _: Any) -> tuple[Tensor | None, ...]:
+    def backward(ctx: Any, of_logprobs: Tensor | None, of_entropy: Tensor | None, _: Any) -> tuple[Tensor | None, ...]:
         hidden, weight, targets = ctx.saved_tensors
+        of_logprobs = hidden.new_zeros(len(targets), dtype=torch.float32) if of_logprobs is None else of_logprobs
         rules, dtype = ctx.rules, ctx.dtype
         of_hidden = torch.empty_like(hidden) if ctx.needs_input_grad[0] else None
         of_weight = torch.zeros_like(weight, dtype=torch.float32) if ctx.needs_input_grad[1] else None
@@ -94,9 +96,11 @@ class _Chunked(torch.autograd.Function):  # type: ignore[misc]
             multiplied = weight.to(dtype)
             for part in _parts(len(targets), rules.chunk):
                 read = hidden[part].to(dtype)
+                logprobs = _log_softmax(read, multiplied, rules)
                 slope = _slope(
-                    _log_softmax(read, multiplied, rules), targets[part], of_logprobs[part], of_entropy[part]
+                    logprobs, targets[part], of_logprobs[part], None if of_entropy is None else of_entropy[part]
                 )
+                del logprobs
                 slope = slope.div_(rules.heat).to(dtype)
                 if of_hidden is not None:
                     of_hidden[part] = (slope @ multiplied).to(hidden.dtype)
@@ -117,10 +121,10 @@ def _log_softmax(hidden: Tensor, weight: Tensor, rules: LogitRules) -> Tensor:
     return torch.log_softmax(logits.div_(rules.heat), dim=-1)
 
 
-def _slope(logprobs: Tensor, targets: Tensor, of_logprobs: Tensor, of_entropy: Tensor) -> Tensor:
+def _slope(logprobs: Tensor, targets: Tensor, of_logprobs: Tensor, of_entropy: Tensor | None) -> Tensor:
     """The gradient of the logits over the temperature: g (1_t - p) - h p (log p + H)."""
     probabilities = logprobs.exp()
-    if bool(of_entropy.any()):
+    if of_entropy is not None:
         entropy = torch.special.entr(probabilities).sum(-1)
         inner = logprobs.clamp_(min=_IMPOSSIBLE).add_(entropy[:, None]).mul_(of_entropy[:, None])
         slope = inner.add_(of_logprobs[:, None]).mul_(probabilities).neg_()

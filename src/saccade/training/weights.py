@@ -12,6 +12,7 @@ from typing import Any
 import torch
 
 from saccade.errors import SettingsError, UnavailableError
+from saccade.models.families.base import ModelFamily
 from saccade.models.learned_dialect import write_learned
 from saccade.models.local_settings import LocalSettings
 from saccade.models.local_weights import Checkpoint, load_checkpoint
@@ -59,8 +60,8 @@ def load_trainable(settings: ModelSettings, device: torch.device, seed: int) -> 
         TrainingError: its family is not supported.
         SettingsError: the attention implementation or the size of pictures cannot be had.
     """
-    low = settings.precision == "bfloat16" or (settings.precision == "auto" and device.type != "cpu")
-    loaded = "bfloat16" if low and settings.language == "lora" else "float32"
+    low = is_low(settings, device.type)
+    loaded = stored_dtype(settings, low=low)
     checkpoint = load_checkpoint(
         settings.source, LocalSettings(str(device), loaded, revision=settings.revision or None)
     )
@@ -78,18 +79,34 @@ def load_trainable(settings: ModelSettings, device: torch.device, seed: int) -> 
             f"model.attention = {settings.attention!r}, model.vision_attention = {settings.vision_attention!r}"
         )
         raise SettingsError(f"{settings_text} cannot be had here: {error}") from error
+    adapter = choose_weights(model, encoder.family, settings, low=low, seed=seed)
+    if settings.gradient_checkpointing:
+        checkpoint_activations(model)
+    scorer = TokenScorer(model, checkpoint.forbidden, settings.logit_chunk)
+    return Trainable(checkpoint, encoder, adapter, low, scorer)
+
+
+def is_low(settings: ModelSettings, device: str) -> bool:
+    """Whether forward passes run in bfloat16 on such a device (`cpu`, `cuda`, ...)."""
+    return settings.precision == "bfloat16" or (settings.precision == "auto" and device != "cpu")
+
+
+def stored_dtype(settings: ModelSettings, *, low: bool) -> str:
+    """In which precision weights are loaded."""
+    return "bfloat16" if low and settings.language == "lora" else "float32"
+
+
+def choose_weights(model: Any, family: ModelFamily, settings: ModelSettings, *, low: bool, seed: int) -> Any:
+    """Freeze what is not trained, in bfloat16 where that is the arithmetic; the adapter that LoRA adds, else None."""
     model.requires_grad_(settings.language == "full")
     adapter = _adapter(model, settings.lora, seed) if settings.language == "lora" else None
     for name, parameter in model.named_parameters():
-        if _within(name, encoder.family.vision_parts):
-            parts = encoder.family.projector_parts if settings.vision == "projector" else encoder.family.vision_parts
+        if _within(name, family.vision_parts):
+            parts = family.projector_parts if settings.vision == "projector" else family.vision_parts
             parameter.requires_grad_(settings.vision != "frozen" and _within(name, parts))
         if low or parameter.requires_grad:
             parameter.data = parameter.data.to(torch.float32 if parameter.requires_grad else torch.bfloat16)
-    if settings.gradient_checkpointing:
-        _checkpoint_activations(model)
-    scorer = TokenScorer(model, checkpoint.forbidden, settings.logit_chunk)
-    return Trainable(checkpoint, encoder, adapter, low, scorer)
+    return adapter
 
 
 def export(trained: Trainable, folder: Path, dtype: str, dialects: Mapping[str, int] | None = None) -> None:
@@ -142,7 +159,8 @@ def _adapter(model: Any, settings: LoraSettings, seed: int) -> Any:
         raise SettingsError(f"model.lora.targets name no layer of the language model: {error}") from error
 
 
-def _checkpoint_activations(model: Any) -> None:
+def checkpoint_activations(model: Any) -> None:
+    """Let `model` compute its layers' activations again in the backward pass, in place of keeping them."""
     enable = getattr(model, "activation_checkpointing_enable", None)  # its name from transformers 5.23 on
     (enable or model.gradient_checkpointing_enable)()
 

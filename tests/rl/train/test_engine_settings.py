@@ -6,9 +6,10 @@ import pytest
 import torch
 
 from saccade.errors import SettingsError
+from saccade.generate.sequences import cache_bytes_of
 from saccade.record.settings import load_saved, save_settings
-from saccade.rl.engines.settings import EngineSettings, check_engine
-from saccade.rl.train.make_engine import cache_of_batch
+from saccade.rl.engines.settings import EngineSettings
+from saccade.rl.train.make_engine import cache_of_batch, most_context
 from saccade.rl.train.settings import RlSettings, check_settings, load_rl_settings
 from saccade.training.settings import ModelSettings
 from saccade.training.weights import load_trainable
@@ -54,16 +55,19 @@ def test_settings_of_a_run_of_before_are_read(tmp_path: Path) -> None:
 def test_an_episode_that_the_cache_cannot_hold_is_refused_before_the_first(tiny: Path) -> None:
     """The tiny checkpoint reads 2048 tokens, whose keys and values take 2 · 2 layers · 2 heads · 16 · 4 bytes."""
     trained = load_trainable(ModelSettings(source=str(tiny)), torch.device("cpu"), 0)
+
+    def budget(settings: RlSettings) -> float:
+        return cache_of_batch(
+            settings, most_context(settings, trained.checkpoint.context_tokens), cache_bytes_of(trained)
+        )
+
     row = 2048 * 512 / 2**30
-    fitting = load_rl_settings("codedance", None, [*NAMED, f"engine.cache={2 * row}"])
-    assert cache_of_batch(fitting, trained) == 2048 * 512
-    small = load_rl_settings("codedance", None, [*NAMED, f"engine.cache={row}"])
-    with pytest.raises(SettingsError, match=r"2048 tokens.*engine\.cache to at least 0\.00195.*context_tokens"):
-        cache_of_batch(small, trained)
-    shorter = load_rl_settings("codedance", None, [*NAMED, f"engine.cache={row}", "rollout.limits.context_tokens=1000"])
-    assert cache_of_batch(shorter, trained) == 1024 * 512
-
-
-def test_a_cache_is_for_the_engine_in_this_process() -> None:
-    with pytest.raises(SettingsError, match=r"engine\.cache is for the checkpoint in this process"):
-        check_engine(EngineSettings(source="http://a:1", cache=4))
+    fitting = load_rl_settings("codedance", None, [*NAMED, f"generation.cache={2 * row}"])
+    assert budget(fitting) == 2048 * 512
+    small = load_rl_settings("codedance", None, [*NAMED, f"generation.cache={row}"])
+    with pytest.raises(SettingsError, match=r"2048 tokens.*at least 0\.00195.*context_tokens"):
+        budget(small)
+    shorter = load_rl_settings(
+        "codedance", None, [*NAMED, f"generation.cache={row}", "rollout.limits.context_tokens=1000"]
+    )
+    assert budget(shorter) == 1024 * 512

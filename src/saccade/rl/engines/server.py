@@ -46,6 +46,8 @@ _KEPT_PICTURES = 256
 class ServerEngine:
     """A `base.Engine` that samples at one server or several, which read new weights from a folder."""
 
+    in_process = False
+
     def __init__(
         self, connections: Sequence[Connection], policy: EncodedPolicy, media: MediaReader, weights: Path
     ) -> None:

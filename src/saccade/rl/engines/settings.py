@@ -19,9 +19,6 @@ class EngineSettings(Settings):
     source: str = LOCAL
     """`local`: the checkpoint in this process; `vllm`: servers that the run starts and ends itself; or addresses of
     vLLM or SGLang servers, `http://host:port`, with commas between them."""
-    cache: PositiveFloat = 8.0
-    """For `local`: GiB of keys and values in each process, over all `generation.decoding_batches`. Episodes that do not
-    fit at once decode after each other."""
     gpus: NonNegativeInt = 0
     """For `vllm`: GPUs that serve, each with a server of its own: the last ones of the machine, while the first ones
     train. 0 on a machine without a GPU: one server on its CPU."""
@@ -57,12 +54,7 @@ def check_engine(settings: EngineSettings) -> None:
         raise SettingsError(f"engine.source names {twice[0]} twice; name each server once.")
     plain = EngineSettings(source=settings.source)
     idle = [name for name in EngineSettings.model_fields if getattr(settings, name) != getattr(plain, name)]
-    if settings.source != LOCAL and "cache" in idle:
-        raise SettingsError(
-            f"engine.cache is for the checkpoint in this process, and engine.source is {settings.source!r}. Leave it "
-            "out; servers have options of their own (vLLM: --gpu-memory-utilization)."
-        )
-    if settings.source != VLLM and (idle := [name for name in idle if name != "cache"]):
+    if settings.source != VLLM and idle:
         raise SettingsError(
             f"engine.{idle[0]} is for servers that the run starts itself, and engine.source is {settings.source!r}. "
             "Leave it out, or set engine.source=vllm."

@@ -20,7 +20,7 @@ from hashlib import sha256
 from typing import ClassVar
 
 import numpy as np
-from pydantic import NonNegativeInt, PositiveInt
+from pydantic import NonNegativeInt, PositiveFloat, PositiveInt
 
 from saccade.episode.drive import drive
 from saccade.episode.performer import Performer
@@ -53,6 +53,9 @@ class GenerationSettings(Settings):
     """Episodes that run side by side."""
     decoding_batches: PositiveInt = 2
     """Batches that decode in turns. With 1, decoding waits for every sandbox."""
+    cache: PositiveFloat = 8.0
+    """GiB of keys and values of the engine in this process, over all batches; episodes that do not fit at once decode
+    after each other. Servers have limits of their own."""
     replays: NonNegativeInt = 2
     """How often a lost rollout is played again."""
 

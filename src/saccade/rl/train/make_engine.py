@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import copy
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 from saccade.dialects.registry import load_dialect
@@ -24,15 +22,13 @@ from saccade.rl.engines.server_http import Connection
 from saccade.rl.engines.settings import LOCAL, VLLM
 from saccade.rl.engines.vllm_process import vllm_servers
 from saccade.rl.train.settings import RlSettings
-from saccade.training.parallel import Processes
-from saccade.training.weights import Trainable, export
+from saccade.training.learner import Learner
+from saccade.training.weights import export
 
 
 @asynccontextmanager
-async def open_engine(
-    settings: RlSettings, trained: Trainable, media: MediaStore, out: Path, processes: Processes
-) -> AsyncIterator[Engine]:
-    """What samples for `trained`: itself, or servers that read its weights from the folder `out/served`.
+async def open_engine(settings: RlSettings, learner: Learner, media: MediaStore, out: Path) -> AsyncIterator[Engine]:
+    """What samples for the policy that learns: itself, or servers that read its weights from the folder `out/served`.
 
     Servers that the run starts itself, by its first process, have ended when the block is left.
 
@@ -41,15 +37,17 @@ async def open_engine(
         UnavailableError: vLLM is to be started and not installed.
         ModelLostError: a server that was started did not come up.
     """
+    trained = learner.trained
     async with AsyncExitStack() as stack:
         engine: Engine
         if settings.engine.source == LOCAL:
-            cache = cache_of_batch(settings, trained)
+            context = most_context(settings, trained.checkpoint.context_tokens)
+            cache = cache_of_batch(settings, context, cache_bytes_of(trained))
             engine = TransformersEngine(trained, media, most_tokens=settings.max_tokens_per_batch, cache_bytes=cache)
         else:
             addresses = settings.engine.addresses
             if settings.engine.source == VLLM:
-                addresses = await _start(settings, trained, out, processes, stack)
+                addresses = await _start(settings, learner, out, stack)
             connections = [Connection(address, retry=settings.retry) for address in addresses]
             engine = ServerEngine(connections, trained, media, out / "served")
         stack.push_async_callback(engine.close)
@@ -64,33 +62,31 @@ def most_context(settings: RlSettings, checkpoint: int) -> int:
     return checkpoint if most is None else min(most, checkpoint)
 
 
-def cache_of_batch(settings: RlSettings, trained: Trainable) -> float:
-    """Bytes of the keys and values of each batch that decodes in this process.
+def cache_of_batch(settings: RlSettings, longest: int, bytes_per_token: int) -> float:
+    """Bytes of the keys and values of each batch that decodes in this process, with episodes of up to `longest` tokens.
 
     Raises:
         SettingsError: the longest episode does not fit them.
     """
     batches = settings.generation.decoding_batches
-    budget = settings.engine.cache * GIB / batches
-    longest = most_context(settings, trained.checkpoint.context_tokens)
-    needed = row_bytes(longest, cache_bytes_of(trained))
+    budget = settings.generation.cache * GIB / batches
+    needed = row_bytes(longest, bytes_per_token)
     if needed > budget:
         raise SettingsError(
-            f"engine.cache = {settings.engine.cache:g} GiB for {batches} batches (generation.decoding_batches) cannot "
-            f"hold one episode of {longest} tokens, which takes {needed / GIB:.3g} GiB. Set engine.cache to at least "
-            f"{needed * batches / GIB:.3g}, or bound rollout.limits.context_tokens."
+            f"generation.cache = {settings.generation.cache:g} GiB cannot hold an episode of {longest} tokens in each "
+            f"of {batches} batches (generation.decoding_batches): it takes {needed / GIB:.3g} GiB. Set "
+            f"generation.cache to at least {needed * batches / GIB:.3g}, or bound rollout.limits.context_tokens."
         )
     return budget
 
 
-async def _start(
-    settings: RlSettings, trained: Trainable, out: Path, processes: Processes, stack: AsyncExitStack
-) -> tuple[str, ...]:
+async def _start(settings: RlSettings, learner: Learner, out: Path, stack: AsyncExitStack) -> tuple[str, ...]:
     """The addresses of servers that were started, the same in every process."""
     started: tuple[str, ...] = ()
-    if processes.is_main:
-        write_copy(trained, out / "served")  # with the limits of pictures that the run has
-        most = most_context(settings, trained.encoder.context_tokens)
+    processes, snapshot = learner.processes, learner.snapshot()
+    if snapshot is not None:
+        export(snapshot, out / "served", "auto")  # with the limits of pictures that the run has
+        most = most_context(settings, snapshot.encoder.context_tokens)
         servers = await stack.enter_async_context(
             vllm_servers(settings.engine, out / "served", most, out / "servers", processes.count)
         )
@@ -98,21 +94,14 @@ async def _start(
     return processes.all_gather(started)[0]
 
 
-async def sync_weights(engine: Engine, trained: Trainable, processes: Processes) -> None:
+async def sync_weights(engine: Engine, learner: Learner) -> None:
     """Let `engine` sample with the weights as they are now; every process calls it, the first one sends.
 
     Raises:
         ModelError: the engine cannot.
     """
-    if processes.is_main:
-        await engine.update_weights(partial(write_copy, trained))
-    processes.barrier()
-
-
-def write_copy(trained: Trainable, folder: Path) -> None:
-    """Write the checkpoint as `export` does and leave `trained` as it is; takes the memory of its model once more."""
-    if trained.adapter is not None:
-        snapshot = replace(trained, adapter=copy.deepcopy(trained.adapter))
-    else:
-        snapshot = replace(trained, checkpoint=replace(trained.checkpoint, model=copy.deepcopy(trained.model)))
-    export(snapshot, folder, "auto")
+    if not engine.in_process:
+        snapshot = await asyncio.to_thread(learner.snapshot)
+        if snapshot is not None:
+            await engine.update_weights(lambda folder: export(snapshot, folder, "auto"))
+    learner.processes.barrier()

@@ -39,6 +39,7 @@ from saccade.tasks.sources.task_set import open_tasks
 from saccade.tokens.batch import Collator
 from saccade.tokens.pictures import PictureTensors
 from saccade.training.checkpoints import RunState
+from saccade.training.divide import DividedModel
 from saccade.training.folder import check_folder
 from saccade.training.learner import Learner
 from saccade.training.run import ActiveRun, begin_run, join_processes
@@ -71,9 +72,11 @@ def train(settings: RlSettings, out: Path, *, resume: bool = False, callback: Rl
     begin_run(settings, out, processes)
     callback = callback if callback is not None and processes.is_main else RlCallback()
     callback.takes(opened.lines())
-    learner = make_learner(trained, _optimizer(settings), processes, settings.model.shard)
-    # Before the weights of a checkpoint replace the first.
+    # Before they are divided, and the weights of a checkpoint replace the first.
     reference = _copy(trained) if settings.recipe.loss.kl_weight and trained.adapter is None else None
+    learner = make_learner(trained, _optimizer(settings), processes, settings.model.shard)
+    if reference is not None and settings.model.shard and processes.count > 1:
+        DividedModel(reference, processes)
     digest = sha256("\n".join(tasks.ids).encode()).hexdigest()
     run = ActiveRun(settings, out, learner, digest, settings.recipe.steps, callback)
     run.resume("the run was begun with other tasks. Put the old ones back, or begin anew in another folder.")
@@ -126,10 +129,8 @@ class _RlRun:
         settings, recipe, trained = self._settings, self._recipe, self._learner.trained
         dialect, tools = recipe.equipped(settings.session.applied(load_dialect(recipe.dialect), settings.sandbox))
         sandbox = await stack.enter_async_context(sandbox_at(settings.sandbox, dialect.sandbox))
-        engine = await stack.enter_async_context(
-            open_engine(settings, trained, self._store, self._out, self._learner.processes)
-        )
-        await sync_weights(engine, trained, self._learner.processes)
+        engine = await stack.enter_async_context(open_engine(settings, self._learner, self._store, self._out))
+        await sync_weights(engine, self._learner)
         resources = RolloutResources(engine, trained.encoder, sandbox, self._store, tools)
         scorer = load_scorer(recipe.reward, recipe.load_reward(), self._store, self._out / "judge")
         stack.push_async_callback(scorer.close)
@@ -179,7 +180,8 @@ class _RlRun:
             for task in tasks
             for number in range(settings.samples)
         ]
-        played, _ = await generate_rollouts(plans, trainer.resources, trainer.generation, self._recipe.seed)
+        with trainer.sampling():
+            played, _ = await generate_rollouts(plans, trainer.resources, trainer.generation, self._recipe.seed)
         scorer = replace(trainer.scorer, answers=replace(trainer.scorer.answers, grader=settings.grader))
         groups = [played[start : start + settings.samples] for start in range(0, len(played), settings.samples)]
         everyones = processes.gather_shares([await scorer(group, trained_on=False) for group in groups])

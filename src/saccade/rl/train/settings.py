@@ -120,9 +120,13 @@ def load_rl_settings(
     machine = _MACHINE | RlSettings.RENAMED.keys()
     own = [item for item in overrides if item.partition("=")[0].split(".")[0].strip() in machine]
     recipe = load_recipe(name_or_path, profile, [item for item in overrides if item not in own])
-    given = {} if recipe.engine is None else {"engine": recipe.engine.model_dump()}
+    if unknown := recipe.machine.keys() - _MACHINE:
+        raise SettingsError(f"machine.{min(unknown)} of {name_or_path} is no setting of the run; known: {_known()}")
+    given = dict(recipe.machine)
+    if recipe.engine is not None:
+        given["engine"] = recipe.engine.model_dump(mode="json")
     settings = load_settings(_Machine, None, own, given)
-    recipe = recipe.model_copy(update={"engine": None})
+    recipe = recipe.model_copy(update={"engine": None, "machine": {}})
     return RlSettings(recipe=recipe, **{name: getattr(settings, name) for name in _MACHINE})
 
 
@@ -138,6 +142,10 @@ def renewed_override(override: str) -> str:
         ((name, table),) = table.items()
         renewed.append(name)
     return ".".join(renewed) + equals + value
+
+
+def _known() -> str:
+    return ", ".join(sorted(_MACHINE))
 
 
 class _Machine(RlSettings):
@@ -157,12 +165,17 @@ MAY_GROW: Final = {"recipe.steps": "It ends as if it had been begun with them."}
 _MACHINE = frozenset(RlSettings.model_fields) - {"recipe"}
 
 
-def check_settings(settings: RlSettings) -> None:
-    """Raises `SettingsError` for what is missing, or cannot be, `RegistryError` for a grader."""
+def check_machine(settings: RlSettings) -> None:
+    """Raises `SettingsError` without a checkpoint, or for an engine that cannot be."""
     if not settings.model.source:
         raise SettingsError("no checkpoint is named: give one with --model")
+    check_engine(settings.engine)
+
+
+def check_settings(settings: RlSettings) -> None:
+    """Raises `SettingsError` for what is missing, or cannot be, `RegistryError` for a grader."""
+    check_machine(settings)
     if not settings.sources:
         raise SettingsError("no tasks are named: give a world, a benchmark, a file or a folder with --tasks")
     if settings.validation.grader:
         load_grader(settings.validation.grader)
-    check_engine(settings.engine)

@@ -14,6 +14,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 
 import numpy as np
@@ -96,7 +97,7 @@ class Trainer:
         began = time.perf_counter()
         sums = await asyncio.to_thread(self.updater.update, compared, number)
         if sums.updates:
-            await sync_weights(self.resources.engine, trained, self.processes)
+            await sync_weights(self.resources.engine, self.updater.learner)
         timing.update = time.perf_counter() - began
 
         timing.replayed = int(self.processes.all_sum([timing.replayed])[0])
@@ -118,11 +119,16 @@ class Trainer:
             for place, task in tasks.items()
             for number in range(size)
         ]
-        played, took = await generate_rollouts(plans, self.resources, self.generation, self.recipe.seed)
+        with self.sampling():
+            played, took = await generate_rollouts(plans, self.resources, self.generation, self.recipe.seed)
         timing.decoding += took.decoding
         timing.sandbox += took.waiting
         timing.replayed += took.replayed
         return [played[start : start + size] for start in range(0, len(played), size)]
+
+    def sampling(self) -> AbstractContextManager[None]:
+        """While the engine samples: one in this process needs the whole model. Every process enters it alike."""
+        return self.updater.learner.gathered() if self.resources.engine.in_process else nullcontext()
 
     async def score(
         self, own: Sequence[Sequence[Rollout]], timing: StepTiming, *, trained_on: bool = True
@@ -192,12 +198,11 @@ class Updater:
         lengths = [len(row) for row in rows]
         passes = forward_passes(lengths, self.max_tokens, packed=False)
         own = UpdateMetrics()
-        for group in self.learner.processes.balanced_shares(passes, work(lengths, passes)):
-            loss = None  # where another process has one pass more
-            if group is not None:
-                loss, metrics = self.loss([rollouts[at] for at in group], [rows[at] for at in group], totals)
+        for item in self.learner.share_passes(passes, work(lengths, passes)):
+            loss, metrics = self.loss([rollouts[at] for at in item.rows], [rows[at] for at in item.rows], totals)
+            if item.counts:
                 own.add(metrics)
-            self.learner.backward(loss)
+            self.learner.backward(loss, counts=item.counts)
         total = UpdateMetrics(gradient_norm=self.learner.gradient_norm(self.recipe.optimizer.clip), updates=1)
         for metrics in self.learner.processes.all_gather(own):
             total.add(metrics)

@@ -36,8 +36,8 @@ from saccade.training.weights import load_trainable
 
 A = TypeVar("A")
 B = TypeVar("B")
-Batches: TypeAlias = list[tuple[Batch, torch.Tensor, torch.Tensor] | None]
-"""Each with its learned tokens and their weights; None where other processes have one more."""
+Batches: TypeAlias = list[tuple[Batch, torch.Tensor, torch.Tensor, bool]]
+"""Each with its learned tokens, their weights, and whether it counts (`learner.Pass`)."""
 
 
 _LONGER = (
@@ -77,7 +77,8 @@ def train(settings: SftSettings, out: Path, *, resume: bool = False, callback: S
             values = steps.update(step, batches, run.state.tokens)
             run.record(RunState(step + 1, int(values["tokens"]), run.state.data, more), values)
             if (examples.validation or played is not None) and run.due(settings.validation.every):
-                run.record_validation(*steps.validate(played, step + 1))
+                with learner.gathered():
+                    run.record_validation(*steps.validate(played, step + 1))
             run.save_if_due()
     return run.export(examples.dialects)
 
@@ -106,15 +107,12 @@ class _Steps:
         rows = self._rows(step)
         learned = sum(int(row.trained.sum()) for row in rows)
         loss, right = 0.0, 0.0
-        for item in batches:
-            if item is None:
-                self._learner.backward(None)
-                continue
+        for batch, trained, weights, counts in batches:
             with self._trained.autocast():
-                batch, trained, weights = item
                 found = token_loss(self._trained.scorer, batch, trained, weights)
-            self._learner.backward(found.total)
-            loss, right = loss + float(found.total.detach()), right + found.right
+            self._learner.backward(found.total, counts=counts)
+            if counts:
+                loss, right = loss + float(found.total.detach()), right + found.right
         norm = self._learner.gradient_norm(self._settings.optimizer.clip)
         loss, right = self._learner.processes.all_sum([loss, right])
         if not (norm < float("inf") and loss < float("inf")):
@@ -148,8 +146,8 @@ class _Steps:
         lengths = [len(row) for row in rows]
         groups = forward_passes(lengths, self._settings.batch.tokens, packed=self._packed)
         return [
-            None if group is None else self._batch([rows[at] for at in group], [weights[at] for at in group])
-            for group in self._learner.processes.balanced_shares(groups, work(lengths, groups))
+            (*self._batch([rows[at] for at in item.rows], [weights[at] for at in item.rows]), item.counts)
+            for item in self._learner.share_passes(groups, work(lengths, groups))
         ]
 
     def _batch(self, rows: Sequence[BatchRow], weights: Sequence[Weights]) -> tuple[Batch, torch.Tensor, torch.Tensor]:

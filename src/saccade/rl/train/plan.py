@@ -1,0 +1,85 @@
+"""What each GPU of a run of reinforcement learning will hold while it updates and while it samples."""
+
+from __future__ import annotations
+
+import torch
+
+from saccade.generate.ragged_cache import RaggedCache
+from saccade.models.kv_cache import GIB, cache_bytes_per_token
+from saccade.rl.engines.settings import LOCAL, VLLM
+from saccade.rl.train.make_engine import cache_of_batch, most_context
+from saccade.rl.train.settings import RlSettings
+from saccade.training.memory.passes import PassBytes
+from saccade.training.memory.peak import PeakBytes
+from saccade.training.memory.plan import MemoryPlan, Phase, PlanItem, TrainingMemory, training_memory
+from saccade.training.memory.shapes import read_config
+from saccade.training.memory.skeleton import Skeleton
+from saccade.training.weights import is_low
+
+
+def plan_memory(settings: RlSettings, processes: int, device: str) -> MemoryPlan:
+    """The plan for one of `processes` on a `device` such as `cuda`.
+
+    Raises:
+        SettingsError: the shape of the checkpoint is not known, or `generation.cache` cannot hold one episode.
+    """
+    model, low = settings.model, is_low(settings.model, device)
+    context = most_context(settings, read_config(model.source).get_text_config().max_position_embeddings)
+    tokens = max(settings.max_tokens_per_batch, context)  # a longer episode is a pass of its own
+    memory = training_memory(model, tokens, processes, low=low)
+    reference = PlanItem("reference policy", 0, "set loss.kl_weight=0, or train adapters (model.language=lora)")
+    if settings.recipe.loss.kl_weight and model.language == "full":
+        reference = PlanItem(reference.what, memory.state.weights, reference.setting)
+    update = memory.update(model.gradient_checkpointing, "max_tokens_per_batch and rollout.limits.context_tokens")
+    phases = [Phase(update.name, (*update.items, reference))]
+    if settings.engine.source == LOCAL:
+        per_token = cache_bytes_per_token(memory.skeleton.config, 2 if low else 4)
+        cache_of_batch(settings, context, per_token)
+        phases.append(_sampling(settings, memory, reference, context))
+    served = settings.engine.gpus if settings.engine.source == VLLM else 0
+    notes = (f"{served} more GPUs serve; vLLM takes of them what it is told to (engine.options).",) if served else ()
+    title = f"{model.source}, {processes} processes, forward passes of {tokens} tokens, episodes of up to {context}"
+    return MemoryPlan(title, tuple(phases), notes)
+
+
+def _sampling(settings: RlSettings, memory: TrainingMemory, reference: PlanItem, tokens: int) -> Phase:
+    """While the engine in this process samples; a prompt that is read may be all pictures."""
+    state, fewer = memory.state, "lower rollout.limits.context_tokens"
+    reading = reading_pass(memory.skeleton, tokens)
+    rows = -(-settings.generation.max_concurrency // settings.generation.decoding_batches)
+    vocabulary = memory.skeleton.config.get_text_config().vocab_size
+    return Phase(
+        "sampling",
+        (
+            PlanItem("weights", state.weights, "use servers (engine.source=vllm, engine.gpus), or more --processes"),
+            PlanItem("optimizer", state.optimizer, "divide it over more GPUs (model.shard=true, --processes)"),
+            PlanItem("gathered weights", state.gathered_sampling, "use servers (engine.source=vllm, engine.gpus)"),
+            PlanItem("keys and values", settings.generation.cache * GIB, "lower generation.cache"),
+            PlanItem("reading prompts", max(reading.most, memory.vision.held + reading.most), fewer),
+            PlanItem("logits of the next tokens", rows * vocabulary * 12, "lower generation.max_concurrency"),
+            reference,
+        ),
+    )
+
+
+def reading_pass(skeleton: Skeleton, tokens: int) -> PassBytes:
+    """A prompt of `tokens` that is read, without the keys and values that stay."""
+    axes = skeleton.family.rope_axes
+    with skeleton.mode, torch.no_grad():
+        ids, at = torch.zeros((1, tokens), dtype=torch.int64), torch.arange(tokens)
+        cache = RaggedCache(1)
+        with PeakBytes() as counted:
+            with skeleton.autocast():
+                skeleton.model.eval()
+                skeleton.model.model(
+                    input_ids=ids,
+                    position_ids=at.repeat(axes, 1, 1) if axes > 1 else at[None],
+                    attention_mask=cache.begin(
+                        [0], [tokens], at.device, torch.bfloat16 if skeleton.low else torch.float32
+                    ),
+                    past_key_values=cache,
+                    use_cache=True,
+                )
+                skeleton.model.train()
+            kept = cache.nbytes
+    return PassBytes(0, counted.most - kept)

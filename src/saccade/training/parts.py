@@ -1,0 +1,34 @@
+"""The parts of a model whose weights are gathered together where they are divided: layers, vision tower, the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from saccade.models.families.base import ModelFamily
+
+if TYPE_CHECKING:
+    import torch
+
+
+def decoder_layers(model: Any) -> list[Any]:
+    """The layers of the language model, in their order."""
+    return list(model.model.language_model.layers)
+
+
+def vision_modules(model: Any, family: ModelFamily) -> list[Any]:
+    """The vision tower, without a projector that stands beside it."""
+    parts = set(family.vision_parts) - set(family.projector_parts)
+    return [module for name, module in model.model.named_children() if name in parts]
+
+
+def swap_tensors(model: Any, make: Callable[[torch.Tensor], torch.Tensor]) -> None:
+    """Put what `make` gives in the place of each weight and buffer; what was shared stays so."""
+    made: dict[int, torch.Tensor] = {}
+    for module in model.modules():
+        for tensors in (module._parameters, module._buffers):
+            for name, value in tensors.items():
+                if value is not None:
+                    if id(value) not in made:
+                        made[id(value)] = make(value)
+                    tensors[name] = made[id(value)]

@@ -1,0 +1,62 @@
+"""The plan of a run's memory: what fits, what is refused and with which advice, and the recipes that are shipped."""
+
+from pathlib import Path
+
+import pytest
+
+from saccade.cli.main import main
+from saccade.errors import SettingsError
+from saccade.models.kv_cache import GIB
+from saccade.recipes.find import recipe_names
+from saccade.rl.train.plan import plan_memory
+from saccade.rl.train.settings import load_rl_settings
+from saccade.training.memory.plan import MemoryPlan, Phase, PlanItem, usable
+
+SEVEN = "model.source=Qwen/Qwen2.5-VL-7B-Instruct"
+
+
+def test_what_fits_is_accepted_and_what_does_not_is_refused_with_the_setting() -> None:
+    items = (PlanItem("activations", 20 * GIB, "lower tokens"), PlanItem("weights", 5 * GIB, "divide them"))
+    plan = MemoryPlan("a run", (Phase("sampling", items[1:]), Phase("update", items)))
+    assert usable(80.0) == 74 * GIB
+    plan.check(30.0)
+    with pytest.raises(SettingsError, match=r"update takes 25\.0 GiB .* 20\.8 of its 24 .*activations.*lower tokens"):
+        plan.check(24.0)
+    assert "together                                         25.00" in plan.text(24.0)
+
+
+def test_a_plan_from_the_command_line(tiny: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    given = ["rl", "codedance", "--profile", "tiny", "--model", str(tiny), "--plan"]
+    assert main([*given, "--gpu-memory", "80"]) == 0
+    said = capsys.readouterr().out
+    assert "keys and values                                  16.00" in said
+    assert said.rstrip().endswith("It fits.")
+    assert main([*given, "--gpu-memory", "17"]) == 2
+    told = capsys.readouterr()
+    assert "lower generation.cache" in told.err
+    assert "together" in told.out, "the table is shown where it does not fit too"
+    assert main([*given[:-3], "--model", "a/b", "--plan", "--gpu-memory", "80"]) == 2
+    assert "hf download a/b config.json" in capsys.readouterr().err.replace("\n", " ")
+
+
+def test_the_reference_and_servers_are_counted(tiny: Path) -> None:
+    given = ["loss.kl_weight=0.1", f"model.source={tiny}"]
+    local = plan_memory(load_rl_settings("codedance", "tiny", given), 1, "cpu")
+    assert [phase.name for phase in local.phases] == ["update", "sampling"]
+    items = {item.what: item.bytes for item in local.phases[0].items}
+    assert items["reference policy"] == items["weights"] > 0
+    served = plan_memory(load_rl_settings("codedance", "tiny", [*given, "engine.source=http://a:1"]), 1, "cpu")
+    assert [phase.name for phase in served.phases] == ["update"]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_shipped_recipes_fit_eight_gpus_of_80_gib() -> None:
+    for name in recipe_names("rl"):
+        settings = load_rl_settings(name, None, [SEVEN])
+        plan_memory(settings, 8, "cuda").check(80.0)
+        assert settings.model.shard
+        assert settings.recipe.rollout.limits is not None
+        assert settings.recipe.rollout.limits.context_tokens
+    with pytest.raises(SettingsError, match="shard"):
+        plan_memory(load_rl_settings("codedance", None, [SEVEN]), 1, "cuda").check(80.0)
