@@ -63,18 +63,39 @@ def rl(
     processes: Several = 1,
     shard: Shard = None,
     resume: Resume = False,
+    on: Annotated[
+        str | None,
+        typer.Option(metavar="verl", help="The trainer, where it is not ours: verl on Ray (docs/engines.md)."),
+    ] = None,
+    nodes: Annotated[int | None, typer.Option(min=1, help="With --on verl: machines (verl.nodes).")] = None,
+    gpus: Annotated[int | None, typer.Option(min=1, help="With --on verl: GPUs of each (verl.gpus).")] = None,
+    plan: Annotated[bool, typer.Option("--plan", help="With --on verl: print its configuration, and end.")] = False,
 ) -> None:
-    """Train a Qwen2.5-VL, Qwen3-VL or InternVL3 checkpoint by reinforcement learning on one machine."""
+    """Train a Qwen2.5-VL, Qwen3-VL or InternVL3 checkpoint by reinforcement learning on one machine, or with verl."""
     option = with_tools(option, tools)
     if recipe == "list":
         print(recipe_list("rl"))
         return
-    from saccade.rl.train.settings import check_settings, load_rl_settings
+    from saccade.rl.train.settings import load_rl_settings
 
     named_overrides = model_settings(model, shard) + ([] if not tasks else [f"tasks.source={json.dumps(tasks)}"])
     named_overrides += [] if engine is None else [f"engine.source={engine}"]
+    named_overrides += [f"verl.{name}={value}" for name, value in (("nodes", nodes), ("gpus", gpus)) if value]
     settings = load_rl_settings(recipe, profile, [*(option or ()), *named_overrides])
+    if on is not None or plan:
+        from saccade.cli.rl_verl import run_on_verl
+
+        run_on_verl(on, settings, out, resume=resume, plan=plan, processes=processes)
+        return
+    _train_here(settings, out, resume, processes)
+
+
+def _train_here(settings: RlSettings, out: Path, resume: bool, processes: int) -> None:
+    from saccade.rl.train.settings import check_settings
+    from saccade.rl.verl.settings import check_no_verl
+
     check_settings(settings)
+    check_no_verl(settings.verl)
     need_training()
     run(_train, settings, out, resume, processes)
 
