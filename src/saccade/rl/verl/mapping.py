@@ -49,6 +49,7 @@ OURS: Final[Mapping[str, str]] = {
     "recipe.prompt_names": "episodes",
     "recipe.tools": "episodes",
     "recipe.tool_list": "episodes",
+    "recipe.tool_calls": "episodes",
     "recipe.rollout.sampling": "episodes; the temperature is verl's too",
     "recipe.rollout.limits": "episodes",
     "recipe.reward": "rewards, with all judges",
