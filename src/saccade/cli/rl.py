@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from saccade.cli.rl_verl import Gpus, Nodes, TrainerName, run_on_verl
 from saccade.cli.tool_option import ToolNames, with_tools
 from saccade.cli.train_options import (
     GpuMemory,
@@ -22,6 +23,7 @@ from saccade.cli.train_options import (
     run,
     show_plan,
 )
+from saccade.errors import SettingsError
 from saccade.recipes.find import recipe_list
 
 if TYPE_CHECKING:
@@ -77,25 +79,47 @@ def rl(
     resume: Resume = False,
     plan: PlanOption = False,
     gpu_memory: GpuMemory = None,
+    on: TrainerName = None,
+    nodes: Nodes = None,
+    gpus: Gpus = None,
 ) -> None:
-    """Train a Qwen2.5-VL, Qwen3-VL or InternVL3 checkpoint by reinforcement learning on one machine."""
+    """Train a Qwen2.5-VL, Qwen3-VL or InternVL3 checkpoint by reinforcement learning on one machine, or with verl."""
     option = with_tools(option, tools)
     if recipe == "list":
         print(recipe_list("rl"))
         return
-    from saccade.rl.train.settings import check_machine, check_settings, load_rl_settings
+    from saccade.rl.train.settings import load_rl_settings
 
     named_overrides = model_settings(model, shard) + ([] if not tasks else [f"tasks.source={json.dumps(tasks)}"])
     named_overrides += [] if engine is None else [f"engine.source={engine}"]
+    named_overrides += [f"verl.{name}={value}" for name, value in (("nodes", nodes), ("gpus", gpus)) if value]
     settings = load_rl_settings(recipe, profile, [*(option or ()), *named_overrides])
-    if plan:
-        need_training()
-        from saccade.rl.train.plan import plan_memory
+    if on is not None:
+        if gpu_memory is not None:
+            raise SettingsError("--gpu-memory is for the plan of Saccade's own trainer; with --on verl leave it out.")
+        run_on_verl(on, settings, out, resume=resume, plan=plan, processes=processes)
+    elif plan:
+        _show_plan(settings, processes, gpu_memory)
+    else:
+        _train_here(settings, out, resume, processes)
 
-        check_machine(settings)
-        show_plan(lambda device: plan_memory(settings, processes, device), gpu_memory)
-        return
+
+def _show_plan(settings: RlSettings, processes: int, gpu_memory: float | None) -> None:
+    from saccade.rl.train.settings import check_machine
+
+    need_training()
+    from saccade.rl.train.plan import plan_memory
+
+    check_machine(settings)
+    show_plan(lambda device: plan_memory(settings, processes, device), gpu_memory)
+
+
+def _train_here(settings: RlSettings, out: Path, resume: bool, processes: int) -> None:
+    from saccade.rl.train.settings import check_settings
+    from saccade.rl.verl.settings import check_no_verl
+
     check_settings(settings)
+    check_no_verl(settings.verl)
     need_training()
     run(_train, settings, out, resume, processes)
 

@@ -4,12 +4,36 @@ from __future__ import annotations
 
 from collections.abc import Callable, Set
 from dataclasses import dataclass, field
+from typing import Any, Protocol
 
 from saccade.generate.base import ContextFullError, SampledTurn, TurnRequest
-from saccade.generate.sequences import Policy
 from saccade.models.local_text import TextOfTokens
 from saccade.models.stops import StopWatch
 from saccade.record.turn import FinishReason
+
+
+class TurnCheckpoint(Protocol):
+    """What of a checkpoint decides where a turn ends."""
+
+    @property
+    def tokenizer(self) -> Any:
+        """A fast one of transformers."""
+
+    @property
+    def end_ids(self) -> Set[int]:
+        """Ids that end a turn."""
+
+    @property
+    def context_tokens(self) -> int:
+        """Most tokens of prompt and turn together."""
+
+
+class TurnPolicy(Protocol):
+    """A policy as far as it decides where a turn ends; its weights may be elsewhere."""
+
+    @property
+    def checkpoint(self) -> TurnCheckpoint:
+        """Its tokens."""
 
 
 def _unheard(piece: str) -> None:
@@ -55,7 +79,7 @@ class TurnState:
         return SampledTurn(tuple(self.ids), tuple(self.logprobs), self.watch.text, finish, self.context)
 
 
-def start_turn(policy: Policy, request: TurnRequest, context: int, most: int | None = None) -> TurnState:
+def start_turn(policy: TurnPolicy, request: TurnRequest, context: int, most: int | None = None) -> TurnState:
     """The turn that answers `request` after `context` tokens.
 
     Args:

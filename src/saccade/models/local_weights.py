@@ -6,16 +6,14 @@ processor and torchvision. Imports torch and transformers; import this module la
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import torch
 from transformers import AutoImageProcessor, AutoModelForImageTextToText, AutoTokenizer, PreTrainedConfig
-from transformers.utils import cached_file, logging
+from transformers.utils import logging
 
 from saccade.errors import ModelError, ModelRefusedError, SettingsError
 from saccade.models.families.base import ModelFamily
@@ -23,6 +21,7 @@ from saccade.models.families.known import family_of
 from saccade.models.local_patches import multiply_patches
 from saccade.models.local_settings import LocalSettings, check_folder
 from saccade.models.local_text import require_byte_level
+from saccade.models.local_tokens import chat_template, forbidden_tokens, loading_advice
 from saccade.models.local_windows import attend_together
 
 
@@ -93,7 +92,7 @@ def load_checkpoint(source: str, settings: LocalSettings) -> Checkpoint:
     except (ModelError, torch.OutOfMemoryError):
         raise
     except Exception as error:  # a broken folder fails in as many ways as it has files
-        raise ModelRefusedError(_loading_advice(source, error)) from error
+        raise ModelRefusedError(loading_advice(source, error)) from error
     if loading["missing_keys"]:
         missing = sorted(loading["missing_keys"])
         raise ModelRefusedError(
@@ -107,7 +106,7 @@ def load_checkpoint(source: str, settings: LocalSettings) -> Checkpoint:
         model=model,
         tokenizer=tokenizer,
         image_processor=image_processor,
-        chat_template=_chat_template(source, where, tokenizer),
+        chat_template=chat_template(source, where, tokenizer),
         end_ids=_end_ids(model, tokenizer),
         forbidden=forbidden_tokens(tokenizer, family, _vocabulary(model)).to(device),
         context_tokens=model.config.get_text_config().max_position_embeddings,
@@ -127,18 +126,6 @@ def _without_bars() -> Iterator[None]:
             logging.enable_progress_bar()
 
 
-def forbidden_tokens(tokenizer: Any, family: ModelFamily, vocabulary: int) -> torch.Tensor:
-    """bool (vocabulary,): the family's reserved tokens, and rows of the embedding that no token has.
-
-    A trainer must leave the same ids out of its softmax, or its probabilities are not those of the sampler.
-    """
-    forbidden = torch.zeros(vocabulary, dtype=torch.bool)
-    known = tokenizer.get_vocab()
-    forbidden[len(tokenizer) :] = True
-    forbidden[[known[token] for token in family.reserved if token in known]] = True
-    return forbidden
-
-
 def _vocabulary(model: Any) -> int:
     return int(model.get_output_embeddings().weight.shape[0])
 
@@ -154,38 +141,6 @@ def _placement(settings: LocalSettings) -> tuple[str, Any]:
     if settings.dtype not in dtypes:
         raise SettingsError(f"there is no dtype {settings.dtype!r}; take one of auto, {', '.join(dtypes)}")
     return device, dtypes[settings.dtype]
-
-
-def _loading_advice(source: str, error: Exception) -> str:
-    words = str(error).strip().splitlines()[0].rstrip(".") if str(error).strip() else type(error).__name__
-    if Path(source).is_dir():
-        return (
-            f"the checkpoint in {source} cannot be loaded: {words}. "
-            "The folder needs config.json, the weights, the tokenizer's files and preprocessor_config.json."
-        )
-    return (
-        f"the checkpoint {source} cannot be loaded: {words}. Check the name; without a way to the hub, download it "
-        f"elsewhere (hf download {source} --local-dir FOLDER) and name the folder: local:FOLDER"
-    )
-
-
-def _chat_template(source: str, where: dict[str, str], tokenizer: Any) -> str:
-    """The template of the checkpoint's processor, for it knows pictures; else the tokenizer's."""
-    for name in ("chat_template.jinja", "chat_template.json"):
-        path = cached_file(
-            source,
-            name,
-            _raise_exceptions_for_missing_entries=False,
-            _raise_exceptions_for_connection_errors=False,
-            _raise_exceptions_for_gated_repo=False,
-            **where,
-        )
-        if path is not None:
-            text = Path(path).read_text(encoding="utf-8")
-            return str(json.loads(text)["chat_template"]) if name.endswith(".json") else text
-    if isinstance(tokenizer.chat_template, str):
-        return tokenizer.chat_template
-    raise ModelRefusedError(f"{source} has no chat template; put one beside it as chat_template.jinja")
 
 
 def _end_ids(model: Any, tokenizer: Any) -> frozenset[int]:

@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from steps import SCALE, STEP_AGGREGATES, STEP_CLIP, made_step, verl_advantages, verl_config, verl_loss
 
 TABLE = Path(__file__).with_name("table.json")
 AGGREGATES = {
@@ -183,6 +184,19 @@ def advantages() -> dict[str, Any]:
     }
 
 
+def steps() -> list[dict[str, Any]]:
+    """Whole steps in float32: advantages from rewards, and verl's loss of a forward pass, distance included."""
+    rows = []
+    for seed, (ours, theirs), kl, divide in product((5, 6), STEP_AGGREGATES.items(), (0.0, KL), (True, False)):
+        step = made_step(seed)
+        values = verl_advantages(step, divide=divide)
+        more = {"loss_scale_factor": SCALE} if ours == "sequence-sum" else {}
+        loss, _, _ = verl_loss(step, values, verl_config(theirs, STEP_CLIP, kl, **more), kl=kl > 0)
+        told = {"step": step, "aggregate": ours, "kl": kl, "divide_by_std": divide, "loss": loss.item()}
+        rows.append(told | {"advantages": values[:, 0].tolist()})
+    return rows
+
+
 def distances(given: dict[str, Any]) -> list[list[float]]:
     """verl's k3."""
     from verl.trainer.ppo import core_algos
@@ -197,6 +211,7 @@ def distances(given: dict[str, Any]) -> list[list[float]]:
 def main() -> None:
     """Write the table."""
     warnings.simplefilter("ignore")
+    whole = steps()
     torch.set_default_dtype(torch.float64)
     given = [tensors(seed) for seed in (1, 2)]
     table = {
@@ -205,6 +220,7 @@ def main() -> None:
         "tensors": given,
         "losses": [row for at, one in enumerate(given) for row in verl_losses(one, at) + trl_losses(one, at)],
         "advantages": advantages(),
+        "steps": whole,
         "k3": [distances(one) for one in given],
     }
     TABLE.write_text(json.dumps(_rounded(table), separators=(",", ":")) + "\n", encoding="utf-8")

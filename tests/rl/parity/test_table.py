@@ -11,6 +11,8 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from tests.rl.parity.steps import SCALE, STEP_CLIP, padded  # noqa: E402
+
 from saccade.rl.advantages.estimators import leave_one_out, mean_baseline, standardised  # noqa: E402
 from saccade.rl.losses.policy import (  # noqa: E402
     LossInputs,
@@ -61,6 +63,38 @@ def test_advantages(estimate: Any) -> None:
     told = TABLE["advantages"]
     rewards, groups = np.array(told["rewards"]), np.array(told["groups"])
     assert estimate(rewards, groups) == pytest.approx(told[estimate.__name__], abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    "row", TABLE["steps"], ids=lambda row: f"{row['aggregate']}-{row['kl']}-{row['divide_by_std']}"
+)
+def test_whole_steps_in_float32(row: dict[str, Any]) -> None:
+    """From rewards to the loss, as verl's trainer makes it."""
+    step = row["step"]
+    estimate = standardised if row["divide_by_std"] else mean_baseline
+    advantages = estimate(np.array(step["rewards"]), np.array(step["groups"]))
+    assert advantages == pytest.approx(row["advantages"], abs=1e-5)
+    mask = padded(step["mask"])
+    settings = RlLossSettings.model_validate(
+        {
+            "clip_low": STEP_CLIP[0],
+            "clip_high": STEP_CLIP[1],
+            "dual_clip": STEP_CLIP[2],
+            "aggregate": row["aggregate"],
+            "scale": SCALE,
+            "kl_weight": row["kl"],
+        }
+    )
+    inputs = LossInputs(
+        padded(step["logprobs"]),
+        padded(step["behaviour"]),
+        torch.tensor(advantages, dtype=torch.float32)[:, None] * mask,
+        mask,
+        padded(step["reference"]),
+    )
+    loss, _ = policy_loss(inputs, settings)
+    assert loss.dtype is torch.float32
+    assert loss.item() == pytest.approx(row["loss"], abs=1e-5)
 
 
 @pytest.mark.parametrize("at", range(len(TABLE["k3"])))

@@ -58,7 +58,8 @@ class QwenVl(ModelFamily):
 
     def visual_tokens(self, width: int, height: int, image_processor: Any, config: Any) -> int:
         """From the size alone; no pixel is read."""
-        patches = int(image_processor.get_number_of_image_patches(height, width))
+        # The options are named for transformers before 5.11, which cannot do without.
+        patches = int(image_processor.get_number_of_image_patches(height, width, {}))
         return patches // int(image_processor.merge_size) ** 2
 
     def prepared(self, image: Image.Image, image_processor: Any) -> Image.Image:

@@ -14,8 +14,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from hashlib import sha256
@@ -30,6 +29,7 @@ from saccade.models.base import MediaReader
 from saccade.models.families.known import FAMILIES
 from saccade.models.pictures import decoded_picture, saved_picture
 from saccade.record.content import ImagePart
+from saccade.rl.engines.busy import BusyClock
 from saccade.rl.engines.sampling_server import SamplingServer
 from saccade.rl.engines.server_check import EncodedPolicy
 from saccade.rl.engines.server_http import Connection
@@ -75,13 +75,12 @@ class ServerEngine:
         self._media = media
         self._weights = weights
         self._url = lru_cache(_KEPT_PICTURES)(self._encoded)
-        self._under_way = 0
-        self._since = self._spent = 0.0
+        self._busy = BusyClock()
 
     @property
     def busy_seconds(self) -> float:
         """Seconds in which at least one turn was at the server."""
-        return self._spent + (time.perf_counter() - self._since if self._under_way else 0.0)
+        return self._busy.seconds
 
     def slots(self, seeds: Sequence[int]) -> list[Slot]:
         """Slots that know nothing of each other; the server batches their turns."""
@@ -112,7 +111,7 @@ class ServerEngine:
             ModelError: it failed.
             MediaError: a picture cannot be read.
         """
-        with self._busy():
+        with self._busy.running():
             urls = await asyncio.to_thread(lambda: tuple(self._url(picture.part) for picture in pictures))
             return await self.pool.sample(replace(request, pictures=urls), home)
 
@@ -121,19 +120,6 @@ class ServerEngine:
         encoder = self.policy.encoder
         image = encoder.family.prepared(decoded_picture(part, self._media), encoder.image_processor)
         return saved_picture(image, "PNG").url
-
-    @contextmanager
-    def _busy(self) -> Iterator[None]:
-        """A turn is at the server."""
-        if not self._under_way:
-            self._since = time.perf_counter()
-        self._under_way += 1
-        try:
-            yield
-        finally:
-            self._under_way -= 1
-            if not self._under_way:
-                self._spent += time.perf_counter() - self._since
 
 
 class ServerSlot:

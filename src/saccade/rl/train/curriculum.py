@@ -8,13 +8,13 @@ is killed meanwhile continues with the rest, and a person can see what a band wo
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated
 
 from pydantic import Field, NonNegativeInt
 
-from saccade.errors import TrainingError
+from saccade.errors import SettingsError, TrainingError
 from saccade.record.base import Record, Text
 from saccade.record.codec import append_lines, read_lines, recover_lines
 from saccade.rl.rollout import RolloutGroup
@@ -61,6 +61,31 @@ async def choose_tasks(
                 append_lines(path, new)
             rates |= {item.id: item for item in new}
         callback.choosing(part.stop, total)
+    chosen = _chosen(tasks, rates, band, path)
+    callback.chose(len(chosen), total)
+    return chosen
+
+
+def chosen_before(tasks: TaskList, band: Band, path: Path) -> tuple[str, ...]:
+    """The same from the rates that another run of this policy wrote to the file `path`.
+
+    Raises:
+        SettingsError: the file is not there, or lacks the rate of a task.
+        TrainingError: there is none.
+        RecordError: it is damaged.
+    """
+    if not path.is_file():
+        raise SettingsError(f"there are no pass rates in {path}: the file does not exist")
+    rates = {item.id: item for item in read_lines(path, TaskPassRate)}
+    if missing := [name for name in tasks.ids if name not in rates]:
+        raise SettingsError(
+            f"{path} has no pass rate of {len(missing)} of {len(tasks.ids)} tasks, {missing[0]} first. Let a run "
+            "choose among the same tasks."
+        )
+    return _chosen(tasks, rates, band, path)
+
+
+def _chosen(tasks: TaskList, rates: Mapping[str, TaskPassRate], band: Band, path: Path) -> tuple[str, ...]:
     ordered = (rates[name] for name in tasks.ids)
     chosen = in_band({item.id: (item.rate, item.usable) for item in ordered if item.rate is not None}, band)
     if not chosen:
@@ -68,7 +93,6 @@ async def choose_tasks(
             f"no task has a pass rate from {band.lowest} to {band.highest} with at least {band.fewest} usable rollouts "
             f"under this policy (curriculum); {path} has the rates. Widen the band, or take other tasks."
         )
-    callback.chose(len(chosen), total)
     return chosen
 
 

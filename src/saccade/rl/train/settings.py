@@ -18,6 +18,7 @@ from saccade.rewards.judges.client import ASK_LIMITS
 from saccade.rl.engines.settings import EngineSettings, check_engine
 from saccade.rl.generation.rollouts import GenerationSettings
 from saccade.rl.recipe import Recipe, load_recipe
+from saccade.rl.verl.settings import VerlSettings
 from saccade.tasks.benchmarks.card import as_tuple
 from saccade.tasks.sources.settings import SourceSettings
 from saccade.training.settings import KeepSettings, ModelSettings
@@ -97,6 +98,8 @@ class RlSettings(Settings):
     """`local`, or the address of a `saccade sandbox serve`."""
     threads: NonNegativeInt = 1
     """Threads of torch on a CPU; 0: one for each core. Sandboxes need cores too."""
+    verl: VerlSettings = VerlSettings()
+    """Of a run on verl's trainer (`--on verl`)."""
 
     @property
     def sources(self) -> tuple[str | SourceSettings, ...]:
@@ -158,6 +161,8 @@ MAY_DIFFER = (
     *RETRY_SETTINGS,
     *(f"recipe.reward.{name}" for name in RETRY_SETTINGS),
     *(f"recipe.reward.judge_rules.{name}" for name in ASK_LIMITS),
+    "verl.turn_seconds",
+    "verl.step_seconds",
 )
 """Settings that a run may be resumed with in place of its own: they decide nothing of what is trained."""
 MAY_GROW: Final = {"recipe.steps": "It ends as if it had been begun with them."}

@@ -21,12 +21,12 @@ import numpy as np
 import torch
 
 from saccade.dialects.base import Dialect
-from saccade.episode.plan import Plan, limits_with
+from saccade.episode.plan import Plan
 from saccade.errors import TrainingError
 from saccade.grading.grade import grade_of
 from saccade.record.task import Task
-from saccade.record.trajectory import EpisodeLimits
 from saccade.rewards.judges.verdict import NoVerdict
+from saccade.rl.generation.plans import rollout_plan
 from saccade.rl.generation.rollouts import GenerationSettings, RolloutResources, generate_rollouts
 from saccade.rl.losses.policy import LossInputs, Totals, policy_loss
 from saccade.rl.recipe import Recipe, RlOptimizerSettings
@@ -144,15 +144,7 @@ class Trainer:
 
     def plan(self, task: Task, rollout: int, group: str, *, temperature: float | None = None) -> Plan:
         """One episode, at the recipe's temperature or another; a `rollout` number is used once in a run."""
-        sampling, limits = self.recipe.rollout.sampling, self.recipe.rollout.limits or EpisodeLimits()
-        return Plan(
-            task,
-            self.dialect,
-            sampling if temperature is None else sampling.model_copy(update={"temperature": temperature}),
-            limits_with(self.dialect.limits, **limits.model_dump()),
-            group,
-            rollout,
-        )
+        return rollout_plan(self.recipe, self.dialect, task, rollout, group, temperature=temperature)
 
 
 @dataclass(frozen=True)

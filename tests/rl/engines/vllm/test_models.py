@@ -45,7 +45,7 @@ def test_an_evaluation_plays_the_episodes_that_it_plays_in_process(tiny: RealSer
         assert theirs.answer == ours.answer
         # Chat templates put the same tokens before a turn, and the server gives the ids that it sampled.
         assert [turn.token_ids for turn in theirs.turns] == [turn.token_ids for turn in ours.turns]
-        assert [turn.prompt_tokens for turn in theirs.turns] == [turn.prompt_tokens for turn in ours.turns]
+        assert [turn.tokens.context for turn in theirs.turns] == [turn.tokens.context for turn in ours.turns]
     assert any(len(trajectory.turns) > 1 for trajectory in there)
 
 

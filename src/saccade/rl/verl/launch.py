@@ -1,0 +1,184 @@
+"""A run on verl's trainer: written down, started, watched, and ended with a checkpoint of our form.
+
+    OUT/settings.toml  metrics.jsonl  samples.jsonl  rollouts/  checkpoints/ (verl's)  model/
+    OUT/verl/run.yaml  train.parquet  validation.parquet  loop.yaml  log-N.jsonl  verl.log
+
+verl runs in a process of its own over the Ray cluster that `RAY_ADDRESS` names, or a local one. A run that is resumed
+continues from verl's last checkpoint. All machines must see OUT under the same path.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import importlib.util
+import json
+import re
+import shutil
+import sys
+import time
+from pathlib import Path
+
+from saccade.dialects.registry import load_dialect
+from saccade.episode.run_folder import MEDIA
+from saccade.errors import TrainingError, UnavailableError
+from saccade.media.store import MediaStore
+from saccade.models.learned_dialect import write_learned
+from saccade.record.settings import save_settings
+from saccade.rl.engines.guarded_process import GuardedProcess
+from saccade.rl.train.check_tasks import check_form, check_rewards, check_tasks
+from saccade.rl.train.curriculum import chosen_before
+from saccade.rl.train.scoring import load_scorer
+from saccade.rl.train.settings import MAY_DIFFER, MAY_GROW, RlSettings, check_settings
+from saccade.rl.train.tasks import TaskList, as_list, validation_tasks
+from saccade.rl.verl.mapping import PART, nested, verl_lines
+from saccade.rl.verl.metrics import new_log, write_metrics
+from saccade.rl.verl.refused import check_on_verl
+from saccade.rl.verl.rows import training_rows, validation_rows, write_rows
+from saccade.tasks.sources.resolve import SourceDefaults
+from saccade.tasks.sources.task_set import open_tasks
+from saccade.training.folder import SETTINGS, check_folder
+
+_LOOK = 1.0
+_ERROR = re.compile(r"(\w+\.)*\w*(Error|Exception): ")
+"""Beginning of the last line of a traceback."""
+_CPU = {
+    "VERL_PLATFORM": "cpu",
+    "VERL_ENGINE_DEVICE": "cuda",  # under this name verl has its FSDP engine
+    "VLLM_CPU_KVCACHE_SPACE": "1",
+    "VLLM_CPU_OMP_THREADS_BIND": "nobind",
+    "OMP_NUM_THREADS": "1",
+    "TOKENIZERS_PARALLELISM": "false",
+}
+
+
+def train_on_verl(settings: RlSettings, out: Path, *, resume: bool = False) -> Path:
+    """Train as `settings` say, in the folder `out`; the folder of the trained checkpoint.
+
+    Raises:
+        SettingsError: a setting is missing or wrong, cannot be followed on verl, or `out` holds another run.
+        UnavailableError: verl is not installed in this environment.
+        TrainingError: verl ended with an error, or stood still for too long.
+    """
+    check_settings(settings)
+    check_on_verl(settings)
+    _need_verl()
+    out = out.resolve()
+    check_folder(settings, out, resume, MAY_DIFFER, MAY_GROW)
+    tasks = _checked_tasks(settings, out)
+    prepare(settings, out, tasks)
+    try:
+        _watched(settings, out)
+    finally:
+        step = write_metrics(out, settings.recipe.optimizer.updates * settings.recipe.optimizer.epochs)
+    if step < settings.recipe.steps:
+        raise TrainingError(f"verl ended after {step} of {settings.recipe.steps} steps; {out}/verl/verl.log says why")
+    return _exported(settings, out)
+
+
+def prepare(settings: RlSettings, out: Path, tasks: TaskList) -> None:
+    """Write everything that verl reads into `out`."""
+    folder = out / "verl"
+    folder.mkdir(parents=True, exist_ok=True)
+    save_settings(settings, out / SETTINGS)
+    write_rows(training_rows(settings, tasks), folder / "train.parquet")
+    validation = settings.validation
+    held_out = validation_tasks(validation.source, settings.sources, validation.tasks) if validation.every else None
+    write_rows(validation_rows(held_out), folder / "validation.parquet")
+    loop = {"name": PART, "_target_": "saccade.rl.verl.agent_loop.SaccadeLoop", "out": str(out)}
+    # JSON is YAML.
+    (folder / "loop.yaml").write_text(json.dumps([loop], indent=1), encoding="utf-8")
+    config = {"defaults": ["ppo_trainer", "_self_"], **nested(verl_lines(settings, out))}
+    # Hydra would make a folder where the command is run.
+    config["hydra"] = {"run": {"dir": str(folder)}, "output_subdir": None}
+    ray = config.setdefault("ray_kwargs", {}).setdefault("ray_init", {}).setdefault("runtime_env", {})
+    ray["env_vars"] = environment(settings, out)
+    (folder / "run.yaml").write_text(json.dumps(config, indent=1), encoding="utf-8")
+
+
+def environment(settings: RlSettings, out: Path) -> dict[str, str]:
+    """Variables of every process of verl."""
+    variables = {"VERL_FILE_LOGGER_PATH": str(new_log(out)), "TENSORBOARD_DIR": str(out / "tensorboard")}
+    optimizer = settings.recipe.optimizer
+    if optimizer.updates == optimizer.epochs == 1:
+        variables["SACCADE_VERL_MAX_LOGPROB_DIFF"] = str(settings.max_logprob_diff or 1.0)
+    return variables | (_CPU if settings.verl.device == "cpu" else {})
+
+
+def _checked_tasks(settings: RlSettings, out: Path) -> TaskList:
+    """The tasks that are trained on, and warnings about them."""
+    recipe = settings.recipe
+    opened = open_tasks(settings.sources, SourceDefaults(split="train", most=settings.tasks.most))
+    check_rewards(opened, recipe.reward)
+    tasks, store = as_list(opened), MediaStore(out / "rollouts" / MEDIA)
+    if recipe.curriculum is not None:
+        tasks = tasks.only(chosen_before(tasks, recipe.curriculum, Path(settings.verl.pass_rates)))
+    scorer = load_scorer(recipe.reward, recipe.load_reward(), store, out / "judge")
+    try:
+        check_tasks(tasks, scorer, store)
+        check_form(load_dialect(recipe.dialect), scorer.preset, (recipe.dialect, recipe.reward.preset))
+    finally:
+        asyncio.run(scorer.close())
+    return tasks
+
+
+def _watched(settings: RlSettings, out: Path) -> None:
+    """Run verl until it ends, or stands still."""
+    folder = out / "verl"
+    (folder / "alive").touch()
+    process = GuardedProcess(
+        [*_command(folder), *settings.verl.options], environment(settings, out), folder / "verl.log"
+    )
+    try:
+        while (code := process.ended()) is None:
+            still = time.time() - _last_change(out)
+            if still > settings.verl.step_seconds:
+                raise TrainingError(
+                    f"verl has stood still for {still:.0f} s (verl.step_seconds) and was ended. {process.last_words()} "
+                    "Continue with --resume."
+                )
+            time.sleep(_LOOK)
+    finally:
+        process.stop()
+    if code:
+        raise TrainingError(f"verl ended with code {code}. {_cause(process)} Continue with --resume.")
+
+
+def _command(folder: Path) -> list[str]:
+    """verl's trainer with the configuration in `folder`."""
+    return [sys.executable, "-m", "verl.trainer.main_ppo", "--config-dir", str(folder), "--config-name", "run"]
+
+
+def _cause(process: GuardedProcess) -> str:
+    """Why verl ended, as its log tells: the last error, for much is said after it."""
+    with process.log.open(encoding="utf-8", errors="replace") as lines:
+        errors = [line.strip() for line in lines if _ERROR.match(line)]
+    return f"{errors[-1]} ({process.log})." if errors else process.last_words()
+
+
+def _last_change(out: Path) -> float:
+    """When something was last played, trained, validated or said."""
+    files = [*(out / "verl").glob("*"), out / "rollouts" / MEDIA, out / "rollouts" / "trajectories.jsonl"]
+    return max(path.stat().st_mtime for path in files if path.exists() and path.name != "verl.log")
+
+
+def _exported(settings: RlSettings, out: Path) -> Path:
+    """The last checkpoint's model, as our own trainer writes it."""
+    step = (out / "checkpoints" / "latest_checkpointed_iteration.txt").read_text(encoding="utf-8").strip()
+    made = out / "checkpoints" / f"global_step_{step}" / "actor" / "huggingface"
+    partial = out / ".model.part"
+    shutil.rmtree(partial, ignore_errors=True)
+    shutil.copytree(made, partial)
+    write_learned(partial, {load_dialect(settings.recipe.dialect).id: 1})
+    model = out / "model"
+    shutil.rmtree(model, ignore_errors=True)
+    partial.rename(model)
+    return model
+
+
+def _need_verl() -> None:
+    for package in ("verl", "ray", "vllm"):
+        if importlib.util.find_spec(package) is None:
+            raise UnavailableError(
+                f"the package `{package}` is not installed in this environment. verl needs one of its own, with an "
+                "older transformers: docs/engines.md says how to make it; then run its `saccade`."
+            )

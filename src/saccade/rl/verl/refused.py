@@ -1,0 +1,74 @@
+"""Settings of `saccade rl` that verl's trainer cannot follow, with what to do instead; and what it does otherwise."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import reduce
+from typing import Any, Final
+
+from saccade.dialects.registry import load_dialect
+from saccade.record.mistakes import mistaken
+from saccade.rl.generation.slot_model import check_sampling
+from saccade.rl.train.settings import RlSettings
+from saccade.rl.verl.mapping import context_tokens, most_groups
+from saccade.rl.verl.settings import check_verl
+
+REFUSED: Final[Mapping[str, str]] = {
+    "engine": "verl starts vLLM servers itself; leave --engine out",
+    "model.revision": "verl takes a folder or a name; download the revision, and name its folder",
+    "model.language": "LoRA has not been met on verl; leave it at full",
+    "model.lora": "LoRA has not been met on verl; leave it out",
+    "model.vision_attention": "verl has one attention for the whole model; leave it out",
+    "model.picture_pixels": "verl reads preprocessor_config.json; set its size in a copy of the checkpoint",
+    "generation.decoding_batches": "verl's servers batch turns by themselves; leave it out",
+    "keep.dtype": "verl writes weights as it trains them; leave it out",
+    "retry": "turns go to verl's servers through Ray; set verl.turn_seconds",
+}
+"""Setting, with everything below it -> why it must be left as it is, and what to do."""
+
+
+def check_on_verl(settings: RlSettings) -> None:
+    """Refuse what a run on verl would not follow.
+
+    Raises:
+        SettingsError: names every such setting.
+    """
+    check_verl(settings.verl)
+    check_sampling(settings.recipe.rollout.sampling)
+    usual = RlSettings(recipe=settings.recipe)
+    wrong = [f"{name}: {why}" for name, why in REFUSED.items() if _at(settings, name) != _at(usual, name)]
+    if settings.model.vision == "projector":
+        wrong.append("model.vision: verl trains all of the vision tower or nothing; take frozen or full")
+    if settings.recipe.rollout.sampling.temperature == 0:
+        wrong.append("recipe.rollout.sampling.temperature: verl divides by it; take one above 0")
+    if context_tokens(settings.recipe) is None:
+        name = load_dialect(settings.recipe.dialect).id
+        wrong.append(f"recipe.rollout.limits.context_tokens: verl's servers need it, and {name} sets none")
+    if settings.recipe.curriculum is not None and not settings.verl.pass_rates:
+        wrong.append(
+            "recipe.curriculum: verl measures no pass rates; name those of a run without --on verl (of its first step: "
+            "--set steps=1) in verl.pass_rates"
+        )
+    if wrong:
+        raise mistaken(wrong, "--on verl")
+
+
+def notes(settings: RlSettings) -> list[str]:
+    """What verl does otherwise than our own trainer, for this recipe."""
+    recipe, said = settings.recipe, []
+    if recipe.loss.aggregate != "token-mean":
+        rows = most_groups(recipe) * recipe.rollout.group_size
+        said.append(
+            f"{recipe.loss.aggregate}: verl divides by the {rows} rollouts that a step may have, ours by those that it "
+            "has; a step that keeps fewer makes a smaller update"
+        )
+    if recipe.optimizer.updates > 1:
+        said.append("optimizer.updates: verl fills its updates one after another; the last of a small step has fewer")
+    if recipe.optimizer.updates * recipe.optimizer.epochs > 1:
+        said.append("max_logprob_diff: is not checked, for after the first update of a step a difference is meant")
+    said.append("a step that keeps nothing: verl makes an update of advantages 0, ours makes none")
+    return said
+
+
+def _at(settings: RlSettings, name: str) -> Any:
+    return reduce(getattr, name.split("."), settings)

@@ -1,0 +1,51 @@
+"""What `saccade rl --on verl` is told of the cluster, and of what may take how long."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import PositiveFloat, PositiveInt
+
+from saccade.errors import SettingsError
+from saccade.record.settings import Settings
+
+
+class VerlSettings(Settings):
+    """The cluster, and limits of time."""
+
+    nodes: PositiveInt = 1
+    gpus: PositiveInt = 8
+    """Of each node; all of them sample and train in turn."""
+    device: Literal["gpu", "cpu"] = "gpu"
+    """`cpu`: as many processes as `gpus` on this machine, for trying out (`make verl`)."""
+    tensor_parallel: PositiveInt = 1
+    """GPUs that one copy of the sampling engine is divided over."""
+    workers: PositiveInt = 8
+    """Processes that play episodes, over all nodes; limits of concurrency are divided among them."""
+    turn_seconds: PositiveFloat = 900.0
+    """How long a turn may take until its episode counts as lost, and is played again."""
+    step_seconds: PositiveFloat = 7200.0
+    """How long nothing may be played, trained or validated until the run is ended: a server that dies while it is given
+    new weights makes verl wait for ever."""
+    pass_rates: str = ""
+    """For a recipe with a curriculum: `pass-rates.jsonl` of a run of this checkpoint and tasks on our own trainer."""
+    options: tuple[str, ...] = ()
+    """More of verl's own settings, `a.b=value`, after those that the recipe gives."""
+
+
+def check_verl(settings: VerlSettings) -> None:
+    """Raises `SettingsError` for a division that cannot be."""
+    if (settings.gpus * settings.nodes) % settings.tensor_parallel:
+        raise SettingsError(
+            f"verl.tensor_parallel ({settings.tensor_parallel}) does not divide the {settings.gpus * settings.nodes} "
+            "GPUs evenly; choose one that does."
+        )
+    if settings.device == "cpu" and settings.nodes > 1:
+        raise SettingsError("verl.device=cpu is for one machine; leave verl.nodes at 1.")
+
+
+def check_no_verl(settings: VerlSettings) -> None:
+    """Raises `SettingsError` for settings of verl where our own trainer trains."""
+    usual = VerlSettings()
+    if idle := [name for name in VerlSettings.model_fields if getattr(settings, name) != getattr(usual, name)]:
+        raise SettingsError(f"verl.{idle[0]} is for --on verl, and Saccade's own trainer is asked for. Leave it out.")

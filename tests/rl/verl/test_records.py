@@ -1,0 +1,165 @@
+"""What a run on verl reads and writes: rows, configuration, numbers under our names."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.rewards.rollouts import answered, rollout
+from tests.rl.train.support import metrics
+from tests.rl.verl.support import verl_settings
+
+from saccade.errors import TrainingError, UnavailableError
+from saccade.record.codec import read_lines
+from saccade.record.score import Score
+from saccade.record.trajectory import Trajectory
+from saccade.rewards.reward import Reward
+from saccade.rl.rollout import Rollout, group_of
+from saccade.rl.select.plain import KeepAll
+from saccade.rl.train.tasks import as_list
+from saccade.rl.verl.carry import Carried, packed, unpacked
+from saccade.rl.verl.journal import VerlJournal
+from saccade.rl.verl.metrics import new_log, write_metrics
+from saccade.rl.verl.rows import training_rows, validation_rows
+from saccade.tasks.sources.resolve import SourceDefaults
+from saccade.tasks.sources.task_set import open_tasks
+
+
+def tasks() -> Any:
+    return as_list(open_tasks(["touching-circles"], SourceDefaults(split="train", most=5)))
+
+
+def test_rows_are_the_tasks_in_the_order_of_our_own_trainer() -> None:
+    settings, found = verl_settings({"rounds": {"tasks": 2, "groups": 2, "rounds": 3}, "seed": 4}), tasks()
+    rows = training_rows(settings, found)
+    assert len(rows) == 3 * 2 * 3  # steps, tasks of a round, rounds
+    assert [row["extra_info"]["task"] for row in rows] == [found.at(place, 4) for place in range(18)]
+    assert {row["extra_info"]["task"] for row in rows[:5]} == set(found.ids)
+    assert [row["extra_info"]["index"] for row in rows] == list(range(18))
+    held_out = validation_rows(found)
+    assert [row["extra_info"]["task"] for row in held_out] == list(found.ids)
+    assert all(row["extra_info"]["validation"] for row in held_out)
+    assert len(validation_rows(None)) == 1
+
+
+def line(step: int, **data: Any) -> str:
+    return json.dumps({"step": step, "data": data}) + "\n"
+
+
+def test_logs_of_several_starts_become_one_journal(tmp_path: Path) -> None:
+    (tmp_path / "verl").mkdir()
+    first = new_log(tmp_path)
+    ours = {"saccade/reward": 0.5, "saccade/trained_rollouts": 8.0}
+    first.write_text(
+        line(0, **{"val-core/held-out/reward/mean@1": 0.0})
+        + line(1, **ours, **{"actor/loss": 0.1, "actor/grad_norm": 2.0, "timing_s/gen": 3.0, "perf/mfu/actor": 9.0})
+        + line(2, **ours)
+        + '{"step": 3, "da'
+    )
+    second = new_log(tmp_path)
+    assert second != first
+    nothing = {"saccade/reward": 0.25, "saccade/trained_rollouts": 0.0}
+    second.write_text(line(2, **nothing, **{"actor/lr": 1e-3}) + line(3, **ours))
+    answers = {"step": 2, "values": {"accuracy": 1.0}, "samples": [{"id": "a", "wrote": "Yes", "expected": "Yes"}]}
+    (tmp_path / "verl" / "validations.jsonl").write_text(json.dumps(answers) + "\n")
+    assert write_metrics(tmp_path, 6) == 3
+    assert metrics(tmp_path) == [
+        {
+            "step": 1,
+            "reward": 0.5,
+            "trained_rollouts": 8.0,
+            "loss": 0.1,
+            "gradient_norm": 2.0,
+            "seconds/rollouts": 3.0,
+            "updates": 6,
+        },
+        {"step": 2, "reward": 0.25, "trained_rollouts": 0.0, "learning_rate": 1e-3, "updates": 0},
+        {"step": 2, "validation/accuracy": 1.0},
+        {"step": 3, "reward": 0.5, "trained_rollouts": 8.0, "updates": 6},
+    ]
+    assert json.loads((tmp_path / "samples.jsonl").read_text())["wrote"] == "Yes"
+
+
+def played(place: int, number: int, value: float) -> Rollout:
+    trajectory = rollout(answered("Yes"))
+    named = trajectory.model_copy(update={"id": f"t#{place * 2 + number}", "group": f"t@{place}"})
+    return Rollout(named, reward=Reward(parts=(Score(name="accuracy", value=value),)))
+
+
+def test_a_resumed_run_drops_the_rollouts_that_it_plays_again(tmp_path: Path) -> None:
+    settings = verl_settings(rollouts={"every": 1})
+    (tmp_path / "verl").mkdir()
+
+    def step(journal: VerlJournal, number: int, place: int) -> dict[str, float]:
+        rollouts = [played(place, n, float(n)) for n in range(2)]
+        carried = [Carried(item, 1.0, 0.5, replayed=3) for item in rollouts]
+        return journal.step(number, rollouts, KeepAll()([group_of(rollouts)]), carried, 2.0)
+
+    journal = VerlJournal(tmp_path, settings)
+    values = step(journal, 1, 0)
+    assert values["saccade/reward"] == 0.5
+    assert values["saccade/replayed"] == 3
+    assert not {"saccade/updates", "saccade/learning_rate"} & values.keys()
+    step(journal, 2, 1)
+    step(VerlJournal(tmp_path, settings), 2, 1)
+    kept = [item.id for item in read_lines(tmp_path / "rollouts" / "trajectories.jsonl", Trajectory)]
+    assert kept == ["t#0", "t#1", "t#2", "t#3"]
+
+
+def test_a_rollout_travels_as_it_is() -> None:
+    carried = Carried(played(3, 1, 0.5), 1.0, 2.0, 1)
+    assert unpacked({"other": 1, **packed(carried)}) == carried
+
+
+def test_without_verl_the_run_says_what_to_do(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    from saccade.rl.verl.launch import train_on_verl
+
+    with pytest.raises(UnavailableError, match="environment"):
+        train_on_verl(verl_settings(), tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_run_that_stands_still_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """verl waits for ever for a server that died while it was given new weights."""
+    pytest.importorskip("torch")
+    from saccade.rl.verl import launch
+
+    monkeypatch.setattr(launch, "_LOOK", 0.1)
+    (tmp_path / "verl").mkdir()
+    sleeper = tmp_path / "sleeps.py"
+    sleeper.write_text("print('waiting', flush=True); import time; time.sleep(600)")
+    monkeypatch.setattr(launch, "_command", lambda folder: [launch.sys.executable, str(sleeper)])
+    with pytest.raises(TrainingError, match=r"stood still .*waiting"):
+        launch._watched(verl_settings(verl={"step_seconds": 1.0}), tmp_path)
+
+
+def test_the_last_error_of_verl_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("torch")
+    from saccade.rl.verl import launch
+
+    monkeypatch.setattr(launch, "_LOOK", 0.1)
+    (tmp_path / "verl").mkdir()
+    fails = "print('ray.exceptions.RayTaskError(X): a'); print('torch.SomeError: the cause'); print('more'); exit(3)"
+    monkeypatch.setattr(launch, "_command", lambda folder: [launch.sys.executable, "-c", fails])
+    with pytest.raises(TrainingError, match=r"code 3\. torch\.SomeError: the cause \(.*verl\.log\)"):
+        launch._watched(verl_settings(), tmp_path)
+
+
+def test_what_verl_reads_is_written(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    from saccade.rl.verl.launch import prepare
+
+    settings = verl_settings(max_logprob_diff=0.5, verl={"device": "cpu", "gpus": 2}, validation={"every": 0})
+    prepare(settings, tmp_path, tasks())
+    config = json.loads((tmp_path / "verl" / "run.yaml").read_text())
+    assert config["defaults"] == ["ppo_trainer", "_self_"]
+    assert config["trainer"]["n_gpus_per_node"] == config["ray_kwargs"]["ray_init"]["num_gpus"] == 2
+    variables = config["ray_kwargs"]["ray_init"]["runtime_env"]["env_vars"]
+    assert variables["VERL_PLATFORM"] == "cpu"
+    assert variables["SACCADE_VERL_MAX_LOGPROB_DIFF"] == "0.5"
+    (loop,) = json.loads((tmp_path / "verl" / "loop.yaml").read_text())
+    assert loop == {"name": "saccade", "_target_": "saccade.rl.verl.agent_loop.SaccadeLoop", "out": str(tmp_path)}
+    assert (tmp_path / "settings.toml").exists()
