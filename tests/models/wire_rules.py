@@ -12,7 +12,7 @@ Body = Mapping[str, Any]
 
 def broken_rule(path: str, body: Body) -> str | None:
     """The first rule of the service at `path` that the request breaks, None if it breaks none."""
-    rules: Callable[[Body], None] = _chat if path.endswith("completions") else _messages
+    rules: Callable[[Body], None] = next(rules for end, rules in _RULES.items() if path.lower().endswith(end))
     try:
         rules(body)
     except _BrokenRuleError as broken:
@@ -127,3 +127,38 @@ def _block(role: str, block: Body) -> None:
             _block("user", inner)
     else:
         raise _BrokenRuleError(f"unknown block {kind!r}")
+
+
+# generateContent. The service takes names of fields in either spelling; the client leaves some in the older one.
+
+_PART_KINDS = {"text", "inlineData", "functionCall", "functionResponse"}
+
+
+def _gemini(body: Body) -> None:
+    pending: list[tuple[str, str]] = []
+    before = None
+    for content in body["contents"]:
+        role, parts = content["role"], content["parts"]
+        _require(role in ("user", "model") and role != before, "roles take turns")
+        _require(parts, "contents.parts must not be empty")
+        for part in parts:
+            [kind] = set(part) - {"thoughtSignature"}
+            _require(kind in _PART_KINDS and part[kind], f"a part is of a known kind and not empty: {part}")
+            _require(kind != "inlineData" or part[kind]["mime_type"] != "image/gif", "Unsupported MIME type: image/gif")
+        results = [part["functionResponse"] for part in parts if "functionResponse" in part]
+        found = [(result["name"], result["id"]) for result in results]
+        _require(found == pending, "function response parts equal in number the function call parts")
+        calls = [part for part in parts if "functionCall" in part]
+        _require(role == "model" or not calls, "calls are the model's")
+        _require(not calls or "thoughtSignature" in calls[0], "Function call is missing a thought_signature")
+        pending = [(part["functionCall"]["name"], part["functionCall"]["id"]) for part in calls]
+        before = role
+    _require(before == "user" and not pending, "the last turn is the user's")
+    _require(len(body.get("generationConfig", {}).get("stopSequences", ())) <= 5, "at most 5 stop sequences")
+
+
+_RULES: dict[str, Callable[[Body], None]] = {
+    "/completions": _chat,
+    "/messages": _messages,
+    "generatecontent": _gemini,
+}

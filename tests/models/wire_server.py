@@ -1,4 +1,4 @@
-"""A server on the loopback interface that speaks both wire protocols, and misbehaves when told to.
+"""A server on the loopback interface that speaks the wire protocols, and misbehaves when told to.
 
 It refuses what the real services refuse, whatever it was told to do.
 """
@@ -46,6 +46,8 @@ class WireServer:
         rule = broken_rule(request.url.path, body)
         if rule is not None:
             return JSONResponse({"error": {"message": f"broken rule: {rule}"}}, 400)
+        if request.url.path.endswith(":streamGenerateContent"):  # here the address says so, not the body
+            body = {**body, "stream": True}
         behaviour = self.behaviours.pop(0) if len(self.behaviours) > 1 else self.behaviours[0]
         return await behaviour(body)
 
@@ -54,7 +56,7 @@ class WireServer:
 def running() -> Iterator[WireServer]:
     app = FastAPI()
     server = WireServer()
-    for path in ("/v1/chat/completions", "/v1/messages"):
+    for path in ("/v1/chat/completions", "/v1/messages", "/v1/responses", "/v1/models/{call}"):
         app.post(path)(server.answer)
     with listening(app) as server.url:
         yield server

@@ -62,12 +62,13 @@ class PartialCall:
     call_id: str | None = None
     arguments: str = ""
     """JSON text."""
+    sealed: str | None = None
 
     def whole(self) -> ToolCall | None:
         """The call; None if its arguments are no JSON object."""
         try:
             arguments = json.loads(self.arguments or "{}")
-            return ToolCall.model_validate({"name": self.name, "arguments": arguments, "call_id": self.call_id})
+            return ToolCall(name=self.name, arguments=arguments, call_id=self.call_id, sealed=self.sealed)
         except (ValueError, ValidationError):
             return None
 

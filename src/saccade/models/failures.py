@@ -127,35 +127,44 @@ class PackageErrors:
         """The error of ours; None for what is not about the connection or the server's answer."""
         package, who = self.package, self.who
         if isinstance(error, package.APIStatusError):
-            return self._status(error)
+            return self.of_status(int(error.status_code), _details(error), retry_after(error.response.headers))
         detail = self.key.hide(str(error))[:_LONGEST_DETAIL].rstrip(".")
         if isinstance(error, package.APITimeoutError):
-            return OutageError(f"{who} cannot be reached at {_shown(self.address)}: no connection in time.")
+            return self.unreachable("no connection in time")
         if isinstance(error, package.APIConnectionError):
             cause = self.key.hide(str(error.__cause__ or error)).strip().rstrip(".")
             cause = cause or type(error.__cause__ or error).__name__
-            return OutageError(f"{who} cannot be reached at {_shown(self.address)}: {cause[:_LONGEST_DETAIL]}.")
+            return self.unreachable(cause)
         if isinstance(error, package.APIError):
             if self.words.says_context_is_full(*_details(error).texts):
                 return _context_limit(detail, who)
             return OutageError(f"{who} broke off with an error: {detail}.")
+        return self.unreadable(error)
+
+    def unreadable(self, error: Exception, also: tuple[str, ...] = ()) -> OutageError | None:
+        """The error of ours for an answer that cannot be read, raised by the HTTP client or a package of `also`."""
         # No wider: a listener's own ValueError or BrokenPipeError is none of the server's.
         unreadable = isinstance(error, json.JSONDecodeError | UnicodeDecodeError)
-        if unreadable or type(error).__module__.partition(".")[0] in ("httpx", "httpx2"):
-            return OutageError(f"{who} sent an answer that cannot be read: {type(error).__name__}: {detail}.")
+        if unreadable or type(error).__module__.partition(".")[0] in ("httpx", "httpx2", *also):
+            detail = self.key.hide(str(error))[:_LONGEST_DETAIL].rstrip(".")
+            return OutageError(f"{self.who} sent an answer that cannot be read: {type(error).__name__}: {detail}.")
         return None
 
-    def _status(self, error: Any) -> ModelError:
-        status, who = int(error.status_code), self.who
-        details = _details(error)
+    def unreachable(self, cause: str) -> OutageError:
+        """The error of ours where there is no connection."""
+        return OutageError(f"{self.who} cannot be reached at {_shown(self.address)}: {cause[:_LONGEST_DETAIL]}.")
+
+    def of_status(self, status: int, details: ErrorDetails, wait: float | None) -> ModelError:
+        """The error of ours for an HTTP status; `wait` is how many seconds the server asks to wait, if it does."""
+        who = self.who
         detail = self.key.hide(details.words)[:_LONGEST_DETAIL]
         # Some servers say so with a 500, which would be tried again. A 429 speaks of tokens in a minute.
         if status != _TOO_MANY and self.words.says_context_is_full(*details.texts):
             return _context_limit(detail, who)
         if status == _TOO_MANY and details.code not in self.words.spent_codes:
-            return OutageError(f"{who} asks for a pause (429): {detail}.", retry_after(error.response.headers))
+            return OutageError(f"{who} asks for a pause (429): {detail}.", wait)
         if status == _TIME_OUT or status >= 500 or status < 400:  # below 400: an error inside a stream that had begun
-            return OutageError(f"{who} failed ({status}): {detail}.", retry_after(error.response.headers))
+            return OutageError(f"{who} failed ({status}): {detail}.", wait)
         advice = _ADVICE.get(status, "No retry can help; correct the request.")
         message = f"{who} refused the request ({status}): {detail}. {advice}"
         if status in _DENIED:
@@ -164,7 +173,7 @@ class PackageErrors:
         return RefusedParameterError(message, parameter) if parameter else ModelRefusedError(message)
 
 
-def _refused_parameter(details: _Details) -> str:
+def _refused_parameter(details: ErrorDetails) -> str:
     """The parameter that the server does not know; empty if it knows it, and refuses its value or something else."""
     refused = _UNKNOWN.search(details.words)
     name = details.parameter or next((name for name in _NAMED_IN_WORDS if refused and name in details.words), "")
@@ -185,7 +194,7 @@ def _context_limit(detail: str, who: str) -> ContextLimitError:
 
 
 @dataclass(frozen=True, slots=True)
-class _Details:
+class ErrorDetails:
     """What a server says of an error; empty where it says nothing."""
 
     words: str
@@ -195,17 +204,18 @@ class _Details:
 
     @property
     def texts(self) -> tuple[str, str, str]:
+        """What may say that the context is full."""
         return self.words, self.code, self.kind
 
 
-def _details(error: Any) -> _Details:
+def _details(error: Any) -> ErrorDetails:
     body = error.body
     inner = body.get("error", body) if isinstance(body, dict) else {}
     if not isinstance(inner, dict):
         inner = {}
     words = inner.get("message") or inner.get("detail") or error.message  # detail: servers built on FastAPI
     code, kind, parameter = (str(inner.get(name) or "") for name in ("code", "type", "param"))
-    return _Details(str(words).strip().rstrip("."), code, kind, parameter)
+    return ErrorDetails(str(words).strip().rstrip("."), code, kind, parameter)
 
 
 def retry_after(headers: Any) -> float | None:

@@ -33,7 +33,8 @@ class HostedModel:
     def __init__(
         self, provider: Provider, endpoint: Endpoint, package: str, *, client: str, api_key: str | None
     ) -> None:
-        """Its `package` has the class `client` to talk with, made as those of OpenAI's and Anthropic's packages are.
+        """Its `package` has the class `client` to talk with, made as those of OpenAI's and Anthropic's packages are; a
+        subclass for another package says so in `_connected`, `failure` and `close`.
 
         Raises:
             UnavailableError: it is not installed.
@@ -46,14 +47,17 @@ class HostedModel:
         self._endpoint = endpoint
         self._package = load_client(package)
         self._key = find_key(provider.name, api_key, usual=provider.key_names, needed=provider.needs_key)
-        self._client: Any = getattr(self._package, client)(
+        self._client: Any = self._connected(client)
+        self._refused: set[str] = set()
+
+    def _connected(self, client: str) -> Any:
+        return getattr(self._package, client)(
             api_key=self._key.reveal() or "none",
-            base_url=endpoint.base_url,
+            base_url=self._endpoint.base_url,
             max_retries=0,
             http_client=self._package.DefaultAsyncHttpxClient(event_hooks=hooks()),
             timeout=self._package.Timeout(None, connect=_CONNECT_SECONDS),  # the policy bounds the whole try
         )
-        self._refused: set[str] = set()
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.name!r})"

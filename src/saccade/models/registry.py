@@ -2,6 +2,7 @@
 
     openai:gpt-4.1                              azure:DEPLOYMENT@https://NAME.openai.azure.com/openai/v1/
     anthropic:claude-opus-4-8                   compatible:NAME@http://host:8000/v1
+    gemini:gemini-3-flash
     vllm:Qwen/Qwen2.5-VL-7B-Instruct@http://host:8000/v1        sglang:NAME@http://host:30000/v1
     transformers:FOLDER@http://host:8000/v1     (what `transformers serve` serves)
     local:FOLDER                                local:Qwen/Qwen2.5-VL-7B-Instruct
@@ -43,6 +44,7 @@ PROVIDERS: Final = Registry[object](
         "anthropic@1": f"{_HERE}.anthropic:ANTHROPIC [models]",
         "azure@1": f"{_HERE}.azure:AZURE [models]",
         "compatible@1": f"{_HERE}.compatible:COMPATIBLE [models]",
+        "gemini@1": f"{_HERE}.gemini:GEMINI [models]",
         "local@1": "saccade.generate.providers:LOCAL [local]",
         "openai@1": f"{_HERE}.openai:OPENAI [models]",
         "replay@1": f"{_HERE}.replay:REPLAY",

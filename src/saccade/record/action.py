@@ -25,6 +25,8 @@ class ToolCall(Record):
     arguments: JsonObject
     call_id: Text | None = None
     """The identifier that a function-calling API gave to the call."""
+    sealed: Text | None = None
+    """What that API wants back with the call and nobody else can read: a signature, or reasoning that is encrypted."""
 
 
 class Answer(Record):
