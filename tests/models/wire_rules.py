@@ -157,8 +157,33 @@ def _gemini(body: Body) -> None:
     _require(len(body.get("generationConfig", {}).get("stopSequences", ())) <= 5, "at most 5 stop sequences")
 
 
+# Responses.
+
+
+def _responses(body: Body) -> None:
+    _require(body["store"] is False, "nothing is stored")
+    _require(not {"stop", "seed", "top_k"} & set(body), "Unknown parameter")
+    pending: list[str] = []
+    for item in body["input"]:
+        kind = item["type"]
+        _require("id" not in item, f"Item with id {item.get('id')!r} not found; items are not persisted")
+        if kind == "function_call":
+            _require(isinstance(json.loads(item["arguments"]), dict), "arguments are the text of a JSON object")
+            pending.append(item["call_id"])
+        elif kind == "function_call_output":
+            _require(item["call_id"] in pending, "No tool call found for function call output")
+            pending.remove(item["call_id"])
+        elif kind == "reasoning":
+            _require(item["encrypted_content"] and isinstance(item["summary"], list), "reasoning is encrypted")
+        else:
+            _require(kind == "message" and item["content"], f"unknown item {kind!r}")
+            _require(not pending, f"No tool output found for function call {pending}")
+    _require(not pending, f"No tool output found for function call {pending}")
+
+
 _RULES: dict[str, Callable[[Body], None]] = {
     "/completions": _chat,
     "/messages": _messages,
     "generatecontent": _gemini,
+    "/responses": _responses,
 }

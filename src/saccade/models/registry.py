@@ -2,7 +2,7 @@
 
     openai:gpt-4.1                              azure:DEPLOYMENT@https://NAME.openai.azure.com/openai/v1/
     anthropic:claude-opus-4-8                   compatible:NAME@http://host:8000/v1
-    gemini:gemini-3-flash
+    gemini:gemini-3-flash                       responses:gpt-5.4
     vllm:Qwen/Qwen2.5-VL-7B-Instruct@http://host:8000/v1        sglang:NAME@http://host:30000/v1
     transformers:FOLDER@http://host:8000/v1     (what `transformers serve` serves)
     local:FOLDER                                local:Qwen/Qwen2.5-VL-7B-Instruct
@@ -48,6 +48,7 @@ PROVIDERS: Final = Registry[object](
         "local@1": "saccade.generate.providers:LOCAL [local]",
         "openai@1": f"{_HERE}.openai:OPENAI [models]",
         "replay@1": f"{_HERE}.replay:REPLAY",
+        "responses@1": f"{_HERE}.responses:RESPONSES [models]",
         "scripted@1": f"{_HERE}.scripted:SCRIPTED",
         "sglang@1": f"{_HERE}.sglang:SGLANG [models]",
         "tiny@1": "saccade.generate.providers:TINY [local]",
