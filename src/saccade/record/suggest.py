@@ -12,6 +12,6 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     near = get_close_matches(name, names, n=3, cutoff=0.6)
     if near:
         return "Did you mean " + " or ".join(repr(match) for match in near) + "?"
-    if names and len(names) <= 12:
+    if names and len(names) <= 16:
         return "Known: " + ", ".join(names) + "."
     return ""
