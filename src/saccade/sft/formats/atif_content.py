@@ -21,6 +21,8 @@ RUN_PYTHON: Final = "run_python"
 """Name of the function that a step calls to run code; its argument is `code`."""
 NAMED: Final = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 """Types of pictures that ATIF names."""
+MediaByPath: TypeAlias = Mapping[str, ImagePart | VideoPart]
+"""Path as a document writes it -> what lies there."""
 Content: TypeAlias = "str | Sequence[atif.ContentPart] | None"
 
 
@@ -40,8 +42,8 @@ def to_content(parts: Sequence[Part], paths: Mapping[str, str]) -> str | list[di
     return [_to_item(part, paths) for part in parts]
 
 
-def from_content(content: Content, media: Mapping[str, ImagePart | VideoPart], where: str) -> tuple[Part, ...]:
-    """The parts of some content. `media` is path -> what lies there.
+def from_content(content: Content, media: MediaByPath, where: str) -> tuple[Part, ...]:
+    """The parts of some content. `media` holds what lies at its paths.
 
     Raises:
         RecordError: it names a picture that `media` lacks, or audio; it begins with `where`.
@@ -68,7 +70,7 @@ def _to_item(part: Part, paths: Mapping[str, str]) -> dict[str, Any]:
     return {"type": "text", "text": _line(path)}
 
 
-def _from_item(item: atif.ContentPart, media: Mapping[str, ImagePart | VideoPart], where: str) -> Part:
+def _from_item(item: atif.ContentPart, media: MediaByPath, where: str) -> Part:
     if item.type == "text":
         text = item.text or ""
         lines = {_line(path): part for path, part in media.items()} if text.startswith(_line("")[:-1]) else {}

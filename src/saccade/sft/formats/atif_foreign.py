@@ -8,23 +8,22 @@ rest, which the trajectory's notes repeat.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 from saccade.errors import RecordError
 from saccade.record.action import Action, Answer, Code, ParseError, ToolCall
 from saccade.record.base import clean_text
-from saccade.record.content import ImagePart, Message, Part, Role, TextPart, VideoPart
+from saccade.record.content import Message, Part, Role, TextPart
 from saccade.record.task import NamedMedia, Task
 from saccade.record.trajectory import Provenance, StopReason, Trajectory
 from saccade.record.turn import TokenCounts, Turn
-from saccade.sft.formats.atif_content import RUN_PYTHON, from_content, image_paths
+from saccade.sft.formats.atif_content import RUN_PYTHON, MediaByPath, from_content, image_paths
 from saccade.sft.formats.atif_write import COUNTS, METRICS
 
 if TYPE_CHECKING:
     import atif
 
-Media = Mapping[str, ImagePart | VideoPart]
 _UNREAD: Final = {
     "document": ("notes", "final_metrics", "extra"),
     "agent": ("name", "version", "tool_definitions", "extra"),
@@ -56,7 +55,7 @@ def left_out(document: atif.Trajectory) -> list[str]:
     return list(found)
 
 
-def read_foreign(document: atif.Trajectory, media: Media, name: str) -> Trajectory:
+def read_foreign(document: atif.Trajectory, media: MediaByPath, name: str) -> Trajectory:
     """The trajectory; `name` is its id if the document has none. `media` is path -> what lies there.
 
     Raises:
@@ -103,12 +102,12 @@ def _refuse_whole(document: atif.Trajectory) -> None:
             raise RecordError(f"{where} was delegated to a subagent (subagent_trajectory_ref)")
 
 
-def _prompt_message(step: atif.Step, media: Media) -> Message:
+def _prompt_message(step: atif.Step, media: MediaByPath) -> Message:
     role: Role = "system" if step.source == "system" else "user"
     return Message(role=role, parts=_clean(from_content(step.message, media, f"step {step.step_id}")))
 
 
-def _turns(steps: list[atif.Step], media: Media) -> tuple[Turn, ...]:
+def _turns(steps: list[atif.Step], media: MediaByPath) -> tuple[Turn, ...]:
     turns: list[Turn] = []
     for number, step in enumerate(steps):
         where = f"step {step.step_id}"
@@ -123,7 +122,7 @@ def _turns(steps: list[atif.Step], media: Media) -> tuple[Turn, ...]:
     return tuple(turns)
 
 
-def _turn(step: atif.Step, media: Media, where: str, *, last: bool) -> Turn:
+def _turn(step: atif.Step, media: MediaByPath, where: str, *, last: bool) -> Turn:
     if not isinstance(step.message, str):
         texts = [item.text for item in step.message if item.type == "text" and item.text is not None]
         if len(texts) < len(step.message):
@@ -155,7 +154,7 @@ def _action(call: atif.ToolCall | None, said: str, *, last: bool) -> Action:
     return ToolCall(name=call.function_name, arguments=call.arguments, call_id=call.tool_call_id)
 
 
-def _observation(step: atif.Step, media: Media, where: str) -> Message | None:
+def _observation(step: atif.Step, media: MediaByPath, where: str) -> Message | None:
     if step.observation is None:
         return None
     parts = [part for result in step.observation.results for part in from_content(result.content, media, where)]

@@ -12,16 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 from saccade.errors import RecordError
 from saccade.record.codec import loads
-from saccade.record.content import ImagePart, VideoPart
 from saccade.record.trajectory import Trajectory
-from saccade.sft.formats.atif_content import SPACE, Content, from_content
+from saccade.sft.formats.atif_content import SPACE, Content, MediaByPath, from_content
 from saccade.sft.formats.atif_write import COUNTS, METRICS
 from saccade.sft.formats.row_files import Row
 
 if TYPE_CHECKING:
     import atif
-
-Media = Mapping[str, ImagePart | VideoPart]
 
 
 def is_own(document: atif.Trajectory) -> bool:
@@ -35,7 +32,7 @@ def own_media(document: atif.Trajectory) -> Iterator[tuple[str, Row]]:
         yield item["path"], item["part"]
 
 
-def read_own(document: atif.Trajectory, media: Media) -> Trajectory:
+def read_own(document: atif.Trajectory, media: MediaByPath) -> Trajectory:
     """The trajectory. `media` is path -> what lies there.
 
     Raises:
@@ -62,7 +59,7 @@ def read_own(document: atif.Trajectory, media: Media) -> Trajectory:
     return loads(json.dumps(fields), Trajectory)
 
 
-def _turn(step: atif.Step, mine: Mapping[str, Any], media: Media, where: str) -> Row:
+def _turn(step: atif.Step, mine: Mapping[str, Any], media: MediaByPath, where: str) -> Row:
     turn = {name: value for name, value in mine.items() if name != "as"}
     if not isinstance(step.message, str):
         raise RecordError(f"{where} holds pictures; what a model of Saccade writes is text")
@@ -92,6 +89,6 @@ def _action(call: atif.ToolCall) -> Row:
     return {**own, "kind": "tool_call", "name": call.function_name, "arguments": call.arguments}
 
 
-def _message(own: Mapping[str, Any], content: Content, media: Media, where: str) -> Row:
+def _message(own: Mapping[str, Any], content: Content, media: MediaByPath, where: str) -> Row:
     parts = from_content(content, media, where)
     return {**own.get("message", {}), "parts": [part.model_dump(mode="json") for part in parts]}
