@@ -20,10 +20,12 @@ _SHOWN = 10
 
 @app.command()
 def convert(
-    source: Annotated[Path, typer.Argument(help="Folder of a run, a file of rows, or a folder with one.")],
+    source: Annotated[
+        Path, typer.Argument(help="Folder of a run or of documents, a file of rows, or a folder with one.")
+    ],
     target: Annotated[Path, typer.Argument(help="Folder to write; must not exist yet.")],
     from_: Annotated[
-        str, typer.Option("--from", help="saccade, sharegpt, swift, thyme, thyme-base64, verl or pyvision-rl.")
+        str, typer.Option("--from", help="saccade, atif, sharegpt, swift, thyme, thyme-base64, verl or pyvision-rl.")
     ],
     to: Annotated[str, typer.Option("--to", help="One of the same.")],
     dialect: Annotated[str | None, typer.Option(help="Dialect of rows; by default the one that they name.")] = None,

@@ -12,6 +12,7 @@ _HERE = "saccade.sft.formats"
 FORMATS: Final = Registry[Format](
     "formats",
     {
+        "atif@1": f"{_HERE}.atif_format:FORMAT [data]",
         "pyvision-rl@1": f"{_HERE}.pyvision_rl:FORMAT",
         "saccade@1": f"{_HERE}.run_format:FORMAT",
         "sharegpt@1": f"{_HERE}.sharegpt:FORMAT",
