@@ -395,3 +395,15 @@ def test_only_what_is_old_is_swept_and_a_file_that_goes_meanwhile_is_not_counted
     assert store.sweep() == 2
     assert sorted(path.name for path in folder.iterdir()) == ["new"]
     assert store.sweep(3_599) == 1
+
+
+def test_a_store_of_a_relative_folder_is_read_by_a_process_that_works_elsewhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    store = MediaStore("media")
+    part = store.put_image(Image.new("RGB", (3, 2), "red"))
+    sent = pickle.dumps(store)
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    assert pickle.loads(sent).get_bytes(part.sha256)

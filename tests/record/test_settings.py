@@ -295,8 +295,8 @@ def test_what_has_no_form_in_toml(value: object) -> None:
         ("seed", ["seeds"], "Did you mean 'seeds'?"),
         ("abcd", ["abcx", "abcy", "abcz", "abcw"], "Did you mean 'abcz' or 'abcy' or 'abcx'?"),
         ("q", ["b", "a", "b"], "Known: a, b."),
-        ("q", [f"name{number:02}" for number in range(12)], "Known: name00, "),
-        ("q", [f"name{number:02}" for number in range(13)], ""),
+        ("q", [f"name{number:02}" for number in range(16)], "Known: name00, "),
+        ("q", [f"name{number:02}" for number in range(17)], ""),
         ("q", [], ""),
     ],
 )

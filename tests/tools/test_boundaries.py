@@ -252,9 +252,9 @@ def test_models_that_cannot_be_loaded_make_reading_unavailable(monkeypatch: pyte
 
 def test_what_is_missing_is_named_with_the_command_that_installs_it(monkeypatch: pytest.MonkeyPatch) -> None:
     box = Toolbox.of("crop", "ocr", "select_frames")
-    monkeypatch.setattr("saccade.tools.base.find_spec", lambda name: None)
+    monkeypatch.setattr("saccade.tools.definition.find_spec", lambda name: None)
     assert box.missing() == {"ocr": 'pip install "saccade[ocr]"', "select_frames": 'pip install "saccade[video]"'}
-    monkeypatch.setattr("saccade.tools.base.find_spec", lambda name: object())
+    monkeypatch.setattr("saccade.tools.definition.find_spec", lambda name: object())
     assert box.missing() == {}
 
 

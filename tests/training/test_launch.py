@@ -22,23 +22,24 @@ def wait(folder):
 if __name__ == "__main__":
     launch(wait, (sys.argv[1],), 2)
 """
-LESSONS = """
+DEMONSTRATIONS = """
 import os, sys, time
 from pathlib import Path
 from saccade_tiny.build import build
-from saccade_tiny.settings import Lesson, Stage, TinySettings
+from saccade_tiny.settings import DemonstrationRun, Stage, TinySettings
 
 class Waits:
     def part(self, name):
         pass
 
-    def lesson(self, name, progress):
+    def demonstrations(self, name, progress):
         (Path(sys.argv[1]) / name).write_text(str(os.getpid()))
         time.sleep(600)
 
 if __name__ == "__main__":
-    lessons = [Lesson(name=name, worlds=("touching-circles",), dialect="tiny:direct", n=1) for name in ("a", "b", "c")]
-    settings = TinySettings(lessons=lessons, stages=[Stage(name="x", lessons=("a",), steps=1)])
+    world = ("touching-circles",)
+    runs = [DemonstrationRun(name=name, worlds=world, dialect="tiny:direct", n=1) for name in ("a", "b", "c")]
+    settings = TinySettings(demonstrations=runs, stages=[Stage(name="x", demonstrations=("a",), steps=1)])
     build(settings, Path(sys.argv[1]).parent / "out", Waits(), processes=2)
 """
 
@@ -52,7 +53,7 @@ def alive(process: int) -> bool:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
-@pytest.mark.parametrize("program", [TRAINING, LESSONS], ids=["training", "lessons"])
+@pytest.mark.parametrize("program", [TRAINING, DEMONSTRATIONS], ids=["training", "demonstrations"])
 def test_workers_of_a_killed_run_end(program: str, tmp_path: Path) -> None:
     (tmp_path / "program.py").write_text(program)
     started = tmp_path / "started"

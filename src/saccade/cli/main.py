@@ -17,8 +17,10 @@ from dataclasses import dataclass
 from importlib import import_module
 from importlib.metadata import version
 from types import FrameType
+from typing import Any
 
 import typer
+import typer.core
 
 from saccade.cli.logs import Logs, add_log_options
 from saccade.cli.plain import error_text
@@ -35,38 +37,45 @@ class Verb:
     """`module:attribute` of a `typer.Typer`."""
     help: str
     """One line for `saccade --help`."""
+    group: str = "Commands"
+    """Heading under which it stands there."""
 
+
+HEADINGS = _ASK, _MEASURE, _TRAIN, _MORE = "Ask and serve", "Measure", "Data and training", "More"
 
 VERBS: dict[str, Verb] = {
-    "ask": Verb("saccade.cli.ask:app", "Ask a model about a picture or a video."),
-    "bench": Verb("saccade.cli.bench:app", "Measure the sandbox, the loop, an evaluation."),
-    "compare": Verb("saccade.cli.compare:app", "Compare two runs of an evaluation, task by task."),
-    "cards": Verb("saccade.cli.cards:app", "List benchmarks, and check their data on this disk."),
-    "convert": Verb("saccade.cli.convert:app", "Convert training data between this field's formats."),
-    "curate": Verb("saccade.cli.curate:app", "Filter trajectories, and report what each filter left out."),
-    "demo": Verb("saccade.cli.demo:app", "Play an episode and make a page of it; no key, no GPU."),
-    "doctor": Verb("saccade.cli.doctor:app", "Show which isolation layers this machine has."),
-    "eval": Verb("saccade.cli.eval:app", "Play a benchmark with a model, and grade it."),
-    "export": Verb("saccade.cli.export:app", "Write a run's samples as a table: jsonl, csv, parquet, xlsx."),
-    "list": Verb("saccade.cli.list:app", "List tools, dialects, graders and everything else by name."),
-    "mcp": Verb("saccade.cli.mcp:app", "Give agents a Python sandbox that shows pictures, over MCP."),
-    "merge": Verb("saccade.cli.merge:app", "Put the shards of an evaluation together."),
-    "protocols": Verb("saccade.cli.protocols:app", "Show how a run used its tools, what went wrong, what it cost."),
-    "regrade": Verb("saccade.cli.regrade:app", "Grade a stored run again, without the model."),
-    "report": Verb("saccade.cli.report:app", "Make a page of evaluations and training runs, with figures."),
-    "reproduce": Verb("saccade.cli.reproduce:app", "Test a paper's claim on a tiny model."),
-    "review": Verb("saccade.cli.review:app", "Keep, drop or correct items of a run by hand, in the browser."),
-    "rl": Verb("saccade.cli.rl:app", "Train a model by reinforcement learning on its own rollouts."),
-    "runs": Verb("saccade.cli.runs:app", "List the evaluations in a folder."),
-    "sandbox": Verb("saccade.cli.sandbox:app", "Serve sandboxes to other hosts."),
-    "serve": Verb("saccade.cli.serve:app", "Serve models that look again behind OpenAI's protocol."),
-    "sft": Verb("saccade.cli.sft:app", "Train a model on trajectories."),
-    "show": Verb("saccade.cli.show:app", "Make a page of a run's episodes, and open it."),
-    "synth": Verb("saccade.cli.synth:app", "Make trajectories for fine-tuning, by experts or a teacher."),
-    "tasks": Verb("saccade.cli.tasks:app", "Check, show and write tasks from any source."),
-    "tools": Verb("saccade.cli.tools:app", "List typed tools with what each needs, or serve them."),
-    "view": Verb("saccade.cli.view:app", "Follow evaluations in the browser while they run."),
-    "worlds": Verb("saccade.cli.worlds:app", "Draw tasks from a seed, with their gold answers."),
+    "ask": Verb("saccade.cli.ask:app", "Ask a model about a picture or a video.", _ASK),
+    "bench": Verb("saccade.cli.bench:app", "Measure the sandbox, the loop, an evaluation.", _MORE),
+    "compare": Verb("saccade.cli.compare:app", "Compare two runs of an evaluation, task by task.", _MEASURE),
+    "cards": Verb("saccade.cli.cards:app", "List benchmarks, and check their data on this disk.", _MEASURE),
+    "completion": Verb("saccade.cli.completion:app", "Print what lets a shell complete `saccade`.", _MORE),
+    "convert": Verb("saccade.cli.convert:app", "Convert training data between this field's formats.", _TRAIN),
+    "curate": Verb("saccade.cli.curate:app", "Filter trajectories, and report what each filter left out.", _TRAIN),
+    "demo": Verb("saccade.cli.demo:app", "Play an episode and make a page of it; no key, no GPU.", _ASK),
+    "doctor": Verb("saccade.cli.doctor:app", "Show which isolation layers this machine has.", _ASK),
+    "eval": Verb("saccade.cli.eval:app", "Play a benchmark with a model, and grade it.", _MEASURE),
+    "export": Verb("saccade.cli.export:app", "Write a run's samples as a table: jsonl, csv, parquet, xlsx.", _MEASURE),
+    "list": Verb("saccade.cli.list:app", "List tools, dialects, graders and everything else by name.", _MORE),
+    "mcp": Verb("saccade.cli.mcp:app", "Give agents a Python sandbox that shows pictures, over MCP.", _ASK),
+    "merge": Verb("saccade.cli.merge:app", "Put the shards of an evaluation together.", _MEASURE),
+    "protocols": Verb(
+        "saccade.cli.protocols:app", "Show how a run used its tools, what went wrong, what it cost.", _MEASURE
+    ),
+    "regrade": Verb("saccade.cli.regrade:app", "Grade a stored run again, without the model.", _MEASURE),
+    "report": Verb("saccade.cli.report:app", "Make a page of evaluations and training runs, with figures.", _MEASURE),
+    "reproduce": Verb("saccade.cli.reproduce:app", "Test a paper's claim on a tiny model.", _MEASURE),
+    "review": Verb("saccade.cli.review:app", "Keep, drop or correct items of a run by hand, in the browser.", _TRAIN),
+    "rl": Verb("saccade.cli.rl:app", "Train a model by reinforcement learning on its own rollouts.", _TRAIN),
+    "runs": Verb("saccade.cli.runs:app", "List the evaluations in a folder.", _MEASURE),
+    "sandbox": Verb("saccade.cli.sandbox:app", "Serve sandboxes to other hosts.", _ASK),
+    "serve": Verb("saccade.cli.serve:app", "Serve models that look again behind OpenAI's protocol.", _ASK),
+    "sft": Verb("saccade.cli.sft:app", "Train a model on trajectories.", _TRAIN),
+    "show": Verb("saccade.cli.show:app", "Make a page of a run's episodes, and open it.", _ASK),
+    "synth": Verb("saccade.cli.synth:app", "Make trajectories for fine-tuning, by experts or a teacher.", _TRAIN),
+    "tasks": Verb("saccade.cli.tasks:app", "Check, show and write tasks from any source.", _TRAIN),
+    "tools": Verb("saccade.cli.tools:app", "List typed tools with what each needs, or serve them.", _ASK),
+    "view": Verb("saccade.cli.view:app", "Follow evaluations in the browser while they run.", _MEASURE),
+    "worlds": Verb("saccade.cli.worlds:app", "Draw tasks from a seed, with their gold answers.", _TRAIN),
 }
 
 MOVED = {
@@ -74,6 +83,11 @@ MOVED = {
 }
 """Verbs that there were, and where they went."""
 
+FIRST_STEPS = (
+    "First time here? `saccade doctor` shows what this machine isolates, `saccade demo` plays an episode, and `saccade "
+    "serve` has a page on which to ask. Exit codes: 0 done, 1 done in part, 2 wrong command or setting, 3 a disk "
+    "that cannot be used, 130 stopped."
+)
 _HELP = ["-h", "--help"]
 # The verb's own parser sees everything after its name, `--help` included.
 _PASS_THROUGH = {
@@ -134,10 +148,28 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
     signal.raise_signal(signal.SIGINT)
 
 
+class GroupedHelp(typer.core.TyperGroup):
+    """Lists commands under the headings of their `rich_help_panel`: first those of `HEADINGS`, then others."""
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        shown = [(name, command) for name, command in self.commands.items() if not command.hidden]
+        limit = formatter.width - 6 - max(len(name) for name, _ in shown)
+        groups: dict[Any, list[tuple[str, str]]] = {heading: [] for heading in HEADINGS}
+        for name, command in shown:
+            heading = getattr(command, "rich_help_panel", None)
+            groups.setdefault(heading, []).append((name, command.get_short_help_str(limit)))
+        for heading, rows in groups.items():
+            if rows:
+                with formatter.section(heading):
+                    formatter.write_dl(rows)
+
+
 def build_app(verbs: dict[str, Verb]) -> typer.Typer:
     """The root command with one lazily loaded command for each verb."""
     app = typer.Typer(
+        cls=GroupedHelp,
         help="Vision-language models that look again: Python in a sandbox, pictures back.",
+        epilog=FIRST_STEPS,
         no_args_is_help=True,
         add_completion=False,
         rich_markup_mode=None,
@@ -145,7 +177,9 @@ def build_app(verbs: dict[str, Verb]) -> typer.Typer:
     )
     app.callback()(_root_options)
     for name, verb in verbs.items():
-        app.command(name, help=verb.help, context_settings=_PASS_THROUGH)(_runner(name, verb))
+        app.command(name, help=verb.help, rich_help_panel=verb.group, context_settings=_PASS_THROUGH)(
+            _runner(name, verb)
+        )
     for name, where in MOVED.items():
         app.command(name, hidden=True, context_settings=_PASS_THROUGH)(_refused(f"`saccade {name}` {where}"))
     return app

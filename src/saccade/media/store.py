@@ -80,6 +80,10 @@ class MediaStore:
         self.verify = verify
         self.limits = limits
 
+    def __getstate__(self) -> dict[str, object]:
+        """What another process needs; it may work in another folder, so the root is absolute."""
+        return self.__dict__ | {"root": self.root.absolute()}
+
     def put_image(self, image: Image.Image) -> ImagePart:
         """Store the pixels losslessly, as PNG. Modes other than L, RGB and RGBA are made plain first."""
         plain = image if image.mode in PLAIN_MODES and not image.info else to_plain(image)

@@ -95,7 +95,8 @@ class Ocr(Tool[OcrArguments, OcrResult]):
         with self._lock:
             if self._engine is None:
                 self._engine = _load()
-            self._engine.text_det.limit_side_len = _detector_side(pixels)
+            if (detector := getattr(self._engine, "text_det", None)) is not None:  # RapidOCR's
+                detector.limit_side_len = _detector_side(pixels)
             raw = self._engine(Image.fromarray(pixels), text_score=0.0)
         size = context.image(arguments.image).size
         lines = []
