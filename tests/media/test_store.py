@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import pickle
 import signal
 import subprocess
 import sys
