@@ -1,6 +1,7 @@
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+import gc
+from collections.abc import AsyncIterator, Iterator
 
 import pytest
 import pytest_asyncio
@@ -26,6 +27,14 @@ RACES = {
     ("without_namespaces", "many_files"): Layer.WORKSPACE,
 }
 """The same, where it depends on the machine's speed whether the attack gets through."""
+
+
+@pytest.fixture(autouse=True)
+def nothing_of_the_other_tests_is_collected() -> Iterator[None]:
+    """A report of many lists makes the host collect garbage, which over a suite's heap alone takes most of a second."""
+    gc.freeze()
+    yield
+    gc.unfreeze()
 
 
 @pytest_asyncio.fixture(
