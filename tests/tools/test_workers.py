@@ -134,6 +134,20 @@ def test_pictures_of_a_store_travel_by_name_and_give_the_same_result(tmp_path: P
     assert call(pool, crop, stored, **arguments).status is Status.LOST
 
 
+def test_a_picture_that_a_function_makes_travels_decoded(pool: WorkerPool) -> None:
+    crop = PooledTool("crop", ToolSource("crop"), seconds=20.0)
+    result = call(pool, crop, ToolContext({"a": lambda: Image.new("RGB", (30, 20), "red")}), box=[5, 5, 25, 20])
+    assert result.pictures[0].image.getpixel((3, 3)) == (255, 0, 0)
+
+
+def test_what_cannot_be_sent_is_lost_and_the_pool_goes_on(pool: WorkerPool) -> None:
+    result = call(pool, do=lambda: "answer")
+    assert result.status is Status.LOST
+    assert result.problem is not None
+    assert "tricky.py:Tricky cannot be sent to a worker process" in result.problem.detail
+    assert call(pool, do="answer").ok
+
+
 async def test_parallel_calls_do_not_wait_for_each_other_nor_hold_the_loop() -> None:
     box = Toolbox.of(HERE.replace("Tricky", "Alone"), calls=ToolCallSettings(workers=3))
     start = time.monotonic()

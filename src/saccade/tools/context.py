@@ -3,7 +3,7 @@
 An image is decoded when it is first asked for and kept as RGB. A context never changes: what a tool made is added by
 `extended`, which gives a new context over the same decoded images. It does not decode files itself: the caller gives
 pictures, functions that make them, or encoded pictures that decode themselves (those of a media store). A context can
-be pickled: an encoded picture then travels as the name of its file, and what was decoded does not travel.
+be pickled: an encoded picture then travels as the name of its file; others travel decoded.
 """
 
 from __future__ import annotations
@@ -63,7 +63,8 @@ class _Slot:
         return _rgb(self.source.decode() if isinstance(self.source, EncodedImage) else self.source())
 
     def __reduce__(self) -> tuple[type[_Slot], tuple[ImageSource]]:
-        return _Slot, (self.source,)
+        # A function may belong to this process alone (a lambda, a closure): what it makes travels in its place.
+        return _Slot, (self.source if isinstance(self.source, EncodedImage) else self.image,)
 
 
 @dataclass(frozen=True, slots=True)

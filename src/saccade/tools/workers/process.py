@@ -75,7 +75,11 @@ class Worker:
             ToolLostError: the tool could not be made or loaded there.
         """
         try:
-            self._connection.send_bytes(pickle.dumps(job, protocol=pickle.HIGHEST_PROTOCOL))
+            packed = pickle.dumps(job, protocol=pickle.HIGHEST_PROTOCOL)
+        except Exception as error:  # whatever the `__reduce__` of an argument or a picture's decoder raises
+            raise ToolLostError(f"a call of {job.source.name} cannot be sent to a worker process: {error}") from error
+        try:
+            self._connection.send_bytes(packed)
         except OSError:
             raise self._death() from None
         try:
