@@ -59,6 +59,8 @@ def test_finds(text: str, answer: str) -> None:
         ("cat\ndog", "different answers"),
         ("A. The cat sleeps.\nB. The dog sleeps.", "different answers"),
         ("x " * 2_000, "longer than 2000"),
+        ("Paris" + "\\!" * 1_000 + " is not it", "longer than 2000"),  # what is beyond the bound is not cut off
+        ("Answer: Paris" + "\\!" * 1_000 + " is not it", "longer than 2000"),
         ("x" * 200_001, "longer than 200000"),
     ],
 )
@@ -72,6 +74,18 @@ def test_refuses(text: str, why: str) -> None:
 def test_a_phrase_that_leads_to_a_box_is_that_box_on_any_line(lines: int) -> None:
     text = "I look.\n" * lines + "The answer is \\boxed{5}, twice the other.\nThat is all."
     assert final_answer(text).text == "5"
+
+
+def test_three_of_the_other_answers_and_the_last_are_named() -> None:
+    found = final_answer(" ".join(f"<answer>{number}</answer>" for number in range(1, 7)))
+    assert found.problem == "different answers were given: '1', '2', '3', '6'"
+
+
+def test_a_last_line_of_code_is_read_whole_or_not_at_all() -> None:
+    assert final_answer("```\n```" + "x" * 1_997, number_said, prose=True).text == "```" + "x" * 1_997
+    assert final_answer("```\n```" + "x" * 1_998, number_said, prose=True).problem.startswith(
+        "the final answer is longer"
+    )
 
 
 def test_formula_braces_are_no_answer_braces() -> None:

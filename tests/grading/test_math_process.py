@@ -102,7 +102,7 @@ def test_plain_spellings_become_latex(text: str, formula: str) -> None:
         "\\sum i",
         "\\input{x}",
         "\\def\\a{\\a}",
-        "x" * 301,
+        "1" + "+1" * 150,
         "(" * 9 + "1" + ")" * 9,
         "1234567890123456",
         "__import__('os')",

@@ -91,17 +91,13 @@ def unmarked_answer(text: str, says: Says, prose: bool) -> Extraction:
         if extraction.text is None or says(extraction.text) is not None:
             return extraction
         found = found or extraction
-    last = next((line for line in reversed(text.split("\n")) if line.strip()), "")
-    return found or (Extraction(unwrapped(last[:LONGEST_CANDIDATE])) if last else _NOTHING)
+    last = next((line.strip() for line in reversed(text.split("\n")) if line.strip()), "")
+    return found or (_taken(_bare(last)) if last else _NOTHING)
 
 
 def _agreed(candidates: Sequence[Candidate], says: Says) -> Extraction | None:
     """What the candidates, in their order in the text, say in agreement; None if that is nothing at all."""
-    plain = [
-        Candidate(unwrapped(one.text[: LONGEST_CANDIDATE + 1]), one.strong)
-        for one in dict.fromkeys(candidates)
-        if one.text.strip()
-    ]
+    plain = [Candidate(_bare(one.text.strip()), one.strong) for one in dict.fromkeys(candidates) if one.text.strip()]
     plain = [one for one in plain if one.text]
     if not plain:
         return _NOTHING if candidates else None
@@ -118,9 +114,18 @@ def _agreed(candidates: Sequence[Candidate], says: Says) -> Extraction | None:
     if differing:
         shown = ", ".join(repr(plain[index].text[:40]) for index in [*differing[:3], last])
         return Extraction(None, f"different answers were given: {shown}")
-    if len(plain[last].text) > LONGEST_CANDIDATE:
+    return _taken(plain[last].text)
+
+
+def _bare(text: str) -> str:
+    """`text` without the markup around it; one that is too long to be compared stays too long, and is not read."""
+    return unwrapped(text) if len(text) <= LONGEST_CANDIDATE else text[: LONGEST_CANDIDATE + 1]
+
+
+def _taken(text: str) -> Extraction:
+    if len(text) > LONGEST_CANDIDATE:
         return Extraction(None, f"the final answer is longer than {LONGEST_CANDIDATE} characters")
-    return Extraction(plain[last].text)
+    return Extraction(text)
 
 
 def _short_says(text: str, says: Says) -> object:
