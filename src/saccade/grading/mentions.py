@@ -55,8 +55,8 @@ def in_sentence(prediction: str, options: AnswerOptions) -> int | None:
     if denied is not None:
         prediction = prediction[denied.end() :]
     lettered = _settled(prediction, options)
-    if lettered and len(lettered) == 1 and _BECAUSE.search(prediction):
-        prediction = _BECAUSE.split(prediction, maxsplit=1)[0]  # a reason may deny the others
+    if lettered and len(lettered) == 1 and (reason := _BECAUSE.search(prediction)):
+        prediction = prediction[: reason.start()]  # a reason may deny the others
     found = options.mentioned(prediction) | (lettered or set())
     rest = options.without_texts(prediction)
     touched = found | options.mentioned_by_text(prediction, alone=False)
