@@ -74,7 +74,7 @@ def test_missing_package_names_the_command(monkeypatch: pytest.MonkeyPatch) -> N
         ("(1)" * 16, "(1)" * 16),
         ("x^2" * 12, "x^2" * 12),
         ("\\sqrt 2" * 8, "\\sqrt 2" * 8),
-        ("1" + "+1" * 149, "1" + "+1" * 149),
+        ("10" + "+1" * 149, "10" + "+1" * 149),
     ],
 )
 def test_plain_spellings_become_latex(text: str, formula: str) -> None:
