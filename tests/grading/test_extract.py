@@ -217,6 +217,14 @@ def test_the_number_that_a_text_concludes_with(text: str, number: int | None) ->
     assert (found.text is None) is bool(found.problem)
 
 
+@pytest.mark.parametrize(("length", "number"), [(1_000, "7"), (1_001, None)])
+def test_a_sentence_of_up_to_1000_characters_is_read(length: int, number: str | None) -> None:
+    start, end = "I see 4 things and 5 more ", " so their number is 7"
+    text = start + "x" * (length - len(start) - len(end)) + end
+    found = final_answer(text, number_said, prose=True).text
+    assert (found if number else number_said(found or "")) == number
+
+
 @pytest.mark.parametrize("place", range(20))
 def test_of_many_short_lines_the_first_and_the_last_eight_are_looked_at(place: int) -> None:
     lines = [f"word{number}" for number in range(20)]
