@@ -91,6 +91,8 @@ class PartialAnswer:
     """None until the server says why it ended."""
     stop_named: str | None = None
     usage: Usage = field(default_factory=Usage)
+    cache_written: int = 0
+    """Tokens of the prompt that were written to the provider's cache."""
     model: str = ""
     watch: StopWatch = field(init=False)
     _untold: str = ""
