@@ -31,7 +31,8 @@ def regrade(
         typer.Option(
             "--set",
             metavar="NAME=VALUE",
-            help="Of the judge: seconds, attempts, concurrent, outages, max_tokens, dollars.  [default: as before]",
+            help="Of the judge: seconds, attempts, concurrent, outages, max_tokens, dollars, retry.tries, "
+            "retry.seconds, ...  [default: as before]",
         ),
     ] = None,
 ) -> None:

@@ -24,6 +24,7 @@ from safetensors import safe_open
 from safetensors.torch import save_file
 
 from saccade.errors import TrainingError
+from saccade.record.disk import begin_folder, finish_folder, partial_folder
 from saccade.training.parallel import Processes
 
 _log = logging.getLogger(__name__)
@@ -78,19 +79,16 @@ class Checkpoints:
     def save(self, state: RunState, weights: Mapping[str, torch.Tensor], optimizer: Mapping[str, torch.Tensor]) -> Path:
         """Write a checkpoint, then drop those that are too many. Every process calls it, with the tensors it keeps."""
         target = self._folder / f"step-{state.step:08d}"
-        partial = self._folder / f".{target.name}.part"
+        partial = partial_folder(target)
         if self._processes.is_main:
-            shutil.rmtree(partial, ignore_errors=True)
-            partial.mkdir(parents=True)
+            begin_folder(target)
         self._processes.barrier()
         self._write(partial, weights, optimizer)
         self._processes.barrier()
         if self._processes.is_main:
             (partial / "state.json").write_text(json.dumps(asdict(state)), encoding="utf-8")
             _sync(partial / "state.json")
-            if target.exists():
-                shutil.rmtree(target)
-            partial.rename(target)
+            finish_folder(target)
             _sync(self._folder)
             for old in self._found()[: -self._most]:
                 shutil.rmtree(old)
