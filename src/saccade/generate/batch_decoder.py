@@ -16,8 +16,8 @@ import numpy as np
 import torch
 
 from saccade.generate.base import SampledTurn, TurnRequest
-from saccade.generate.sample_tokens import sample_tokens
 from saccade.generate.sequences import Policy, SequenceBatch, TokenSequence
+from saccade.generate.token_sampler import sample_tokens
 from saccade.generate.turn import TurnState, start_turn
 from saccade.tokens.stream import PromptDelta
 
