@@ -63,8 +63,8 @@ def check(
     wrong = [str(problem) for problem in opened.problems]
     if not quick:
         with tempfile.TemporaryDirectory(prefix="saccade-check-") as folder:
-            found = _bar(media_problems(opened, opened.ids, Path(folder)), "Opening media", len(opened))
-            wrong += [problem for problem in found if problem is not None]
+            problems = _bar(media_problems(opened, opened.ids, Path(folder)), "Opening media", len(opened))
+            wrong += [problem for problem in problems if problem is not None]
     for problem in wrong[:_BROKEN_SHOWN]:
         print(f"  {problem}", file=sys.stderr)
     if len(wrong) > _BROKEN_SHOWN:

@@ -1,4 +1,4 @@
-"""What `saccade sft` and `saccade rl` share: options, what must be installed, how a run is started and broken off."""
+"""What `saccade sft` and `saccade rl` share: options, what must be installed, how a run is started and interrupted."""
 
 from __future__ import annotations
 

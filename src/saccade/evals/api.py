@@ -145,6 +145,6 @@ def evaluate(
 
 def open_evaluation(run: Evaluation | Paths) -> Evaluation:
     """The run in a folder. Raises `SettingsError` if it is no run of an evaluation."""
-    found = run if isinstance(run, Evaluation) else Evaluation(Path(run))
-    run_settings(found.path)
-    return found
+    evaluation = run if isinstance(run, Evaluation) else Evaluation(Path(run))
+    run_settings(evaluation.path)
+    return evaluation

@@ -141,7 +141,7 @@ class BatchDecoder:
                 active = self._sample(batch, turns, batch.admit(active))
 
     def _sample(self, batch: SequenceBatch, turns: dict[TokenSequence, TurnState], active: int) -> int:
-        """A token for each of the first `active` sequences; how many of them go on, now the first ones."""
+        """A token for each of the first `active` sequences; how many of them continue, now the first ones."""
         logits = batch.read(active)
         sequences = batch.sequences[:active]
         tokens, logprobs = sample_tokens(

@@ -133,11 +133,11 @@ def _read_candidate(candidate: Mapping[str, Any], answer: PartialAnswer) -> None
     reason = candidate.get("finish_reason")
     if reason is None:
         return
-    found = _FINISH.get(_name(reason))
-    if found is None:
+    finish = _FINISH.get(_name(reason))
+    if finish is None:
         words = candidate.get("finish_message") or ""
         raise OutageError(f"ended its answer for the reason {_name(reason)}{': ' * bool(words)}{words}.")
-    answer.finish = FinishReason.TOOL_CALL if answer.calls and found is FinishReason.STOP else found
+    answer.finish = FinishReason.TOOL_CALL if answer.calls and finish is FinishReason.STOP else finish
 
 
 def _name(value: Any) -> str:

@@ -83,9 +83,9 @@ def _without(text: str, opening: str, closing: str) -> str:
     """`text` without what stands between the marks; a block that is not closed runs to the end."""
     kept = []
     start = 0
-    while (found := text.find(opening, start)) >= 0:
-        kept.append(text[start:found])
-        end = text.find(closing, found + len(opening))
+    while (at := text.find(opening, start)) >= 0:
+        kept.append(text[start:at])
+        end = text.find(closing, at + len(opening))
         if end < 0:
             return "".join(kept)
         start = end + len(closing)

@@ -74,15 +74,15 @@ def read_response_request(body: Any, settings: AgentServeSettings, *, allow_urls
 
 
 def _messages(items: list[Any]) -> list[Any]:
-    found = []
+    messages = []
     for index, item in enumerate(items):
         kind = item.get("type", "message") if isinstance(item, dict) else None
         if kind == "message":
-            found.append(item)
+            messages.append(item)
         elif kind not in _OWN_ITEMS:
             where = f"input[{index}]"
             raise RequestError(f"{where} is no message; this server takes messages.", param=where, code="invalid_value")
-    return found
+    return messages
 
 
 async def response(asked: AgentQuestion, play: ServedEpisode) -> dict[str, Any]:

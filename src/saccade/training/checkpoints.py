@@ -109,12 +109,12 @@ class Checkpoints:
         Raises:
             TrainingError: it cannot be read.
         """
-        found = self._found()
-        if not found:
+        folders = self._found()
+        if not folders:
             return None
-        state, weights = read_checkpoint(found[-1], "Delete that folder to resume from the one before.")
-        _log.info("Resumes from %s, after step %d.", found[-1], state.step)
-        return state, weights, _stored(found[-1], _OPTIMIZER, "Delete that folder to resume from the one before.")
+        state, weights = read_checkpoint(folders[-1], "Delete that folder to resume from the one before.")
+        _log.info("Resumes from %s, after step %d.", folders[-1], state.step)
+        return state, weights, _stored(folders[-1], _OPTIMIZER, "Delete that folder to resume from the one before.")
 
     def _found(self) -> list[Path]:
         if not self._folder.is_dir():

@@ -60,9 +60,9 @@ def _word(seen: Seen) -> str:
 
 def _result(seen: Seen) -> dict[str, list[float]]:
     try:
-        found = json.loads(seen.text)
+        result = json.loads(seen.text)
     except ValueError:
-        found = None
-    if not isinstance(found, dict):
+        result = None
+    if not isinstance(result, dict):
         raise ExpertStopped(f"a tool gave no result that can be read: {seen.text[:100]!r}")
-    return found
+    return result

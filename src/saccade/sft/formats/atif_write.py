@@ -130,16 +130,16 @@ def _call(turn: Turn, number: int) -> Row | None:
 
 
 def _metrics(turn: Turn) -> Row:
-    found = {name: getattr(turn.tokens, field) for name, field in COUNTS.items()}
-    found |= {name: getattr(turn, field) for name, field in METRICS.items()}
+    counts = {name: getattr(turn.tokens, field) for name, field in COUNTS.items()}
+    counts |= {name: getattr(turn, field) for name, field in METRICS.items()}
     return {
-        name: list(value) if isinstance(value, tuple) else value for name, value in found.items() if value is not None
+        name: list(value) if isinstance(value, tuple) else value for name, value in counts.items() if value is not None
     }
 
 
 def _totals(turns: Iterable[Turn], steps: int) -> Row:
     """Sums over the turns; left out where one of them does not say."""
-    found = {f"total_{name}": [getattr(turn.tokens, field) for turn in turns] for name, field in COUNTS.items()}
-    found["total_cost_usd"] = [turn.dollars for turn in turns]
-    sums: dict[str, Any] = {name: sum(values) for name, values in found.items() if None not in values}
+    counts = {f"total_{name}": [getattr(turn.tokens, field) for turn in turns] for name, field in COUNTS.items()}
+    counts["total_cost_usd"] = [turn.dollars for turn in turns]
+    sums: dict[str, Any] = {name: sum(values) for name, values in counts.items() if None not in values}
     return {**sums, "total_steps": steps}

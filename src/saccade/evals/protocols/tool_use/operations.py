@@ -32,15 +32,15 @@ def call_uses(studied: Studied) -> Iterator[CallUse]:
             continue
         if isinstance(action, Code):
             said = reader.read(action.code)
-            found = _corrected(set(said), number, turn, studied, narrowed=reader.narrowed)
+            operations = _corrected(set(said), number, turn, studied, narrowed=reader.narrowed)
         else:
-            found = set(tool_operations(action)) if isinstance(action, ToolCall) else {Operation.OTHER}
+            operations = set(tool_operations(action)) if isinstance(action, ToolCall) else {Operation.OTHER}
         yield CallUse(
             turn=number,
             tool=action.name if isinstance(action, ToolCall) else "",
             status=run.status,
-            operations=tuple(one for one in Operation if one in found),
-            label=label_of(found),
+            operations=tuple(one for one in Operation if one in operations),
+            label=label_of(operations),
             pictures=len(run.pictures),
         )
 
