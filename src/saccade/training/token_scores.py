@@ -72,17 +72,17 @@ class _Chunked(torch.autograd.Function):  # type: ignore[misc]
         ctx.save_for_backward(hidden, weight, targets)
         ctx.set_materialize_grads(False)
         ctx.rules, ctx.dtype = rules, dtype
-        scores = [torch.empty(len(targets), device=hidden.device) for _ in range(2)]
+        found = [torch.empty(len(targets), device=hidden.device) for _ in range(2)]
         preferred = torch.empty(len(targets), dtype=torch.bool, device=hidden.device)
         with torch.autocast(hidden.device.type, enabled=False):
             multiplied = weight.to(dtype)
             for part in _parts(len(targets), rules.chunk):
                 logprobs = _log_softmax(hidden[part].to(dtype), multiplied, rules)
-                scores[0][part] = logprobs.gather(-1, targets[part, None])[:, 0]
+                found[0][part] = logprobs.gather(-1, targets[part, None])[:, 0]
                 preferred[part] = logprobs.argmax(-1) == targets[part]
-                scores[1][part] = torch.special.entr(logprobs.exp_()).sum(-1)
+                found[1][part] = torch.special.entr(logprobs.exp_()).sum(-1)
         ctx.mark_non_differentiable(preferred)
-        return scores[0], scores[1], preferred
+        return found[0], found[1], preferred
 
     @staticmethod
     @torch.autograd.function.once_differentiable  # type: ignore[untyped-decorator]

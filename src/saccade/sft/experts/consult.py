@@ -60,9 +60,9 @@ def _word(seen: Seen) -> str:
 
 def _result(seen: Seen) -> dict[str, list[float]]:
     try:
-        result = json.loads(seen.text)
+        found = json.loads(seen.text)
     except ValueError:
-        result = None
-    if not isinstance(result, dict):
+        found = None
+    if not isinstance(found, dict):
         raise ExpertStopped(f"a tool gave no result that can be read: {seen.text[:100]!r}")
-    return result
+    return found
