@@ -1,8 +1,8 @@
 """The answers of a stored run put before a judge, when all samples are played.
 
 Every reply of the judge is kept in `judge/` of the run folder as soon as it is there, found by the question that was
-put; so a run that is killed in the middle continues where it stopped, and the trajectories are replaced all at once. That
-a judge gave no verdict is final; after an outage or a refusal the next call asks again.
+put; so a run that is killed in the middle continues where it stopped, and the trajectories are replaced all at once.
+That a judge gave no verdict is final; after an outage or a refusal the next call asks again.
 """
 
 from __future__ import annotations

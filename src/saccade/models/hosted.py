@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from saccade.errors import ModelError, ModelRefusedError
 from saccade.models.answer import Listener, PartialAnswer
-from saccade.models.base import Completion, MediaReader, Model, Request
+from saccade.models.base import Completion, MediaReader, Model, Request, Usage
 from saccade.models.endpoint import Endpoint
 from saccade.models.exchanges import hooks, one_try
 from saccade.models.failures import PackageErrors, RefusedParameterError, converted, load_client
@@ -92,7 +92,7 @@ class HostedModel(ABC):
         while True:
             fields = await asyncio.to_thread(self._fields, request, media, frozenset(self._refused))
             try:
-                return await self._with_retries(fields, request.stop, listener)
+                return await self._answer(request, fields, media, listener)
             except ModelRefusedError as refusal:
                 request = self._after(refusal, request, fields)
 
@@ -111,21 +111,33 @@ class HostedModel(ABC):
         self._leave_out(refusal, (*fields, *fields.get("extra_body", ())))
         return request
 
-    async def _with_retries(self, fields: Mapping[str, Any], stops: tuple[str, ...], listener: Listener) -> Completion:
-        """The answer to `fields`; outages are tried again, and all failures are errors of ours."""
+    async def _answer(
+        self, request: Request, fields: dict[str, Any], media: MediaReader, listener: Listener
+    ) -> Completion:
+        """The answer to `fields`, tried as often as `retry` says; a subclass may ask in several requests instead."""
 
         async def ask() -> Completion:
             listener.begin()
-            answer = PartialAnswer(stops, listener)
+            answer = PartialAnswer(request.stop, listener)
             await self._read(fields, answer)
-            if answer.finish is None:  # the count so far is only that of the beginning
-                answer.usage = replace(answer.usage, sampled_tokens=None)
-            answer.usage = self._endpoint.prices.priced(
-                answer.usage, self._provider.prices, self._endpoint.model, answer.cache_written
-            )
-            answer.model = answer.model or self._endpoint.model
+            self._count(answer)
             return answer.completion()
 
+        return await self._patiently(ask)
+
+    def _count(self, answer: PartialAnswer) -> None:
+        """Put what is known of the answer's price and model into it, when all of it is there."""
+        if answer.finish is None:  # the count so far is only that of the beginning
+            answer.usage = replace(answer.usage, sampled_tokens=None)
+        answer.usage = self._priced(answer.usage, answer.cache_written)
+        answer.model = answer.model or self._endpoint.model
+
+    async def close(self) -> None:
+        """Give back the connections."""
+        await self._client.close()
+
+    async def _patiently(self, ask: Callable[[], Awaitable[Completion]]) -> Completion:
+        """What `ask`, one try, gives; outages are tried again, and all failures are errors of ours."""
         return await with_retries(
             lambda: one_try(
                 lambda: converted(ask, self.failure, key=self._key, who=self.name, seconds=self.retry.seconds),
@@ -135,14 +147,14 @@ class HostedModel(ABC):
             self._endpoint.clock,
         )
 
-    async def close(self) -> None:
-        """Give back the connections."""
-        await self._client.close()
-
     def failure(self, error: Exception) -> ModelError | None:
         """The error of ours for one of the client package; None for what is no failure of connection or server."""
         address = str(self._client.base_url)
         return PackageErrors(self._package, self._key, self.name, address, self._provider.errors)(error)
+
+    def _priced(self, usage: Usage, cache_written: int = 0) -> Usage:
+        """`usage` with its dollars, as far as they are known."""
+        return self._endpoint.prices.priced(usage, self._provider.prices, self._endpoint.model, cache_written)
 
     def _leave_out(self, refusal: RefusedParameterError, sent: Collection[str]) -> None:
         """From now on ask without the refused parameter; raises `refusal` if it was not `sent`, or is needed."""
