@@ -8,11 +8,12 @@ strings cuts the text itself. Text that ran into `max_tokens` has `finish` `LENG
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Protocol
+from dataclasses import dataclass, field, fields
+from typing import Any, Protocol, runtime_checkable
 
 from saccade.record.action import ToolCall
-from saccade.record.content import Message
+from saccade.record.content import ImagePart, Message
+from saccade.record.hosted_call import HostedCall
 from saccade.record.trajectory import Sampling
 from saccade.record.turn import FinishReason
 
@@ -22,6 +23,14 @@ class MediaReader(Protocol):
 
     def get_bytes(self, sha256: str) -> bytes:
         """The stored bytes. Raises `MissingMediaError`."""
+
+
+@runtime_checkable
+class MediaKeeper(MediaReader, Protocol):
+    """Where a backend also puts pictures that came back beside the text; a `MediaStore` is one."""
+
+    def put_bytes(self, data: bytes) -> ImagePart:
+        """Store an encoded picture as it is. Raises `MediaError` for what is none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +52,9 @@ class Request:
     sampling: Sampling = field(default_factory=Sampling)
     tools: tuple[ToolSpec, ...] = ()
     """For dialects that use an API's own function calling; empty for all others."""
+    hosted: bool = False
+    """The provider's own sandbox is to run the model's code; a backend without one refuses. What it ran comes back in
+    `Completion.hosted`, so the media that `complete` gets must be a `MediaKeeper`."""
     context_tokens: int | None = None
     """Most tokens of messages and answer together, for a backend that counts them before it writes; None: its own."""
     room: int | None = None
@@ -66,6 +78,16 @@ class Usage:
     dollars: float | None = None
 
 
+def added(one: Usage, other: Usage) -> Usage:
+    """Both together; None where one is not known."""
+
+    def both(name: str) -> Any:
+        values = getattr(one, name), getattr(other, name)
+        return None if None in values else sum(values)
+
+    return Usage(*(both(field.name) for field in fields(Usage)))
+
+
 @dataclass(frozen=True, slots=True)
 class Completion:
     """What a model wrote."""
@@ -75,6 +97,8 @@ class Completion:
     finish: FinishReason
     tool_calls: tuple[ToolCall, ...] = ()
     """Native function calls, in order."""
+    hosted: tuple[HostedCall, ...] = ()
+    """What the provider's sandbox ran, in order."""
     token_ids: tuple[int, ...] | None = None
     logprobs: tuple[float, ...] | None = None
     """Natural log-probability of each of `token_ids`."""

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Collection
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from saccade.errors import ModelError
-from saccade.models.base import Completion, Model, Usage
+from saccade.models.base import Model, Usage
 from saccade.models.endpoint import Endpoint
 from saccade.models.exchanges import hooks, one_try
 from saccade.models.failures import PackageErrors, RefusedParameterError, converted, load_client
@@ -25,6 +25,7 @@ DISPENSABLE: Final = frozenset({"stop", "parallel_tool_calls", "temperature", "t
 _SAMPLING: Final = frozenset({"temperature", "top_p"})
 _CONNECT_SECONDS = 10.0
 _log = logging.getLogger(__name__)
+T = TypeVar("T")
 
 
 class HostedModel:
@@ -76,15 +77,19 @@ class HostedModel:
         """Give back the connections."""
         await self._client.close()
 
-    async def _patiently(self, ask: Callable[[], Awaitable[Completion]]) -> Completion:
+    async def _patiently(self, ask: Callable[[], Awaitable[T]]) -> T:
         """What `ask`, one try, gives; outages are tried again, and all failures are errors of ours."""
-        return await with_retries(
-            lambda: one_try(
-                lambda: converted(ask, self.failure, key=self._key, who=self.name, seconds=self.retry.seconds),
-                self._key.hide,
-            ),
-            self.retry,
-            self._endpoint.clock,
+        return await with_retries(lambda: self._once(ask), self.retry, self._endpoint.clock)
+
+    async def _patiently_in_steps(self, ask: Callable[[], Awaitable[T]]) -> T:
+        """The same for a try of several requests, of which each goes through `_once`."""
+        return await with_retries(ask, self.retry, self._endpoint.clock)
+
+    async def _once(self, ask: Callable[[], Awaitable[T]]) -> T:
+        """What one request gives; it is heard, and its failures are errors of ours."""
+        return await one_try(
+            lambda: converted(ask, self.failure, key=self._key, who=self.name, seconds=self.retry.seconds),
+            self._key.hide,
         )
 
     def failure(self, error: Exception) -> ModelError | None:

@@ -162,6 +162,8 @@ class Trajectory(Record):
         for turn in self.turns:
             if turn.execution is not None:
                 yield from (picture.image for picture in turn.execution.pictures)
+            for call in turn.hosted:
+                yield from (picture.image for picture in call.execution.pictures)
             if turn.observation is not None:
                 yield from turn.observation.media
             if turn.request is not None:

@@ -4,24 +4,38 @@
 
 Answers are always streamed, so that long ones do not time out and a stop string that the API does not take can be cut
 off here; then the sampled tokens and money of the call are unknown (None). Thinking is neither asked for nor recorded.
+
+Where the API's own sandbox is to run code, the pictures of the question are uploaded for it, and deleted afterwards;
+counts and dollars are those of all requests of the answer, and what the sandbox costs is not among them.
 """
 
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from functools import partial
+from typing import Any, Final
 
+from saccade.errors import ModelError
 from saccade.models.answer import Listener, PartialAnswer
+from saccade.models.anthropic_sandbox import MOST_PAUSES, SandboxReader, hosted_fields
 from saccade.models.anthropic_wire import EventReader, request_fields, sendable_stops
-from saccade.models.base import Completion, MediaReader, Request
+from saccade.models.base import Completion, MediaReader, Request, Usage, added
 from saccade.models.endpoint import Endpoint, endpoint_of
 from saccade.models.error_words import COMMON, ErrorWords
 from saccade.models.failures import RefusedParameterError
 from saccade.models.hosted import HostedModel
+from saccade.models.hosted_calls import OpenCall, kept, need_keeper
+from saccade.models.hosted_files import LeftFile, fetch, question_files, tidy
 from saccade.models.provider import Provider
 from saccade.models.stops import check_stops
+from saccade.record.turn import FinishReason
+
+FILE_SECONDS: Final = 3600
+"""After which the API deletes an uploaded picture by itself, should we not."""
+_log = logging.getLogger(__name__)
 
 
 class AnthropicModel(HostedModel):
@@ -46,6 +60,8 @@ class AnthropicModel(HostedModel):
             without = frozenset(self._refused)
             fields = await asyncio.to_thread(request_fields, request, media, self._endpoint.model, without=without)
             try:
+                if request.hosted:
+                    return await self._tried_with_sandbox(request, fields, media, listener)
                 return await self._tried(request, fields, listener)
             except RefusedParameterError as refusal:
                 self._leave_out(refusal, fields.get("extra_body", {}))
@@ -58,7 +74,10 @@ class AnthropicModel(HostedModel):
         return await self._patiently(ask)
 
     async def _stream(self, fields: dict[str, Any], answer: PartialAnswer) -> Completion:
-        reader = EventReader(answer)
+        await self._read(fields, answer, EventReader(answer))
+        return answer.completion()
+
+    async def _read(self, fields: dict[str, Any], answer: PartialAnswer, reader: EventReader) -> None:
         cuts = len(sendable_stops(answer.stops)) < len(answer.stops)
         stream = await self._client.messages.create(stream=True, **fields)
         try:
@@ -69,10 +88,74 @@ class AnthropicModel(HostedModel):
                     break  # what follows is paid for and thrown away
         finally:
             await stream.close()
-        if answer.finish is None:  # the count so far is only that of the beginning
+        if answer.finish is None and not reader.paused:  # the count so far is only that of the beginning
             answer.usage = replace(answer.usage, sampled_tokens=None)
         answer.usage = self._priced(answer.usage, reader.cache_written)
-        return answer.completion()
+
+    async def _tried_with_sandbox(
+        self, request: Request, fields: dict[str, Any], media: MediaReader, listener: Listener
+    ) -> Completion:
+        keeper = need_keeper(media, self.name)
+        api = self._client.files
+        uploads: list[str] = []
+        try:
+            for file in await asyncio.to_thread(question_files, request, keeper):
+                upload = partial(api.upload, file=file.upload, expires_in_seconds=FILE_SECONDS)
+                uploads.append((await self._patiently(upload)).id)
+
+            async def ask() -> Completion:
+                listener.begin()
+                answer, calls = PartialAnswer(request.stop, listener), list[OpenCall]()
+                files = await self._turns(fields, uploads, answer, calls)
+                left = [await self._left(name, call) for name, call in files.items()]
+                await fetch([file for file in left if file is not None], self._patiently)
+                await tidy(self.name, "a file of the sandbox", [partial(api.delete, name) for name in files])
+                answer.hosted = await asyncio.to_thread(kept, calls, keeper)
+                return answer.completion()
+
+            return await self._patiently_in_steps(ask)
+        finally:
+            await tidy(self.name, "an uploaded picture", [partial(api.delete, name) for name in uploads])
+
+    async def _turns(
+        self, fields: dict[str, Any], uploads: list[str], answer: PartialAnswer, calls: list[OpenCall]
+    ) -> dict[str, OpenCall]:
+        """One answer, continued as often as the API pauses it; gives the files that its calls left."""
+        said: list[dict[str, Any]] = []
+        files: dict[str, OpenCall] = {}
+        container, spent = "", Usage(0, 0, 0, 0.0)
+        for _ in range(MOST_PAUSES + 1):
+            reader = SandboxReader(answer, calls, files)
+
+            asked = hosted_fields(fields, uploads, container, said)
+
+            async def read(asked: dict[str, Any] = asked, reader: SandboxReader = reader) -> None:
+                await self._read(asked, answer, reader)
+                if not reader.paused:
+                    answer.check_ended()
+
+            await self._once(read)
+            answer.usage = spent = added(spent, answer.usage)
+            said, container = [*said, *reader.said], reader.container or container
+            if not reader.paused:
+                return files
+        _log.warning("%s paused its answer %d times; it is cut off there.", self.name, MOST_PAUSES + 1)
+        answer.finish = FinishReason.LENGTH
+        return files
+
+    async def _left(self, name: str, call: OpenCall) -> LeftFile | None:
+        """The file of that id, which `call` left; None if the API knows nothing of it, which is noted."""
+        try:
+            about = await self._patiently(partial(self._client.files.retrieve_metadata, name))
+        except ModelError as error:
+            call.notes.append(f"The file {name} was left in the sandbox and cannot be fetched: {error}")
+            return None
+        return LeftFile(about.filename, about.size_bytes, partial(self._content, name), call)
+
+    async def _content(self, name: str) -> bytes:
+        content = await self._client.files.download(name)
+        data: bytes = await content.read()
+        return data
 
 
 def _model(provider: Provider, name: str) -> AnthropicModel:
@@ -90,6 +173,8 @@ ANTHROPIC = Provider(
     unknown_sampling=frozenset({"seed"}),
     stop_strings="the API, those of white space alone by the client",
     result_pictures=True,
+    hosted_code=True,
+    no_hosted_code=r"claude-(2|instant|3-(opus|sonnet|haiku|5-sonnet))",
     dialect="native",
     dialect_reason="the function calls of its API",
 )

@@ -27,6 +27,7 @@ from saccade.models.exchanges import hooks
 from saccade.models.failures import ErrorDetails, PackageErrors, retry_after
 from saccade.models.gemini_wire import read_chunk, request_fields, takes_stops
 from saccade.models.hosted import HostedModel
+from saccade.models.hosted_calls import OpenCall, kept, need_keeper
 from saccade.models.provider import Provider
 from saccade.models.stops import check_stops
 
@@ -62,16 +63,20 @@ class GeminiModel(HostedModel):
         check_stops(request.stop)
         listener = Listener(on_text)
         fields = await asyncio.to_thread(request_fields, request, media, self._endpoint.model)
+        keeper = need_keeper(media, self.name) if request.hosted else None
         sends_stops = takes_stops(request.stop)
         cuts = bool(request.stop) and not sends_stops
 
         async def ask() -> Completion:
             listener.begin()
             answer = PartialAnswer(request.stop, listener, infers_stop=sends_stops)
+            calls: list[OpenCall] = []
             if listener.wants_pieces or cuts:
-                await self._stream(fields, answer, cuts)
+                await self._stream(fields, answer, calls, cuts)
             else:
-                read_chunk(_plain(await self._models.generate_content(**fields)), answer)
+                read_chunk(_plain(await self._models.generate_content(**fields)), answer, calls)
+            if keeper is not None:
+                answer.hosted = await asyncio.to_thread(kept, calls, keeper)
             if answer.finish is None:  # the count so far is only that of the beginning
                 answer.usage = replace(answer.usage, sampled_tokens=None)
             answer.usage = self._priced(answer.usage)
@@ -84,11 +89,11 @@ class GeminiModel(HostedModel):
     def _models(self) -> Any:
         return self._client.aio.models
 
-    async def _stream(self, fields: dict[str, Any], answer: PartialAnswer, cuts: bool) -> None:
+    async def _stream(self, fields: dict[str, Any], answer: PartialAnswer, calls: list[OpenCall], cuts: bool) -> None:
         stream = await self._models.generate_content_stream(**fields)
         try:
             async for chunk in stream:
-                read_chunk(_plain(chunk), answer)
+                read_chunk(_plain(chunk), answer, calls)
                 answer.tell()
                 if cuts and answer.watch.stopped is not None:
                     break  # what follows is paid for and thrown away
@@ -152,6 +157,8 @@ GEMINI = Provider(
     needs_key=True,
     errors=COMMON,
     stop_strings="closing tags by inference, others by the client",
+    hosted_code=True,
+    no_hosted_code=r"(models/)?(gemini-(1\.0|pro\b|embedding)|embedding|imagen|veo)",
     videos=True,
     continues=False,
     dialect="native",

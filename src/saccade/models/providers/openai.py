@@ -25,6 +25,7 @@ from saccade.models.base import Completion, MediaReader, Request
 from saccade.models.endpoint import Endpoint, endpoint_of
 from saccade.models.failures import RefusedParameterError
 from saccade.models.hosted import DISPENSABLE, HostedModel
+from saccade.models.hosted_calls import refuse_hosted
 from saccade.models.openai_wire import Server, read_body, request_fields
 from saccade.models.registry import PROVIDERS
 from saccade.models.retry import OutageError
@@ -63,6 +64,7 @@ class OpenAIModel(HostedModel):
             MediaError: a picture of the messages cannot be read.
         """
         check_stops(request.stop)
+        refuse_hosted(request, self.name)
         listener = Listener(on_text)
         while True:
             without = frozenset(self._refused)
