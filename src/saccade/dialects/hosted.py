@@ -13,12 +13,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from saccade.dialects.base import Opening
+from saccade.dialects.base import Dialect, HostedCodeDialect, Opening
 from saccade.dialects.direct import DirectDialect
 from saccade.dialects.layout import question_parts, system_message
 from saccade.dialects.prompt_texts import SYSTEM, USER, Prompts
 from saccade.dialects.pyvision import information
 from saccade.dialects.question import pictures_of, question_values
+from saccade.errors import SettingsError
 from saccade.record.content import Message
 from saccade.record.task import Task
 
@@ -49,6 +50,15 @@ class HostedDialect(DirectDialect):
         text = self.prompts.fill(USER, {**question_values(task), **information(images)})
         user = Message(role="user", parts=question_parts(text, images, _LABEL))
         return Opening((*system_message(self.prompts), user), bindings={}, files={}, pictures=len(images))
+
+
+def check_runs_here(dialect: Dialect, what: str) -> None:
+    """Raise `SettingsError` if the provider of a model is to run the code, where `what` has no provider."""
+    if isinstance(dialect, HostedCodeDialect):
+        raise SettingsError(
+            f"{dialect.id} lets the provider's own sandbox run the code, and {what} has no provider. Use a dialect "
+            "whose code runs here."
+        )
 
 
 PRESETS: Mapping[str, HostedDialect] = MappingProxyType({"": HostedDialect("hosted@1", OWN)})

@@ -21,6 +21,8 @@ from saccade.record.status import Status
 
 DEFAULT: Final = "pyvision"
 
+PRICED: Final = "Dollars are those of tokens alone; what the provider takes for its sandbox is not among them."
+
 S = TypeVar("S", bound=EpisodeSettings)
 
 
@@ -31,6 +33,8 @@ def suited(settings: S) -> tuple[S, tuple[str, ...]]:
         RegistryError: a checkpoint or a stored episode names code as its dialect; nothing that is stored is run.
     """
     made, says = _spoken(settings)
+    if family(made.dialect) == "hosted":
+        says = f"{says} {PRICED}".lstrip()
     return made, tuple(filter(None, (says, unheard_sampling(settings.model, settings.sampling))))
 
 

@@ -52,13 +52,13 @@ class Request:
     sampling: Sampling = field(default_factory=Sampling)
     tools: tuple[ToolSpec, ...] = ()
     """For dialects that use an API's own function calling; empty for all others."""
-    hosted: bool = False
-    """The provider's own sandbox is to run the model's code; a backend without one refuses. What it ran comes back in
-    `Completion.hosted`, so the media that `complete` gets must be a `MediaKeeper`."""
     context_tokens: int | None = None
     """Most tokens of messages and answer together, for a backend that counts them before it writes; None: its own."""
     room: int | None = None
     """Tokens that the episode's limits leave for the answer, as far as earlier answers reported it; None: unknown."""
+    hosted: bool = False
+    """The provider's own sandbox is to run the model's code; a backend without one refuses. What it ran comes back in
+    `Completion.hosted`, so the media that `complete` gets must be a `MediaKeeper`."""
 
     @property
     def max_tokens(self) -> int | None:
@@ -97,14 +97,14 @@ class Completion:
     finish: FinishReason
     tool_calls: tuple[ToolCall, ...] = ()
     """Native function calls, in order."""
-    hosted: tuple[HostedCall, ...] = ()
-    """What the provider's sandbox ran, in order."""
     token_ids: tuple[int, ...] | None = None
     logprobs: tuple[float, ...] | None = None
     """Natural log-probability of each of `token_ids`."""
     usage: Usage = field(default_factory=Usage)
     model: str = ""
     """The name and revision that the backend gives itself."""
+    hosted: tuple[HostedCall, ...] = ()
+    """What the provider's sandbox ran, in order."""
 
 
 class Model(Protocol):

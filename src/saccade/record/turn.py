@@ -81,6 +81,12 @@ class Turn(Record):
         parts = (TextPart(text=self.text),) if self.text else ()
         return Message(role="assistant", parts=parts, calls=self.calls[:1] if answered else ())
 
+    @property
+    def executions(self) -> tuple[Execution, ...]:
+        """All that was run in this turn: by the provider's sandbox while it was written, and then by ours."""
+        own = () if self.execution is None else (self.execution,)
+        return (*(call.execution for call in self.hosted), *own)
+
     @model_validator(mode="after")
     def _consistent(self) -> Self:
         if self.logprobs is not None and len(self.logprobs) != len(self.token_ids or ()):
