@@ -73,7 +73,7 @@ async def _sent_file(request: Request) -> tuple[str, bytes]:
 @contextmanager
 def sandbox_running() -> Iterator[SandboxServer]:
     app, server = FastAPI(), SandboxServer()
-    for path in ("/v1/messages", "/v1/responses", "/v1/models/{call}", "/v1beta/models/{call}"):
+    for path in ("/v1/chat/completions", "/v1/messages", "/v1/responses", "/v1/models/{call}", "/v1beta/models/{call}"):
         app.post(path)(server.answer)
     _files(app, server)
     _containers(app, server)
