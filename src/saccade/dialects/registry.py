@@ -27,6 +27,7 @@ DIALECTS: Final = PresetRegistry[Dialect](
         "vista@1": "saccade.dialects.vista:PRESETS",
         "native@1": "saccade.dialects.native:PRESETS",
         "direct@1": "saccade.dialects.direct:PRESETS",
+        "hosted@1": "saccade.dialects.hosted:PRESETS",
         "tiny@1": "saccade.dialects.tiny:PRESETS",
     },
     has_members(name for name in vars(Dialect) if not name.startswith("_")),

@@ -127,7 +127,7 @@ class _Search:
 
     def _seen(self, turn: Turn, views: tuple[View, ...]) -> Iterator[tuple[View, str]]:
         originals = {part.sha256 for part in _parts(self.trajectory.task).values()}
-        for picture in turn.execution.pictures if turn.execution is not None else ():
+        for picture in (picture for execution in turn.executions for picture in execution.pictures):
             part = picture.image
             if part.sha256 in self.located or part.sha256 in originals:
                 continue

@@ -103,6 +103,9 @@ def request_fields(
 class EventReader:
     """Feeds an `PartialAnswer` from the events of a stream."""
 
+    paused = False
+    """The API has paused the turn and wants it back; only with tools of its own."""
+
     def __init__(self, answer: PartialAnswer) -> None:
         self._answer = answer
         self._usage: dict[str, Any] = {}

@@ -11,7 +11,7 @@ import logging
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterable, Awaitable, Callable, Collection, Mapping
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from saccade.errors import ModelError, ModelRefusedError
 from saccade.models.answer import Listener, PartialAnswer
@@ -30,6 +30,7 @@ DISPENSABLE: Final = frozenset({"stop", "parallel_tool_calls", "temperature", "t
 _SAMPLING: Final = frozenset({"temperature", "top_p"})
 _CONNECT_SECONDS = 10.0
 _log = logging.getLogger(__name__)
+T = TypeVar("T")
 
 
 class HostedModel(ABC):
@@ -136,15 +137,19 @@ class HostedModel(ABC):
         """Give back the connections."""
         await self._client.close()
 
-    async def _patiently(self, ask: Callable[[], Awaitable[Completion]]) -> Completion:
+    async def _patiently(self, ask: Callable[[], Awaitable[T]]) -> T:
         """What `ask`, one try, gives; outages are tried again, and all failures are errors of ours."""
-        return await with_retries(
-            lambda: one_try(
-                lambda: converted(ask, self.failure, key=self._key, who=self.name, seconds=self.retry.seconds),
-                self._key.hide,
-            ),
-            self.retry,
-            self._endpoint.clock,
+        return await with_retries(lambda: self._once(ask), self.retry, self._endpoint.clock)
+
+    async def _patiently_in_steps(self, ask: Callable[[], Awaitable[T]]) -> T:
+        """The same for a try of several requests, of which each goes through `_once`."""
+        return await with_retries(ask, self.retry, self._endpoint.clock)
+
+    async def _once(self, ask: Callable[[], Awaitable[T]]) -> T:
+        """What one request gives; it is heard, and its failures are errors of ours."""
+        return await one_try(
+            lambda: converted(ask, self.failure, key=self._key, who=self.name, seconds=self.retry.seconds),
+            self._key.hide,
         )
 
     def failure(self, error: Exception) -> ModelError | None:

@@ -109,7 +109,7 @@ def _choices(task: Task, answer: str | None) -> tuple[tuple[str, str, str], ...]
 
 def _chips(trajectory: Trajectory) -> tuple[Fact, ...]:
     turns = trajectory.turns
-    pictures = sum(len(turn.execution.pictures) for turn in turns if turn.execution is not None)
+    pictures = sum(len(execution.pictures) for turn in turns for execution in turn.executions)
     dollars = known_sum(turn.dollars for turn in turns)
     facts = [Fact("turns", f"{len(turns):,}"), Fact("pictures back", f"{pictures:,}")]
     if trajectory.seconds:

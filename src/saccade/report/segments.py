@@ -42,6 +42,11 @@ def segments(turn: Turn) -> tuple[TextSegment, ...]:
     return tuple(segment for segment in _segments(turn) if segment.text.strip() or segment.kind in ("call", "answer"))
 
 
+def prose(text: str) -> tuple[TextSegment, ...]:
+    """The pieces of a text that holds no action, none of them empty."""
+    return tuple(segment for segment in _prose(text) if segment.text.strip())
+
+
 def _segments(turn: Turn) -> Iterator[TextSegment]:
     action = turn.action
     match action:

@@ -10,6 +10,7 @@ API could not read (`MALFORMED_FUNCTION_CALL`) is sampled again.
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Collection, Mapping
 from typing import Any
@@ -17,14 +18,15 @@ from typing import Any
 import httpx
 
 from saccade.errors import ModelDeniedError, ModelError
-from saccade.models.answer import PartialAnswer
-from saccade.models.base import MediaReader, Request
+from saccade.models.answer import Listener, PartialAnswer
+from saccade.models.base import Completion, MediaReader, Request
 from saccade.models.endpoint import Endpoint, endpoint_of
 from saccade.models.error_words import COMMON
 from saccade.models.exchanges import hooks
 from saccade.models.failures import ErrorDetails, PackageErrors, retry_after
 from saccade.models.gemini_wire import read_chunk, request_fields
 from saccade.models.hosted import HostedModel, read_stream
+from saccade.models.hosted_calls import OpenCall, kept, need_keeper
 from saccade.models.provider import Provider
 
 _ADDRESS = "https://generativelanguage.googleapis.com/"
@@ -49,23 +51,45 @@ class GeminiModel(HostedModel):
     def _fields(self, request: Request, media: MediaReader, without: Collection[str]) -> dict[str, Any]:
         return request_fields(request, media, self._endpoint.model)
 
-    async def _read(self, fields: Mapping[str, Any], answer: PartialAnswer) -> None:
+    async def _answer(
+        self, request: Request, fields: dict[str, Any], media: MediaReader, listener: Listener
+    ) -> Completion:
+        if not request.hosted:
+            return await super()._answer(request, fields, media, listener)
+        keeper = need_keeper(media, self.name)
+
+        async def ask() -> Completion:
+            listener.begin()
+            answer, calls = PartialAnswer(request.stop, listener), list[OpenCall]()
+            await self._read(fields, answer, calls)
+            answer.hosted = await asyncio.to_thread(kept, calls, keeper)
+            self._count(answer)
+            return answer.completion()
+
+        return await self._patiently(ask)
+
+    async def _read(
+        self, fields: Mapping[str, Any], answer: PartialAnswer, calls: list[OpenCall] | None = None
+    ) -> None:
+        calls = [] if calls is None else calls
         answer.infers_stop = "stop_sequences" in fields["config"]
         cuts = bool(answer.stops) and not answer.infers_stop
         if answer.listener.wants_pieces or cuts:
-            await self._stream(fields, answer, cuts)
+            await self._stream(fields, answer, calls, cuts)
         else:
-            read_chunk(_plain(await self._models.generate_content(**fields)), answer)
+            read_chunk(_plain(await self._models.generate_content(**fields)), answer, calls)
 
     @property
     def _models(self) -> Any:
         return self._client.aio.models
 
-    async def _stream(self, fields: Mapping[str, Any], answer: PartialAnswer, cuts: bool) -> None:
+    async def _stream(
+        self, fields: Mapping[str, Any], answer: PartialAnswer, calls: list[OpenCall], cuts: bool
+    ) -> None:
         stream = await self._models.generate_content_stream(**fields)
 
         def read(chunk: Any) -> None:
-            read_chunk(_plain(chunk), answer)
+            read_chunk(_plain(chunk), answer, calls)
 
         await read_stream(stream, read, answer, close=stream.aclose, cuts=cuts)
 
@@ -126,6 +150,8 @@ GEMINI = Provider(
     needs_key=True,
     errors=COMMON,
     stop_strings="closing tags by inference, others by the client",
+    hosted_code=True,
+    no_hosted_code=r"(models/)?(gemini-(1\.0|pro\b|embedding)|embedding|imagen|veo)",
     videos=True,
     continues=False,
     dialect="native",

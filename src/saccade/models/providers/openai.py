@@ -24,6 +24,7 @@ from saccade.models.base import MediaReader, Request
 from saccade.models.endpoint import Endpoint, endpoint_of
 from saccade.models.failures import RefusedParameterError
 from saccade.models.hosted import DISPENSABLE, HostedModel, read_stream
+from saccade.models.hosted_calls import refuse_hosted
 from saccade.models.openai_wire import Server, read_body, request_fields
 from saccade.models.registry import PROVIDERS
 from saccade.models.retry import OutageError
@@ -51,6 +52,7 @@ class OpenAIModel(HostedModel):
         super().__init__(self._server, endpoint, "openai", client="AsyncOpenAI", api_key=api_key)
 
     def _fields(self, request: Request, media: MediaReader, without: Collection[str]) -> dict[str, Any]:
+        refuse_hosted(request, self.name)
         return request_fields(request, media, self._server, without=without)
 
     def _after(self, refusal: ModelRefusedError, request: Request, fields: Mapping[str, Any]) -> Request:

@@ -16,6 +16,7 @@ from saccade.record.content import Message
 from saccade.record.trajectory import Trajectory
 from saccade.record.turn import Turn
 from saccade.sft.formats.atif_content import RUN_PYTHON, SPACE, to_content
+from saccade.sft.formats.atif_hosted import hosted_calls
 from saccade.sft.formats.row_files import Row
 
 VERSION: Final = "ATIF-v1.8"
@@ -88,21 +89,26 @@ def _request_step(message: Message, paths: Mapping[str, str]) -> Row:
 
 
 def _turn_step(turn: Turn, number: int, paths: Mapping[str, str]) -> Row:
-    held = {"text", "observation", "request", "tokens", *METRICS.values()}
+    held = {"text", "observation", "request", "tokens", "hosted", *METRICS.values()}
     call = _call(turn, number)
     own = {"as": "turn", **kept(turn, {*held, "action"} if call else held)}
     if tokens := kept(turn.tokens, COUNTS.values()):
         own["tokens"] = tokens
     step: Row = {"source": "agent", "message": turn.text, "extra": {SPACE: own}}
+    calls, results = hosted_calls(turn.hosted, number, paths)
     if call is not None:
-        step["tool_calls"] = [call]
+        calls.append(call)
     if turn.observation is not None:
         result = {
             "content": to_content(turn.observation.parts, paths),
             "extra": {SPACE: {"message": kept(turn.observation, {"parts"})}},
         }
         answers = {"source_call_id": call["tool_call_id"]} if call is not None else {}
-        step["observation"] = {"results": [{**answers, **result}]}
+        results.append({**answers, **result})
+    if calls:
+        step["tool_calls"] = calls
+    if results:
+        step["observation"] = {"results": results}
     if metrics := _metrics(turn):
         step["metrics"] = metrics
     return step
