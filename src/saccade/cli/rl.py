@@ -31,7 +31,7 @@ EPILOG = (
 
 @app.command(epilog=EPILOG)
 def rl(
-    recipe: shared.Recipe,
+    recipe: shared.RecipeArgument,
     model: shared.ModelOption = None,
     tasks: Annotated[
         list[str] | None,

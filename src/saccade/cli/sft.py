@@ -27,7 +27,7 @@ EPILOG = (
 
 @app.command(epilog=EPILOG)
 def sft(
-    recipe: shared.Recipe,
+    recipe: shared.RecipeArgument,
     data: Annotated[
         list[str] | None, typer.Option(help="Run folder to learn from. May be repeated; the order counts.")
     ] = None,

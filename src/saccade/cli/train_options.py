@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from saccade.cli.train_screen import TrainScreen
     from saccade.training.memory.plan import MemoryPlan
 
-Recipe: TypeAlias = Annotated[str, typer.Argument(help="Name of a recipe (`list` names them), or a TOML file.")]
+RecipeArgument: TypeAlias = Annotated[str, typer.Argument(help="Name of a recipe (`list` names them), or a TOML file.")]
 ModelOption: TypeAlias = Annotated[
     str | None, typer.Option(help="Checkpoint to begin with: a folder, a name on the hub, or `tiny`.")
 ]

@@ -37,7 +37,7 @@ _named: dict[str, Dialect] = {}
 
 
 def load_dialect(name: str) -> Dialect:
-    """The dialect that `wanted` names: an id, or code of the user's own (`file.py:NAME`, `module:NAME`).
+    """The dialect that `name` names: an id, or code of the user's own (`file.py:NAME`, `module:NAME`).
 
     Raises:
         RegistryError: nothing has that id or preset (suggests the nearest), it cannot be imported, it is no dialect, or
