@@ -80,7 +80,7 @@ def flatten(trajectory: Trajectory) -> Conversation:
     held_ = held(trajectory)
     if any(not turn.text for turn in held_.turns):
         raise RecordError("a turn in which the model wrote nothing has no line in a conversation")
-    if any(turn.hosted for turn in held_.turns):
+    if any(turn.hosted for turn in trajectory.turns):
         raise RecordError("its code ran in the provider's own sandbox, for which a conversation has no line")
     messages = conversation(held_.prompt, held_.turns)
     task = held_.task
