@@ -75,6 +75,7 @@ def test_the_provider_is_asked_to_run_the_code_and_it_is_recorded(store: MediaSt
     assert (found.answer, found.stop) == ("red", StopReason.ANSWERED)
     [turn] = found.turns
     assert [call.code for call in turn.hosted] == ["look()"]
+    assert found.provenance.state_policy == ""  # nothing of ours ran
     assert turn.executions == (turn.hosted[0].execution,)
     assert turn.hosted[0].execution.pictures[0].image in list(found.media())
 
