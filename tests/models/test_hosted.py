@@ -200,13 +200,14 @@ async def test_errors_of_claudes_sandbox(box: SandboxServer, store: MediaStore, 
 
 
 async def test_a_paused_turn_goes_back_as_it_came(box: SandboxServer, store: MediaStore) -> None:
-    first = [text("Looking. "), use("bash_code_execution", {"command": "ls"}), bash_result("image_0.png\n")]
+    thought = {"type": "thinking", "thinking": "Hm.", "signature": "sealed"}
+    first = [thought, text("Looking. "), use("bash_code_execution", {"command": "ls"}), bash_result("image_0.png\n")]
     second = [use("bash_code_execution", {"command": "crop"}, 2), bash_result("", at=2), text("<answer>red</answer>")]
-    box.will(blocks(*first, reason="pause_turn"), blocks(*second))
+    box.will(blocks(*first, text(" "), reason="pause_turn"), blocks(*second))
     heard_: list[str] = []
     answer = await asked(box, store, "anthropic", on_text=heard_.append)
-    assert answer.text == "".join(heard_) == "Looking. <answer>red</answer>"
-    assert [(call.code, call.at) for call in answer.hosted] == [("ls", 9), ("crop", 9)]
+    assert answer.text == "".join(heard_) == "Looking.  <answer>red</answer>"
+    assert [(call.code, call.at) for call in answer.hosted] == [("ls", 9), ("crop", 10)]
     again = box.bodies[1]
     assert again["container"] == "container_1"
     assert "container" not in box.bodies[0]

@@ -126,6 +126,8 @@ def _block(role: str, block: Body) -> None:
         for inner in block.get("content", ()):
             _require(inner["type"] in ("text", "image"), "a result holds texts and pictures")
             _block("user", inner)
+    elif kind == "thinking":
+        _require(role == "assistant" and block["signature"] and block["thinking"], "a thought is whole and signed")
     elif kind == "container_upload":
         _require(role == "user" and block["file_id"], "an upload is the user's and names a file")
     elif kind == "server_tool_use":

@@ -205,6 +205,10 @@ def blocks(*content: dict[str, Any], reason: str = "end_turn", container: str = 
         if block["type"] == "text":
             opened["text"] = ""
             deltas = [{"type": "text_delta", "text": letter} for letter in block["text"]]
+        elif block["type"] == "thinking":
+            opened |= {"thinking": "", "signature": ""}
+            deltas = [{"type": "thinking_delta", "thinking": block["thinking"]}]
+            deltas.append({"type": "signature_delta", "signature": block["signature"]})
         elif block["type"] == "server_tool_use":
             opened["input"] = {}
             whole = block["input"] if isinstance(block["input"], str) else json.dumps(block["input"])

@@ -1,4 +1,4 @@
-"""`saccade export`: a run as a table, as spans or as task folders, or a training run's checkpoint as a model."""
+"""`saccade export`: a run as a table or as spans, or a training run's checkpoint as a model."""
 
 from __future__ import annotations
 

@@ -34,13 +34,19 @@ _STATUSES: Final = {
 """Of the tool's own errors; any other is an error of the call."""
 
 
+_GROWS: Final = {"text_delta": "text", "thinking_delta": "thinking", "signature_delta": "signature"}
+"""Kind of a piece -> the field of its block that it makes longer."""
+
+
 def hosted_fields(fields: Mapping[str, Any], uploads: list[str], container: str, said: list[Any]) -> dict[str, Any]:
     """The fields of a request with the tool, the uploaded files beside the question, and the paused turn `said`."""
     messages = [dict(message) for message in fields["messages"]]
     files = [{"type": "container_upload", "file_id": name} for name in uploads]
     last = max(index for index, message in enumerate(messages) if message["role"] == "user")
     messages[last]["content"] = [*messages[last]["content"], *files]
-    paused = [{"role": "assistant", "content": said}] if said else []
+    # The API gives blank texts, and does not take them.
+    back = [block for block in said if block["type"] != "text" or block["text"].strip()]
+    paused = [{"role": "assistant", "content": back}] if back else []
     more = {"container": container} if container else {}
     return {**fields, "messages": [*messages, *paused], "tools": [dict(TOOL)], **more}
 
@@ -91,8 +97,9 @@ class SandboxReader(EventReader):
         if delta["type"] == "input_json_delta" and index in self._json:
             self._json[index] += delta["partial_json"]
             return
-        if delta["type"] == "text_delta":
-            self.said[index]["text"] = (self.said[index].get("text") or "") + delta["text"]
+        grows = _GROWS.get(delta["type"])
+        if grows is not None:
+            self.said[index][grows] = (self.said[index].get(grows) or "") + delta[grows]
         super()._add(index, delta)
 
     def _seal(self, index: int) -> None:

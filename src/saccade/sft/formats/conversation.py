@@ -80,8 +80,6 @@ def flatten(trajectory: Trajectory) -> Conversation:
     held_ = held(trajectory)
     if any(not turn.text for turn in held_.turns):
         raise RecordError("a turn in which the model wrote nothing has no line in a conversation")
-    if any(turn.hosted for turn in held_.turns):
-        raise RecordError("its code ran in the provider's own sandbox, for which a conversation has no line")
     messages = conversation(held_.prompt, held_.turns)
     task = held_.task
     return Conversation(
@@ -117,7 +115,13 @@ def unflatten(talk: Conversation) -> Trajectory:
 
 
 def held(trajectory: Trajectory) -> Trajectory:
-    """`trajectory` without what conversations do not hold; see the module's head. Raises as `dialect_of`."""
+    """`trajectory` without what conversations do not hold; see the module's head.
+
+    Raises:
+        RecordError: as `dialect_of`, or a provider's own sandbox ran its code, so that its texts are not the whole.
+    """
+    if any(turn.hosted for turn in trajectory.turns):
+        raise RecordError("its code ran in the provider's own sandbox, for which a conversation has no line")
     dialect = dialect_of(trajectory.provenance.dialect)
     prompt = _joined(trajectory.prompt)
     task = trajectory.task
