@@ -7,11 +7,17 @@ import re
 from typing import Any
 
 from fastapi import Response
-from tests.models.wire_server import chat
+from tests.models.wire_sandbox import bash_result, blocks, text, use
+from tests.models.wire_server import chat, messages
 
 
 async def follows_the_form(body: dict[str, Any]) -> Response:
-    """The reply that is asked for; to every other question the answer EXIT."""
+    """The reply that is asked for; to every other question the answer EXIT. Claude uses its sandbox if it has one."""
+    if any(tool.get("type", "").startswith("code_execution") for tool in body.get("tools") or ()):
+        look = use("bash_code_execution", {"command": "python -c 'print(1)'"})
+        return await blocks(text("I look."), look, bash_result("1\n"), text("<answer>EXIT</answer>"))(body)
+    if str(body.get("model")).startswith("claude"):
+        return await messages(text=_reply(json.dumps(body["messages"])))(body)
     return await chat(_reply(json.dumps(body["messages"])))(body)
 
 

@@ -28,7 +28,7 @@ LAYERS = {
     **dict.fromkeys(("generate", "rewards", "training"), 5),
     "env": 6,
     **dict.fromkeys(("evals", "rl", "sft"), 7),
-    "report": 8,
+    **dict.fromkeys(("report", "exchange"), 8),
     "serve": 9,
     **dict.fromkeys(("bench", "reproduce"), 10),
     "cli": 11,

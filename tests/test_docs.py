@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from PIL import Image
 from tests.docs_teacher import follows_the_form
-from tests.models.wire_server import running
+from tests.models.wire_sandbox import sandbox_running
 
 ROOT = Path(__file__).resolve().parent.parent
 FENCE = re.compile(r"^```(\w+)[ ]+runnable([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -68,7 +68,7 @@ def test_blocks_run_as_they_stand(page: Path, slow: bool, tmp_path: Path) -> Non
         if block.name:
             (tmp_path / block.name).write_text(block.text, encoding="utf-8")
     draw(tmp_path)
-    with running() as server:
+    with sandbox_running() as server:
         server.will(follows_the_form)
         for number, block in enumerate(block for block in found if not block.name):
             program = tmp_path / f"block_{number}.{block.language}"

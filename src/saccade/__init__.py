@@ -232,6 +232,6 @@ if not TYPE_CHECKING:  # so that a type checker refuses a name that is not there
             return import_module("importlib.metadata").version("saccade")
         if name not in _HOMES:
             raise AttributeError(f"module 'saccade' has no attribute {name!r}")
-        found = getattr(import_module(f"saccade.{_HOMES[name]}"), name)
-        globals()[name] = found  # from now on an ordinary attribute
-        return found
+        value = getattr(import_module(f"saccade.{_HOMES[name]}"), name)
+        globals()[name] = value  # from now on an ordinary attribute
+        return value

@@ -66,6 +66,13 @@ def test_a_checkpoint_knows_what_it_learned_most(tmp_path: Path) -> None:
         ("tiny", "native", "none"),
         ("openai:gpt-4.1", "thyme", "cannot"),
         ("compatible:m@http://h:1/v1", "thyme", "cannot"),
+        ("vllm:m@http://h:1/v1", "hosted", "vllm has none"),
+        ("openai:gpt-4.1", "hosted", "openai has none"),
+        ("tiny", "hosted", "tiny has none"),
+        ("scripted:a.json", "hosted", "scripted has none"),
+        ("anthropic:claude-3-haiku-20240307", "hosted", "claude-3-haiku-20240307 cannot have that"),
+        ("responses:gpt-3.5-turbo", "hosted", "cannot have that"),
+        ("gemini:gemini-1.0-pro", "hosted", "cannot have that"),
     ],
 )
 def test_what_cannot_work_is_refused(model: str, dialect: str, match: str) -> None:
@@ -74,7 +81,11 @@ def test_what_cannot_work_is_refused(model: str, dialect: str, match: str) -> No
 
 
 def test_all_else_is_let_through() -> None:
+    for model in ("responses:gpt-5.4", "anthropic:claude-opus-4-8", "gemini:gemini-3-flash", "replay:FILE.jsonl"):
+        check_speaks(model, load_dialect("hosted"))
     for name in DIALECTS.ids():
+        if name.startswith("hosted"):
+            continue
         check_speaks("vllm:m@http://h:1/v1", load_dialect(name))
         if not name.startswith("thyme"):
             check_speaks("openai:gpt-4.1", load_dialect(name))

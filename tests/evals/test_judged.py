@@ -8,8 +8,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.models.wire_server import WireServer, chat, slow
+from tests.models.wire_server import WireServer, chat, slow, status
 
+import saccade
 from saccade.errors import ModelLostError, ModelRefusedError, SaccadeError, SettingsError
 from saccade.evals import judged as judged_module
 from saccade.evals import run as run_module
@@ -223,6 +224,24 @@ async def test_regrading_takes_the_rules_of_its_judge(tmp_path: Path, judge: Jud
     assert (kept.attempts, kept.seconds, kept.concurrent) == (1, 5, 0)
     with pytest.raises(SettingsError, match="is about a judge, and none is asked"):
         await asyncio.to_thread(regrade, tmp_path / "run", Regrading(judge_rules=("attempts=1",)))
+
+
+async def test_regrading_from_python_takes_them_too(tmp_path: Path, server: WireServer) -> None:
+    tasks = write_tasks(tmp_path / "tasks", 1)
+    await evaluate(settings(tasks), tmp_path / "run", player=oracle)
+    run, name = saccade.open_evaluation(tmp_path / "run"), f"compatible:judge@{server.url}/v1"
+    server.will(status(503, "busy"), chat(text="hm"))
+    limits = {"attempts": 1, "concurrent": 3, "retry": {"tries": 2, "first_seconds": 0}}
+    run.regrade(judge=name, judge_rules=limits)
+    assert len(server.bodies) == 2  # one attempt, of two tries
+    run.regrade(judge=name, judge_rules={"retry": {"tries": 1}})  # the rest stays as it was
+    kept = run.settings
+    assert (kept.judge_rules.attempts, kept.judge_rules.concurrent) == (1, 3)
+    assert (kept.retry.tries, kept.retry.first_seconds) == (1, 0)
+    with pytest.raises(SettingsError, match="atempts"):
+        run.regrade(judge=name, judge_rules={"atempts": 1})
+    with pytest.raises(SettingsError, match="attempts is about a judge"):
+        run.regrade(judge_rules=limits)
 
 
 async def test_a_stored_run_gets_a_judge_and_does_not_lose_it(tmp_path: Path, judge: Judge) -> None:

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 from PIL import Image
 from tests.models.helpers import endpoint
+from tests.models.wire_gemini import called, generated
+from tests.models.wire_responses import function_call, message, reasoning, responded
 from tests.models.wire_server import Behaviour, WireServer, chat, messages
 
 from saccade.dialects.base import Dialect
@@ -21,7 +23,9 @@ from saccade.episode.plan import Plan
 from saccade.media.store import MediaStore
 from saccade.models.base import Completion, Model
 from saccade.models.providers.anthropic import AnthropicModel
+from saccade.models.providers.gemini import GeminiModel
 from saccade.models.providers.openai import OpenAIModel
+from saccade.models.providers.responses import ResponsesModel
 from saccade.models.replay import ReplayModel
 from saccade.models.scripted import ScriptedModel
 from saccade.record.action import ToolCall
@@ -74,6 +78,20 @@ def said_by_claude(number: int, text: str, name: str, arguments: dict[str, Any])
     return messages(text=text, reason="tool_use", tool=tool)
 
 
+def said_by_gemini(number: int, text: str, name: str, arguments: dict[str, Any]) -> Behaviour:
+    return generated(*([text] if text else []), called(name, arguments, call_id=f"c{number}"))
+
+
+def said_by_responses(number: int, text: str, name: str, arguments: dict[str, Any]) -> Behaviour:
+    call = {**function_call(name, json.dumps(arguments)), "call_id": f"c{number}"}
+    return responded(*([message(text)] if text else []), reasoning("sealed"), call)
+
+
+def asked_with(body: dict[str, Any]) -> Any:
+    """The conversation of a request, wherever the protocol has it."""
+    return next(body[name] for name in ("messages", "contents", "input") if name in body)
+
+
 def scripted() -> ScriptedModel:
     replies = [
         Completion(text, FinishReason.TOOL_CALL, (ToolCall(name=name, arguments=arguments, call_id=f"c{number}"),))
@@ -91,6 +109,16 @@ SPEAKERS: dict[str, Speaker] = {
         said_by_claude,
         messages(text=ANSWER),
     ),
+    "gemini": (
+        lambda url: GeminiModel(endpoint(url, model="gemini-3-flash"), api_key="k"),
+        said_by_gemini,
+        generated(ANSWER),
+    ),
+    "responses": (
+        lambda url: ResponsesModel(endpoint(url + "/v1", model="gpt-5.4"), api_key="k"),
+        said_by_responses,
+        responded(message(ANSWER)),
+    ),
 }
 
 
@@ -101,7 +129,15 @@ def speaker(request: pytest.FixtureRequest) -> Speaker:
 
 def spoken(trajectory: Trajectory) -> list[Any]:
     """What must not depend on the backend."""
-    return [(turn.text, turn.calls, turn.action, turn.observation, turn.request) for turn in trajectory.turns]
+    return [
+        (turn.text, *unsealed(turn.calls), *unsealed([turn.action]), turn.observation, turn.request)
+        for turn in trajectory.turns
+    ]
+
+
+def unsealed(said: Iterable[Any]) -> list[Any]:
+    """Without what only one backend can read."""
+    return [call.model_copy(update={"sealed": None}) if isinstance(call, ToolCall) else call for call in said]
 
 
 async def test_the_loop_and_the_wire_agree(server: WireServer, store: MediaStore, speaker: Speaker) -> None:
@@ -134,7 +170,7 @@ async def test_each_request_begins_with_the_one_before(server: WireServer, store
     model = make(server.url)
     await play(plan(store), model, store)
     await model.close()
-    asked = [body["messages"] for body in server.bodies]
+    asked = [asked_with(body) for body in server.bodies]
     assert len(asked) == 4
     for before, after in pairwise(asked):
         assert after[: len(before)] == before
@@ -171,7 +207,7 @@ async def test_the_last_request_follows_the_results(server: WireServer, store: M
     await model.close()
     assert (live.answer, live.stop) == ("red", StopReason.ANSWERED)
     assert live.turns[1].request is not None
-    last = server.bodies[-1]["messages"][-1]
+    last = asked_with(server.bodies[-1])[-1]
     assert live.turns[1].request.text in json.dumps(last, ensure_ascii=False)
 
 

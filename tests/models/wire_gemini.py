@@ -30,8 +30,9 @@ def generated(*parts: str | dict[str, Any], finish: str = "STOP", **candidate: A
         if not body.get("stream"):
             content = {"role": "model", "parts": whole}
             return JSONResponse({**frame, "candidates": [{"content": content, **end}], "usageMetadata": USAGE})
-        pieces = [{"text": letter} for part in whole for letter in part.get("text", "") if len(part) == 1]
-        pieces += [part for part in whole if "text" not in part or len(part) > 1]
+        pieces: list[dict[str, Any]] = []
+        for part in whole:
+            pieces += [{"text": letter} for letter in part["text"]] if set(part) == {"text"} else [part]
         chunks = [{**frame, "candidates": [{"content": {"role": "model", "parts": [part]}}]} for part in pieces]
         chunks.append({**frame, "candidates": [{"content": {"role": "model", "parts": []}, **end}]})
         chunks[-1]["usageMetadata"] = USAGE

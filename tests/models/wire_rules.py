@@ -102,8 +102,9 @@ def _messages(body: Body) -> None:
         before = role
     _require(not pending, f"calls without a result: {pending}")
     _require(body.get("tools") or not seen, "calls only with tools")
+    _require(_has_sandbox(body) or "container" not in body, "container only with a tool that has one")
     _require(body.get("tools") or "tool_choice" not in body, "tool_choice only with tools")
-    if before == "assistant":
+    if before == "assistant" and not _has_sandbox(body):
         _require(not _NO_PREFILL.match(body["model"]), "This model does not support assistant message prefill.")
         text = messages[-1]["content"][-1]["text"]
         _require(text == text.rstrip(), "final assistant content cannot end with trailing whitespace")
@@ -125,8 +126,20 @@ def _block(role: str, block: Body) -> None:
         for inner in block.get("content", ()):
             _require(inner["type"] in ("text", "image"), "a result holds texts and pictures")
             _block("user", inner)
+    elif kind == "thinking":
+        _require(role == "assistant" and block["signature"] and block["thinking"], "a thought is whole and signed")
+    elif kind == "container_upload":
+        _require(role == "user" and block["file_id"], "an upload is the user's and names a file")
+    elif kind == "server_tool_use":
+        _require(role == "assistant" and isinstance(block["input"], dict), "a call of the server's is an object")
+    elif kind.endswith("code_execution_tool_result"):
+        _require(role == "assistant" and block["tool_use_id"] and block["content"]["type"], "a result is whole")
     else:
         raise _BrokenRuleError(f"unknown block {kind!r}")
+
+
+def _has_sandbox(body: Body) -> bool:
+    return any(tool.get("type", "").startswith("code_execution_") for tool in body.get("tools", ()))
 
 
 # generateContent. The service takes names of fields in either spelling; the client leaves some in the older one.

@@ -34,6 +34,14 @@ def env(made: Environment) -> None:
     made.run("python", "-c", document.partition("```python runnable slow\n")[2].partition("```")[0])
 
 
+def otel(made: Environment) -> None:
+    Image.new("RGB", (64, 48), "red").save(made.folder / "photo.png")
+    (made.folder / "script.json").write_text('["<answer>red</answer>"]', encoding="utf-8")
+    asked = ("photo.png", "Which colour?", "--model", "scripted:script.json", "--dialect", "direct")
+    made.run("saccade", "ask", *asked, "--out", "run")
+    assert made.run("saccade", "export", "run", "--to", "otel").startswith("2 spans")
+
+
 def data(made: Environment) -> None:
     made.run(
         "saccade", "eval", "touching-circles", "--n", "2", "--model", "solver", "--dialect", "direct", "--out", "r"
@@ -138,7 +146,7 @@ def train(made: Environment) -> None:
     assert (made.folder / "sft" / "model" / "config.json").is_file()
 
 
-LIGHT: tuple[Callable[[Environment], None], ...] = (models, env, data, video, ocr, math, serve)
+LIGHT: tuple[Callable[[Environment], None], ...] = (models, env, data, video, ocr, math, serve, otel)
 
 
 @pytest.mark.slow

@@ -18,6 +18,7 @@ from saccade.record.execution import (
     ExecutionRepair,
     ExecutionTimings,
 )
+from saccade.record.hosted_call import HostedCall
 from saccade.record.score import Score
 from saccade.record.status import Status
 from saccade.record.task import AnswerType, EvidenceBox, NamedMedia, Task
@@ -75,6 +76,18 @@ executions = st.builds(
 )
 
 
+hosted_calls = st.builds(
+    HostedCall,
+    tool=names,
+    language=st.sampled_from(["python", "bash", "json"]),
+    code=texts,
+    at=st.integers(0, 20),
+    call_id=st.none() | texts,
+    container=texts,
+    execution=executions,
+)
+
+
 @st.composite
 def turns(draw: st.DrawFn) -> Turn:
     ids = draw(st.none() | st.lists(st.integers(0, 2**40), max_size=4))
@@ -87,6 +100,7 @@ def turns(draw: st.DrawFn) -> Turn:
         logprobs=None if logprobs is None else tuple(logprobs),
         action=action,
         execution=draw(st.none() | executions) if ran else None,
+        hosted=() if ran else draw(tuples(hosted_calls)),
         observation=draw(st.none() | messages),
         tokens=draw(st.builds(TokenCounts, sampled=counts, context=counts, observation_visual=counts)),
         finish_reason=draw(st.none() | st.sampled_from(FinishReason)),

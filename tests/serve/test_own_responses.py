@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
 
 pytest.importorskip("openai")
@@ -10,10 +13,14 @@ from tests.serve.agents import TOKEN, serving, two_turns
 
 from saccade.models.providers.responses import ResponsesModel
 from saccade.models.scripted import ScriptedModel
+from saccade.record.action import Answer
+from saccade.record.execution import Execution
+from saccade.record.hosted_call import HostedCall
 from saccade.record.status import Status
-from saccade.record.turn import FinishReason
+from saccade.record.turn import FinishReason, Turn
 from saccade.sandbox.result import RunResult
 from saccade.sandbox.scripted import ScriptedSandbox
+from saccade.serve.openai_responses import _items
 
 
 @pytest.mark.parametrize("streamed", [False, True])
@@ -28,3 +35,11 @@ async def test_an_agent_answers_another_loop(streamed: bool) -> None:
     assert (answer.finish, answer.model) == (FinishReason.STOP, "agent")
     assert answer.usage.sampled_tokens
     assert "".join(heard) == (answer.text if streamed else "")
+
+
+def test_calls_of_a_providers_sandbox_are_items_too() -> None:
+    run = Execution(status=Status.ERROR, stdout="1", traceback="no")
+    turn = Turn(text="x", action=Answer(text="x"), hosted=(HostedCall(tool="t", code="print(1)", execution=run),))
+    asked: Any = SimpleNamespace(with_outputs=True)
+    _, item = _items(turn, asked, play=None)  # type: ignore[arg-type]
+    assert (item["code"], item["outputs"]) == ("print(1)", [{"type": "logs", "logs": "1\nno"}])

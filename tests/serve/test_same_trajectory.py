@@ -1,10 +1,18 @@
-"""A request to a server gives the trajectory that the drivers and the environment give for the same model."""
+"""One conformance test of the loop: every face gives the trajectory that the async driver gives for the same model.
+
+A face is a function of a `Scene` and a line in `FACES`. What it gives is compared with the async driver's trajectory of
+the same task, times apart: prompt, texts, actions, executions, observations, end, and where it came from.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import base64
+import json
 import sys
+from asyncio.subprocess import PIPE
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +24,7 @@ from tests.env.support import result
 from tests.env.test_same_trajectory import PROGRAMS, by_env, replies, timeless, written
 from tests.serve.agents import asking, client, serving
 
+from saccade.dialects.base import Dialect
 from saccade.dialects.registry import load_dialect
 from saccade.env import LookAgainEnv
 from saccade.env.playing import MODEL
@@ -24,35 +33,136 @@ from saccade.episode.drive_sync import SyncPlayer
 from saccade.episode.plan import Plan, limits_with
 from saccade.media.store import MediaStore
 from saccade.record.action import Answer, Code
-from saccade.record.trajectory import Trajectory
-from saccade.sandbox.base import Sandbox
+from saccade.record.codec import read_lines
+from saccade.record.task import NamedMedia, Task
+from saccade.record.trajectory import EpisodeLimits, Trajectory
 from saccade.sandbox.local import LocalSandbox
 from saccade.sandbox.scripted import ScriptedSandbox
 
 WALL_SECONDS = 300.0
+URL: str = asking()[0]["content"][0]["image_url"]["url"]
 
 
-async def served(
-    dialect: str, texts: list[str], last: str, url: str, box: Sandbox, store: MediaStore, stream: bool
-) -> Trajectory:
-    """The trajectory that a server sends back; its pictures are put into `store`."""
+@dataclass(frozen=True)
+class Scene:
+    """A question with one picture, and what a model says to it."""
+
+    name: str
+    """Of the dialect."""
+    real: bool
+    """Whether code runs in the local sandbox, or a function stands for one."""
+    folder: Path
+
+    @property
+    def dialect(self) -> Dialect:
+        return load_dialect(self.name)
+
+    @property
+    def store(self) -> MediaStore:
+        return MediaStore(self.folder / "media")
+
+    @property
+    def picture(self) -> bytes:
+        return base64.b64decode(URL.partition(",")[2])
+
+    @property
+    def task(self) -> Task:
+        part = self.store.put_bytes(self.picture)
+        return Task(id="t", question="Which?", media=(NamedMedia(name="photo", part=part),))
+
+    @property
+    def limits(self) -> EpisodeLimits:
+        return limits_with(self.dialect.limits, wall_seconds=WALL_SECONDS)
+
+    @property
+    def texts(self) -> list[str]:
+        """What the model writes; the last of them as often as it is asked."""
+        said = [written(self.dialect, Code(code=code)) for code in PROGRAMS]
+        return [*said, written(self.dialect, Answer(text="red"))]
+
+    def model(self) -> Any:
+        *texts, last = self.texts
+        return replies(texts, last)
+
+    def box(self) -> Any:
+        return LocalSandbox(limits=self.dialect.sandbox) if self.real else ScriptedSandbox(result)
+
+
+async def by_driver(scene: Scene, task: Task | None = None) -> Trajectory:
+    plan = Plan(task or scene.task, scene.dialect, given_limits=scene.limits)
+    async with scene.box() as lent:
+        return await run_episode(plan, scene.model(), lent, scene.store)
+
+
+async def by_sync_driver(scene: Scene) -> Trajectory:
+    plan = Plan(scene.task, scene.dialect, given_limits=scene.limits)
+    with SyncPlayer(scene.model(), scene.box(), scene.store) as player:
+        return await asyncio.to_thread(player.play, plan)
+
+
+async def by_environment(scene: Scene) -> Trajectory:
+    env = LookAgainEnv([scene.task], scene.name, scene.store, sandbox=scene.box, limits=scene.limits)
+    try:
+        return await asyncio.to_thread(by_env, env, scene.model())
+    finally:
+        env.close()
+
+
+def by_server(*, stream: bool) -> Callable[[Scene], Awaitable[Trajectory]]:
+    async def face(scene: Scene) -> Trajectory:
+        base = {"dialect": scene.name}
+        async with scene.box() as lent:
+            models = {MODEL: scene.model()}
+            async with serving(models, sandbox=lent, base=base, request_seconds=WALL_SECONDS) as address:
+                own = await _asked(address, stream=stream)
+        for picture in own["media"].values():
+            scene.store.put_blob(base64.b64decode(picture.partition(",")[2]))
+        return Trajectory.model_validate(own["trajectory"])
+
+    return face
+
+
+async def _asked(address: str, *, stream: bool) -> dict[str, Any]:
+    """The field `saccade` of the answer."""
     body: dict[str, Any] = {"saccade": {"trajectory": True, "media": True}}
-    base = {"dialect": dialect}
-    models = {MODEL: replies(texts, last)}
-    async with serving(models, sandbox=box, base=base, request_seconds=WALL_SECONDS) as address:
-        async with client(address) as asked:
-            ask = asked.chat.completions.create
-            if stream:
-                events = await ask(model=MODEL, messages=asking("Which?", url), stream=True, extra_body=body)
-                own = [chunk.saccade async for chunk in events if hasattr(chunk, "saccade")][-1]
-            else:
-                own = (await ask(model=MODEL, messages=asking("Which?", url), extra_body=body)).saccade  # type: ignore[attr-defined]
-    for picture in own["media"].values():
-        store.put_blob(base64.b64decode(picture.partition(",")[2]))
-    return Trajectory.model_validate(own["trajectory"])
+    async with client(address) as asked:
+        ask = asked.chat.completions.create
+        if stream:
+            events = await ask(model=MODEL, messages=asking("Which?", URL), stream=True, extra_body=body)
+            return [chunk.saccade async for chunk in events if hasattr(chunk, "saccade")][-1]  # type: ignore[no-any-return]
+        answer = await ask(model=MODEL, messages=asking("Which?", URL), extra_body=body)
+        return answer.saccade  # type: ignore[attr-defined,no-any-return]
 
 
-@pytest.mark.parametrize("stream", [False, True])
+async def by_ask(scene: Scene) -> Trajectory:
+    """`saccade ask`: its model is a file, and its record also holds the settings of the command."""
+    (scene.folder / "photo.png").write_bytes(scene.picture)
+    (scene.folder / "script.json").write_text(json.dumps(scene.texts), encoding="utf-8")
+    command = [str(scene.folder / "photo.png"), "Which?", "--model", f"scripted:{scene.folder / 'script.json'}"]
+    command += ["--dialect", scene.name, "--out", str(scene.folder / "run"), "--json"]
+    command += ["--set", f"limits.wall_seconds={WALL_SECONDS:g}"]
+    play = await asyncio.create_subprocess_exec(sys.executable, "-m", "saccade", "ask", *command, stdout=PIPE)
+    assert await play.wait() == 0
+    [found] = read_lines(scene.folder / "run" / "trajectories.jsonl", Trajectory)
+    kept = MediaStore(scene.folder / "run" / "media")
+    for part in found.media():
+        scene.store.put_blob(kept.get_bytes(part.sha256))
+    named = {"settings": "", "model": MODEL, "model_revision": MODEL}
+    return found.model_copy(update={"provenance": found.provenance.model_copy(update=named)})
+
+
+FACES: dict[str, Callable[[Scene], Awaitable[Trajectory]]] = {
+    "the sync driver": by_sync_driver,
+    "the environment": by_environment,
+    "saccade serve": by_server(stream=False),
+    "saccade serve, as a stream": by_server(stream=True),
+    "saccade ask": by_ask,
+}
+ONLY_REAL = ("saccade ask",)
+"""Faces that cannot be given a function as their sandbox."""
+
+
+@pytest.mark.parametrize("face", FACES)
 @pytest.mark.parametrize(
     ("dialect", "real"),
     [
@@ -62,31 +172,14 @@ async def served(
         pytest.param("codedance:repo", True, marks=pytest.mark.slow),
     ],
 )
-async def test_four_faces_one_trajectory(dialect: str, real: bool, stream: bool, tmp_path: Path) -> None:
+async def test_every_face_gives_the_drivers_trajectory(dialect: str, real: bool, face: str, tmp_path: Path) -> None:
     if real and sys.platform != "linux":
         pytest.skip("the local sandbox is for Linux")
-    ready = load_dialect(dialect)
-    texts = [written(ready, Code(code=code)) for code in PROGRAMS]
-    last = written(ready, Answer(text="red"))
-    store = MediaStore(tmp_path)
-
-    def box() -> Any:
-        return LocalSandbox(limits=ready.sandbox) if real else ScriptedSandbox(result)
-
-    url = asking()[0]["content"][0]["image_url"]["url"]
-    async with box() as lent:
-        asked = await served(dialect, texts, last, url, lent, store, stream)
-    limits = limits_with(ready.limits, wall_seconds=WALL_SECONDS)
-    plan = Plan(asked.task, ready, given_limits=limits)
-    async with box() as lent:
-        first = await run_episode(plan, replies(texts, last), lent, store)
-    with SyncPlayer(replies(texts, last), box(), store) as player:
-        second = await asyncio.to_thread(player.play, plan)
-    env = LookAgainEnv([asked.task], dialect, store, sandbox=box, limits=limits)
-    try:
-        third = await asyncio.to_thread(by_env, env, replies(texts, last))
-    finally:
-        env.close()
-    assert timeless(asked) == timeless(first) == timeless(second) == timeless(third)
-    assert asked.answer == "red"
-    assert len(asked.turns) == len(PROGRAMS) + 1
+    if face in ONLY_REAL and not real:
+        return  # played with the real sandbox
+    scene = Scene(dialect, real, tmp_path)
+    found = await FACES[face](scene)
+    expected = await by_driver(scene, found.task)
+    assert timeless(found) == timeless(expected)
+    assert found.answer == "red"
+    assert len(found.turns) == len(PROGRAMS) + 1

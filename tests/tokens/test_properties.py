@@ -25,7 +25,7 @@ from saccade.tokens.segments import SegmentKind, TokenTrajectory, truncate
 ALL_DIALECTS = [
     f"{entry}:{preset}" if preset else entry
     for entry in DIALECTS.ids()
-    if not entry.startswith("direct")  # its episodes have no observations
+    if not entry.startswith(("direct", "hosted"))  # their episodes have no observations
     for preset in (presets(entry) or ("",))
 ]
 HOSTILE = st.lists(

@@ -2,26 +2,22 @@
 
     OUT/settings.toml  trajectories.jsonl  media/  left-out.txt
 
-A folder can be broken off and gone on with, as those of `saccade synth`. Only demonstrations that ended with the gold
+A run that was interrupted is resumed, as those of `saccade synth` are. Only demonstrations that ended with the gold
 answer are kept; the ids of the others are written down, since to make them again would come to the same end.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from saccade.episode.run_folder import MEDIA
 from saccade.media.store import MediaStore
-from saccade.record.task import Task
-from saccade.record.trajectory import Trajectory
 from saccade.sft.experts.demonstrator import DIRECT, Demonstrator, is_search, turns_to_look
 from saccade.sft.experts.plays import ExpertStopped
 from saccade.sft.synth.in_order import in_order
 from saccade.sft.synth.jobs import Job, job_count, jobs
 from saccade.sft.synth.made import is_right
-from saccade.sft.synth.makers import Maker, SynthResources
+from saccade.sft.synth.makers import Maker, PlayerMaker, SynthResources
 from saccade.sft.synth.report import SynthProgress, may_pass
 from saccade.sft.synth.resume import opened
 from saccade.sft.synth.run import SynthCallback
@@ -33,28 +29,6 @@ from saccade_tiny.settings import DemonstrationRun
 from saccade_tiny.wordings import reworded
 
 LEFT_OUT = "left-out.txt"
-
-
-@dataclass(frozen=True)
-class DemonstrationMaker:
-    """A `Maker` of demonstrations."""
-
-    stage: SynthResources
-    reword: bool
-    """Whether the questions get other wordings."""
-
-    async def make(self, job: Job, task: Task, notes: Mapping[str, str]) -> Trajectory:
-        """The demonstration.
-
-        Raises:
-            ExpertStopped: there is none of this task.
-        """
-        asked = reworded(task, Rng(job.seed(self.stage.settings))) if self.reword else task
-        plan = self.stage.plan(job, asked)
-        return await self.stage.play(plan, Demonstrator(plan, notes))
-
-    async def close(self) -> None:
-        """Nothing to give back."""
 
 
 class DemonstrationStudio(Studio):
@@ -75,7 +49,8 @@ class DemonstrationStudio(Studio):
             raise ExpertStopped(f"it takes more than {most} turns")
 
     def _made_for(self, stage: SynthResources) -> Maker:
-        return DemonstrationMaker(stage, self._reword)
+        wording = (lambda task, seed: reworded(task, Rng(seed))) if self._reword else None
+        return PlayerMaker(stage, lambda plan, notes, seed: Demonstrator(plan, notes), wording)
 
 
 async def hold(

@@ -46,10 +46,10 @@ def answer_files(folder: Path) -> list[Path]:
     """
     if not folder.is_dir():
         raise DataError(f"{folder} is no folder. Name one with stored answers in the forms of {FORMS}.")
-    found = sorted(path for path in folder.iterdir() if path.suffix in (".json", ".jsonl") and path.is_file())
-    if not found:
+    files = sorted(path for path in folder.iterdir() if path.suffix in (".json", ".jsonl") and path.is_file())
+    if not files:
         raise DataError(f"{folder} holds no .json or .jsonl file. The forms that are read: {FORMS}.")
-    return found
+    return files
 
 
 def stored_answers(path: Path) -> list[StoredAnswer]:

@@ -71,12 +71,12 @@ def judge_folder(folder: Path) -> list[tuple[str, list[GradedAnswer], int]]:
     Raises:
         DataError: the folder or a row has none of the forms that are read.
     """
-    found = []
+    verdicts = []
     for path in answer_files(folder):
         stored = stored_answers(path)
         judged = [one for one in (_judged(path.name, answer) for answer in stored) if one is not None]
-        found.append((path.name, judged, len(stored) - len(judged)))
-    return found
+        verdicts.append((path.name, judged, len(stored) - len(judged)))
+    return verdicts
 
 
 def figures(name: str, judged: Sequence[GradedAnswer], ungraded: int) -> GradingFigures:

@@ -61,13 +61,13 @@ def descendants(root: int) -> set[int]:
             parent = _parent(int(entry.name))
             if parent is not None:
                 children.setdefault(parent, []).append(int(entry.name))
-    found: set[int] = set()
+    processes: set[int] = set()
     waiting = [root]
     while waiting:
         for child in children.get(waiting.pop(), []):
-            found.add(child)
+            processes.add(child)
             waiting.append(child)
-    return found
+    return processes
 
 
 def pss_bytes(pids: set[int]) -> int:

@@ -27,9 +27,9 @@ def generate_turns(
         ids = torch.full((len(rows), longest), encoder.pad_id)
         mask = torch.zeros_like(ids)
         for number, row in enumerate(rows):
-            found = torch.from_numpy(row.ids())
-            ids[number, longest - len(found) :] = found
-            mask[number, longest - len(found) :] = 1
+            row_ids = torch.from_numpy(row.ids())
+            ids[number, longest - len(row_ids) :] = row_ids
+            mask[number, longest - len(row_ids) :] = 1
         shown = pictures([picture for row in rows for picture in row.pictures])
         given: dict[str, Any] = {"input_ids": ids, "attention_mask": mask, **shown}
         given["mm_token_type_ids"] = (ids == encoder.placeholder_id).int()

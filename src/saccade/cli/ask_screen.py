@@ -86,8 +86,12 @@ class AskScreen:
         self._console.print()
         for call in said.completion.tool_calls:
             self._console.print(Text(visible(f"{call.name}({dict(call.arguments)})"), style="cyan"))
+        for hosted in said.completion.hosted:
+            self._note(f"{visible(hosted.tool)} ran in the provider's sandbox:")
+            self._console.print(Text(visible(hosted.code.rstrip("\n")), style="cyan"))
+            self._ran(hosted.execution)
 
-    def _ran(self, execution: Execution, seconds: float) -> None:
+    def _ran(self, execution: Execution, seconds: float | None = None) -> None:
         for text, style in (
             (execution.stdout, ""),
             (execution.stderr, "yellow"),
@@ -103,7 +107,8 @@ class AskScreen:
                 Text(f"picture ({picture.source}{path}): {picture.image.width}×{picture.image.height}", style="cyan")
             )
         ok = execution.status is Status.OK
-        self._console.print(Text(f"{execution.status.value}, {seconds:.2f} s", style="green" if ok else "red"))
+        time = "" if seconds is None else f", {seconds:.2f} s"
+        self._console.print(Text(f"{execution.status.value}{time}", style="green" if ok else "red"))
 
     def _note(self, text: str, style: str = "dim") -> None:
         self._console.print(Text(text, style=style))
@@ -119,7 +124,7 @@ def limit_words(trajectory: Trajectory) -> str:
 def costs(trajectory: Trajectory) -> str:
     """Turns, calls, tokens, money and time in one line; what is not known is left out."""
     turns = trajectory.turns
-    calls = sum(turn.execution is not None for turn in turns)
+    calls = sum(len(turn.executions) for turn in turns)
     parts = [_count(len(turns), "turn"), _count(calls, "call")]
     read = [turn.tokens.context for turn in turns if turn.tokens.context is not None]
     sampled = [turn.tokens.sampled for turn in turns if turn.tokens.sampled is not None]

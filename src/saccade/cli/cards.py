@@ -84,19 +84,19 @@ def _recognised(data: Path) -> str:
     from saccade.tasks.benchmarks.recognise import card_matches
     from saccade.tasks.benchmarks.registry import cards
 
-    found = card_matches(data) if data.is_dir() else []
+    matches = card_matches(data) if data.is_dir() else []
     own = data.resolve().name
-    if own in cards().names() and not any(item.card.name == own for item in found):
+    if own in cards().names() and not any(item.card.name == own for item in matches):
         return own
-    if not found:
+    if not matches:
         held = ", ".join(sorted(path.name for path in data.iterdir())[:_FILES_SHOWN]) if data.is_dir() else "no folder"
         raise SettingsError(
             f"no card reads {data} (it holds: {held or 'nothing'}). Name one with --card (`saccade cards list` has "
             "all, `saccade cards show NAME` says which files it wants and how to get them), or read the folder as "
             "your own data: `saccade tasks check`."
         )
-    found.sort(key=lambda item: item.card.name == own, reverse=True)
-    best, others = found[0], list(dict.fromkeys(item.name for item in found[1:] if item.likely))
+    matches.sort(key=lambda item: item.card.name == own, reverse=True)
+    best, others = matches[0], list(dict.fromkeys(item.name for item in matches[1:] if item.likely))
     print(f"{data} is {best.name}: {', '.join(sorted({file.name for file in best.files})[:_FILES_SHOWN])}")
     if names := [name for name in others if name.partition(":")[0] != best.card.id][:_FILES_SHOWN]:
         print(f"read also by  {', '.join(names)} (name one with --card)")

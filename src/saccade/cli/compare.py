@@ -31,15 +31,15 @@ def compare(
     from saccade.evals.rows import read_rows
     from saccade.evals.tables import comparison_text
 
-    found = compared(read_rows(first), read_rows(second))
+    comparison = compared(read_rows(first), read_rows(second))
     if as_json:
-        data = {**asdict(found), "differing": [asdict(pair) for pair in found.differing]}
+        data = {**asdict(comparison), "differing": [asdict(pair) for pair in comparison.differing]}
         del data["pairs"]
         print(json.dumps(data, ensure_ascii=False))
     else:
-        print(comparison_text(found, str(first), str(second)))
+        print(comparison_text(comparison, str(first), str(second)))
     if gallery is not None:
-        _write(found, (first, second), gallery, sys.stderr if as_json else sys.stdout)
+        _write(comparison, (first, second), gallery, sys.stderr if as_json else sys.stdout)
 
 
 def _write(comparison: Comparison, runs: tuple[Path, Path], target: Path, screen: TextIO) -> None:

@@ -42,10 +42,10 @@ Tell = Callable[[str, int, int], None]
 
 def need_packages() -> None:
     """Everything at once. Raises `UnavailableError` with all packages that are not installed."""
-    found = {
+    lacking = {
         extra: [name for name in names if importlib.util.find_spec(name) is None] for extra, names in NEEDED.items()
     }
-    missing = {extra: names for extra, names in found.items() if names}
+    missing = {extra: names for extra, names in lacking.items() if names}
     if missing:
         packages = ", ".join(f"`{name}`" for names in missing.values() for name in names)
         raise UnavailableError(f"not installed: {packages}. Run: pip install 'saccade[{','.join(missing)}]'")

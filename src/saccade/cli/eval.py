@@ -128,7 +128,7 @@ def _evaluated(settings: EvalSettings, out: Path, workers: int) -> Evaluated:
         try:
             return asyncio.run(play(settings, out, workers=workers, player=_player(settings), watch=show))
         except KeyboardInterrupt:
-            print(f"Broken off; {out} holds what was played. The same command continues from there.", file=sys.stderr)
+            print(f"Interrupted; {out} holds what was played. The same command continues from there.", file=sys.stderr)
             raise
 
 
@@ -150,8 +150,8 @@ def _tell(evaluated: Evaluated, out: Path, settings: EvalSettings) -> None:
     progress = evaluated.progress
     print(summary_text(evaluated.summary))
     for source, answers in published_beside(settings).items():
-        if found := compared(source, read_rows(out), answers):
-            print(f"\n{beside_text(found)}")
+        if lines := compared(source, read_rows(out), answers):
+            print(f"\n{beside_text(lines)}")
     for card in cards_of(settings):
         for line in beside_published(settings, card):
             print(f"{card.title}, published by {line}.")

@@ -1,4 +1,4 @@
-"""`saccade export`: the samples of a run as a table, or a training run's checkpoint as a model."""
+"""`saccade export`: a run as a table or as spans, or a training run's checkpoint as a model."""
 
 from __future__ import annotations
 
@@ -24,11 +24,27 @@ def export(
     form: Annotated[
         str, typer.Option("--format", help="jsonl, csv, tsv, parquet or xlsx.  [default: the suffix of --out]")
     ] = "",
+    to: Annotated[str, typer.Option(help="table, or otel for OpenTelemetry's spans.  [default: table]")] = "",
+    endpoint: Annotated[
+        str, typer.Option(help="Of --to otel: a collector (http://host:4318/v1/traces) in place of a file.")
+    ] = "",
+    content: Annotated[
+        bool, typer.Option("--content", help="Of --to otel: texts, code and output too. They may hold anything.")
+    ] = False,
     dtype: Annotated[
         str | None, typer.Option(help="Of a model's weights: float32 or bfloat16.  [default: keep.dtype of the run]")
     ] = None,
 ) -> None:
     """Write one line per sample, with VLMEvalKit's columns; of a checkpoint, a model that can be asked and measured."""
+    if to not in ("", "table", "otel"):
+        raise SettingsError(f"--to {to}: write table or otel")
+    if to == "otel":
+        if form or dtype is not None:
+            raise SettingsError("--format and --dtype are not for --to otel. Leave them out.")
+        _spans(run, out, endpoint, content=content)
+        return
+    if endpoint or content:
+        raise SettingsError("--endpoint and --content are for --to otel. Add it, or leave them out.")
     if (run / "state.json").is_file():
         if form:
             raise SettingsError(f"{run} is a checkpoint and becomes a model, which has no --format. Leave it out.")
@@ -49,6 +65,25 @@ def export(
     rows = read_rows(run)
     exported(rows, target, form)
     print(f"{len(rows)} samples: {target}")
+
+
+def _spans(run: Path, out: Path | None, endpoint: str, *, content: bool) -> None:
+    from saccade.episode.run_folder import TRAJECTORIES
+    from saccade.exchange.otel import endpoint_exporter, export_spans, file_exporter
+    from saccade.record.codec import read_ids, read_lines
+    from saccade.record.trajectory import Trajectory
+
+    file = run / TRAJECTORIES if run.is_dir() else run
+    if not file.is_file():
+        raise SettingsError(f"{run} is no run folder: it has no {TRAJECTORIES}. Name the folder of a run.")
+    if endpoint and out is not None:
+        raise SettingsError("--endpoint sends the spans and --out writes them. Give one of the two.")
+    target = out or file.parent / "spans.jsonl"
+    last = {name: number for number, name in enumerate(read_ids(file, Trajectory))}
+    episodes = (item for number, item in enumerate(read_lines(file, Trajectory)) if last[item.id] == number)
+    with endpoint_exporter(endpoint) if endpoint else file_exporter(target) as exporter:
+        count = export_spans(episodes, exporter, content=content)
+    print(f"{count} spans: {endpoint or target}")
 
 
 def _model(checkpoint: Path, out: Path | None, dtype: str | None) -> None:

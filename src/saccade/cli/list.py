@@ -134,8 +134,8 @@ def parts_of(kind: str) -> Iterator[ListedPart]:
         hint = did_you_mean(kind, (*KINDS, RECIPES)) or f"There are: {', '.join((*KINDS, RECIPES))}."
         raise SettingsError(f"there is nothing called {kind!r} to list. {hint}")
     module, _, attribute = KINDS[kind].registry.partition(":")
-    found = getattr(import_module(module), attribute)
-    registry: Registry[Any] = found() if kind == "cards" else found
+    holder = getattr(import_module(module), attribute)
+    registry: Registry[Any] = holder() if kind == "cards" else holder
     for entry in registry.ids():
         yield _part(registry, entry)
 
@@ -155,12 +155,12 @@ def _part(registry: Registry[Any], entry: str) -> ListedPart:
     needs = _missing(owner or "saccade", registry.extra(entry))
     try:
         presets = registry.presets(entry) if isinstance(registry, PresetRegistry) else ()
-        found = _card(entry) if registry.kind == "cards" else registry.load(entry)
+        part = _card(entry) if registry.kind == "cards" else registry.load(entry)
     except SaccadeError as error:
         return ListedPart(entry, source, "", needs=needs, problem=str(error))
-    if not needs and hasattr(found, "needs") and found.needs.missing():
-        needs = found.needs.remedy
-    return ListedPart(entry, source, _description(found, registry.entries[entry].partition(":")[0]), presets, needs)
+    if not needs and hasattr(part, "needs") and part.needs.missing():
+        needs = part.needs.remedy
+    return ListedPart(entry, source, _description(part, registry.entries[entry].partition(":")[0]), presets, needs)
 
 
 def _card(entry: str) -> object:
@@ -187,10 +187,10 @@ def _description(value: object, module: str) -> str:
     return f"{text} Parameters: {parameters}." if parameters else text
 
 
-def _parameters(found: object) -> str:
-    if not is_dataclass(found):
+def _parameters(part: object) -> str:
+    if not is_dataclass(part):
         return ""
-    own = {field.name: getattr(found, field.name) for field in fields(found)}
+    own = {field.name: getattr(part, field.name) for field in fields(part)}
     return ", ".join(f"{name}={value}" for name, value in own.items() if isinstance(value, int | float))
 
 

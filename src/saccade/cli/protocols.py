@@ -70,12 +70,12 @@ def protocols(
     chosen = [load_protocol(name) for name in dict.fromkeys(only or protocol_names())]
     for run in runs:
         folder = findings_file(run, "", out).parent
-        found = asyncio.run(_studied(run, Study(tuple(chosen), None, budget), judge, rules, folder / REPLIES))
-        _say_unknown(run, found)
+        findings = asyncio.run(_studied(run, Study(tuple(chosen), None, budget), judge, rules, folder / REPLIES))
+        _say_unknown(run, findings)
         for protocol in chosen:
             file = findings_file(run, protocol.name, out)
-            write_findings(file, found[protocol.name])
-            print(f"## {run.resolve().name}: {protocol.title}\n\n{findings_text(found[protocol.name])}\n\n{file}\n")
+            write_findings(file, findings[protocol.name])
+            print(f"## {run.resolve().name}: {protocol.title}\n\n{findings_text(findings[protocol.name])}\n\n{file}\n")
 
 
 def _say_unknown(run: Path, findings: dict[str, Findings]) -> None:

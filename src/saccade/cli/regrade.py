@@ -31,7 +31,8 @@ def regrade(
         typer.Option(
             "--set",
             metavar="NAME=VALUE",
-            help="Of the judge: seconds, attempts, concurrent, outages, max_tokens, dollars.  [default: as before]",
+            help="Of the judge: seconds, attempts, concurrent, outages, max_tokens, dollars, retry.tries, "
+            "retry.seconds, ...  [default: as before]",
         ),
     ] = None,
 ) -> None:
@@ -47,16 +48,16 @@ def regrade(
     with screen() as show:
         try:
             wanted = Regrading(grader, judge, headline, tuple(option or ()))  # type: ignore[arg-type]
-            found = regraded(run, wanted, watch=show)
+            outcome = regraded(run, wanted, watch=show)
         except KeyboardInterrupt:
-            print(f"Broken off; {run} holds what was judged. The same command asks on from there.", file=sys.stderr)
+            print(f"Interrupted; {run} holds what was judged. The same command continues from there.", file=sys.stderr)
             raise
-    print(summary_text(found.summary))
-    print(f"\ngraded by {found.grader or 'the own grader of each source'}")
-    if found.kept is not None:
-        print(f"the earlier verdicts: {found.kept}")
-    print(f"{len(found.changes)} of {found.samples} scores changed")
-    for change in found.changes[:_SHOWN]:
+    print(summary_text(outcome.summary))
+    print(f"\ngraded by {outcome.grader or 'the own grader of each source'}")
+    if outcome.kept is not None:
+        print(f"the earlier verdicts: {outcome.kept}")
+    print(f"{len(outcome.changes)} of {outcome.samples} scores changed")
+    for change in outcome.changes[:_SHOWN]:
         print(f"  {change.id}: {change.before} -> {change.after}; gold {change.gold!r}, answer {change.answer!r:.80}")
-    if len(found.changes) > _SHOWN:
-        print(f"  and {len(found.changes) - _SHOWN} more")
+    if len(outcome.changes) > _SHOWN:
+        print(f"  and {len(outcome.changes) - _SHOWN} more")

@@ -77,9 +77,9 @@ def _list(folder: Path, out: Path | None, open_it: bool) -> None:
     from saccade.report.runs_page import report_beside, runs_page
 
     target = folder / "index.html" if out is None else out / "index.html" if out.is_dir() else out
-    found = list_runs(folder)
+    listed = list_runs(folder)
     href = report_beside(folder) if target.parent.resolve() == folder.resolve() else lambda run: ""
-    write_page(target, runs_page(found, href))
-    print(f"{len(found)} runs: {target}; runs with a report.html are links (saccade report RUN makes it)")
+    write_page(target, runs_page(listed, href))
+    print(f"{len(listed)} runs: {target}; runs with a report.html are links (saccade report RUN makes it)")
     if open_it:
         webbrowser.open(target.resolve().as_uri())

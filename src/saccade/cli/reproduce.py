@@ -51,8 +51,8 @@ def reproduce(
 
     if claim == "list":
         for name in CLAIMS:
-            found = load_claim(name)
-            print(f"{name}: {found.says} ({found.source})")
+            shown = load_claim(name)
+            print(f"{name}: {shown.says} ({shown.source})")
         return
     chosen = load_claim(claim)
     from saccade.record.settings import load_settings

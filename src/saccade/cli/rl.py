@@ -8,21 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from saccade.cli import train_options as shared
 from saccade.cli.rl_verl import Gpus, Nodes, TrainerName, run_on_verl
 from saccade.cli.tool_option import ToolNames, with_tools
-from saccade.cli.train_options import (
-    GpuMemory,
-    ModelOption,
-    Out,
-    PlanOption,
-    Resume,
-    Several,
-    Shard,
-    model_settings,
-    need_training,
-    run,
-    show_plan,
-)
 from saccade.errors import SettingsError
 from saccade.recipes.find import recipe_list
 
@@ -43,8 +31,8 @@ EPILOG = (
 
 @app.command(epilog=EPILOG)
 def rl(
-    recipe: Annotated[str, typer.Argument(help="Name of a recipe (`list` names them), or a TOML file.")],
-    model: ModelOption = None,
+    recipe: shared.RecipeArgument,
+    model: shared.ModelOption = None,
     tasks: Annotated[
         list[str] | None,
         typer.Option(
@@ -53,7 +41,7 @@ def rl(
             "be repeated; with weights each has its share.",
         ),
     ] = None,
-    out: Out = Path("runs/rl"),
+    out: shared.Out = Path("runs/rl"),
     profile: Annotated[str | None, typer.Option(help="Profile of the recipe, such as tiny.")] = None,
     tools: ToolNames = None,
     option: Annotated[
@@ -74,11 +62,11 @@ def rl(
             "the run starts and ends itself (engine.gpus)."
         ),
     ] = None,
-    processes: Several = 1,
-    shard: Shard = None,
-    resume: Resume = False,
-    plan: PlanOption = False,
-    gpu_memory: GpuMemory = None,
+    processes: shared.Several = 1,
+    shard: shared.Shard = None,
+    resume: shared.Resume = False,
+    plan: shared.PlanOption = False,
+    gpu_memory: shared.GpuMemory = None,
     on: TrainerName = None,
     nodes: Nodes = None,
     gpus: Gpus = None,
@@ -90,7 +78,7 @@ def rl(
         return
     from saccade.rl.train.settings import load_rl_settings
 
-    named_overrides = model_settings(model, shard) + ([] if not tasks else [f"tasks.source={json.dumps(tasks)}"])
+    named_overrides = shared.model_settings(model, shard) + ([] if not tasks else [f"tasks.source={json.dumps(tasks)}"])
     named_overrides += [] if engine is None else [f"engine.source={engine}"]
     named_overrides += [f"verl.{name}={value}" for name, value in (("nodes", nodes), ("gpus", gpus)) if value]
     settings = load_rl_settings(recipe, profile, [*(option or ()), *named_overrides])
@@ -107,11 +95,11 @@ def rl(
 def _show_plan(settings: RlSettings, processes: int, gpu_memory: float | None) -> None:
     from saccade.rl.train.settings import check_machine
 
-    need_training()
+    shared.need_training()
     from saccade.rl.train.plan import plan_memory
 
     check_machine(settings)
-    show_plan(lambda device: plan_memory(settings, processes, device), gpu_memory)
+    shared.show_plan(lambda device: plan_memory(settings, processes, device), gpu_memory)
 
 
 def _train_here(settings: RlSettings, out: Path, resume: bool, processes: int) -> None:
@@ -120,16 +108,12 @@ def _train_here(settings: RlSettings, out: Path, resume: bool, processes: int) -
 
     check_settings(settings)
     check_no_verl(settings.verl)
-    need_training()
-    run(_train, settings, out, resume, processes)
+    shared.need_training()
+    shared.run(_train, settings, out, resume, processes)
 
 
 def _train(settings: RlSettings, out: Path, resume: bool) -> None:
-    from transformers.utils import logging
-
     from saccade.cli.rl_screen import RlScreen
     from saccade.rl.train.run import train
 
-    logging.disable_progress_bar()  # ours is there
-    with RlScreen() as screen:
-        train(settings, out, resume=resume, callback=screen)
+    shared.with_screen(train, RlScreen, settings, out, resume)

@@ -26,10 +26,10 @@ def runs(
 
     if not folder.is_dir():
         raise SettingsError(f"{folder} is no folder. Name the one in which runs lie.")
-    found = list_runs(folder)
+    listed = list_runs(folder)
     if as_json:
-        print(json.dumps([{**asdict(run), "state": run.state} for run in found], ensure_ascii=False, default=str))
-    elif found:
-        print(runs_text(found))
+        print(json.dumps([{**asdict(run), "state": run.state} for run in listed], ensure_ascii=False, default=str))
+    elif listed:
+        print(runs_text(listed))
     else:
         raise SettingsError(f"{folder} holds no run of `saccade eval`. Name the folder in which runs lie.")

@@ -7,19 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from saccade.cli.train_options import (
-    GpuMemory,
-    ModelOption,
-    Out,
-    PlanOption,
-    Resume,
-    Several,
-    Shard,
-    model_settings,
-    need_training,
-    run,
-    show_plan,
-)
+from saccade.cli import train_options as shared
 from saccade.errors import SettingsError
 from saccade.recipes.find import find_recipe, recipe_list
 
@@ -39,12 +27,12 @@ EPILOG = (
 
 @app.command(epilog=EPILOG)
 def sft(
-    recipe: Annotated[str, typer.Argument(help="Name of a recipe (`list` names them), or a TOML file.")],
+    recipe: shared.RecipeArgument,
     data: Annotated[
         list[str] | None, typer.Option(help="Run folder to learn from. May be repeated; the order counts.")
     ] = None,
-    model: ModelOption = None,
-    out: Out = Path("runs/sft"),
+    model: shared.ModelOption = None,
+    out: shared.Out = Path("runs/sft"),
     option: Annotated[
         list[str] | None,
         typer.Option(
@@ -55,11 +43,11 @@ def sft(
             "data.prompt_file=mine.txt, ... A wrong name suggests the right one.",
         ),
     ] = None,
-    processes: Several = 1,
-    shard: Shard = None,
-    resume: Resume = False,
-    plan: PlanOption = False,
-    gpu_memory: GpuMemory = None,
+    processes: shared.Several = 1,
+    shard: shared.Shard = None,
+    resume: shared.Resume = False,
+    plan: shared.PlanOption = False,
+    gpu_memory: shared.GpuMemory = None,
 ) -> None:
     """Train a Qwen2.5-VL, Qwen3-VL or InternVL3 checkpoint on trajectories.
 
@@ -71,29 +59,27 @@ def sft(
     from saccade.record.settings import load_settings
     from saccade.sft.train.settings import SftSettings
 
-    settings = load_settings(SftSettings, find_recipe("sft", recipe), [*(option or ()), *model_settings(model, shard)])
+    settings = load_settings(
+        SftSettings, find_recipe("sft", recipe), [*(option or ()), *shared.model_settings(model, shard)]
+    )
     if data:
         settings = settings.model_copy(update={"data": settings.data.model_copy(update={"runs": tuple(data)})})
     if not settings.model.source:
         raise SettingsError("no checkpoint is named: give one with --model, or as model.source in the recipe")
     if plan:
-        need_training()
+        shared.need_training()
         from saccade.sft.train.plan import plan_memory
 
-        show_plan(lambda device: plan_memory(settings, processes, device), gpu_memory)
+        shared.show_plan(lambda device: plan_memory(settings, processes, device), gpu_memory)
         return
     if not settings.data.runs:
         raise SettingsError("no run folder is named: give at least one with --data, or as data.runs in the recipe")
-    need_training()
-    run(_train, settings, out, resume, processes)
+    shared.need_training()
+    shared.run(_train, settings, out, resume, processes)
 
 
 def _train(settings: SftSettings, out: Path, resume: bool) -> None:
-    from transformers.utils import logging
-
     from saccade.cli.sft_screen import SftScreen
     from saccade.sft.train.run import train
 
-    logging.disable_progress_bar()  # ours is there
-    with SftScreen() as screen:
-        train(settings, out, resume=resume, callback=screen)
+    shared.with_screen(train, SftScreen, settings, out, resume)

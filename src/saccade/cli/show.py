@@ -64,14 +64,14 @@ def show(
 def _of_task(trajectories: Iterable[Trajectory], task: str | None) -> Iterator[Trajectory]:
     """Those of `task`, or all. Raises `SettingsError` in the end if a task was named and has none."""
     others = set()
-    found = False
+    is_there = False
     for trajectory in trajectories:
         if task is None or trajectory.task.id == task:
-            found = True
+            is_there = True
             yield trajectory
         else:
             others.add(trajectory.task.id)
-    if task is not None and not found:
+    if task is not None and not is_there:
         raise SettingsError(f"no episode is of the task {task!r}. {did_you_mean(task, others)}".rstrip())
 
 

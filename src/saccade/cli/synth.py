@@ -119,7 +119,7 @@ def _made(settings: SynthSettings, out: Path, workers: int) -> SynthProgress:
         try:
             return asyncio.run(synthesise(settings, out, workers=workers, watch=show))
         except KeyboardInterrupt:
-            print(f"Broken off; {out} holds what was made. The same command continues from there.", file=sys.stderr)
+            print(f"Interrupted; {out} holds what was made. The same command continues from there.", file=sys.stderr)
             raise
 
 

@@ -63,8 +63,8 @@ def check(
     wrong = [str(problem) for problem in opened.problems]
     if not quick:
         with tempfile.TemporaryDirectory(prefix="saccade-check-") as folder:
-            found = _bar(media_problems(opened, opened.ids, Path(folder)), "Opening media", len(opened))
-            wrong += [problem for problem in found if problem is not None]
+            problems = _bar(media_problems(opened, opened.ids, Path(folder)), "Opening media", len(opened))
+            wrong += [problem for problem in problems if problem is not None]
     for problem in wrong[:_BROKEN_SHOWN]:
         print(f"  {problem}", file=sys.stderr)
     if len(wrong) > _BROKEN_SHOWN:
@@ -141,6 +141,39 @@ def write(
     print(f"{written.tasks} tasks: {out}")
     if written.left_out:
         print(f"left out, rows that give no task: {len(written.left_out)}; {out / LEFT_OUT} says why", file=sys.stderr)
+
+
+@app.command()
+def harbor(
+    sources: SourceNames,
+    out: Annotated[Path, typer.Option(help="Folder for the tasks' folders.")],
+    n: Count = None,
+    data: Data = None,
+    split: SplitName = "train",
+    tag: Tags = None,
+    seed: Seed = 0,
+    requirement: Annotated[
+        str, typer.Option(help="What pip installs in the container that grades: a name, a version, an address.")
+    ] = "saccade",
+) -> None:
+    """Write a folder in Harbor's format for each task, for the agents that it runs."""
+    from saccade.errors import DataError
+    from saccade.exchange.harbor import write_harbor_task
+
+    opened = _opened(sources, n, data, split, tag, seed)
+    written = 0
+    with tempfile.TemporaryDirectory(prefix="saccade-harbor-") as folder:
+        store = _store(folder)
+        for name in _bar(opened.ordered(n), "Writing tasks", len(opened.ordered(n))):
+            try:
+                write_harbor_task(opened.make(name, store), store, out, requirement)
+            except DataError as error:
+                print(f"left out: {error}", file=sys.stderr)
+            else:
+                written += 1
+    print(f"{written} tasks: {out}")
+    if not written:
+        raise typer.Exit(1)
 
 
 def _opened(

@@ -1,4 +1,4 @@
-"""What `saccade sft` and `saccade rl` share: options, what must be installed, how a run is started and broken off."""
+"""What `saccade sft` and `saccade rl` share: options, what must be installed, how a run is started and interrupted."""
 
 from __future__ import annotations
 
@@ -15,8 +15,10 @@ from saccade.errors import SettingsError, UnavailableError
 from saccade.models.tiny_weights import checkpoint_named
 
 if TYPE_CHECKING:
+    from saccade.cli.train_screen import TrainScreen
     from saccade.training.memory.plan import MemoryPlan
 
+RecipeArgument: TypeAlias = Annotated[str, typer.Argument(help="Name of a recipe (`list` names them), or a TOML file.")]
 ModelOption: TypeAlias = Annotated[
     str | None, typer.Option(help="Checkpoint to begin with: a folder, a name on the hub, or `tiny`.")
 ]
@@ -67,6 +69,17 @@ def show_plan(plan: Callable[[str], MemoryPlan], memory: float | None) -> None:
     print(made.text(given))
     made.check(given)
     print("It fits.")
+
+
+def with_screen(
+    train: Callable[..., object], screen: Callable[[], TrainScreen], settings: Any, out: Path, resume: bool
+) -> None:
+    """Train, and show how far it is."""
+    from transformers.utils import logging
+
+    logging.disable_progress_bar()  # ours is there
+    with screen() as callback:
+        train(settings, out, resume=resume, callback=callback)
 
 
 def run(program: Callable[..., None], settings: Any, out: Path, resume: bool, processes: int) -> None:

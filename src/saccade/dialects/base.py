@@ -75,6 +75,15 @@ class ToolDialect(Protocol):
 
 
 @runtime_checkable
+class HostedCodeDialect(Protocol):
+    """A dialect in which the provider of the model runs its code, in a sandbox of its own."""
+
+    @property
+    def provider_runs(self) -> bool:
+        """Always true."""
+
+
+@runtime_checkable
 class ShapedDialect(Protocol):
     """A dialect that reads typed calls in several shapes."""
 

@@ -27,6 +27,7 @@ DIALECTS: Final = PresetRegistry[Dialect](
         "vista@1": "saccade.dialects.vista:PRESETS",
         "native@1": "saccade.dialects.native:PRESETS",
         "direct@1": "saccade.dialects.direct:PRESETS",
+        "hosted@1": "saccade.dialects.hosted:PRESETS",
         "tiny@1": "saccade.dialects.tiny:PRESETS",
     },
     has_members(name for name in vars(Dialect) if not name.startswith("_")),
@@ -36,7 +37,7 @@ _named: dict[str, Dialect] = {}
 
 
 def load_dialect(name: str) -> Dialect:
-    """The dialect that `wanted` names: an id, or code of the user's own (`file.py:NAME`, `module:NAME`).
+    """The dialect that `name` names: an id, or code of the user's own (`file.py:NAME`, `module:NAME`).
 
     Raises:
         RegistryError: nothing has that id or preset (suggests the nearest), it cannot be imported, it is no dialect, or

@@ -25,6 +25,7 @@ import gymnasium
 from gymnasium import spaces
 
 from saccade.dialects.base import Dialect
+from saccade.dialects.hosted import check_runs_here
 from saccade.dialects.registry import load_dialect
 from saccade.dialects.tool_list import ToolList
 from saccade.env.example_turns import example_turns
@@ -115,6 +116,7 @@ class LookAgainEnv(gymnasium.Env[EnvObservation, str]):
         if given.render_mode not in (None, *self.metadata["render_modes"]):
             raise SettingsError(f"there is no render mode {given.render_mode!r}; use 'ansi' or None")
         chosen = load_dialect(dialect) if isinstance(dialect, str) else dialect
+        check_runs_here(chosen, "the environment")
         speech = {
             "prompt_file": os.fspath(given.prompt_file or ""),
             "prompt_names": given.prompt_names or {},

@@ -1,4 +1,4 @@
-"""A run folder that can be broken off and continued: its settings lie beside it, and what it holds is not made again.
+"""A run folder that can be interrupted and resumed: its settings lie beside it, and what it holds is not made again.
 
 Continuing is exact where a trajectory depends on nothing but the settings and its id. One command at a time may write
 to a folder.

@@ -106,6 +106,7 @@ class _Talk:
             stop=self.plan.dialect.stop,
             sampling=self.plan.sampling,
             tools=self.plan.functions,
+            hosted=self.plan.hosted,
             context_tokens=most,
             room=most - used if most is not None and used else room,
         )
@@ -126,6 +127,7 @@ class _Talk:
             Turn(
                 text=text,
                 calls=calls,
+                hosted=completion.hosted,
                 token_ids=completion.token_ids,
                 logprobs=completion.logprobs,
                 action=action,

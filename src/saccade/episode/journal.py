@@ -116,16 +116,16 @@ def open_journal(folder: RunFolder, plan: Plan, model: str) -> tuple[Plan, Episo
     head = begun(plan, model)
     said: list[str] = []
     for item in unfinished(folder.root, said.append):
-        found = item.trajectory
-        if found.id in folder or found.task.id != head.task.id:
+        trajectory = item.trajectory
+        if trajectory.id in folder or trajectory.task.id != head.task.id:
             continue
-        if _same(found, head):
+        if _same(trajectory, head):
             recover_lines(item.file)
-            same = replace(plan, rollout=found.rollout)
-            return same, EpisodeJournal(item.file, found.model_copy(update={"turns": ()}), found.turns, said)
+            same = replace(plan, rollout=trajectory.rollout)
+            return same, EpisodeJournal(item.file, trajectory.model_copy(update={"turns": ()}), trajectory.turns, said)
         said.append(
-            f"The unfinished episode {found.id} is not continued, for it was begun with another "
-            f"{_what_differs(found, head)}; it stays in {item.file}, and the same command continues it."
+            f"The unfinished episode {trajectory.id} is not continued, for it was begun with another "
+            f"{_what_differs(trajectory, head)}; it stays in {item.file}, and the same command continues it."
         )
     return plan, EpisodeJournal(folder.journal_of(plan.id), head, says=said)
 

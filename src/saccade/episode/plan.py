@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from saccade.dialects.base import Dialect, FunctionDialect, Opening
+from saccade.dialects.base import Dialect, FunctionDialect, HostedCodeDialect, Opening
 from saccade.episode.shown import ShownAs, as_shown
 from saccade.models.base import ToolSpec
 from saccade.record.task import Task
@@ -47,6 +47,11 @@ class Plan:
     def functions(self) -> tuple[ToolSpec, ...]:
         """What the model may call through its API's own function calling."""
         return self.dialect.functions if isinstance(self.dialect, FunctionDialect) else ()
+
+    @property
+    def hosted(self) -> bool:
+        """Whether the provider of the model runs its code."""
+        return isinstance(self.dialect, HostedCodeDialect)
 
     @property
     def id(self) -> str:

@@ -46,15 +46,15 @@ def scaled_down(task: Task, most_pixels: int, store: MediaStore) -> dict[str, Sh
 
 def of_videos(task: Task) -> dict[str, ShownAs]:
     """The frames among the task's pictures, each with its video and its times, by sha256."""
-    found: dict[str, ShownAs] = {}
+    shown: dict[str, ShownAs] = {}
     for item in task.media:
         if item.frame is None or not isinstance(item.part, ImagePart):
             continue
-        before = found.get(item.part.sha256)  # two moments can look alike
+        before = shown.get(item.part.sha256)  # two moments can look alike
         said = f"{item.frame.second:.2f} s"
         note = f"{before.note}, {said}" if before else f"{own_name(item.frame.video)}, frame at {said}"
-        found[item.part.sha256] = ShownAs(item.part, note)
-    return found
+        shown[item.part.sha256] = ShownAs(item.part, note)
+    return shown
 
 
 def _scaled(part: ImagePart, small: ImagePart) -> ShownAs:

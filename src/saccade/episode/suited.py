@@ -9,16 +9,19 @@ from __future__ import annotations
 
 from typing import Final, TypeVar
 
-from saccade.dialects.base import Dialect, FunctionDialect
+from saccade.dialects.base import Dialect, FunctionDialect, HostedCodeDialect
 from saccade.dialects.registry import DIALECTS
 from saccade.episode.settings import EpisodeSettings
 from saccade.errors import SettingsError
+from saccade.models.provider import Provider
 from saccade.models.registry import PROVIDERS, provider_of
 from saccade.models.sampling import unheard_sampling
 from saccade.record.execution import Execution
 from saccade.record.status import Status
 
 DEFAULT: Final = "pyvision"
+
+PRICED: Final = "Dollars are those of tokens alone; what the provider takes for its sandbox is not among them."
 
 S = TypeVar("S", bound=EpisodeSettings)
 
@@ -30,6 +33,8 @@ def suited(settings: S) -> tuple[S, tuple[str, ...]]:
         RegistryError: a checkpoint or a stored episode names code as its dialect; nothing that is stored is run.
     """
     made, says = _spoken(settings)
+    if family(made.dialect) == "hosted":
+        says = f"{says} {PRICED}".lstrip()
     return made, tuple(filter(None, (says, unheard_sampling(settings.model, settings.sampling))))
 
 
@@ -69,6 +74,11 @@ def check_speaks(model: str, dialect: Dialect) -> None:
             f"{dialect.id} speaks through an API's function calls, and {provider.name} has none. Leave "
             "--dialect out, or name one of text, as pyvision."
         )
+    if isinstance(dialect, HostedCodeDialect) and not provider.runs_code(PROVIDERS.split(model)[1] or ""):
+        raise SettingsError(
+            f"{dialect.id} lets the provider's own sandbox run the code, and {_which(provider, model)}. Name "
+            "another model of responses, anthropic or gemini, or a dialect whose code runs here."
+        )
     if provider.continues is False and _continues(dialect):
         raise SettingsError(
             f"{dialect.id} lets the model continue its own message, and {provider.name} cannot. Use a vllm or sglang "
@@ -79,6 +89,10 @@ def check_speaks(model: str, dialect: Dialect) -> None:
 def family(dialect: str) -> str:
     """The name of a dialect without its version and preset."""
     return dialect.partition(":")[0].partition("@")[0]
+
+
+def _which(provider: Provider, model: str) -> str:
+    return f"{model} cannot have that" if provider.hosted_code else f"{provider.name} has none"
 
 
 def _continues(dialect: Dialect) -> bool:

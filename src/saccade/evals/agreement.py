@@ -62,5 +62,5 @@ class Agreement:
 
 def agreement(pairs: Iterable[tuple[bool | None, bool | None]]) -> Agreement | None:
     """The agreement over pairs of a rule's and a judge's verdict; None without a pair of two."""
-    found = table(pairs)
-    return Agreement(*found, raw=found.same / found.of, kappa=found.kappa) if found.of else None
+    counts = table(pairs)
+    return Agreement(*counts, raw=counts.same / counts.of, kappa=counts.kappa) if counts.of else None

@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -95,14 +95,18 @@ class Evaluation:
         *,
         judge: str = "",
         headline: Literal["", "rule", "judge"] = "",
+        judge_rules: Mapping[str, object] | None = None,
         watch: ProgressCallback | None = None,
     ) -> Regraded:
         """Grade all samples anew; without arguments by each source's own grader. The earlier verdicts are kept.
 
+        `judge_rules` are the judge's limits as in `evaluate`, by name (`seconds`, `attempts`, `concurrent`, `outages`,
+        `max_tokens`, `dollars`, and a dictionary `retry`); those that are not named stay as the run has them.
+
         Raises:
             SettingsError, RegistryError, ModelError: as `saccade.evals.regrade.regrade`.
         """
-        wanted = Regrading(grader, judge, headline)
+        wanted = Regrading(grader, judge, headline, judge_rules or {})
         listen = watch or (lambda progress: None)
         return run_apart(asyncio.to_thread(regraded, self.path, wanted, watch=listen))
 
@@ -141,6 +145,6 @@ def evaluate(
 
 def open_evaluation(run: Evaluation | Paths) -> Evaluation:
     """The run in a folder. Raises `SettingsError` if it is no run of an evaluation."""
-    found = run if isinstance(run, Evaluation) else Evaluation(Path(run))
-    run_settings(found.path)
-    return found
+    evaluation = run if isinstance(run, Evaluation) else Evaluation(Path(run))
+    run_settings(evaluation.path)
+    return evaluation

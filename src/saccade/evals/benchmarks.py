@@ -141,11 +141,11 @@ def judged_cards(settings: EvalSettings) -> tuple[Card, ...]:
 
 def cards_of(settings: EvalSettings) -> tuple[Card, ...]:
     """The cards of the run; a card that is not there any more is none."""
-    found = []
+    cards = []
     for name in source_names(settings):
         with suppress(SaccadeError):  # a world, or a file of tasks
-            found.append(recorded_card(name))
-    return tuple(found)
+            cards.append(recorded_card(name))
+    return tuple(cards)
 
 
 def source_names(settings: EvalSettings) -> tuple[str, ...]:

@@ -1,8 +1,8 @@
 """The answers of a stored run put before a judge, when all samples are played.
 
 Every reply of the judge is kept in `judge/` of the run folder as soon as it is there, found by the question that was
-put; so a run that is killed in the middle asks on where it stood, and the trajectories are replaced all at once. That
-a judge gave no verdict is final; after an outage or a refusal the next call asks again.
+put; so a run that is killed in the middle continues where it stopped, and the trajectories are replaced all at once.
+That a judge gave no verdict is final; after an outage or a refusal the next call asks again.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Final
 
 from saccade.episode.as_done import as_done
 from saccade.episode.run_folder import TRAJECTORIES
@@ -30,6 +31,8 @@ from saccade.rewards.judges.answer import AnswerJudge, judged_score
 from saccade.rewards.judges.client import JudgeClient
 from saccade.rewards.judges.verdict import JudgeVerdict, NoVerdict
 
+WORKERS: Final = 16
+"""Answers judged at once where nobody says how many."""
 REPLIES = "judge"
 """Folder of the judge's replies in a run folder."""
 _AGAIN = (NoVerdict.OUTAGE.value, NoVerdict.REFUSED.value)
@@ -49,7 +52,7 @@ async def judge_run(
     settings: EvalSettings,
     progress: EvalProgress,
     *,
-    workers: int = 16,
+    workers: int = WORKERS,
     watch: ProgressCallback = lambda progress: None,
 ) -> None:
     """Give every trajectory of `run` the judge's verdict and the headline that the settings name.

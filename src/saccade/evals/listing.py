@@ -72,8 +72,8 @@ class Listed:
 
 def list_runs(folder: Path) -> list[Listed]:
     """The evaluations in `folder` and below it, the one that changed last first; `folder` itself may be one."""
-    found = [_listed(path, folder) for path in _folders(folder, _DEEPEST)]
-    return sorted((run for run in found if run is not None), key=lambda run: (run.changed, run.name), reverse=True)
+    runs = [_listed(path, folder) for path in _folders(folder, _DEEPEST)]
+    return sorted((run for run in runs if run is not None), key=lambda run: (run.changed, run.name), reverse=True)
 
 
 def is_run(folder: Path) -> bool:

@@ -15,7 +15,7 @@ from typing import Literal
 from saccade.episode.continued import SETTINGS
 from saccade.episode.run_folder import TRAJECTORIES
 from saccade.errors import SettingsError
-from saccade.evals.judged import judge_run
+from saccade.evals.judged import WORKERS, judge_run
 from saccade.evals.merge import run_settings
 from saccade.evals.progress import EvalProgress, ProgressCallback
 from saccade.evals.rows import read_rows
@@ -25,8 +25,9 @@ from saccade.evals.summary import Summary
 from saccade.evals.verdicts import Verdicts, grade_again, keep_verdicts, verdicts_of
 from saccade.grading.registry import check_recorded, load_grader
 from saccade.models.registry import load_model
+from saccade.models.retry import DEFAULT_RETRY, RetryPolicy
 from saccade.record.score import Score
-from saccade.record.settings import load_settings, save_settings
+from saccade.record.settings import load_settings, merged, save_settings
 from saccade.rewards.judges.client import JudgeClient
 
 
@@ -68,8 +69,14 @@ class Regrading:
     judge: str = ""
     """A model that is asked about all answers of which it has not said anything yet."""
     headline: Literal["", "rule", "judge"] = ""
-    judge_rules: tuple[str, ...] = ()
-    """Of the judge in the place of those that the run has, as `name=value`."""
+    judge_rules: Mapping[str, object] | tuple[str, ...] = ()
+    """How the judge is asked, in the place of what the run has: values by name, or each as `name=value`."""
+
+
+class JudgeLimits(AnswerJudgeRules):
+    """How the judge of a stored run is asked, and how often and how long one request is tried."""
+
+    retry: RetryPolicy = DEFAULT_RETRY
 
 
 def regrade(
@@ -77,8 +84,8 @@ def regrade(
 ) -> Regraded:
     """Grade all trajectories of `run` anew and write its summary anew.
 
-    What is `wanted` holds from then on, also where the run is continued. Without a judge in it none is asked, and the
-    verdicts that are there stay.
+    What `regrading` names holds from then on, also where the run is continued. Without a judge in it none is asked, and
+    the verdicts that are there stay.
 
     Raises:
         SettingsError: it is no run of `saccade eval`, nothing was played yet, or a source's own grader is not known.
@@ -104,7 +111,8 @@ def regrade(
         grade_again(run, settings, before)
         save_settings(settings, run / SETTINGS)
         if regrading.judge:
-            asyncio.run(judge_run(run, settings, EvalProgress(len(verdicts)), watch=watch))
+            workers = settings.judge_rules.concurrent or WORKERS
+            asyncio.run(judge_run(run, settings, EvalProgress(len(verdicts)), workers=workers, watch=watch))
     finally:
         if kept is not None and _scores(verdicts_of(run, settings)) == _scores(verdicts):
             kept.unlink()
@@ -128,9 +136,17 @@ def _changed(regrading: Regrading, before: EvalSettings) -> dict[str, object]:
     }
     if regrading.judge_rules:
         if not regrading.judge:
-            raise SettingsError(
-                f"{regrading.judge_rules[0]} is about a judge, and none is asked: name one with --judge."
-            )
-        stored = before.judge_rules.model_dump()
-        given["judge_rules"] = load_settings(AnswerJudgeRules, overrides=regrading.judge_rules, given=stored)
+            name = next(iter(regrading.judge_rules))
+            raise SettingsError(f"{name} is about a judge, and none is asked: name one with --judge (`judge`).")
+        given |= _judge_limits(regrading.judge_rules, before)
     return given or {"grader": ""}
+
+
+def _judge_limits(rules: Mapping[str, object] | tuple[str, ...], before: EvalSettings) -> dict[str, object]:
+    """`judge_rules` and `retry` of the run from now on."""
+    values: Mapping[str, object] = rules if isinstance(rules, Mapping) else {}
+    overrides = () if isinstance(rules, Mapping) else rules
+    stored = {**before.judge_rules.model_dump(), "retry": before.retry.model_dump()}
+    limits = load_settings(JudgeLimits, overrides=overrides, given=merged(stored, values))
+    own = limits.model_dump(exclude={"retry"})
+    return {"judge_rules": AnswerJudgeRules.model_validate(own), "retry": limits.retry}

@@ -100,7 +100,7 @@ def keeper(run: Path, sample: str, store: MediaStore) -> Callable[[Exchange], No
 def read_requests(run: Path, sample: str) -> list[RequestTry]:
     """The tries of a sample in their order; none if they were not kept. Raises `RecordError`."""
     messages: list[JsonValue] = []
-    found = []
+    requests = []
     file = requests_file(run, sample)
     for line in _lines(file):
         messages += line.messages
@@ -110,8 +110,10 @@ def read_requests(run: Path, sample: str) -> list[RequestTry]:
             if len(whole) < len(numbers):
                 raise RecordError(f"{file} names messages that it does not hold; delete the file.")
             request = {**request, "messages": whole}
-        found.append(RequestTry(line.number, line.path, line.status, line.seconds, line.error, request, line.response))
-    return found
+        requests.append(
+            RequestTry(line.number, line.path, line.status, line.seconds, line.error, request, line.response)
+        )
+    return requests
 
 
 def with_media(body: JsonValue, store: MediaStore) -> JsonValue:

@@ -49,7 +49,7 @@ class EvalRow:
     stop: str
     turns: int
     calls: int
-    """Executions of code and of tools."""
+    """Executions of code and of tools, those of a provider's own sandbox included."""
     sampled_tokens: int | None
     """Tokens that the model wrote; None if its backend does not say."""
     context_tokens: int | None
@@ -101,6 +101,7 @@ class _Action(_Lean):
 class _Turn(_Lean):
     action: _Action
     execution: _Lean | None = None
+    hosted: tuple[_Lean, ...] = ()
     tokens: TokenCounts = TokenCounts()
     dollars: float | None = None
 
@@ -183,7 +184,7 @@ def _row(line: _Line) -> EvalRow:
         grader=grade.grader,
         stop=line.stop.value if line.stop else "",
         turns=len(line.turns),
-        calls=sum(turn.execution is not None for turn in line.turns),
+        calls=sum((turn.execution is not None) + len(turn.hosted) for turn in line.turns),
         sampled_tokens=sum(sampled) if sampled else None,
         context_tokens=max(contexts) if contexts else None,
         read_tokens=sum(contexts) if contexts and len(contexts) == len(line.turns) else None,

@@ -78,13 +78,13 @@ def open_sources(settings: EvalSettings) -> Mapping[str, ItemSource]:
         raise SettingsError(f"split {settings.split} is one of generated worlds, and no source is one. Leave it out.")
     if check_weights(sources):
         return _shared(sources, settings)
-    found: dict[str, ItemSource] = {}
+    opened: dict[str, ItemSource] = {}
     for source in sources:
         if kind_of(source.name) == "card" and source == SourceSettings(name=source.name, split=source.split):
-            found[str(source)] = open_card(str(source), settings)
+            opened[str(source)] = open_card(str(source), settings)
         else:
-            found[str(source)] = OpenedSource(_opened(source, settings, settings.n), settings.n)
-    return found
+            opened[str(source)] = OpenedSource(_opened(source, settings, settings.n), settings.n)
+    return opened
 
 
 def _opened(source: SourceSettings, settings: EvalSettings, most: int | None) -> OpenSource:
@@ -116,10 +116,10 @@ async def chosen(
         SettingsError: two tasks share an id.
         RecordError, DataError: the tasks of a source cannot be read.
     """
-    found: dict[str, Item] = {}
+    items: dict[str, Item] = {}
     for name, source in sources.items():
         for item in await source.items(settings, out, store):
-            if item.id in found:
+            if item.id in items:
                 raise SettingsError(f"two tasks have the id {item.id} ({name}). Ids must differ; name a source once.")
-            found[item.id] = item
-    return tuple(found.values())
+            items[item.id] = item
+    return tuple(items.values())

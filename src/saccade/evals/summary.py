@@ -111,7 +111,7 @@ def summarise(rows: Sequence[EvalRow], *, k: int = 1, missing: int = 0, broken_r
         total=figures(rows, k, seed),
         sources=sources,
         tags={tag: figures(group, k, seed) for tag, group in tags.items()} if len(tags) > 1 else {},
-        card_numbers={name: found for name, found in numbers.items() if found},
+        card_numbers={name: values for name, values in numbers.items() if values},
         macro=macro_average({name: part.avg for name, part in sources.items()}, numbers, k),
         ungraded=sum(row.correct is None for row in rows),
         missing=missing,

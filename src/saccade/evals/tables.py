@@ -65,12 +65,12 @@ def _judged(judged: JudgeSummary | None) -> list[str]:
             f"on these the rule says {_percent(judged.by_rule)}, the judge {_percent(judged.by_judge)}; "
             f"the headline is by the {headline_text(judged)}"
         )
-    found = judged.agreement
-    if found is not None:
-        kappa = "–" if found.kappa is None else f"{found.kappa:.2f}"
+    agreement = judged.agreement
+    if agreement is not None:
+        kappa = "–" if agreement.kappa is None else f"{agreement.kappa:.2f}"
         lines.append(
-            f"they agree on {_percent(found.raw)}, kappa {kappa}: both right {found.both}, only the rule "
-            f"{found.only_rule}, only the judge {found.only_judge}, both wrong {found.neither}"
+            f"they agree on {_percent(agreement.raw)}, kappa {kappa}: both right {agreement.both}, only the rule "
+            f"{agreement.only_rule}, only the judge {agreement.only_judge}, both wrong {agreement.neither}"
         )
     return lines
 

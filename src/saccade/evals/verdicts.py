@@ -97,14 +97,14 @@ def own_grader(run: Path, settings: EvalSettings) -> Callable[[Trajectory], str]
         if not gone or trajectory.task.grader:
             return ""
         now = "" if settings.grader else grade_of(rule_score(trajectory.scores).detail).grader
-        found = first.get(trajectory.id, now)
-        if not found:
+        verdicts = first.get(trajectory.id, now)
+        if not verdicts:
             raise SettingsError(
                 f"the source {gone[0]} is not there any more (or is code, which a stored run does not run), and {run} "
                 f"does not say how it graded {trajectory.id}. "
                 "Put its card back where it was, or name a grader with --grader."
             )
-        return newest(found)
+        return newest(verdicts)
 
     return of
 

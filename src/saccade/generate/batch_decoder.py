@@ -16,8 +16,8 @@ import numpy as np
 import torch
 
 from saccade.generate.base import SampledTurn, TurnRequest
-from saccade.generate.sample_tokens import sample_tokens
 from saccade.generate.sequences import Policy, SequenceBatch, TokenSequence
+from saccade.generate.token_sampler import sample_tokens
 from saccade.generate.turn import TurnState, start_turn
 from saccade.tokens.stream import PromptDelta
 
@@ -141,7 +141,7 @@ class BatchDecoder:
                 active = self._sample(batch, turns, batch.admit(active))
 
     def _sample(self, batch: SequenceBatch, turns: dict[TokenSequence, TurnState], active: int) -> int:
-        """A token for each of the first `active` sequences; how many of them go on, now the first ones."""
+        """A token for each of the first `active` sequences; how many of them continue, now the first ones."""
         logits = batch.read(active)
         sequences = batch.sequences[:active]
         tokens, logprobs = sample_tokens(

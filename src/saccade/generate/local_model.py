@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING
 
 from saccade.errors import ModelRefusedError, UnavailableError
 from saccade.models.base import Completion, MediaReader, Request, Usage
+from saccade.models.hosted_calls import refuse_hosted
 from saccade.models.local_settings import LocalSettings, check_folder
 from saccade.models.stops import check_stops
 
@@ -88,6 +89,7 @@ class LocalModel:
             MediaError: a picture of the messages cannot be read.
         """
         check_stops(request.stop)
+        refuse_hosted(request, self.name)
         loop = asyncio.get_running_loop()
         heard: asyncio.Queue[str | None] = asyncio.Queue()
 

@@ -1,11 +1,19 @@
-"""Drawing the next token of one answer as its sampling settings say.
+"""Drawing the next token: of one answer as its sampling settings say, or of many rollouts at once.
 
-Its draws come from a generator of their own, so a seed is not disturbed by what else runs in the process; the
-checkpoint's own sampling defaults are not used. Rollouts, which are drawn from the whole distribution, are sampled many
-rows at once by `sample_tokens`.
+There are two ways, since they promise different things, and since the same seed must keep giving the same tokens.
+`TokenSampler` is one answer's: it knows `top_k` and `top_p`, and draws by a generator of torch that is seeded once, so
+the draw of a token depends on how many came before. `sample_tokens` is for a batch of rollouts, which are drawn from
+the whole distribution: each row brings its own uniform number, so what a row draws does not depend on the rows beside
+it, nor on when it joins or leaves the batch. No rule turns the draws of one into those of the other.
+Both leave out the same ids, and give log-probabilities under the same distribution.
+
+Draws come from generators of their own, so a seed is not disturbed by what else runs in the process; the checkpoint's
+own sampling defaults are not used.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import torch
 
@@ -60,3 +68,37 @@ class TokenSampler:
             beyond = beyond[beyond != order[0]]
             kept = kept.index_fill(0, beyond, -torch.inf)
         return int(torch.multinomial(kept.softmax(-1), 1, generator=self._random))
+
+
+def sample_tokens(
+    logits: torch.Tensor, forbidden: torch.Tensor, temperatures: Sequence[float], uniforms: Sequence[float]
+) -> tuple[list[int], list[float]]:
+    """A token for each row, and its natural log-probability.
+
+    That is under the softmax of logits / temperature over what may be sampled; a temperature of 0 is greedy, and then
+    counts as 1. The token is where the sum of probabilities passes the uniform number: what a row draws depends on its
+    own number and logits alone. An id that is forbidden has no probability and is never drawn.
+
+    Args:
+        logits: (rows, vocabulary).
+        forbidden: bool (vocabulary,).
+        temperatures: (rows,).
+        uniforms: (rows,), from 0 to below 1.
+
+    Raises:
+        FloatingPointError: the logits are no numbers.
+    """
+    device = logits.device
+    heat = torch.tensor([value or 1.0 for value in temperatures], device=device)[:, None]
+    logprobs = torch.log_softmax(logits.float().masked_fill(forbidden, -torch.inf) / heat, dim=-1)
+    sums = logprobs.double().exp().cumsum(-1)
+    if bool(sums[:, -1].isnan().any()):  # one number that is none makes its whole row so
+        raise FloatingPointError("the model's arithmetic overflowed; take float32, or a lower learning rate")
+    # Rounding must not reach the sum itself: behind it lie ids without probability.
+    thresholds = torch.tensor(uniforms, dtype=torch.float64, device=device) * sums[:, -1]
+    thresholds = torch.minimum(thresholds, torch.nextafter(sums[:, -1], torch.zeros_like(thresholds)))
+    drawn = torch.searchsorted(sums, thresholds[:, None], right=True)[:, 0]
+    greedy = torch.tensor([not value for value in temperatures], device=device)
+    tokens = torch.where(greedy, logprobs.argmax(-1), drawn)
+    chosen = logprobs.gather(-1, tokens[:, None])[:, 0]
+    return tokens.tolist(), chosen.tolist()

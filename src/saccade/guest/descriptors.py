@@ -60,13 +60,13 @@ class OpenState:
 def program_fds() -> list[int]:
     """Every open descriptor that is the program's."""
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-    found = _pollable(most)
-    if len(found) != _count():
+    numbers = _pollable(most)
+    if len(numbers) != _count():
         # Some are of paths alone, or the kernel does not tell.
         # By way of ctypes: `fcntl` would raise an exception for each of the hundreds that are not open.
         ask = _libc.fcntl
-        found = [fd for fd in range(most) if ask(fd, fcntl.F_GETFD) >= 0]
-    return [fd for fd in found if fd not in _OWN]
+        numbers = [fd for fd in range(most) if ask(fd, fcntl.F_GETFD) >= 0]
+    return [fd for fd in numbers if fd not in _OWN]
 
 
 def _count() -> int:

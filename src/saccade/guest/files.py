@@ -25,19 +25,19 @@ _BOMB_FACTOR = 16
 def report_files(workspace: Workspace, shown: ShownPictures) -> list[dict[str, Any]]:
     """path and size (bytes) of every file that is new or changed; images are added to `shown`, oldest first."""
     changes = workspace.changes()
-    found: list[tuple[str, Entry]] = []
+    files: list[tuple[str, Entry]] = []
     for path in (*changes.created, *changes.changed):
         try:
             entry = workspace.entry(path)
         except OSError:
             continue
         if entry.kind == "file":
-            found.append((path, entry))
-    for path, _entry in sorted(found, key=lambda item: (item[1].mtime, item[0])):
+            files.append((path, entry))
+    for path, _entry in sorted(files, key=lambda item: (item[1].mtime, item[0])):
         _add_image(workspace, path, shown)
-    if len(found) > MOST_LISTED:
-        shown.note(f"{len(found)} files were written; the first {MOST_LISTED} are listed")
-    return [{"path": printable(path), "size": entry.size} for path, entry in sorted(found)[:MOST_LISTED]]
+    if len(files) > MOST_LISTED:
+        shown.note(f"{len(files)} files were written; the first {MOST_LISTED} are listed")
+    return [{"path": printable(path), "size": entry.size} for path, entry in sorted(files)[:MOST_LISTED]]
 
 
 def printable(path: str) -> str:

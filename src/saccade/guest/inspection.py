@@ -150,13 +150,13 @@ def shares_description(pid: int, other: int) -> bool:
 
 def _outside(pid: int) -> list[int]:
     folder = f"/proc/{pid}/fd"
-    found = []
+    numbers = []
     for name in os.listdir(folder):
         with open(f"/proc/{pid}/fdinfo/{name}", "rb") as file:
             flags = int(file.read().split(b"flags:")[1].split()[0], 8)
         if not flags & os.O_PATH and stat.S_IFMT(os.stat(f"{folder}/{name}").st_mode) in (stat.S_IFREG, stat.S_IFCHR):
-            found.append(int(name))
-    return found
+            numbers.append(int(name))
+    return numbers
 
 
 def workspace_maps(pid: int, workspace: str) -> list[Map]:

@@ -125,8 +125,8 @@ def _zygote(control: int, memfd: int) -> NextStep:
     with os.fdopen(memfd, "rb") as file:
         file.seek(0)
         orders = json.loads(file.read())
-    found = orders["standing"]
-    standing = Standing(tuple(found["namespaces"]), found["first_uid"], found["uids"], found["reasons"])
+    order = orders["standing"]
+    standing = Standing(tuple(order["namespaces"]), order["first_uid"], order["uids"], order["reasons"])
     if "ipc_namespace" in standing.namespaces:
         socket.sethostname(HOST_NAME)
     if group := orders["settings"]["zygote_cgroup"]:

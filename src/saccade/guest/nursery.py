@@ -269,9 +269,9 @@ def _layers(
 
 def versions() -> dict[str, str]:
     """Versions of the interpreter and of the libraries that are there."""
-    found = {"python": platform.python_version()}
+    texts = {"python": platform.python_version()}
     for name in _LIBRARIES:
         module = sys.modules.get(name)
         if module is not None:
-            found[name] = str(getattr(module, "__version__", "?"))
-    return found
+            texts[name] = str(getattr(module, "__version__", "?"))
+    return texts

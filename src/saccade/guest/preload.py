@@ -59,8 +59,8 @@ def lookup(name: str) -> Any:
     module, _, attribute = PRELOAD[name].partition(":")
     if module == "decord":
         importlib.import_module(".video", __package__).install()
-    found = importlib.import_module(module)
-    return getattr(found, attribute) if attribute else found
+    loaded = importlib.import_module(module)
+    return getattr(loaded, attribute) if attribute else loaded
 
 
 def preload(namespace: dict[str, Any], names: Iterable[str]) -> None:
@@ -173,8 +173,8 @@ def _warm_opencv() -> None:
 
 def _hold_ffmpeg() -> None:
     """Let PyAV see one processor, whenever a program imports it: its threads could not be kept between calls."""
-    found = importlib.util.find_spec("av")
-    folders = found.submodule_search_locations if found is not None else None
+    spec = importlib.util.find_spec("av")
+    folders = spec.submodule_search_locations if spec is not None else None
     for folder in folders or ():
         for library in glob(escape(folder) + ".libs/libavutil*"):
             with contextlib.suppress(OSError, AttributeError):

@@ -117,17 +117,17 @@ class StreamFrames:
 
     def _scan(self) -> list[Packet] | None:
         """What the index needs of every packet that gives a frame, or None if one has no time."""
-        found: list[Packet] = []
+        packets: list[Packet] = []
         for packet in self._packets():
             if packet.is_discard:
                 continue
             if packet.pts is None:
                 return None
-            if len(found) == self._limits.frames:
+            if len(packets) == self._limits.frames:
                 raise VideoTooLargeError(f"the video has more than {self._limits.frames} frames")
             time = packet.pts if packet.dts is None else packet.dts
-            found.append(Packet(packet.pts, time, packet.is_keyframe, packet.duration or 0))
-        return found
+            packets.append(Packet(packet.pts, time, packet.is_keyframe, packet.duration or 0))
+        return packets
 
     def _decoded(self) -> Iterator[tuple[int, VideoFrame]]:
         """Number and frame from here on, in the order of presentation; packets that are broken give none."""

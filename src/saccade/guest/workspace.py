@@ -93,7 +93,7 @@ class Workspace:
 
     def scan(self, visit: Visit | None = None) -> dict[str, Entry]:
         """Every entry of the folder by its path. Raises `WorkspaceTooLarge` if there are too many or too deep ones."""
-        found, times = dict[str, Entry](), {"": _times(fstat(self.fd))}
+        entries, times = dict[str, Entry](), {"": _times(fstat(self.fd))}
 
         def enter(cursor: Cursor) -> Folders:
             if len(cursor.path) > _LONGEST_PATH // 4 and len(fsencode(cursor.path)) > _LONGEST_PATH:
@@ -101,20 +101,20 @@ class Workspace:
             folders = []
             for name, entry, stamps in _listing(cursor.fd):
                 path = cursor.path + name
-                found[path] = visit(cursor, path, name, entry) if visit is not None else entry
+                entries[path] = visit(cursor, path, name, entry) if visit is not None else entry
                 if entry.kind in ("file", "folder"):
                     times[path] = stamps
                 if entry.kind == "folder":
                     folders.append((name, entry.mode))
-            if len(found) > self.workspace_files:
+            if len(entries) > self.workspace_files:
                 raise WorkspaceTooLarge(
                     f"the workspace holds more than {self.workspace_files} files and folders; delete some"
                 )
             return folders
 
         walk(self.fd, enter)
-        self._found, self._found_times = found, times
-        return found
+        self._found, self._found_times = entries, times
+        return entries
 
     def changes(self) -> Changes:
         """What was created, changed and deleted since the last commit."""
@@ -187,21 +187,21 @@ class Workspace:
     def _compare(self) -> tuple[Changes, bool]:
         """The changes, and whether the folders are the same."""
         self._touched = set()
-        found = self.scan(self._look_closer)
+        now = self.scan(self._look_closer)
         index = self._index
-        self._unchanged = not self._touched and found == index
+        self._unchanged = not self._touched and now == index
         if self._unchanged:
             return Changes(), True
-        created = [path for path, entry in found.items() if entry.kind != "folder" and path not in index]
-        deleted = [path for path, entry in index.items() if entry.kind != "folder" and path not in found]
+        created = [path for path, entry in now.items() if entry.kind != "folder" and path not in index]
+        deleted = [path for path, entry in index.items() if entry.kind != "folder" and path not in now]
         changed = [
             path
-            for path, entry in found.items()
+            for path, entry in now.items()
             if entry.kind != "folder" and path in index and (entry != index[path] or path in self._touched)
         ]
         folders = [
             {(path, entry.mode) for path, entry in entries.items() if entry.kind == "folder"}
-            for entries in (found, index)
+            for entries in (now, index)
         ]
         changes = Changes(*(tuple(sorted(paths)) for paths in (created, changed, deleted)))
         return changes, folders[0] == folders[1]
@@ -232,8 +232,8 @@ class Workspace:
 
     def _note_entries(self) -> None:
         """Take down what the file system says now of what was put back."""
-        found = self.scan()
-        self._index = {path: found.get(path, entry) for path, entry in self._index.items()}
+        entries = self.scan()
+        self._index = {path: entries.get(path, entry) for path, entry in self._index.items()}
 
     def _prune(self, cursor: Cursor) -> Folders:
         """Remove what was not there, and empty what is not as it was."""

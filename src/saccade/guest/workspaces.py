@@ -225,8 +225,8 @@ def _empty(folder: int, top: int) -> list[str]:
     """Remove everything but folders from `folder`; the names of the folders, made movable unless it is `top`."""
     folders = []
     with os.scandir(folder) as entries:
-        found = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries]
-    for name, is_folder in found:
+        children = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries]
+    for name, is_folder in children:
         if not is_folder:
             os.unlink(name, dir_fd=folder)
             continue

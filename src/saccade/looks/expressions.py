@@ -97,13 +97,13 @@ class Evaluator:
         return UNKNOWN if any(isinstance(entry, ast.Starred) for entry in items) else values
 
     def _dict(self, keys: list[ast.expr | None], values: list[ast.expr]) -> Value:
-        found: dict[DictKey, Value] = {}
+        entries: dict[DictKey, Value] = {}
         for key, value in zip(keys, values, strict=True):
             name = self.value(key)
             if not isinstance(name, int | float | str):
                 return UNKNOWN
-            found[name] = self.value(value)
-        return found
+            entries[name] = self.value(value)
+        return entries
 
     def _comprehension(self, element: ast.expr, loop: ast.comprehension) -> Value:
         items = self.items(loop.iter)

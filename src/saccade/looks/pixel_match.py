@@ -42,8 +42,8 @@ def only_place(large: Packed, small: Packed) -> Box | None:
     if probes is None:
         return None
     (y, x), *others = probes
-    found = np.flatnonzero(large[y : y + rows, x : x + columns] == small[y, x])
-    tops, lefts = np.divmod(found, columns)
+    hits = np.flatnonzero(large[y : y + rows, x : x + columns] == small[y, x])
+    tops, lefts = np.divmod(hits, columns)
     for y, x in others:
         same = large[tops + y, lefts + x] == small[y, x]
         tops, lefts = tops[same], lefts[same]

@@ -88,8 +88,8 @@ class _Search:
             views = self._said(turn)
             seen = dict(self._seen(turn, views))
             for view in islice(dict.fromkeys((*views, *seen)), MOST):
-                found = seen.get(view, "")
-                yield Region(number, view.name, view.box, seen=bool(found), said=view in views, picture=found)
+                name = seen.get(view, "")
+                yield Region(number, view.name, view.box, seen=bool(name), said=view in views, picture=name)
             self._number(turn)
 
     def _said(self, turn: Turn) -> tuple[View, ...]:
@@ -127,7 +127,7 @@ class _Search:
 
     def _seen(self, turn: Turn, views: tuple[View, ...]) -> Iterator[tuple[View, str]]:
         originals = {part.sha256 for part in _parts(self.trajectory.task).values()}
-        for picture in turn.execution.pictures if turn.execution is not None else ():
+        for picture in (picture for execution in turn.executions for picture in execution.pictures):
             part = picture.image
             if part.sha256 in self.located or part.sha256 in originals:
                 continue
@@ -200,8 +200,8 @@ def _pictures(task: Task) -> Mapping[str, View]:
 
 
 def _numbers(value: object) -> tuple[float, float, float, float] | None:
-    found = numbers(tuple(value), 4) if isinstance(value, list | tuple) else None
-    return None if found is None else (found[0], found[1], found[2], found[3])
+    four = numbers(tuple(value), 4) if isinstance(value, list | tuple) else None
+    return None if four is None else (four[0], four[1], four[2], four[3])
 
 
 @dataclass(frozen=True, slots=True)

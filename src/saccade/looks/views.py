@@ -78,8 +78,8 @@ def numbers(value: Value, length: int) -> tuple[float, ...] | None:
     """`value` as that many numbers, or None."""
     if not isinstance(value, tuple) or len(value) != length:
         return None
-    found = tuple(float(item) for item in value if is_number(item) and abs(item) < BIGGEST)
-    return found if len(found) == length else None
+    values = tuple(float(item) for item in value if is_number(item) and abs(item) < BIGGEST)
+    return values if len(values) == length else None
 
 
 def as_array(value: Value, array: bool) -> Value:

@@ -89,10 +89,10 @@ def _is_public(url: str) -> bool:
     except ValueError:
         pass  # a name
     try:
-        found = socket.getaddrinfo(host, None)
+        addresses = socket.getaddrinfo(host, None)
     except OSError:
         return True
-    return all(ipaddress.ip_address(address[0]).is_global for *_, address in found)
+    return all(ipaddress.ip_address(address[0]).is_global for *_, address in addresses)
 
 
 class _WebOnly(urllib.request.HTTPRedirectHandler):

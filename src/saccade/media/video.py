@@ -123,8 +123,8 @@ class AtRate:
     def indices(self, timeline: Timeline) -> Sequence[int]:
         _require(0 < self.fps <= 1000, f"cannot sample {self.fps} frames per second: give a rate up to 1000")
         times = (place / self.fps for place in range(int(timeline.seconds * self.fps) + 1))
-        found = list(dict.fromkeys(timeline.at(time) for time in times if time < timeline.seconds))
-        return found if self.most is None or len(found) <= self.most else Uniform(self.most).indices(timeline)
+        frames = list(dict.fromkeys(timeline.at(time) for time in times if time < timeline.seconds))
+        return frames if self.most is None or len(frames) <= self.most else Uniform(self.most).indices(timeline)
 
 
 @dataclass(frozen=True, slots=True)

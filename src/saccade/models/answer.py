@@ -21,6 +21,7 @@ from saccade.models.retry import OutageError
 from saccade.models.stops import StopWatch, check_stops, settle, unclosed
 from saccade.record.action import ToolCall
 from saccade.record.base import clean_text
+from saccade.record.hosted_call import HostedCall
 from saccade.record.turn import FinishReason
 
 _NO_ANSWER = (
@@ -85,12 +86,16 @@ class PartialAnswer:
     """All text that was sent, beyond a stop string too."""
     calls: dict[int, PartialCall] = field(default_factory=dict)
     """By the server's number for them."""
+    hosted: tuple[HostedCall, ...] = ()
+    """What the provider's sandbox ran, set when all of it is there."""
     token_ids: list[int] = field(default_factory=list)
     logprobs: list[float] = field(default_factory=list)
     finish: FinishReason | None = None
     """None until the server says why it ended."""
     stop_named: str | None = None
     usage: Usage = field(default_factory=Usage)
+    cache_written: int = 0
+    """Tokens of the prompt that were written to the provider's cache."""
     model: str = ""
     watch: StopWatch = field(init=False)
     _untold: str = ""
@@ -132,15 +137,19 @@ class PartialAnswer:
         self._end_thought()
         return self.calls.setdefault(number, PartialCall())
 
+    def check_ended(self) -> None:
+        """Raise `OutageError` if the server did not say that the answer has ended."""
+        if self.finish is None and self.watch.stopped is None:
+            begun = self.raw or self.calls
+            raise OutageError("broke off in the middle of its answer." if begun else _NO_ANSWER)
+
     def completion(self) -> Completion:
         """The whole answer.
 
         Raises:
             OutageError: the server did not say that the answer has ended.
         """
-        if self.finish is None and self.watch.stopped is None:
-            begun = self.raw or self.calls
-            raise OutageError("broke off in the middle of its answer." if begun else _NO_ANSWER)
+        self.check_ended()
         self.tell()
         finish = self.finish or FinishReason.STOP_STRING
         text, finish = settle(self.raw, self.stops, finish, swallowed=self._swallowed(finish))
@@ -155,6 +164,7 @@ class PartialAnswer:
             text=clean_text(text + slips),
             finish=finish,
             tool_calls=calls,
+            hosted=self.hosted,
             token_ids=tuple(ids) or None,
             logprobs=tuple(self.logprobs) if ids and len(self.logprobs) == len(ids) else None,
             usage=self.usage,

@@ -103,15 +103,13 @@ def request_fields(
 class EventReader:
     """Feeds an `PartialAnswer` from the events of a stream."""
 
+    paused = False
+    """The API has paused the turn and wants it back; only with tools of its own."""
+
     def __init__(self, answer: PartialAnswer) -> None:
         self._answer = answer
         self._usage: dict[str, Any] = {}
         self._finish: FinishReason | None = None
-
-    @property
-    def cache_written(self) -> int:
-        """Tokens of the prompt that were written to the provider's cache."""
-        return int(self._usage.get("cache_creation_input_tokens") or 0)
 
     def read(self, event: Mapping[str, Any]) -> None:
         """The next event. Raises `OutageError` if it does not follow the protocol."""
@@ -156,8 +154,9 @@ class EventReader:
         self._usage.update({name: value for name, value in usage.items() if value is not None})
         cached = int(self._usage.get("cache_read_input_tokens") or 0)
         fresh = self._usage.get("input_tokens")
+        self._answer.cache_written = int(self._usage.get("cache_creation_input_tokens") or 0)
         self._answer.usage = Usage(
-            prompt_tokens=None if fresh is None else fresh + cached + self.cache_written,
+            prompt_tokens=None if fresh is None else fresh + cached + self._answer.cache_written,
             cached_tokens=cached,
             sampled_tokens=self._usage.get("output_tokens"),
         )

@@ -8,11 +8,12 @@ strings cuts the text itself. Text that ran into `max_tokens` has `finish` `LENG
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Protocol
+from dataclasses import dataclass, field, fields
+from typing import Any, Protocol, runtime_checkable
 
 from saccade.record.action import ToolCall
-from saccade.record.content import Message
+from saccade.record.content import ImagePart, Message
+from saccade.record.hosted_call import HostedCall
 from saccade.record.trajectory import Sampling
 from saccade.record.turn import FinishReason
 
@@ -22,6 +23,14 @@ class MediaReader(Protocol):
 
     def get_bytes(self, sha256: str) -> bytes:
         """The stored bytes. Raises `MissingMediaError`."""
+
+
+@runtime_checkable
+class MediaKeeper(MediaReader, Protocol):
+    """Where a backend also puts pictures that came back beside the text; a `MediaStore` is one."""
+
+    def put_bytes(self, data: bytes) -> ImagePart:
+        """Store an encoded picture as it is. Raises `MediaError` for what is none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +56,9 @@ class Request:
     """Most tokens of messages and answer together, for a backend that counts them before it writes; None: its own."""
     room: int | None = None
     """Tokens that the episode's limits leave for the answer, as far as earlier answers reported it; None: unknown."""
+    hosted: bool = False
+    """The provider's own sandbox is to run the model's code; a backend without one refuses. What it ran comes back in
+    `Completion.hosted`, so the media that `complete` gets must be a `MediaKeeper`."""
 
     @property
     def max_tokens(self) -> int | None:
@@ -66,6 +78,16 @@ class Usage:
     dollars: float | None = None
 
 
+def added(one: Usage, other: Usage) -> Usage:
+    """Both together; None where one is not known."""
+
+    def both(name: str) -> Any:
+        values = getattr(one, name), getattr(other, name)
+        return None if None in values else sum(values)
+
+    return Usage(*(both(field.name) for field in fields(Usage)))
+
+
 @dataclass(frozen=True, slots=True)
 class Completion:
     """What a model wrote."""
@@ -81,6 +103,8 @@ class Completion:
     usage: Usage = field(default_factory=Usage)
     model: str = ""
     """The name and revision that the backend gives itself."""
+    hosted: tuple[HostedCall, ...] = ()
+    """What the provider's sandbox ran, in order."""
 
 
 class Model(Protocol):

@@ -82,7 +82,7 @@ async def _sending(request: Any) -> None:
     exchange = _CURRENT.get()
     if exchange is not None:
         request.headers["accept-encoding"] = "identity"
-        exchange.path, exchange.sent = request.url.path, request.content
+        exchange.path, exchange.sent = request.url.path, await request.aread()
         exchange.status, exchange.received = None, bytearray()
 
 

@@ -103,10 +103,10 @@ async def converted(
         else:
             raise
     except Exception as error:
-        found = read(error)
-        if found is None:
+        ours = read(error)
+        if ours is None:
             raise
-        failure = found
+        failure = ours
     raise failure
 
 

@@ -19,6 +19,8 @@ from typing import Any, Final
 from saccade.errors import ModelRefusedError
 from saccade.models.answer import PartialAnswer
 from saccade.models.base import MediaReader, Request, Usage
+from saccade.models.gemini_sandbox import read_part
+from saccade.models.hosted_calls import OpenCall
 from saccade.models.native_calls import paired
 from saccade.models.pictures import decoded_picture, encoded_picture, saved_picture
 from saccade.models.retry import OutageError
@@ -87,24 +89,26 @@ def request_fields(request: Request, media: MediaReader, model: str) -> dict[str
             for tool in request.tools
         ]
         config["tools"] = [{"function_declarations": functions}]
+    if request.hosted:
+        config["tools"] = [*config.get("tools", ()), {"code_execution": {}}]
     unsigned = None if _NEEDS_NONE.match(model) else _UNSIGNED
     return {"model": model, "contents": _contents(paired(spoken), media, unsigned), "config": config}
 
 
-def read_chunk(chunk: Mapping[str, Any], answer: PartialAnswer) -> None:
-    """Read a chunk of a stream, or a whole answer, which has the same form.
+def read_chunk(chunk: Mapping[str, Any], answer: PartialAnswer, calls: list[OpenCall] | None = None) -> None:
+    """Read a chunk of a stream, or a whole answer, which has the same form; calls of the API's sandbox into `calls`.
 
     Raises:
         OutageError: it does not follow the protocol, or the model's function call could not be read by its API.
         ModelRefusedError: the service refuses to let the model read the request.
     """
     try:
-        _read(chunk, answer)
+        _read(chunk, answer, [] if calls is None else calls)
     except (AttributeError, KeyError, IndexError, TypeError, ValueError) as error:
         raise OutageError("sent an answer that does not follow the protocol.") from error
 
 
-def _read(chunk: Mapping[str, Any], answer: PartialAnswer) -> None:
+def _read(chunk: Mapping[str, Any], answer: PartialAnswer, calls: list[OpenCall]) -> None:
     answer.model = chunk.get("model_version") or answer.model
     blocked = chunk.get("prompt_feedback") or {}
     if reason := blocked.get("block_reason"):
@@ -115,12 +119,12 @@ def _read(chunk: Mapping[str, Any], answer: PartialAnswer) -> None:
         )
     for candidate in chunk.get("candidates") or ():
         if not candidate.get("index"):
-            _read_candidate(candidate, answer)
+            _read_candidate(candidate, answer, calls)
     if usage := chunk.get("usage_metadata"):
         answer.usage = _usage(usage)
 
 
-def _read_candidate(candidate: Mapping[str, Any], answer: PartialAnswer) -> None:
+def _read_candidate(candidate: Mapping[str, Any], answer: PartialAnswer, calls: list[OpenCall]) -> None:
     for part in (candidate.get("content") or {}).get("parts") or ():
         if part.get("text"):
             (answer.add_thought if part.get("thought") else answer.add_text)(part["text"])
@@ -130,14 +134,16 @@ def _read_candidate(candidate: Mapping[str, Any], answer: PartialAnswer) -> None
             call.arguments = json.dumps(called.get("args") or {}, ensure_ascii=False)
             if signature := part.get("thought_signature"):
                 call.sealed = base64.b64encode(signature).decode("ascii")
+        else:
+            read_part(part, len(answer.raw), calls)
     reason = candidate.get("finish_reason")
     if reason is None:
         return
-    found = _FINISH.get(_name(reason))
-    if found is None:
+    finish = _FINISH.get(_name(reason))
+    if finish is None:
         words = candidate.get("finish_message") or ""
         raise OutageError(f"ended its answer for the reason {_name(reason)}{': ' * bool(words)}{words}.")
-    answer.finish = FinishReason.TOOL_CALL if answer.calls and found is FinishReason.STOP else found
+    answer.finish = FinishReason.TOOL_CALL if answer.calls and finish is FinishReason.STOP else finish
 
 
 def _name(value: Any) -> str:

@@ -48,8 +48,10 @@ class KeptModel:
         """The kept reply, or a new one that is kept. Raises what the model raises; a failure is not kept.
 
         Raises:
-            SettingsError: a file of the folder is no kept reply.
+            SettingsError: a file of the folder is no kept reply, or the provider's sandbox is asked for.
         """
+        if request.hosted:
+            raise SettingsError("replies with calls of a provider's own sandbox are not kept; ask the model itself")
         file = self._file(self._asked(request))
         if self._before is not None and not file.exists() and (old := self._file(self._before(request))).exists():
             file = old

@@ -62,8 +62,8 @@ class _Together:
         for (length, _), *parts in zip(windows, *(part.split(sizes) for part in (query, key, value)), strict=True):
             # (windows, heads, patches of a window, features of a head)
             asked = [part.unflatten(0, (-1, length)).transpose(1, 2) for part in parts]
-            found, _ = attend(self, *asked, attention_mask=None, scaling=self.scaling, dropout=0.0, is_causal=False)
-            mixed.append(found.flatten(2).flatten(0, 1))
+            output, _ = attend(self, *asked, attention_mask=None, scaling=self.scaling, dropout=0.0, is_causal=False)
+            mixed.append(output.flatten(2).flatten(0, 1))
         together = mixed[0] if len(mixed) == 1 else torch.cat(mixed)
         return self.proj(together if order is None else together.index_select(0, order.argsort()))
 

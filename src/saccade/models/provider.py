@@ -9,6 +9,7 @@ class that makes a model is a provider too, of which nothing more is known. Pure
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -51,6 +52,10 @@ class Provider:
     """It has function calling of its own."""
     result_pictures: bool = False
     """Pictures can stand in the result of such a call; otherwise a message of the user holds them."""
+    hosted_code: bool = False
+    """It can run the model's code in a sandbox of its own (the dialect `hosted`)."""
+    no_hosted_code: str = ""
+    """Regular expression for names of its models that cannot have code run there; empty if none is known."""
     videos: bool = False
     """It takes videos."""
     continues: bool | None = None
@@ -67,6 +72,10 @@ class Provider:
     def prices(self) -> str:
         """Its table in a file of prices."""
         return self.price_table or self.name
+
+    def runs_code(self, model: str) -> bool:
+        """Whether its sandbox can run the code of its model of that name, as far as that is known."""
+        return self.hosted_code and not (self.no_hosted_code and re.match(self.no_hosted_code, model))
 
     def own_dialect(self, model: str) -> str:
         """The dialect that its model of that name is known to speak; empty if that is not known."""

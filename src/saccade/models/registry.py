@@ -79,9 +79,9 @@ def load_model(spec: str) -> Model:
         raise RegistryError(
             f"there is no provider of models {provider!r}{' and no such module' * slip}. {hint}".rstrip()
         )
-    found = PROVIDERS.load(name)
-    model = _made(found, name, rest) if isinstance(found, Provider) or _members(found) else found
-    if model is found and rest:
+    entry = PROVIDERS.load(name)
+    model = _made(entry, name, rest) if isinstance(entry, Provider) or _members(entry) else entry
+    if model is entry and rest:
         raise RegistryError(f"{name} is a ready model, so nothing may follow it: leave out {rest!r}.")
     lack = _members(model)
     if lack:
@@ -97,10 +97,10 @@ def provider_of(spec: str) -> Provider:
     """
     name, _ = PROVIDERS.split(spec)
     code = PROVIDERS.code(spec)
-    found: object = None
+    entry: object = None
     if (code is not None and not _is_slip(code)) or (code is None and PROVIDERS.has(name)):
-        found = PROVIDERS.load(name)
-    return found if isinstance(found, Provider) else Provider(name=name.partition(":")[0], make=_nothing)
+        entry = PROVIDERS.load(name)
+    return entry if isinstance(entry, Provider) else Provider(name=name.partition(":")[0], make=_nothing)
 
 
 def examples() -> tuple[str, ...]:

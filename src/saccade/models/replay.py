@@ -79,6 +79,7 @@ def completion_of(turn: Turn, model: str = "") -> Completion:
         text=turn.text,
         finish=turn.finish_reason or FinishReason.STOP,
         tool_calls=turn.calls,
+        hosted=turn.hosted,
         token_ids=turn.token_ids,
         logprobs=turn.logprobs,
         usage=Usage(

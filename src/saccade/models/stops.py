@@ -37,8 +37,8 @@ def first_stop(text: str, stops: Iterable[str], start: int = 0) -> tuple[int, st
         stops: the stop strings, none empty.
         start: no stop string that begins before this character is looked for.
     """
-    found = [(at + len(stop), stop) for stop in stops if (at := text.find(stop, start)) >= 0]
-    return min(found, key=lambda hit: (hit[0], -len(hit[1])), default=None)
+    ends = [(at + len(stop), stop) for stop in stops if (at := text.find(stop, start)) >= 0]
+    return min(ends, key=lambda hit: (hit[0], -len(hit[1])), default=None)
 
 
 class StopWatch:

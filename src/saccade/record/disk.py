@@ -1,12 +1,15 @@
-"""Files that appear whole or not at all, and what a disk refuses: with the name of the file, and in words."""
+"""Files and folders that appear whole or not at all, and what a disk refuses: in words, with the file's name."""
 
 from __future__ import annotations
 
 import errno
 import os
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+from saccade.errors import RecordError
 
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 _CLOSED = frozenset({errno.EROFS, errno.EACCES, errno.EPERM})
@@ -44,6 +47,49 @@ def write_whole(path: Path, text: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     with whole_file(path) as partial:
         partial.write_text(text, encoding="utf-8")
+
+
+@contextmanager
+def new_folder(folder: Path) -> Iterator[Path]:
+    """A folder beside `folder`, to write into: it becomes `folder` if the block ends well, and is removed if not.
+
+    Raises:
+        RecordError: `folder` exists and is not an empty folder.
+    """
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise RecordError(f"{folder} exists already. Name a new folder, or delete that one.")
+    partial = folder.with_name(f".{folder.name}.{os.getpid()}.part")
+    shutil.rmtree(partial, ignore_errors=True)  # in a container a killed run often had the same number
+    partial.mkdir(parents=True)
+    try:
+        yield partial
+        partial.replace(folder)
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+
+
+def begin_folder(folder: Path) -> Path:
+    """An empty folder beside `folder`, to be written and then given to `finish_folder`.
+
+    Its name is always the same, so that several processes can write into it, and so that the next run removes what a
+    kill left of it.
+    """
+    partial = partial_folder(folder)
+    shutil.rmtree(partial, ignore_errors=True)
+    partial.mkdir(parents=True)
+    return partial
+
+
+def partial_folder(folder: Path) -> Path:
+    """The path of what `begin_folder` makes, for other processes."""
+    return folder.with_name(f".{folder.name}.part")
+
+
+def finish_folder(folder: Path) -> None:
+    """What was written under the name of `begin_folder` becomes `folder`, in the place of one that was there."""
+    if folder.exists():
+        shutil.rmtree(folder)
+    partial_folder(folder).rename(folder)
 
 
 def disk_words(error: OSError) -> str:

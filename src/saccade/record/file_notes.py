@@ -25,7 +25,7 @@ def file_notes(value: object, before: Mapping[str, str] = MappingProxyType({})) 
 
     For code that was not loaded in this process, what was noted `before` (path -> sha256) stays.
     """
-    found: dict[str, str] = {}
+    notes: dict[str, str] = {}
     for name, text in _texts("", value):
         code = reference(text)
         if code is not None:
@@ -34,8 +34,8 @@ def file_notes(value: object, before: Mapping[str, str] = MappingProxyType({})) 
         else:
             now = _digest(text) if name == _PROMPTS and text else None
         if now:
-            found[text if code is None else code.place] = now
-    return "".join(f"{_NOTE}{found[place]}  {place}\n" for place in sorted(found))
+            notes[text if code is None else code.place] = now
+    return "".join(f"{_NOTE}{notes[place]}  {place}\n" for place in sorted(notes))
 
 
 def noted_files(path: str | os.PathLike[str]) -> dict[str, str]:

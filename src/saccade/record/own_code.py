@@ -152,7 +152,7 @@ def _from_file(code: Reference) -> ModuleType:
         source = path.read_bytes()
     except OSError as error:
         raise RegistryError(f"{code.place} cannot be read: {error.strerror} ({path}). Check the path.") from error
-    found = sha256(source).hexdigest()
+    checksum = sha256(source).hexdigest()
     # Not its plain name: another module may have that. Dataclasses and pydantic look their module up by it.
     module = ModuleType(f"saccade_own_code.{path.stem}_{sha256(bytes(path)).hexdigest()[:8]}")
     module.__file__ = str(path)
@@ -163,7 +163,7 @@ def _from_file(code: Reference) -> ModuleType:
     except (Exception, SystemExit) as error:
         del sys.modules[module.__name__]
         raise RegistryError(_broken(code, error, str(path))) from error
-    _modules[path], _digests[path] = module, found
+    _modules[path], _digests[path] = module, checksum
     _files.add(str(path))
     return module
 

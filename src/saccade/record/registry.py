@@ -136,11 +136,11 @@ class Registry(Generic[T]):
             RegistryError: nothing has that name, it cannot be imported, or it is an object of another kind.
             UnavailableError: it needs something that is not installed.
         """
-        found = self.find(wanted)
-        lack = self._lacks(found)
+        entry = self.find(wanted)
+        lack = self._lacks(entry)
         if lack:
             raise self.wrong(wanted, lack)
-        return cast(T, found)
+        return cast(T, entry)
 
     def load_recorded(self, name: str) -> T:
         """What a stored record names: an id. Code of the user's own only if it was loaded before: a record runs none.
@@ -226,12 +226,12 @@ class PresetRegistry(Registry[T]):
         return tuple(name for name in self._family(wanted) if name)
 
     def _family(self, name: str) -> Mapping[str, object]:
-        found = self.find(name)
-        if not isinstance(found, Mapping):
-            return {"": found}
-        if not found:
+        entry = self.find(name)
+        if not isinstance(entry, Mapping):
+            return {"": entry}
+        if not entry:
             raise self.wrong(name, "it is a mapping without presets")
-        return found
+        return entry
 
 
 def is_a(kind: type | tuple[type, ...], words: str) -> Lacks:

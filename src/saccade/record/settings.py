@@ -98,7 +98,7 @@ def load_settings(
     Raises:
         SettingsError: names every mistake, with the nearest known name for an unknown one.
     """
-    data = _merged({} if path is None else _read(Path(path)), given or {})
+    data = merged({} if path is None else _read(Path(path)), given or {})
     mistakes: list[str] = []
     raw: dict[tuple[str, ...], str] = {}
     for override in overrides:
@@ -200,12 +200,12 @@ def _read(path: Path) -> dict[str, Any]:
     return data
 
 
-def _merged(data: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
+def merged(data: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
     """`data` with what `over` has in its place, tables within tables too."""
     both = {**data, **over}
     for name in data.keys() & over.keys():
         if isinstance(data[name], Mapping) and isinstance(over[name], Mapping):
-            both[name] = _merged(data[name], over[name])
+            both[name] = merged(data[name], over[name])
     return both
 
 

@@ -160,8 +160,8 @@ class Trajectory(Record):
         for message in self.prompt:
             yield from message.media
         for turn in self.turns:
-            if turn.execution is not None:
-                yield from (picture.image for picture in turn.execution.pictures)
+            for execution in turn.executions:
+                yield from (picture.image for picture in execution.pictures)
             if turn.observation is not None:
                 yield from turn.observation.media
             if turn.request is not None:

@@ -11,6 +11,7 @@ from saccade.record.action import Action, Code, ToolCall
 from saccade.record.base import Record, Text
 from saccade.record.content import Message, TextPart
 from saccade.record.execution import Execution
+from saccade.record.hosted_call import HostedCall
 
 
 class FinishReason(StrEnum):
@@ -58,6 +59,8 @@ class Turn(Record):
     """How a typed call was written, as `saccade.dialects.calls` names the shape; empty for any other action."""
     execution: Execution | None = None
     """None if nothing was run: the action is an answer or a parse error, or a limit came first."""
+    hosted: tuple[HostedCall, ...] = ()
+    """What the provider's own sandbox ran while the model wrote `text`, for a dialect that asks for that."""
     observation: Message | None = None
     """What was shown to the model afterwards, as it was shown; None if nothing was."""
     request: Message | None = None
@@ -77,6 +80,12 @@ class Turn(Record):
         answered = self.observation is not None and self.observation.role == "tool"
         parts = (TextPart(text=self.text),) if self.text else ()
         return Message(role="assistant", parts=parts, calls=self.calls[:1] if answered else ())
+
+    @property
+    def executions(self) -> tuple[Execution, ...]:
+        """All that was run in this turn: by the provider's sandbox while it was written, and then by ours."""
+        own = () if self.execution is None else (self.execution,)
+        return (*(call.execution for call in self.hosted), *own)
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:

@@ -23,13 +23,13 @@ from saccade.report.words import NONE, count, duration, known_sum, money, some, 
 
 def episode_view(anchor: str, trajectory: Trajectory, book: PictureBook) -> EpisodeView:
     """The whole episode; `anchor` names it in the page."""
-    found = regions(trajectory, book)
+    looked = regions(trajectory, book)
     task = trajectory.task
     return EpisodeView(
         anchor=anchor,
         id=trajectory.id,
         question=cut_end(task.question),
-        originals=_originals(trajectory, found, book),
+        originals=_originals(trajectory, looked, book),
         choices=_choices(task, trajectory.answer),
         answer=trajectory.answer,
         gold=task.answer,
@@ -40,7 +40,7 @@ def episode_view(anchor: str, trajectory: Trajectory, book: PictureBook) -> Epis
         outage=trajectory.lost,
         chips=_chips(trajectory),
         turns=tuple(
-            turn_view(number, turn, book, sum(region.turn == number - 1 for region in found))
+            turn_view(number, turn, book, sum(region.turn == number - 1 for region in looked))
             for number, turn in enumerate(trajectory.turns, 1)
         ),
         prompt=tuple(talk("Before the first turn", message, book) for message in trajectory.prompt),
@@ -109,7 +109,7 @@ def _choices(task: Task, answer: str | None) -> tuple[tuple[str, str, str], ...]
 
 def _chips(trajectory: Trajectory) -> tuple[Fact, ...]:
     turns = trajectory.turns
-    pictures = sum(len(turn.execution.pictures) for turn in turns if turn.execution is not None)
+    pictures = sum(len(execution.pictures) for turn in turns for execution in turn.executions)
     dollars = known_sum(turn.dollars for turn in turns)
     facts = [Fact("turns", f"{len(turns):,}"), Fact("pictures back", f"{pictures:,}")]
     if trajectory.seconds:

@@ -59,5 +59,5 @@ class GrowingEpisode:
         return SoFar(str(episode_html(view)), new)
 
 
-def _urls(found: Sources) -> tuple[str, ...]:
-    return (found.thumb, found.large) if found.large else (found.thumb,)
+def _urls(sources: Sources) -> tuple[str, ...]:
+    return (sources.thumb, sources.large) if sources.large else (sources.thumb,)

@@ -17,7 +17,7 @@ LONGEST: Final = 60_000
 
 
 def highlighted(code: str, language: str = "python") -> Markup:
-    """`code` with spans around its tokens. `language` is `python` or `json`."""
+    """`code` with spans around its tokens. `language` is `python`, `bash` or `json`."""
     from pygments import highlight
 
     text = readable(cut_end(code)).strip("\n")
@@ -30,8 +30,10 @@ def highlighted(code: str, language: str = "python") -> Markup:
 def _lexer(language: str) -> Lexer:
     from pygments.lexers.data import JsonLexer
     from pygments.lexers.python import PythonLexer
+    from pygments.lexers.shell import BashLexer
 
-    return JsonLexer(stripnl=False) if language == "json" else PythonLexer(stripnl=False)
+    kinds: dict[str, type[Lexer]] = {"json": JsonLexer, "bash": BashLexer}
+    return kinds.get(language, PythonLexer)(stripnl=False)
 
 
 @cache

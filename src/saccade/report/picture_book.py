@@ -75,8 +75,8 @@ class Decoder:
 
     def image(self, part: ImagePart) -> Image.Image:
         """The recorded pixels, not to be changed. Raises `MediaError` or `OSError`."""
-        found = self._kept.pop(part.sha256, None)
-        image = self.store.open(part).decode() if found is None else found
+        source = self._kept.pop(part.sha256, None)
+        image = self.store.open(part).decode() if source is None else source
         self._kept[part.sha256] = image
         if len(self._kept) > _KEPT:
             self._kept.pop(next(iter(self._kept)))

@@ -42,6 +42,11 @@ def segments(turn: Turn) -> tuple[TextSegment, ...]:
     return tuple(segment for segment in _segments(turn) if segment.text.strip() or segment.kind in ("call", "answer"))
 
 
+def prose(text: str) -> tuple[TextSegment, ...]:
+    """The pieces of a text that holds no action, none of them empty."""
+    return tuple(segment for segment in _prose(text) if segment.text.strip())
+
+
 def _segments(turn: Turn) -> Iterator[TextSegment]:
     action = turn.action
     match action:
@@ -83,9 +88,9 @@ def _without(text: str, opening: str, closing: str) -> str:
     """`text` without what stands between the marks; a block that is not closed runs to the end."""
     kept = []
     start = 0
-    while (found := text.find(opening, start)) >= 0:
-        kept.append(text[start:found])
-        end = text.find(closing, found + len(opening))
+    while (at := text.find(opening, start)) >= 0:
+        kept.append(text[start:at])
+        end = text.find(closing, at + len(opening))
         if end < 0:
             return "".join(kept)
         start = end + len(closing)

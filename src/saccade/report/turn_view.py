@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from saccade.record.action import Answer, Code, ParseError, ToolCall
 from saccade.record.content import Message, TextPart
 from saccade.record.execution import Execution
@@ -10,8 +12,8 @@ from saccade.record.turn import FinishReason, TokenCounts, Turn
 from saccade.report.highlight import highlighted
 from saccade.report.picture_book import PictureBook
 from saccade.report.plain_text import cut_end
-from saccade.report.segments import TextSegment, segments
-from saccade.report.view import ExecutionView, Fact, PictureOut, PieceView, Talk, TurnView
+from saccade.report.segments import TextSegment, prose, segments
+from saccade.report.view import ExecutionView, Fact, HostedView, PictureOut, PieceView, Talk, TurnView
 from saccade.report.words import SOURCES, STATUSES, count, duration, money, some
 
 COLOURS = 8
@@ -25,11 +27,13 @@ _WARNINGS = {
 def turn_view(number: int, turn: Turn, book: PictureBook, looked: int) -> TurnView:
     """The turn of that `number`, from 1; `looked` regions are drawn for it."""
     execution = turn.execution
+    last = turn.hosted[-1].at if turn.hosted else 0
     return TurnView(
         number=number,
         colour=colour(number),
         deed=_deed(turn),
-        pieces=tuple(_piece(segment) for segment in segments(turn)),
+        hosted=tuple(_hosted(turn, book)),
+        pieces=tuple(_piece(segment) for segment in segments(turn.model_copy(update={"text": turn.text[last:]}))),
         exact=cut_end(turn.text),
         problem=turn.action.reason if isinstance(turn.action, ParseError) else "",
         warning=_WARNINGS.get(turn.finish_reason, "") if turn.finish_reason is not None else "",
@@ -42,6 +46,15 @@ def turn_view(number: int, turn: Turn, book: PictureBook, looked: int) -> TurnVi
         facts=_facts(turn),
         looked=looked,
     )
+
+
+def _hosted(turn: Turn, book: PictureBook) -> Iterator[HostedView]:
+    begin = 0
+    for call in turn.hosted:
+        title = f"{call.language} · ran in the provider's sandbox ({call.tool})"
+        said = tuple(_piece(segment) for segment in prose(turn.text[begin : call.at]))
+        yield HostedView(said, title, highlighted(call.code, call.language), _ran(call.execution, book, tool=True))
+        begin = call.at
 
 
 def colour(number: int) -> str:
@@ -67,6 +80,9 @@ def _piece(segment: TextSegment) -> PieceView:
 
 
 def _deed(turn: Turn) -> str:
+    if turn.hosted:
+        calls = f"{len(turn.hosted)} call{'s' * (len(turn.hosted) != 1)} of the provider's sandbox"
+        return f"{'answered' if isinstance(turn.action, Answer) else 'wrote no answer'} after {calls}"
     match turn.action:
         case Code():
             return "ran code" if turn.execution is not None else "wrote code that was not run"

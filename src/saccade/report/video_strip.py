@@ -48,10 +48,10 @@ def video_view(part: VideoPart, turns: Sequence[Turn], book: PictureBook) -> Vid
 
 def _sampled(part: VideoPart, store: MediaStore, book: PictureBook) -> tuple[StripFrame, ...]:
     budget = PixelBudget(_FACTOR, _FACTOR**2, _PIXELS)
-    found = sample_frames(store.path(part.sha256), Uniform(min(FRAMES, part.frames)), budget=budget)
+    frames = sample_frames(store.path(part.sha256), Uniform(min(FRAMES, part.frames)), budget=budget)
     return tuple(
         StripFrame(book.add_image(frame.image, f"{part.sha256[:20]}-{frame.index}"), f"{frame.second:.1f} s", None)
-        for frame in found
+        for frame in frames
     )
 
 

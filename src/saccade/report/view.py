@@ -144,6 +144,17 @@ class Original:
 
 
 @dataclass(frozen=True, slots=True)
+class HostedView:
+    """A call of the provider's own sandbox."""
+
+    said: tuple[PieceView, ...]
+    """What the model wrote since the call before."""
+    title: str
+    code: Markup
+    ran: ExecutionView
+
+
+@dataclass(frozen=True, slots=True)
 class TurnView:
     """One turn as the page shows it."""
 
@@ -152,6 +163,8 @@ class TurnView:
     colour: str
     deed: str
     """What the model did, in a few words."""
+    hosted: tuple[HostedView, ...]
+    """What ran in the provider's sandbox while the model wrote; it comes before `pieces`."""
     pieces: tuple[PieceView, ...]
     exact: str
     """What the model wrote, character for character."""

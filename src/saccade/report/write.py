@@ -66,9 +66,9 @@ class _Order:
         self.places: dict[tuple[str, str], _Place] = {}
         self._of_task: dict[str, list[_Place]] = defaultdict(list)
         for number, (_, place, _, row) in enumerate(listed, 1):
-            found = _Place(number, runs[place], row)
-            self.places[runs[place].name, row.id] = found
-            self._of_task[row.task].append(found)
+            kept = _Place(number, runs[place], row)
+            self.places[runs[place].name, row.id] = kept
+            self._of_task[row.task].append(kept)
 
     def others(self, place: _Place) -> tuple[Other, ...]:
         """The other episodes of its task, the nearest ones."""

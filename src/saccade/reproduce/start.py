@@ -8,20 +8,17 @@ Every part continues where it was interrupted. Imports torch with the training; 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from saccade.episode.run_folder import MEDIA
 from saccade.errors import SettingsError
 from saccade.media.store import MediaStore
-from saccade.record.task import Task
-from saccade.record.trajectory import EpisodeLimits, Trajectory
+from saccade.record.trajectory import EpisodeLimits
 from saccade.reproduce.plays import WeakDemonstrator
 from saccade.reproduce.settings import DemonstrationSet, Reproduction, StartSettings, TaskSet
 from saccade.sft.synth.in_order import in_order
-from saccade.sft.synth.jobs import Job, jobs
-from saccade.sft.synth.makers import Maker, SynthResources
+from saccade.sft.synth.jobs import jobs
+from saccade.sft.synth.makers import Maker, PlayerMaker, SynthResources
 from saccade.sft.synth.resume import opened
 from saccade.sft.synth.settings import SynthSettings
 from saccade.sft.synth.studio import Studio
@@ -35,26 +32,6 @@ from saccade.training.settings import KeepSettings, ModelSettings, OptimizerSett
 _FORWARD_TOKENS = 4096
 
 
-@dataclass(frozen=True)
-class PlayMaker:
-    """A `Maker` of demonstrations of one kind."""
-
-    stage: SynthResources
-    kind: DemonstrationSet
-
-    async def make(self, job: Job, task: Task, notes: Mapping[str, str]) -> Trajectory:
-        """The demonstration.
-
-        Raises:
-            ExpertStopped: there is none of this task.
-        """
-        plan = self.stage.plan(job, task)
-        return await self.stage.play(plan, WeakDemonstrator(plan, self.kind, notes, Rng(job.seed(self.stage.settings))))
-
-    async def close(self) -> None:
-        """Holds nothing that needs closing."""
-
-
 class PlayStudio(Studio):
     """Makes demonstrations in place of experts' trajectories."""
 
@@ -63,7 +40,8 @@ class PlayStudio(Studio):
         self._kind = kind
 
     def _made_for(self, stage: SynthResources) -> Maker:
-        return PlayMaker(stage, self._kind)
+        kind = self._kind
+        return PlayerMaker(stage, lambda plan, notes, seed: WeakDemonstrator(plan, kind, notes, Rng(seed)))
 
 
 def make_start(settings: Reproduction, source: str, root: Path, callback: SftCallback) -> str:

@@ -46,10 +46,10 @@ def _crossed(turn: Turn, stale: bool) -> tuple[Redline, ...]:
     if run is None or not is_call(turn):
         return ()
     back = {picture.path for picture in run.pictures}
-    found = {
+    crossed = {
         Redline.INVALID_COORDINATES: run.problem == ProblemKind.ARGUMENT_FORMAT,
         Redline.REPEATED_NOOP: stale and run.status is Status.OK,
         Redline.SCRATCH_FILE: bool(run.files) and not any(file.path in back for file in run.files),
         Redline.AVOIDABLE_ERROR: failed(turn),
     }
-    return tuple(kind for kind, yes in found.items() if yes)
+    return tuple(kind for kind, yes in crossed.items() if yes)

@@ -88,11 +88,11 @@ class _Words:
     @classmethod
     def of(cls, text: str) -> _Words:
         """Rules that are drawn count as different words."""
-        found = _WORD.findall(text)
+        tokens = _WORD.findall(text)
         known: dict[str, int] = {}
-        codes = [-n if _is_rule(word) else known.setdefault(word, n) for n, word in enumerate(found, 1)]
-        digits = [any(map(str.isdigit, word)) for word in found]
-        words = [not digit and _is_word(word) for digit, word in zip(digits, found, strict=True)]
+        codes = [-n if _is_rule(word) else known.setdefault(word, n) for n, word in enumerate(tokens, 1)]
+        digits = [any(map(str.isdigit, word)) for word in tokens]
+        words = [not digit and _is_word(word) for digit, word in zip(digits, tokens, strict=True)]
         return cls(np.array(codes, np.int64), _counted(words), _counted(digits))
 
     def lengths(self) -> Iterator[int]:

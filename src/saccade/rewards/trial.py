@@ -29,8 +29,8 @@ def fines_form(preset: RewardPreset, dialect: Dialect) -> bool:
     """Whether its part `format` is below 0 for an answer that is written just as the dialect wants it."""
     text = dialect.write(Answer(text="1"), "I look.")
     reward = _tried(preset, Turn(text=text, action=dialect.parse(text, FinishReason.STOP_STRING)))
-    found = [] if reward is None else [part.value for part in reward.parts if part.name == "format"]
-    return any(value is not None and value < 0 for value in found)
+    values = [] if reward is None else [part.value for part in reward.parts if part.name == "format"]
+    return any(value is not None and value < 0 for value in values)
 
 
 def _tried(preset: RewardPreset, *turns: Turn) -> Reward | None:

@@ -16,6 +16,7 @@ from typing import ClassVar
 
 from pydantic import Field, JsonValue, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
 
+from saccade.dialects.hosted import check_runs_here
 from saccade.dialects.registry import load_dialect
 from saccade.episode.settings import PromptSettings
 from saccade.errors import SettingsError
@@ -162,6 +163,7 @@ def load_recipe(
         raise SettingsError(f"{name_or_path} has no profile {profile!r}. {hint}")
     changes = None if profile is None else whole.profile[profile]
     recipe = load_settings(Recipe, path, overrides, given=changes).model_copy(update={"profile": {}})
+    check_runs_here(load_dialect(recipe.dialect), "training")
     recipe.equipped(load_dialect(recipe.dialect))
     recipe.load_reward()
     if recipe.reward.judge != "none":

@@ -259,9 +259,9 @@ def sweep(prefix: str = PREFIX) -> list[str]:
     removed = []
     for mount in mounts():
         for folder, inner, _files in os.walk(mount):
-            found = [name for name in inner if name.startswith(prefix)]
-            inner[:] = [name for name in inner if name not in found]
-            for path in (os.path.join(folder, name) for name in found if _owner_is_dead(name)):
+            names = [name for name in inner if name.startswith(prefix)]
+            inner[:] = [name for name in inner if name not in names]
+            for path in (os.path.join(folder, name) for name in names if _owner_is_dead(name)):
                 with contextlib.suppress(PermissionError):
                     if _remove_tree(path):
                         removed.append(path)

@@ -69,17 +69,17 @@ def _delegated(hierarchy: Hierarchy) -> str | None:
 
 def around(controller: str) -> list[tuple[int, str]]:
     """(version, folder) of every group around this process that may limit `controller`, the innermost first."""
-    found: list[tuple[int, str]] = []
+    places: list[tuple[int, str]] = []
     try:
         hierarchies = _hierarchies((controller,))
     except OSError:
-        return found
+        return places
     for hierarchy in hierarchies:
         folder = hierarchy.own
         while folder == hierarchy.mount or folder.startswith(hierarchy.mount + "/"):
-            found.append((hierarchy.version, folder))
+            places.append((hierarchy.version, folder))
             folder = os.path.dirname(folder)
-    return found
+    return places
 
 
 def cpu_place() -> str:
@@ -97,7 +97,7 @@ def _hierarchies(wanted: tuple[str, ...] = CONTROLLERS) -> list[Hierarchy]:
         _number, names, place = line.split(":", 2)
         # Version 2 has no names.
         places |= dict.fromkeys(names.split(","), place)
-    found = []
+    hierarchies = []
     for line in read("/proc/self/mountinfo").splitlines():
         left, _, right = line.partition(" - ")
         root, mount = left.split()[3:5]
@@ -110,8 +110,8 @@ def _hierarchies(wanted: tuple[str, ...] = CONTROLLERS) -> list[Hierarchy]:
             inside = os.path.relpath(places[name], root)
             own = os.path.normpath(os.path.join(mount, inside))
             if not inside.startswith("..") and os.path.isdir(own):
-                found.append(Hierarchy(version, mount, own, controllers))
-    return found
+                hierarchies.append(Hierarchy(version, mount, own, controllers))
+    return hierarchies
 
 
 def enable(folder: str) -> None:

@@ -34,7 +34,7 @@ class AgentMetrics:
             self._classes[index] += seconds <= end
         if trajectory is not None:
             self._turns += len(trajectory.turns)
-            self._calls += sum(turn.execution is not None for turn in trajectory.turns)
+            self._calls += sum(len(turn.executions) for turn in trajectory.turns)
             self._tokens["prompt"] += sum(turn.tokens.context or 0 for turn in trajectory.turns)
             self._tokens["completion"] += sum(turn.tokens.sampled or 0 for turn in trajectory.turns)
 

@@ -53,11 +53,11 @@ class LiveEvents:
                     yield self._text(event.piece)
                 else:
                     running = not isinstance(event, Ask)
-                    found = await asyncio.to_thread(growing.so_far, event.turns, running=running)
-                    yield _shown(found, "running" if running else "asking")
+                    so_far = await asyncio.to_thread(growing.so_far, event.turns, running=running)
+                    yield _shown(so_far, "running" if running else "asking")
         trajectory = await play.trajectory()
-        found, page = await asyncio.to_thread(growing.ended, trajectory)
-        yield _shown(found, "ended")
+        so_far, page = await asyncio.to_thread(growing.ended, trajectory)
+        yield _shown(so_far, "ended")
         yield live_event(
             "done",
             page=page,
@@ -85,5 +85,5 @@ def live_event(kind: str, **values: Any) -> str:
     return f"data: {json.dumps({'kind': kind, **values}, ensure_ascii=False)}\n\n"
 
 
-def _shown(found: SoFar, state: str) -> str:
-    return live_event("shown", html=found.html, pictures=found.pictures, state=state)
+def _shown(so_far: SoFar, state: str) -> str:
+    return live_event("shown", html=so_far.html, pictures=so_far.pictures, state=state)

@@ -90,10 +90,10 @@ class LivePage:
         return JSONResponse(await asyncio.to_thread(examples))
 
     async def _example(self, request: Request) -> Response:
-        found = await asyncio.to_thread(example_medium, request.path_params["name"], request.path_params["number"])
-        if found is None:
+        medium = await asyncio.to_thread(example_medium, request.path_params["name"], request.path_params["number"])
+        if medium is None:
             raise RequestError("there is no such example.", code="not_found", status=404)
-        return Response(found.data, media_type=found.mime)
+        return Response(medium.data, media_type=medium.mime)
 
     async def _ask(self, request: Request) -> Response:
         stack = AsyncExitStack()

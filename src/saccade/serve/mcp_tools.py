@@ -149,9 +149,9 @@ class McpTools:
         if (given.path is None) is (given.data is None):
             raise CallRefusedError("Give either `path` or `data`.")
         media = _decoded(given.data, settings.max_upload_bytes) if given.path is None else None
-        found = media if media is not None else inside(given.path or "", settings.folders)
+        source = media if media is not None else inside(given.path or "", settings.folders)
         async with self._sessions.use(given.session) as (name, session):
-            variable, taken = await session.upload(found, settings.media)
+            variable, taken = await session.upload(source, settings.media)
             opened, note = _new(given.session, name), f" ({taken.note})" if taken.note else ""
             text = f"{taken.name} is in {variable}{note}."
             if not isinstance(taken.part, ImagePart):

@@ -58,7 +58,7 @@ def token_sums(trajectory: Trajectory) -> tuple[int, int, int] | None:
 
 def own_field(asked: AgentQuestion, play: ServedEpisode, trajectory: Trajectory) -> dict[str, Any]:
     """The field `saccade`: how the episode ended, and what was asked for of it."""
-    found: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "id": trajectory.id,
         "dialect": trajectory.provenance.dialect,
         "stop": trajectory.stop,
@@ -68,8 +68,8 @@ def own_field(asked: AgentQuestion, play: ServedEpisode, trajectory: Trajectory)
         "seconds": round(trajectory.seconds, 3),
     }
     if asked.options.trajectory:
-        found["trajectory"] = trajectory.model_dump(mode="json")
+        fields["trajectory"] = trajectory.model_dump(mode="json")
     if asked.options.media:
         pictures = [part for part in trajectory.media() if isinstance(part, ImagePart)]
-        found["media"] = {part.sha256: play.data_url(part) for part in pictures}
-    return found
+        fields["media"] = {part.sha256: play.data_url(part) for part in pictures}
+    return fields

@@ -16,6 +16,7 @@ from pydantic import ConfigDict, Field, ValidationError
 
 from saccade.episode.asking import Question
 from saccade.record.action import Code
+from saccade.record.execution import Execution
 from saccade.record.trajectory import Sampling, Trajectory
 from saccade.record.turn import Turn
 from saccade.serve.agent_request import AgentOptions, AgentQuestion, AgentServeSettings, RequestError
@@ -74,15 +75,15 @@ def read_response_request(body: Any, settings: AgentServeSettings, *, allow_urls
 
 
 def _messages(items: list[Any]) -> list[Any]:
-    found = []
+    messages = []
     for index, item in enumerate(items):
         kind = item.get("type", "message") if isinstance(item, dict) else None
         if kind == "message":
-            found.append(item)
+            messages.append(item)
         elif kind not in _OWN_ITEMS:
             where = f"input[{index}]"
             raise RequestError(f"{where} is no message; this server takes messages.", param=where, code="invalid_value")
-    return found
+    return messages
 
 
 async def response(asked: AgentQuestion, play: ServedEpisode) -> dict[str, Any]:
@@ -191,24 +192,26 @@ def _items(turn: Turn, asked: AgentQuestion, play: ServedEpisode) -> list[dict[s
     items: list[dict[str, Any]] = [
         {"id": f"rs_{secrets.token_hex(12)}", "type": "reasoning", "summary": summary, "status": "completed"}
     ]
+    ran: list[tuple[str, Execution | None]] = [(call.code, call.execution) for call in turn.hosted]
     if isinstance(turn.action, Code):
+        ran.append((turn.action.code, turn.execution))
+    for code, execution in ran:
         items.append(
             {
                 "id": f"ci_{secrets.token_hex(12)}",
                 "type": "code_interpreter_call",
                 "status": "completed",
                 "container_id": "saccade",
-                "code": turn.action.code,
-                "outputs": _outputs(turn, play) if asked.with_outputs else None,
+                "code": code,
+                "outputs": _outputs(execution, play) if asked.with_outputs else None,
             }
         )
     return items
 
 
-def _outputs(turn: Turn, play: ServedEpisode) -> list[dict[str, Any]]:
-    if turn.execution is None:
+def _outputs(done: Execution | None, play: ServedEpisode) -> list[dict[str, Any]]:
+    if done is None:
         return []
-    done = turn.execution
     printed = "\n".join(filter(None, (done.stdout, done.stderr, done.value, done.traceback, *done.notes)))
     logs = [{"type": "logs", "logs": printed}] if printed else []
     return [*logs, *({"type": "image", "url": play.data_url(picture.image)} for picture in done.pictures)]

@@ -71,9 +71,9 @@ class Reviewer:
                     shown = self.items.shown(number)
                 return _json({**shown, "decision": self._decision(self.items.names[number])})
         if match := re.fullmatch(r"/media/([0-9a-f]{64})", path):
-            found = self.items.media(match[1])
-            if found is not None:
-                return PageReply(HTTPStatus.OK, *found)
+            medium = self.items.media(match[1])
+            if medium is not None:
+                return PageReply(HTTPStatus.OK, *medium)
         return _text(HTTPStatus.NOT_FOUND, "There is no such page.")
 
     def post(self, path: str, token: str, body: bytes) -> PageReply:

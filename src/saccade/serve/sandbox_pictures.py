@@ -45,14 +45,14 @@ class PictureStore:
 
     def find(self, names: Iterable[str]) -> dict[str, StoredPicture]:
         """Those of the named pictures that are here; they count as just used."""
-        found = {}
+        pictures = {}
         with self._lock:
             for name in names:
                 picture = self._pictures.get(name)
                 if picture is not None:
                     self._pictures.move_to_end(name)
-                    found[name] = picture
-        return found
+                    pictures[name] = picture
+        return pictures
 
     def add(self, picture: StoredPicture) -> None:
         """Keep a picture that `verified` returned; raises `TooLargeError` if it alone is over the limit."""

@@ -92,10 +92,10 @@ class SandboxService:
             self._needs.refuse(client, name, wire.text(fields, "failed")[:1000])
             return
         sha256 = wire.text(fields, "picture")
-        found = self._pictures.find([sha256])
-        if not found:
+        pictures = self._pictures.find([sha256])
+        if not pictures:
             raise MissingPicturesError(missing=[sha256], lazy=[])
-        self._needs.give(client, name, found[sha256])
+        self._needs.give(client, name, pictures[sha256])
 
     async def open(self, client: str, name: str, body: bytes) -> None:
         """Open a session; the body is a frame of `bindings`, `files` (paths, contents as blobs) and `options`."""
@@ -158,14 +158,14 @@ class SandboxService:
 
     async def _bindings(self, client: str, fields: object) -> dict[str, Binding]:
         names = picture_names(fields)
-        found = self._pictures.find(names)
-        if len(found) != len(names):
-            raise MissingPicturesError(missing=sorted(names - found.keys()), lazy=[])
+        pictures = self._pictures.find(names)
+        if len(pictures) != len(names):
+            raise MissingPicturesError(missing=sorted(names - pictures.keys()), lazy=[])
 
         def lazy(sha256: str, mode: PictureMode, width: int, height: int) -> ClientPicture:
             return ClientPicture(client, sha256, mode, width, height, self._needs)
 
-        return await self._off_loop(lambda: unpack_bindings(fields, found, lazy))
+        return await self._off_loop(lambda: unpack_bindings(fields, pictures, lazy))
 
     async def _off_loop(self, work: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._threads, work)

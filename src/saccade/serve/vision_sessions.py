@@ -168,8 +168,8 @@ def inside(path: str, folders: Sequence[Path]) -> Path:
             "This server takes no paths: it was started without --folder. Upload the picture as `data` (base64)."
         )
     roots = [folder.resolve() for folder in folders]
-    found = Path(path).expanduser()
-    real = (found if found.is_absolute() else roots[0] / found).resolve()
+    full = Path(path).expanduser()
+    real = (full if full.is_absolute() else roots[0] / full).resolve()
     if not any(real.is_relative_to(root) for root in roots) or not real.is_file():
         listed = ", ".join(map(str, roots))
         raise CallRefusedError(f"There is no file {path!r} in the folders that may be read: {listed}.")

@@ -47,9 +47,9 @@ def brought(
         raise SettingsError("the question is empty. Say what you want to know.")
     settings = settings or OwnMediaSettings()
     store = store.limited(settings.limits)
-    found = [take(item, store, settings) for item in media]
+    parts = [take(item, store, settings) for item in media]
     named = tuple(
-        NamedMedia(name=f"{number}-{clean_text(item.name)}", part=item.part) for number, item in enumerate(found)
+        NamedMedia(name=f"{number}-{clean_text(item.name)}", part=item.part) for number, item in enumerate(parts)
     )
     choices = tuple(map(clean_text, choices))
     digest = sha256("\0".join([question, *choices, *(item.part.sha256 for item in named)]).encode()).hexdigest()
@@ -61,7 +61,7 @@ def brought(
         answer_type=AnswerType.CHOICE if choices else AnswerType.TEXT,
         source="ask",
     )
-    return Brought(task, tuple(item.note for item in found if item.note))
+    return Brought(task, tuple(item.note for item in parts if item.note))
 
 
 def own_name(name: str) -> str:

@@ -35,5 +35,5 @@ def known_kind(question: str) -> str | None:
     if solver is not None:
         return solver.family
     words = " ".join(question.lower().replace("color", "colour").split())
-    found = [kind for kind, pattern in _KINDS.items() if pattern.search(words)]
-    return found[0] if len(found) == 1 else None
+    kinds = [kind for kind, pattern in _KINDS.items() if pattern.search(words)]
+    return kinds[0] if len(kinds) == 1 else None

@@ -108,16 +108,16 @@ def _encoded(
     """An encoded file; errors call it `name`."""
     short = short or Path(name).name
     with _calling(name):
-        found = None if named_as("video", name) else header(source)
-    if found is not None and not found.moving:
+        kind = None if named_as("video", name) else header(source)
+    if kind is not None and not kind.moving:
         with _calling(name):
             part = store.put_bytes(source) if isinstance(source, bytes) else store.put_file(source)
-        pages = found.frames > 1 and found.format != "MPO"  # of a phone's JPEG the others are previews
-        return Taken(short, part, f"{short} has {found.frames} pages: the first is used" if pages else "")
+        pages = kind.frames > 1 and kind.format != "MPO"  # of a phone's JPEG the others are previews
+        return Taken(short, part, f"{short} has {kind.frames} pages: the first is used" if pages else "")
     try:
         return Taken(short, store.put_video(source, limits=settings.video_limits, name=name))
     except (DecodeError, UnavailableError) as error:
-        if found is not None or named_as("video", name):
+        if kind is not None or named_as("video", name):
             raise
         if isinstance(error, DecodeError) and not named_as("image", name):
             raise DecodeError(

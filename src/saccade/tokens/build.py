@@ -28,11 +28,15 @@ def token_trajectory(trajectory: Trajectory, encoder: Encoder, ids: SampledIds =
     """The tokens of `trajectory`.
 
     Raises:
-        TrainingError: it has no turn, shows a video, holds calls of an API's own function calling, or its recorded
-            ids are not of this tokenizer.
+        TrainingError: it has no turn, shows a video, holds calls of an API's own function calling or of a provider's
+            sandbox, or its recorded ids are not of this tokenizer.
     """
     if not trajectory.turns:
         raise TrainingError(f"{trajectory.id} has no turn, so there is nothing to learn from it; leave it out")
+    if any(turn.hosted for turn in trajectory.turns):
+        raise TrainingError(
+            f"{trajectory.id} holds calls of a provider's own sandbox, which stand in no text; leave it out"
+        )
     segments: list[TokenSegment] = []
     framing = ChatFormatter(encoder, trajectory.id)
     unread: Iterable[Message] = trajectory.prompt

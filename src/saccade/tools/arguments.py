@@ -35,19 +35,19 @@ def check_arguments(model: type[ToolModelT], arguments: object) -> ToolModelT:
     Raises:
         CallProblem: they do not follow the schema; lists up to four mistakes.
     """
-    found = _read(model, arguments)
-    if isinstance(found, ToolModel):
-        return found
-    lines = [problem.message for problem in found]
+    read = _read(model, arguments)
+    if isinstance(read, ToolModel):
+        return read
+    lines = [problem.message for problem in read]
     rest = len(lines) - _SHOWN
     more = [f"and {rest} more"] if rest > 0 else []
-    raise CallProblem(found[0].kind, "; ".join(lines[:_SHOWN] + more) + f". Arguments are {_names(model)}.")
+    raise CallProblem(read[0].kind, "; ".join(lines[:_SHOWN] + more) + f". Arguments are {_names(model)}.")
 
 
 def mistakes(model: type[ToolModel], arguments: object) -> tuple[Problem, ...]:
     """Every single mistake in `arguments`, which a model wrote; empty if they follow the schema."""
-    found = _read(model, arguments)
-    return () if isinstance(found, ToolModel) else found
+    read = _read(model, arguments)
+    return () if isinstance(read, ToolModel) else read
 
 
 def _read(model: type[ToolModelT], arguments: object) -> ToolModelT | tuple[Problem, ...]:
@@ -66,9 +66,9 @@ def _read(model: type[ToolModelT], arguments: object) -> ToolModelT | tuple[Prob
 
 def _problems(model: type[ToolModel], errors: Sequence[ErrorDetails]) -> tuple[Problem, ...]:
     order = (ProblemKind.ARGUMENT_NAME, ProblemKind.SCHEMA, ProblemKind.ARGUMENT_FORMAT)
-    found = {Problem(kind := _kind(error), _line(model, kind, error)): None for error in errors}
+    problems = {Problem(kind := _kind(error), _line(model, kind, error)): None for error in errors}
     # A misspelt name also shows as a missing argument: the name is the cause, so it comes first.
-    return tuple(sorted(found, key=lambda problem: order.index(problem.kind)))
+    return tuple(sorted(problems, key=lambda problem: order.index(problem.kind)))
 
 
 def _kind(error: ErrorDetails) -> ProblemKind:

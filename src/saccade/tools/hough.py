@@ -67,13 +67,13 @@ class HoughLines(Tool[LinesArguments, LinesResult]):
         raw: Any = cv2.HoughLinesP(
             edges, 1, np.pi / 180, arguments.votes, minLineLength=arguments.min_length, maxLineGap=arguments.max_gap
         )
-        found = [] if raw is None else [tuple(map(int, line)) for line in np.reshape(raw, (-1, 4))]
-        found.sort(key=lambda line: hypot(line[2] - line[0], line[3] - line[1]), reverse=True)
+        shapes = [] if raw is None else [tuple(map(int, line)) for line in np.reshape(raw, (-1, 4))]
+        shapes.sort(key=lambda line: hypot(line[2] - line[0], line[3] - line[1]), reverse=True)
         drawn = seen.rgb.copy()
-        for x1, y1, x2, y2 in found[:_LISTED]:
+        for x1, y1, x2, y2 in shapes[:_LISTED]:
             cv2.line(drawn, (x1, y1), (x2, y2), (255, 0, 0), 2)
         value = LinesResult(
-            image=seen.image, count=len(found), lines=tuple(_segment(line, seen) for line in found[:_LISTED])
+            image=seen.image, count=len(shapes), lines=tuple(_segment(line, seen) for line in shapes[:_LISTED])
         )
         return ToolOutcome(value, (("lines", picture_of(drawn)),))
 
@@ -133,14 +133,14 @@ class HoughCircles(Tool[CirclesArguments, CirclesResult]):
             minRadius=low,
             maxRadius=high,
         )
-        found = (
+        shapes = (
             [] if raw is None else [tuple(map(float, circle[:3])) for circle in np.reshape(raw, (-1, raw.shape[-1]))]
         )
         drawn = seen.rgb.copy()
-        for x, y, radius in found[:_LISTED]:
+        for x, y, radius in shapes[:_LISTED]:
             cv2.circle(drawn, (round(x), round(y)), round(radius), (255, 0, 0), 2)
-        circles = tuple(Circle(center=seen.point_of(x, y), radius=round(r, 2)) for x, y, r in found[:_LISTED])
-        value = CirclesResult(image=seen.image, count=len(found), circles=circles)
+        circles = tuple(Circle(center=seen.point_of(x, y), radius=round(r, 2)) for x, y, r in shapes[:_LISTED])
+        value = CirclesResult(image=seen.image, count=len(shapes), circles=circles)
         return ToolOutcome(value, (("circles", picture_of(drawn)),))
 
 

@@ -86,13 +86,13 @@ def _peaks(grey: PixelArray, template: PixelArray, arguments: MatchTemplateArgum
     # Flat parts of the image divide by zero: no match there. A little above 1 is rounding.
     scores[~np.isfinite(scores) | (scores > 1.01)] = -1
     height, width = template.shape
-    found: list[tuple[int, int, float]] = []
-    while len(found) < arguments.limit:
+    peaks: list[tuple[int, int, float]] = []
+    while len(peaks) < arguments.limit:
         y, x = np.unravel_index(int(np.argmax(scores)), scores.shape)
         score = float(scores[y, x])
         if score < arguments.min_score:
             break
-        found.append((int(x), int(y), round(min(score, 1.0), 4)))
+        peaks.append((int(x), int(y), round(min(score, 1.0), 4)))
         top, left = max(0, int(y) - height // 2), max(0, int(x) - width // 2)
         scores[top : int(y) + height // 2 + 1, left : int(x) + width // 2 + 1] = -1
-    return sorted(found, key=lambda match: (-match[2], match[1], match[0]))
+    return sorted(peaks, key=lambda match: (-match[2], match[1], match[0]))

@@ -59,11 +59,11 @@ def check_recorded_tools(names: Iterable[str]) -> None:
 
 
 def _of_file(path: str) -> list[str]:
-    found = [
+    tools = [
         name
         for name, value in own_code.defined(path).items()
         if inspect.isclass(value) and issubclass(value, Tool) and not inspect.isabstract(value)
     ]
-    if not found:
+    if not tools:
         raise RegistryError(f"{path} has no tool: a subclass of saccade.tools.base.Tool. docs/tools.md shows one.")
-    return found
+    return tools

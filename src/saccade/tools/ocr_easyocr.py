@@ -42,8 +42,8 @@ def easyocr_engine(setup: ToolSetup) -> Callable[..., Any]:
         raise UnavailableError(f"easyocr cannot load its models ({', '.join(setup.languages)}): {why}") from error
 
     def read(picture: Image.Image, text_score: float = 0.0) -> SimpleNamespace:
-        found = [row for row in reader.readtext(np.asarray(picture)) if row[2] >= text_score]
-        boxes, texts, scores = zip(*found, strict=True) if found else ((), (), ())
+        rows = [row for row in reader.readtext(np.asarray(picture)) if row[2] >= text_score]
+        boxes, texts, scores = zip(*rows, strict=True) if rows else ((), (), ())
         return SimpleNamespace(boxes=boxes, txts=texts, scores=scores)
 
     return read

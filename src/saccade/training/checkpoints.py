@@ -24,6 +24,7 @@ from safetensors import safe_open
 from safetensors.torch import save_file
 
 from saccade.errors import TrainingError
+from saccade.record.disk import begin_folder, finish_folder, partial_folder
 from saccade.training.parallel import Processes
 
 _log = logging.getLogger(__name__)
@@ -78,19 +79,16 @@ class Checkpoints:
     def save(self, state: RunState, weights: Mapping[str, torch.Tensor], optimizer: Mapping[str, torch.Tensor]) -> Path:
         """Write a checkpoint, then drop those that are too many. Every process calls it, with the tensors it keeps."""
         target = self._folder / f"step-{state.step:08d}"
-        partial = self._folder / f".{target.name}.part"
+        partial = partial_folder(target)
         if self._processes.is_main:
-            shutil.rmtree(partial, ignore_errors=True)
-            partial.mkdir(parents=True)
+            begin_folder(target)
         self._processes.barrier()
         self._write(partial, weights, optimizer)
         self._processes.barrier()
         if self._processes.is_main:
             (partial / "state.json").write_text(json.dumps(asdict(state)), encoding="utf-8")
             _sync(partial / "state.json")
-            if target.exists():
-                shutil.rmtree(target)
-            partial.rename(target)
+            finish_folder(target)
             _sync(self._folder)
             for old in self._found()[: -self._most]:
                 shutil.rmtree(old)
@@ -111,12 +109,12 @@ class Checkpoints:
         Raises:
             TrainingError: it cannot be read.
         """
-        found = self._found()
-        if not found:
+        folders = self._found()
+        if not folders:
             return None
-        state, weights = read_checkpoint(found[-1], "Delete that folder to resume from the one before.")
-        _log.info("Resumes from %s, after step %d.", found[-1], state.step)
-        return state, weights, _stored(found[-1], _OPTIMIZER, "Delete that folder to resume from the one before.")
+        state, weights = read_checkpoint(folders[-1], "Delete that folder to resume from the one before.")
+        _log.info("Resumes from %s, after step %d.", folders[-1], state.step)
+        return state, weights, _stored(folders[-1], _OPTIMIZER, "Delete that folder to resume from the one before.")
 
     def _found(self) -> list[Path]:
         if not self._folder.is_dir():

@@ -73,17 +73,17 @@ class DividedModel:
 
     def whole(self) -> Trainable | None:
         """A copy in the memory of the host, of its own and not divided, in the first process; collective."""
-        found = {}
+        tensors = {}
         for name, weight in self.trained.model.named_parameters():
             value = whole_tensor(weight.detach())
             if self._main:
-                found[name] = value.cpu()
+                tensors[name] = value.cpu()
         if not self._main:
             return None
         model, adapter = copy.deepcopy(self._empty)
         names = {id(weight): name for name, weight in model.named_parameters()}
         swap_tensors(
-            model, lambda old: torch.nn.Parameter(found[names[id(old)]], False) if id(old) in names else old.cpu()
+            model, lambda old: torch.nn.Parameter(tensors[names[id(old)]], False) if id(old) in names else old.cpu()
         )
         return replace(self.trained, checkpoint=replace(self.trained.checkpoint, model=model), adapter=adapter)
 

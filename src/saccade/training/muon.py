@@ -42,15 +42,15 @@ class Muon(torch.optim.Optimizer):  # type: ignore[misc]
         Where weights are divided, every process does it for whole matrices.
         """
         ahead = [whole_tensor(self._ahead(weight)) for weight in weights]
-        found: list[torch.Tensor] = list(ahead)
+        tensors: list[torch.Tensor] = list(ahead)
         shapes = defaultdict(list)
         for number, matrix in enumerate(ahead):
             shapes[matrix.shape].append(number)
         for shape, numbers in shapes.items():
             together = orthogonalised(torch.stack([ahead[number] for number in numbers]))
             for number, matrix in zip(numbers, together, strict=True):
-                found[number] = like(weights[number], matrix * 0.2 * max(shape) ** 0.5)
-        return found
+                tensors[number] = like(weights[number], matrix * 0.2 * max(shape) ** 0.5)
+        return tensors
 
     def _ahead(self, weight: torch.Tensor) -> torch.Tensor:
         """Nesterov's momentum."""
@@ -82,9 +82,9 @@ def orthogonalised(matrices: torch.Tensor) -> torch.Tensor:
     """
     a, b, c = _COEFFICIENTS
     tall = matrices.shape[-2] > matrices.shape[-1]
-    found = (matrices.mT if tall else matrices).bfloat16()
-    found = found / (found.norm(dim=(-2, -1), keepdim=True) + 1e-7)
+    matrix = (matrices.mT if tall else matrices).bfloat16()
+    matrix = matrix / (matrix.norm(dim=(-2, -1), keepdim=True) + 1e-7)
     for _ in range(_ITERATIONS):
-        square = found @ found.mT
-        found = torch.baddbmm(found, torch.baddbmm(square, square, square, beta=b, alpha=c), found, beta=a)
-    return (found.mT if tall else found).to(matrices.dtype)
+        square = matrix @ matrix.mT
+        matrix = torch.baddbmm(matrix, torch.baddbmm(square, square, square, beta=b, alpha=c), matrix, beta=a)
+    return (matrix.mT if tall else matrix).to(matrices.dtype)

@@ -80,8 +80,8 @@ def make_learner(trained: Trainable, settings: OptimizerSettings, processes: Pro
 def keepers(sizes: Mapping[str, int], processes: int) -> dict[str, int]:
     """Which process writes each weight: the largest first, each to the process that has least."""
     taken = [0] * processes
-    found = {}
+    keeper_of = {}
     for name in sorted(sizes, key=lambda name: (-sizes[name], name)):
-        found[name] = taken.index(min(taken))
-        taken[found[name]] += sizes[name]
-    return found
+        keeper_of[name] = taken.index(min(taken))
+        taken[keeper_of[name]] += sizes[name]
+    return keeper_of

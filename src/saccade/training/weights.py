@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +15,7 @@ from saccade.models.families.base import ModelFamily
 from saccade.models.learned_dialect import write_learned
 from saccade.models.local_settings import LocalSettings
 from saccade.models.local_weights import Checkpoint, load_checkpoint
+from saccade.record.disk import begin_folder, finish_folder
 from saccade.tokens.encoder import Encoder
 from saccade.training.scorer import TokenScorer
 from saccade.training.settings import LoraSettings, ModelSettings
@@ -116,9 +116,7 @@ def export(trained: Trainable, folder: Path, dtype: str, dialects: Mapping[str, 
 
     Adapters are merged into the weights (and kept beside them, in `adapter`), so `trained` is used up.
     """
-    partial = folder.with_name(f".{folder.name}.part")
-    shutil.rmtree(partial, ignore_errors=True)
-    partial.mkdir(parents=True)
+    partial = begin_folder(folder)
     checkpoint = trained.checkpoint
     model = checkpoint.model
     if trained.adapter is not None:
@@ -130,9 +128,7 @@ def export(trained: Trainable, folder: Path, dtype: str, dialects: Mapping[str, 
         part.save_pretrained(partial)
     (partial / "chat_template.jinja").write_text(checkpoint.chat_template, encoding="utf-8")
     write_learned(partial, dialects or {})
-    if folder.exists():
-        shutil.rmtree(folder)
-    partial.rename(folder)
+    finish_folder(folder)
 
 
 def _within(name: str, parts: tuple[str, ...]) -> bool:

@@ -32,6 +32,6 @@ class VlmPrompt:
 def prompts_of(tool: str) -> dict[str, VlmPrompt]:
     """Task -> prompt of a tool."""
     tables = tomllib.loads((files(__package__) / "prompts.toml").read_text("utf-8"))
-    found = {task: VlmPrompt(**entry) for task, entry in tables[tool].items()}
-    assert all(prompt.form in get_args(AnswerForm) for prompt in found.values()), "the file is our own"
-    return found
+    prompts = {task: VlmPrompt(**entry) for task, entry in tables[tool].items()}
+    assert all(prompt.form in get_args(AnswerForm) for prompt in prompts.values()), "the file is our own"
+    return prompts

@@ -20,8 +20,8 @@ from PIL import Image
 from tests.models.listening import listening
 from tests.rl.policies import TinyPolicy, policy
 
-from saccade.generate.sample_tokens import sample_tokens
 from saccade.generate.sequences import SequenceBatch, TokenSequence
+from saccade.generate.token_sampler import sample_tokens
 from saccade.media.store import MediaStore
 from saccade.tokens.pictures import PictureTensors
 from saccade.tokens.segments import PromptPicture

@@ -98,9 +98,9 @@ MOST_EXAMPLES: Final = 10
 
 def examples(named: Iterable[tuple[str, str]]) -> tuple[SampleExamples, ...]:
     """Kinds and ids of samples as examples, by kind."""
-    found: dict[str, list[str]] = {}
+    by_kind: dict[str, list[str]] = {}
     for kind, name in named:
-        ids = found.setdefault(kind, [])
+        ids = by_kind.setdefault(kind, [])
         if len(ids) < MOST_EXAMPLES:
             ids.append(name)
-    return tuple(SampleExamples(kind=kind, ids=tuple(found[kind])) for kind in sorted(found))
+    return tuple(SampleExamples(kind=kind, ids=tuple(by_kind[kind])) for kind in sorted(by_kind))

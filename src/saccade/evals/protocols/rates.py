@@ -81,10 +81,10 @@ class Rates:
         if not inside:
             return None, None
         total, weight = _sums(column)
-        found = _percentiles(ratios)
+        interval = _percentiles(ratios)
         single = weight == len(inside) and all(value in (0, 1) for value, _ in column)
-        if not shares or (found.high - found.low > _ROUNDING and not single):
-            return found
+        if not shares or (interval.high - interval.low > _ROUNDING and not single):
+            return interval
         return wilson(total / weight * len(inside), len(inside))
 
     def _by_task(self, values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
@@ -96,14 +96,14 @@ class Rates:
         """Draws × columns; NaN where a draw holds no sample of a column."""
         random = np.random.default_rng(self._seed)
         block = max(1, _AT_ONCE // self._tasks)
-        found = []
+        ratios = []
         for start in range(0, DRAWS, block):
             rows = min(block, DRAWS - start)
             drawn = random.integers(0, self._tasks, (rows, self._tasks)) + np.arange(rows)[:, None] * self._tasks
             weights = np.bincount(drawn.ravel(), minlength=rows * self._tasks).reshape(rows, self._tasks)
             below = weights @ known
-            found.append(np.divide(weights @ values, below, out=np.full_like(below, np.nan), where=below > 0))
-        return np.concatenate(found)
+            ratios.append(np.divide(weights @ values, below, out=np.full_like(below, np.nan), where=below > 0))
+        return np.concatenate(ratios)
 
 
 def _sums(column: Column) -> tuple[float, float]:

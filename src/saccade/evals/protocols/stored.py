@@ -39,8 +39,8 @@ def read_findings(run: Path, name: str) -> Findings | None:
     except FileNotFoundError:
         return None
     try:
-        found = loads(text, kind)
+        findings = loads(text, kind)
     except RecordError as error:
         raise type(error)(f"{file}: {error}") from error
-    assert isinstance(found, Findings)
-    return found
+    assert isinstance(findings, Findings)
+    return findings

@@ -52,9 +52,9 @@ async def study(run: Path, settings: Study, watch: CountCallback = lambda done, 
     rows: dict[str, list[SampleRow]] = {protocol.name: [] for protocol in settings.protocols}
     about = _Told(run.resolve().name, settings, _frames(run))
     async for batch in as_done(_samples(run, last), _Reading(run, settings).rows, AT_ONCE):
-        for trajectory, found in batch:
+        for trajectory, by_protocol in batch:
             about.count(trajectory)
-            for name, row in found.items():
+            for name, row in by_protocol.items():
                 rows[name].append(row)
         watch(about.seen, len(last))
     return {

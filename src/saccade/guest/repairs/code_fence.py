@@ -16,14 +16,14 @@ def strip_fences(code: str, log: Log) -> str:
     filled = [index for index, line in enumerate(lines) if line.strip()]
     if not filled or compiles(code):
         return code
-    found = False
+    has_fence = False
     if _OPENING.fullmatch(lines[filled[0]]):
         lines[filled[0]] = ""
-        found = True
+        has_fence = True
     if _CLOSING.fullmatch(lines[filled[-1]]):
         lines[filled[-1]] = ""
-        found = True
-    if found:
+        has_fence = True
+    if has_fence:
         log("Markdown fences around the code were removed")
     return "\n".join(lines)
 

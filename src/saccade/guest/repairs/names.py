@@ -14,11 +14,11 @@ def bound_names(tree: ast.AST) -> set[str]:
 
 def attributes_of_names(tree: ast.AST) -> dict[str, set[str]]:
     """Name -> the attributes that are read from it (`np.array` gives np -> array)."""
-    found: dict[str, set[str]] = {}
+    attributes: dict[str, set[str]] = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
-            found.setdefault(node.value.id, set()).add(node.attr)
-    return found
+            attributes.setdefault(node.value.id, set()).add(node.attr)
+    return attributes
 
 
 def is_builtin(name: str) -> bool:

@@ -12,8 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import httpx
@@ -25,10 +24,10 @@ from saccade.models.endpoint import Endpoint, endpoint_of
 from saccade.models.error_words import COMMON
 from saccade.models.exchanges import hooks
 from saccade.models.failures import ErrorDetails, PackageErrors, retry_after
-from saccade.models.gemini_wire import read_chunk, request_fields, takes_stops
-from saccade.models.hosted import HostedModel
+from saccade.models.gemini_wire import read_chunk, request_fields
+from saccade.models.hosted import HostedModel, read_stream
+from saccade.models.hosted_calls import OpenCall, kept, need_keeper
 from saccade.models.provider import Provider
-from saccade.models.stops import check_stops
 
 _ADDRESS = "https://generativelanguage.googleapis.com/"
 _SECONDS = re.compile(r"(\d+(?:\.\d+)?)s")
@@ -49,51 +48,50 @@ class GeminiModel(HostedModel):
     def _address(self) -> str:
         return self._endpoint.base_url or _ADDRESS
 
-    async def complete(
-        self, request: Request, media: MediaReader, *, on_text: Callable[[str], None] | None = None
-    ) -> Completion:
-        """The model's next message; an empty piece to `on_text` says that a broken answer begins again.
+    def _fields(self, request: Request, media: MediaReader, without: Collection[str]) -> dict[str, Any]:
+        return request_fields(request, media, self._endpoint.model)
 
-        Raises:
-            ModelRefusedError: no retry can help, or the service blocks the request.
-            ModelLostError: an outage outlasted the retries.
-            MediaError: a picture or a video of the messages cannot be read.
-        """
-        check_stops(request.stop)
-        listener = Listener(on_text)
-        fields = await asyncio.to_thread(request_fields, request, media, self._endpoint.model)
-        sends_stops = takes_stops(request.stop)
-        cuts = bool(request.stop) and not sends_stops
+    async def _answer(
+        self, request: Request, fields: dict[str, Any], media: MediaReader, listener: Listener
+    ) -> Completion:
+        if not request.hosted:
+            return await super()._answer(request, fields, media, listener)
+        keeper = need_keeper(media, self.name)
 
         async def ask() -> Completion:
             listener.begin()
-            answer = PartialAnswer(request.stop, listener, infers_stop=sends_stops)
-            if listener.wants_pieces or cuts:
-                await self._stream(fields, answer, cuts)
-            else:
-                read_chunk(_plain(await self._models.generate_content(**fields)), answer)
-            if answer.finish is None:  # the count so far is only that of the beginning
-                answer.usage = replace(answer.usage, sampled_tokens=None)
-            answer.usage = self._priced(answer.usage)
-            answer.model = answer.model or self._endpoint.model
+            answer, calls = PartialAnswer(request.stop, listener), list[OpenCall]()
+            await self._read(fields, answer, calls)
+            answer.hosted = await asyncio.to_thread(kept, calls, keeper)
+            self._count(answer)
             return answer.completion()
 
         return await self._patiently(ask)
+
+    async def _read(
+        self, fields: Mapping[str, Any], answer: PartialAnswer, calls: list[OpenCall] | None = None
+    ) -> None:
+        calls = [] if calls is None else calls
+        answer.infers_stop = "stop_sequences" in fields["config"]
+        cuts = bool(answer.stops) and not answer.infers_stop
+        if answer.listener.wants_pieces or cuts:
+            await self._stream(fields, answer, calls, cuts)
+        else:
+            read_chunk(_plain(await self._models.generate_content(**fields)), answer, calls)
 
     @property
     def _models(self) -> Any:
         return self._client.aio.models
 
-    async def _stream(self, fields: dict[str, Any], answer: PartialAnswer, cuts: bool) -> None:
+    async def _stream(
+        self, fields: Mapping[str, Any], answer: PartialAnswer, calls: list[OpenCall], cuts: bool
+    ) -> None:
         stream = await self._models.generate_content_stream(**fields)
-        try:
-            async for chunk in stream:
-                read_chunk(_plain(chunk), answer)
-                answer.tell()
-                if cuts and answer.watch.stopped is not None:
-                    break  # what follows is paid for and thrown away
-        finally:
-            await stream.aclose()
+
+        def read(chunk: Any) -> None:
+            read_chunk(_plain(chunk), answer, calls)
+
+        await read_stream(stream, read, answer, close=stream.aclose, cuts=cuts)
 
     async def close(self) -> None:
         """Give back the connections."""
@@ -152,6 +150,8 @@ GEMINI = Provider(
     needs_key=True,
     errors=COMMON,
     stop_strings="closing tags by inference, others by the client",
+    hosted_code=True,
+    no_hosted_code=r"(models/)?(gemini-(1\.0|pro\b|embedding)|embedding|imagen|veo)",
     videos=True,
     continues=False,
     dialect="native",

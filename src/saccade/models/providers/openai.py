@@ -13,22 +13,21 @@ gives to any answer, is sent once more without it: then the server's own limit h
 
 from __future__ import annotations
 
-import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
 from saccade.errors import ModelDeniedError, ModelRefusedError, RegistryError, SettingsError
-from saccade.models.answer import Listener, PartialAnswer
-from saccade.models.base import Completion, MediaReader, Request
+from saccade.models.answer import PartialAnswer
+from saccade.models.base import MediaReader, Request
 from saccade.models.endpoint import Endpoint, endpoint_of
 from saccade.models.failures import RefusedParameterError
-from saccade.models.hosted import DISPENSABLE, HostedModel
+from saccade.models.hosted import DISPENSABLE, HostedModel, read_stream
+from saccade.models.hosted_calls import refuse_hosted
 from saccade.models.openai_wire import Server, read_body, request_fields
 from saccade.models.registry import PROVIDERS
 from saccade.models.retry import OutageError
-from saccade.models.stops import check_stops
 
 _log = logging.getLogger(__name__)
 
@@ -52,34 +51,15 @@ class OpenAIModel(HostedModel):
         self._said_unbounded = False
         super().__init__(self._server, endpoint, "openai", client="AsyncOpenAI", api_key=api_key)
 
-    async def complete(
-        self, request: Request, media: MediaReader, *, on_text: Callable[[str], None] | None = None
-    ) -> Completion:
-        """The model's next message; an empty piece to `on_text` says that a broken answer begins again.
+    def _fields(self, request: Request, media: MediaReader, without: Collection[str]) -> dict[str, Any]:
+        refuse_hosted(request, self.name)
+        return request_fields(request, media, self._server, without=without)
 
-        Raises:
-            ModelRefusedError: no retry can help.
-            ModelLostError: an outage outlasted the retries.
-            MediaError: a picture of the messages cannot be read.
-        """
-        check_stops(request.stop)
-        listener = Listener(on_text)
-        while True:
-            without = frozenset(self._refused)
-            fields = await asyncio.to_thread(request_fields, request, media, self._server, without=without)
-            try:
-                return await self._tried(request, fields, listener)
-            except RefusedParameterError as refusal:
-                if refusal.parameter not in DISPENSABLE and _bounded(request):
-                    request = self._unbounded(request, refusal)
-                else:
-                    self._leave_out(refusal, fields)
-            except ModelDeniedError:
-                raise
-            except ModelRefusedError as refusal:
-                if not _bounded(request):
-                    raise
-                request = self._unbounded(request, refusal)
+    def _after(self, refusal: ModelRefusedError, request: Request, fields: Mapping[str, Any]) -> Request:
+        left_out = isinstance(refusal, RefusedParameterError) and refusal.parameter in DISPENSABLE
+        if left_out or isinstance(refusal, ModelDeniedError) or not _bounded(request):
+            return super()._after(refusal, request, fields)
+        return self._unbounded(request, refusal)
 
     def _unbounded(self, request: Request, refusal: ModelRefusedError) -> Request:
         """The request without the room that the limits leave; said once for each model."""
@@ -89,46 +69,35 @@ class OpenAIModel(HostedModel):
             self._said_unbounded = True
         return replace(request, room=None)
 
-    async def _tried(self, request: Request, fields: dict[str, Any], listener: Listener) -> Completion:
+    async def _read(self, fields: Mapping[str, Any], answer: PartialAnswer) -> None:
         sends_stops = "stop" in fields
-        cuts = bool(request.stop) and not sends_stops
+        answer.infers_stop = sends_stops and not self._server.names_stop
+        cuts = bool(answer.stops) and not sends_stops
+        if answer.listener.wants_pieces or cuts:
+            await self._stream(fields, answer, cuts)
+        else:
+            await self._whole(fields, answer)
 
-        async def ask() -> Completion:
-            listener.begin()
-            answer = PartialAnswer(request.stop, listener, infers_stop=sends_stops and not self._server.names_stop)
-            if listener.wants_pieces or cuts:
-                await self._stream(fields, answer, cuts)
-            else:
-                await self._whole(fields, answer)
-            answer.usage = self._priced(answer.usage)
-            answer.model = answer.model or self._endpoint.model
-            return answer.completion()
-
-        return await self._patiently(ask)
-
-    async def _whole(self, fields: dict[str, Any], answer: PartialAnswer) -> None:
+    async def _whole(self, fields: Mapping[str, Any], answer: PartialAnswer) -> None:
         body = await self._client.chat.completions.create(model=self._endpoint.model, **fields)
         if not hasattr(body, "model_dump"):
             raise OutageError("sent an answer that is no JSON.")
         read_body(body.model_dump(warnings=False), answer, whole=True)
 
-    async def _stream(self, fields: dict[str, Any], answer: PartialAnswer, cuts: bool) -> None:
+    async def _stream(self, fields: Mapping[str, Any], answer: PartialAnswer, cuts: bool) -> None:
         if not self._server.ids_in_streams:
             fields = _without_ids(fields)
         stream = await self._client.chat.completions.create(
             model=self._endpoint.model, stream=True, stream_options={"include_usage": True}, **fields
         )
-        try:
-            async for chunk in stream:
-                read_body(chunk.model_dump(warnings=False), answer, whole=False)
-                answer.tell()
-                if cuts and answer.watch.stopped is not None:
-                    break  # what follows is paid for and thrown away
-        finally:
-            await stream.close()
+
+        def read(chunk: Any) -> None:
+            read_body(chunk.model_dump(warnings=False), answer, whole=False)
+
+        await read_stream(stream, read, answer, close=stream.close, cuts=cuts)
 
 
-def _without_ids(fields: dict[str, Any]) -> dict[str, Any]:
+def _without_ids(fields: Mapping[str, Any]) -> dict[str, Any]:
     extra = {
         name: value for name, value in fields["extra_body"].items() if name not in ("logprobs", "return_meta_info")
     }

@@ -31,5 +31,6 @@ REPLAY = Provider(
     stop_strings="as recorded",
     token_ids=True,
     continues=True,
+    hosted_code=True,
     learned_dialect=_recorded,
 )

@@ -72,11 +72,11 @@ def smoothed(points: Sequence[Point]) -> list[Point]:
     """The running mean over about a twentieth of the points, fewer at the ends."""
     half = max(1, len(points) // 40)
     values = [y for _, y in points]
-    found = []
+    means = []
     for place, (x, _) in enumerate(points):
         near = values[max(0, place - half) : place + half + 1]
-        found.append((x, sum(near) / len(near)))
-    return found
+        means.append((x, sum(near) / len(near)))
+    return means
 
 
 def _finite(series: Series) -> Series:

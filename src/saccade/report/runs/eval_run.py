@@ -122,6 +122,6 @@ def _outcome(row: EvalRow, lost: bool) -> str:
 
 
 def _conduct(trajectory: Trajectory) -> Iterator[str]:
-    statuses = {turn.execution.status for turn in trajectory.turns if turn.execution is not None}
+    statuses = {execution.status for turn in trajectory.turns for execution in turn.executions}
     if statuses - {Status.OK, Status.LOST}:
         yield FAILED_CALL

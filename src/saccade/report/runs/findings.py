@@ -37,12 +37,14 @@ def own_findings(run: EvalRun, shown: tuple[str, ...]) -> dict[str, Own]:
         return {}
     names = dict.fromkeys(name for name in protocol_names() if name not in shown)
     titles = {name: _title(name, run) for name in names}
-    found = {file.stem: _read(file, run) for file in sorted((folder / FOLDER).glob("*.json")) if file.stem not in shown}
+    findings = {
+        file.stem: _read(file, run) for file in sorted((folder / FOLDER).glob("*.json")) if file.stem not in shown
+    }
     for name in names:
-        if found.get(name) is None:
+        if findings.get(name) is None:
             made = findings_of(run, (name,))
-            found |= {key: plain_data(one) for key, one in made.items()}
-    return {name: Own(titles.get(name, name), data) for name, data in found.items() if data is not None}
+            findings |= {key: plain_data(one) for key, one in made.items()}
+    return {name: Own(titles.get(name, name), data) for name, data in findings.items() if data is not None}
 
 
 def _title(name: str, run: EvalRun) -> str:
@@ -80,19 +82,19 @@ def findings_of(
     if run.stored.file.name != TRAJECTORIES or not run.rows:
         return {}
     try:
-        found = {name: one for name in names if (one := read_findings(folder, name)) is not None}
-        stale = {name: one for name, one in found.items() if one.about.samples + one.about.lost != len(run.rows)}
+        findings = {name: one for name in names if (one := read_findings(folder, name)) is not None}
+        stale = {name: one for name, one in findings.items() if one.about.samples + one.about.lost != len(run.rows)}
         for name, one in stale.items():
             if one.about.judge:
                 note = f"{one.about.samples:,} of its {len(run.rows):,} samples; `saccade protocols` judges the others."
                 run.stored.problems.append(f"The stored findings on {name} of {run.name} are of {note}")
             else:
-                del found[name]
-        missing = tuple(recorded_protocol(name) for name in names if name not in found)
+                del findings[name]
+        missing = tuple(recorded_protocol(name) for name in names if name not in findings)
         if missing:
             with ThreadPoolExecutor(1) as thread:  # a notebook has a loop of its own in this one
-                found |= thread.submit(asyncio.run, study(folder, Study(missing), watch)).result()
+                findings |= thread.submit(asyncio.run, study(folder, Study(missing), watch)).result()
     except SaccadeError as error:
         run.stored.problems.append(f"Protocols are left out for {run.name}: {error}")
         return {}
-    return {name: found[name] for name in names}
+    return {name: findings[name] for name in names}

@@ -48,11 +48,11 @@ def open_training_run(name: str, path: Path) -> TrainingCurves:
             try:
                 values = json.loads(line)
                 step = float(values.pop("step"))
-                found = {key: float(value) for key, value in values.items() if isinstance(value, int | float)}
+                numbers = {key: float(value) for key, value in values.items() if isinstance(value, int | float)}
             except (ValueError, KeyError, TypeError, AttributeError):
                 run.problems.append(f"Line {number} of {METRICS} of {name} holds no numbers of a step; it is left out.")
                 continue
-            for key, value in found.items():
+            for key, value in numbers.items():
                 run.points.setdefault(key, []).append((step, value))
     for points in run.points.values():
         points.sort()

@@ -24,15 +24,15 @@ def comparison(runs: Sequence[EvalRun]) -> Section | None:
 
 def differing(runs: Sequence[EvalRun]) -> frozenset[str]:
     """Tasks that runs solved to a different degree, of those that several runs graded."""
-    found: dict[str, set[float]] = {}
+    by_task: dict[str, set[float]] = {}
     for run in runs:
         credits: dict[str, list[float]] = {}
         for row in run.rows:
             if row.correct is not None:
                 credits.setdefault(row.task, []).append(row.correct)
         for task, values in credits.items():
-            found.setdefault(task, set()).add(sum(values) / len(values))
-    return frozenset(task for task, values in found.items() if len(values) > 1)
+            by_task.setdefault(task, set()).add(sum(values) / len(values))
+    return frozenset(task for task, values in by_task.items() if len(values) > 1)
 
 
 def _pair(left: EvalRun, right: EvalRun) -> Panel:
@@ -69,10 +69,10 @@ def _by_source(left: EvalRun, right: EvalRun) -> Iterator[tuple[str, Comparison]
         ours = [row for row in left.rows if row.source == source]
         theirs = [row for row in right.rows if row.source == source]
         try:
-            found = compare(ours, theirs, seed=left.seed)
+            difference = compare(ours, theirs, seed=left.seed)
         except SettingsError:
             continue  # this benchmark is in one of them alone
-        yield title_of(source), found
+        yield title_of(source), difference
 
 
 def _line(name: str, comparison: Comparison) -> SectionRow:

@@ -33,13 +33,13 @@ def results(runs: Sequence[EvalRun]) -> Section | None:
     """The section of the headline numbers; None without runs."""
     if not runs:
         return None
-    found = {run.name: summarise(run.rows, k=run.k, seed=run.seed) for run in runs}
-    sources = list(dict.fromkeys(source for summary in found.values() for source in summary.sources))
-    panels = [_overview(found, sources)] if len(sources) > 1 else []
+    summaries = {run.name: summarise(run.rows, k=run.k, seed=run.seed) for run in runs}
+    sources = list(dict.fromkeys(source for summary in summaries.values() for source in summary.sources))
+    panels = [_overview(summaries, sources)] if len(sources) > 1 else []
     for source in sources:
         judgements = {run.name: judged(row for row in run.rows if row.source == source) for run in runs}
-        panels.append(_benchmark(source, found, {name: one for name, one in judgements.items() if one is not None}))
-    panels += [_outcomes(runs, sources), *_kinds(found)]
+        panels.append(_benchmark(source, summaries, {name: one for name, one in judgements.items() if one is not None}))
+    panels += [_outcomes(runs, sources), *_kinds(summaries)]
     return Section("results", "Results", tuple(panels))
 
 

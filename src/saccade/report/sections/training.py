@@ -105,20 +105,20 @@ def _curve(name: str, known: _Known, runs: Sequence[TrainingCurves]) -> Figure |
 
 def _split(runs: Sequence[TrainingCurves]) -> Panel:
     """What is drawn for each run alone: time, broken kinds, reasons of dropped rollouts."""
-    found = []
+    groups = []
     for run in runs:
         after = f": {run.name}" if len(runs) > 1 else ""
         seconds = _named(run, "seconds/")
         says = "Seconds of each step, by what they were spent on. Sandbox: waiting for it while nothing was decoded."
-        found.append(stacks(f"Time{after}", says, seconds, (_STEP, "seconds per step")))
+        groups.append(stacks(f"Time{after}", says, seconds, (_STEP, "seconds per step")))
         broken = _named(run, "broken/")
         lines = [Series(kind, tuple(points), place) for place, (kind, points) in enumerate(broken.items())]
         axes = Axes(_STEP, "share of rollouts", percent=True)
-        found.append(curves(f"Broken rollouts{after}", "What broke rollouts through their own doing.", lines, axes))
+        groups.append(curves(f"Broken rollouts{after}", "What broke rollouts through their own doing.", lines, axes))
         dropped = _named(run, "dropped/")
         says = "Rollouts that a step did not train on, by the reason."
-        found.append(stacks(f"Rollouts left out{after}", says, dropped, (_STEP, "rollouts per step")))
-    return Panel("Time and losses", figures=figures(*found))
+        groups.append(stacks(f"Rollouts left out{after}", says, dropped, (_STEP, "rollouts per step")))
+    return Panel("Time and losses", figures=figures(*groups))
 
 
 def _named(run: TrainingCurves, beginning: str) -> dict[str, list[tuple[float, float]]]:

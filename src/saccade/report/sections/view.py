@@ -86,21 +86,21 @@ def between(ends: Iterable[float] | None) -> str:
     return NONE if ends is None else "–".join(short_percent(end) for end in ends)
 
 
-def rate(found: Rate) -> str:
+def rate(share: Rate) -> str:
     """A rate as percent with its interval, where it has one."""
-    if found.value is None:
+    if share.value is None:
         return NONE
-    ends = "" if found.low is None or found.high is None else f" ({between((found.low, found.high))})"
-    return f"{percent(found.value)}{ends}"
+    ends = "" if share.low is None or share.high is None else f" ({between((share.low, share.high))})"
+    return f"{percent(share.value)}{ends}"
 
 
-def mean(found: Mean | None, *, share: bool = False, of: int = 0) -> str:
+def mean(value: Mean | None, *, share: bool = False, of: int = 0) -> str:
     """A mean with its interval; a `share` as percent. Over fewer than `of` samples it says over how many."""
-    if found is None:
+    if value is None:
         return NONE
-    part = f", of {found.samples:,}" if found.samples < of else ""
+    part = f", of {value.samples:,}" if value.samples < of else ""
     if share:
-        return f"{percent(found.value)} ({between((found.low, found.high))}{part})"
-    digits = 0 if found.value >= 10 else 1
-    ends = f"{found.low:,.{digits}f}–{found.high:,.{digits}f}"
-    return f"{found.value:,.{digits}f} ({ends}{part})"
+        return f"{percent(value.value)} ({between((value.low, value.high))}{part})"
+    digits = 0 if value.value >= 10 else 1
+    ends = f"{value.low:,.{digits}f}–{value.high:,.{digits}f}"
+    return f"{value.value:,.{digits}f} ({ends}{part})"

@@ -71,9 +71,9 @@ class BoxJudge:
         if not trajectory.task.evidence:
             none = JudgeVerdict(invalid=NoVerdict.NO_EVIDENCE)
             return tuple(none if is_call(turn) else None for turn in trajectory.turns)
-        found = self.find(trajectory)
+        boxes = self.find(trajectory)
         return tuple(
-            self._verdict(trajectory, number, found) if is_call(turn) else None
+            self._verdict(trajectory, number, boxes) if is_call(turn) else None
             for number, turn in enumerate(trajectory.turns)
         )
 

@@ -116,9 +116,9 @@ class JudgeClient:
             except MissingMediaError as error:
                 return NoReply(NoVerdict.UNSEEN, clean_text(str(error)), error)
             said = clean_text(completion.text)
-            found = read(said)
-            if found is not None:
-                return found
+            verdict = read(said)
+            if verdict is not None:
+                return verdict
         return self._none(NoVerdict.MALFORMED, said[:300])
 
     def _none(self, reason: NoVerdict, why: str | Exception) -> NoReply:

@@ -64,8 +64,8 @@ def make_judge(name: str, context: JudgeContext) -> Judge:
         RegistryError: nothing has that name (suggests the nearest), or what it names makes no judge.
         SettingsError: it needs a model, and none is named.
     """
-    found = JUDGES.load(name)
-    judge = found(context) if callable(found) and _members(found) else found
+    entry = JUDGES.load(name)
+    judge = entry(context) if callable(entry) and _members(entry) else entry
     lack = _members(judge)
     if lack:
         raise RegistryError(f"{name} made no judge: {lack.replace('it is', 'it gave', 1)}. See docs/extending.md.")

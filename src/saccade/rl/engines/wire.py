@@ -79,19 +79,19 @@ class Wire(Protocol):
         """
 
 
-def paired(ids: Sequence[int], found: Sequence[tuple[int, float | None]], who: str) -> tuple[float, ...]:
-    """The log-probability of each of `ids`, from what was `found` for each token.
+def paired(ids: Sequence[int], pairs: Sequence[tuple[int, float | None]], who: str) -> tuple[float, ...]:
+    """The log-probability of each of `ids`, from the `pairs` of id and log-probability of the tokens.
 
     Raises:
         ModelRefusedError: they are not as many, of other ids, or no numbers.
     """
-    if len(ids) != len(found):
+    if len(ids) != len(pairs):
         raise ModelRefusedError(
-            f"{who} gave {len(ids)} tokens and {len(found)} log-probabilities; each token needs one to be trained on."
+            f"{who} gave {len(ids)} tokens and {len(pairs)} log-probabilities; each token needs one to be trained on."
         )
-    if any(token != other for token, (other, _) in zip(ids, found, strict=True)):
+    if any(token != other for token, (other, _) in zip(ids, pairs, strict=True)):
         raise ModelRefusedError(f"{who} gave log-probabilities of other tokens than it sampled.")
-    values = [value for _, value in found if value is not None and _MISSING < value < _ROUNDING]
+    values = [value for _, value in pairs if value is not None and _MISSING < value < _ROUNDING]
     if len(values) != len(ids):
         raise ModelRefusedError(f"{who} gave a token without its log-probability.")
     return tuple(min(0.0, value) for value in values)

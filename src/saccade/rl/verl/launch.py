@@ -23,6 +23,7 @@ from saccade.episode.run_folder import MEDIA
 from saccade.errors import TrainingError, UnavailableError
 from saccade.media.store import MediaStore
 from saccade.models.learned_dialect import write_learned
+from saccade.record.disk import begin_folder, finish_folder
 from saccade.record.settings import save_settings
 from saccade.rl.engines.guarded_process import GuardedProcess
 from saccade.rl.train.check_tasks import check_form, check_rewards, check_tasks
@@ -165,13 +166,11 @@ def _exported(settings: RlSettings, out: Path) -> Path:
     """The last checkpoint's model, as our own trainer writes it."""
     step = (out / "checkpoints" / "latest_checkpointed_iteration.txt").read_text(encoding="utf-8").strip()
     made = out / "checkpoints" / f"global_step_{step}" / "actor" / "huggingface"
-    partial = out / ".model.part"
-    shutil.rmtree(partial, ignore_errors=True)
-    shutil.copytree(made, partial)
-    write_learned(partial, {load_dialect(settings.recipe.dialect).id: 1})
     model = out / "model"
-    shutil.rmtree(model, ignore_errors=True)
-    partial.rename(model)
+    partial = begin_folder(model)
+    shutil.copytree(made, partial, dirs_exist_ok=True)
+    write_learned(partial, {load_dialect(settings.recipe.dialect).id: 1})
+    finish_folder(model)
     return model
 
 

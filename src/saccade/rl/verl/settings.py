@@ -1,4 +1,4 @@
-"""What `saccade rl --on verl` is told of the cluster, and of what may take how long."""
+"""The settings of `saccade rl --on verl`: the cluster, and time limits."""
 
 from __future__ import annotations
 

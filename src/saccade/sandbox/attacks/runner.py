@@ -149,8 +149,8 @@ class AttackRunner:
         breaches: list[str] = []
         if attack.before:
             breaches += (await self._call(session, PREAMBLE + attack.before, limits))[1]
-        result, found = await self._call(session, attack.program, limits, attack.wall_seconds)
-        breaches += found
+        result, evidence = await self._call(session, attack.program, limits, attack.wall_seconds)
+        breaches += evidence
         if result is not None and (breach := attack.check(result)):
             breaches.append(breach)
         if attack.branch:

@@ -174,25 +174,25 @@ class Canaries:
 
     def damage(self) -> list[str]:
         """What was reached or changed since the last call, in words; empty if nothing was."""
-        found = [f"a connection reached the host's {name}" for name in self._contacts]
+        traces = [f"a connection reached the host's {name}" for name in self._contacts]
         self._contacts.clear()
         if self.bystander.poll() is not None or _state(self.bystander.pid) in "TtZX":
-            found.append("a process of the host was stopped or killed")
+            traces.append("a process of the host was stopped or killed")
         if not self.canary.exists() or self.canary.read_text() != self.secrets["file"]:
-            found.append("a file of the host was changed")
+            traces.append("a file of the host was changed")
         strangers = {path.name for path in self.folder.iterdir()} - {"canary.txt", "canary.png", "socket"}
         if strangers:
-            found.append(f"files were made outside the workspace: {sorted(strangers)}")
+            traces.append(f"files were made outside the workspace: {sorted(strangers)}")
         for place in ("/tmp", "/var/tmp", "/dev/shm", "/run", "/etc", "/usr", "/"):
             if Path(place, f"saccade-attack-{self.token}").exists():
-                found.append(f"a file was made in the host's {place}")
+                traces.append(f"a file was made in the host's {place}")
         if ctypes.CDLL(None).shmget(self.sysv_new_key, 0, 0) >= 0:
-            found.append("shared memory of the attack is left on the host")
+            traces.append("shared memory of the attack is left on the host")
         with socket.socket() as probe:
             probe.settimeout(0.2)
             if probe.connect_ex(("127.0.0.1", self.free_port)) == 0:
-                found.append("the guest offers a service to the host's network")
-        return found
+                traces.append("the guest offers a service to the host's network")
+        return traces
 
 
 def _state(pid: int) -> str:
@@ -213,13 +213,13 @@ def descendants(root: int | None = None) -> set[int]:
                 continue
             if fields[0] not in (b"Z", b"X"):
                 children.setdefault(int(fields[1]), []).append(int(entry.name))
-    found: set[int] = set()
+    processes: set[int] = set()
     queue = [root if root is not None else os.getpid()]
     while queue:
         for child in children.get(queue.pop(), ()):
-            found.add(child)
+            processes.add(child)
             queue.append(child)
-    return found
+    return processes
 
 
 def strays(before: int, patience: float = 4.0) -> int:

@@ -121,8 +121,8 @@ class ToolServeSettings(Settings):
 def _by_cost() -> dict[str, GroupSettings]:
     box = Toolbox.of()
     missing = box.missing()
-    found: dict[Cost, list[str]] = {}
+    by_cost: dict[Cost, list[str]] = {}
     for tool in box.definitions:
         if tool.name not in missing:
-            found.setdefault(tool.cost, []).append(tool.name)
-    return {cost.value: GroupSettings(tools=tuple(names)) for cost, names in found.items()}
+            by_cost.setdefault(tool.cost, []).append(tool.name)
+    return {cost.value: GroupSettings(tools=tuple(names)) for cost, names in by_cost.items()}

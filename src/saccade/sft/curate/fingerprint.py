@@ -84,8 +84,8 @@ class NearIndex:
 
     def near(self, print_: Fingerprint) -> Iterator[str]:
         """Names of those that are near, in the order in which they were added."""
-        found = {index for key in self._keys(print_) for index in self._bands.get(key, ())}
-        for index in sorted(found):
+        numbers = {index for key in self._keys(print_) for index in self._bands.get(key, ())}
+        for index in sorted(numbers):
             known, name = self._known[index]
             if known.near(print_, self.bits, self.colour):
                 yield name

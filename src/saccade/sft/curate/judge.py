@@ -13,16 +13,19 @@ import asyncio
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeVar
 from weakref import WeakValueDictionary
 
 from pydantic import PositiveInt
 
+from saccade.dialects.question import question_text
 from saccade.models.base import Completion, MediaReader, Model, Request
 from saccade.models.hosted import patient
 from saccade.models.registry import load_model
+from saccade.record.base import Record
 from saccade.record.content import Message, TextPart
 from saccade.record.trajectory import Trajectory
-from saccade.rewards.judges.client import JudgeClient, NoReply, PatientRules
+from saccade.rewards.judges.client import JudgeClient, NoReply, PatientRules, strict_verdict
 from saccade.rewards.judges.verdict import NoVerdict
 from saccade.sft.curate.stage import (
     AskStage,
@@ -33,6 +36,8 @@ from saccade.sft.curate.stage import (
     Undecided,
     task_pictures,
 )
+
+R = TypeVar("R", bound=Record)
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +128,32 @@ def _kept_before(judge: str, request: Request) -> str:
     warmth = request.sampling.temperature or 0.0
     attempt = round((warmth - 0.6) * 10) if warmth else 0
     return json.dumps([judge, request.messages[0].model_dump_json(), request.sampling.max_tokens, attempt])
+
+
+def judge_question(
+    trajectory: Trajectory, text: str, form: type[R], decide: Callable[[R], FilterOutcome]
+) -> JudgeQuestion | Undecided:
+    """What `ask_about` asks; a reply of exactly the fields of `form` goes to `decide`, any other is no verdict."""
+    message = ask_about(trajectory, text)
+    if isinstance(message, Undecided):
+        return message
+
+    def read(reply: str) -> FilterOutcome | None:
+        verdict = strict_verdict(reply, form)
+        return None if verdict is None else decide(verdict)
+
+    return JudgeQuestion(message, read)
+
+
+def gold_question(
+    trajectory: Trajectory, prompt: str, form: type[R], decide: Callable[[R], FilterOutcome]
+) -> JudgeQuestion | Undecided:
+    """A question about the gold answer, `{answer}` in the `prompt`; undecided for a task without one."""
+    gold = trajectory.task.answer
+    if gold is None:
+        return Undecided("no gold answer")
+    text = prompt.format(question=question_text(trajectory.task), answer=gold)
+    return judge_question(trajectory, text, form, decide)
 
 
 def ask_about(trajectory: Trajectory, text: str) -> Message | Undecided:

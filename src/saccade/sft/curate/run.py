@@ -20,9 +20,10 @@ from saccade.episode.run_folder import MEDIA, TRAJECTORIES
 from saccade.errors import SettingsError
 from saccade.media.store import MediaStore
 from saccade.record.codec import dumps, read_lines
+from saccade.record.disk import new_folder
 from saccade.record.trajectory import Trajectory
 from saccade.sft.curate.asked import asked_in_order
-from saccade.sft.curate.output import link_into, new_folder
+from saccade.sft.curate.output import link_into
 from saccade.sft.curate.pipeline import FilterStep, Pipeline
 from saccade.sft.curate.report import CurateReport, FilterReport, Tally
 from saccade.sft.curate.sources import SourceRuns

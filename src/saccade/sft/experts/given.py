@@ -34,13 +34,13 @@ def given_first(code: str, question: str, choices: Sequence[str]) -> str:
     as it is.
     """
     body = [node for node in parse(code).body if not isinstance(node, ast.FunctionDef | ast.Import | ast.ImportFrom)]
-    found = [item for statement in body for item in _constants(statement, choices, statement is body[-1])]
-    places = {node.value: _where(node.value, question) for node in found if isinstance(node, ast.Constant)}
+    constants = [item for statement in body for item in _constants(statement, choices, statement is body[-1])]
+    places = {node.value: _where(node.value, question) for node in constants if isinstance(node, ast.Constant)}
     given = sorted(
         (value for value, place in places.items() if place is not None), key=lambda value: places[value] or 0
     )
-    taken = [_place(code, node, f"asked[{given.index(node.value)}]") for node in _known(found, given)]
-    lists = [node for node in found if isinstance(node, ast.List)]
+    taken = [_place(code, node, f"asked[{given.index(node.value)}]") for node in _known(constants, given)]
+    lists = [node for node in constants if isinstance(node, ast.List)]
     taken += [_place(code, node, "choices") for node in lists]
     most = max((len(node.elts) for node in lists), default=0)
     first = [f"asked = {given!r}\n"] * bool(given) + [f"choices = {list(choices[:most])!r}\n"] * bool(lists)
@@ -77,8 +77,8 @@ def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _known(found: list[ast.Constant | ast.List], given: Sequence[object]) -> Iterator[ast.Constant]:
-    yield from (node for node in found if isinstance(node, ast.Constant) and node.value in given)
+def _known(constants: list[ast.Constant | ast.List], given: Sequence[object]) -> Iterator[ast.Constant]:
+    yield from (node for node in constants if isinstance(node, ast.Constant) and node.value in given)
 
 
 def _where(value: object, question: str) -> int | None:

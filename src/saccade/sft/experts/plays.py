@@ -90,7 +90,7 @@ def _is_part(place: Window, picture: ImagePart) -> bool:
 
 def windows(part: ExpertPart, most: int) -> list[Window]:
     """The evidence as at most `most` windows; empty if it cannot be looked at so."""
-    found: list[Window] = []
+    chosen_windows: list[Window] = []
     evidence = part.scene.evidence
     for name in part.scene.pictures:
         boxes = [box for image, box, _ in evidence if image == name]
@@ -103,8 +103,8 @@ def windows(part: ExpertPart, most: int) -> list[Window]:
         if not chosen:
             return []
         single = len(chosen) == len(boxes)
-        found += [Window(name, box, labels[i] if single else "") for i, box in enumerate(chosen)]
-    return found if len(found) <= most else []
+        chosen_windows += [Window(name, box, labels[i] if single else "") for i, box in enumerate(chosen)]
+    return chosen_windows if len(chosen_windows) <= most else []
 
 
 def crop(part: ExpertPart, left: int, opening: str | None = None) -> Play:

@@ -71,14 +71,14 @@ def possible_slips(part: ExpertPart, left: int) -> list[Slip]:
     scene = part.scene
     may_fail = scene.dialect.limits.failed_calls is None or scene.dialect.limits.failed_calls > 0
     places = windows(part, left - 2) if can_crop(part, left - 1) and not unseen(part) else []
-    found: list[Slip] = []
+    slips: list[Slip] = []
     if places:
-        found += _wrong_place(part, places[0])
+        slips += _wrong_place(part, places[0])
         if may_fail:
-            found += _wrong_crops(part, places[0])
+            slips += _wrong_crops(part, places[0])
     if may_fail and can_compute(part, left - 1):
-        found += _wrong_programs(part)
-    return found
+        slips += _wrong_programs(part)
+    return slips
 
 
 def _wrong_place(part: ExpertPart, window: Window) -> list[Slip]:
@@ -121,17 +121,17 @@ def _wrong_programs(part: ExpertPart) -> list[Slip]:
     program = program_cells(part, 1)[0]
     thought = part.voice.say("compute")
     variable, opening, _ = part.hand.opened(part.scene.task.media[0].name)
-    found = []
+    programs = []
     if not opening:
-        found.append(rename(program, {variable: _wrong_name(part)}))
+        programs.append(rename(program, {variable: _wrong_name(part)}))
     else:
-        found.append(_OPENED.sub(rf'\1("{part.scene.rng.choice(_WRONG_PATHS)}")', program, count=1))
+        programs.append(_OPENED.sub(rf'\1("{part.scene.rng.choice(_WRONG_PATHS)}")', program, count=1))
     if "missing_import" not in session.repairs:
         lost = [m for m in _IMPORT.finditer(program) if m[1] not in session.preload and f"{m[1]}." in program]
         if lost:
             gone = part.scene.rng.choice(lost)
-            found.append(program[: gone.start()] + program[gone.end() :].lstrip("\n"))
-    return [Slip(Code(code=text), thought, fails=True) for text in found]
+            programs.append(program[: gone.start()] + program[gone.end() :].lstrip("\n"))
+    return [Slip(Code(code=text), thought, fails=True) for text in programs]
 
 
 def _call(part: ExpertPart, name: str, box: Box) -> ToolCall:

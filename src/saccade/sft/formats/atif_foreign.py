@@ -37,22 +37,22 @@ _UNREAD: Final = {
 
 def media_paths(document: atif.Trajectory) -> list[str]:
     """Where the pictures lie, each once, in order of first mention."""
-    found: dict[str, None] = {}
+    paths: dict[str, None] = {}
     for step in document.steps:
         results = step.observation.results if step.observation else []
         for content in (step.message, *(result.content for result in results)):
-            found |= dict.fromkeys(image_paths(content))
-    return list(found)
+            paths |= dict.fromkeys(image_paths(content))
+    return list(paths)
 
 
 def left_out(document: atif.Trajectory) -> list[str]:
     """The fields that the document has and a trajectory has no place for, as `steps.timestamp`."""
-    found: dict[str, None] = {}
+    names: dict[str, None] = {}
     for kind, item in _objects(document):
-        found |= dict.fromkeys(f"{kind}.{name}" for name in _UNREAD[kind] if getattr(item, name) is not None)
+        names |= dict.fromkeys(f"{kind}.{name}" for name in _UNREAD[kind] if getattr(item, name) is not None)
     if document.trajectory_id and document.session_id:
-        found["document.session_id"] = None
-    return list(found)
+        names["document.session_id"] = None
+    return list(names)
 
 
 def read_foreign(document: atif.Trajectory, media: MediaByPath, name: str) -> Trajectory:

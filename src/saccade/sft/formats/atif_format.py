@@ -99,23 +99,23 @@ def _read(
 def _trajectory(document: atif.Trajectory, media: MediaIn, file: Path) -> Trajectory:
     if is_own(document):
         parts = {path: _checked(path, part, media) for path, part in own_media(document)}
-        found = read_own(document, parts)
-        unread = _added(document, write_document(found, {part.sha256: path for path, part in parts.items()}))
+        trajectory = read_own(document, parts)
+        unread = _added(document, write_document(trajectory, {part.sha256: path for path, part in parts.items()}))
     else:
-        found = read_foreign(document, {path: media.image(path) for path in media_paths(document)}, file.stem)
+        trajectory = read_foreign(document, {path: media.image(path) for path in media_paths(document)}, file.stem)
         unread = left_out(document)
     if unread:
         _log.warning("%s: Saccade has no place for %s; left out", file, ", ".join(unread))
-    return found
+    return trajectory
 
 
 def _added(document: atif.Trajectory, again: Mapping[str, Any]) -> list[str]:
     """Where a document of Saccade's holds what others added to it, and reading does not keep."""
     now, then = document.to_json_dict(), dict(again)
-    found = [f"document.{name}" for name in now if name not in _MADE_ANEW and now[name] != then.get(name)]
+    names = [f"document.{name}" for name in now if name not in _MADE_ANEW and now[name] != then.get(name)]
     for mine, theirs in zip(now["steps"], then["steps"], strict=True):
-        found += [f"step {mine['step_id']}.{name}" for name in mine if mine[name] != theirs.get(name)]
-    return found
+        names += [f"step {mine['step_id']}.{name}" for name in mine if mine[name] != theirs.get(name)]
+    return names
 
 
 def _checked(path: str, recorded: Mapping[str, Any], media: MediaIn) -> ImagePart | VideoPart:
@@ -129,10 +129,10 @@ def _checked(path: str, recorded: Mapping[str, Any], media: MediaIn) -> ImagePar
 def _documents(path: Path) -> list[Path]:
     if path.is_file():
         return [path]
-    found = sorted(path.glob("*.json")) or sorted(path.rglob(_HARBOR))
-    if not found:
+    files = sorted(path.glob("*.json")) or sorted(path.rglob(_HARBOR))
+    if not files:
         raise RecordError(f"{path} holds no ATIF document: no *.json, and no {_HARBOR} in a folder below it.")
-    return found
+    return files
 
 
 def _valid(row: object, models: Any) -> atif.Trajectory:

@@ -14,6 +14,7 @@ from saccade.errors import RecordError
 from saccade.record.codec import loads
 from saccade.record.trajectory import Trajectory
 from saccade.sft.formats.atif_content import SPACE, Content, MediaByPath, from_content
+from saccade.sft.formats.atif_hosted import own_results, read_hosted
 from saccade.sft.formats.atif_write import COUNTS, METRICS
 from saccade.sft.formats.row_files import Row
 
@@ -64,15 +65,17 @@ def _turn(step: atif.Step, mine: Mapping[str, Any], media: MediaByPath, where: s
     if not isinstance(step.message, str):
         raise RecordError(f"{where} holds pictures; what a model of Saccade writes is text")
     turn["text"] = step.message
-    calls = step.tool_calls or []
+    hosted, calls = read_hosted(step)
+    if hosted:
+        turn["hosted"] = hosted
     if len(calls) > 1 or bool(calls) == ("action" in turn):
         raise RecordError(f"{where} has {len(calls)} calls; a turn of Saccade has one action")
     if calls:
         turn["action"] = _action(calls[0])
-    if step.observation is not None:
-        if len(step.observation.results) != 1:
-            raise RecordError(f"{where} has {len(step.observation.results)} results; a turn of Saccade has one")
-        result = step.observation.results[0]
+    results = [] if step.observation is None else own_results(step.observation.results)
+    if len(results) > 1 or (step.observation is not None and not step.observation.results):
+        raise RecordError(f"{where} has {len(results)} results; a turn of Saccade has one")
+    for result in results:
         turn["observation"] = _message((result.extra or {}).get(SPACE) or {}, result.content, media, where)
     if step.metrics is not None:
         for name, field in METRICS.items():

@@ -16,6 +16,7 @@ from saccade.record.content import Message
 from saccade.record.trajectory import Trajectory
 from saccade.record.turn import Turn
 from saccade.sft.formats.atif_content import RUN_PYTHON, SPACE, to_content
+from saccade.sft.formats.atif_hosted import hosted_calls
 from saccade.sft.formats.row_files import Row
 
 VERSION: Final = "ATIF-v1.8"
@@ -88,21 +89,26 @@ def _request_step(message: Message, paths: Mapping[str, str]) -> Row:
 
 
 def _turn_step(turn: Turn, number: int, paths: Mapping[str, str]) -> Row:
-    held = {"text", "observation", "request", "tokens", *METRICS.values()}
+    held = {"text", "observation", "request", "tokens", "hosted", *METRICS.values()}
     call = _call(turn, number)
     own = {"as": "turn", **kept(turn, {*held, "action"} if call else held)}
     if tokens := kept(turn.tokens, COUNTS.values()):
         own["tokens"] = tokens
     step: Row = {"source": "agent", "message": turn.text, "extra": {SPACE: own}}
+    calls, results = hosted_calls(turn.hosted, number, paths)
     if call is not None:
-        step["tool_calls"] = [call]
+        calls.append(call)
     if turn.observation is not None:
         result = {
             "content": to_content(turn.observation.parts, paths),
             "extra": {SPACE: {"message": kept(turn.observation, {"parts"})}},
         }
         answers = {"source_call_id": call["tool_call_id"]} if call is not None else {}
-        step["observation"] = {"results": [{**answers, **result}]}
+        results.append({**answers, **result})
+    if calls:
+        step["tool_calls"] = calls
+    if results:
+        step["observation"] = {"results": results}
     if metrics := _metrics(turn):
         step["metrics"] = metrics
     return step
@@ -130,16 +136,16 @@ def _call(turn: Turn, number: int) -> Row | None:
 
 
 def _metrics(turn: Turn) -> Row:
-    found = {name: getattr(turn.tokens, field) for name, field in COUNTS.items()}
-    found |= {name: getattr(turn, field) for name, field in METRICS.items()}
+    counts = {name: getattr(turn.tokens, field) for name, field in COUNTS.items()}
+    counts |= {name: getattr(turn, field) for name, field in METRICS.items()}
     return {
-        name: list(value) if isinstance(value, tuple) else value for name, value in found.items() if value is not None
+        name: list(value) if isinstance(value, tuple) else value for name, value in counts.items() if value is not None
     }
 
 
 def _totals(turns: Iterable[Turn], steps: int) -> Row:
     """Sums over the turns; left out where one of them does not say."""
-    found = {f"total_{name}": [getattr(turn.tokens, field) for turn in turns] for name, field in COUNTS.items()}
-    found["total_cost_usd"] = [turn.dollars for turn in turns]
-    sums: dict[str, Any] = {name: sum(values) for name, values in found.items() if None not in values}
+    counts = {f"total_{name}": [getattr(turn.tokens, field) for turn in turns] for name, field in COUNTS.items()}
+    counts["total_cost_usd"] = [turn.dollars for turn in turns]
+    sums: dict[str, Any] = {name: sum(values) for name, values in counts.items() if None not in values}
     return {**sums, "total_steps": steps}

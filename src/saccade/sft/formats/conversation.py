@@ -115,7 +115,13 @@ def unflatten(talk: Conversation) -> Trajectory:
 
 
 def held(trajectory: Trajectory) -> Trajectory:
-    """`trajectory` without what conversations do not hold; see the module's head. Raises as `dialect_of`."""
+    """`trajectory` without what conversations do not hold; see the module's head.
+
+    Raises:
+        RecordError: as `dialect_of`, or a provider's own sandbox ran its code, so that its texts are not the whole.
+    """
+    if any(turn.hosted for turn in trajectory.turns):
+        raise RecordError("its code ran in the provider's own sandbox, for which a conversation has no line")
     dialect = dialect_of(trajectory.provenance.dialect)
     prompt = _joined(trajectory.prompt)
     task = trajectory.task

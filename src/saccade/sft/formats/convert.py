@@ -9,8 +9,8 @@ from pathlib import Path
 
 from saccade.media.store import MediaStore
 from saccade.record.codec import write_lines
+from saccade.record.disk import new_folder
 from saccade.record.trajectory import Trajectory
-from saccade.sft.curate.output import new_folder
 from saccade.sft.formats.base import ConversionOptions, Format, Refused
 
 REFUSED = "refused.jsonl"

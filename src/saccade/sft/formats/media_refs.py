@@ -53,9 +53,9 @@ class MediaIn:
         if isinstance(named, bytes):
             return named
         if isinstance(named, Mapping):
-            found = next((named[key] for key in ("bytes", "path", "image") if named.get(key)), None)
-            if found is not None:
-                return self._data(found)
+            inner = next((named[key] for key in ("bytes", "path", "image") if named.get(key)), None)
+            if inner is not None:
+                return self._data(inner)
         if isinstance(named, str) and named:
             data = _decoded(named)
             return data if data is not None else self._file(named).read_bytes()
@@ -120,5 +120,5 @@ def _short(named: object) -> str:
 
 def listed(row: Mapping[str, Any], *names: str) -> list[Any]:
     """The list under the first of `names` that the row has; one thing alone counts as a list of it."""
-    found: Any = next((row[name] for name in names if row.get(name) is not None), [])
-    return list(found) if isinstance(found, list | tuple) else [found]
+    value: Any = next((row[name] for name in names if row.get(name) is not None), [])
+    return list(value) if isinstance(value, list | tuple) else [value]

@@ -24,13 +24,13 @@ def find_rows(path: Path) -> Path:
     if path.is_file():
         return path
     named = [path / f"data{suffix}" for suffix in (".jsonl", ".json", ".parquet")]
-    found = [file for file in named if file.is_file()]
-    if not found and path.is_dir():
-        found = sorted(file for suffix in ("jsonl", "parquet", "json") for file in path.glob(f"*.{suffix}"))
-    if len(found) != 1:
-        what = "there is none" if not found else "there are " + ", ".join(file.name for file in found)
+    files = [file for file in named if file.is_file()]
+    if not files and path.is_dir():
+        files = sorted(file for suffix in ("jsonl", "parquet", "json") for file in path.glob(f"*.{suffix}"))
+    if len(files) != 1:
+        what = "there is none" if not files else "there are " + ", ".join(file.name for file in files)
         raise RecordError(f"{path} should be a file of rows or a folder with one; {what}. Name the file.")
-    return found[0]
+    return files[0]
 
 
 def read_rows(file: Path) -> Iterator[Row | str]:

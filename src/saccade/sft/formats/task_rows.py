@@ -136,8 +136,8 @@ def hint_of(trajectory: Trajectory, parts: Parts, out: MediaOut) -> Row | None:
 
 def inner(row: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     """The table inside a row; an empty one where there is none."""
-    found = row.get(name)
-    return found if isinstance(found, Mapping) else {}
+    value = row.get(name)
+    return value if isinstance(value, Mapping) else {}
 
 
 def _tagged(lines: Sequence[RoleMessage]) -> tuple[RoleMessage, ...]:

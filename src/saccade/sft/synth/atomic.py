@@ -66,8 +66,8 @@ def atomic_category(code: str) -> AtomicCategory | None:
 
 def atomic_categories(trajectory: Trajectory) -> tuple[AtomicCategory, ...]:
     """The categories of all code that the trajectory ran, each once, in the order of their names in the settings."""
-    found = {atomic_category(turn.action.code) for turn in trajectory.turns if isinstance(turn.action, Code)}
-    return tuple(name for name in get_args(AtomicCategory) if name in found)
+    categories = {atomic_category(turn.action.code) for turn in trajectory.turns if isinstance(turn.action, Code)}
+    return tuple(name for name in get_args(AtomicCategory) if name in categories)
 
 
 def labelled(trajectory: Trajectory, asked: AtomicCategory | None = None) -> Trajectory:
@@ -76,11 +76,11 @@ def labelled(trajectory: Trajectory, asked: AtomicCategory | None = None) -> Tra
     Raises:
         DiscardedError: none of them is the one that was asked for.
     """
-    found = atomic_categories(trajectory)
-    if asked is not None and asked not in found:
-        raise DiscardedError("other category", f"no code of category {asked}, but {', '.join(found) or 'none'}")
+    categories = atomic_categories(trajectory)
+    if asked is not None and asked not in categories:
+        raise DiscardedError("other category", f"no code of category {asked}, but {', '.join(categories) or 'none'}")
     tags = tuple(tag for tag in trajectory.task.tags if not tag.startswith(TAG))
-    task = trajectory.task.model_copy(update={"tags": (*tags, *(f"{TAG}{name}" for name in found))})
+    task = trajectory.task.model_copy(update={"tags": (*tags, *(f"{TAG}{name}" for name in categories))})
     return trajectory.model_copy(update={"task": task})
 
 

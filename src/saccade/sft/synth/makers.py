@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
@@ -16,7 +16,6 @@ from saccade.record.settings import settings_toml
 from saccade.record.task import Task
 from saccade.record.trajectory import Sampling, Trajectory
 from saccade.sandbox.base import Sandbox
-from saccade.sft.experts.expert import Expert
 from saccade.sft.synth.atomic import ATOMIC_PROMPTS, HintedModel, labelled
 from saccade.sft.synth.jobs import Job
 from saccade.sft.synth.settings import AtomicCategory, SynthSettings
@@ -75,16 +74,20 @@ class SynthResources:
 
 
 @dataclass(frozen=True)
-class ExpertMaker:
-    """An expert for every task."""
+class PlayerMaker:
+    """A player for every task: an expert, or whoever demonstrates something."""
 
     stage: SynthResources
+    player: Callable[[Plan, Mapping[str, str], int], Model]
+    """Who plays a plan, given the notes of the world's sample and the seed of the job."""
+    wording: Callable[[Task, int], Task] | None = None
+    """The task in other words, given the seed of the job; None: as it is."""
 
     async def make(self, job: Job, task: Task, notes: Mapping[str, str]) -> Trajectory:
-        plan = self.stage.plan(job, task)
-        settings = self.stage.settings
-        expert = Expert.of(plan, notes=notes, settings=settings.expert, seed=job.seed(settings))
-        return await self.stage.play(plan, expert)
+        """Raises what `player` raises too, such as `ExpertStopped` where it knows no way."""
+        seed = job.seed(self.stage.settings)
+        plan = self.stage.plan(job, task if self.wording is None else self.wording(task, seed))
+        return await self.stage.play(plan, self.player(plan, notes, seed))
 
     async def close(self) -> None:
         """There is nothing to give back."""

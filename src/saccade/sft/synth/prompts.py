@@ -74,12 +74,12 @@ class CodeStep:
 
 def thoughts_in(text: str, count: int) -> tuple[str, ...]:
     """The rewritten thoughts of all `count` turns."""
-    found = _THOUGHT.findall(text)
+    thoughts = _THOUGHT.findall(text)
     if _THOUGHT.sub("", text).strip():
         raise invalid("text outside of the thoughts")
-    if [int(number) for number, _ in found] != list(range(1, count + 1)):
-        raise invalid(f"thoughts of turns {[int(number) for number, _ in found]}, not of 1 to {count}")
-    return tuple(_inside(thought) for _, thought in found)
+    if [int(number) for number, _ in thoughts] != list(range(1, count + 1)):
+        raise invalid(f"thoughts of turns {[int(number) for number, _ in thoughts]}, not of 1 to {count}")
+    return tuple(_inside(thought) for _, thought in thoughts)
 
 
 def reasoning_in(text: str) -> tuple[str, str]:
@@ -94,10 +94,10 @@ def conclusion_in(text: str) -> tuple[str, str]:
 
 def steps_in(text: str) -> tuple[CodeStep, ...]:
     """The steps; at least one."""
-    found = _STEP.findall(text)
-    if not found or _STEP.sub("", text).strip():
-        raise invalid("no step" if not found else "text outside of the steps")
-    return tuple(CodeStep(_inside(thought), _code(code)) for thought, code in found)
+    steps = _STEP.findall(text)
+    if not steps or _STEP.sub("", text).strip():
+        raise invalid("no step" if not steps else "text outside of the steps")
+    return tuple(CodeStep(_inside(thought), _code(code)) for thought, code in steps)
 
 
 def names_of(opening: Opening) -> str:

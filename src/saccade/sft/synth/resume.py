@@ -1,4 +1,4 @@
-"""A run of synthesis that can be broken off and continued.
+"""A run of synthesis that can be interrupted and resumed.
 
 Continuing is exact: the same settings give the same jobs, a job's trajectory depends on nothing but its settings, and
 what is there, or was rejected for good, is not made again. A larger `n` is no change of what is there, so it may

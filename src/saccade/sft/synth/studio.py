@@ -27,6 +27,7 @@ from saccade.record.task import Task
 from saccade.record.trajectory import StopReason
 from saccade.rewards.judges.answer import AnswerJudge
 from saccade.rewards.judges.purse import PaidModel, Purse
+from saccade.sft.experts.expert import Expert
 from saccade.sft.experts.plays import ExpertStopped
 from saccade.sft.experts.styles import UnfitSampleError
 from saccade.sft.synth.codify import CodifyMaker, ReasonMaker
@@ -34,7 +35,7 @@ from saccade.sft.synth.densify import DensifyMaker, RewriteMaker
 from saccade.sft.synth.estimate import LOOKED_AT, CostEstimate, estimated, job_size, scratch_store
 from saccade.sft.synth.jobs import Job, Jobs
 from saccade.sft.synth.made import DiscardedError, Made
-from saccade.sft.synth.makers import ExpertMaker, Maker, SynthResources, TeacherMaker
+from saccade.sft.synth.makers import Maker, PlayerMaker, SynthResources, TeacherMaker
 from saccade.sft.synth.outcome import OutcomeFilter, outcome_lines
 from saccade.sft.synth.settings import SynthSettings
 from saccade.sft.synth.stored import StoredJobs
@@ -171,7 +172,10 @@ class Studio:
     def _made_for(self, stage: SynthResources) -> Maker:
         teacher = self.settings.teacher
         if not teacher.model:
-            return ExpertMaker(stage)
+            expert = self.settings.expert
+            return PlayerMaker(
+                stage, lambda plan, notes, seed: Expert.of(plan, notes=notes, settings=expert, seed=seed)
+            )
         model = self._models(teacher.model)
         if teacher.recipe == "solve":
             return TeacherMaker(stage, model)

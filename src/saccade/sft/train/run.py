@@ -109,10 +109,10 @@ class _Steps:
         loss, right = 0.0, 0.0
         for batch, trained, weights, counts in batches:
             with self._trained.autocast():
-                found = token_loss(self._trained.scorer, batch, trained, weights)
-            self._learner.backward(found.total, counts=counts)
+                scored = token_loss(self._trained.scorer, batch, trained, weights)
+            self._learner.backward(scored.total, counts=counts)
             if counts:
-                loss, right = loss + float(found.total.detach()), right + found.right
+                loss, right = loss + float(scored.total.detach()), right + scored.right
         norm = self._learner.gradient_norm(self._settings.optimizer.clip)
         loss, right = self._learner.processes.all_sum([loss, right])
         if not (norm < float("inf") and loss < float("inf")):

@@ -29,8 +29,8 @@ def held_out_loss(
             chosen = [rows[index] for index in group]
             batch = collate(chosen)
             mask = batch.lay_out([row.trained for row in chosen], False)
-            found = token_loss(trained.scorer, batch, mask)
-            sums = [sums[0] + float(found.total), sums[1] + found.right, sums[2] + found.tokens]
+            loss = token_loss(trained.scorer, batch, mask)
+            sums = [sums[0] + float(loss.total), sums[1] + loss.right, sums[2] + loss.tokens]
     total, right, tokens = processes.all_sum(sums)
     return {"validation_loss": total / tokens, "validation_accuracy": right / tokens}
 

@@ -74,8 +74,8 @@ def solver_for(question: str) -> Solver | None:
 
 def colours_in(words: str) -> tuple[str, ...]:
     """The names of colours in a text, in order, each once."""
-    found = (word for word in re.findall(r"[a-z]+", words) if word in ImageColor.colormap)
-    return tuple(dict.fromkeys(found))
+    colours = (word for word in re.findall(r"[a-z]+", words) if word in ImageColor.colormap)
+    return tuple(dict.fromkeys(colours))
 
 
 def _rows_columns(words: str) -> Solver | None:

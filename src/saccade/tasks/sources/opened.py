@@ -135,16 +135,16 @@ def _chosen_by_tag(opened: OpenSource, most: int | None) -> Iterator[tuple[Spot,
     source = opened.settings
     seen: Counter[str] = Counter()
     taken = 0
-    for found in opened.reader.scan():
-        if isinstance(found, RowProblem):
-            opened.problems.append(found)
+    for row in opened.reader.scan():
+        if isinstance(row, RowProblem):
+            opened.problems.append(row)
             continue
-        tags = found[1].tags
+        tags = row[1].tags
         if (source.tags and not _any(tags, source.tags)) or _any(tags, source.without):
             opened.other_tags += 1
             seen.update(tags)
             continue
-        yield found
+        yield row
         taken += 1
         if opened.endless and taken == most:
             return

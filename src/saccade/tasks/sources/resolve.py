@@ -133,10 +133,10 @@ def _card(source: SourceSettings, wanted: SourceDefaults) -> SourceReader:
 def _path(source: SourceSettings, path: Path, wanted: SourceDefaults) -> SourceReader:
     _refuse(source, "a file or folder", ("knobs",))
     if path.is_dir():
-        found = files_in(path, source.split)
-        if found.media:
-            return _of_media(source, path, found.media)
-        files = found.files
+        listing = files_in(path, source.split)
+        if listing.media:
+            return _of_media(source, path, listing.media)
+        files = listing.files
     else:
         if source.split:
             raise SettingsError(f"{path} is a file and has no split {source.split!r}. Name the file of that split.")

@@ -91,8 +91,8 @@ def parse_source(text: str) -> SourceSettings:
     Raises:
         SettingsError: there is nothing before the weight, or the weight is 0.
     """
-    found = None if Path(text).exists() else _WEIGHT.fullmatch(text)
-    name, weight = (found["name"], float(found["weight"])) if found else (text, None)
+    match = None if Path(text).exists() else _WEIGHT.fullmatch(text)
+    name, weight = (match["name"], float(match["weight"])) if match else (text, None)
     if weight == 0 or not name.strip():
         raise SettingsError(f"{text!r} is no source: write NAME or NAME=WEIGHT with a weight above 0, as in maze=0.5.")
     return SourceSettings(name=name, weight=weight)

@@ -46,11 +46,11 @@ def _of(part: OpenSource) -> Iterator[str]:
 
 def _by_name(tags: Mapping[str, int]) -> dict[str, Counter[str]]:
     """Tags `name=value` by their names; all others together."""
-    found: dict[str, Counter[str]] = {}
+    counts: dict[str, Counter[str]] = {}
     for tag, count in tags.items():
         name, equals, value = tag.partition("=")
-        found.setdefault(name if equals else "tags", Counter())[value if equals else tag] += count
-    return found
+        counts.setdefault(name if equals else "tags", Counter())[value if equals else tag] += count
+    return counts
 
 
 def _counts(values: Mapping[str, int]) -> str:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +15,7 @@ from typing import Final
 from saccade.errors import DataError, MediaError, RecordError
 from saccade.media.store import MediaStore
 from saccade.record.codec import dumps
+from saccade.record.disk import new_folder
 from saccade.tasks.sources.folder import TASKS
 from saccade.tasks.sources.record_reader import MEDIA
 from saccade.tasks.sources.task_set import TaskPool
@@ -40,14 +40,9 @@ def write_tasks(
     Raises:
         RecordError: `folder` exists and is not empty, or not one task could be made.
     """
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise RecordError(f"{folder} exists already. Name a folder that does not.")
-    partial = folder.with_name(f".{folder.name}.{os.getpid()}.part")
-    shutil.rmtree(partial, ignore_errors=True)
     reasons = [str(problem) for problem in tasks.problems]
     written = 0
-    try:
-        partial.mkdir(parents=True)
+    with new_folder(folder) as partial:
         store = MediaStore(partial / MEDIA)
         with (partial / TASKS).open("wb") as file:
             for name in names:
@@ -64,9 +59,4 @@ def write_tasks(
         if reasons:
             lines = (json.dumps({"reason": reason}, ensure_ascii=False) + "\n" for reason in reasons)
             (partial / LEFT_OUT).write_text("".join(lines), encoding="utf-8")
-        if folder.exists():
-            folder.rmdir()
-        partial.replace(folder)
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
     return WrittenTasks(written, tuple(reasons))

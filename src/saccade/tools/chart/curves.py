@@ -49,17 +49,17 @@ def read_points(
 
 def read_slices(shapes: Sequence[ColourShape], legend: Sequence[ChartLegendEntry]) -> tuple[ChartMark, ...]:
     """The largest shape of each colour of the legend, with its share of them all in percent."""
-    found: list[tuple[ColourShape, ChartLegendEntry]] = []
+    slices: list[tuple[ColourShape, ChartLegendEntry]] = []
     for entry in legend:
         alike = [shape for shape in shapes if same_colour(shape.color, entry.color)]
         if alike:
-            found.append((max(alike, key=lambda shape: shape.area), entry))
-    if len(found) < 2 or not _round(_around([shape.box for shape, _ in found])):
+            slices.append((max(alike, key=lambda shape: shape.area), entry))
+    if len(slices) < 2 or not _round(_around([shape.box for shape, _ in slices])):
         return ()
-    whole = sum(shape.area for shape, _ in found)
+    whole = sum(shape.area for shape, _ in slices)
     return tuple(
         ChartMark("slice", shape.box, shape.color, entry.text, entry, 100 * shape.area / whole)
-        for shape, entry in found
+        for shape, entry in slices
     )
 
 

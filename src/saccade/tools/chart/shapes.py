@@ -58,14 +58,14 @@ def common_colours(rgb: PixelArray) -> tuple[Rgb, ...]:
     packed = rgb.astype(np.uint32) @ np.array([65536, 256, 1], np.uint32)
     values, counts = np.unique(packed, return_counts=True)
     least = max(40.0, _LEAST_SHARE * packed.size)
-    found: list[Rgb] = []
+    colours: list[Rgb] = []
     for index in np.argsort(-counts.astype(np.int64))[: 20 * _COLOURS]:
         if counts[index] < least / 4:
             break
         colour = (int(values[index]) >> 16, int(values[index]) >> 8 & 255, int(values[index]) & 255)
-        if all(max(abs(a - b) for a, b in zip(colour, other, strict=True)) > _NEAR for other in found):
-            found.append(colour)
-    return tuple(found[:_COLOURS])
+        if all(max(abs(a - b) for a, b in zip(colour, other, strict=True)) > _NEAR for other in colours):
+            colours.append(colour)
+    return tuple(colours[:_COLOURS])
 
 
 def mask_of_colour(rgb: PixelArray, colour: Rgb) -> PixelArray:
@@ -78,19 +78,19 @@ def mask_of_colour(rgb: PixelArray, colour: Rgb) -> PixelArray:
 def find_shapes(rgb: PixelArray) -> tuple[ColourShape, ...]:
     """The shapes of all colours but that of the paper, by colour and then from top to bottom."""
     paper = paper_colour(rgb)
-    found: list[ColourShape] = []
+    shapes: list[ColourShape] = []
     for colour in common_colours(rgb):
         if colour != paper:
-            found += _shapes_of(mask_of_colour(rgb, colour), colour)
-    return tuple(found)
+            shapes += _shapes_of(mask_of_colour(rgb, colour), colour)
+    return tuple(shapes)
 
 
 def paper_colour(rgb: PixelArray) -> Rgb:
     """The commonest colour along the border of a picture; of a border without any, the median."""
     border = np.concatenate([rgb[0], rgb[-1], rgb[:, 0], rgb[:, -1]])[:, None]
-    found = common_colours(np.ascontiguousarray(border))
-    if found:
-        return found[0]
+    colours = common_colours(np.ascontiguousarray(border))
+    if colours:
+        return colours[0]
     red, green, blue = (int(level) for level in np.median(border.reshape(-1, 3), axis=0))
     return red, green, blue
 
@@ -99,15 +99,15 @@ def _shapes_of(mask: PixelArray, colour: Rgb) -> list[ColourShape]:
     # Opened, so that a letter or a line that touches a bar is no part of it.
     thick = cv2.morphologyEx(mask, cv2.MORPH_OPEN, np.ones((3, 3), np.uint8))
     count, _, stats, _ = cv2.connectedComponentsWithStats(np.asarray(thick, np.uint8), connectivity=4)
-    found = []
+    shapes = []
     for left, top, width, height, area in (tuple(map(int, row)) for row in stats[1:count]):
         if min(width, height) < _THICK:
             continue
         part = np.ascontiguousarray(thick[top : top + height, left : left + width])
         outline = _outline(part) + np.array([left, top])
         box = (left, top, left + width, top + height)
-        found.append(ColourShape(_kind(part, area), box, colour, area, outline.astype(np.int32)))
-    return found
+        shapes.append(ColourShape(_kind(part, area), box, colour, area, outline.astype(np.int32)))
+    return shapes
 
 
 def _outline(part: Any) -> Any:

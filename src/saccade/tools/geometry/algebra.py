@@ -35,16 +35,16 @@ def read_expression(text: str) -> tuple[ExpressionValue, frozenset[str]]:
 
 
 def _tokens(text: str) -> list[str]:
-    found, place = [], 0
+    tokens, place = [], 0
     while place < len(text.rstrip()):
         match = _TOKEN.match(text, place)
         if match is None:
             raise FormError(f"{text!r} has a sign that no expression has: {text[place:].strip()[:1]!r}")
-        found.append(match[1].lstrip("\\"))
+        tokens.append(match[1].lstrip("\\"))
         place = match.end()
-    if not found:
+    if not tokens:
         raise FormError("an expression is empty")
-    return [token for token in found if token not in "°%"]
+    return [token for token in tokens if token not in "°%"]
 
 
 class _Reader:

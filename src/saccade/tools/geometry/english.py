@@ -67,10 +67,10 @@ def read_english(text: str) -> EnglishForms:
     goal = ""
     for clause in _clauses(_plain(text)):
         asked = _goal(clause)
-        found = [] if asked else list(_statements(clause))
+        said = [] if asked else list(_statements(clause))
         goal = goal or asked
-        statements += found
-        if not asked and not found:
+        statements += said
+        if not asked and not said:
             unread.append(clause)
     return EnglishForms(tuple(dict.fromkeys(statements)), goal, tuple(unread))
 

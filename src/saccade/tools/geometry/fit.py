@@ -57,13 +57,13 @@ def fit(residuals: Sequence[Residual], columns: dict[str, int], start: Array, fr
     return Fit(vector, float(np.abs(values).max(initial=0.0)), jacobian)
 
 
-def is_fixed(found: Fit, quantity: Residual, columns: dict[str, int]) -> bool:
+def is_fixed(solution: Fit, quantity: Residual, columns: dict[str, int]) -> bool:
     """Whether the statements fix a quantity at a solution."""
-    gradient = _jacobian([quantity], columns, found.vector)[0]
-    value = abs(float(quantity(State(columns, found.vector[None]))[0]))
+    gradient = _jacobian([quantity], columns, solution.vector)[0]
+    value = abs(float(quantity(State(columns, solution.vector[None]))[0]))
     # In units of the unknowns themselves, or a figure of kilometres would be free where one of metres is not.
-    units = np.maximum(np.abs(found.vector), 1.0)
-    scaled = found.jacobian * units
+    units = np.maximum(np.abs(solution.vector), 1.0)
+    scaled = solution.jacobian * units
     _, sizes, directions = np.linalg.svd(scaled, full_matrices=True)
     rank = int((sizes > _SMALL * max(1.0, float(sizes.max(initial=0.0)))).sum())
     free = directions[rank:]

@@ -83,17 +83,17 @@ class InterGps(Tool[InterGpsArguments, InterGpsResult]):
     def run(self, arguments: InterGpsArguments, context: ToolContext) -> ToolOutcome[InterGpsResult]:
         """Read, fit, and read the goal off."""
         try:
-            found = solve((*arguments.text_logic, *arguments.diagram_logic), arguments.points)
+            solved = solve((*arguments.text_logic, *arguments.diagram_logic), arguments.points)
         except FormError as error:
             raise wrong_format(f"The goal cannot be read: {error}. Write it as in Find(LengthOf(Line(A,B)))") from error
-        value = None if found.value is None else float(f"{found.value:.10g}")
+        value = None if solved.value is None else float(f"{solved.value:.10g}")
         result = InterGpsResult(
-            status=found.status,
+            status=solved.status,
             value=value,
             exact="" if value is None else exact_form(value),
-            letters=tuple(SolvedLetter(name=name, value=float(f"{one:.6g}")) for name, one in found.letters.items()),
-            used=found.used,
-            unread=tuple(UnreadForm(form=form, why=why) for form, why in found.unread),
+            letters=tuple(SolvedLetter(name=name, value=float(f"{one:.6g}")) for name, one in solved.letters.items()),
+            used=solved.used,
+            unread=tuple(UnreadForm(form=form, why=why) for form, why in solved.unread),
         )
         return ToolOutcome(result, text=_words(result))
 

@@ -128,12 +128,12 @@ def centre_of(names: Sequence[str], figure: PlaneFigure) -> str:
         FormError: there is not one.
     """
     for needed in (set(names), set(names[:1]), set(names[-1:]), set[str]()):
-        found = [centre for centre, points in figure.circles.items() if needed <= points]
-        if len(found) == 1:
-            missing = sorted(set(names) - figure.circles[found[0]] - {found[0]})
-            figure.arc_ends += [(name, found[0]) for name in missing]
-            figure.circles[found[0]] |= set(missing)
-            return found[0]
+        centres = [centre for centre, points in figure.circles.items() if needed <= points]
+        if len(centres) == 1:
+            missing = sorted(set(names) - figure.circles[centres[0]] - {centres[0]})
+            figure.arc_ends += [(name, centres[0]) for name in missing]
+            figure.circles[centres[0]] |= set(missing)
+            return centres[0]
     raise FormError(f"there is not one circle through {', '.join(names)}")
 
 

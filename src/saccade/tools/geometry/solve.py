@@ -88,7 +88,7 @@ def solve(forms: Sequence[str], sketch: Mapping[str, Place] | None = None, *, se
     problem = _read(forms, sketch or {})
     assert problem.goal is not None, "read or raised"
     rng = np.random.default_rng(seed)
-    found: list[Fit] = []
+    fits: list[Fit] = []
     for start in _starts(problem, sketch or {}, rng):
         letters = [problem.figure.columns[name] for name in problem.figure.letters]
         if sketch and letters:
@@ -96,10 +96,10 @@ def solve(forms: Sequence[str], sketch: Mapping[str, Place] | None = None, *, se
             start = fit(problem.residuals, problem.figure.columns, start, letters).vector
         one = fit(problem.residuals, problem.figure.columns, start)
         if one.error <= HOLDS and _proper(one, problem.figure, sketch or {}):
-            found.append(one)
-        if found and (sketch or len(found) == _ENOUGH):
+            fits.append(one)
+        if fits and (sketch or len(fits) == _ENOUGH):
             break
-    return _verdict(problem, found)
+    return _verdict(problem, fits)
 
 
 def _read(forms: Sequence[str], sketch: Mapping[str, Place]) -> _Problem:
@@ -212,9 +212,9 @@ def _set_radii(figure: PlaneFigure, start: Array) -> None:
             start[figure.columns[f"r.{centre}"]] = float(np.median(lengths))
 
 
-def _proper(found: Fit, figure: PlaneFigure, sketch: Mapping[str, Place]) -> bool:
+def _proper(solution: Fit, figure: PlaneFigure, sketch: Mapping[str, Place]) -> bool:
     """Whether no line has shrunk to a point, and no angle that is one in the sketch has become straight."""
-    state = State(figure.columns, found.vector[None])
+    state = State(figure.columns, solution.vector[None])
     lengths = [float(state.length(*sorted(pair))[0]) for pair in figure.lines]
     if lengths and min(lengths) <= 1e-3 * max(lengths):
         return False
@@ -236,24 +236,24 @@ def _drawn(figure: PlaneFigure, sketch: Mapping[str, Place]) -> Array:
     return vector
 
 
-def _verdict(problem: _Problem, found: Sequence[Fit]) -> Solved:
+def _verdict(problem: _Problem, fits: Sequence[Fit]) -> Solved:
     assert problem.goal is not None, "read before"
     columns = problem.figure.columns
-    if not found:
+    if not fits:
         return _solved("contradiction", None, problem, None)
-    values = [float(problem.goal(State(columns, one.vector[None]))[0]) for one in found]
+    values = [float(problem.goal(State(columns, one.vector[None]))[0]) for one in fits]
     agree = max(values) - min(values) <= _AGREE * max(1e-6, *map(abs, values))
-    fixed = agree and is_fixed(found[0], problem.goal, columns)
-    return _solved("solved" if fixed else "open", values[0] if fixed else None, problem, found[0])
+    fixed = agree and is_fixed(fits[0], problem.goal, columns)
+    return _solved("solved" if fixed else "open", values[0] if fixed else None, problem, fits[0])
 
 
-def _solved(status: SolveStatus, value: float | None, problem: _Problem, found: Fit | None) -> Solved:
+def _solved(status: SolveStatus, value: float | None, problem: _Problem, solution: Fit | None) -> Solved:
     figure = problem.figure
     letters: dict[str, float] = {}
     points: dict[str, Place] = {}
-    if found is not None:
-        state = State(figure.columns, found.vector[None])
+    if solution is not None:
+        state = State(figure.columns, solution.vector[None])
         letters = {name: float(state[name][0]) for name in figure.letters}
         points = {name: (float(state.at(name)[0, 0]), float(state.at(name)[0, 1])) for name in figure.points}
-    error = found.error if found is not None else float("inf")
+    error = solution.error if solution is not None else float("inf")
     return Solved(status, value, tuple(problem.used), tuple(problem.unread), letters, points, error)

@@ -43,10 +43,10 @@ class TextCdl(Tool[ProblemText, TextCdlResult]):
 
     def run(self, arguments: ProblemText, context: ToolContext) -> ToolOutcome[TextCdlResult]:
         """Phrases by rules."""
-        found = read_english(arguments.text)
-        forms = (*found.statements, *([found.goal] if found.goal else []))
-        cdl = tuple(one for form in found.statements if (one := as_cdl(form)) is not None)
-        return ToolOutcome(TextCdlResult(cdl=cdl, logic_forms=forms, unread=found.unread))
+        statements = read_english(arguments.text)
+        forms = (*statements.statements, *([statements.goal] if statements.goal else []))
+        cdl = tuple(one for form in statements.statements if (one := as_cdl(form)) is not None)
+        return ToolOutcome(TextCdlResult(cdl=cdl, logic_forms=forms, unread=statements.unread))
 
 
 class GoalCdlResult(ToolModel):

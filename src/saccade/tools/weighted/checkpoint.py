@@ -73,9 +73,9 @@ class CheckpointSlot(Generic[T]):
 
         device = setup.device or ("cuda" if torch.cuda.is_available() else "cpu")
         try:
-            found = self._load(Placed(setup, device, getattr(torch, setup.dtype)))
+            loaded = self._load(Placed(setup, device, getattr(torch, setup.dtype)))
         except Exception as error:
             why = " ".join(f"{type(error).__name__}: {error}".split())
             raise UnavailableError(f"the weights {setup.weights!r} of {self._tool} cannot be loaded: {why}") from error
         _log.info("%s holds %s on %s", self._tool, setup.weights, device)
-        return found
+        return loaded

@@ -108,8 +108,8 @@ class GroundingDino(Tool[GroundingArguments, GroundingResult]):
             except Exception as error:  # one call's mistake is not held against the others
                 looks.append(error)
         good = [(seen, arguments) for seen, (arguments, _) in zip(looks, calls, strict=True) if isinstance(seen, Look)]
-        found = iter(_detect(self._slot.get(), good) if good else ())
-        return [seen if isinstance(seen, Exception) else next(found) for seen in looks]
+        detections = iter(_detect(self._slot.get(), good) if good else ())
+        return [seen if isinstance(seen, Exception) else next(detections) for seen in looks]
 
 
 def _detect(
@@ -159,7 +159,7 @@ def _outcome(seen: Look, boxes: Any, nms: float) -> ToolOutcome[GroundingResult]
             rows.append((float(score), clipped, str(phrase)))
     kept = suppressed(sorted(rows, key=lambda row: -row[0]), nms)
     x, y = seen.box[:2]
-    found = tuple(
+    detected = tuple(
         GroundedBox(
             box=(round(x + box[0], 1), round(y + box[1], 1), round(x + box[2], 1), round(y + box[3], 1)),
             phrase=phrase.removesuffix("[SEP]").strip(),
@@ -167,7 +167,7 @@ def _outcome(seen: Look, boxes: Any, nms: float) -> ToolOutcome[GroundingResult]
         )
         for score, box, phrase in kept
     )
-    value = GroundingResult(image=seen.image, boxes=found)
+    value = GroundingResult(image=seen.image, boxes=detected)
     if not kept:
         return ToolOutcome(value, text=f"Nothing of the caption was found in {seen.image}. A lower box_threshold may.")
     drawn = picture_of(seen.rgb)

@@ -69,24 +69,24 @@ def vision_pass(skeleton: Skeleton, tokens: int, settings: Any) -> PassBytes:
     vision = skeleton.config.vision_config
     field = "depth" if hasattr(vision, "depth") else "num_hidden_layers"
     depth = getattr(vision, field)
-    found = {}
+    sizes = {}
     for blocks in (1, 2):
         model = _small(skeleton, settings, field, blocks)
         for pictures in (1, 2):
-            found[blocks, pictures] = _measured(model, skeleton, pictures)
-    many = tokens / found[1, 1][1]
+            sizes[blocks, pictures] = _measured(model, skeleton, pictures)
+    many = tokens / sizes[1, 1][1]
     held, most = (
-        _extended({at: getattr(bytes_, name) for at, (bytes_, _) in found.items()}, depth, many)
+        _extended({at: getattr(bytes_, name) for at, (bytes_, _) in sizes.items()}, depth, many)
         for name in ("held", "most")
     )
     return PassBytes(held, max(held, most))
 
 
-def _extended(found: dict[tuple[int, int], int], blocks: int, pictures: float) -> int:
+def _extended(sizes: dict[tuple[int, int], int], blocks: int, pictures: float) -> int:
     """What is linear in blocks and in pictures, from its values at 1 and 2 of both."""
-    corner, deeper = found[1, 1], found[2, 1] - found[1, 1]
-    more = found[1, 2] - corner
-    both = found[2, 2] - found[2, 1] - more
+    corner, deeper = sizes[1, 1], sizes[2, 1] - sizes[1, 1]
+    more = sizes[1, 2] - corner
+    both = sizes[2, 2] - sizes[2, 1] - more
     return int(corner + deeper * (blocks - 1) + (more + both * (blocks - 1)) * (pictures - 1))
 
 

@@ -45,7 +45,7 @@ def findings(rows: Sequence[ConfidenceRow], about: StudiedRun) -> Confidence:
     """The findings of all rows."""
     tasks = agreements(rows)
     unanimous = [task for task in tasks if task.distinct == 1 and task.answered == task.samples]
-    found = tuple(spans(tasks))
+    groups = tuple(spans(tasks))
     limits = {row.turn_limit for row in rows}
     return Confidence(
         about=about,
@@ -53,9 +53,9 @@ def findings(rows: Sequence[ConfidenceRow], about: StudiedRun) -> Confidence:
         agreement=mean([task.agreement for task in tasks]) if tasks else None,
         unanimous=Rate(count=len(unanimous), of=len(tasks)),
         unanimous_right=Rate(count=sum(task.majority == 1 for task in unanimous), of=len(unanimous)),
-        calibration_error=calibration_error(found),
+        calibration_error=calibration_error(groups),
         separation=separation(tasks),
-        spans=found,
+        spans=groups,
         by_turns=_exactly("turns", rows, lambda row: row.turns),
         by_turn_limit=_exactly("turn_limit", rows if len(limits) > 1 else (), lambda row: row.turn_limit),
         within=(

@@ -25,12 +25,12 @@ def call_errors(number: int, turn: Turn, call: ToolCall) -> Iterator[StepError]:
     """The errors of one call, whether it was run or not."""
     run = turn.execution
     problem = None if run is None or run.problem not in _KINDS else ProblemKind(run.problem)
-    found = _mistakes(call) if run is None or problem in _ARGUMENTS else ()
-    for kind, message in dict.fromkeys((item.kind, item.message) for item in found):
+    mistakes = _mistakes(call) if run is None or problem in _ARGUMENTS else ()
+    for kind, message in dict.fromkeys((item.kind, item.message) for item in mistakes):
         yield _step(number, kind, message)
     if run is None:
         return
-    if problem is not None and problem not in {item.kind for item in found}:
+    if problem is not None and problem not in {item.kind for item in mistakes}:
         yield from _told(number, problem, run)
     if problem is None:
         yield from output_errors(number, turn)

@@ -62,16 +62,16 @@ def names_in(code: str) -> frozenset[str]:
     tree = parsed(code)
     if tree is None:
         return frozenset()
-    found = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+    names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
     defined = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
-    found |= {node.name for node in ast.walk(tree) if isinstance(node, defined)}
-    found |= {
+    names |= {node.name for node in ast.walk(tree) if isinstance(node, defined)}
+    names |= {
         (alias.asname or alias.name).partition(".")[0]
         for node in ast.walk(tree)
         if isinstance(node, ast.Import | ast.ImportFrom)
         for alias in node.names
     }
-    return frozenset(found)
+    return frozenset(names)
 
 
 def _raised(number: int, run: Execution, known: Iterable[str]) -> StepError:

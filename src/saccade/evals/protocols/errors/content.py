@@ -24,13 +24,13 @@ def content_errors(studied: Studied) -> tuple[tuple[StepError, ...], bool]:
     steps = [number for number, turn in enumerate(studied.trajectory.turns) if succeeded(turn)]
     if not steps:
         return (), True
-    found = [(number, verdict) for number in steps if (verdict := _right(studied, number)) is not None]
+    verdicts = [(number, verdict) for number in steps if (verdict := _right(studied, number)) is not None]
     errors = tuple(
         StepError(error=ErrorClass.E4, turn=number, rule=rule, detail=detail)
-        for number, (right, rule, detail) in found
+        for number, (right, rule, detail) in verdicts
         if not right
     )
-    return errors, bool(found)
+    return errors, bool(verdicts)
 
 
 def _right(studied: Studied, number: int) -> tuple[bool, str, str] | None:

@@ -33,8 +33,8 @@ def form_errors(number: int, turn: Turn, dialect: str) -> Iterator[StepError]:
     finish = turn.finish_reason or FinishReason.STOP
     if finish is FinishReason.FILTERED:
         return  # the provider withheld the text: that is no error of the model
-    found = _listed(turn, finish, dialect)
-    faults = _found(turn, finish) if found is None else found
+    errors = _listed(turn, finish, dialect)
+    faults = _found(turn, finish) if errors is None else errors
     for kind, reason in {fault.kind: fault.reason for fault in reversed(faults)}.items():
         yield StepError(error=ErrorClass.E1, turn=number, rule=kind.value, detail=reason)
 

@@ -33,13 +33,13 @@ def row(studied: Studied) -> ErrorRow:
     """The errors of one sample, by turn and class."""
     content, content_known = content_errors(studied)
     reasoning, reasoning_known = reasoning_errors(studied)
-    found = [*_by_rule(studied.trajectory), *content, *reasoning]
+    errors = [*_by_rule(studied.trajectory), *content, *reasoning]
     known = {ErrorClass.E4: content_known, ErrorClass.E6: reasoning_known}
     return ErrorRow(
         **studied.head,
         calls=len(calls(studied.trajectory)),
         answered=studied.trajectory.answer is not None,
-        errors=tuple(sorted(found, key=lambda step: (step.turn, step.error))),
+        errors=tuple(sorted(errors, key=lambda step: (step.turn, step.error))),
         undecided=tuple(error for error, decided in known.items() if not decided),
     )
 

@@ -38,8 +38,8 @@ def reasoning_errors(studied: Studied) -> tuple[tuple[StepError, ...], bool]:
         return (), False
     if correct == 1 or trajectory.answer is None or not steps:
         return (), True
-    found = next(_signals(studied, steps), None)
-    return ((found,), True) if found is not None else ((), False)
+    signal = next(_signals(studied, steps), None)
+    return ((signal,), True) if signal is not None else ((), False)
 
 
 def states(text: str, gold: str) -> bool:

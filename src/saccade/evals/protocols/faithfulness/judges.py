@@ -68,8 +68,8 @@ def box_verdicts(trajectory: Trajectory, regions: Sequence[Region], rule: BoxRul
 
 
 def pictures(turn: Turn) -> tuple[ImagePart, ...]:
-    """The pictures that the turn's call gave back."""
-    return () if turn.execution is None else tuple(picture.image for picture in turn.execution.pictures)
+    """The pictures that the turn's calls gave back."""
+    return tuple(picture.image for execution in turn.executions for picture in execution.pictures)
 
 
 class _Boxes:

@@ -170,12 +170,12 @@ PROTOCOL: Final = Protocol("faithfulness", "Faithfulness of tool use (CodeV)", F
 
 def agreement(pairs: Iterable[tuple[bool | None, bool | None]]) -> JudgeAgreement:
     """Verdicts of the model and of the boxes on the same things; pairs with a None are left out."""
-    found = table(pairs)
+    counts = table(pairs)
     return JudgeAgreement(
-        both=found.both,
-        only_model=found.only_first,
-        only_boxes=found.only_second,
-        neither=found.neither,
-        same=Rate(count=found.same, of=found.of),
-        kappa=found.kappa,
+        both=counts.both,
+        only_model=counts.only_first,
+        only_boxes=counts.only_second,
+        neither=counts.neither,
+        same=Rate(count=counts.same, of=counts.of),
+        kappa=counts.kappa,
     )

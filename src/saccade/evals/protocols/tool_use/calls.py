@@ -30,8 +30,8 @@ _TOOLS: Final[Mapping[str, Operation]] = {
 def tool_operations(call: ToolCall) -> frozenset[Operation]:
     """What the call does; `other` for a tool that is not known here."""
     name = ALIASES.get(call.name, call.name)
-    found = {_TOOLS.get(name, Operation.OTHER)}
+    operations = {_TOOLS.get(name, Operation.OTHER)}
     scale = call.arguments.get("scale")
     if name == "crop" and isinstance(scale, int | float) and scale > 1:
-        found.add(Operation.ZOOM)
-    return frozenset(found)
+        operations.add(Operation.ZOOM)
+    return frozenset(operations)

@@ -67,20 +67,20 @@ class CodeReader:
 
 def _settled(did: Did) -> set[Operation]:
     """The operations, with what only the whole cell can say."""
-    found, facts = set(did.operations), did.facts
+    operations, facts = set(did.operations), did.facts
     if "marks" in facts:
-        found.add(Operation.SKETCH if "canvas" in facts and "picture" not in facts else Operation.DRAW)
+        operations.add(Operation.SKETCH if "canvas" in facts and "picture" not in facts else Operation.DRAW)
     if "charts" in facts:
-        found.add(Operation.DRAW if {"shows", "picture"} <= facts else Operation.SKETCH)
-    if {"shows_several", "panels"} <= facts and Operation.FRAME_FETCH not in found:
-        found.add(Operation.COMPARE)
+        operations.add(Operation.DRAW if {"shows", "picture"} <= facts else Operation.SKETCH)
+    if {"shows_several", "panels"} <= facts and Operation.FRAME_FETCH not in operations:
+        operations.add(Operation.COMPARE)
     if {"shows", "narrows"} <= facts:
-        found.add(Operation.ZOOM)
+        operations.add(Operation.ZOOM)
     if "tells" in facts:
-        found.add(Operation.NUMERICAL_ANALYSIS)
-    if not found and "unknown" in facts:
-        found.add(Operation.OTHER)
-    return found
+        operations.add(Operation.NUMERICAL_ANALYSIS)
+    if not operations and "unknown" in facts:
+        operations.add(Operation.OTHER)
+    return operations
 
 
 @dataclass

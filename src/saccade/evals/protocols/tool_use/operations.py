@@ -18,6 +18,8 @@ from saccade.evals.protocols.tool_use.records import CallUse, Operation, label_o
 from saccade.looks.regions import Region
 from saccade.record.action import Code, ToolCall
 from saccade.record.content import ImagePart, VideoPart
+from saccade.record.hosted_call import HostedCall
+from saccade.record.status import Status
 from saccade.record.trajectory import Trajectory
 from saccade.record.turn import Turn
 from saccade.rewards.reading import is_call
@@ -27,22 +29,36 @@ def call_uses(studied: Studied) -> Iterator[CallUse]:
     """What the calls did, in their order."""
     reader = _reader(studied.trajectory)
     for number, turn in enumerate(studied.trajectory.turns):
+        yield from (_hosted(number, call, reader) for call in turn.hosted if call.execution.status is not Status.LOST)
         run, action = turn.execution, turn.action
         if run is None or not is_call(turn):
             continue
         if isinstance(action, Code):
             said = reader.read(action.code)
-            found = _corrected(set(said), number, turn, studied, narrowed=reader.narrowed)
+            operations = _corrected(set(said), number, turn, studied, narrowed=reader.narrowed)
         else:
-            found = set(tool_operations(action)) if isinstance(action, ToolCall) else {Operation.OTHER}
+            operations = set(tool_operations(action)) if isinstance(action, ToolCall) else {Operation.OTHER}
         yield CallUse(
             turn=number,
             tool=action.name if isinstance(action, ToolCall) else "",
             status=run.status,
-            operations=tuple(one for one in Operation if one in found),
-            label=label_of(found),
+            operations=tuple(one for one in Operation if one in operations),
+            label=label_of(operations),
             pictures=len(run.pictures),
         )
+
+
+def _hosted(number: int, call: HostedCall, reader: CodeReader) -> CallUse:
+    """A call of a provider's sandbox, by what its code says alone; what a shell or an editor did is `other`."""
+    found = set(reader.read(call.code)) if call.language == "python" else {Operation.OTHER}
+    return CallUse(
+        turn=number,
+        tool=call.tool,
+        status=call.execution.status,
+        operations=tuple(one for one in Operation if one in found) or (Operation.NO_OPERATION,),
+        label=label_of(found or {Operation.NO_OPERATION}),
+        pictures=len(call.execution.pictures),
+    )
 
 
 def _corrected(

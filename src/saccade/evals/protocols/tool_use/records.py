@@ -58,7 +58,7 @@ class CallUse(Record):
     turn: NonNegativeInt
     """From 0."""
     tool: Text = ""
-    """Name of the typed tool; empty for code."""
+    """Name of the typed tool, or of the provider's; empty for code that ran in our sandbox."""
     status: Status
     operations: tuple[Operation, ...]
     """In the order of `Operation`; never empty."""

@@ -32,11 +32,11 @@ NAMES = tuple(_PANELS)
 """The protocols that a report shows."""
 
 
-def protocols(found: Mapping[str, Mapping[str, Findings]], own: Mapping[str, Mapping[str, Own]]) -> Section | None:
-    """The section of what was found (run -> protocol -> findings); `own` are those of others. None if nothing was."""
+def protocols(by_run: Mapping[str, Mapping[str, Findings]], own: Mapping[str, Mapping[str, Own]]) -> Section | None:
+    """The section of the findings (run -> protocol -> findings); `own` are those of others. None if there are none."""
     panels = []
     for name, make in _PANELS.items():
-        panel = make({run: findings[name] for run, findings in found.items() if name in findings})
+        panel = make({run: findings[name] for run, findings in by_run.items() if name in findings})
         if panel is not None:
             panels.append(panel)
     panels += own_panels(own)

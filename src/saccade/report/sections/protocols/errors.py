@@ -14,9 +14,9 @@ ERRORS = tuple(f"{error} {error.words}" for error in ErrorClass)
 """Labels of episodes."""
 
 
-def errors(found: Mapping[str, Errors]) -> Panel | None:
+def errors(by_run: Mapping[str, Errors]) -> Panel | None:
     """The panel; None without findings."""
-    if not found:
+    if not by_run:
         return None
     lines = [
         SectionRow(
@@ -30,19 +30,19 @@ def errors(found: Mapping[str, Errors]) -> Panel | None:
             ),
             hue(place),
         )
-        for place, (run, findings) in enumerate(found.items())
+        for place, (run, findings) in enumerate(by_run.items())
         for one in findings.rates
     ]
     heads = ("class", "of samples, %", "of wrong ones, %", "errors", "undecided", "found by")
-    notes = list(dict.fromkeys(method for findings in found.values() for method in findings.methods))
+    notes = list(dict.fromkeys(method for findings in by_run.values() for method in findings.methods))
     notes += [
         f"{run}: {rate(one.any_error)}% of samples have an error that a rule found; {rate(one.format_failures)}% ended "
         "without an answer, which is none of the classes."
-        for run, one in found.items()
+        for run, one in by_run.items()
     ]
     drawn = {
         run: {f"{one.error} {one.title}": one.samples.value for one in findings.rates if one.samples.value is not None}
-        for run, findings in found.items()
+        for run, findings in by_run.items()
     }
     says = "Share of samples with an error of each class. E4 and E6 are estimates, over the samples that were decided."
     return Panel(

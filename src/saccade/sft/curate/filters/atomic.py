@@ -20,7 +20,7 @@ class Atomic(FilterSettings):
         return each(self._decide)
 
     def _decide(self, trajectory: Trajectory) -> FilterOutcome:
-        found = atomic_categories(trajectory)
-        if self.keep and not set(found) & set(self.keep):
-            return Drop("code of another category", ", ".join(found) or "none")
+        categories = atomic_categories(trajectory)
+        if self.keep and not set(categories) & set(self.keep):
+            return Drop("code of another category", ", ".join(categories) or "none")
         return Keep(labelled(trajectory))

@@ -80,8 +80,8 @@ class BoxLabel(JudgedSettings):
 def _boxes(reply: str, image: str, part: ImagePart) -> tuple[EvidenceBox, ...] | None:
     """The boxes of a reply; None if it is no array of boxes that lie in the picture."""
     try:
-        found = _FOUND.validate_json(unfenced(reply), strict=True)
-        boxes = tuple(EvidenceBox(image=image, xyxy=item.bbox_2d, label=item.label) for item in found)
+        items = _FOUND.validate_json(unfenced(reply), strict=True)
+        boxes = tuple(EvidenceBox(image=image, xyxy=item.bbox_2d, label=item.label) for item in items)
     except ValidationError:
         return None
     inside = all(box.xyxy[2] <= part.width and box.xyxy[3] <= part.height for box in boxes)

@@ -7,9 +7,8 @@ from saccade.dialects.tags import TagGuard
 from saccade.record.base import Record
 from saccade.record.content import Message
 from saccade.record.trajectory import Trajectory
-from saccade.rewards.judges.client import strict_verdict
-from saccade.sft.curate.judge import JudgedSettings, JudgeQuestion, ask_about
-from saccade.sft.curate.stage import KEEP, Drop, FilterOutcome, Undecided
+from saccade.sft.curate.judge import JudgedSettings, JudgeQuestion, judge_question
+from saccade.sft.curate.stage import KEEP, Drop, FilterOutcome
 
 _GUARD = TagGuard(("solution",))
 _PROMPT = """\
@@ -57,13 +56,9 @@ class CrossCheck(JudgedSettings):
             gold="" if gold is None else f"\nThe correct answer is known: {gold}\n",
             solution=_GUARD.escape(_solution(trajectory)),
         )
-        message = ask_about(trajectory, text)
-        return message if isinstance(message, Undecided) else JudgeQuestion(message, self._read)
+        return judge_question(trajectory, text, CrossCheckReply, self._decide)
 
-    def _read(self, reply: str) -> FilterOutcome | None:
-        verdict = strict_verdict(reply, CrossCheckReply)
-        if verdict is None:
-            return None
+    def _decide(self, verdict: CrossCheckReply) -> FilterOutcome:
         if not verdict.answer_right:
             return Drop("judge finds the answer wrong")
         return Drop("judge finds a step wrong") if self.steps and not verdict.steps_sound else KEEP

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from saccade.record.base import Record
 from saccade.record.trajectory import Trajectory
-from saccade.rewards.judges.client import strict_verdict
-from saccade.sft.curate.judge import JudgedSettings, JudgeQuestion, ask_about
+from saccade.sft.curate.judge import JudgedSettings, JudgeQuestion, judge_question
 from saccade.sft.curate.stage import KEEP, Drop, FilterOutcome, Undecided, task_pictures
 
 _PROMPT = """\
@@ -43,13 +42,9 @@ class ImageInformative(JudgedSettings):
         """What the judge is asked."""
         if not task_pictures(trajectory):
             return Undecided("the task has no picture")
-        message = ask_about(trajectory, _PROMPT)
-        return message if isinstance(message, Undecided) else JudgeQuestion(message, _read)
+        return judge_question(trajectory, _PROMPT, InformativeReply, _decide)
 
 
-def _read(reply: str) -> FilterOutcome | None:
-    verdict = strict_verdict(reply, InformativeReply)
-    if verdict is None:
-        return None
+def _decide(verdict: InformativeReply) -> FilterOutcome:
     failed = [name for name, holds in verdict.model_dump().items() if not holds]
     return Drop("judge finds the picture poor in detail", "not " + ", ".join(failed)) if failed else KEEP

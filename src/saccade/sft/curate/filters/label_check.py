@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from saccade.dialects.question import question_text
 from saccade.record.base import Record
 from saccade.record.trajectory import Trajectory
-from saccade.rewards.judges.client import strict_verdict
-from saccade.sft.curate.judge import JudgedSettings, JudgeQuestion, ask_about
-from saccade.sft.curate.stage import KEEP, Drop, FilterOutcome, Undecided
+from saccade.sft.curate.judge import JudgedSettings, JudgeQuestion, gold_question
+from saccade.sft.curate.stage import KEEP, Drop, FilterOutcome
 
 _PROMPT = """\
 A question about the picture above has a recorded answer, and recorded answers are sometimes wrong. Work out the answer
@@ -40,15 +38,8 @@ class LabelCheck(JudgedSettings):
 
     def question(self, trajectory: Trajectory) -> JudgeQuestion | FilterOutcome:
         """What the judge is asked."""
-        gold = trajectory.task.answer
-        if gold is None:
-            return Undecided("no gold answer")
-        message = ask_about(trajectory, _PROMPT.format(question=question_text(trajectory.task), answer=gold))
-        return message if isinstance(message, Undecided) else JudgeQuestion(message, _read)
+        return gold_question(trajectory, _PROMPT, LabelReply, _decide)
 
 
-def _read(reply: str) -> FilterOutcome | None:
-    verdict = strict_verdict(reply, LabelReply)
-    if verdict is None:
-        return None
+def _decide(verdict: LabelReply) -> FilterOutcome:
     return KEEP if verdict.answer_right else Drop("judge finds the gold answer wrong")

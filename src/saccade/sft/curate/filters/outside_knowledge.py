@@ -5,9 +5,8 @@ from __future__ import annotations
 from saccade.dialects.question import question_text
 from saccade.record.base import Record
 from saccade.record.trajectory import Trajectory
-from saccade.rewards.judges.client import strict_verdict
-from saccade.sft.curate.judge import JudgedSettings, JudgeQuestion, ask_about
-from saccade.sft.curate.stage import KEEP, Drop, FilterOutcome, Undecided
+from saccade.sft.curate.judge import JudgedSettings, JudgeQuestion, judge_question
+from saccade.sft.curate.stage import KEEP, Drop, FilterOutcome
 
 _PROMPT = """\
 Say whether this question about the picture above can be answered by looking, reading, counting, measuring and
@@ -33,12 +32,9 @@ class OutsideKnowledge(JudgedSettings):
 
     def question(self, trajectory: Trajectory) -> JudgeQuestion | FilterOutcome:
         """What the judge is asked."""
-        message = ask_about(trajectory, _PROMPT.format(question=question_text(trajectory.task)))
-        return message if isinstance(message, Undecided) else JudgeQuestion(message, _read)
+        text = _PROMPT.format(question=question_text(trajectory.task))
+        return judge_question(trajectory, text, KnowledgeReply, _decide)
 
 
-def _read(reply: str) -> FilterOutcome | None:
-    verdict = strict_verdict(reply, KnowledgeReply)
-    if verdict is None:
-        return None
+def _decide(verdict: KnowledgeReply) -> FilterOutcome:
     return KEEP if verdict.in_the_picture else Drop("judge finds that it needs outside knowledge")

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from saccade.dialects.question import question_text
 from saccade.record.base import Record
 from saccade.record.trajectory import Trajectory
-from saccade.rewards.judges.client import strict_verdict
-from saccade.sft.curate.judge import JudgedSettings, JudgeQuestion, ask_about
-from saccade.sft.curate.stage import KEEP, Drop, FilterOutcome, Undecided
+from saccade.sft.curate.judge import JudgedSettings, JudgeQuestion, gold_question
+from saccade.sft.curate.stage import KEEP, Drop, FilterOutcome
 
 _PROMPT = """\
 Check a question about the picture above, together with the answer that is taken for correct.
@@ -41,17 +39,10 @@ class QuestionQuality(JudgedSettings):
 
     def question(self, trajectory: Trajectory) -> JudgeQuestion | FilterOutcome:
         """What the judge is asked."""
-        gold = trajectory.task.answer
-        if gold is None:
-            return Undecided("no gold answer")
-        message = ask_about(trajectory, _PROMPT.format(question=question_text(trajectory.task), answer=gold))
-        return message if isinstance(message, Undecided) else JudgeQuestion(message, _read)
+        return gold_question(trajectory, _PROMPT, QualityReply, _decide)
 
 
-def _read(reply: str) -> FilterOutcome | None:
-    verdict = strict_verdict(reply, QualityReply)
-    if verdict is None:
-        return None
+def _decide(verdict: QualityReply) -> FilterOutcome:
     if not verdict.answer_right:
         return Drop("judge finds the gold answer wrong")
     return KEEP if verdict.needs_care else Drop("judge finds the question trivial")

@@ -39,10 +39,10 @@ class Reviewed(FilterSettings):
         logs = [decisions_in(folder) for folder in self.reviews]
 
         def decide(trajectory: Trajectory) -> FilterOutcome:
-            found = [decision for log in logs if (decision := log.of(trajectory.id)) is not None]
-            if not found:
+            decisions = [decision for log in logs if (decision := log.of(trajectory.id)) is not None]
+            if not decisions:
                 return Undecided("not reviewed yet")
-            return _outcome(trajectory, found[-1])
+            return _outcome(trajectory, decisions[-1])
 
         return each(decide)
 

@@ -1,6 +1,6 @@
 """Data sets whose questions are small JSON files of their own, with pictures beside them.
 
-`folders`: a folder for each question with `data.json`, as Geometry3K has it; `logic_form.json` comes along as the field
+`folders`: a folder for each question with `data.json`, as Geometry3K has it; `logic_form.json` is read into the field
 `logic_form`, `_folder` is the folder's path in the data set. `beside`: a picture and a JSON file of the same name, as
 V* has it; `_image` is the picture's path, `_folder` the folder's.
 """

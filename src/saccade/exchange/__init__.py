@@ -1,0 +1,1 @@
+"""Records in forms of others that are neither training data nor tables."""
