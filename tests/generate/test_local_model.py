@@ -27,10 +27,12 @@ pytest.importorskip("transformers")
 
 from safetensors.torch import load_file, save_file  # noqa: E402
 
+from tests.generate.support import EACH_FAMILY  # noqa: E402
+
 from saccade.models.families.known import FAMILIES  # noqa: E402
 from saccade.models.tiny import save_tiny  # noqa: E402
 
-each_family = pytest.mark.parametrize("family", FAMILIES)
+each_family = pytest.mark.parametrize("family", EACH_FAMILY)
 MEDIA = Media()
 RED = MEDIA.put(Image.new("RGB", (112, 56), "red"))
 NOISE = MEDIA.put(Image.effect_noise((70, 90), 80).convert("RGB"))

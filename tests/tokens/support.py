@@ -13,7 +13,7 @@ from saccade.record.trajectory import Trajectory
 from saccade.record.turn import FinishReason
 from saccade.tokens.encoder import Encoder
 
-FAMILIES = ("qwen2_5_vl", "qwen3_vl", "qwen3_vl_moe", "internvl")
+FAMILIES = ("qwen2_5_vl", "qwen3_vl", "qwen3_vl_moe", "internvl", "qwen3_5", "glm46v", "gemma4")
 SPECIAL = tiny.SPECIAL_TOKENS
 
 

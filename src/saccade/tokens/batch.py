@@ -76,10 +76,10 @@ class Collator:
         self._pictures = pictures
         self._model = model
         self._packed = packed
-        if packed and encoder.family.attention == "recurrent":
+        if packed and encoder.family.attention != "full":
             raise SettingsError(
-                f"{encoder.name} keeps states from token to token, so trajectories cannot stand end to end in one row. "
-                "Set batch.layout=padded."
+                f"{encoder.name} is of the family {encoder.family.model_type}, whose layers would see from one packed "
+                "trajectory into the next. Set batch.layout=padded."
             )
 
     def __call__(self, rows: Sequence[BatchRow]) -> Batch:

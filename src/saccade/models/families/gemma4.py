@@ -59,9 +59,8 @@ class Gemma(ModelFamily):
         return fitted_width * fitted_height // _pooled(image_processor) ** 2
 
     def prepared(self, image: Image.Image, image_processor: Any) -> Image.Image:
-        """At the size to which the processor would bring it before it cuts patches."""
-        size = _fitted(image.width, image.height, image_processor)
-        return image if image.size == size else image.resize(size, resample=image_processor.resample)
+        """As it is: the processor would bring a picture of the size that it fits to another one."""
+        return image
 
     def features(self, made: Mapping[str, Any], config: Any) -> tuple[int, ...]:
         """As the processor counts them."""
