@@ -64,7 +64,7 @@ def tensors_of(checkpoint: Checkpoint, prompt: Prompt) -> dict[str, Any]:
 
 def arguments(checkpoint: Checkpoint, prompt: Prompt, ids: Any) -> dict[str, Any]:
     tensors = tensors_of(checkpoint, prompt)
-    if "image_grid_thw" in tensors:
+    if tensors.keys() & {"image_grid_thw", "image_position_ids"}:
         tensors["mm_token_type_ids"] = (ids == checkpoint.model.config.image_token_id).int()
     return tensors
 

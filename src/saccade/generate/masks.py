@@ -10,14 +10,14 @@ from saccade.models.families.base import ModelFamily
 
 
 def layer_masks(
-    full: torch.Tensor, starts: torch.Tensor, visual: torch.Tensor, family: ModelFamily, config: Any
+    full: torch.Tensor, starts: torch.Tensor, visual: torch.Tensor | None, family: ModelFamily, config: Any
 ) -> Any:
     """The argument `attention_mask` of a pass.
 
     Args:
         full: (rows, 1, queries, places), 0 where a query sees a place, the lowest number where not: plain causal.
         starts: int64 (rows,): the place of each row's first query.
-        visual: bool (rows, queries): tokens of pictures.
+        visual: bool (rows, queries): tokens of pictures; None where there are none.
         family: how its layers see.
         config: the checkpoint's.
     """
@@ -29,7 +29,7 @@ def layer_masks(
     places = torch.arange(full.shape[-1], device=full.device)
     at = starts[:, None] + torch.arange(full.shape[-2], device=full.device)
     seen = places <= at[..., None]
-    if text.use_bidirectional_attention == "vision" and bool(visual.any()):
+    if visual is not None and text.use_bidirectional_attention == "vision":
         seen |= _same_picture(visual, at, len(places))
     seen &= places > at[..., None] - text.sliding_window
     hidden = torch.finfo(full.dtype).min

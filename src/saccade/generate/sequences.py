@@ -214,7 +214,7 @@ class SequenceBatch:
         ids = ids.to(device)
         starts = torch.tensor([self._cache.lengths[place] for place in places], device=device)
         full = self._cache.begin(places, counts, device, cache_dtype(self._policy))
-        visual = ids == checkpoint.placeholder_id
+        visual = ids == checkpoint.placeholder_id if pictures else None
         with self._policy.autocast():
             hidden: torch.Tensor = checkpoint.model.model(
                 input_ids=ids,

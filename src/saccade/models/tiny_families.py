@@ -110,7 +110,14 @@ def gemma_tokenizer(sentences: tuple[str, ...], context: int) -> Any:
         unk_token="<unk>",
         model_max_length=context,
         clean_up_tokenization_spaces=False,
-        extra_special_tokens={"image_token": "<|image|>", "boi_token": "<|image>", "eoi_token": "<image|>"},
+        extra_special_tokens={
+            "image_token": "<|image|>",
+            "boi_token": "<|image>",
+            "eoi_token": "<image|>",
+            "audio_token": "<|audio|>",
+            "boa_token": "<|audio>",
+            "eoa_token": "<audio|>",
+        },
     )
     tokenizer.chat_template = GEMMA4_TEMPLATE
     return tokenizer
