@@ -26,7 +26,6 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
 from safetensors.torch import load_file, save_file  # noqa: E402
-
 from tests.generate.support import EACH_FAMILY  # noqa: E402
 
 from saccade.models.families.known import FAMILIES  # noqa: E402

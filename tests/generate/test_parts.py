@@ -28,7 +28,7 @@ from saccade.models.local_settings import LocalSettings  # noqa: E402
 from saccade.models.local_text import TextOfTokens  # noqa: E402
 from saccade.models.local_weights import Checkpoint, load_checkpoint  # noqa: E402
 from saccade.models.tiny import save_tiny, tiny_tokenizer  # noqa: E402
-from saccade.tokens.frame import written  # noqa: E402
+from saccade.tokens import frame  # noqa: E402
 from saccade.tokens.pictures import PictureTensors  # noqa: E402
 
 MEDIA = Media()
@@ -201,7 +201,9 @@ def test_an_unfinished_answer_is_the_end_of_the_prompt(checkpoint: Checkpoint) -
         messages = (said("user", RED, "Say"), said("assistant", begun))
         prompt = build_prompt(Request(messages), checkpoint)
         family, encoder = checkpoint.family, frame_encoder(checkpoint)
-        before = written((*family.tail("user"), *family.head("assistant"))) + (encoder.frame.opening if encoder else "")
+        before = frame.written((*family.tail("user"), *family.head("assistant"))) + (
+            encoder.frame.opening if encoder else ""
+        )
         assert checkpoint.tokenizer.decode(prompt.ids).endswith(before + begun)
     shown = Request((said("user", "Say"), said("assistant", "I look: ", RED)))
     prompt = build_prompt(shown, checkpoint)
@@ -219,13 +221,21 @@ def test_roles_are_the_templates(qwen: Checkpoint) -> None:
     )
 
 
-TOKENIZER = tiny_tokenizer()
+TOKENIZER, BESIDE_TEXTS = tiny_tokenizer(), tiny_tokenizer("gemma4")
 
 
 @given(st.lists(st.integers(0, len(TOKENIZER) - 1), max_size=40))
 def test_text_that_comes_token_by_token_is_the_tokenizers(ids: list[int]) -> None:
     text = TextOfTokens(TOKENIZER)
     assert "".join([*map(text.add, ids), text.end()]) == TOKENIZER.decode(ids)
+
+
+@given(st.lists(st.integers(0, len(BESIDE_TEXTS) - 1), max_size=40), st.text(max_size=6))
+def test_bytes_beside_texts_are_the_tokenizers_too(ids: list[int], around: str) -> None:
+    known = BESIDE_TEXTS.encode(around, add_special_tokens=False)
+    for tokens in (ids, [*known, *ids], [*ids, *known[:-1]]):
+        text = TextOfTokens(BESIDE_TEXTS)
+        assert "".join([*map(text.add, tokens), text.end()]) == BESIDE_TEXTS.decode(tokens)
 
 
 @given(st.text())

@@ -1,7 +1,8 @@
 """From sampled token ids to text while they come: exact, also where a character is spread over several tokens.
 
 For tokenizers whose tokens are bytes, or texts with single bytes beside them (Gemma's): all known families have one of
-these. Bytes that are no UTF-8 become U+FFFD, as the tokenizer's own `decode` gives it.
+these. Bytes that are no UTF-8 become U+FFFD, as the tokenizer's own `decode` gives it. Where bytes stand beside texts, a
+run of them is text only as a whole, so it comes when the next text does.
 """
 
 from __future__ import annotations
@@ -42,11 +43,10 @@ def _is_byte_level(tokenizer: Any) -> bool:
 
 
 def _has_single_bytes(tokenizer: Any) -> bool:
-    backend = getattr(tokenizer, "backend_tokenizer", None)
-    decoder = getattr(backend, "decoder", None)
-    if type(decoder).__name__ != "Sequence":
+    backend: Any = getattr(tokenizer, "backend_tokenizer", None)
+    if type(getattr(backend, "decoder", None)).__name__ != "Sequence":
         return False
-    parts = json.loads(decoder.__getstate__())["decoders"]
+    parts = json.loads(backend.to_str())["decoder"]["decoders"]
     return [part if part["type"] == "Replace" else part["type"] for part in parts] == _FALLBACK
 
 
@@ -55,25 +55,49 @@ class TextOfTokens:
 
     def __init__(self, tokenizer: Any) -> None:
         self._tokenizer = tokenizer
-        self._bytes = _bytes_of if _is_byte_level(tokenizer) else _bytes_beside_texts
-        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        self._bytes = _ByteTokens() if _is_byte_level(tokenizer) else _ByteRuns()
 
     def add(self, token_id: int) -> str:
         """The characters that are complete with this token; empty inside a character."""
-        return self._decoder.decode(self._bytes(self._tokenizer.convert_ids_to_tokens(token_id)))
+        return self._bytes.add(self._tokenizer.convert_ids_to_tokens(token_id))
 
     def end(self) -> str:
         """What is left when no token follows: U+FFFD for a character that was cut."""
+        return self._bytes.end()
+
+
+class _ByteTokens:
+    """Every token is bytes."""
+
+    def __init__(self) -> None:
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+
+    def add(self, token: str) -> str:
+        try:
+            data = bytes(_BYTES[character] for character in token)
+        except KeyError:  # an added token, which is written as it is
+            data = token.encode()
+        return self._decoder.decode(data)
+
+    def end(self) -> str:
         return self._decoder.decode(b"", final=True)
 
 
-def _bytes_of(token: str) -> bytes:
-    try:
-        return bytes(_BYTES[character] for character in token)
-    except KeyError:  # an added token, which is written as it is
-        return token.encode()
+class _ByteRuns:
+    """Texts, and single bytes beside them: a run of these is UTF-8 as a whole, or U+FFFD for each."""
 
+    def __init__(self) -> None:
+        self._run = bytearray()
 
-def _bytes_beside_texts(token: str) -> bytes:
-    single = _SINGLE_BYTE.fullmatch(token)
-    return bytes([int(single[1], 16)]) if single else token.replace(_BLANK, " ").encode()
+    def add(self, token: str) -> str:
+        if single := _SINGLE_BYTE.fullmatch(token):
+            self._run.append(int(single[1], 16))
+            return ""
+        return self.end() + token.replace(_BLANK, " ")
+
+    def end(self) -> str:
+        run, self._run = bytes(self._run), bytearray()
+        try:
+            return run.decode()
+        except UnicodeDecodeError:
+            return "\ufffd" * len(run)

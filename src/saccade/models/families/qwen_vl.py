@@ -1,8 +1,8 @@
 """Qwen2.5-VL, and Qwen3-VL and Qwen3.5 with and without experts.
 
-A picture is its placeholders between `<|vision_start|>` and `<|vision_end|>`. From Qwen3-VL on, what a tool gave is said
-by the user between `<tool_response>` tags. In Qwen3-VL the tower has further mergers; in Qwen3.5 most layers of the
-language model keep a state in place of keys and values, and templates begin an answer with a thought, open or empty.
+A picture is its placeholders between `<|vision_start|>` and `<|vision_end|>`. From Qwen3-VL on, what a tool gave is
+said by the user between `<tool_response>` tags. In Qwen3-VL the tower has further mergers; in Qwen3.5 most layers of
+the language model keep a state in place of keys and values, and templates begin an answer with a thought.
 """
 
 from __future__ import annotations
