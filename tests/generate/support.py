@@ -16,9 +16,12 @@ from saccade.models.local_weights import Checkpoint
 
 ALIKE = ("qwen3_5_moe", "glm4v", "glm4v_moe")
 """Families that run as another one does."""
-EACH_FAMILY = [
-    pytest.param(family, marks=pytest.mark.slow if family in ALIKE else (), id=family) for family in FAMILIES
-]
+NEWER = ("qwen3_5", "glm46v", "gemma4", *ALIKE)
+
+
+def each_family(*slow: str) -> list[Any]:
+    """A parameter for each family; those that are `slow` run with the slow tests."""
+    return [pytest.param(family, marks=pytest.mark.slow if family in slow else (), id=family) for family in FAMILIES]
 
 
 class Asked:

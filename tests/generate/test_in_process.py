@@ -26,7 +26,10 @@ from saccade.record.turn import FinishReason
 from saccade.tokens.segments import TokenTrajectory
 from saccade.tokens.stream import PromptDelta, TokenStream
 
-FAMILIES = ("qwen2_5_vl", "qwen3_vl", "qwen3_vl_moe", "internvl", "qwen3_5", "glm46v", "gemma4")
+FAMILIES = (
+    *("qwen2_5_vl", "qwen3_vl", "qwen3_vl_moe", "internvl", "qwen3_5", "gemma4"),
+    pytest.param("glm46v", marks=pytest.mark.slow),
+)
 
 
 @pytest.fixture(scope="module", params=FAMILIES)

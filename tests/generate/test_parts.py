@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
-from tests.generate.support import EACH_FAMILY, Asked, answered
+from tests.generate.support import NEWER, Asked, answered, each_family
 from tests.models.helpers import Media, ask, said
 
 from saccade.errors import ContextLimitError, ModelRefusedError
@@ -42,7 +42,7 @@ def _one_thread() -> None:
     torch.set_num_threads(1)
 
 
-@pytest.fixture(scope="module", params=EACH_FAMILY)
+@pytest.fixture(scope="module", params=each_family(*NEWER))
 def checkpoint(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Checkpoint:
     return loaded(request.param, tmp_path_factory.mktemp("tiny"))
 

@@ -17,7 +17,7 @@ from saccade.tokens.segments import PromptPicture
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
-from tests.generate.support import EACH_FAMILY, Asked, Passes, answered  # noqa: E402 (needs torch)
+from tests.generate.support import NEWER, Asked, Passes, answered, each_family  # noqa: E402 (needs torch)
 
 from saccade.generate.prompt import Prompt, build_prompt  # noqa: E402
 from saccade.generate.scheduler import PlainPolicy, Scheduler, shared_length  # noqa: E402
@@ -35,7 +35,7 @@ def _one_thread() -> None:
     torch.set_num_threads(1)
 
 
-@pytest.fixture(scope="module", params=[*EACH_FAMILY, "saccade-tiny"])
+@pytest.fixture(scope="module", params=[*each_family(*NEWER), "saccade-tiny"])
 def checkpoint(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Checkpoint:
     if request.param == "saccade-tiny":
         return load_checkpoint(str(tiny_weights()), LocalSettings())

@@ -1,8 +1,8 @@
 """From sampled token ids to text while they come: exact, also where a character is spread over several tokens.
 
 For tokenizers whose tokens are bytes, or texts with single bytes beside them (Gemma's): all known families have one of
-these. Bytes that are no UTF-8 become U+FFFD, as the tokenizer's own `decode` gives it. Where bytes stand beside texts, a
-run of them is text only as a whole, so it comes when the next text does.
+these. Bytes that are no UTF-8 become U+FFFD, as the tokenizer's own `decode` gives it. Where bytes stand beside texts,
+a run of them is text only as a whole, so it comes when the next text does.
 """
 
 from __future__ import annotations
