@@ -6,6 +6,7 @@ processor and torchvision. Imports torch and transformers; import this module la
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -23,6 +24,9 @@ from saccade.models.local_settings import LocalSettings, check_folder
 from saccade.models.local_text import require_exact_text
 from saccade.models.local_tokens import chat_template, forbidden_tokens, loading_advice, turn_ends
 from saccade.models.local_windows import attend_together
+
+_LOADING = threading.Lock()
+"""transformers makes a model on torch's device without data, which is a setting of the whole process for that time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +85,7 @@ def load_checkpoint(source: str, settings: LocalSettings) -> Checkpoint:
             backend="pil",
             **where,  # the same pixels with torchvision and without
         )
-        with _without_bars():
+        with _LOADING, _without_bars():
             model, loading = AutoModelForImageTextToText.from_pretrained(
                 source, dtype=dtype, trust_remote_code=False, output_loading_info=True, **where
             )
