@@ -4,13 +4,24 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from tests.models.helpers import Media
 
 from saccade.generate.base import SampledTurn
 from saccade.generate.prompt import build_prompt
 from saccade.generate.scheduler import PendingAnswer, Scheduler
 from saccade.models.base import Request
+from saccade.models.families.known import FAMILIES
 from saccade.models.local_weights import Checkpoint
+
+ALIKE = ("qwen3_5_moe", "glm4v", "glm4v_moe")
+"""Families that run as another one does."""
+NEWER = ("qwen3_5", "glm46v", "gemma4", *ALIKE)
+
+
+def each_family(*slow: str) -> list[Any]:
+    """A parameter for each family; those that are `slow` run with the slow tests."""
+    return [pytest.param(family, marks=pytest.mark.slow if family in slow else (), id=family) for family in FAMILIES]
 
 
 class Asked:

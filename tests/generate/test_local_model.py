@@ -26,11 +26,12 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
 from safetensors.torch import load_file, save_file  # noqa: E402
+from tests.generate.support import NEWER, each_family  # noqa: E402
 
 from saccade.models.families.known import FAMILIES  # noqa: E402
 from saccade.models.tiny import save_tiny  # noqa: E402
 
-each_family = pytest.mark.parametrize("family", FAMILIES)
+with_each_family = pytest.mark.parametrize("family", each_family(*NEWER))
 MEDIA = Media()
 RED = MEDIA.put(Image.new("RGB", (112, 56), "red"))
 NOISE = MEDIA.put(Image.effect_noise((70, 90), 80).convert("RGB"))
@@ -66,7 +67,7 @@ async def model(folders: dict[str, Path]) -> Any:
     await model.close()
 
 
-@each_family
+@with_each_family
 async def test_greedy_text_is_the_same_each_time_and_depends_on_the_picture(
     family: str, folders: dict[str, Path]
 ) -> None:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
-from tests.generate.support import Asked, answered
+from tests.generate.support import NEWER, Asked, answered, each_family
 from tests.models.helpers import Media, ask, said
 
 from saccade.errors import ContextLimitError, ModelRefusedError
@@ -21,14 +21,14 @@ from saccade.record.turn import FinishReason
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
-from saccade.generate.prompt import Prompt, build_prompt  # noqa: E402
+from saccade.generate.prompt import Prompt, build_prompt, frame_encoder  # noqa: E402
 from saccade.generate.scheduler import PlainPolicy, Scheduler  # noqa: E402
 from saccade.generate.token_sampler import TokenSampler  # noqa: E402
-from saccade.models.families.known import FAMILIES  # noqa: E402 (need torch)
 from saccade.models.local_settings import LocalSettings  # noqa: E402
 from saccade.models.local_text import TextOfTokens  # noqa: E402
 from saccade.models.local_weights import Checkpoint, load_checkpoint  # noqa: E402
 from saccade.models.tiny import save_tiny, tiny_tokenizer  # noqa: E402
+from saccade.tokens import frame  # noqa: E402
 from saccade.tokens.pictures import PictureTensors  # noqa: E402
 
 MEDIA = Media()
@@ -42,7 +42,7 @@ def _one_thread() -> None:
     torch.set_num_threads(1)
 
 
-@pytest.fixture(scope="module", params=FAMILIES)
+@pytest.fixture(scope="module", params=each_family(*NEWER))
 def checkpoint(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Checkpoint:
     return loaded(request.param, tmp_path_factory.mktemp("tiny"))
 
@@ -64,7 +64,7 @@ def tensors_of(checkpoint: Checkpoint, prompt: Prompt) -> dict[str, Any]:
 
 def arguments(checkpoint: Checkpoint, prompt: Prompt, ids: Any) -> dict[str, Any]:
     tensors = tensors_of(checkpoint, prompt)
-    if "image_grid_thw" in tensors:
+    if tensors.keys() & {"image_grid_thw", "image_position_ids"}:
         tensors["mm_token_type_ids"] = (ids == checkpoint.model.config.image_token_id).int()
     return tensors
 
@@ -200,10 +200,14 @@ def test_an_unfinished_answer_is_the_end_of_the_prompt(checkpoint: Checkpoint) -
     for begun in ("Well, \n", "<|im_end|> ", "", " "):
         messages = (said("user", RED, "Say"), said("assistant", begun))
         prompt = build_prompt(Request(messages), checkpoint)
-        assert checkpoint.tokenizer.decode(prompt.ids).endswith(f"<|im_end|>\n<|im_start|>assistant\n{begun}")
+        family, encoder = checkpoint.family, frame_encoder(checkpoint)
+        before = frame.written((*family.tail("user"), *family.head("assistant"))) + (
+            encoder.frame.opening if encoder else ""
+        )
+        assert checkpoint.tokenizer.decode(prompt.ids).endswith(before + begun)
     shown = Request((said("user", "Say"), said("assistant", "I look: ", RED)))
     prompt = build_prompt(shown, checkpoint)
-    after = checkpoint.tokenizer.decode(prompt.ids).rpartition("assistant\nI look: ")[2]
+    after = checkpoint.tokenizer.decode(prompt.ids).rpartition("I look: ")[2]
     assert prompt.visual > 0
     assert "<|im_end|>" not in after
 
@@ -217,13 +221,21 @@ def test_roles_are_the_templates(qwen: Checkpoint) -> None:
     )
 
 
-TOKENIZER = tiny_tokenizer()
+TOKENIZER, BESIDE_TEXTS = tiny_tokenizer(), tiny_tokenizer("gemma4")
 
 
 @given(st.lists(st.integers(0, len(TOKENIZER) - 1), max_size=40))
 def test_text_that_comes_token_by_token_is_the_tokenizers(ids: list[int]) -> None:
     text = TextOfTokens(TOKENIZER)
     assert "".join([*map(text.add, ids), text.end()]) == TOKENIZER.decode(ids)
+
+
+@given(st.lists(st.integers(0, len(BESIDE_TEXTS) - 1), max_size=40), st.text(max_size=6))
+def test_bytes_beside_texts_are_the_tokenizers_too(ids: list[int], around: str) -> None:
+    known = BESIDE_TEXTS.encode(around, add_special_tokens=False)
+    for tokens in (ids, [*known, *ids], [*ids, *known[:-1]]):
+        text = TextOfTokens(BESIDE_TEXTS)
+        assert "".join([*map(text.add, tokens), text.end()]) == BESIDE_TEXTS.decode(tokens)
 
 
 @given(st.text())

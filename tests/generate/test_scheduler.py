@@ -17,11 +17,10 @@ from saccade.tokens.segments import PromptPicture
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
-from tests.generate.support import Asked, Passes, answered  # noqa: E402 (needs torch)
+from tests.generate.support import NEWER, Asked, Passes, answered, each_family  # noqa: E402 (needs torch)
 
 from saccade.generate.prompt import Prompt, build_prompt  # noqa: E402
 from saccade.generate.scheduler import PlainPolicy, Scheduler, shared_length  # noqa: E402
-from saccade.models.families.known import FAMILIES  # noqa: E402
 from saccade.models.local_settings import LocalSettings  # noqa: E402
 from saccade.models.local_weights import Checkpoint, load_checkpoint  # noqa: E402
 from saccade.models.tiny import save_tiny  # noqa: E402
@@ -36,7 +35,7 @@ def _one_thread() -> None:
     torch.set_num_threads(1)
 
 
-@pytest.fixture(scope="module", params=[*FAMILIES, "saccade-tiny"])
+@pytest.fixture(scope="module", params=[*each_family(*NEWER), "saccade-tiny"])
 def checkpoint(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Checkpoint:
     if request.param == "saccade-tiny":
         return load_checkpoint(str(tiny_weights()), LocalSettings())

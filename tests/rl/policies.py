@@ -56,6 +56,8 @@ def full_logprobs(made: TinyPolicy, tokens: TokenTrajectory, media: object, heat
             input_ids=batch.ids, position_ids=batch.positions, use_cache=False, **batch.pictures
         ).last_hidden_state
         logits = made.checkpoint.model.get_output_embeddings()(hidden).float()
+    if cap := getattr(made.checkpoint.config.get_text_config(), "final_logit_softcapping", None):
+        logits = cap * torch.tanh(logits / cap)
     logits = logits.masked_fill(made.checkpoint.forbidden, -torch.inf)
     found = torch.log_softmax(logits / heat, -1)[0, :-1].gather(-1, batch.ids[0, 1:, None])[:, 0].numpy()
     return found[row.trained[1:]]

@@ -67,7 +67,7 @@ def as_processors_do(family: str, messages: list[Message]) -> list[int]:
     return ids
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", TEMPLATES)
 @pytest.mark.parametrize("system", [True, False])
 @pytest.mark.parametrize("role", ["user", "tool"])
 def test_the_ids_are_those_of_the_chat_template(family: str, system: bool, role: str) -> None:

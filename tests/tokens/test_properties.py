@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.tokens.support import FAMILIES, SPECIAL, Reference, encoder, features, special_tokens
+from tests.tokens.support import END, FAMILIES, SPECIAL, Reference, encoder, features, special_tokens
 
 from saccade.dialects.base import Dialect
 from saccade.dialects.registry import DIALECTS, load_dialect, presets
@@ -56,7 +56,8 @@ def task(question: str, dialect: Dialect, picture: ImagePart) -> Task:
 
 
 @st.composite
-def turns(draw: st.DrawFn, dialect: Dialect, shown: int, last: bool, tokenizer: Any) -> Turn:
+def turns(draw: st.DrawFn, dialect: Dialect, shown: int, last: bool, family: str) -> Turn:
+    tokenizer: Any = encoder(family)._tokenizer
     text = draw(HOSTILE)
     finish = draw(st.sampled_from([None, FinishReason.STOP, FinishReason.STOP_STRING, FinishReason.LENGTH]))
     action = Answer(text="x") if last else ParseError(reason="nothing")
@@ -70,7 +71,7 @@ def turns(draw: st.DrawFn, dialect: Dialect, shown: int, last: bool, tokenizer: 
     if draw(st.booleans()):  # as a policy may sample it: other cuts than the tokenizer's own
         pieces = [tokenizer.encode(c, add_special_tokens=False, split_special_tokens=True) for c in text]
         ids = tuple(token for piece in pieces for token in piece)
-        ids += (2,) if finish is FinishReason.STOP else ()
+        ids += (encoder(family).end_id,) if finish is FinishReason.STOP else ()
     return Turn(
         text=text,
         token_ids=ids,
@@ -84,10 +85,9 @@ def turns(draw: st.DrawFn, dialect: Dialect, shown: int, last: bool, tokenizer: 
 
 @st.composite
 def trajectories(draw: st.DrawFn, dialect: Dialect, family: str) -> Trajectory:
-    tokenizer = encoder(family)._tokenizer
     about = task(draw(HOSTILE), dialect, draw(pictures()))
     count = draw(st.integers(1, 4))
-    made = [draw(turns(dialect, 1 + n, n == count - 1, tokenizer)) for n in range(count)]
+    made = [draw(turns(dialect, 1 + n, n == count - 1, family)) for n in range(count)]
     return Trajectory(id="t", task=about, prompt=dialect.open(about).messages, turns=tuple(made))
 
 
@@ -100,7 +100,7 @@ def check(tokens: TokenTrajectory, family: str) -> None:
         assert placeholders == sum(features(family, p.part.width, p.part.height) for p in segment.pictures)
         assert placeholders == segment.visual
     assert not tokens.loss_mask()[ids == one.placeholder_id].any()
-    assert not tokens.loss_mask()[ids == 1].any()  # <|im_start|>
+    assert not tokens.loss_mask()[np.isin(ids, list(one.reserved_ids))].any()
 
 
 @pytest.mark.parametrize("dialect_id", ALL_DIALECTS)
@@ -116,17 +116,18 @@ def test_any_trajectory(dialect_id: str, family: str, data: st.DataObject) -> No
     decoded = one.decode(tokens.ids().tolist())
     last = trajectory.turns[-1]
     if last.token_ids is not None and last.finish_reason not in (FinishReason.STOP, FinishReason.LENGTH):
-        reference.text = reference.text.removesuffix("<|im_end|>")  # nobody sampled it
-        reference.marks["<|im_end|>"] -= 1
+        reference.text = reference.text.removesuffix(END[family])  # nobody sampled it
+        reference.marks[END[family]] -= 1
     elif last.token_ids is None and last.finish_reason is FinishReason.LENGTH:
-        assert not decoded.endswith(last.text + "<|im_end|>")
+        assert not decoded.endswith(last.text + END[family])
     assert decoded == reference.text
     assert special_tokens(tokens.ids().tolist(), one._tokenizer) == +reference.marks
 
     sampled = [segment for segment in tokens.segments if segment.kind is SegmentKind.SAMPLED]
     assert [segment.turn for segment in sampled] == list(range(len(trajectory.turns)))
     for segment, turn in zip(sampled, trajectory.turns, strict=True):
-        assert one.decode(segment.ids).removesuffix("<|im_end|>" if segment.ids[-1:] == (2,) else "") == turn.text
+        ended = one.decode(segment.ids[-1:]) if segment.ids[-1:] and segment.ids[-1] in one.end_ids else ""
+        assert one.decode(segment.ids).removesuffix(ended) == turn.text
         if turn.token_ids is not None:
             assert segment.ids == turn.token_ids[: len(segment.ids)]
     assert tokens.loss_mask().sum() == sum(len(segment.ids) for segment in sampled)

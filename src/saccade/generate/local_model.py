@@ -171,7 +171,7 @@ class LocalModel:
         from saccade.generate.scheduler import PendingAnswer
 
         try:
-            prompt = build_prompt(question.request, scheduler.checkpoint)
+            prompt = build_prompt(question.request, scheduler.checkpoint, scheduler.encoder)
         except Exception as error:
             question.end(error)
             return

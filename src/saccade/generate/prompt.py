@@ -1,5 +1,8 @@
 """Messages as one checkpoint reads them: token ids by its own chat template, and where its pictures stand in them.
 
+Families whose templates change what was written before (they drop its thoughts) are written in the frame that training
+has instead, so an episode's tokens only grow.
+
 A text cannot forge a turn or a picture: where it spells a reserved or a turn's last token (`<|im_end|>`, say), that
 stretch is tokenised as the plain characters it is. Each picture's place is found by its placeholder in the rendered
 prompt, and expanded to as many visual tokens as the picture has features, counted from its size.
@@ -16,13 +19,15 @@ from typing import Any
 
 import jinja2
 
-from saccade.errors import ModelRefusedError
+from saccade.errors import ModelRefusedError, TrainingError
 from saccade.models.base import Request
 from saccade.models.families.base import ModelFamily
 from saccade.models.families.pieces import SpecialToken
 from saccade.models.local_weights import Checkpoint
 from saccade.models.pictures import PictureRules, fitting_size
 from saccade.record.content import ImagePart, Message, TextPart
+from saccade.tokens.build import ChatFormatter
+from saccade.tokens.encoder import Encoder
 from saccade.tokens.segments import PromptPicture
 
 _OPEN, _CLOSE = "\ue000", "\ue001"
@@ -47,13 +52,36 @@ class Prompt:
         return sum(picture.tokens for picture in self.pictures)
 
 
-def build_prompt(request: Request, checkpoint: Checkpoint) -> Prompt:
-    """The prompt of `request`.
+def frame_encoder(checkpoint: Checkpoint) -> Encoder | None:
+    """What writes the prompts of a family that is `framed`; None for the others.
+
+    Raises:
+        ModelRefusedError: the checkpoint's template does not write the family's frame.
+    """
+    if not checkpoint.family.framed:
+        return None
+    try:
+        return Encoder(
+            checkpoint.name,
+            checkpoint.tokenizer,
+            checkpoint.image_processor,
+            checkpoint.config,
+            checkpoint.chat_template,
+            PictureRules(pixels=checkpoint.max_pixels),
+        )
+    except TrainingError as error:
+        raise ModelRefusedError(str(error)) from error
+
+
+def build_prompt(request: Request, checkpoint: Checkpoint, encoder: Encoder | None = None) -> Prompt:
+    """The prompt of `request`; `encoder` is the checkpoint's `frame_encoder`, made here if it is not given.
 
     Raises:
         ModelRefusedError: the checkpoint cannot take what is asked for.
     """
     _check(request)
+    if checkpoint.family.framed:
+        return _framed(request.messages, checkpoint, encoder or frame_encoder(checkpoint))
     rendered, plain = _rendered(request.messages, checkpoint)
     ids = _tokens(rendered, plain, checkpoint.tokenizer)
     parts = [part for message in request.messages for part in message.parts if isinstance(part, ImagePart)]
@@ -67,6 +95,21 @@ def _check(request: Request) -> None:
         )
     if any(part.kind == "video" for message in request.messages for part in message.parts):
         raise ModelRefusedError("a model in process takes no videos yet; use a dialect that shows frames")
+
+
+def _framed(messages: Sequence[Message], checkpoint: Checkpoint, encoder: Encoder | None) -> Prompt:
+    if encoder is None:
+        raise ValueError(f"{checkpoint.name} has no frame of its own")
+    try:
+        ids, pictures = encoder.encode(ChatFormatter(encoder, "this prompt").prompt_pieces(messages, first=True))
+    except TrainingError as error:
+        raise ModelRefusedError(str(error)) from error
+    places: list[int] = []
+    at = 0
+    for picture in pictures:
+        places.append(ids.index(encoder.placeholder_id, at))
+        at = places[-1] + picture.tokens
+    return Prompt(ids, pictures, tuple(places))
 
 
 def _rendered(messages: Sequence[Message], checkpoint: Checkpoint) -> tuple[str, list[str]]:

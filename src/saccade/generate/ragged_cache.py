@@ -8,7 +8,7 @@ pass with explicit positions and an explicit mask.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
@@ -24,8 +24,8 @@ class RaggedCache:
 
     def __init__(self, rows: int, most_places: int | None = None) -> None:
         """`rows` sequences, all empty; buffers of at most `most_places` tokens, None for no limit."""
-        self._keys: list[torch.Tensor] = []
-        self._values: list[torch.Tensor] = []
+        self._keys: dict[int, torch.Tensor] = {}
+        self._values: dict[int, torch.Tensor] = {}
         self._most = most_places
         self._room = _BLOCK
         self.lengths = [0] * rows
@@ -40,7 +40,7 @@ class RaggedCache:
     @property
     def nbytes(self) -> int:
         """Bytes of the buffers."""
-        return sum(int(buffer.nbytes) for buffer in (*self._keys, *self._values))
+        return sum(int(buffer.nbytes) for buffer in self._buffers())
 
     def fits(self, rows: int, end: int) -> bool:
         """Whether `rows` rows of `end` places can be held at once."""
@@ -59,10 +59,10 @@ class RaggedCache:
         for row in lost:
             self.lengths[row] = 0
         for buffers in (self._keys, self._values):
-            for number, old in enumerate(buffers):
+            for layer, old in buffers.items():
                 kept, places = min(self.held, old.shape[0]), min(room, old.shape[2])
-                buffers[number] = old.new_zeros((self.held, old.shape[1], room, old.shape[3]))
-                buffers[number][:kept, :, :places] = old[:kept, :, :places]
+                buffers[layer] = old.new_zeros((self.held, old.shape[1], room, old.shape[3]))
+                buffers[layer][:kept, :, :places] = old[:kept, :, :places]
         return lost
 
     def add_row(self) -> None:
@@ -70,8 +70,8 @@ class RaggedCache:
         self.lengths.append(0)
         self.held += 1
         for buffers in (self._keys, self._values):
-            for number, old in enumerate(buffers):
-                buffers[number] = torch.cat([old, old.new_zeros((1, *old.shape[1:]))])
+            for layer, old in buffers.items():
+                buffers[layer] = torch.cat([old, old.new_zeros((1, *old.shape[1:]))])
 
     def begin(self, rows: Sequence[int], counts: Sequence[int], device: torch.device, dtype: torch.dtype) -> Any:
         """The mask (rows, 1, queries, places) of a pass that appends `counts[i]` places to row `rows[i]`.
@@ -99,11 +99,11 @@ class RaggedCache:
         self, key_states: torch.Tensor, value_states: torch.Tensor, layer_idx: int, *args: Any, **kwargs: Any
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """Write (rows, heads, queries, size) behind the rows; keys and values (rows, heads, places, size) to read."""
-        if layer_idx == len(self._keys):
+        if layer_idx not in self._keys:
             heads, size = key_states.shape[1], key_states.shape[3]
             shape = (self.held, heads, self._room, size)
-            self._keys.append(key_states.new_zeros(shape, dtype=self._dtype))
-            self._values.append(value_states.new_zeros(shape, dtype=self._dtype))
+            self._keys[layer_idx] = key_states.new_zeros(shape, dtype=self._dtype)
+            self._values[layer_idx] = value_states.new_zeros(shape, dtype=self._dtype)
         return self._written(self._keys[layer_idx], key_states), self._written(self._values[layer_idx], value_states)
 
     def get_seq_length(self, layer_idx: int = 0) -> int:
@@ -115,7 +115,7 @@ class RaggedCache:
         if one == other or max(one, other) >= self.held:
             return
         end = max(self.lengths[one], self.lengths[other])
-        for buffer in (*self._keys, *self._values):
+        for buffer in self._buffers():
             kept = buffer[one, :, :end].clone()
             buffer[one, :, :end] = buffer[other, :, :end]
             buffer[other, :, :end] = kept
@@ -124,9 +124,13 @@ class RaggedCache:
     def copy(self, source: int, target: int) -> None:
         """`target` becomes what `source` is."""
         end = self.lengths[source]
-        for buffer in (*self._keys, *self._values):
+        for buffer in self._buffers():
             buffer[target, :, :end] = buffer[source, :, :end]
         self.lengths[target] = end
+
+    def _buffers(self) -> Iterator[torch.Tensor]:
+        yield from self._keys.values()
+        yield from self._values.values()
 
     def _written(self, buffer: torch.Tensor, states: torch.Tensor) -> torch.Tensor:
         if self._at is not None:

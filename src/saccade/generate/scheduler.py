@@ -23,7 +23,7 @@ import torch
 
 from saccade.errors import ContextLimitError, ModelError, ModelRefusedError, TrainingError
 from saccade.generate.base import ContextFullError, SampledTurn, TurnRequest
-from saccade.generate.prompt import Prompt
+from saccade.generate.prompt import Prompt, frame_encoder
 from saccade.generate.sequences import Policy, SequenceBatch, TokenSequence
 from saccade.generate.token_sampler import TokenSampler
 from saccade.generate.turn import TurnState, start_turn
@@ -92,6 +92,8 @@ class Scheduler:
         self._rows: list[_Row] = []
         self._batch = self._empty_batch()
         self._active = 0
+        self.encoder = frame_encoder(checkpoint)
+        """Makes prompts, where the checkpoint's chat template does not."""
 
     @property
     def has_room(self) -> bool:
@@ -168,7 +170,7 @@ class Scheduler:
 
     def _row_for(self, prompt: Prompt) -> _Row:
         """An idle sequence that holds as much of the beginning of `prompt` as there is, and no more."""
-        shared = {row: shared_length(row.prompt, row.ids[: len(row.positions)], prompt) for row in self._rows}
+        shared = {row: self._shared(row, prompt) for row in self._rows}
         best = max(self._rows, key=lambda row: shared[row], default=None)
         length = shared[best] if best is not None else 0
         idle = [row for row in self._rows if row.answer is None]
@@ -186,6 +188,12 @@ class Scheduler:
             self._batch.cut(self._place(row), shared.get(row, 0))
         row.prompt, row.used = prompt, next(self._count)
         return row
+
+    def _shared(self, row: _Row, prompt: Prompt) -> int:
+        """How much of what is cached of `row` begins `prompt`; a state is all that was read, or nothing."""
+        length = shared_length(row.prompt, row.ids[: len(row.positions)], prompt)
+        whole = self.checkpoint.family.attention != "recurrent" or length == len(row.positions)
+        return length if whole else 0
 
     def _read(self, row: _Row, answer: PendingAnswer) -> torch.Tensor:
         """Logits (1, vocabulary) of what follows the prompt."""

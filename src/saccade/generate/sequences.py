@@ -15,9 +15,12 @@ import numpy as np
 import torch
 
 from saccade.errors import ModelRefusedError
+from saccade.generate.masks import layer_masks
 from saccade.generate.ragged_cache import RaggedCache
-from saccade.models.kv_cache import cache_bytes_per_token
+from saccade.generate.state_cache import StateCache
+from saccade.models.kv_cache import cache_bytes_per_token, state_bytes
 from saccade.models.local_weights import Checkpoint
+from saccade.models.logit_cap import capped, logit_cap
 from saccade.tokens.pictures import PictureTensors
 from saccade.tokens.segments import PromptPicture
 from saccade.tokens.stream import PromptDelta
@@ -95,8 +98,7 @@ class SequenceBatch:
         self._policy = policy
         self._pictures = pictures
         self._most = most_tokens
-        places = None if cache_bytes is None else int(cache_bytes // cache_bytes_of(policy))
-        self._cache = RaggedCache(len(sequences), places)
+        self._cache = make_cache(policy, len(sequences), cache_bytes)
         self.sequences = list(sequences)
 
     def admit(self, count: int) -> int:
@@ -186,7 +188,8 @@ class SequenceBatch:
         longest = 0
         for place in places:
             longest = max(longest, self.sequences[place].unread)
-            if part and longest * (len(part) + 1) > self._most:
+            alone = self._policy.checkpoint.family.attention == "recurrent"
+            if part and (alone or longest * (len(part) + 1) > self._most):
                 yield part
                 part, longest = [], self.sequences[place].unread
             part.append(place)
@@ -208,11 +211,15 @@ class SequenceBatch:
             name: value.to(device, dtype) if value.is_floating_point() else value.to(device)
             for name, value in pictures.items()
         }
+        ids = ids.to(device)
+        starts = torch.tensor([self._cache.lengths[place] for place in places], device=device)
+        full = self._cache.begin(places, counts, device, cache_dtype(self._policy))
+        visual = ids == checkpoint.placeholder_id if pictures else None
         with self._policy.autocast():
             hidden: torch.Tensor = checkpoint.model.model(
-                input_ids=ids.to(device),
+                input_ids=ids,
                 position_ids=(positions if axes > 1 else positions[0]).to(device),
-                attention_mask=self._cache.begin(places, counts, device, cache_dtype(self._policy)),
+                attention_mask=layer_masks(full, starts, visual, checkpoint.family, checkpoint.config),
                 past_key_values=self._cache,
                 use_cache=True,
                 **tensors,
@@ -262,7 +269,7 @@ class SequenceBatch:
     def _logits(self, hidden: torch.Tensor) -> torch.Tensor:
         with self._policy.autocast():
             logits: torch.Tensor = self._policy.checkpoint.model.get_output_embeddings()(hidden)
-        return logits.float()
+        return capped(logits.float(), logit_cap(self._policy.checkpoint.config))
 
 
 def cache_dtype(policy: Policy) -> torch.dtype:
@@ -278,3 +285,12 @@ def cache_dtype(policy: Policy) -> torch.dtype:
 def cache_bytes_of(policy: Policy) -> int:
     """Bytes of the keys and values of one token."""
     return cache_bytes_per_token(policy.checkpoint.config, cache_dtype(policy).itemsize)
+
+
+def make_cache(policy: Policy, rows: int, cache_bytes: float | None) -> RaggedCache:
+    """A cache for the model of `policy`; `cache_bytes` bounds keys, values and states, None for no limit."""
+    kind = StateCache if policy.checkpoint.family.attention == "recurrent" else RaggedCache
+    if cache_bytes is None:
+        return kind(rows)
+    states = rows * state_bytes(policy.checkpoint.config, cache_dtype(policy).itemsize)
+    return kind(rows, int(max(0.0, cache_bytes - states) // cache_bytes_of(policy)))

@@ -18,7 +18,7 @@ from saccade.errors import ModelError, ModelRefusedError
 from saccade.models.families.base import ModelFamily
 from saccade.models.families.known import family_of
 from saccade.models.local_settings import check_folder
-from saccade.models.local_text import require_byte_level
+from saccade.models.local_text import require_exact_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,12 +52,12 @@ def load_tokens(source: str) -> CheckpointTokens:
         family = family_of(str(config.model_type), source)
         tokenizer = AutoTokenizer.from_pretrained(source, trust_remote_code=False)
         image_processor = AutoImageProcessor.from_pretrained(source, trust_remote_code=False, backend="pil")
-        ends = _configured_ends(source, config)
+        configured = _configured_ends(source, config)
     except ModelError:
         raise
     except Exception as error:  # a broken folder fails in as many ways as it has files
         raise ModelRefusedError(loading_advice(source, error)) from error
-    require_byte_level(tokenizer, source)
+    require_exact_text(tokenizer, source)
     text = config.get_text_config()
     return CheckpointTokens(
         source,
@@ -66,18 +66,24 @@ def load_tokens(source: str) -> CheckpointTokens:
         tokenizer,
         image_processor,
         chat_template(source, {}, tokenizer),
-        frozenset(ends | {tokenizer.eos_token_id, tokenizer.get_vocab().get("<|im_end|>")} - {None}),
+        turn_ends(configured, tokenizer, family),
         forbidden_tokens(tokenizer, family, int(text.vocab_size)),
         int(text.max_position_embeddings),
     )
 
 
-def _configured_ends(source: str, config: Any) -> set[int]:
+def turn_ends(configured: Any, tokenizer: Any, family: ModelFamily) -> frozenset[int]:
+    """Ids that end a turn: those `configured` (one id, several or None), the tokenizer's and the family's."""
+    known = tokenizer.get_vocab()
+    ids = {configured} if isinstance(configured, int) else set(configured or ())
+    return frozenset(ids | {tokenizer.eos_token_id, *map(known.get, family.ends)} - {None})
+
+
+def _configured_ends(source: str, config: Any) -> Any:
     try:
-        ends = GenerationConfig.from_pretrained(source).eos_token_id
+        return GenerationConfig.from_pretrained(source).eos_token_id
     except OSError:  # there is no such file
-        ends = getattr(config.get_text_config(), "eos_token_id", None)
-    return {ends} if isinstance(ends, int) else set(ends or ())
+        return getattr(config.get_text_config(), "eos_token_id", None)
 
 
 def forbidden_tokens(tokenizer: Any, family: ModelFamily, vocabulary: int) -> torch.Tensor:

@@ -6,6 +6,7 @@ processor and torchvision. Imports torch and transformers; import this module la
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -20,9 +21,12 @@ from saccade.models.families.base import ModelFamily
 from saccade.models.families.known import family_of
 from saccade.models.local_patches import multiply_patches
 from saccade.models.local_settings import LocalSettings, check_folder
-from saccade.models.local_text import require_byte_level
-from saccade.models.local_tokens import chat_template, forbidden_tokens, loading_advice
+from saccade.models.local_text import require_exact_text
+from saccade.models.local_tokens import chat_template, forbidden_tokens, loading_advice, turn_ends
 from saccade.models.local_windows import attend_together
+
+_LOADING = threading.Lock()
+"""transformers makes a model on torch's device without data, which is a setting of the whole process for that time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +85,7 @@ def load_checkpoint(source: str, settings: LocalSettings) -> Checkpoint:
             backend="pil",
             **where,  # the same pixels with torchvision and without
         )
-        with _without_bars():
+        with _LOADING, _without_bars():
             model, loading = AutoModelForImageTextToText.from_pretrained(
                 source, dtype=dtype, trust_remote_code=False, output_loading_info=True, **where
             )
@@ -98,7 +102,7 @@ def load_checkpoint(source: str, settings: LocalSettings) -> Checkpoint:
         raise ModelRefusedError(
             f"the weights of {source} lack {len(missing)} tensors, {missing[0]} first. Get it again."
         )
-    require_byte_level(tokenizer, source)
+    require_exact_text(tokenizer, source)
     commit = getattr(model.config, "_commit_hash", None)
     return Checkpoint(
         name=f"{source}@{commit}" if commit else source,
@@ -107,7 +111,7 @@ def load_checkpoint(source: str, settings: LocalSettings) -> Checkpoint:
         tokenizer=tokenizer,
         image_processor=image_processor,
         chat_template=chat_template(source, where, tokenizer),
-        end_ids=_end_ids(model, tokenizer),
+        end_ids=turn_ends(model.generation_config.eos_token_id, tokenizer, family),
         forbidden=forbidden_tokens(tokenizer, family, _vocabulary(model)).to(device),
         context_tokens=model.config.get_text_config().max_position_embeddings,
         max_pixels=settings.max_pixels,
@@ -141,10 +145,3 @@ def _placement(settings: LocalSettings) -> tuple[str, Any]:
     if settings.dtype not in dtypes:
         raise SettingsError(f"there is no dtype {settings.dtype!r}; take one of auto, {', '.join(dtypes)}")
     return device, dtypes[settings.dtype]
-
-
-def _end_ids(model: Any, tokenizer: Any) -> frozenset[int]:
-    configured = model.generation_config.eos_token_id
-    ids = {configured} if isinstance(configured, int) else set(configured or ())
-    ids |= {tokenizer.eos_token_id, tokenizer.get_vocab().get("<|im_end|>")} - {None}
-    return frozenset(ids)

@@ -17,6 +17,8 @@ import transformers
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
 from saccade.errors import RegistryError
+from saccade.models import tiny_families
+from saccade.models.families.known import FAMILIES
 from saccade.record.suggest import did_you_mean
 
 SPECIAL_TOKENS = (
@@ -42,11 +44,16 @@ _TEMPLATE = (
     "{% endfor %}{% endif %}<|im_end|>\n{% endfor %}"
     "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
 )
-_PICTURE = {
-    "qwen2_5_vl": "<|vision_start|><|image_pad|><|vision_end|>",
-    "qwen3_vl": "<|vision_start|><|image_pad|><|vision_end|>",
-    "qwen3_vl_moe": "<|vision_start|><|image_pad|><|vision_end|>",
-    "internvl": "<IMG_CONTEXT>\n",
+_QWEN = _TEMPLATE.replace("PICTURE", "<|vision_start|><|image_pad|><|vision_end|>")
+_TEMPLATES = {
+    "qwen2_5_vl": _QWEN,
+    "qwen3_vl": _QWEN,
+    "qwen3_vl_moe": _QWEN,
+    "internvl": _TEMPLATE.replace("PICTURE", "<IMG_CONTEXT>\n"),
+    "qwen3_5": tiny_families.QWEN3_5_TEMPLATE,
+    "qwen3_5_moe": tiny_families.QWEN3_5_TEMPLATE,
+    **dict.fromkeys(tiny_families.GLM_FAMILIES, tiny_families.GLM_TEMPLATE),
+    "gemma4": tiny_families.GEMMA4_TEMPLATE,
 }
 _SENTENCES = (
     "Look at the picture and say what is written on the sign.",
@@ -67,39 +74,46 @@ def save_tiny(folder: Path, family: str = "qwen2_5_vl", *, seed: int = 0) -> Non
     Raises:
         RegistryError: there is no such family.
     """
-    if family not in _PICTURE:
-        raise RegistryError(f"there is no tiny checkpoint of {family!r}. {did_you_mean(family, _PICTURE)}".rstrip())
+    if family not in _TEMPLATES:
+        raise RegistryError(f"there is no tiny checkpoint of {family!r}. {did_you_mean(family, _TEMPLATES)}".rstrip())
     tokenizer = tiny_tokenizer(family)
     config = _config(family, len(tokenizer))
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         model = transformers.AutoModelForImageTextToText.from_config(config)
-    model.generation_config.eos_token_id = [tokenizer.convert_tokens_to_ids("<|im_end|>"), 0]
+    ends = [tokenizer.convert_tokens_to_ids(token) for token in FAMILIES[family].ends]
+    model.generation_config.eos_token_id = sorted({*ends, tokenizer.eos_token_id, tokenizer.pad_token_id})
     model.generation_config.pad_token_id = 0
     for part in (model, tokenizer, _image_processor(family)):
         part.save_pretrained(folder)
 
 
 def tiny_tokenizer(family: str = "qwen2_5_vl") -> Any:
-    """A byte-level BPE of a few hundred tokens with Qwen's special tokens and a ChatML template."""
+    """A BPE of a few hundred tokens with the family's special tokens and a chat template; byte-level but for Gemma."""
+    if family == "gemma4":
+        return tiny_families.gemma_tokenizer(_SENTENCES, _CONTEXT)
+    glm = family in tiny_families.GLM_FAMILIES
+    special = tiny_families.GLM_SPECIAL if glm else SPECIAL_TOKENS
     backend = Tokenizer(models.BPE())
     backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     backend.decoder = decoders.ByteLevel()
     trainer = trainers.BpeTrainer(
         vocab_size=512,
-        special_tokens=list(SPECIAL_TOKENS),
+        special_tokens=list(special),
         initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
         show_progress=False,
     )
     backend.train_from_iterator(_SENTENCES, trainer)
     tokenizer = transformers.PreTrainedTokenizerFast(
         tokenizer_object=backend,
-        eos_token="<|im_end|>",
+        eos_token="<|endoftext|>" if glm else "<|im_end|>",
         pad_token="<|endoftext|>",
         model_max_length=_CONTEXT,
         clean_up_tokenization_spaces=False,
     )
-    tokenizer.chat_template = _TEMPLATE.replace("PICTURE", _PICTURE[family])
+    if FAMILIES[family].framed:
+        tokenizer.add_tokens(tiny_families.thinking_tokens())
+    tokenizer.chat_template = _TEMPLATES[family]
     return tokenizer
 
 
@@ -107,10 +121,15 @@ def _image_processor(family: str) -> Any:
     if family == "internvl":
         side = {"height": _SIDE, "width": _SIDE}
         return transformers.GotOcr2ImageProcessorPil(size=side, crop_to_patches=True, min_patches=1, max_patches=4)
-    patch = 14 if family == "qwen2_5_vl" else 16
-    return transformers.Qwen2VLImageProcessorPil(
-        patch_size=patch, merge_size=2, size={"shortest_edge": (2 * patch) ** 2, "longest_edge": (16 * patch) ** 2}
-    )
+    if family == "gemma4":
+        return transformers.Gemma4ImageProcessorPil(max_soft_tokens=70)
+    glm = family in tiny_families.GLM_FAMILIES
+    patch = 14 if glm or family == "qwen2_5_vl" else 16
+    made = {"glm46v": transformers.Glm46VImageProcessorPil}.get(family, transformers.Glm4vImageProcessorPil)
+    frames = 2 if glm else 1  # GLM counts the two frames that a patch spans
+    size = {"shortest_edge": frames * (2 * patch) ** 2, "longest_edge": frames * (16 * patch) ** 2}
+    made = made if glm else transformers.Qwen2VLImageProcessorPil
+    return made(patch_size=patch, merge_size=2, size=size)
 
 
 def _config(family: str, vocabulary: int) -> Any:
@@ -129,6 +148,8 @@ def _config(family: str, vocabulary: int) -> Any:
     }
     if family == "internvl":
         return _internvl(text)
+    if family == "gemma4":
+        return tiny_families.gemma_config(text)
     ids = {
         "vision_start_token_id": SPECIAL_TOKENS.index("<|vision_start|>"),
         "vision_end_token_id": SPECIAL_TOKENS.index("<|vision_end|>"),
@@ -142,6 +163,12 @@ def _config(family: str, vocabulary: int) -> Any:
         "rope_theta": 10_000.0,
         "mrope_section": [2, 3, 3],
     }  # sums to half a head
+    if family in tiny_families.GLM_FAMILIES:
+        return tiny_families.glm_config(family, text | {"eos_token_id": 0}, vision)
+    if family.startswith("qwen3_5"):
+        vision |= {"patch_size": 16, "num_position_embeddings": 64}
+        text |= {"head_dim": _HIDDEN // _HEADS}
+        return tiny_families.qwen3_5_config(text, vision, ids, experts=family.endswith("moe"))
     if family == "qwen2_5_vl":
         vision |= {"patch_size": 14, "window_size": 56, "fullatt_block_indexes": [1]}
         made = transformers.Qwen2_5_VLConfig

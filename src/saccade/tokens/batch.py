@@ -16,6 +16,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from saccade.errors import SettingsError
 from saccade.tokens.encoder import Encoder
 from saccade.tokens.pictures import PictureTensors
 from saccade.tokens.segments import PromptPicture, TokenTrajectory
@@ -66,11 +67,20 @@ class Collator:
     """Makes batches for one model."""
 
     def __init__(self, encoder: Encoder, pictures: PictureTensors, model: Any, *, packed: bool) -> None:
-        """`model` is the transformers model whose `get_rope_index` gives M-RoPE positions."""
+        """`model` is the transformers model whose `get_rope_index` gives M-RoPE positions.
+
+        Raises:
+            SettingsError: the model cannot tell apart what is packed.
+        """
         self._encoder = encoder
         self._pictures = pictures
         self._model = model
         self._packed = packed
+        if packed and encoder.family.attention != "full":
+            raise SettingsError(
+                f"{encoder.name} is of the family {encoder.family.model_type}, whose layers would see from one packed "
+                "trajectory into the next. Set batch.layout=padded."
+            )
 
     def __call__(self, rows: Sequence[BatchRow]) -> Batch:
         """All `rows` in one batch. Raises what `PictureTensors` raises."""
@@ -86,7 +96,10 @@ class Collator:
         ids = torch.full(shape, self._encoder.pad_id)
         for row, (line, start, length) in zip(rows, spans, strict=True):
             ids[line, start : start + length] = torch.from_numpy(row.ids)
-        return Batch(ids, self._positions(rows, spans, shape, pictures), pictures, spans)
+        positions = self._positions(rows, spans, shape, pictures)
+        if pictures and self._encoder.family.type_ids:
+            pictures["mm_token_type_ids"] = (ids == self._encoder.placeholder_id).long()
+        return Batch(ids, positions, pictures, spans)
 
     def _positions(
         self,

@@ -11,9 +11,8 @@ from collections.abc import Iterable, Sequence
 from typing import Literal
 
 from saccade.errors import TrainingError
-from saccade.models.families.base import END_OF_TURN
 from saccade.models.families.pieces import PicturePlaceholder, Piece
-from saccade.record.content import ImagePart, Message, TextPart
+from saccade.record.content import ImagePart, Message, Role, TextPart
 from saccade.record.trajectory import Trajectory
 from saccade.record.turn import FinishReason, Turn
 from saccade.tokens.encoder import Encoder
@@ -48,8 +47,8 @@ def token_trajectory(trajectory: Trajectory, encoder: Encoder, ids: SampledIds =
             segments.append(TokenSegment(kind, prompt_ids, pictures))
         follows = [message for message in (turn.observation, turn.request) if message is not None]
         last = number == len(trajectory.turns) - 1
-        continues = not last and (not follows or follows[0].role == "assistant")
-        segments.append(framing.sampled_segment(number, turn, continues=continues, ids=ids))
+        next_role: Role | None = None if last else follows[0].role if follows else "assistant"
+        segments.append(framing.sampled_segment(number, turn, follows=next_role, ids=ids))
         unread, kind = follows, SegmentKind.OBSERVATION
     return TokenTrajectory(trajectory.id, tuple(segments))
 
@@ -66,59 +65,65 @@ class ChatFormatter:
         self._family = encoder.family
         self._name = name
         self._open = False
-        self._ended = False
+        self._last: int | None = None
+        """The token that was sampled last, if it is read."""
 
     def prompt_pieces(self, messages: Iterable[Message], *, first: bool) -> list[Piece]:
         """What is read before the next turn; an assistant's message continues where one is open."""
         pieces: list[Piece] = []
+        frame = self._encoder.frame
         for number, message in enumerate(messages):
-            if first and number == 0 and message.role != "system":
-                pieces += self._encoder.preamble
+            if first and number == 0:
+                pieces += frame.start if message.role == "system" else frame.preamble
             if not (self._open and message.role == "assistant"):
-                pieces += self._close()
-                pieces += self._family.head(message.role)
-            pieces += self._content(message)
+                pieces += self._between(message.role)
+            content = self._content(message)
             if message.role == "assistant":
-                self._open = True
+                pieces += content
+                self._last = None
             else:
-                pieces += self._family.tail(message.role)
+                pieces += self._family.shown(content)
+                pieces += self._family.tail(message.role, media=bool(message.media))
         if not self._open:
-            pieces += self._family.head("assistant")
-            self._open = True
+            pieces += self._between("assistant")
         return pieces
 
-    def sampled_segment(self, number: int, turn: Turn, *, continues: bool, ids: SampledIds) -> TokenSegment:
-        """What was written in a turn; `continues` tells that the message is continued after it."""
+    def sampled_segment(self, number: int, turn: Turn, *, follows: Role | None, ids: SampledIds) -> TokenSegment:
+        """What was written in a turn; `follows` is who speaks next, the assistant where its message is continued."""
         recorded = turn.token_ids if ids == "recorded" else None
         if recorded is None:
-            text_ids = self._encoder.text(turn.text)
-            ends = not continues and turn.finish_reason is not FinishReason.LENGTH
-            self._ended = ends
-            return TokenSegment(
-                SegmentKind.SAMPLED, (*text_ids, self._encoder.end_id) if ends else text_ids, turn=number
-            )
+            text_ids = self._encoder.text(self._family.answer(turn.text, self._encoder.frame.opening))
+            ends = follows != "assistant" and turn.finish_reason is not FinishReason.LENGTH
+            end = self._encoder.end_after(follows) if ends else None
+            self._last = end
+            return TokenSegment(SegmentKind.SAMPLED, text_ids if end is None else (*text_ids, end), turn=number)
         self._check(number, turn, recorded)
-        kept = self.kept_length(recorded, continues=continues)
+        kept = self.kept_length(recorded, follows=follows)
         logprobs = None if turn.logprobs is None else turn.logprobs[:kept]
         return TokenSegment(SegmentKind.SAMPLED, recorded[:kept], turn=number, logprobs=logprobs)
 
-    def kept_length(self, ids: Sequence[int], *, continues: bool) -> int:
-        """How many of the sampled `ids` are read by the next turn: its end goes where the message is continued."""
+    def kept_length(self, ids: Sequence[int], *, follows: Role | None) -> int:
+        """How many of the sampled `ids` are read by the next turn.
+
+        Its end goes where the message is continued, and where it names another to speak than `follows`.
+        """
         kept = len(ids)
-        if continues:
+        if follows == "assistant":
             while kept and ids[kept - 1] in self._encoder.end_ids:
                 kept -= 1
-        self._ended = kept > 0 and ids[kept - 1] == self._encoder.end_id
+        elif follows is not None and kept and not self._family.tail("assistant"):
+            other = ids[kept - 1] in self._encoder.end_ids and ids[kept - 1] != self._encoder.end_after(follows)
+            kept -= other
+        self._last = ids[kept - 1] if kept else None
         return kept
 
-    def _close(self) -> tuple[Piece, ...]:
-        """The end of an open message; its end-of-turn token only if the model did not write it."""
-        if not self._open:
-            return ()
-        self._open = False
-        tail = self._family.tail("assistant")
-        ended, self._ended = self._ended, False
-        return tail[1:] if ended and tail[0] == END_OF_TURN else tail
+    def _between(self, role: Role) -> tuple[Piece, ...]:
+        """The end of an open message and the beginning of the next; what the model wrote of it is left out."""
+        pieces = (*(self._family.tail("assistant") if self._open else ()), *self._family.head(role))
+        if self._open and self._last is not None and self._last == self._encoder.end_after(role):
+            pieces = pieces[1:]
+        self._open, self._last = role == "assistant", None
+        return (*pieces, *self._encoder.frame.opening_pieces) if self._open else pieces
 
     def _content(self, message: Message) -> list[Piece]:
         if message.calls:

@@ -12,20 +12,29 @@ from functools import lru_cache
 from typing import Any
 
 from saccade.errors import TrainingError
-from saccade.models.families.base import END_OF_TURN, ModelFamily
+from saccade.models.families.base import ModelFamily
 from saccade.models.families.known import FAMILIES
 from saccade.models.families.pieces import PicturePlaceholder, Piece, SpecialToken, joined
-from saccade.record.content import ImagePart
+from saccade.models.pictures import NO_RULES, PictureRules, fitting_size
+from saccade.record.content import ImagePart, Role
+from saccade.tokens.frame import FrameReader
 from saccade.tokens.segments import PromptPicture
 
 _CACHED_TEXTS = 4096
-_QUESTION, _REPLY = "How many?", "Two."
 
 
 class Encoder:
     """What a checkpoint's tokenizer and image processor make of pieces."""
 
-    def __init__(self, name: str, tokenizer: Any, image_processor: Any, config: Any, chat_template: str) -> None:
+    def __init__(
+        self,
+        name: str,
+        tokenizer: Any,
+        image_processor: Any,
+        config: Any,
+        chat_template: str,
+        rules: PictureRules = NO_RULES,
+    ) -> None:
         """Loads nothing.
 
         Args:
@@ -34,6 +43,7 @@ class Encoder:
             image_processor: the checkpoint's.
             config: the checkpoint's configuration; its `model_type` names the family.
             chat_template: the checkpoint's, as Jinja text.
+            rules: how pictures are scaled down before the image processor sees them.
 
         Raises:
             TrainingError: the family is not supported, or the template does not write its frame.
@@ -54,16 +64,19 @@ class Encoder:
         self._special = frozenset(tokenizer.all_special_ids) | {
             token_id for token_id, token in tokenizer.added_tokens_decoder.items() if token.special
         }
-        self.end_id = self._id(END_OF_TURN)
-        self.end_ids = frozenset({self.end_id, tokenizer.eos_token_id} - {None})
+        self._rules = rules
+        self.end_id = self._id(SpecialToken(self.family.ends[0]))
+        ends = {self._vocabulary[token] for token in self.family.ends if token in self._vocabulary}
+        self.end_ids = frozenset(ends | {tokenizer.eos_token_id} - {None})
         self.pad_id: int = self.end_id if tokenizer.pad_token_id is None else tokenizer.pad_token_id
         self.placeholder_id = self._id(SpecialToken(self.family.placeholder))
         self.reserved_ids = frozenset(self._vocabulary[t] for t in self.family.reserved if t in self._vocabulary)
-        names = [tokenizer.convert_ids_to_tokens(token_id) for token_id in self._special | self.reserved_ids]
+        self._never = self._special | self.reserved_ids | ends
+        names = [tokenizer.convert_ids_to_tokens(token_id) for token_id in self._never]
         self._spelled = re.compile("|".join(re.escape(name) for name in sorted(names, key=len, reverse=True)))
         self._text = lru_cache(_CACHED_TEXTS)(self._encode_text)
         self._count = lru_cache(_CACHED_TEXTS)(self._visual_tokens)
-        self.preamble = self._checked_preamble(chat_template)
+        self.frame = FrameReader(name, self.family, tokenizer, chat_template).read()
 
     def text(self, text: str) -> tuple[int, ...]:
         """Ids of a plain text; none of them is a special token, whatever it spells."""
@@ -80,7 +93,8 @@ class Encoder:
         for piece in pieces:
             if isinstance(piece, PicturePlaceholder):
                 pictures.append(PromptPicture(piece.part, self.count(piece.part)))
-                framed += self.family.picture(pictures[-1].tokens)
+                edge = self.frame.picture_edge
+                framed += (edge, *self.family.picture(pictures[-1].tokens), edge)
             else:
                 framed.append(piece)
         ids: list[int] = []
@@ -99,6 +113,11 @@ class Encoder:
         """
         return self._count(part.width, part.height)
 
+    def end_after(self, follows: Role | None) -> int:
+        """The token that ends a turn which a message of that role follows; None: nothing does."""
+        after = (*self.family.tail("assistant"), *self.family.head(follows or "user"))[0]
+        return self._id(after) if isinstance(after, SpecialToken) else self.end_id
+
     def decode(self, ids: Iterable[int]) -> str:
         """The text of `ids`, special tokens by their names; bytes that are no UTF-8 become U+FFFD."""
         text: str = self._tokenizer.decode(list(ids), skip_special_tokens=False, clean_up_tokenization_spaces=False)
@@ -113,7 +132,7 @@ class Encoder:
 
     def _encode_text(self, text: str) -> tuple[int, ...]:
         ids = tuple(self._plain.encode(text, add_special_tokens=False).ids)
-        if self._special.isdisjoint(ids) and self.reserved_ids.isdisjoint(ids):
+        if self._never.isdisjoint(ids):
             return ids
         # A reserved token that the tokenizer does not call special: each is split after its first character.
         apart: list[int] = []
@@ -126,40 +145,13 @@ class Encoder:
 
     def _visual_tokens(self, width: int, height: int) -> int:
         try:
+            width, height = fitting_size((width, height), self._rules)
             return self.family.visual_tokens(width, height, self.image_processor, self.config)
         except ValueError as error:
             raise TrainingError(
                 f"the image processor of {self.name} refuses a picture of {width}x{height} pixels: {error}. "
                 "Leave the trajectory out."
             ) from error
-
-    def _checked_preamble(self, template: str) -> tuple[Piece, ...]:
-        """What the template writes in front of a conversation that has no system message."""
-        user = {"role": "user", "content": _QUESTION}
-        body = self._written((self.family.head("user"), (_QUESTION,), self.family.tail("user")))
-        opening = self._written((self.family.head("assistant"),))
-        rendered = self._rendered([user], template, generation=True)
-        answered = self._rendered([user, {"role": "assistant", "content": _REPLY}, user], template, generation=False)
-        before = rendered.removesuffix(body + opening)
-        tail = self._written((self.family.tail("assistant"),))
-        if before == rendered or answered != before + body + opening + _REPLY + tail + body:
-            raise TrainingError(
-                f"the chat template of {self.name} does not write the frame of {self.family.model_type}, so a model "
-                "trained here would read other tokens than it learned. Take a checkpoint with the family's template."
-            )
-        marks = re.split("(" + "|".join(map(re.escape, ("<|im_start|>", "<|im_end|>"))) + ")", before)
-        return tuple(SpecialToken(part) if part.startswith("<|im_") else part for part in marks if part)
-
-    def _rendered(self, messages: list[dict[str, str]], template: str, *, generation: bool) -> str:
-        text: str = self._tokenizer.apply_chat_template(
-            messages, chat_template=template, tokenize=False, add_generation_prompt=generation
-        )
-        return text
-
-    @staticmethod
-    def _written(groups: Iterable[tuple[Piece, ...]]) -> str:
-        pieces = [piece for group in groups for piece in group]
-        return "".join(piece.token if isinstance(piece, SpecialToken) else str(piece) for piece in pieces)
 
 
 def _without_special_tokens(tokenizer: Any) -> Any:

@@ -53,8 +53,8 @@ class TokenStream:
         new = list(messages) if first else _new_messages(self._messages, bool(clean_text(self._text)), messages)
         dropped = 0
         if not first:
-            continues = not new or new[0].role == "assistant"
-            dropped = len(self._ids) - self._framing.kept_length(self._ids, continues=continues)
+            follows = new[0].role if new else "assistant"
+            dropped = len(self._ids) - self._framing.kept_length(self._ids, follows=follows)
         ids, pictures = self._encoder.encode(self._framing.prompt_pieces(new, first=first))
         self._messages = tuple(messages)
         return PromptDelta(ids, pictures, dropped)

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from saccade.errors import TrainingError
+from saccade.models.logit_cap import logit_cap
 from saccade.tokens.batch import Batch
 from saccade.training.token_scores import LogitRules, TokenScores, token_scores
 
@@ -52,7 +53,8 @@ class TokenScorer(torch.nn.Module):  # type: ignore[misc]
             input_ids=batch.ids.to(device), position_ids=batch.positions.to(device), use_cache=False, **pictures
         ).last_hidden_state
         before = chosen[:, 1:].to(device)  # a token is predicted at the position in front of it
-        rules = LogitRules(self._forbidden, torch.tensor([temperature or 1.0], device=device), self._chunk)
+        heat = torch.tensor([temperature or 1.0], device=device)
+        rules = LogitRules(self._forbidden, heat, self._chunk, logit_cap(model.config))
         weight = model.get_output_embeddings().weight
         read = hidden[:, :-1][before]
         if not pictures:

@@ -16,6 +16,8 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from saccade.models.logit_cap import capped
+
 _IMPOSSIBLE = -1e4
 """A log-probability whose probability is 0 in float32, and finite: 0 · -inf would be no number."""
 
@@ -41,6 +43,8 @@ class LogitRules:
     """(1,): the temperature. A tensor, since torch divides by a plain number in another way on some devices."""
     chunk: int
     """Positions whose logits exist at once."""
+    cap: float | None = None
+    """Bounds logits softly, before all else; None where they are not bounded."""
 
 
 def token_scores(hidden: Tensor, weight: Tensor, targets: Tensor, rules: LogitRules) -> TokenScores:
@@ -77,7 +81,7 @@ class _Chunked(torch.autograd.Function):  # type: ignore[misc]
         with torch.autocast(hidden.device.type, enabled=False):
             multiplied = weight.to(dtype)
             for part in _parts(len(targets), rules.chunk):
-                logprobs = _log_softmax(hidden[part].to(dtype), multiplied, rules)
+                logprobs = _log_softmax(_logits(hidden[part].to(dtype), multiplied, rules), rules)
                 found[0][part] = logprobs.gather(-1, targets[part, None])[:, 0]
                 preferred[part] = logprobs.argmax(-1) == targets[part]
                 found[1][part] = torch.special.entr(logprobs.exp_()).sum(-1)
@@ -96,12 +100,15 @@ class _Chunked(torch.autograd.Function):  # type: ignore[misc]
             multiplied = weight.to(dtype)
             for part in _parts(len(targets), rules.chunk):
                 read = hidden[part].to(dtype)
-                logprobs = _log_softmax(read, multiplied, rules)
+                logits = _logits(read, multiplied, rules)
+                gain = None if rules.cap is None else 1 - (logits / rules.cap) ** 2
+                logprobs = _log_softmax(logits, rules)
                 slope = _slope(
                     logprobs, targets[part], of_logprobs[part], None if of_entropy is None else of_entropy[part]
                 )
-                del logprobs
-                slope = slope.div_(rules.heat).to(dtype)
+                del logprobs, logits
+                slope = slope.div_(rules.heat)
+                slope = (slope if gain is None else slope.mul_(gain)).to(dtype)
                 if of_hidden is not None:
                     of_hidden[part] = (slope @ multiplied).to(hidden.dtype)
                 if of_weight is not None and dtype == torch.float32:
@@ -115,10 +122,14 @@ def _parts(tokens: int, chunk: int) -> Iterator[slice]:
     return (slice(start, start + chunk) for start in range(0, tokens, chunk))
 
 
-def _log_softmax(hidden: Tensor, weight: Tensor, rules: LogitRules) -> Tensor:
-    """Float32 (tokens, vocabulary); -inf where forbidden."""
-    logits = (hidden @ weight.mT).float().masked_fill_(rules.forbidden, -torch.inf)
-    return torch.log_softmax(logits.div_(rules.heat), dim=-1)
+def _logits(hidden: Tensor, weight: Tensor, rules: LogitRules) -> Tensor:
+    """Float32 (tokens, vocabulary)."""
+    return capped((hidden @ weight.mT).float(), rules.cap)
+
+
+def _log_softmax(logits: Tensor, rules: LogitRules) -> Tensor:
+    """Of `logits`, which are written over; -inf where forbidden."""
+    return torch.log_softmax(logits.masked_fill_(rules.forbidden, -torch.inf).div_(rules.heat), dim=-1)
 
 
 def _slope(logprobs: Tensor, targets: Tensor, of_logprobs: Tensor, of_entropy: Tensor | None) -> Tensor:

@@ -164,7 +164,12 @@ def checkpoint_activations(model: Any) -> None:
 def _limit_pictures(image_processor: Any, pixels: int) -> None:
     if not pixels:
         return
-    size = dict(image_processor.size)
+    size = dict(image_processor.size or {})
+    if hasattr(image_processor, "max_soft_tokens"):
+        raise SettingsError(
+            "model.picture_pixels: this family bounds the features of a picture in place of its pixels; "
+            "set max_soft_tokens in the checkpoint's preprocessor_config.json instead"
+        )
     if "longest_edge" not in size:
         raise SettingsError(
             "model.picture_pixels: this family cuts pictures into tiles of one size and takes no limit of pixels; "

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from PIL import Image
 from tests.rl.policies import TinyPolicy, said
 
@@ -36,6 +38,10 @@ async def episode(slot: Slot, made: TinyPolicy, shown: list[list[object]], heat:
     for number, parts in enumerate(shown):
         messages.append(said("user", *parts))  # type: ignore[arg-type]
         delta = stream.prompt_delta(messages)
+        if delta.dropped:
+            last = segments[-1]
+            kept = len(last.ids) - delta.dropped
+            segments[-1] = replace(last, ids=last.ids[:kept], logprobs=(last.logprobs or ())[:kept])
         done = await slot.generate(TurnRequest(delta, temperature=heat, max_tokens=most + number))
         stream.add_sampled(done.ids, done.text)
         segments.append(

@@ -1,28 +1,30 @@
 """What must be known of a family of checkpoints: the tokens around messages and pictures, and what is never sampled.
 
-A family knows no vocabulary and holds no state. All known ones write ChatML; they differ in tool messages and pictures.
-No weights and no torch here.
+A family knows no vocabulary and holds no state. No weights and no torch here.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final, Literal
 
 from PIL import Image
 
 from saccade.models.families.pieces import Piece, SpecialToken
 from saccade.record.content import Role
 
-END_OF_TURN = SpecialToken("<|im_end|>")
-_START = SpecialToken("<|im_start|>")
+CHATML_END: Final = "<|im_end|>"
+CHATML_START: Final = "<|im_start|>"
+
+AttentionKind = Literal["full", "recurrent", "sliding"]
+"""Of the layers of a language model: all `full`, some `recurrent`, or some that `sliding` windows bound."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ModelFamily(ABC):
-    """One family, by the `model_type` of its configuration."""
+    """One family, by the `model_type` of its configuration. Messages are written in ChatML unless it says otherwise."""
 
     model_type: str
     placeholder: str
@@ -41,14 +43,46 @@ class ModelFamily(ABC):
     """Options of its image processor that the family's own processor always sets."""
     own_marks: bool = False
     """Servers write marks of their own around its pictures, so no engine at a server can be given ids for them."""
+    start: tuple[str, ...] = ()
+    """Tokens in front of every conversation."""
+    ends: tuple[str, ...] = (CHATML_END,)
+    """Tokens that end a turn; the first of them where the frame has no other after a turn."""
+    openings: tuple[str, ...] = ("",)
+    """What a chat template may write between the head of the assistant's message and what the model writes."""
+    marks: tuple[str, ...] = (CHATML_START, CHATML_END)
+    """Tokens that openings and a template's own system message may hold."""
+    picture_edges: tuple[str, ...] = ("",)
+    """Texts that a chat template may write on both sides of a picture."""
+    trims: Literal["nothing", "messages", "texts"] = "nothing"
+    """Where its chat template takes blanks from both ends: of the messages that are shown, or each text in them."""
+    framed: bool = False
+    """Its published chat templates say earlier answers otherwise than they were written (without their thoughts), so
+    prompts are made of this frame, and what was written stays as it was."""
+    attention: AttentionKind = "full"
+    type_ids: bool = False
+    """The forward pass is told which tokens are pictures, since those of one picture see each other."""
 
     def head(self, role: Role) -> tuple[Piece, ...]:
         """What stands before the content of a message: every role by its own name."""
-        return (_START, f"{role}\n")
+        return (SpecialToken(CHATML_START), f"{role}\n")
 
-    def tail(self, role: Role) -> tuple[Piece, ...]:
-        """What stands behind it, up to the next message."""
-        return (END_OF_TURN, "\n")
+    def tail(self, role: Role, *, media: bool = False) -> tuple[Piece, ...]:
+        """What stands behind it, up to the next message; `media`: the message has some."""
+        return (SpecialToken(CHATML_END), "\n")
+
+    def answer(self, text: str, opening: str) -> str:
+        """What is learned of a turn of which the text alone is known, as the family's template says it."""
+        return text
+
+    def shown(self, pieces: Sequence[Piece]) -> list[Piece]:
+        """The content of a message that is shown to the model, without the blanks that the template takes."""
+        if self.trims == "texts":
+            return [piece.strip() if isinstance(piece, str) else piece for piece in pieces]
+        found = list(pieces)
+        if self.trims == "messages":
+            _strip(found, 0, str.lstrip)
+            _strip(found, -1, str.rstrip)
+        return found
 
     @abstractmethod
     def picture(self, tokens: int) -> tuple[Piece, ...]:
@@ -65,3 +99,12 @@ class ModelFamily(ABC):
     @abstractmethod
     def features(self, made: Mapping[str, Any], config: Any) -> tuple[int, ...]:
         """Features of each picture, as the image processor's output `made` tells."""
+
+
+def _strip(pieces: list[Piece], at: int, strip: Any) -> None:
+    """Take blanks from one end; texts of nothing else go with them."""
+    while pieces and isinstance(piece := pieces[at], str):
+        pieces[at] = strip(piece)
+        if pieces[at]:
+            return
+        del pieces[at]

@@ -10,23 +10,29 @@ from typing import Final
 
 from saccade.errors import ModelRefusedError
 from saccade.models.families.base import ModelFamily
+from saccade.models.families.gemma4 import GEMMA4
+from saccade.models.families.glm_v import GLM4V, GLM4V_MOE, GLM46V
 from saccade.models.families.internvl import INTERNVL
-from saccade.models.families.qwen_vl import QWEN2_5_VL, QWEN3_VL, QWEN3_VL_MOE
+from saccade.models.families.qwen_vl import QWEN2_5_VL, QWEN3_5, QWEN3_5_MOE, QWEN3_VL, QWEN3_VL_MOE
 
-_LINEAR = "Its layers of linear attention keep a state that cannot be cut, so several answers cannot share it here."
-_OTHER = "Its messages are not written in ChatML, the one form that is known here."
 FAMILIES: Final[Mapping[str, ModelFamily]] = {
-    family.model_type: family for family in (QWEN2_5_VL, QWEN3_VL, QWEN3_VL_MOE, INTERNVL)
+    family.model_type: family
+    for family in (
+        QWEN2_5_VL,
+        QWEN3_VL,
+        QWEN3_VL_MOE,
+        QWEN3_5,
+        QWEN3_5_MOE,
+        INTERNVL,
+        GLM4V,
+        GLM4V_MOE,
+        GLM46V,
+        GEMMA4,
+    )
 }
-"""Qwen2.5-VL, Qwen3-VL with and without experts, and InternVL3 in its transformers form."""
+"""Those that run and train in this process."""
 NOT_YET: Final[Mapping[str, str]] = {
-    "qwen3_5": _LINEAR,
-    "qwen3_5_moe": _LINEAR,
-    "gemma4": _OTHER,
-    "gemma4_unified": _OTHER,
-    "glm4v": _OTHER,
-    "glm4v_moe": _OTHER,
-    "glm46v": _OTHER,
+    "gemma4_unified": "Its pictures go into the language model without a tower, and its processor needs torchvision.",
 }
 """Families of pictures and text that transformers has and this package does not run -> why."""
 

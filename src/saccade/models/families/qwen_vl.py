@@ -1,18 +1,19 @@
-"""Qwen2.5-VL, and Qwen3-VL with and without experts.
+"""Qwen2.5-VL, and Qwen3-VL and Qwen3.5 with and without experts.
 
-A picture is its placeholders between `<|vision_start|>` and `<|vision_end|>`. In Qwen3-VL, what a tool gave is said by
-the user between `<tool_response>` tags, and the tower has further mergers.
+A picture is its placeholders between `<|vision_start|>` and `<|vision_end|>`. From Qwen3-VL on, what a tool gave is
+said by the user between `<tool_response>` tags. In Qwen3-VL the tower has further mergers; in Qwen3.5 most layers of
+the language model keep a state in place of keys and values, and templates begin an answer with a thought.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from PIL import Image
 
-from saccade.models.families.base import ModelFamily
+from saccade.models.families.base import AttentionKind, ModelFamily
 from saccade.models.families.pieces import Piece, SpecialToken
 from saccade.record.content import Role
 
@@ -44,7 +45,7 @@ class QwenVl(ModelFamily):
             return (*super().head("user"), "<tool_response>\n")
         return super().head(role)
 
-    def tail(self, role: Role) -> tuple[Piece, ...]:
+    def tail(self, role: Role, *, media: bool = False) -> tuple[Piece, ...]:
         closing = ("\n</tool_response>",) if role == "tool" and self.tool_response else ()
         return (*closing, *super().tail(role))
 
@@ -81,8 +82,34 @@ class QwenVl(ModelFamily):
         return tuple(int(patches) // merged for patches in made["image_grid_thw"].prod(-1))
 
 
+_OPEN_THOUGHT, _END_OF_THOUGHT = "<think>\n", "\n</think>\n\n"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Qwen35(QwenVl):
+    """A family that thinks between tags at the beginning of its message, and whose layers keep a state."""
+
+    tool_response: bool = True
+    openings: tuple[str, ...] = ("", _OPEN_THOUGHT, _OPEN_THOUGHT + _END_OF_THOUGHT)
+    marks: tuple[str, ...] = (*ModelFamily.marks, "<think>", "</think>")
+    trims: Literal["nothing", "messages", "texts"] = "messages"
+    framed: bool = True
+    attention: AttentionKind = "recurrent"
+
+    def answer(self, text: str, opening: str) -> str:
+        """Where the opening begins a thought: what continues it, ends it, and goes on."""
+        if opening != _OPEN_THOUGHT:
+            return text
+        thought, end, rest = text.partition("</think>")
+        if not end:
+            return _END_OF_THOUGHT + text
+        return thought.removeprefix("<think>").strip() + _END_OF_THOUGHT + rest.lstrip("\n")
+
+
 QWEN2_5_VL = QwenVl(model_type="qwen2_5_vl")
 QWEN3_VL = QwenVl(
     model_type="qwen3_vl", projector_parts=("visual.merger", "visual.deepstack_merger_list"), tool_response=True
 )
 QWEN3_VL_MOE = replace(QWEN3_VL, model_type="qwen3_vl_moe")
+QWEN3_5 = Qwen35(model_type="qwen3_5")
+QWEN3_5_MOE = replace(QWEN3_5, model_type="qwen3_5_moe")

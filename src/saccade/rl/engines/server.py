@@ -65,8 +65,8 @@ class ServerEngine:
         if policy.encoder.family.own_marks:
             served = [name for name, family in FAMILIES.items() if not family.own_marks]
             raise SettingsError(
-                f"{policy.encoder.family.model_type} has no server engine: its pictures are tiles, around which "
-                f"servers write marks of their own. Leave out --engine, or take one of {', '.join(served)}."
+                f"{policy.encoder.family.model_type} has no server engine: servers write marks of their own "
+                f"around its pictures. Leave out --engine, or take one of {', '.join(served)}."
             )
         self.pool = ServerPool([SamplingServer(connection, policy) for connection in connections])
         self.name = f"server:{self.pool.addresses}"

@@ -13,9 +13,9 @@ from saccade.errors import SettingsError
 from saccade.generate.base import Engine
 from saccade.generate.in_process import TransformersEngine
 from saccade.generate.ragged_cache import row_bytes
-from saccade.generate.sequences import cache_bytes_of
+from saccade.generate.sequences import cache_bytes_of, cache_dtype
 from saccade.media.store import MediaStore
-from saccade.models.kv_cache import GIB
+from saccade.models.kv_cache import GIB, state_bytes
 from saccade.record.trajectory import EpisodeLimits
 from saccade.rl.engines.server import ServerEngine
 from saccade.rl.engines.server_http import Connection
@@ -42,7 +42,8 @@ async def open_engine(settings: RlSettings, learner: Learner, media: MediaStore,
         engine: Engine
         if settings.engine.source == LOCAL:
             context = most_context(settings, trained.checkpoint.context_tokens)
-            cache = cache_of_batch(settings, context, cache_bytes_of(trained))
+            state = state_bytes(trained.checkpoint.config, cache_dtype(trained).itemsize)
+            cache = cache_of_batch(settings, context, cache_bytes_of(trained), state)
             engine = TransformersEngine(trained, media, most_tokens=settings.max_tokens_per_batch, cache_bytes=cache)
         else:
             addresses = settings.engine.addresses
@@ -62,15 +63,17 @@ def most_context(settings: RlSettings, checkpoint: int) -> int:
     return checkpoint if most is None else min(most, checkpoint)
 
 
-def cache_of_batch(settings: RlSettings, longest: int, bytes_per_token: int) -> float:
-    """Bytes of the keys and values of each batch that decodes in this process, with episodes of up to `longest` tokens.
+def cache_of_batch(settings: RlSettings, longest: int, bytes_per_token: int, state: int = 0) -> float:
+    """Bytes of what each batch that decodes in this process keeps, with episodes of up to `longest` tokens.
+
+    `state` is what an episode takes beside keys and values, in bytes.
 
     Raises:
         SettingsError: the longest episode does not fit them.
     """
     batches = settings.generation.decoding_batches
     budget = settings.generation.cache * GIB / batches
-    needed = row_bytes(longest, bytes_per_token)
+    needed = row_bytes(longest, bytes_per_token) + state * -(-settings.generation.max_concurrency // batches)
     if needed > budget:
         raise SettingsError(
             f"generation.cache = {settings.generation.cache:g} GiB cannot hold an episode of {longest} tokens in each "

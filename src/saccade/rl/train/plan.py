@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import torch
 
+from saccade.generate.masks import layer_masks
 from saccade.generate.ragged_cache import RaggedCache
-from saccade.models.kv_cache import GIB, cache_bytes_per_token
+from saccade.generate.state_cache import StateCache
+from saccade.models.kv_cache import GIB, cache_bytes_per_token, state_bytes
 from saccade.rl.engines.settings import LOCAL, VLLM
 from saccade.rl.train.make_engine import cache_of_batch, most_context
 from saccade.rl.train.settings import RlSettings
@@ -33,8 +35,8 @@ def plan_memory(settings: RlSettings, processes: int, device: str) -> MemoryPlan
     update = memory.update(model.gradient_checkpointing, "max_tokens_per_batch and rollout.limits.context_tokens")
     phases = [Phase(update.name, (*update.items, reference))]
     if settings.engine.source == LOCAL:
-        per_token = cache_bytes_per_token(memory.skeleton.config, 2 if low else 4)
-        cache_of_batch(settings, context, per_token)
+        config, number = memory.skeleton.config, 2 if low else 4
+        cache_of_batch(settings, context, cache_bytes_per_token(config, number), state_bytes(config, number))
         phases.append(_sampling(settings, memory, reference, context))
     served = settings.engine.gpus if settings.engine.source == VLLM else 0
     notes = (f"{served} more GPUs serve; vLLM takes of them what it is told to (engine.options).",) if served else ()
@@ -67,16 +69,16 @@ def reading_pass(skeleton: Skeleton, tokens: int) -> PassBytes:
     axes = skeleton.family.rope_axes
     with skeleton.mode, torch.no_grad():
         ids, at = torch.zeros((1, tokens), dtype=torch.int64), torch.arange(tokens)
-        cache = RaggedCache(1)
+        cache = StateCache(1) if skeleton.family.attention == "recurrent" else RaggedCache(1)
         with PeakBytes() as counted:
+            full = cache.begin([0], [tokens], at.device, torch.bfloat16 if skeleton.low else torch.float32)
+            masks = layer_masks(full, at[:1], None, skeleton.family, skeleton.config)
             with skeleton.autocast():
                 skeleton.model.eval()
                 skeleton.model.model(
                     input_ids=ids,
                     position_ids=at.repeat(axes, 1, 1) if axes > 1 else at[None],
-                    attention_mask=cache.begin(
-                        [0], [tokens], at.device, torch.bfloat16 if skeleton.low else torch.float32
-                    ),
+                    attention_mask=masks,
                     past_key_values=cache,
                     use_cache=True,
                 )

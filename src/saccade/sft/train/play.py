@@ -47,7 +47,7 @@ class CheckpointModel:
         self, request: Request, media: MediaReader, *, on_text: Callable[[str], None] | None = None
     ) -> Completion:
         """The next message; nothing else of this process runs meanwhile."""
-        prompt = build_prompt(request, self._checkpoint)
+        prompt = build_prompt(request, self._checkpoint, self._scheduler.encoder)
         return completion_of(write_alone(self._scheduler, request, prompt, media), self.name)
 
     async def close(self) -> None:

@@ -92,7 +92,7 @@ class _Steps:
         self._learner = learner
         self._trained = trained = learner.trained
         self._total = total
-        flash = settings.model.attention.startswith("flash")
+        flash = settings.model.attention.startswith("flash") and trained.encoder.family.attention == "full"
         self._packed = settings.batch.layout == "packed" or (settings.batch.layout == "auto" and flash)
         self._media = media = ManyStores(settings.data.runs)
         pictures = PictureTensors(trained.encoder, media, settings.data.picture_cache_mib * 2**20)

@@ -133,6 +133,13 @@ def _measured(model: Any, skeleton: Skeleton, pictures: int) -> tuple[PassBytes,
 
 def _pixels(model: Any, skeleton: Skeleton, pictures: int) -> dict[str, torch.Tensor]:
     vision = model.config.vision_config
+    if "image_position_ids" in skeleton.family.tensor_names:
+        side = 2 * vision.pooling_kernel_size
+        at = torch.stack(torch.meshgrid(torch.arange(side), torch.arange(side), indexing="xy"), dim=-1).view(1, -1, 2)
+        return {
+            "pixel_values": torch.zeros((pictures, side**2, 3 * vision.patch_size**2)),
+            "image_position_ids": at.repeat(pictures, 1, 1),
+        }
     if "image_grid_thw" not in skeleton.family.tensor_names:
         height, width = vision.image_size if isinstance(vision.image_size, list | tuple) else (vision.image_size,) * 2
         return {"pixel_values": torch.zeros((pictures, 3, height, width))}
