@@ -156,7 +156,7 @@ def test_tools_of_mcp_are_turns_of_the_loop(server: str) -> None:
         seen = client.call_tool("run_python", code="print(6 * 7)\nimage_clue_0.rotate(90).show()")
         assert "42" in seen["text"]
         assert [picture["mime"] for picture in seen["pictures"]] == ["image/png"]
-        with pytest.raises(RuntimeError, match="invalid arguments.*code"):
+        with pytest.raises(RuntimeError, match=r"invalid arguments.*code"):
             client.call_tool("run_python", text="print(1)")
         assert client.state().step_count == 1
         over = client.call_tool("answer", text="3")
