@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
-from functools import cache
 from typing import Any, Final
 
 from pydantic import Field
@@ -19,7 +18,7 @@ from saccade.errors import SettingsError, UnavailableError
 from saccade.media.store import MediaStore
 from saccade.record.task import Task
 from saccade.record.trajectory import Trajectory
-from saccade.tasks.sources.task_set import TaskPool, open_tasks
+from saccade.serve.task_pools import names_of, task_of
 
 try:
     import verifiers.v1 as vf
@@ -104,11 +103,9 @@ class LookTaskset(vf.Taskset[LookTask, LookTasksetConfig]):  # type: ignore[misc
 
     def _tasks(self) -> Iterator[LookTask]:
         config: LookTasksetConfig = self.config
-        if config.n is not None and config.n < 1:
-            raise SettingsError(f"n is {config.n}: at least one task is needed")
         with tempfile.TemporaryDirectory(prefix="saccade-verifiers-") as folder:
             store = MediaStore(folder)
-            for name in pool(tuple(config.sources)).ordered(config.n)[: config.n]:
+            for name in names_of(tuple(config.sources), config.n):
                 data = LookData(id=name, sources=config.sources)
                 question = made(data, store).question
                 yield LookTask(data.model_copy(update={"prompt": question}), config.task)
@@ -116,16 +113,7 @@ class LookTaskset(vf.Taskset[LookTask, LookTasksetConfig]):  # type: ignore[misc
 
 def made(data: LookData, store: MediaStore) -> Task:
     """The task itself, its pictures put into `store`. Raises `SettingsError` if its sources do not have it."""
-    tasks = pool(tuple(data.sources))
-    if data.id is None or data.id not in tasks:
-        raise SettingsError(f"the sources {', '.join(data.sources)} have no task {data.id!r}")
-    return tasks.make(data.id, store)
-
-
-@cache
-def pool(sources: tuple[str, ...]) -> TaskPool:
-    """The tasks of `sources`, opened once in a process."""
-    return open_tasks(sources)
+    return task_of(tuple(data.sources), data.id, store)
 
 
 def _trajectory(trace: vf.Trace) -> Trajectory:
