@@ -31,7 +31,7 @@ def answer(text: str) -> str:
 @contextmanager
 def served(*options: str, token: str | None = None, log: Path | None = None) -> Iterator[str]:
     """The address of a server of the environment."""
-    command = [sys.executable, "-m", "saccade", "openenv", "--port", "0", "--dialect", "pyvision", *options]
+    command = [sys.executable, "-m", "saccade", "openenv", "--port", "0", *options]
     environment = dict(os.environ)
     if token is None:
         command.append("--no-token")

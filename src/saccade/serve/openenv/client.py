@@ -37,12 +37,17 @@ class SaccadeClient(EnvClient[TurnAction, LookObservation, LookState]):  # type:
 
     def _parse_result(self, payload: dict[str, Any]) -> StepResult[LookObservation]:
         told = {"done": payload.get("done", False), "reward": payload.get("reward")}
-        observation = LookObservation.model_validate({**payload.get("observation", {}), **told})
+        observation = LookObservation.model_validate({**_of_tool(payload.get("observation", {})), **told})
         return StepResult(observation=observation, reward=observation.reward, done=observation.done)
 
     def _parse_state(self, payload: dict[str, Any]) -> LookState:
         state: LookState = LookState.model_validate(payload)
         return state
+
+
+def called(tool: str, **arguments: Any) -> TurnAction:
+    """The action that calls a tool of the server. A call that is refused is no turn: the observation's text says why."""
+    return TurnAction(type="call_tool", tool_name=tool, arguments=arguments)
 
 
 def turn(text: str) -> TurnAction:
@@ -78,6 +83,17 @@ def opened(picture: WirePicture) -> Image:
     image = Image.open(io.BytesIO(base64.b64decode(picture.data)))
     image.load()
     return image
+
+
+def _of_tool(observation: dict[str, Any]) -> dict[str, Any]:
+    """The observation inside what an MCP tool gave back; any other as it is."""
+    if "tool_name" not in observation:
+        return observation
+    if error := observation.get("error"):
+        part = {"type": "text", "text": error["message"]}
+        return {"text": error["message"], "messages": [{"role": "tool", "content": [part]}]}
+    found: dict[str, Any] = observation["result"]["structured_content"]
+    return found
 
 
 def _chat_message(message: WireMessage, pictures: list[WirePicture]) -> dict[str, Any]:
