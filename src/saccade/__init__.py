@@ -196,6 +196,9 @@ PUBLIC_MODULES = {
     "report.site": "write_pages",
     "sandbox.conformance": "LIMITS run_all",
     "sandbox.conformance.model": "draw play",
+    "serve.inspect.parts": "dataset graded look look_again",
+    "serve.openenv.client": "SaccadeClient blocks called chat opened turn",
+    "serve.openenv.episodes": "episodes",
     "sft.curate.stage": "AskStage BatchStage Drop FilterContext FilterOutcome FilterSettings FilterStage KEEP Keep "
     "Undecided WholeStage each",
     "sft.formats.base": "Format",

@@ -21,6 +21,7 @@ from inspect_ai.dataset import MemoryDataset, Sample
 from inspect_ai.log import EvalLog, read_eval_log
 from inspect_ai.model import ContentImage, ModelOutput, ModelUsage, get_model
 from tests.models.wire_server import running
+from tests.serve.face_pages import run_page
 from tests.serve.summed import says
 
 from saccade.dialects.registry import load_dialect
@@ -168,3 +169,12 @@ def test_the_command_line_plays_it_with_a_model_of_openais_protocol(tmp_path: Pa
     assert log.results.scores[0].metrics["mean"].value == 1.0
     assert key not in done.stdout + done.stderr
     assert key not in log.model_dump_json()
+
+
+def test_the_page_runs(tmp_path: Path) -> None:
+    with running() as server:
+        server.will(*says(answer("3")))
+        key = {"LOCAL_API_KEY": "k"}
+        _, said = run_page("inspect", tmp_path, OPENAI_BASE_URL=f"{server.url}/v1", **key)
+        assert len(server.bodies) == 2
+    assert said.startswith("success")

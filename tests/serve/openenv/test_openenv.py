@@ -15,6 +15,7 @@ import pytest
 
 pytest.importorskip("openenv")
 from openenv.core.mcp_client import MCPToolClient
+from tests.serve.face_pages import run_page
 from tests.serve.openenv.support import TOKEN, answer, code, served
 from websockets.exceptions import InvalidStatus
 from websockets.sync.client import connect
@@ -211,3 +212,9 @@ def test_pages_of_other_sites_reach_nothing(server: str) -> None:
 def test_settings_that_cannot_work_are_refused_before_anybody_connects() -> None:
     with pytest.raises(AssertionError), served("--tasks", "no-such-world"):
         pytest.fail("it listens")
+
+
+def test_the_page_runs(tmp_path: Path) -> None:
+    (said,) = run_page("openenv", tmp_path)
+    assert "ok 1" in said
+    assert "True" in said

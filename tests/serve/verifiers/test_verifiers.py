@@ -17,6 +17,7 @@ import pytest
 
 pytest.importorskip("verifiers.v1")
 from tests.models.wire_server import WireServer, running, status
+from tests.serve.face_pages import run_page
 from tests.serve.summed import says
 from verifiers.v1.utils.loaders import load_harness, load_taskset
 
@@ -94,8 +95,8 @@ def test_a_wrong_answer_a_failed_call_and_a_reward_preset(wire: WireServer, tmp_
 
 def test_an_outage_of_the_model_is_an_error_of_verifiers(wire: WireServer, tmp_path: Path) -> None:
     wire.will(status(500, "no"))
-    harness = ("--env.agent.harness.id", "saccade-verifiers", "--env.agent.harness.settings")
-    (trace,), _ = evaluated(wire.url, tmp_path, *harness, '{"retry": {"tries": 1}}')
+    harness = ("--env.agent.harness.id", "saccade-verifiers", "--env.agent.harness.settings.retry.tries")
+    (trace,), _ = evaluated(wire.url, tmp_path, *harness, "1")
     assert not trace["ok"]
     assert trace["rewards"] == {}
     assert "ProviderError" in {error["type"] for error in trace["errors"]}
@@ -130,3 +131,10 @@ def test_tasks_hold_neither_answer_nor_pictures(tmp_path: Path) -> None:
     assert task.question in data
     assert "answer" not in data
     assert task.media[0].part.sha256 not in data
+
+
+def test_the_page_runs(wire: WireServer, tmp_path: Path) -> None:
+    wire.will(*says(DIALECT.write(Answer(text="3"), "So.")))
+    run_page("verifiers", tmp_path, OPENAI_BASE_URL=f"{wire.url}/v1", OPENAI_API_KEY=KEY)
+    text = (tmp_path / "traces.json").read_text()
+    assert text.count('"stop": "answered"') == 2

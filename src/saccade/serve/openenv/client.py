@@ -46,7 +46,10 @@ class SaccadeClient(EnvClient[TurnAction, LookObservation, LookState]):  # type:
 
 
 def called(tool: str, **arguments: Any) -> TurnAction:
-    """The action that calls a tool of the server. A call that is refused is no turn: the observation's text says why."""
+    """The action that calls a tool of the server.
+
+    A call that is refused is no turn; the text of its observation says why.
+    """
     return TurnAction(type="call_tool", tool_name=tool, arguments=arguments)
 
 

@@ -78,10 +78,14 @@ class LookHarness(vf.Harness[LookHarnessConfig]):  # type: ignore[misc]
         runtime: vf.Runtime,
         endpoint: str,
         secret: str,
-        mcp_urls: dict[str, str],
-        data: LookData,
+        *rest: Any,
     ) -> vf.ProgramResult:
-        """Play the episode, and leave its trajectory in the trace; an outage is a failed program."""
+        """Play the episode, and leave its trajectory in the trace; an outage is a failed program.
+
+        `rest` is what verifiers gives besides: addresses of tool servers, of which this harness takes none, and the
+        task's data.
+        """
+        data: LookData = rest[1]
         with tempfile.TemporaryDirectory(prefix="saccade-verifiers-") as folder:
             store = MediaStore(folder)
             # Not a thread of its own: a task is small, and its source may be no thread's business.
