@@ -196,6 +196,7 @@ PUBLIC_MODULES = {
     "report.site": "write_pages",
     "sandbox.conformance": "LIMITS run_all",
     "sandbox.conformance.model": "draw play",
+    "serve.inspect.logs": "write_inspect_log",
     "serve.inspect.parts": "dataset graded look look_again",
     "serve.openenv.client": "SaccadeClient blocks called chat opened turn",
     "serve.openenv.episodes": "episodes",

@@ -1,4 +1,4 @@
-"""The blocks of a page of docs that are marked `face`; they run in the environment of that face, as this process does."""
+"""The blocks of a page of docs that are marked `face`, which run with the interpreter that runs the test."""
 
 from __future__ import annotations
 
