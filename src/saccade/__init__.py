@@ -198,6 +198,7 @@ PUBLIC_MODULES = {
     "sandbox.conformance.model": "draw play",
     "serve.inspect.logs": "write_inspect_log",
     "serve.inspect.parts": "dataset graded look look_again",
+    "serve.inspect.sandbox": "SaccadeSandboxConfig",
     "serve.openenv.client": "SaccadeClient blocks called chat opened turn",
     "serve.openenv.episodes": "episodes",
     "sft.curate.stage": "AskStage BatchStage Drop FilterContext FilterOutcome FilterSettings FilterStage KEEP Keep "
