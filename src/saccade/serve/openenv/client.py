@@ -14,7 +14,7 @@ import io
 from typing import TYPE_CHECKING, Any
 
 from saccade.errors import UnavailableError
-from saccade.serve.openenv.wire import LookObservation, LookState, TurnAction, WireMessage, WirePicture
+from saccade.serve.openenv.wire import LookMessage, LookObservation, LookPicture, LookState, TurnAction
 
 try:
     from openenv.core.client_types import StepResult
@@ -79,7 +79,7 @@ def chat(observation: LookObservation) -> list[dict[str, Any]]:
     return [_chat_message(message, observation.pictures) for message in observation.messages]
 
 
-def opened(picture: WirePicture) -> Image:
+def opened(picture: LookPicture) -> Image:
     """The picture, decoded."""
     from PIL import Image
 
@@ -99,7 +99,7 @@ def _of_tool(observation: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
-def _chat_message(message: WireMessage, pictures: list[WirePicture]) -> dict[str, Any]:
+def _chat_message(message: LookMessage, pictures: list[LookPicture]) -> dict[str, Any]:
     content: list[dict[str, Any]] = []
     for part in message.content:
         if part.type == "text":

@@ -22,7 +22,7 @@ from saccade.record.content import ImagePart, TextPart
 from saccade.record.suggest import did_you_mean
 from saccade.serve.openenv.settings import OpenEnvSettings
 from saccade.serve.openenv.tools import turn_tools
-from saccade.serve.openenv.wire import LookObservation, LookState, TurnAction, WireMessage, WirePart, WirePicture
+from saccade.serve.openenv.wire import LookMessage, LookObservation, LookPart, LookPicture, LookState, TurnAction
 
 try:
     from fastmcp import FastMCP
@@ -184,21 +184,21 @@ class SessionEnvironment(MCPEnvironment):  # type: ignore[misc]
         )
 
 
-def _written(news: tuple[RolePart, ...], store: MediaStore) -> tuple[list[WireMessage], list[WirePicture]]:
+def _written(news: tuple[RolePart, ...], store: MediaStore) -> tuple[list[LookMessage], list[LookPicture]]:
     """What is new as messages, one for each change of role, and the pictures that they name."""
-    messages: list[WireMessage] = []
-    pictures: list[WirePicture] = []
+    messages: list[LookMessage] = []
+    pictures: list[LookPicture] = []
     for role, part in news:
         if not messages or messages[-1].role != role:
-            messages.append(WireMessage(role=role, content=[]))
+            messages.append(LookMessage(role=role, content=[]))
         if isinstance(part, TextPart):
-            messages[-1].content.append(WirePart(type="text", text=part.text))
+            messages[-1].content.append(LookPart(type="text", text=part.text))
         elif isinstance(part, ImagePart):
-            messages[-1].content.append(WirePart(type="image", picture=len(pictures)))
+            messages[-1].content.append(LookPart(type="image", picture=len(pictures)))
             data = base64.b64encode(store.get_bytes(part.sha256)).decode()
-            pictures.append(WirePicture(mime=part.mime, width=part.width, height=part.height, data=data))
+            pictures.append(LookPicture(mime=part.mime, width=part.width, height=part.height, data=data))
         else:
-            messages[-1].content.append(WirePart(type="video"))
+            messages[-1].content.append(LookPart(type="video"))
     return messages, pictures
 
 

@@ -44,7 +44,7 @@ class TurnAction(Action):  # type: ignore[misc]
         return self
 
 
-class WirePicture(BaseModel):
+class LookPicture(BaseModel):
     """A picture's bytes."""
 
     model_config = ConfigDict(extra="forbid")
@@ -58,7 +58,7 @@ class WirePicture(BaseModel):
     """Base64."""
 
 
-class WirePart(BaseModel):
+class LookPart(BaseModel):
     """A piece of a message: a text, or the place of a picture or video."""
 
     model_config = ConfigDict(extra="forbid")
@@ -70,13 +70,13 @@ class WirePart(BaseModel):
     """Of `image`: its place in the observation's `pictures`, from 0. A video's frames do not travel."""
 
 
-class WireMessage(BaseModel):
+class LookMessage(BaseModel):
     """What one role said, in order."""
 
     model_config = ConfigDict(extra="forbid")
 
     role: str
-    content: list[WirePart]
+    content: list[LookPart]
 
 
 class LookObservation(Observation):  # type: ignore[misc]
@@ -88,8 +88,8 @@ class LookObservation(Observation):  # type: ignore[misc]
     text: str = ""
     """All of it as one text that marks roles (`[user]`) and places of media (`<image>`, `<video>`). A program may print
     the same marks: `messages` are exact."""
-    messages: list[WireMessage] = Field(default_factory=list)
-    pictures: list[WirePicture] = Field(default_factory=list)
+    messages: list[LookMessage] = Field(default_factory=list)
+    pictures: list[LookPicture] = Field(default_factory=list)
     """Those that stand in `messages`, in order."""
     task: str = ""
     """Its id."""
